@@ -1,0 +1,132 @@
+"""Numbers that stand for a person: resident and foreigner registration, passport, driving licence, health insurance.
+
+Registration numbers lost their check digit in October 2020, so only the date in front is checked. Replacements use the
+region digits 97 to 99, which no office has.
+"""
+
+from __future__ import annotations
+
+import re
+from random import Random
+
+from corpus.pii.checks import is_birth_date, resident_check_digit
+from corpus.pii.phones import END, START
+from corpus.pii.places import REGIONS, SHORT_REGION_PATTERN
+from corpus.pii.shapes import digits_of, draw_digits, refill
+from corpus.pii.types import BY_LABEL, CERTAIN, CLEAR, LIKELY, WEAK, Format, PiiType, Scope
+
+# --- RRN and FRN
+
+
+def _registration(century_digits: str, separator: str) -> re.Pattern[str]:
+    date = "(?P<date>[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01]))"
+    return re.compile(rf"{START}{date}{separator}(?P<century>[{century_digits}])[0-9]{{6}}{END}")
+
+
+def _registration_formats(century_digits: str) -> tuple[Format, ...]:
+    return (
+        Format(_registration(century_digits, "(?: ?[-–—‐−] ?| )"), CLEAR, _has_birth_date),
+        Format(_registration(century_digits, ""), WEAK, _has_birth_date),
+    )
+
+
+def _has_birth_date(match: re.Match[str], label: str | None) -> bool:
+    return is_birth_date(match["date"], match["century"])
+
+
+def _fake_registration(rng: Random, value: str) -> str:
+    """Same century digit (so same type), another birthday, region 97-99, the check digit of old numbers."""
+    century = digits_of(value)[6]
+    year = rng.randrange(0, 20) if century in "3478" else rng.randrange(40, 100)
+    front = f"{year:02}{rng.randrange(1, 13):02}{rng.randrange(1, 29):02}{century}"
+    twelve = front + str(rng.randrange(97, 100)) + draw_digits(rng, 3)
+    return refill(value, twelve + str(resident_check_digit(twelve, 11 if century in "1234" else 13)))
+
+
+# --- PASSPORT
+
+PASSPORT_NUMBER = re.compile(
+    r"(?<![0-9A-Za-z])(?<![0-9A-Za-z]-)[MSRODGmsrodg](?:[0-9]{8}|[0-9]{3}[A-Za-z][0-9]{4})(?![0-9A-Za-z]|-[0-9A-Za-z])"
+)
+_PASSPORT_SCOPE = Scope(re.compile("[0-9]{3}(?<=[MSRODGmsrodg][0-9]{3})"), before=3, after=8)
+
+
+def _has_passport_letter(match: re.Match[str], label: str | None) -> bool:
+    """G stands for official passports, but also for many product codes."""
+    return match.group()[0] not in "Gg" or label == "PASSPORT"
+
+
+def _fake_passport(rng: Random, value: str) -> str:
+    letter = rng.choice("ABCDEFGH")
+    inner = re.sub("[A-Za-z]", letter if value[4:].isupper() else letter.lower(), value[1:])
+    return value[0] + refill(inner, draw_digits(rng, len(digits_of(value))))
+
+
+# --- DRIVER
+
+_LICENCE_REGION = "(?:1[1-9]|2[0-68])"
+LICENCE = re.compile(rf"{START}{_LICENCE_REGION}(?P<sep> ?[-–] ?| )[0-9]{{2}}(?P=sep)[0-9]{{6}}(?P=sep)[0-9]{{2}}{END}")
+LICENCE_BARE = re.compile(rf"{START}{_LICENCE_REGION}[0-9]{{10}}{END}")
+LICENCE_OLD = re.compile(
+    rf"(?<![가-힣A-Za-z0-9]){SHORT_REGION_PATTERN} ?(?:[0-9]{{2}}[- ])?"
+    rf"[0-9]{{2}} ?[-–] ?[0-9]{{6}} ?[-–] ?[0-9]{{2}}{END}"
+)
+_TIMESTAMP = re.compile("(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:[01][0-9]|2[0-3])[0-5][0-9]")
+
+
+def _is_no_timestamp(match: re.Match[str], label: str | None) -> bool:
+    return label == "DRIVER" or not _TIMESTAMP.fullmatch(match.group())
+
+
+def _fake_licence(rng: Random, value: str) -> str:
+    region = rng.choice(("11", "12", "13", "14", "15", "16", "17", "18", "21", "22", "23", "24", "25", "26", "28"))
+    digits = digits_of(value)
+    if not value[0].isdigit():
+        name = rng.choice(sorted(REGIONS))
+        fake = (region if len(digits) == 12 else "") + draw_digits(rng, 10)
+        return name + refill(value[2:], fake)
+    return refill(value, region + draw_digits(rng, 10))
+
+
+# --- HEALTH
+
+HEALTH_NUMBER = re.compile(rf"{START}[1-9](?: ?[-–] ?)?[0-9]{{10}}{END}")
+
+
+def _fake_health(rng: Random, value: str) -> str:
+    return refill(value, rng.choice("12345678") + draw_digits(rng, 10))
+
+
+# --- rows
+
+RRN = PiiType(
+    "RRN", _registration_formats("1-4"), ("주민등록", "주민번호", "주민", "rrn"), _fake_registration, "000101-3970000"
+)
+FRN = PiiType(
+    "FRN", _registration_formats("5-8"), ("외국인등록", "외국인", "거소", "frn"), _fake_registration, "000101-7970000"
+)
+PASSPORT = PiiType(
+    "PASSPORT",
+    (Format(PASSPORT_NUMBER, LIKELY, _has_passport_letter, _PASSPORT_SCOPE),),
+    ("여권", "passport"),
+    _fake_passport,
+    "M000A0000",
+)
+DRIVER = PiiType(
+    "DRIVER",
+    (
+        Format(LICENCE, CLEAR),
+        Format(LICENCE_BARE, WEAK, _is_no_timestamp),
+        Format(LICENCE_OLD, CERTAIN),
+    ),
+    ("면허", "licence", "license"),
+    _fake_licence,
+    "11-00-000000-00",
+)
+HEALTH = PiiType(
+    "HEALTH",
+    (Format(HEALTH_NUMBER, BY_LABEL),),
+    ("건강보험", "의료보험", "보험증", "증번호", "건보"),
+    _fake_health,
+    "1-0000000000",
+)

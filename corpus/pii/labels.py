@@ -1,0 +1,61 @@
+"""Which type do the words around a number announce?
+
+In ``신한은행 110-…, 연락처 010-…`` the nearest label before a number names it; with none before, one shortly after
+counts (``…로 입금``, ``… 차량``). Short names of banks are everyday words too (국민 people, 하나 one), so they count
+only right before the number; so do words for numbers that are nobody's data (운송장 waybill, 특허 patent).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from corpus.pii.types import OTHER, PiiType, words
+
+BEFORE_CHARS, AFTER_CHARS = 30, 14
+OTHER_GAP_CHARS, BANK_GAP_CHARS = 9, 3
+
+_SHORT_BANKS = words(
+    "국민 신한 우리 하나 기업 산업 부산 대구 광주 제주 전북 경남 씨티 카카오 케이 새마을 kb "
+    "nh ibk sc kdb 제일 외환 아이엠"
+)
+_OTHERS = words(
+    "운송장 송장 등기번호 택배번호 주문번호 접수번호 접수 관리번호 문서번호 시리얼 일련번호 특허 "
+    "출원 실용신안 isbn issn doi 학번 수험번호 의안 모델 부품 품번 사건번호 게시물 "
+    "게시글 글번호 바코드 법인등록번호 법인번호 법인등록 고객번호 회원번호 승인번호 거래번호 "
+    "제품번호 상품번호 상품코드 제조번호 인증번호 예약번호 증권번호 허가번호 공고번호 문의번호 "
+    "민원번호 신청번호 파일 버전 커밋 해시 서명 uuid serial tracking order "
+    "invoice commit 로또 당첨번호 좌표"
+)
+_HAS_DIGIT = re.compile("[0-9]")
+
+
+class Labels:
+    """Label words of all types in one pattern."""
+
+    def __init__(self, kinds: Iterable[PiiType]) -> None:
+        self._meaning = dict.fromkeys(_OTHERS, OTHER) | dict.fromkeys(_SHORT_BANKS, "ACCOUNT")
+        self._meaning |= {word: kind.name for kind in kinds for word in kind.context}
+        words = sorted(self._meaning, key=lambda word: (-len(word), word))
+        # Latin labels stand alone: "ip" is none inside "zip", "sc" none inside "discount"
+        self._pattern = re.compile(
+            "|".join(rf"(?<![a-z]){re.escape(w)}(?![a-z])" if w[0].isascii() else re.escape(w) for w in words),
+            re.IGNORECASE,
+        )
+
+    def nearest(self, text: str, start: int, end: int) -> str | None:
+        """The type announced for ``text[start:end]``, ``OTHER`` for nobody's data, None without a label."""
+        window = text[max(0, start - BEFORE_CHARS) : start].rpartition("\n")[2]
+        for match in reversed(list(self._pattern.finditer(window))):
+            word, gap = match.group().lower(), window[match.end() :]
+            if self._meaning[word] == OTHER and (len(gap) > OTHER_GAP_CHARS or _HAS_DIGIT.search(gap)):
+                continue
+            if word in _SHORT_BANKS and len(gap) > BANK_GAP_CHARS:
+                continue
+            return self._meaning[word]
+        after = text[end : end + AFTER_CHARS].partition("\n")[0]
+        for match in self._pattern.finditer(after):
+            word = match.group().lower()
+            if word not in _SHORT_BANKS and self._meaning[word] != OTHER:
+                return self._meaning[word]
+        return None

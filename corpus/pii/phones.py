@@ -1,0 +1,92 @@
+"""Telephone numbers of Korea (libphonenumber's metadata for region KR).
+
+Blocks nobody has: 010-0xxx and 010-1xxx were never given out, local exchanges start with 2 to 9, the 15xx series has
+no 1511. Replacements come from them, so the patterns do not exclude them.
+"""
+
+from __future__ import annotations
+
+import re
+from random import Random
+
+from corpus.pii.shapes import digits_of, draw_digits, refill
+from corpus.pii.types import BY_LABEL, CLEAR, LIKELY, Format, PiiType, words
+
+START = r"(?<![0-9A-Za-z_])(?<![0-9][-–—.,])(?<![A-Za-z]-)"
+END = r"(?![0-9A-Za-z_]|[-–—.][0-9]|\.[A-Za-z])"
+
+_SEP = r"(?: ?[-–—.)/] ?| )"
+_TAIL = rf"{_SEP}?[0-9]{{4}}{END}"
+_AREA = "(?:2|3[1-3]|4[1-4]|5[1-5]|6[1-4])"
+_NATIONWIDE = (
+    "1(?:5(?:11|22|33|44|5[15]|66|77|88|99)|6(?:0[01]|11|22|33|44|55|6[0168]|7[017]|88|99)"
+    "|8(?:00|11|22|33|44|55|66|77|88|99))"
+)
+
+MOBILE = re.compile(
+    rf"{START}(?:(?:010{_SEP}?|\(010\) ?)[0-9]{{4}}|(?:01[16-9]{_SEP}?|\(01[16-9]\) ?)[0-9]{{3,4}}){_TAIL}"
+)
+INTERNATIONAL = re.compile(
+    rf"{START}(?:\(?\+ ?82\)?|\(?82\)?(?=[- ]))[- .)]{{0,2}}(?:\(0\)[- ]?)?"
+    rf"(?:0?(?:1[016-9]|70|50[0-9]){_SEP}?[0-9]{{3,4}}|0?{_AREA}{_SEP}[0-9]{{3,4}}){_TAIL}"
+)
+LANDLINE = re.compile(rf"{START}(?:\(0{_AREA}\) ?|0{_AREA}{_SEP})[0-9]{{3,4}}{_SEP}[0-9]{{4}}{END}")
+LANDLINE_BARE = re.compile(rf"{START}0{_AREA}[0-9]{{7,8}}{END}")
+SERVICE = re.compile(
+    rf"{START}(?:0(?:70|[35]0[0-9]?){_SEP}?[0-9]{{3,4}}|\(070\) ?[0-9]{{3,4}}|0[68]0{_SEP}[0-9]{{3,4}}){_TAIL}"
+)
+NATIONWIDE = re.compile(rf"{START}{_NATIONWIDE}(?P<sep> ?[-–.] ?| |)(?P<last>[0-9]{{4}}){END}(?!억|만|원|명|회|건|개)")
+
+_YEAR_WORD = re.compile(r" ?\)?(?:년|년대|세기|시즌|학년도|때|까지)")
+
+
+def _is_not_a_span_of_years(match: re.Match[str], label: str | None) -> bool:
+    """``1588-1598년`` and ``(1545-1598)`` are years; with a blank or nothing between, only a label tells a phone."""
+    if _YEAR_WORD.match(match.string, match.end()):
+        return False
+    if label == "TEL":
+        return True
+    both_years = 1500 <= int(match["last"]) <= 2100
+    return bool(match["sep"].strip()) and not both_years
+
+
+def fake_tel(rng: Random, value: str) -> str:
+    """Same kind of number (mobile, landline, internet, free, nationwide), from a block nobody has."""
+    digits = digits_of(value)
+    lead = "82" if "+" in value or (digits.startswith("82") and len(digits) > 9) else ""
+    lead += "0" if digits[len(lead) :].startswith("0") else ""
+    body = digits[len(lead) :]
+    if not lead:
+        fake = "1511" + rng.choice("3456789") + draw_digits(rng, 3)
+    elif body.startswith("1"):  # subscriber numbers of old 01X numbers may be one digit shorter
+        fake = body[:2] + rng.choice("01") + draw_digits(rng, len(body) - 3)
+    elif body.startswith("2"):
+        fake = "21" + draw_digits(rng, len(body) - 2)
+    elif body[0] in "3456" and body[1] in "12345":
+        area = rng.choice(
+            ("31", "32", "33", "41", "42", "43", "44", "51", "52", "53", "54", "55", "61", "62", "63", "64")
+        )
+        fake = area + "1" + draw_digits(rng, len(body) - 3)
+    else:
+        known = 3 if body[0] in "35" else 2
+        fake = body[:known] + "0" + draw_digits(rng, len(body) - known - 1)
+    return refill(value, lead + fake)
+
+
+_WORDS = words(
+    "전화 연락처 연락 휴대폰 핸드폰 휴대 폰 팩스 fax tel phone 문의 콜센터 고객센터 상담 대표번호 안심번호 ☎ h.p mobile"
+)
+TEL = PiiType(
+    "TEL",
+    (
+        Format(MOBILE, CLEAR),
+        Format(INTERNATIONAL, CLEAR + 1),
+        Format(LANDLINE, CLEAR),
+        Format(LANDLINE_BARE, BY_LABEL),
+        Format(SERVICE, CLEAR),
+        Format(NATIONWIDE, LIKELY, _is_not_a_span_of_years),
+    ),
+    _WORDS,
+    fake_tel,
+    "010-0000-0000",
+)

@@ -1,0 +1,18 @@
+"""The 16 types of paper Table 29, a row each, in its order."""
+
+from __future__ import annotations
+
+from corpus.pii.address import ADDRESS
+from corpus.pii.identity import DRIVER, FRN, HEALTH, PASSPORT, RRN
+from corpus.pii.money import ACCOUNT, BRN, CARD
+from corpus.pii.network import EMAIL, IP, MAC, MENTION, URL
+from corpus.pii.phones import TEL
+from corpus.pii.plate import PLATE
+from corpus.pii.types import PII_TYPES, PiiType
+
+TABLE: tuple[PiiType, ...] = (
+    TEL, RRN, FRN, EMAIL, IP, MAC, MENTION, ADDRESS, ACCOUNT, PASSPORT, DRIVER, BRN, HEALTH, CARD, PLATE, URL,
+)  # fmt: skip
+BY_NAME = {kind.name: kind for kind in TABLE}
+
+assert tuple(BY_NAME) == PII_TYPES

@@ -1,0 +1,88 @@
+"""The vocabulary of personal data: 16 type names, and what a row of the type table holds.
+
+The names follow paper Table 29 in order. A type has one or more formats (a pattern, what else must hold, how telling
+it is), the words that announce it in Korean text, and a generator of replacements.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+PII_TYPES = (
+    "TEL", "RRN", "FRN", "EMAIL", "IP", "MAC", "MENTION", "ADDRESS",
+    "ACCOUNT", "PASSPORT", "DRIVER", "BRN", "HEALTH", "CARD", "PLATE", "URL",
+)  # fmt: skip
+
+OTHER = "OTHER"
+"""Announced by words for numbers that are nobody's personal data, such as tracking or patent numbers."""
+
+Check = Callable[[re.Match[str], str | None], bool]
+"""Whether a match really is of its type; the second argument is the type announced by the nearest label, if any."""
+
+Fake = Callable[[Random, str], str]
+"""Draw a replacement for a value; the separators and the length class of the value are kept."""
+
+CLEAR, LIKELY, WEAK, BY_LABEL = 3, 2, 1, 0
+"""How telling a format is. A matching label adds two, so a labelled weak format outweighs an unlabelled likely one;
+``BY_LABEL`` formats count only where a label announces their type."""
+
+LABEL_BONUS = 2
+CERTAIN = 6
+"""Formats that no label, not even of something else, puts in doubt: e-mail addresses, URLs and the like."""
+
+
+def words(text: str) -> tuple[str, ...]:
+    """The words of a blank-separated list."""
+    return tuple(text.split())
+
+
+def always(match: re.Match[str], label: str | None) -> bool:
+    """The check of formats whose pattern says it all."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where formats are tried: from ``before`` characters ahead of each ``clue`` to ``after`` characters behind it.
+
+    Clues begin with a rare character, so that text without them costs one fast search.
+    """
+
+    clue: re.Pattern[str]
+    before: int
+    after: int
+
+
+NUMBERS = Scope(re.compile(r"[0-9][0-9\-–—‐−.)(/ +]{5,}[0-9]"), before=9, after=8)
+"""Clusters of digits and separators; a region or a bracket may stand before them, a word such as 년 (year) behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One way to write a type.
+
+    ``pattern``: linear time, never ``\\b`` (Hangul is a letter to ``re``, so a glued particle hides the boundary); the
+    group ``value`` is the span where the pattern has it, else the whole match.
+    """
+
+    pattern: re.Pattern[str]
+    strength: int
+    check: Check = always
+    scope: Scope = NUMBERS
+
+
+@dataclass(frozen=True, slots=True)
+class PiiType:
+    """A row of paper Table 29.
+
+    ``context`` holds lower-case label words, the first one the most telling; ``example`` is a plain value, nobody's.
+    """
+
+    name: str
+    formats: tuple[Format, ...]
+    context: tuple[str, ...]
+    fake: Fake
+    example: str
