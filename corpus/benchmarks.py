@@ -1,0 +1,158 @@
+"""Text fields of benchmark files: all eight KLUE tasks as published, and any .txt or .jsonl file.
+
+Long fields are split into sentences, because sentences are what the corpus is compared by. Files are told apart by
+name (``klue-nli-v1.1_dev.json.zst``); a table says how each is read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from corpus.documents import BadInput
+from corpus.files import find_files, format_of, name_files, read_blocks
+from corpus.read import Reject, Unit, read_unit
+from corpus.sentences import split_sentences
+
+
+class BenchmarkText(NamedTuple):
+    """One sentence of a benchmark; ``key`` is ``guid#field``."""
+
+    task: str
+    key: str
+    text: str
+
+
+Fields = Iterator[tuple[str, str, str]]  # guid, field, text
+
+
+def _read_records(*names: str) -> Callable[[str], Fields]:
+    def read(content: str) -> Fields:
+        for record in json.loads(content):
+            for name in names:
+                yield record["guid"], name, record[name]
+
+    return read
+
+
+def _read_passages(content: str) -> Fields:
+    """MRC: models do not see the titles, which are often a mere name."""
+    for article in json.loads(content)["data"]:
+        for paragraph in article["paragraphs"]:
+            for question in paragraph["qas"]:
+                yield question["guid"], "context", paragraph["context"]
+                yield question["guid"], "question", question["question"]
+
+
+def _read_dialogues(content: str) -> Fields:
+    for dialogue in json.loads(content):
+        for number, turn in enumerate(dialogue["dialogue"]):
+            yield dialogue["guid"], f"turn{number}", turn["text"]
+
+
+def _read_tagged_characters(content: str) -> Fields:
+    """NER: the tag lines hold the sentence; its inline mark-up is ambiguous where the text has brackets itself."""
+    for block in content.split("\n\n"):
+        guid, characters = "", []
+        for line in block.splitlines():
+            if line.startswith("## ") and "\t" in line and "-v1" in line:
+                guid = line[3:].split("\t")[0].strip()
+            elif guid and "\t" in line:
+                characters.append(line.split("\t")[0] or " ")
+        if guid:
+            yield guid, "sentence", "".join(characters)
+
+
+def _read_parsed_words(content: str) -> Fields:
+    for line in content.splitlines():
+        if line.startswith("## ") and "\t" in line and "-v1" in line:
+            guid, sentence = line[3:].split("\t", 1)
+            yield guid.strip(), "sentence", sentence
+
+
+def _read_columns(content: str) -> Fields:
+    """Two columns, guid and text, with or without a header: test and unlabelled parts."""
+    for line in content.splitlines():
+        guid, _, text = line.partition("\t")
+        if guid != "guid" and text:
+            yield guid, "sentence", text
+
+
+# (task, how its name begins, how it ends) -> reader; the first match counts
+KLUE_FILES: tuple[tuple[str, str, Callable[[str], Fields]], ...] = (
+    ("ynat", ".json", _read_records("title")),
+    ("klue-sts", ".json", _read_records("sentence1", "sentence2")),
+    ("klue-nli", ".json", _read_records("premise", "hypothesis")),
+    ("klue-re", ".json", _read_records("sentence")),
+    ("klue-mrc", ".json", _read_passages),
+    ("wos", ".json", _read_dialogues),
+    ("ynat", "_unlabelled.tsv", _read_columns),
+    ("klue-ner", "_raw_sentences.tsv", _read_columns),
+    ("klue-ner", ".tsv", _read_tagged_characters),
+    ("klue-dp", ".tsv", _read_parsed_words),
+)
+
+
+def _klue_file(path: Path) -> tuple[str, Callable[[str], Fields]] | None:
+    name = path.name.removesuffix(format_of(path).packing)
+    rows = (row for row in KLUE_FILES if name.startswith(row[0] + "-v1") and name.endswith(row[1]))
+    return next(((task, read) for task, _, read in rows), None)
+
+
+def find_benchmarks(patterns: Sequence[str]) -> list[Path]:
+    """Benchmark files: in folders those named like KLUE's, and any .txt or .jsonl file named itself.
+
+    Raises:
+        BadInput: a path is missing or not a benchmark file, a folder holds none.
+    """
+    named = {Path(pattern).expanduser() for pattern in patterns}
+
+    def accepts(path: Path) -> bool:
+        return _klue_file(path) is not None or (path in named and format_of(path).kind in (".txt", ".jsonl"))
+
+    return find_files(patterns, accepts, "benchmark file (a KLUE v1.1 file, or a .txt or .jsonl file named itself)")
+
+
+def read_benchmark(path: Path, name: str | None = None) -> list[BenchmarkText]:
+    """All sentences of a benchmark file in file order; ``null`` fields are passed over.
+
+    Args:
+        name: task of a file that is not KLUE's; its file name if not given.
+
+    Raises:
+        BadInput: the file is not laid out as its name says, or holds no text.
+    """
+    klue = _klue_file(path)
+    try:
+        task, found = (klue[0], list(klue[1](_content(path)))) if klue else (name or path.name, list(_plain(path)))
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        if isinstance(error, BadInput):
+            raise
+        raise BadInput(f"{path}: not laid out like the KLUE file of this name ({error!r}); fetch it again") from error
+    texts = [
+        BenchmarkText(task, f"{guid}#{field}", sentence)
+        for guid, field, text in found
+        if isinstance(text, str)
+        for sentence in split_sentences(text)
+    ]
+    if not texts:
+        raise BadInput(f"{path}: no text in this benchmark file; remove it from corpus.benchmarks")
+    return texts
+
+
+def read_benchmarks(paths: Sequence[Path]) -> list[BenchmarkText]:
+    return [text for path, name in zip(paths, name_files(paths), strict=True) for text in read_benchmark(path, name)]
+
+
+def _content(path: Path) -> str:
+    return b"".join(read_blocks(path)).decode("utf-8").replace("\r\n", "\n")
+
+
+def _plain(path: Path) -> Iterator[tuple[str, str, Any]]:
+    for record in read_unit(Unit(path, path.name), "text", Counter()):
+        if isinstance(record, Reject):
+            raise BadInput(f"{path}, line {record.line}: {record.reason}; benchmark files must be readable in full")
+        yield record.id, "text", record.text

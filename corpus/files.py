@@ -1,0 +1,148 @@
+"""Finding input files and reading their bytes: plain, gzip or zstd, never more than a block in memory.
+
+Packed files are read by small blocks so that a decompression bomb costs megabytes, and a file that ends in the middle
+is an error: half a corpus must not pass for a whole one.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import zstandard
+
+from corpus.documents import BadInput
+
+TEXT_FORMATS = (".txt", ".jsonl", ".parquet")
+NEW_UNPACKER: dict[str, Callable[[], Any]] = {
+    ".gz": lambda: zlib.decompressobj(wbits=31),
+    ".zst": lambda: zstandard.ZstdDecompressor().decompressobj(),
+}
+BLOCK_BYTES = 1 << 20
+PACKED_BLOCK_BYTES = 1 << 12  # a zstd block of 4 bytes can hold 128 KiB: 128 MiB at worst
+EXCERPT_BYTES = 400
+
+
+class FileFormat(NamedTuple):
+    kind: str  # ".jsonl"
+    packing: str  # ".zst" or ""
+
+
+def format_of(path: Path) -> FileFormat:
+    """``petition.jsonl.zst`` is (".jsonl", ".zst"); either part may be empty."""
+    packing = path.suffix.lower() if path.suffix.lower() in NEW_UNPACKER else ""
+    kind = (Path(path.stem) if packing else path).suffix.lower()
+    return FileFormat(kind, packing)
+
+
+def is_text_file(path: Path) -> bool:
+    kind, packing = format_of(path)
+    return kind in TEXT_FORMATS and not (kind == ".parquet" and packing)
+
+
+def find_texts(patterns: Sequence[str]) -> list[Path]:
+    """Input files in the order of the patterns, folders and globs sorted; each file once.
+
+    Raises:
+        BadInput: a file is missing or of an unknown kind, a folder or glob holds no text file.
+    """
+    return find_files(patterns, is_text_file, "text file (.txt, .jsonl, either with .gz or .zst, or .parquet)")
+
+
+def find_files(patterns: Sequence[str], accepts: Callable[[Path], bool], wanted: str) -> list[Path]:
+    """Expand patterns to files that ``accepts`` takes; ``wanted`` says in errors what these are."""
+    found = [path for pattern in patterns for path in _expand(pattern, accepts, wanted)]
+    if not found:
+        raise BadInput(f"no input: the list of paths is empty; name at least one {wanted}")
+    for path in found:
+        if not os.access(path, os.R_OK):
+            raise BadInput(f"{path}: no permission to read this file; change its mode or leave it out")
+    first: dict[Path, Path] = {}
+    for path in found:
+        first.setdefault(path.resolve(), path)
+    return list(first.values())
+
+
+def _expand(pattern: str, accepts: Callable[[Path], bool], wanted: str) -> list[Path]:
+    path = Path(pattern).expanduser()
+    if path.is_file():
+        if not accepts(path):
+            raise BadInput(f"{path}: not a {wanted}")
+        return [path]
+    if path.is_dir():
+        found = [p for p in path.rglob("*") if p.is_file() and accepts(p) and not p.name.startswith(".")]
+    elif glob.has_magic(pattern):
+        found = [p for p in map(Path, glob.glob(str(path), recursive=True)) if p.is_file() and accepts(p)]  # noqa: PTH207 (absolute patterns)
+    else:
+        raise BadInput(f"{pattern}: no such file or folder; expected a {wanted}, a folder or a glob")
+    if not found:
+        raise BadInput(f"{pattern}: no {wanted} here")
+    return sorted(found)
+
+
+def name_files(paths: Sequence[Path]) -> list[str]:
+    """The shortest trailing part of each path that tells them apart: file names where these differ."""
+    depth = 1
+    while True:
+        names = ["/".join(path.parts[-depth:]) for path in paths]
+        if len(set(names)) == len(names) or depth > max((len(path.parts) for path in paths), default=0):
+            return names
+        depth += 1
+
+
+def read_blocks(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+    """Unpacked bytes of a file in blocks; ``start`` and ``end`` are byte offsets into plain files.
+
+    Raises:
+        BadInput: a packed file is damaged or ends too early.
+    """
+    packing = format_of(path).packing
+    if packing:
+        yield from _unpack(path, NEW_UNPACKER[packing])
+        return
+    left = (path.stat().st_size if end is None else end) - start
+    with path.open("rb") as file:
+        file.seek(start)
+        while left > 0 and (block := file.read(min(BLOCK_BYTES, left))):
+            left -= len(block)
+            yield block
+
+
+def _unpack(path: Path, new_unpacker: Callable[[], Any]) -> Iterator[bytes]:
+    unpacker = None
+    with path.open("rb") as file:
+        while block := file.read(PACKED_BLOCK_BYTES):
+            while block:
+                unpacker = unpacker or new_unpacker()
+                try:
+                    unpacked = unpacker.decompress(block)
+                except (zlib.error, zstandard.ZstdError) as error:
+                    raise BadInput(f"{path}: damaged {path.suffix} file ({error}); fetch or pack it again") from error
+                yield unpacked
+                block = unpacker.unused_data if unpacker.eof else b""
+                unpacker = None if unpacker.eof else unpacker
+    if unpacker is not None:
+        raise BadInput(f"{path}: the {path.suffix} file ends in the middle; fetch or pack it again")
+
+
+def split_lines(blocks: Iterator[bytes], max_bytes: int) -> Iterator[tuple[bytes, bool]]:
+    """Lines without their ends, each with whether it is whole; of a line over ``max_bytes`` only the head is kept."""
+    parts: list[bytes] = []
+    size = 0
+    for block in blocks:
+        pieces = block.split(b"\n")
+        for position, piece in enumerate(pieces):
+            size += len(piece)
+            if size <= max_bytes:
+                parts.append(piece)
+            elif not parts:
+                parts.append(piece[:EXCERPT_BYTES])
+            if position < len(pieces) - 1:
+                yield b"".join(parts).removesuffix(b"\r"), size <= max_bytes
+                parts, size = [], 0
+    if size:
+        yield b"".join(parts).removesuffix(b"\r"), size <= max_bytes

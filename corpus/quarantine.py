@@ -1,0 +1,47 @@
+"""Records that cannot be read: one line each in ``quarantine/records.jsonl``, with file, line and reason.
+
+The excerpt shows the form of the record, not its words: digits, letters and syllables are masked, because a broken
+record holds personal data as often as a good one and no detector can be trusted with it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+
+from corpus.documents import BadInput
+from corpus.files import EXCERPT_BYTES
+from corpus.read import Reject
+
+ALWAYS_ALLOWED = 10  # a share means nothing for a handful of records
+MASKS = ((re.compile("[0-9]"), "0"), (re.compile("[A-Za-z]"), "a"), (re.compile(r"[^\W\d_a-zA-Z]"), "가"))
+
+
+def quarantine_line(file: str, reject: Reject) -> str:
+    """A JSON line; bytes that are not UTF-8 appear as ``\\xNN``."""
+    row = {"file": file, "line": reject.line, "reason": reject.reason, "excerpt": mask(reject.raw[:EXCERPT_BYTES])}
+    return json.dumps(row, ensure_ascii=False) + "\n"
+
+
+def mask(raw: bytes) -> str:
+    """The form of a record: 0 for digits, a for Latin letters, 가 for all others."""
+    text = raw.decode("utf-8", "surrogateescape")
+    for pattern, symbol in MASKS:
+        text = pattern.sub(symbol, text)
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def check_share(rejected: Mapping[str, int], records: int, max_share: float, where: str) -> None:
+    """Stop the run when more than ``max_share`` of the records could not be read.
+
+    Raises:
+        BadInput: with the number of records per reason.
+    """
+    bad = sum(rejected.values())
+    if bad > max(ALWAYS_ALLOWED, max_share * (records + bad)):
+        reasons = ", ".join(f"{reason} {count}" for reason, count in sorted(rejected.items()))
+        raise BadInput(
+            f"{bad} of {records + bad} records could not be read ({reasons}), more than corpus.max_bad_share "
+            f"{max_share} allows; see {where} for file and line, mend the files or raise the limit"
+        )

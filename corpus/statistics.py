@@ -1,0 +1,60 @@
+"""What was read, changed, dropped and kept, per source: the columns of paper Tables 28 and 29, and the reasons.
+
+Counts are flat ("dropped_sentences.is_too_short") while they are summed and nested in ``statistics.json``. For every
+source: sentences_split = sentences + the sum of dropped_sentences.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from corpus.pii.types import PII_TYPES
+
+KEPT = ("documents", "sentences", "words", "characters", "bytes", "sentences_with_pii")
+READ = ("documents_read", "characters_read", "sentences_split")
+
+
+class Tally(dict[str, Counter[str]]):
+    """Flat counts per source."""
+
+    def __missing__(self, source: str) -> Counter[str]:
+        self[source] = Counter()
+        return self[source]
+
+    def add(self, other: Mapping[str, Mapping[str, int]]) -> None:
+        for source, counts in other.items():
+            self[source].update(counts)
+
+
+def count_kept(counts: Counter[str], sentences: Sequence[str]) -> None:
+    """Add one document of the final corpus: words are eojeols, bytes UTF-8."""
+    counts["documents"] += 1
+    counts["sentences"] += len(sentences)
+    for sentence in sentences:
+        counts["words"] += len(sentence.split())
+        counts["characters"] += len(sentence)
+        counts["bytes"] += len(sentence.encode())
+
+
+def describe(tally: Tally, records: Mapping[str, Any]) -> dict[str, Any]:
+    """Content of statistics.json: "total", "sources" by name, "records" as read."""
+    total: Counter[str] = Counter()
+    for counts in tally.values():
+        total.update(counts)
+    sources = {source: _nest(tally[source]) for source in sorted(tally)}
+    return {"total": _nest(total), "sources": sources, "records": dict(records)}
+
+
+def _nest(counts: Counter[str]) -> dict[str, Any]:
+    nested: dict[str, Any] = {name: counts[name] for name in READ + KEPT}
+    for group in ("changed", "dropped_documents", "dropped_sentences"):
+        nested[group] = dict(sorted(_group(counts, group)))
+    nested["pii"] = {name: counts[f"pii.{name}"] for name in PII_TYPES}
+    return nested
+
+
+def _group(counts: Counter[str], group: str) -> Iterable[tuple[str, int]]:
+    prefix = group + "."
+    return ((key.removeprefix(prefix), count) for key, count in counts.items() if key.startswith(prefix))
