@@ -1,0 +1,171 @@
+"""The ``malmoi`` command: one verb per stage, small tools beside them. Heavy imports wait until a verb runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from launch.console import rank, set_up_console, world_size
+from launch.errors import LaunchError, one_sentence, user_errors
+from launch.guard import refuse_foreign_packages
+
+ABOUT = """Raw Korean text in; a pseudonymized corpus, a vocabulary, a pretrained encoder and its KLUE scores out.
+
+Try it:  malmoi run smoke        (embedded sample, a few minutes on two cores)
+"""
+
+
+class StageOrTools(TyperGroup):
+    """``malmoi tokenizer RECIPE`` runs the stage, ``malmoi tokenizer stats …`` a tool: unknown words are recipes."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        known = args and args[0] in self.commands
+        return super().resolve_command(ctx, args if known else ["build", *args])
+
+
+app = typer.Typer(help=ABOUT, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+tokenizer_app = typer.Typer(cls=StageOrTools, no_args_is_help=True, help="Train the vocabulary; measure one (stats).")
+pii_app = typer.Typer(no_args_is_help=True, help="Detect or replace personal data in text or JSON lines.")
+app.add_typer(tokenizer_app, name="tokenizer")
+app.add_typer(pii_app, name="pii")
+
+RecipeName = Annotated[str, typer.Argument(metavar="RECIPE", help="A shipped recipe's name or a .yaml file.")]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[KEY=VALUE]…", help="Overrides, for example pretrain.steps=500."),
+]
+Runs = Annotated[Path, typer.Option("--runs", help="Folder that holds the run folders.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the resolved recipe and the plan; write nothing.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Log more.")]
+LocalRank = Annotated[int, typer.Option("--local_rank", hidden=True, help="Passed by the deepspeed launcher.")]
+
+
+def _stage_command(verb: str, purpose: str, example: str) -> Callable[..., None]:
+    def command(
+        recipe: RecipeName,
+        overrides: Overrides = None,
+        runs: Runs = Path("runs"),
+        dry_run: DryRun = False,
+        verbose: Verbose = False,
+        local_rank: LocalRank = 0,
+    ) -> None:
+        set_up_console(verbose=verbose)
+        from launch.conduct import conduct
+
+        conduct(verb, recipe, overrides or [], runs, dry_run=dry_run)
+
+    command.__doc__ = f"{purpose}\n\nExample:  {example}"
+    return command
+
+
+STAGE_VERBS = (
+    ("run", "Do all stages in order, from text to report.", "malmoi run smoke"),
+    ("sample", "Write the embedded sample: invented Korean documents and KLUE files.", "malmoi sample smoke"),
+    (
+        "corpus",
+        "Clean, pseudonymize, decontaminate text.",
+        "malmoi corpus smoke corpus.inputs=news/*.jsonl.gz",
+    ),
+    ("pack", "Encode the corpus into the token store.", "malmoi pack smoke"),
+    ("pretrain", "Pretrain and export the model.", "torchrun --nproc-per-node 2 -m launch pretrain smoke"),
+    ("finetune", "Train and score the KLUE tasks.", "malmoi finetune smoke finetune.tasks=ynat,klue-ner"),
+    ("report", "Write report.md and report.html.", "malmoi report smoke"),
+)
+for _verb, _purpose, _example in STAGE_VERBS:
+    app.command(_verb)(_stage_command(_verb, _purpose, _example))
+tokenizer_app.command("build", hidden=True)(
+    _stage_command("tokenizer", "Train the vocabulary.", "malmoi tokenizer smoke tokenizer.vocab_size=8000")
+)
+
+
+@tokenizer_app.command("stats")
+def tokenizer_stats(
+    tokenizer: Annotated[Path, typer.Argument(help="Tokenizer folder or vocab.txt.")],
+    texts: Annotated[list[Path], typer.Argument(help="Text or .jsonl files, .gz and .zst allowed.")],
+) -> None:
+    """Measure a tokenizer on text as paper Table 35 does.
+
+    Example:  malmoi tokenizer stats runs/smoke/tokenizer news.txt
+    """
+    from launch.tools import print_tokenizer_statistics
+
+    print_tokenizer_statistics(tokenizer, texts)
+
+
+@pii_app.command("detect")
+def pii_detect(
+    source: Annotated[str, typer.Argument(metavar="INPUT", help="A .txt or .jsonl file, or - for standard input.")],
+    target: Annotated[str, typer.Argument(metavar="OUTPUT", help="A .jsonl file, or - for standard output.")] = "-",
+) -> None:
+    """Find the 16 types of personal data: each record out has its spans as [start, end, TYPE].
+
+    Example:  echo '문의 010-0123-4567' | malmoi pii detect -
+    """
+    from launch.tools import detect_personal_data
+
+    detect_personal_data(source, target)
+
+
+@pii_app.command("replace")
+def pii_replace(
+    source: Annotated[str, typer.Argument(metavar="INPUT", help="A .txt or .jsonl file, or - for standard input.")],
+    target: Annotated[str, typer.Argument(metavar="OUTPUT", help="A file of the same kind, or -.")] = "-",
+    seed: Annotated[int, typer.Option(help="Equal seeds give equal replacements.")] = 0,
+) -> None:
+    """Replace personal data by invented values of the same type and format.
+
+    Example:  malmoi pii replace letters.jsonl letters.safe.jsonl
+    """
+    from launch.tools import replace_personal_data
+
+    replace_personal_data(source, target, seed)
+
+
+@app.command()
+def score(
+    task: Annotated[str, typer.Argument(help="ynat, klue-sts, klue-nli, klue-ner, klue-re, klue-dp, klue-mrc, wos.")],
+    predictions: Annotated[Path, typer.Argument(help="predictions.jsonl: guid, gold, prediction, scores.")],
+) -> None:
+    """Score a predictions file with the metrics of the KLUE paper.
+
+    Example:  malmoi score ynat runs/smoke/finetune/ynat/model/seed-1/predictions.jsonl
+    """
+    from launch.tools import print_scores
+
+    print_scores(task, predictions)
+
+
+@app.command()
+def doctor() -> None:
+    """Check this machine: Python, packages, cores, memory, disk, GPU, DeepSpeed, dictionary, two processes.
+
+    Example:  malmoi doctor
+    """
+    from launch.doctor import examine
+
+    if not examine():
+        raise typer.Exit(1)
+
+
+def main() -> None:
+    """Entry point: bad input gets one sentence and exit code 2, our own bugs get their traceback."""
+    try:
+        refuse_foreign_packages()
+        app()
+    except LaunchError as error:
+        _refuse(error)
+    except Exception as error:
+        if not isinstance(error, user_errors()):
+            raise
+        _refuse(error)
+
+
+def _refuse(error: Exception) -> None:
+    prefix = f"[rank {rank()}] " if world_size() > 1 else ""
+    print(f"malmoi: {prefix}{one_sentence(error)}", file=sys.stderr)
+    sys.exit(2)

@@ -1,0 +1,70 @@
+"""What a stage verb does: load the recipe, show the plan or work through the stages, print where the result is."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+from rich.console import Console
+from rich.table import Table
+
+from launch.console import rank, world_size
+from launch.errors import LaunchError
+from launch.manifest import MANIFEST_NAME
+from launch.pipeline import run_stage, stages_of
+from launch.recipe import Recipe, load_recipe
+
+log = logging.getLogger(__name__)
+
+
+def conduct(verb: str, name: str, overrides: Sequence[str], runs: Path, *, dry_run: bool) -> None:
+    """Run the stages of ``verb`` for a recipe below ``runs/<recipe name>``."""
+    recipe = load_recipe(name, overrides)
+    if world_size() > 1 and verb != "pretrain":
+        raise LaunchError(f"{verb} runs in one process; under torchrun or deepspeed use the verb pretrain")
+    run = runs / recipe.name
+    if dry_run:
+        if rank() == 0:
+            show_plan(verb, recipe, run)
+        return
+    for stage in stages_of(verb, recipe):
+        if stage.name == "pretrain" or rank() == 0:
+            run_stage(stage, recipe, run)
+    if verb in ("run", "finetune"):
+        show_scores(run)
+    if verb in ("run", "report"):
+        Console().print(f"\nreport: {run / 'report' / 'report.html'}", highlight=False, soft_wrap=True)
+
+
+def show_plan(verb: str, recipe: Recipe, run: Path) -> None:
+    """Print the resolved recipe and, for each stage, its folder and whether it is complete."""
+    console = Console(highlight=False, soft_wrap=True)
+    resolved = yaml.safe_dump(recipe.model_dump(mode="json"), allow_unicode=True, sort_keys=False)
+    console.print(resolved, markup=False)
+    table = Table("stage", "folder", "state", title=f"malmoi {verb} {recipe.name}")
+    for stage in stages_of(verb, recipe):
+        folder = run / stage.name
+        state = "complete" if (folder / MANIFEST_NAME).is_file() else "started" if folder.is_dir() else "to do"
+        table.add_row(stage.name, str(folder), state)
+    console.print(table)
+
+
+def show_scores(run: Path) -> None:
+    """Print the headline of every task beside its trivial baseline."""
+    table = Table("task", "model", "seed", "metric", "score", "trivial", "n", title="KLUE dev scores")
+    for path in sorted((run / "finetune").glob("*/*/seed-*/scores.json")):
+        found = json.loads(path.read_text("utf-8"))
+        for metric, value in found["scores"].items():
+            trivial = found["trivial"].get(metric)
+            table.add_row(
+                found["task"], found["model"], str(found["seed"]), metric, _number(value), _number(trivial),
+                str(found["n"]),
+            )  # fmt: skip
+    Console().print(table)
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"

@@ -1,0 +1,24 @@
+"""What counts as the user's problem: one sentence and exit code 2. Everything else is ours and shows its traceback."""
+
+from __future__ import annotations
+
+
+class LaunchError(ValueError):
+    """A recipe, a run folder or a command line that cannot be used; the message says what to do."""
+
+
+def user_errors() -> tuple[type[BaseException], ...]:
+    """The exceptions that are answered with their message alone. Imported late: the classes live in the stages."""
+    from corpus.documents import BadInput as CorpusBadInput
+    from finetune.config import BadInput as FinetuneBadInput
+    from pretrain.config import BadInput as PretrainBadInput
+
+    return (LaunchError, CorpusBadInput, PretrainBadInput, FinetuneBadInput, OSError)
+
+
+def one_sentence(error: BaseException) -> str:
+    """The message for the console; operating system errors get their file in front."""
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror.lower()}; check the path, its permissions and the free space"
+    return str(error)

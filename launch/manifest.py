@@ -1,0 +1,171 @@
+"""Manifests: what a stage was made from, and whether its folder may be trusted.
+
+``started.json`` is written before a stage works and ``manifest.json`` after it, atomically; only the manifest means
+"complete". Both hold the stage's head (its recipe section and its inputs' fingerprints). A folder whose head differs is
+never reused or overwritten: the difference is shown and the run stops.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from launch.errors import LaunchError
+
+MANIFEST_NAME = "manifest.json"
+STARTED_NAME = "started.json"
+RECORDED_PACKAGES = ("malmoi", "torch", "transformers", "tokenizers", "deepspeed", "python-mecab-ko", "numpy")
+WHOLE_HASH_BYTES = 1 << 30  # larger files: size, first and last MiB, so that terabytes do not wait
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Identity of a stage's result; equal heads mean equal results."""
+
+    stage: str
+    settings: Mapping[str, Any]
+    inputs: Mapping[str, str]
+
+    @property
+    def key(self) -> str:
+        """Digest over stage, settings and inputs; the next stage's input fingerprint."""
+        text = json.dumps([self.stage, self.settings, self.inputs], sort_keys=True, ensure_ascii=False)
+        return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "stage": self.stage,
+            "settings": dict(self.settings),
+            "inputs": dict(self.inputs),
+            "key": self.key,
+        }
+
+
+def fingerprint(path: Path) -> str:
+    """sha256 of a file's bytes (up to 1 GiB; beyond that of its size and both ends)."""
+    digest = hashlib.sha256()
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        if size <= WHOLE_HASH_BYTES:
+            while block := file.read(1 << 20):
+                digest.update(block)
+            return f"sha256:{digest.hexdigest()}"
+        digest.update(str(size).encode())
+        digest.update(file.read(1 << 20))
+        file.seek(-(1 << 20), os.SEEK_END)
+        digest.update(file.read(1 << 20))
+    return f"ends-sha256:{digest.hexdigest()}"
+
+
+def fingerprints(paths: Iterable[Path]) -> dict[str, str]:
+    """Fingerprint of every file, those of folders included, under its path as given."""
+    files: list[Path] = []
+    for path in paths:
+        files.extend(sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path])
+    return {file.as_posix(): fingerprint(file) for file in files}
+
+
+def is_complete(folder: Path, head: Head) -> bool:
+    """Whether ``folder`` holds the finished result of ``head``.
+
+    Raises:
+        LaunchError: the folder belongs to other settings or inputs; the message lists what differs.
+    """
+    for name in (MANIFEST_NAME, STARTED_NAME):
+        path = folder / name
+        if not path.is_file():
+            continue
+        found = _read(path)
+        if found.get("key") != head.key:
+            differences = "\n".join(f"  {line}" for line in _differences(found, head.as_json()))
+            raise LaunchError(
+                f"{folder}: made with another recipe or other inputs; delete this folder, or give the run another "
+                f"name with name=…\n{differences}"
+            )
+        return name == MANIFEST_NAME
+    if folder.is_dir() and any(folder.iterdir()):
+        raise LaunchError(f"{folder}: holds files that malmoi did not write; choose another --runs folder or name=…")
+    return False
+
+
+def start(folder: Path, head: Head) -> None:
+    """Create ``folder`` and leave the head there, so that a killed run is recognized."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / STARTED_NAME, head.as_json())
+
+
+def finish(folder: Path, head: Head, counts: Mapping[str, Any], seconds: float, peak_mib: int) -> None:
+    """Write the manifest, last and atomically."""
+    manifest = head.as_json() | {
+        "counts": dict(counts),
+        "versions": versions(),
+        "hardware": hardware(),
+        "seconds": round(seconds, 1),
+        "peak_memory_mib": peak_mib,
+    }
+    write_json(folder / MANIFEST_NAME, manifest)
+    (folder / STARTED_NAME).unlink(missing_ok=True)
+
+
+def read_manifest(folder: Path) -> dict[str, Any] | None:
+    """The manifest of a finished stage, or None."""
+    path = folder / MANIFEST_NAME
+    return _read(path) if path.is_file() else None
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that decide results."""
+    found = {"python": platform.python_version()}
+    for name in RECORDED_PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def hardware() -> str:
+    """Machine and core count in a few words."""
+    return f"{platform.machine()}, {os.cpu_count()} cores"
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON under a temporary name, then rename."""
+    temporary = path.with_name(path.name + ".partial")
+    temporary.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", "utf-8")
+    temporary.replace(path)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text("utf-8"))
+    except ValueError as error:
+        raise LaunchError(f"{path}: not readable as JSON ({error}); delete its folder and run again") from None
+    return value if isinstance(value, dict) else {}
+
+
+def _differences(found: Mapping[str, Any], wanted: Mapping[str, Any], limit: int = 12) -> list[str]:
+    old, new = (_flatten({k: v[k] for k in ("settings", "inputs") if k in v}) for v in (found, wanted))
+    lines = [
+        f"{key}: was {old.get(key, 'absent')}, is now {new.get(key, 'absent')}"
+        for key in sorted(old.keys() | new.keys())
+        if old.get(key, "absent") != new.get(key, "absent")
+    ]
+    more = [f"… and {len(lines) - limit} more"] if len(lines) > limit else []
+    return lines[:limit] + more
+
+
+def _flatten(value: Any, prefix: str = "") -> dict[str, str]:
+    if isinstance(value, Mapping):
+        flat: dict[str, str] = {}
+        for key, inner in value.items():
+            flat |= _flatten(inner, f"{prefix}.{key}" if prefix else str(key))
+        return flat
+    return {prefix: json.dumps(value, ensure_ascii=False)}

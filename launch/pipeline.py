@@ -1,0 +1,234 @@
+"""The stages in order, where each one works, and the one way in which any of them is run.
+
+```
+sample ─▶ corpus ─▶ tokenizer ─▶ tokens ─▶ pretrain ─▶ model ─▶ finetune ─▶ report
+```
+A stage's head holds its own recipe section and the keys of the stages (or the fingerprints of the files) it reads, so a
+change runs again exactly what depends on it, and nothing else.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from launch import manifest
+from launch.console import peak_memory_mib, rank
+from launch.errors import LaunchError
+from launch.manifest import Head
+from launch.recipe import SAMPLE, Recipe
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One step of a run.
+
+    Fields:
+        name: the stage, its verb and its folder below ``runs/<recipe>/``.
+        settings: the part of the recipe that decides the result.
+        after: stages whose folders it reads.
+        outside: files and folders given by the user that it reads.
+        work: ``(recipe, folders, out)`` to counts; imports the stage when called.
+    """
+
+    name: str
+    settings: Callable[[Recipe], dict[str, Any]]
+    after: Callable[[Recipe], tuple[str, ...]]
+    work: Callable[[Recipe, Path, Path], dict[str, Any]]
+    outside: Callable[[Recipe], Sequence[Path]] = lambda recipe: ()
+
+
+def run_sample(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
+    from launch.sample.run import run as make
+
+    return make(recipe.sample, None, out, workers=recipe.workers)
+
+
+def run_corpus(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
+    from corpus.benchmarks import find_benchmarks
+    from corpus.run import CorpusInputs
+    from corpus.run import run as clean
+
+    names = [str(path) for path in resolve(benchmark_names(recipe), run, "klue")]
+    inputs = CorpusInputs(texts=raw_texts(recipe, run), benchmarks=find_benchmarks(names) if names else [])
+    return clean(recipe.corpus, inputs, out, workers=recipe.workers)
+
+
+def run_tokenizer(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
+    from tokenizer.run import TokenizerInputs
+    from tokenizer.run import run as train
+
+    return train(recipe.tokenizer, TokenizerInputs(corpus=run / "corpus"), out, workers=recipe.workers)
+
+
+def run_pack(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
+    from pretrain.pack import PackInputs
+    from pretrain.pack import run as pack
+
+    inputs = PackInputs(corpus=run / "corpus", tokenizer=run / "tokenizer")
+    return pack(recipe.pack, inputs, out, workers=recipe.workers)
+
+
+def run_pretrain(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
+    from pretrain.run import PretrainInputs
+    from pretrain.run import run as pretrain
+
+    inputs = PretrainInputs(tokens=run / "tokens", tokenizer=run / "tokenizer")
+    return pretrain(recipe.pretrain, inputs, out, workers=recipe.workers)
+
+
+def run_export(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
+    from pretrain.export import ExportInputs
+    from pretrain.export import run as export
+
+    inputs = ExportInputs(pretrain=run / "pretrain", tokenizer=run / "tokenizer")
+    return export(recipe.pretrain, inputs, out, workers=recipe.workers)
+
+
+def run_finetune(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
+    from finetune.run import FinetuneInputs
+    from finetune.run import run as finetune
+
+    models = {name: str(run / "model") if name == "model" else name for name in recipe.finetune.models}
+    if not recipe.finetune.data:
+        raise LaunchError("finetune.data is empty; name the folder of the KLUE files: finetune.data=FOLDER")
+    inputs = FinetuneInputs(data=resolve([recipe.finetune.data], run, "klue")[0], models=models)
+    return finetune(recipe.finetune, inputs, out, workers=recipe.workers)
+
+
+def run_report(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
+    from launch.report.run import run as report
+
+    return report(recipe, run, out)
+
+
+def after_sample(*stages: str) -> Callable[[Recipe], tuple[str, ...]]:
+    return lambda recipe: (("sample",) if recipe.uses_sample else ()) + stages
+
+
+def given(patterns: Sequence[str]) -> list[Path]:
+    """The user's own paths among ``patterns``, expanded to files; the embedded sample is a stage of the run instead."""
+    from corpus.files import find_texts
+
+    own = [pattern for pattern in patterns if pattern != SAMPLE]
+    return find_texts(own) if own else []
+
+
+def benchmark_names(recipe: Recipe) -> list[str]:
+    """What the corpus is decontaminated against: the recipe's list, or else the data of finetune."""
+    names = recipe.corpus.benchmarks
+    return list(names) if names is not None else [recipe.finetune.data] if recipe.finetune.data else []
+
+
+def _folders(names: Sequence[str | None]) -> list[Path]:
+    paths = [Path(name) for name in names if name and name != SAMPLE]
+    for path in paths:
+        if not path.exists():
+            raise LaunchError(f"{path}: no such file or folder; give the benchmark files with finetune.data=FOLDER")
+    return paths
+
+
+STAGES: tuple[Stage, ...] = (
+    Stage("sample", lambda r: r.sample.model_dump(mode="json"), lambda r: (), run_sample),
+    Stage(
+        "corpus",
+        lambda r: r.corpus.model_dump(mode="json"),
+        after_sample(),
+        run_corpus,
+        lambda r: given(r.corpus.inputs) + _folders(benchmark_names(r)),
+    ),
+    Stage("tokenizer", lambda r: r.tokenizer.model_dump(mode="json"), lambda r: ("corpus",), run_tokenizer),
+    Stage("tokens", lambda r: r.pack.model_dump(mode="json"), lambda r: ("corpus", "tokenizer"), run_pack),
+    Stage(
+        "pretrain",
+        lambda r: r.pretrain.model_dump(mode="json"),
+        lambda r: ("tokens", "tokenizer"),
+        run_pretrain,
+    ),
+    Stage("model", lambda r: {}, lambda r: ("pretrain", "tokenizer"), run_export),
+    Stage(
+        "finetune",
+        lambda r: r.finetune.model_dump(mode="json"),
+        lambda r: after_sample()(r) + (("model",) if "model" in r.finetune.models else ()),
+        run_finetune,
+        lambda r: _folders([r.finetune.data, *(m for m in r.finetune.models if Path(m).is_dir())]),
+    ),
+)
+REPORT = Stage(
+    "report",
+    lambda r: {"name": r.name, "about": r.about},
+    lambda r: tuple(stage.name for stage in STAGES if stage.name != "sample" or r.uses_sample),
+    run_report,
+)
+VERBS: dict[str, tuple[str, ...]] = {
+    "sample": ("sample",),
+    "corpus": ("sample", "corpus"),
+    "tokenizer": ("tokenizer",),
+    "pack": ("tokens",),
+    "pretrain": ("pretrain", "model"),
+    "finetune": ("sample", "finetune"),
+    "report": ("report",),
+    "run": ("sample", "corpus", "tokenizer", "tokens", "pretrain", "model", "finetune", "report"),
+}
+
+
+def stages_of(verb: str, recipe: Recipe) -> list[Stage]:
+    """What a verb runs, in order; the sample only where the recipe uses it."""
+    by_name = {stage.name: stage for stage in (*STAGES, REPORT)}
+    return [by_name[name] for name in VERBS[verb] if name != "sample" or recipe.uses_sample]
+
+
+def run_stage(stage: Stage, recipe: Recipe, run: Path) -> bool:
+    """Run one stage unless its result is there; returns whether it worked.
+
+    Raises:
+        LaunchError: an earlier stage is missing, or the folder belongs to another recipe.
+    """
+    out = run / stage.name
+    head = head_of(stage, recipe, run)
+    if manifest.is_complete(out, head):
+        log.info("%-9s complete, nothing to do (%s)", stage.name, out)
+        return False
+    if rank() == 0:
+        manifest.start(out, head)
+    log.info("%-9s → %s", stage.name, out)
+    began = time.monotonic()
+    counts = stage.work(recipe, run, out)
+    seconds = time.monotonic() - began
+    if rank() == 0:
+        manifest.finish(out, head, counts, seconds, peak_memory_mib())
+    log.info("%-9s done in %.1f s", stage.name, seconds)
+    return True
+
+
+def head_of(stage: Stage, recipe: Recipe, run: Path) -> Head:
+    """Identity of the stage's result: its settings, the keys of earlier stages, the user's files."""
+    inputs: dict[str, str] = {}
+    for name in stage.after(recipe):
+        found = manifest.read_manifest(run / name)
+        if found is None:
+            verb = next(verb for verb, names in VERBS.items() if name in names)
+            raise LaunchError(f"{run / name}: not complete yet; run `malmoi {verb}` with the same recipe first")
+        inputs[name] = found["key"]
+    inputs |= manifest.fingerprints(stage.outside(recipe))
+    return Head(stage.name, stage.settings(recipe), inputs)
+
+
+def raw_texts(recipe: Recipe, run: Path) -> list[Path]:
+    """The raw text files of the recipe, the sample's included, in a fixed order."""
+    sample = given([str(run / "sample" / "corpus")]) if SAMPLE in recipe.corpus.inputs else []
+    texts = sample + given(recipe.corpus.inputs)
+    if not texts:
+        raise LaunchError("corpus.inputs is empty; give files, folders or globs: corpus.inputs=PATH[,PATH…]")
+    return texts
+
+
+def resolve(names: Sequence[str], run: Path, part: str) -> list[Path]:
+    """Paths of names, the sample's ``part`` where a name stands for it."""
+    return [run / "sample" / part if name == SAMPLE else Path(name) for name in names]

@@ -1,0 +1,61 @@
+"""Reading what the stages left: manifests, statistics, curves and scores. Nothing here computes a result."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from launch.errors import LaunchError
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object that a stage wrote.
+
+    Raises:
+        LaunchError: it is missing or damaged.
+    """
+    try:
+        value = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise LaunchError(
+            f"{path}: missing, though its stage is complete; delete {path.parent} and run again"
+        ) from None
+    except ValueError:
+        raise LaunchError(f"{path}: not readable as JSON; delete {path.parent} and run again") from None
+    return dict(value)
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of a .jsonl file, none where there is no such file."""
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.is_file() else []
+
+
+def read_scores(run: Path) -> list[dict[str, Any]]:
+    """All results below ``finetune/``, tasks in the order of the paper."""
+    from finetune.config import TASK_NAMES
+
+    found = [read_json(path) for path in sorted((run / "finetune").glob("*/*/seed-*/scores.json"))]
+    return sorted(found, key=lambda s: (TASK_NAMES.index(s["task"]), s["model"], s["seed"]))
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """A figure for a table; a dash where there is none."""
+    return "–" if value is None else f"{value:,.{digits}f}"
+
+
+def count(value: float) -> str:
+    """A count with thousands separators."""
+    return f"{value:,.0f}"
+
+
+def share(part: float, whole: float) -> str:
+    """A percentage; a dash of nothing."""
+    return f"{100 * part / whole:.2f} %" if whole else "–"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,93 @@
+"""The report: one Markdown page and one self-contained HTML page, rendered from the same blocks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from launch.manifest import read_manifest
+from launch.report.blocks import Code, Section, Table, Text
+from launch.report.corpus import corpus_sections
+from launch.report.gather import count, duration, read_scores
+from launch.report.scores import scores_section, verdict_on_scores
+from launch.report.training import pretraining_section, vocabulary_section
+
+if TYPE_CHECKING:
+    from launch.recipe import Recipe
+
+STAGE_NAMES = ("sample", "corpus", "tokenizer", "tokens", "pretrain", "model", "finetune")
+
+
+def run(recipe: Recipe, folder: Path, out: Path) -> dict[str, Any]:
+    """Write ``report.md`` and ``report.html`` into ``out`` from the stages below ``folder``; returns counts."""
+    scores = read_scores(folder)
+    sections = [
+        scores_section(scores),
+        *corpus_sections(folder),
+        vocabulary_section(folder),
+        pretraining_section(folder),
+        _provenance(recipe, folder),
+    ]
+    page = {
+        "title": recipe.name,
+        "about": recipe.about,
+        "verdict": verdict_on_scores(scores),
+        "stages": [stage for name in STAGE_NAMES if (stage := _stage(folder, name))],
+        "sections": sections,
+    }
+    for name in ("md", "html"):
+        text = render(f"page.{name}.j2", page)
+        (out / f"report.{name}").write_text(text, "utf-8")
+    return {"results": len(scores), "sections": len(sections)}
+
+
+def render(template: str, page: dict[str, Any]) -> str:
+    """A page from its template; text is escaped in HTML."""
+    environment = Environment(
+        loader=PackageLoader("launch.report", "."),
+        autoescape=template.endswith("html.j2"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["cell"] = lambda text: str(text).replace("|", "\\|").replace("\n", " ")
+    css = environment.loader.get_source(environment, "style.css")[0] if environment.loader else ""
+    return environment.get_template(template).render(**page, css=css)
+
+
+SUMMARIES = {
+    "sample": lambda c: f"{count(c['documents'])} documents",
+    "corpus": lambda c: f"{count(c['documents'])} documents, {count(c['sentences'])} sentences",
+    "tokenizer": lambda c: f"{count(c['vocab_size'])} entries",
+    "tokens": lambda c: f"{count(c['tokens'])} tokens",
+    "pretrain": lambda c: f"{count(c['steps'])} steps",
+    "model": lambda c: f"{count(c['parameters'])} parameters",
+    "finetune": lambda c: f"{count(c['results'])} results",
+}
+
+
+def _stage(folder: Path, name: str) -> dict[str, str] | None:
+    manifest = read_manifest(folder / name)
+    if manifest is None:
+        return None
+    cost = f"{duration(manifest['seconds'])}, {count(manifest['peak_memory_mib'])} MiB"
+    return {"name": name, "summary": SUMMARIES[name](manifest["counts"]), "cost": cost}
+
+
+def _provenance(recipe: Recipe, folder: Path) -> Section:
+    manifest = read_manifest(folder / "finetune") or {"versions": {}, "hardware": "unknown"}
+    versions = [[name, version] for name, version in manifest["versions"].items()]
+    settings = yaml.safe_dump(json.loads(recipe.model_dump_json()), allow_unicode=True, sort_keys=False)
+    return Section(
+        "How this was made",
+        [
+            Text(f"Hardware: {manifest['hardware']}. Every stage's folder holds a manifest with inputs and counts."),
+            Table(["package", "version"], versions, title="Versions", folded=True),
+            Code(settings),
+        ],
+    )

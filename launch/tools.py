@@ -1,0 +1,122 @@
+"""Single tools of the command line: personal data in a stream of records, tokenizer statistics, scores of a file."""
+
+from __future__ import annotations
+
+import json
+import sys
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.table import Table
+
+from launch.errors import LaunchError
+
+Record = dict[str, Any]
+
+
+def detect_personal_data(source: str, target: str) -> None:
+    """Write one JSON line per record: the record, and its spans as [start, end, TYPE] over the NFC text."""
+    from corpus.pii.detect import find_pii
+
+    def detect(record: Record, number: int) -> str:
+        spans = [[span.start, span.end, span.type] for span in find_pii(record["text"])]
+        return json.dumps(record | {"spans": spans}, ensure_ascii=False)
+
+    _stream(source, target, detect)
+
+
+def replace_personal_data(source: str, target: str, seed: int) -> None:
+    """Write every record with its personal data replaced, in the kind of the input (text lines or JSON lines)."""
+    from corpus.pii.detect import find_pii
+    from corpus.pii.replace import Pseudonymizer
+
+    def replace(record: Record, number: int) -> str:
+        pseudonymizer = Pseudonymizer(seed, str(record.get("id", number)))
+        text = pseudonymizer.replace(record["text"], find_pii(record["text"]))
+        return json.dumps(record | {"text": text}, ensure_ascii=False) if _holds_json(source) else text
+
+    _stream(source, target, replace)
+
+
+def print_tokenizer_statistics(tokenizer: Path, texts: list[Path]) -> None:
+    """Print Table 35's figures of one tokenizer over the given files."""
+    from tokenizer.statistics import measure
+
+    found = measure(tokenizer, _texts(texts)).as_json()
+    table = Table("figure", "value", title=str(tokenizer))
+    for name, value in found.items():
+        if isinstance(value, int | float):
+            table.add_row(name.replace("_", " "), f"{value:.4f}" if isinstance(value, float) else f"{value:,}")
+    Console().print(table)
+
+
+def _texts(files: list[Path]) -> Iterator[str]:
+    from corpus.files import find_texts
+    from corpus.read import Record as RawRecord
+    from corpus.read import plan_units, read_unit
+
+    for unit in plan_units(find_texts([str(file) for file in files])):
+        yield from (found.text for found in read_unit(unit, "text", Counter()) if isinstance(found, RawRecord))
+
+
+def print_scores(task: str, predictions: Path) -> None:
+    """Print the metrics of a predictions file."""
+    from finetune.score import score_predictions
+
+    for metric, value in score_predictions(task, predictions).items():
+        print(f"{metric}\t{value:.4f}")
+
+
+def _stream(source: str, target: str, work: Callable[[Record, int], str]) -> None:
+    with _lines_in(source) as lines, _lines_out(target) as out:
+        for number, record in enumerate(_records(lines, source), 1):
+            out.write(work(record, number) + "\n")
+
+
+def _holds_json(source: str) -> bool:
+    return source.endswith((".jsonl", ".json"))
+
+
+def _records(lines: Iterable[bytes], source: str) -> Iterator[Record]:
+    for number, raw in enumerate(lines, 1):
+        where = f"{'standard input' if source == '-' else source}, line {number}"
+        try:
+            line = raw.decode("utf-8").rstrip("\r\n")
+            record = json.loads(line) if _holds_json(source) else {"text": line}
+        except UnicodeDecodeError:
+            raise LaunchError(f"{where}: not UTF-8; convert the file first") from None
+        except ValueError as error:
+            raise LaunchError(f"{where}: not JSON ({error}); a .jsonl file holds one object a line") from None
+        if not isinstance(record, dict) or not isinstance(record.get("text"), str):
+            raise LaunchError(f'{where}: expected an object with a string under "text"')
+        yield record | {"text": unicodedata.normalize("NFC", record["text"])}
+
+
+@contextmanager
+def _lines_in(source: str) -> Iterator[Iterable[bytes]]:
+    if source == "-":
+        yield sys.stdin.buffer
+    else:
+        with Path(source).open("rb") as file:
+            yield file
+
+
+@contextmanager
+def _lines_out(target: str) -> Iterator[TextIO]:
+    """Standard output, or a file that appears under its name only when it is whole."""
+    if target == "-":
+        yield sys.stdout
+        return
+    path = Path(target)
+    temporary = path.with_name(path.name + ".partial")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            yield file
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

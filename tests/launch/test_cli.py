@@ -1,0 +1,74 @@
+"""The command line: light help, worked examples, one sentence and exit code 2 for bad input."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from launch.cli import STAGE_VERBS
+
+
+def malmoi(*arguments: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "launch", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, input=stdin)
+
+
+def test_help_imports_no_heavy_library() -> None:
+    code = (
+        "import sys, launch.cli, contextlib\n"
+        "with contextlib.suppress(SystemExit): launch.cli.app(['--help'])\n"
+        "heavy = {'torch', 'transformers', 'deepspeed', 'pyarrow', 'datasets'} & set(sys.modules)\n"
+        "sys.exit(str(heavy) if heavy else 0)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("verb", [verb for verb, _, _ in STAGE_VERBS])
+def test_every_verb_has_a_worked_example(verb: str, tmp_path: Path) -> None:
+    result = malmoi(verb, "--help", cwd=tmp_path)
+    assert result.returncode == 0
+    assert "Example:" in result.stdout
+
+
+def test_dry_run_shows_the_recipe_and_writes_nothing(tmp_path: Path) -> None:
+    result = malmoi("run", "smoke", "--dry-run", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "vocab_size" in result.stdout
+    assert "to do" in result.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "smok"], "did you mean smoke"),
+        (["run", "smoke", "corpus.seeed=1"], "did you mean corpus.seed"),
+        (["corpus", "smoke", "corpus.inputs=absent.jsonl"], "absent.jsonl"),
+        (["tokenizer", "smoke"], "not complete yet"),
+        (["run", "smoke", "finetune.data=nowhere", "corpus.inputs=nowhere"], "nowhere"),
+    ],
+)
+def test_bad_input_gets_one_sentence_and_code_2(arguments: list[str], words: str, tmp_path: Path) -> None:
+    result = malmoi(*arguments, cwd=tmp_path)
+    assert result.returncode == 2
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_output_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
+    result = malmoi("sample", "smoke", "--runs", "taken", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "taken" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_two_processes_may_only_pretrain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    result = malmoi("run", "smoke", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "use the verb pretrain" in result.stderr

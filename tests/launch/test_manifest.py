@@ -1,0 +1,67 @@
+"""Manifests: complete means complete, other settings never overwrite, a change names its key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from launch import manifest
+from launch.errors import LaunchError
+from launch.manifest import Head, fingerprints, is_complete
+
+HEAD = Head("corpus", {"seed": 1, "noise": {"han": 10}}, {"a.txt": "sha256:0"})
+
+
+def finished(folder: Path, head: Head = HEAD) -> Path:
+    manifest.start(folder, head)
+    manifest.finish(folder, head, {"documents": 2}, seconds=1.0, peak_mib=100)
+    return folder
+
+
+def test_only_a_manifest_makes_a_folder_complete(tmp_path: Path) -> None:
+    folder = tmp_path / "corpus"
+    assert not is_complete(folder, HEAD)
+    manifest.start(folder, HEAD)
+    assert not is_complete(folder, HEAD)
+    manifest.finish(folder, HEAD, {}, seconds=1.0, peak_mib=1)
+    assert is_complete(folder, HEAD)
+
+
+@pytest.mark.parametrize("state", ["started", "finished"])
+def test_other_settings_stop_and_show_the_key(tmp_path: Path, state: str) -> None:
+    manifest.start(tmp_path, HEAD) if state == "started" else finished(tmp_path)
+    other = Head("corpus", {"seed": 1, "noise": {"han": 11}}, HEAD.inputs)
+    with pytest.raises(LaunchError, match=r"settings\.noise\.han: was 10, is now 11"):
+        is_complete(tmp_path, other)
+
+
+def test_changed_input_file_is_noticed(tmp_path: Path) -> None:
+    text = tmp_path / "a.txt"
+    text.write_text("하나", "utf-8")
+    before = fingerprints([tmp_path])
+    text.write_text("둘", "utf-8")
+    assert fingerprints([tmp_path]).keys() == before.keys()
+    assert fingerprints([tmp_path]) != before
+
+
+def test_large_file_is_fingerprinted_by_size_and_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifest, "WHOLE_HASH_BYTES", 1 << 20)
+    path = tmp_path / "large.txt"
+    path.write_bytes(b"a" * (3 << 20))
+    first = manifest.fingerprint(path)
+    path.write_bytes(b"a" * (3 << 20) + b"b")
+    assert first.startswith("ends-sha256:")
+    assert manifest.fingerprint(path) != first
+
+
+def test_folder_of_somebody_else_is_not_touched(tmp_path: Path) -> None:
+    (tmp_path / "holiday.jpg").write_bytes(b"x")
+    with pytest.raises(LaunchError, match="did not write"):
+        is_complete(tmp_path, HEAD)
+
+
+def test_damaged_manifest_is_reported(tmp_path: Path) -> None:
+    (finished(tmp_path) / manifest.MANIFEST_NAME).write_text("{", "utf-8")
+    with pytest.raises(LaunchError, match="not readable as JSON"):
+        is_complete(tmp_path, HEAD)

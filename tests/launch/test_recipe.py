@@ -1,0 +1,82 @@
+"""Recipes: every shipped one loads; mistakes are named with their key and a way out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from launch.errors import LaunchError
+from launch.recipe import load_recipe, shipped_recipes
+
+
+@pytest.mark.parametrize("name", shipped_recipes())
+def test_every_shipped_recipe_loads(name: str) -> None:
+    assert load_recipe(name).name == name
+
+
+def test_defaults_are_the_papers_values() -> None:
+    recipe = load_recipe("klue-roberta-base")
+    assert (recipe.tokenizer.vocab_size, recipe.pretrain.steps, recipe.pretrain.global_batch) == (
+        32_000,
+        1_000_000,
+        2048,
+    )
+
+
+def test_override_replaces_one_value_and_keeps_the_rest() -> None:
+    plain, changed = load_recipe("smoke"), load_recipe("smoke", ["pretrain.steps=7"])
+    assert changed.pretrain.steps == 7
+    assert changed.pretrain.lr == plain.pretrain.lr
+
+
+def test_comma_separated_override_becomes_a_list() -> None:
+    recipe = load_recipe("smoke", ["corpus.inputs=a.txt,b.txt", "finetune.tasks=ynat,klue-ner", "finetune.seeds=3"])
+    assert list(recipe.corpus.inputs) == ["a.txt", "b.txt"]
+    assert recipe.finetune.tasks == ("ynat", "klue-ner")
+    assert recipe.finetune.seeds == (3,)
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("pretrain.step=7", "pretrain.step: unknown key; did you mean pretrain.steps?"),
+        ("pretrane.steps=7", "pretrane: unknown key; did you mean pretrain?"),
+        ("pretrain.steps=many", "pretrain.steps: "),
+        ("pretrain.masking.share=15", "pretrain.masking.share: "),
+        ("pretrain.steps", "an override looks like section.key=value"),
+        ("name=a/b", "name: "),
+        ("pretrain.steps.more=1", "is a value, not a section"),
+    ],
+)
+def test_wrong_override_is_explained(override: str, message: str) -> None:
+    with pytest.raises(LaunchError) as caught:
+        load_recipe("smoke", [override])
+    assert message in str(caught.value)
+
+
+def test_all_problems_of_a_recipe_are_listed_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("pretrain: {learning_rate: 1.0e-4, steps: 0}\n", "utf-8")
+    with pytest.raises(LaunchError) as caught:
+        load_recipe(str(path))
+    assert "2 problems" in str(caught.value)
+    assert "pretrain.learning_rate" in str(caught.value)
+
+
+def test_unknown_recipe_gets_the_nearest_name() -> None:
+    with pytest.raises(LaunchError, match="did you mean smoke"):
+        load_recipe("smok")
+
+
+@pytest.mark.parametrize("text", ["a: [", "- 1\n- 2\n", "\xff\xfe"])
+def test_file_that_is_no_recipe_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(LaunchError, match=r"bad\.yaml"):
+        load_recipe(str(path))
+
+
+def test_special_tokens_must_fit_the_architecture() -> None:
+    with pytest.raises(LaunchError, match="they must agree"):
+        load_recipe("smoke", ["tokenizer.special_tokens=bert"])
