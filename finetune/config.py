@@ -1,0 +1,67 @@
+"""Settings of the finetune stage; defaults are the published configuration (KLUE-baseline, run_all.sh).
+
+Learning rates, epochs and lengths differ from task to task, so their defaults stand with the tasks
+(``finetune.task.Hyperparameters``); ``overrides`` replaces single values of single tasks.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, Field, field_validator
+
+TaskName = Literal["ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-dp", "klue-mrc", "wos"]
+TASK_NAMES: tuple[TaskName, ...] = (
+    "ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-dp", "klue-mrc", "wos",
+)  # fmt: skip
+
+
+class BadInput(ValueError):
+    """What the user gave cannot be used; the message says what, where, what was expected and what to do."""
+
+
+class HyperparameterOverride(BaseModel, frozen=True, extra="forbid"):
+    """Values of one task that replace its published ones; None keeps the published value."""
+
+    lr: float | None = Field(None, gt=0, description="Peak learning rate (published: 3e-5 or 5e-5).")
+    epochs: int | None = Field(None, gt=0, description="Passes over the training examples (published: 3 to 10).")
+    batch_size: int | None = Field(None, gt=0, description="Features per step (published: 16 or 32).")
+    warmup_share: float | None = Field(None, ge=0, lt=1, description="Share of steps with a rising rate.")
+    weight_decay: float | None = Field(None, ge=0, description="Decay of matrices, not of biases and norms.")
+    max_tokens: int | None = Field(None, ge=16, description="Longest input in tokens, specials included.")
+
+
+class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
+    """Tasks x models x seeds, each trained and scored once (paper section 5)."""
+
+    data: str | None = Field(
+        None, description="Folder laid out like the KLUE repository, plain or .zst; may hold several such folders."
+    )
+    tasks: tuple[TaskName, ...] = Field(TASK_NAMES, min_length=1, description="Tasks to train and score.")
+    models: tuple[str, ...] = Field(
+        ("model",), min_length=1, description='Encoders: "model" is this run\'s own, else a folder or a Hub name.'
+    )
+    seeds: tuple[int, ...] = Field((42,), min_length=1, description="One training per seed (published: 42 only).")
+    protocol: Literal["malmoi"] = Field(
+        "malmoi",
+        description="How text becomes features and scores: malmoi aligns by character offsets, never scores padding.",
+    )
+    max_train_examples: int | None = Field(None, gt=0, description="Seeded sample of the training examples; none: all.")
+    max_dev_examples: int | None = Field(None, gt=0, description="Seeded sample of the dev examples; none: all.")
+    dev_split_share: float = Field(
+        0.2, gt=0, lt=1, description="Where only a dev file exists: share of it held out for scoring, the rest trains."
+    )
+    split_seed: int = Field(42, description="Draws splits and samples, the same for all trainings.")
+    bootstrap_samples: int = Field(
+        200, ge=0, description="Resamples of the predictions behind each 95 % interval; 0: no intervals."
+    )
+    overrides: dict[TaskName, HyperparameterOverride] = Field(
+        default_factory=dict, description="Hyperparameters by task that differ from the published ones."
+    )
+
+    @field_validator("tasks", "models", "seeds")
+    @classmethod
+    def _has_no_duplicates(cls, values: tuple[object, ...]) -> tuple[object, ...]:
+        if len(set(values)) < len(values):
+            raise ValueError(f"named twice: {', '.join(sorted({str(v) for v in values if values.count(v) > 1}))}")
+        return values

@@ -1,0 +1,167 @@
+"""One task, one encoder, one seed: train, predict, score, write ``predictions.jsonl`` and, last, ``scores.json``.
+
+A folder whose ``scores.json`` has the same fingerprint (settings, data, encoder) is finished and left alone, so a
+killed run loses only what was training.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import logging
+import math
+import platform
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from hashlib import blake2b
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from finetune.config import FinetuneConfig
+from finetune.encoder import digest, load_config, load_tokenizer, most_tokens
+from finetune.predict import predict
+from finetune.registry import TASKS
+from finetune.score import bootstrap
+from finetune.split import Data, load_data
+from finetune.task import Example, Hyperparameters, Prediction, Row, Task
+from finetune.train import seed_everything, train
+
+log = logging.getLogger(__name__)
+
+SCORES_NAME = "scores.json"
+PREDICTIONS_NAME = "predictions.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What to train: a task by name, an encoder by its name in the results and its folder or Hub name, a seed."""
+
+    task: str
+    model: str
+    encoder: str
+    seed: int
+
+    def folder(self, out: Path) -> Path:
+        """``<task>/<model>/seed-<n>``; a path or Hub name becomes one folder name."""
+        return out / self.task / re.sub(r"[^\w.]+", "-", self.model).strip("-.") / f"seed-{self.seed}"
+
+
+def finetune_one(job: Job, config: FinetuneConfig, data_folder: Path, out: Path) -> dict[str, Any]:
+    """Finish one job below ``out``, or find it finished; returns the content of its ``scores.json``.
+
+    Raises:
+        BadInput: data or encoder that cannot be used.
+    """
+    task = TASKS[job.task]
+    data = load_data(task, data_folder, config)
+    settings = settings_of(task, config, job.encoder)
+    fingerprint = _fingerprint(job, config, settings, data)
+    folder = job.folder(out)
+    if (finished := _finished(folder, fingerprint)) is not None:
+        return finished
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / SCORES_NAME).unlink(missing_ok=True)
+    began = time.perf_counter()
+    rows, trained = _train_and_predict(task, job, settings, data)
+    _write(folder / PREDICTIONS_NAME, (json.dumps(row._asdict(), ensure_ascii=False) for row in rows))
+    result = {
+        "task": job.task, "model": job.model, "seed": job.seed, "protocol": config.protocol, "split": data.split,
+        "is_official_dev": data.is_official_dev, "n": len(rows), "n_train": len(data.training),
+        **_scores(task, rows, data, config),
+        "hyperparameters": asdict(settings), **trained, "data": data.files, "versions": _versions(),
+        "seconds": round(time.perf_counter() - began, 1), "fingerprint": fingerprint,
+    }  # fmt: skip
+    _write(folder / SCORES_NAME, [json.dumps(result, ensure_ascii=False, indent=1)])
+    return result
+
+
+def settings_of(task: Task, config: FinetuneConfig, encoder: str) -> Hyperparameters:
+    """The task's published hyperparameters with the overrides, inputs no longer than the encoder allows."""
+    override = config.overrides.get(task.name)  # type: ignore[call-overload]
+    settings = replace(task.defaults, **(override.model_dump(exclude_none=True) if override else {}))
+    most = most_tokens(load_config(encoder))
+    return replace(settings, max_tokens=min(settings.max_tokens, most or settings.max_tokens))
+
+
+def _train_and_predict(task: Task, job: Job, settings: Hyperparameters, data: Data) -> tuple[list[Row], dict[str, Any]]:
+    tokenizer = load_tokenizer(job.encoder, task.special_tokens)
+    pad_id = int(tokenizer.pad_token_id)
+    training = task.featurize(data.training, tokenizer, settings.max_tokens, True)
+    scored = task.featurize(data.scored, tokenizer, settings.max_tokens, False)
+    seed = seed_everything(job.seed, job.task)
+    model = task.model(job.encoder, tokenizer)
+    losses = train(task, model, training, settings, seed, pad_id)
+    raws = predict(task, model, scored, pad_id)
+    device = next(model.parameters()).device.type
+    del model
+    gc.collect()
+    rows = to_rows(data.scored, task.decode(data.scored, scored, raws))
+    features = {"train": len(training), "dev": len(scored)}
+    return rows, {"losses": [round(loss, 5) for loss in losses], "features": features, "device": device}
+
+
+def to_rows(examples: Sequence[Example], predictions: Sequence[Prediction]) -> list[Row]:
+    """Examples and their predictions as lines of a predictions file."""
+    return [
+        Row(example.guid, example.gold, prediction.value, prediction.scores)
+        for example, prediction in zip(examples, predictions, strict=True)
+    ]
+
+
+def _scores(task: Task, rows: list[Row], data: Data, config: FinetuneConfig) -> dict[str, Any]:
+    scores = task.score(rows)
+    trivial = task.score(to_rows(data.scored, task.trivial(data.training, data.scored)))
+    groups = [task.group(example) for example in data.scored]
+    intervals = bootstrap(rows, groups, task.score, config.bootstrap_samples, config.split_seed)
+    return {
+        "headline": next(iter(scores)),
+        "scores": _finite(scores),
+        "intervals": {name: intervals.get(name) for name in scores},
+        "trivial": _finite(trivial),
+        "paper_dev": {model: dict(figures) for model, figures in task.paper_dev.items()},
+    }
+
+
+def _finite(scores: Mapping[str, float]) -> dict[str, float | None]:
+    return {name: value if math.isfinite(value) else None for name, value in scores.items()}
+
+
+def _fingerprint(job: Job, config: FinetuneConfig, settings: Hyperparameters, data: Data) -> str:
+    varying = {"data", "tasks", "models", "seeds", "overrides"}  # the rest of the configuration counts for every job
+    what = [
+        asdict(job), config.model_dump(mode="json", exclude=varying), asdict(settings), data.files, digest(job.encoder),
+    ]  # fmt: skip
+    return blake2b(json.dumps(what, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+def _finished(folder: Path, fingerprint: str) -> dict[str, Any] | None:
+    try:
+        result: dict[str, Any] = json.loads((folder / SCORES_NAME).read_text("utf-8"))
+    except FileNotFoundError:
+        return None
+    if result["fingerprint"] != fingerprint:
+        log.info("%s: settings, data or encoder have changed; training again", folder)
+        return None
+    return result
+
+
+def _write(path: Path, lines: Any) -> None:
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(line + "\n" for line in lines)
+    partial.replace(path)
+
+
+def _versions() -> dict[str, str]:
+    packages = ("malmoi", "torch", "transformers", "tokenizers", "scikit-learn")
+    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+
+
+def use_one_thread() -> None:
+    """Results on a CPU do not depend on the number of its cores; jobs run side by side instead."""
+    torch.set_num_threads(1)

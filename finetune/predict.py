@@ -1,0 +1,43 @@
+"""Predictions of a trained model, in batches of similar length; the order of the features is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from finetune.task import Feature, Task
+
+TOKENS_PER_BATCH = 8_192  # padded; bounds memory whatever the lengths
+
+
+def predict(task: Task, model: nn.Module, features: Sequence[Feature], pad_id: int) -> list[Any]:
+    """One raw output per feature, in the order of ``features``."""
+    device = next(model.parameters()).device
+    model.eval()
+    raws: list[Any] = [None] * len(features)
+    with torch.inference_mode():
+        for batch in batches_by_length(features):
+            tensors = task.collate([features[i] for i in batch], pad_id)
+            outputs = model.predict(**to_device(tensors, device))  # type: ignore[operator]
+            for i, output in zip(batch, outputs, strict=True):
+                raws[i] = output
+    return raws
+
+
+def batches_by_length(features: Sequence[Feature]) -> list[list[int]]:
+    """Indices of features, longest first, so that a batch too large for the memory fails at once."""
+    lengths = [len(feature["input_ids"]) for feature in features]
+    batches: list[list[int]] = []
+    for i in sorted(range(len(features)), key=lambda i: (-lengths[i], i)):
+        if not batches or (len(batches[-1]) + 1) * lengths[batches[-1][0]] > TOKENS_PER_BATCH:
+            batches.append([])
+        batches[-1].append(i)
+    return batches
+
+
+def to_device(batch: dict[str, Tensor], device: torch.device) -> dict[str, Tensor]:
+    """The batch on a device."""
+    return {name: tensor.to(device) for name, tensor in batch.items()}

@@ -1,0 +1,35 @@
+"""The eight tasks by name. A task's module (torch, transformers) is imported when the task is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+
+from finetune.task import Task
+
+_HOMES = {
+    "ynat": ("finetune.tasks.ynat", "YNAT"),
+    "klue-sts": ("finetune.tasks.klue_sts", "KLUE_STS"),
+    "klue-nli": ("finetune.tasks.klue_nli", "KLUE_NLI"),
+    "klue-ner": ("finetune.tasks.klue_ner", "KLUE_NER"),
+    "klue-re": ("finetune.tasks.klue_re", "KLUE_RE"),
+    "klue-dp": ("finetune.tasks.klue_dp", "KLUE_DP"),
+    "klue-mrc": ("finetune.tasks.klue_mrc", "KLUE_MRC"),
+    "wos": ("finetune.tasks.wos", "WOS"),
+}
+
+
+class _Tasks(Mapping[str, Task]):
+    def __getitem__(self, name: str) -> Task:
+        module, record = _HOMES[name]
+        task: Task = getattr(import_module(module), record)
+        return task
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_HOMES)
+
+    def __len__(self) -> int:
+        return len(_HOMES)
+
+
+TASKS: Mapping[str, Task] = _Tasks()

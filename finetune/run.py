@@ -1,0 +1,155 @@
+"""The finetune stage: every task x model x seed, trained and scored once.
+
+On a CPU ``workers`` jobs run side by side, one thread each, so results do not depend on their number; a GPU takes one
+job after the other. Files and encoders are checked before the first training starts.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from tqdm import tqdm
+
+from finetune.config import BadInput, FinetuneConfig
+from finetune.encoder import load_config, load_tokenizer
+from finetune.files import find_files
+from finetune.job import Job, finetune_one, use_one_thread
+from finetune.registry import TASKS
+from finetune.split import load_data
+
+log = logging.getLogger(__name__)
+
+LONGEST_FIRST = ("wos", "klue-mrc", "klue-dp", "klue-ner", "klue-re", "klue-nli", "klue-sts", "ynat")
+
+
+class FinetuneInputs(NamedTuple):
+    """``data``: folder of official files; ``models``: name in the results to encoder folder or Hub name."""
+
+    data: Path
+    models: Mapping[str, str]
+
+
+def run(config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: int = 1) -> dict[str, Any]:
+    """Train and score everything that ``config`` names; finished jobs below ``out`` are kept.
+
+    Writes ``<task>/<model>/seed-<n>/{predictions.jsonl, scores.json}``.
+
+    Returns:
+        counts for the manifest: results, examples by task, and tasks whose dev file had to be divided.
+
+    Raises:
+        BadInput: a file is missing or broken, or an encoder cannot be loaded.
+    """
+    jobs = plan(config, inputs.models)
+    check(config, inputs)
+    work = partial(finetune_one, config=config, data_folder=inputs.data, out=out)
+    results = []
+    with tqdm(total=len(jobs), desc="finetune", disable=None) as bar:
+        for result in _finish(jobs, work, workers):
+            log.info("%s", describe(result))
+            results.append(result)
+            bar.update()
+    by_task = {result["task"]: result for result in results}
+    return {
+        "results": len(results),
+        "examples": {task: {"train": by_task[task]["n_train"], "dev": by_task[task]["n"]} for task in config.tasks},
+        "split": {task: by_task[task]["split"] for task in config.tasks},
+    }
+
+
+def plan(config: FinetuneConfig, models: Mapping[str, str]) -> list[Job]:
+    """All jobs, long ones first so that none is left over at the end.
+
+    Raises:
+        BadInput: two models whose results would land in one folder.
+    """
+    jobs = [
+        Job(task, name, str(models[name]), seed)
+        for task in sorted(config.tasks, key=LONGEST_FIRST.index)
+        for name in config.models
+        for seed in config.seeds
+    ]
+    folders = {job.folder(Path()) for job in jobs}
+    if len(folders) < len(jobs):
+        raise BadInput(f"two of the models {', '.join(config.models)} have the same name on disk; rename one")
+    return jobs
+
+
+def check(config: FinetuneConfig, inputs: FinetuneInputs) -> None:
+    """Read every file and open every encoder's configuration and tokenizer once, before anything is trained.
+
+    Raises:
+        BadInput: with everything that is missing, or the first thing that is broken.
+    """
+    missing = [TASKS[name].files.dev for name in config.tasks if find_files(inputs.data, TASKS[name].files).dev is None]
+    if missing:
+        raise BadInput(
+            f"{inputs.data}: missing {', '.join(missing)} (plain or .zst); add them, or name only the tasks that are "
+            "there with finetune.tasks=…"
+        )
+    for name in config.models:
+        load_config(str(inputs.models[name]))
+        load_tokenizer(str(inputs.models[name]))
+    for task in config.tasks:
+        load_data(TASKS[task], inputs.data, config)
+
+
+def describe(result: Mapping[str, Any]) -> str:
+    """One line for people: ``ynat, model, seed 42: macro_f1 61.20 (trivial 6.13), 500 examples, 8.1 s``."""
+    name = result["headline"]
+    value, trivial = (
+        "undefined" if result[kind][name] is None else f"{result[kind][name]:.2f}" for kind in ("scores", "trivial")
+    )
+    return (
+        f"{result['task']}, {result['model']}, seed {result['seed']}: {name} {value} (trivial {trivial}), "
+        f"{result['n']:,} examples, {result['seconds']} s"
+    )
+
+
+def _finish(jobs: Sequence[Job], work: Any, workers: int) -> Iterator[dict[str, Any]]:
+    if torch.cuda.is_available():
+        yield from map(work, jobs)
+    elif workers <= 1 or len(jobs) == 1:
+        threads = torch.get_num_threads()
+        use_one_thread()
+        try:
+            yield from map(work, jobs)
+        finally:
+            torch.set_num_threads(threads)
+    else:
+        yield from _finish_side_by_side(jobs, work, workers)
+
+
+def _finish_side_by_side(jobs: Sequence[Job], work: Any, workers: int) -> Iterator[dict[str, Any]]:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(workers, len(jobs)), mp_context=context, initializer=_prepare_process) as pool:
+        futures = [pool.submit(work, job) for job in jobs]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def _prepare_process() -> None:
+    use_one_thread()
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    """A killed parent cannot stop its processes; they would wait for work for ever."""
+    wait([sentinel])
+    os._exit(1)

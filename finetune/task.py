@@ -1,0 +1,107 @@
+"""A KLUE task is a record of plain functions; training, prediction and scoring know nothing else about it.
+
+```
+file ─ read ─▶ examples ─ featurize ─▶ features ─ model ─▶ raw outputs ─ decode ─▶ predictions ─ score ─▶ metrics
+```
+One example may give several features (windows of a long passage, turns of a dialogue). Everything after ``decode`` is
+JSON, so a predictions file can be scored again without torch, by anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+    from transformers import PreTrainedTokenizerBase
+
+# A feature is what the model sees of (part of) one example: "input_ids" (list of int), "example" (index of its
+# example) and whatever the task's collate and decode need.
+Feature = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One scored unit of a benchmark file: a title, a pair, a sentence, a question, a user turn."""
+
+    guid: str
+    gold: Any  # JSON: a label name, a number, a list of tags …
+    inputs: Mapping[str, Any]  # the task's own fields
+
+
+class Prediction(NamedTuple):
+    """What was predicted for one example: ``value`` as JSON like the gold, ``scores`` as JSON or None."""
+
+    value: Any
+    scores: Any = None
+
+
+class Row(NamedTuple):
+    """One line of predictions.jsonl."""
+
+    guid: str
+    gold: Any
+    prediction: Any
+    scores: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Names inside a folder laid out like the KLUE repository, ``.zst`` allowed: ``ynat-v1.1/ynat-v1.1_dev.json``."""
+
+    train: str
+    dev: str
+    extra: tuple[str, ...] = ()  # ontology.json, relation_list.json
+
+
+@dataclass(frozen=True, slots=True)
+class Hyperparameters:
+    """Defaults of the published configuration for base-size models (KLUE-baseline run_all.sh)."""
+
+    lr: float = 5e-5
+    epochs: int = 4
+    batch_size: int = 32
+    warmup_share: float = 0.1
+    weight_decay: float = 0.0
+    max_tokens: int = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Everything that differs between the eight tasks.
+
+    Fields:
+        read: one file to examples; raises ``BadInput`` naming file, record and what was expected.
+        featurize: ``(examples, tokenizer, max_tokens, is_training)`` to features. Long inputs are truncated or cut
+            into windows here. Features without a usable training target are left out when training.
+        collate: ``(features, pad_id)`` to a batch of tensors, padded to its longest row, keys as ``model`` wants.
+        model: ``(encoder folder or name, tokenizer)`` to a module. ``module(**batch)`` returns a dict with
+            "loss"; ``module.predict(**batch)`` returns one raw output (numpy or JSON) per row of the batch, and must
+            not depend on the batch's other rows or on padding.
+        decode: ``(examples, features, raws)`` to one prediction per example, in order of the examples.
+        score: rows to metrics, 0..100, by the names of the KLUE paper; the first named is the headline. Any metric may
+            be nan.
+        trivial: ``(training examples, examples)`` to predictions that need no model: majority class, mean, nothing.
+        select_by: the metric that the published baseline selects checkpoints by.
+        paper_dev: paper Table 36, model name to metric to value.
+        group: examples that must stay on one side when a file is split, e.g. turns of one dialogue.
+        special_tokens: added to the tokenizer before ``featurize`` (markers); the encoder's embeddings grow.
+    """
+
+    name: str
+    files: Files
+    read: Callable[[Path], list[Example]]
+    featurize: Callable[[Sequence[Example], PreTrainedTokenizerBase, int, bool], list[Feature]]
+    collate: Callable[[Sequence[Feature], int], dict[str, Tensor]]
+    model: Callable[[str, PreTrainedTokenizerBase], nn.Module]
+    decode: Callable[[Sequence[Example], Sequence[Feature], Sequence[Any]], list[Prediction]]
+    score: Callable[[Sequence[Row]], dict[str, float]]
+    trivial: Callable[[Sequence[Example], Sequence[Example]], list[Prediction]]
+    select_by: str
+    defaults: Hyperparameters = Hyperparameters()
+    paper_dev: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    group: Callable[[Example], str] = lambda example: example.guid
+    special_tokens: tuple[str, ...] = ()

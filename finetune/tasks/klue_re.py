@@ -1,0 +1,95 @@
+"""KLUE-RE: the relation between two marked entities of a sentence, 30 labels (paper 3.5).
+
+The published architecture: markers around the entities, a label from [CLS]; the entity types of the data are not used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from transformers import PreTrainedTokenizerBase
+
+from finetune.config import BadInput
+from finetune.files import label_of, read_records, text_of
+from finetune.heads.labels import load_text_labeller
+from finetune.metrics.re import RE_LABELS, score
+from finetune.task import Example, Feature, Files, Hyperparameters, Task
+from finetune.tasks.labels import collate_labels, decode_labels, predict_majority, with_labels
+from finetune.tasks.re_markers import MARKERS, Span, keep_markers, mark_entities, tokenize_marked
+
+
+def read_re(path: Path) -> list[Example]:
+    """Examples with ``sentence`` and the spans ``subject`` and ``object`` (end exclusive); gold is the label."""
+    return [
+        Example(
+            guid=record["guid"],
+            gold=label_of(record, "label", RE_LABELS, where),
+            inputs={
+                "sentence": text_of(record, "sentence", where),
+                "subject": _span(record, "subject_entity", where),
+                "object": _span(record, "object_entity", where),
+            },
+        )
+        for where, record in read_records(path)
+    ]
+
+
+def _span(record: Mapping[str, Any], key: str, where: str) -> Span:
+    entity, sentence = record.get(key), record["sentence"]
+    if not isinstance(entity, dict):
+        raise BadInput(f"{where}: '{key}' should be an object with 'word', 'start_idx' and 'end_idx'")
+    start, last = entity.get("start_idx"), entity.get("end_idx")
+    if not isinstance(start, int) or not isinstance(last, int) or not 0 <= start <= last < len(sentence):
+        raise BadInput(
+            f"{where}: '{key}' spans characters {start!r} to {last!r}; expected 0 <= start_idx <= end_idx < "
+            f"{len(sentence)}, the length of the sentence"
+        )
+    if "word" in entity and entity["word"] != sentence[start : last + 1]:
+        raise BadInput(
+            f"{where}: '{key}' names {entity['word']!r}, but its characters are {sentence[start : last + 1]!r}"
+        )
+    return start, last + 1
+
+
+def featurize_re(
+    examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase, max_tokens: int, is_training: bool
+) -> list[Feature]:
+    """``[CLS] sentence with four markers [SEP]``; a long sentence is cut where no marker is."""
+    texts = [mark_entities(*(example.inputs[key] for key in ("sentence", "subject", "object"))) for example in examples]
+    vocabulary = tokenizer.get_vocab()
+    marker_ids = [vocabulary[marker] for marker in MARKERS]
+    features = []
+    for index, ids in enumerate(tokenize_marked(texts, tokenizer)):
+        kept = keep_markers(ids, marker_ids, max_tokens - 2)
+        whole = [tokenizer.cls_token_id, *kept, tokenizer.sep_token_id]
+        features.append({"example": index, "input_ids": whole, "token_type_ids": [0] * len(whole)})
+    return with_labels(features, examples, RE_LABELS)
+
+
+KLUE_RE = Task(
+    name="klue-re",
+    files=Files(
+        train="klue-re-v1.1/klue-re-v1.1_train.json",
+        dev="klue-re-v1.1/klue-re-v1.1_dev.json",
+        extra=("klue-re-v1.1/relation_list.json",),
+    ),
+    read=read_re,
+    featurize=featurize_re,
+    collate=collate_labels,
+    model=partial(load_text_labeller, labels=RE_LABELS),
+    decode=decode_labels(RE_LABELS),
+    score=score,
+    trivial=predict_majority(RE_LABELS),
+    select_by="micro_f1",
+    defaults=Hyperparameters(lr=5e-5, epochs=3, batch_size=32, warmup_share=0.1, max_tokens=256),
+    paper_dev={
+        "klue/bert-base": {"micro_f1": 65.58, "auprc": 68.11},
+        "klue/roberta-small": {"micro_f1": 61.54, "auprc": 60.79},
+        "klue/roberta-base": {"micro_f1": 66.01, "auprc": 69.56},
+        "klue/roberta-large": {"micro_f1": 69.99, "auprc": 75.05},
+    },
+    special_tokens=MARKERS,
+)

@@ -1,0 +1,86 @@
+"""KLUE-STS: similarity of two sentences on a scale from 0 to 5 (paper 3.2). Trained on the mean of the annotators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from torch import nn
+from transformers import PreTrainedTokenizerBase
+
+from finetune.config import BadInput
+from finetune.files import read_records, text_of
+from finetune.heads.labels import load_text_regressor
+from finetune.metrics.sts import score
+from finetune.task import Example, Feature, Files, Hyperparameters, Prediction, Task
+from finetune.tasks.labels import collate_labels, encode_texts
+
+MOST_SIMILAR = 5.0
+
+
+def read_sts(path: Path) -> list[Example]:
+    """Examples with ``sentence1`` and ``sentence2``; gold is ``real-label``, 0..5."""
+    return [
+        Example(
+            guid=record["guid"],
+            gold=_similarity(record, where),
+            inputs={key: text_of(record, key, where) for key in ("sentence1", "sentence2")},
+        )
+        for where, record in read_records(path)
+    ]
+
+
+def _similarity(record: dict[str, Any], where: str) -> float:
+    labels = record.get("labels")
+    value = labels.get("real-label") if isinstance(labels, dict) else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_SIMILAR:
+        raise BadInput(f"{where}: 'labels' should hold 'real-label', a number from 0 to 5, found {value!r}")
+    return float(value)
+
+
+def featurize_sts(
+    examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase, max_tokens: int, is_training: bool
+) -> list[Feature]:
+    """``[CLS] sentence1 [SEP] sentence2 [SEP]``."""
+    first, second = ([example.inputs[key] for example in examples] for key in ("sentence1", "sentence2"))
+    features = encode_texts(tokenizer, first, second, max_tokens)
+    return [{**feature, "label": examples[feature["example"]].gold} for feature in features]
+
+
+def load_sts_model(name: str, tokenizer: PreTrainedTokenizerBase) -> nn.Module:
+    """Encoder and a head with one output; squared error."""
+    return load_text_regressor(name)
+
+
+def decode_sts(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
+    """The numbers as they are: clipping to 0..5 would change the correlation."""
+    return [Prediction(float(f"{raw:.7g}")) for raw in raws]
+
+
+def predict_mean(training: Sequence[Example], examples: Sequence[Example]) -> list[Prediction]:
+    """Baseline: the mean of the training pairs (no correlation is defined for a constant)."""
+    mean = fmean(example.gold for example in training)
+    return [Prediction(mean) for _ in examples]
+
+
+KLUE_STS = Task(
+    name="klue-sts",
+    files=Files(train="klue-sts-v1.1/klue-sts-v1.1_train.json", dev="klue-sts-v1.1/klue-sts-v1.1_dev.json"),
+    read=read_sts,
+    featurize=featurize_sts,
+    collate=collate_labels,
+    model=load_sts_model,
+    decode=decode_sts,
+    score=score,
+    trivial=predict_mean,
+    select_by="pearsonr",
+    defaults=Hyperparameters(lr=5e-5, epochs=4, batch_size=32, warmup_share=0.1, max_tokens=128),
+    paper_dev={
+        "klue/bert-base": {"pearsonr": 91.01, "f1": 83.44},
+        "klue/roberta-small": {"pearsonr": 91.23, "f1": 85.54},
+        "klue/roberta-base": {"pearsonr": 92.70, "f1": 85.54},
+        "klue/roberta-large": {"pearsonr": 93.26, "f1": 85.60},
+    },
+)
