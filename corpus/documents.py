@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
 from pathlib import Path
+from threading import Thread
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -103,6 +106,8 @@ def map_units(
         counts in the order of ``units``, of earlier runs included. Exceptions of ``work`` pass through.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    for left_over in folder.glob("unit-*.partial-*"):
+        shutil.rmtree(left_over)
     homes = [unit_folder(folder, number) for number in range(len(units))]
     missing = [number for number, home in enumerate(homes) if not (home / COUNTS_NAME).is_file()]
     if len(missing) < len(units):
@@ -113,7 +118,8 @@ def map_units(
                 _finish_unit(work, units[number], homes[number])
                 bar.update()
         else:
-            with ProcessPoolExecutor(min(workers, len(missing)), mp_context=get_context("spawn")) as pool:
+            context, processes = get_context("spawn"), min(workers, len(missing))
+            with ProcessPoolExecutor(processes, mp_context=context, initializer=_end_with_parent) as pool:
                 futures = [pool.submit(_finish_unit, work, units[number], homes[number]) for number in missing]
                 try:
                     for future in as_completed(futures):
@@ -131,12 +137,18 @@ def unit_folder(folder: Path, number: int) -> Path:
 
 
 def _finish_unit(work: Callable[[Unit, Path], dict[str, Any]], unit: Unit, home: Path) -> None:
-    scratch = home.with_name(home.name + ".partial")
-    shutil.rmtree(scratch, ignore_errors=True)
+    scratch = home.with_name(f"{home.name}.partial-{os.getpid()}")
     scratch.mkdir(parents=True)
     counts = work(unit, scratch)
     (scratch / COUNTS_NAME).write_text(json.dumps(counts, ensure_ascii=False), "utf-8")
     scratch.replace(home)
+
+
+def _end_with_parent() -> None:
+    """A killed parent cannot stop its processes: each watches for its end, lest it work beside the next run."""
+    parent = parent_process()
+    if parent is not None:
+        Thread(target=lambda: (wait([parent.sentinel]), os._exit(1)), daemon=True).start()
 
 
 def _groups(documents: Iterable[Document], size: int) -> Iterator[list[Document]]:

@@ -1,0 +1,16 @@
+"""Trains one configuration as a launcher's process would: ``start.py made-folder out config.json``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from pretrain.config import PretrainConfig
+from pretrain.run import PretrainInputs
+from pretrain.run import run as pretrain
+
+if __name__ == "__main__":
+    made, out, config = map(Path, sys.argv[-3:])
+    settings = PretrainConfig.model_validate(json.loads(config.read_text("utf-8")))
+    pretrain(settings, PretrainInputs(made / "tokens", made / "tokenizer"), out)
