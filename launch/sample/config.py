@@ -9,7 +9,7 @@ class SampleConfig(BaseModel, frozen=True, extra="forbid"):
     """The embedded sample. Its world (people, places, facts) has one size; the number of documents varies."""
 
     seed: int = Field(1, ge=0, description="Everything invented follows from this number.")
-    news: int = Field(1_150, gt=0, description="News-like articles.")
-    encyclopedia: int = Field(1_000, gt=0, description="Encyclopedic articles; names get several, in other words.")
+    news: int = Field(1_050, gt=0, description="News-like articles.")
+    encyclopedia: int = Field(1_350, gt=0, description="Encyclopedic articles; names get several, in other words.")
     reviews: int = Field(900, gt=0, description="Reviews of films, books, restaurants, hotels and products.")
     dialogue: int = Field(450, gt=0, description="Bookings and service chats.")

@@ -82,8 +82,8 @@ def _draw(world: World, details: Details, name: str, word: str, rest: str, rng: 
         amount = rng.randrange(low, high)
         details[name] = won((amount if amount < 300 else amount // 10 * 10) * 10**8)
     elif word == "int":
-        low, high, unit = rest.split(":")
-        details[name] = _number(rng.randrange(int(low), int(high) + 1), unit)
+        least, most, unit = rest.split(":")
+        details[name] = _number(rng.randrange(int(least), int(most) + 1), unit)
     elif word == "org":
         details[name] = _organisation(world, details, rest, rng).name
     elif word == "person":
@@ -255,11 +255,28 @@ def _ai_use(world: World, details: Details, rng: Random) -> Details:
 
 
 def _feature(world: World, details: Details, rng: Random) -> Details:
-    return {"feature": rng.choice(FEATURES[details["noun"]])}
+    sold = rng.randrange(5, 80)
+    unit = {"서비스 로봇": "00대", "전기차": "00대", "애플리케이션": "만 개", "게임": "만 장"}.get(
+        details["noun"], "만 대"
+    )
+    target = f"{sold * 100:,}대" if unit == "00대" else f"{sold}{unit}"
+    return {"feature": rng.choice(FEATURES[details["noun"]]), "target": target}
 
 
 SPECIAL: Mapping[str, Callable[[World, Details, Random], Details]] = {
-    "researcher": _researcher, "astronomers": _astronomers, "donor": _donor, "direction": _direction,
-    "country": _country, "countries": _countries, "magnitude": _magnitude, "clock": _clock, "city": _city,
-    "player": _player, "match": _match, "transfer": _transfer, "plant": _plant, "ai_use": _ai_use, "feature": _feature,
-}  # fmt: skip
+    "researcher": _researcher,
+    "astronomers": _astronomers,
+    "donor": _donor,
+    "direction": _direction,
+    "country": _country,
+    "countries": _countries,
+    "magnitude": _magnitude,
+    "clock": _clock,
+    "city": _city,
+    "player": _player,
+    "match": _match,
+    "transfer": _transfer,
+    "plant": _plant,
+    "ai_use": _ai_use,
+    "feature": _feature,
+}

@@ -8,7 +8,7 @@ Drawing rules: ``won:low:high`` in 억 원, ``int:low:high:unit``, ``pct:low:hig
 from __future__ import annotations
 
 PICKS = {
-    "research": ("갯벌 미생물로 플라스틱을 분해하는 기술", "빛으로 충전하는 종이 전지", "소금물에서 리튬을 골라내는 막", "초기 폐암을 가려내는 호흡 검사법", "영하 40도에서도 얼지 않는 전해질", "상처가 아물면 저절로 녹는 실", "벼 뿌리를 깊게 내리게 하는 유전자", "손가락 굽힘을 읽는 옷감 감지기"),
+    "research": ("갯벌 미생물로 플라스틱을 분해하는 기술", "빛으로 충전하는 종이 전지", "소금물에서 리튬을 골라내는 막", "초기 폐암을 가려내는 호흡 검사법", "영하 40도에서도 얼지 않는 전해질", "상처가 아물면 저절로 녹는 실", "벼 뿌리를 깊게 내리게 하는 재배법", "손가락 굽힘을 읽는 옷감 감지기"),
     "journal": ("국제 학술지 ‘머티리얼즈 라이트’", "국제 학술지 ‘플래닛 사이언스’", "국내 학술지 ‘한국공학연구’", "학술지 ‘바이오 프런티어스’"),
     "outage": ("서버 증설 작업 중 설정 오류", "데이터센터 냉각 장치 고장", "통신망 광케이블 절단", "인증서 만료", "접속자 폭주"),
     "sky": ("주기 71년의 혜성", "지구에서 640광년 떨어진 외계 행성", "이례적으로 밝은 유성우", "두 별이 합쳐지며 낸 섬광", "목성 크기의 어두운 천체"),
@@ -29,7 +29,7 @@ PICKS = {
 }  # fmt: skip
 KINDS: dict[str, dict[str, dict[str, str]]] = {
     "IT과학": {
-        "launch": {"product": "product:스마트폰,애플리케이션,서비스 로봇,게임,보조 배터리,전기차", "feature": "feature", "target": "int:5:80:만 대"},
+        "launch": {"product": "product:스마트폰,애플리케이션,서비스 로봇,게임,보조 배터리,전기차", "feature": "feature"},
         "research": {"org": "org:대학교,공공기관", "person": "researcher", "subject": "pick:research", "journal": "pick:journal", "years": "int:2:7:년", "gain": "int:2:40:배"},
         "outage": {"org": "org:기업:소프트웨어,통신 서비스,금융,게임", "hours": "int:2:9:시간", "users": "int:3:90:만 명", "cause": "pick:outage", "reports": "int:120:4800:건", "time": "clock"},
         "ai_service": {"org": "org:공공기관,병원,기업", "use": "ai_use", "accuracy": "pct:88:99", "saved": "pct:12:45", "months": "int:3:18:개월"},

@@ -38,7 +38,7 @@ def casual_won(amount: int, rng: Random) -> str:
     tens, ones = divmod(thousands, 10)
     if not tens:
         return rng.choice((f"{amount:,}원", f"{ones}천 원", f"{ones}천원"))
-    short = f"{tens}만{f'{ones}천' if ones else ''}"
+    short = f"{tens:,}만{f'{ones}천' if ones else ''}"
     return rng.choice((f"{amount:,}원", f"{short} 원", f"{short}원"))
 
 

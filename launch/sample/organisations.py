@@ -3,6 +3,7 @@
 Companies take the kind of their products from the last part of their name (전자, 푸드, 게임즈 …).
 """
 
+# ruff: noqa: E501 - a Hangul syllable counts as two columns
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -38,23 +39,7 @@ CLUB_CITIES = (
 def make_organisations(cities: Sequence[str], rng: Random) -> list[Organisation]:
     """All organisations; ``founder``, ``head``, ``members`` and ``products`` are still empty."""
     large = [city for city in cities if city.endswith("시")]
-    made = [*_companies(large, rng), *_clubs(rng)]
-    for stem in names.UNIVERSITY_STEMS:
-        faith = rng.choice(("", "", "개신교", "천주교", "불교"))
-        size = rng.randrange(40, 220) * 100
-        made.append(
-            _found(
-                rng,
-                "대학교",
-                f"{stem}대학교",
-                "고등 교육",
-                (1926, 1979),
-                rng.choice(large),
-                f"{stem}대",
-                size,
-                affiliation=faith,
-            )
-        )
+    made = [*_companies(large, rng), *_clubs(rng), *_universities(large, rng)]
     for name, short in names.BANDS:
         made.append(
             _found(rng, "밴드", name, "음악", (2010, 2020), rng.choice(large), short, 4, member_of="한국인디음악연합")
@@ -146,6 +131,16 @@ def _clubs(rng: Random) -> list[Organisation]:
         name = f"{stem}{animal}FC" if sport == "축구" else f"{stem} {animal}"
         size = rng.randrange(28, 64)
         made.append(_found(rng, "구단", name, sport, (1979, 2012), CLUB_CITIES[number], f"{animal} 군단", size))
+    return made
+
+
+def _universities(large: Sequence[str], rng: Random) -> list[Organisation]:
+    made = []
+    for stem in names.UNIVERSITY_STEMS:
+        faith = rng.choice(("", "", "개신교", "천주교", "불교"))
+        size, city = rng.randrange(40, 220) * 100, rng.choice(large)
+        name, short = f"{stem}대학교", f"{stem}대"
+        made.append(_found(rng, "대학교", name, "고등 교육", (1926, 1979), city, short, size, affiliation=faith))
     return made
 
 

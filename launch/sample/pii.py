@@ -23,34 +23,33 @@ PER_TYPE = 24  # sentences for each of the sixteen types, over all sources
 def add_personal_data(drafts: Sequence[Draft], seed: int) -> list[Draft]:
     """The documents in order, some with a sentence more; every type gets ``PER_TYPE`` sentences.
 
-    A document takes one such sentence at most. Types that a source has no sentence for go to the other sources.
+    A document takes one such sentence at most, and only sentences that suit what it is about. The sources take turns.
     """
-    by_source: dict[str, list[int]] = {}
-    for position, draft in enumerate(drafts):
-        by_source.setdefault(draft.source, []).append(position)
     rng = random_for(seed, "personal data")
-    for positions in by_source.values():
-        rng.shuffle(positions)
+    free = list(range(len(drafts)))
+    rng.shuffle(free)
     changed = list(drafts)
     for number in range(PER_TYPE):
         for kind in VALUES:
-            sources = [source for source in sorted(by_source) if kind in SENTENCES[source] and by_source[source]]
-            if sources:
-                source = sources[number % len(sources)]
-                position = by_source[source].pop()
-                changed[position] = _with_sentence(changed[position], kind, number, rng)
+            options = [(source, text) for source, types in SENTENCES.items() for text in types.get(kind, ())]
+            turn = number % len(options)
+            for source, text in options[turn:] + options[:turn]:
+                suited, template = text.split(" > ")
+                fits = (p for p in free if drafts[p].source == source and drafts[p].kind in suited.split(","))
+                if (position := next(fits, None)) is not None:
+                    free.remove(position)
+                    changed[position] = _with_sentence(changed[position], kind, template, rng)
+                    break
     return changed
 
 
-def _with_sentence(draft: Draft, kind: str, number: int, rng: Random) -> Draft:
-    templates = SENTENCES[draft.source][kind]
-    template = templates[number // 2 % len(templates)]
+def _with_sentence(draft: Draft, kind: str, template: str, rng: Random) -> Draft:
     bank, number_of_account = account(rng)
     value = number_of_account if kind == "ACCOUNT" else VALUES[kind](rng)
     lines = render(template, {"v": value, "bank": bank}, rng).split(" / ")
     if draft.source == "dialogue":
         lines = _as_utterances(lines, draft)
-    at = len(draft.lines) - 1 if draft.source == "dialogue" else rng.randint(1, len(draft.lines))
+    at = draft.gap if draft.gap >= 0 else len(draft.lines)
     holder = next(index for index, line in enumerate(lines) if value in line)
     start = lines[holder].index(value)
     span = (at + holder, start, start + len(value), kind)
@@ -61,7 +60,7 @@ def _as_utterances(lines: Sequence[str], draft: Draft) -> list[str]:
     """Lines that begin with ``U`` and ``S`` get the names of the dialogue's two speakers."""
     first = draft.lines[0].split(":")[0]
     second = next((line.split(":")[0] for line in draft.lines if not line.startswith(first + ":")), first)
-    agents = ("상담원", "안내원", "예약봇", "역무원")
+    agents = ("상담원", "안내원", "예약봇", "역무원", "접수원")
     agent, user = (first, second) if first in agents else (second, first)
     return [line.replace("U:", f"{user}:", 1).replace("S:", f"{agent}:", 1) for line in lines]
 

@@ -1,4 +1,4 @@
-"""The embedded sample as files: raw text in the formats that the corpus stage reads, true spans of personal data, KLUE files.
+"""The embedded sample as files: raw text as the corpus stage reads it, true spans of personal data, KLUE files.
 
 ```
 out/corpus/{news,encyclopedia}.jsonl  reviews.jsonl.gz  dialogue.parquet  damaged.jsonl
@@ -13,7 +13,6 @@ from __future__ import annotations
 import gzip
 import json
 import logging
-import os
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
@@ -118,10 +117,10 @@ def _write_parquet(path: Path, drafts: Sequence[Draft]) -> None:
     temporary = path.with_name(path.name + ".partial")
     columns = {name: [_row(draft)[name] for draft in drafts] for name in ("id", "text", "source")}
     pq.write_table(pa.table(columns), temporary, compression="zstd")
-    os.replace(temporary, path)
+    temporary.replace(path)
 
 
 def _write(path: Path, content: bytes) -> None:
     temporary = path.with_name(path.name + ".partial")
     temporary.write_bytes(content)
-    os.replace(temporary, path)
+    temporary.replace(path)

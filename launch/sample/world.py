@@ -1,7 +1,7 @@
 """The invented world: one seed gives the same cities, organisations, people, works, venues and events.
 
-Everything that documents and benchmark files say is read from here, so a fact is the same wherever it is told. All names
-are invented; real countries, brands and persons do not occur.
+Everything that documents and benchmark files say is read from here, so a fact is the same wherever it is told.
+All names are invented; real countries, brands and persons do not occur.
 """
 
 from __future__ import annotations

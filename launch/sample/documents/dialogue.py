@@ -1,4 +1,4 @@
-"""Dialogues: booking restaurants, places to stay, taxis and trains, asking about sights, service calls, chats of friends.
+"""Dialogues: bookings of tables, rooms, taxis and doctors, ways by train, sights, service calls, chats of friends.
 
 Venues answer with their own traits, so a hotel with parking has parking in every dialogue.
 """
@@ -11,7 +11,9 @@ from functools import partial
 from random import Random
 
 from launch.sample.documents import dialogue_templates as templates
+from launch.sample.documents import talk_templates
 from launch.sample.documents.articles import Draft
+from launch.sample.documents.facts_of_things import KINDS_SHOWN
 from launch.sample.documents.fresh import freshest
 from launch.sample.entities import Venue, World
 from launch.sample.grammar import render_one
@@ -19,9 +21,18 @@ from launch.sample.numbers_ko import casual_won, clock, native, weekday
 from launch.sample.seeding import random_for
 
 QUESTION_TRAITS = {
-    "parking": "주차 가능", "internet": "인터넷 가능", "outdoor": "야외석 유무", "alcohol": "주류 판매", "breakfast": "조식 가능",
-    "pool": "수영장 유무", "gym": "헬스장 유무", "spa": "스파 유무", "view": "경치 좋은", "learn": "교육적", "history": "역사적",
-}  # fmt: skip
+    "parking": "주차 가능",
+    "internet": "인터넷 가능",
+    "outdoor": "야외석 유무",
+    "alcohol": "주류 판매",
+    "breakfast": "조식 가능",
+    "pool": "수영장 유무",
+    "gym": "헬스장 유무",
+    "spa": "스파 유무",
+    "view": "경치 좋은",
+    "learn": "교육적",
+    "history": "역사적",
+}
 PRICE_WORDS = {"저렴": "저렴한", "적당": "적당한", "비싼": "비싼", "": ""}
 CLOSING = "closing"  # marks where the farewell begins; taken out again
 Slots = dict[str, str]
@@ -37,6 +48,7 @@ def write_dialogues(world: World, seed: int, number: int) -> list[Draft]:
         ("택시", _taxi),
         ("지하철", _subway),
         ("서비스", _service),
+        ("병원", _hospital),
         ("친구", _friends),
     )
     seen: set[str] = set()
@@ -63,18 +75,32 @@ def _common(world: World, rng: Random) -> Slots:
     people = rng.randint(2, 9)
     return slots | {
         "time": rng.choice((clock(hour, minute), f"{hour}:{minute:02}", clock(hour, minute))),
-        "other_time": clock(hour + 1, minute), "people": native(people), "nights": str(rng.randint(1, 4)),
+        "other_time": clock(hour + 1, minute),
+        "people": native(people),
+        "nights": str(rng.randint(1, 4)),
         "code": f"{''.join(rng.choices('ABCDEFGHJKMNPQRSTUVWXYZ', k=2))}{rng.randrange(10, 99)}{rng.choice('KLMNP')}",
-        "city": rng.choice(world.cities).name, "minutes": str(rng.randrange(4, 48)),
+        "city": rng.choice(world.cities).name,
+        "minutes": str(rng.randrange(4, 48)),
         "friend": rng.choice(world.people).name[1:],
-    }  # fmt: skip
+        "agent": rng.choice(world.people).name,
+    }
 
 
 def _about(venue: Venue, rng: Random) -> Slots:
     price = casual_won(venue.price, rng) if venue.price else "무료"
-    return {"venue": venue.name, "city": venue.city, "area": venue.area, "kind": venue.kind, "station": venue.station,
-            "speciality": venue.speciality, "price": price, "fee": price, "rating": f"{venue.rating}",
-            "price_word": PRICE_WORDS[venue.price_range], "minutes": str(2 + len(venue.name) % 9)}  # fmt: skip
+    return {
+        "venue": venue.name,
+        "city": venue.city,
+        "area": venue.area,
+        "kind": KINDS_SHOWN.get(venue.kind, venue.kind),
+        "station": venue.station,
+        "speciality": venue.speciality,
+        "price": price,
+        "fee": price,
+        "rating": f"{venue.rating}",
+        "price_word": PRICE_WORDS[venue.price_range],
+        "minutes": str(2 + len(venue.name) % 9),
+    }
 
 
 def _say(who: str, groups: Groups, group: str, slots: Slots, rng: Random) -> str:
@@ -85,8 +111,9 @@ def _opened(who: str, openers: Sequence[str], lines: Sequence[str], slots: Slots
     """An utterance with something before it; an agreeing 네 stays in front."""
     said = render_one(lines, slots, rng)
     opener = render_one(openers, slots, rng) if rng.random() < 0.75 else ""
-    if said.startswith("네, "):
-        return f"{who}: 네, {opener} {said[3:]}".replace("  ", " ")
+    for answer in ("네, ", "아니요, ", "아쉽지만 "):
+        if said.startswith(answer):
+            return f"{who}: {answer}{opener} {said.removeprefix(answer)}".replace("  ", " ")
     return f"{who}: {opener} {said}".replace("  ", " ")
 
 
@@ -119,8 +146,11 @@ def _book(groups: Groups, slots: Slots, user: str, agent: str, rng: Random) -> l
 
 def _close(user: str, agent: str, slots: Slots, rng: Random) -> list[str]:
     slots = {"about": slots.get("venue") or slots.get("product") or slots.get("goal", ""), **slots}
-    lines = [CLOSING, *([_say(agent, templates.HELLO, "more", slots, rng)] if rng.random() < 0.35 else [])]
-    lines.append(_say(user, templates.HELLO, "thanks", slots, rng))
+    lines = [CLOSING]
+    if rng.random() < 0.35:
+        lines += [_say(agent, templates.HELLO, "more", slots, rng), _say(user, templates.HELLO, "no", slots, rng)]
+    else:
+        lines.append(_say(user, templates.HELLO, "thanks", slots, rng))
     if rng.random() < 0.6:
         lines.append(_say(agent, templates.HELLO, "bye", slots, rng))
     return lines
@@ -130,9 +160,12 @@ def _taxi(world: World, rng: Random) -> list[str]:
     start, goal = rng.sample(world.venues, 2)
     places = [start.name, rng.choice(world.stations)]
     slots = _common(world, rng) | {
-        "start": rng.choice(places), "goal": goal.name, "taxi": rng.choice(("일반", "고급", "친환경", "대형")),
-        "color": rng.choice(("흰색", "검은색", "은색", "파란색")), "car": rng.choice(("승용차", "승합차", "전기차")),
-    }  # fmt: skip
+        "start": rng.choice(places),
+        "goal": goal.name,
+        "taxi": rng.choice(("일반", "고급", "친환경", "대형")),
+        "color": rng.choice(("흰색", "검은색", "은색", "파란색")),
+        "car": rng.choice(("승용차", "승합차", "전기차")),
+    }
     groups = templates.TAXI
     lines = [_say("고객", groups, "ask", slots, rng), _say("상담원", groups, "when", slots, rng)]
     lines += [_say("고객", groups, "time", slots, rng), _say("상담원", groups, "done", slots, rng)]
@@ -142,13 +175,20 @@ def _taxi(world: World, rng: Random) -> list[str]:
 def _subway(world: World, rng: Random) -> list[str]:
     start, goal, transfer = rng.sample(world.stations, 3)
     slots = _common(world, rng) | {
-        "start": start, "goal": goal, "transfer": transfer, "fare": f"{rng.choice((1450, 1550, 1650, 1850)):,}",
-        "exit": str(rng.randint(1, 8)), "goal_place": rng.choice(("시장", "광장", "공원", "도서관")),
-    }  # fmt: skip
+        "start": start,
+        "goal": goal,
+        "transfer": transfer,
+        "fare": f"{rng.choice((1450, 1550, 1650, 1850)):,}",
+        "exit": str(rng.randint(1, 8)),
+        "goal_place": rng.choice(("시장", "광장", "공원", "도서관")),
+    }
     groups = templates.SUBWAY
-    lines = [_say("승객", groups, "ask", slots, rng), _say("역무원", groups, "answer", slots, rng)]
+    about = rng.choice(("", "", " time"))
+    lines = [_say("승객", groups, f"ask{about}", slots, rng), _say("역무원", groups, f"answer{about}", slots, rng)]
     if rng.random() < 0.7:
-        lines += [_say("승객", groups, "follow", slots, rng), _say("역무원", groups, "reply", slots, rng)]
+        topic = rng.choice(("transfer", "lift", "fare"))
+        lines.append(_say("승객", groups, f"question {topic}", slots, rng))
+        lines.append(_say("역무원", groups, f"reply {topic}", slots, rng))
     return lines + _close("승객", "역무원", slots, rng)
 
 
@@ -162,10 +202,32 @@ def _service(world: World, rng: Random) -> list[str]:
     }
     past = world.today - timedelta(days=rng.randrange(3, 25))
     slots["day"] = f"{past.month}월 {past.day}일"
-    groups = templates.SERVICE
+    groups = talk_templates.SERVICE
     lines = [_say("고객", groups, "problem", slots, rng), _say("상담원", groups, "sorry", slots, rng)]
     lines += [_say("고객", groups, "detail", slots, rng), _say("상담원", groups, "solve", slots, rng)]
     return lines + _close("고객", "상담원", slots, rng)
+
+
+def _hospital(world: World, rng: Random) -> list[str]:
+    hospital = rng.choice([o for o in world.organisations if o.kind == "병원"])
+    part, pain = rng.choice(
+        (
+            ("이비인후과", "목이 붓고 열이 나요."),
+            ("정형외과", "무릎이 시큰거려요."),
+            ("치과", "어금니가 욱신거려요."),
+            ("안과", "눈이 침침해요."),
+            ("내과", "속이 계속 쓰려요."),
+            ("피부과", "팔에 두드러기가 났어요."),
+            ("소아과", "아이가 밤새 기침을 해요."),
+            ("재활의학과", "허리가 뻐근해요."),
+        )
+    )
+    slots = _common(world, rng) | {"hospital": hospital.name, "part": part, "pain": pain, "about": f"{part} 예약"}
+    slots["doctor"] = rng.choice(world.people).name
+    groups = talk_templates.HOSPITAL
+    lines = [_say("환자", groups, "ask", slots, rng), _say("접수원", groups, "when", slots, rng)]
+    lines += [_say("환자", groups, "yes", slots, rng), _say("접수원", groups, "done", slots, rng)]
+    return lines + _close("환자", "접수원", slots, rng)
 
 
 def _friends(world: World, rng: Random) -> list[str]:
@@ -182,6 +244,6 @@ def _friends(world: World, rng: Random) -> list[str]:
     first, second = rng.sample([person.name[1:] for person in world.people if len(person.name) == 3], 2)
     slots |= {"maker": product.maker, "premise": work.premise or "떠난 사람을 그리워하는"}
     slots |= {"known_for": world.city(slots["city"]).known_for, "nights": "2"}
-    groups = templates.FRIENDS[rng.choice(("film" if work.premise else "meal", "meal", "trip", "buy"))]
+    groups = talk_templates.FRIENDS[rng.choice(("film" if work.premise else "meal", "meal", "trip", "buy"))]
     order = ["A", "B", "A2", "B2", "A3", "B3"][: rng.choice((4, 5, 6))]
     return [_say(first if group[0] == "A" else second, groups, group, slots, rng) for group in order]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 from launch.sample.documents.organisation_relations import ORGANISATION
@@ -10,6 +11,7 @@ from launch.sample.documents.telling import Fact
 from launch.sample.entities import Organisation, Person, World
 from launch.sample.numbers_ko import full_day, grouped, won
 
+MakeFact = Callable[..., Fact]  # a group of clauses and the values they ask for
 HAS_HEADQUARTERS = ("기업", "언론사", "기획사", "출판사", "영화사")
 DEFINITIONS = {"기업": "definition", "구단": "definition_club", "밴드": "definition_band"}
 ROMANCE = {"남": "아내", "여": "남편"}
@@ -94,7 +96,7 @@ def person_facts(world: World, p: Person, rng: Random) -> list[Fact]:
     return [fact("definition_dead" if p.died else "definition"), fact("born"), *facts]
 
 
-def _family_facts(world: World, p: Person, fact, rng: Random) -> list[Fact]:  # type: ignore[no-untyped-def]
+def _family_facts(world: World, p: Person, fact: MakeFact, rng: Random) -> list[Fact]:
     def job(name: str) -> str:
         return world.person(name).occupation
 
@@ -114,7 +116,7 @@ def _family_facts(world: World, p: Person, fact, rng: Random) -> list[Fact]:  # 
     return facts
 
 
-def _work_facts(world: World, p: Person, fact) -> list[Fact]:  # type: ignore[no-untyped-def]
+def _work_facts(world: World, p: Person, fact: MakeFact) -> list[Fact]:
     facts = []
     for work in [work for work in world.works if p.name in (work.creator, *work.cast)][:3]:
         group = "work" if work.creator == p.name else "role"

@@ -24,9 +24,26 @@ from launch.sample.seeding import random_for
 TEMPLATES = (
     news_it_economy.KIND_TEMPLATES | news_society_culture.KIND_TEMPLATES | news_world_sports_politics.KIND_TEMPLATES
 )
-WITHOUT_CITY = ("summit", "quake", "election", "tariff", "bill", "race")  # kinds that do not happen in a city
-NOTABLE = ("founded", "place", "size", "story", "product", "alternate", "founded_by", "school", "born", "known_for", "population",
-           "landmark", "company", "work", "role", "founder")  # relations that a news article may recall  # fmt: skip
+GATHERINGS = ("festival", "exhibition", "policy", "research", "launch", "sky", "plant")  # with a press conference
+IN_A_CITY = ("festival", "weather", "fire", "crash", "plant", "price", "policy", "budget", "sky", "exhibition")
+NOTABLE = (
+    "founded",
+    "place",
+    "size",
+    "story",
+    "product",
+    "alternate",
+    "founded_by",
+    "school",
+    "born",
+    "known_for",
+    "population",
+    "landmark",
+    "company",
+    "work",
+    "role",
+    "founder",
+)  # relations that a news article may recall
 
 
 def headline(event: Event, rng: Random) -> str:
@@ -47,9 +64,9 @@ def _article(world: World, event: Event, number: int, seed: int, attempt: int) -
     slots = {**event.details, "day": news_day(event.day, rng)}
     sentences = [finish(render_one(templates["lead"], slots, rng))]
     facts = rng.sample(templates["fact"], min(len(templates["fact"]), rng.randint(2, 4)))
-    body = _clauses(facts, slots, rng)
+    body = _clauses(facts, slots, event.topic, rng)
     body += _quotations(event, rng)
-    if rng.random() < 0.12:
+    if event.kind in GATHERINGS and rng.random() < 0.4:
         body.append(render_one(SURVIVORS, slots, rng))
     rng.shuffle(body)
     sentences += body + (_background(world, event, rng) if rng.random() < 0.6 else [])
@@ -57,24 +74,26 @@ def _article(world: World, event: Event, number: int, seed: int, attempt: int) -
     return Draft(f"news-{number:05}", "news", headline(event, rng), tuple(sentences), event.kind, " ", head, tail)
 
 
-def _clauses(templates: Sequence[str], slots: dict[str, str], rng: Random) -> list[str]:
-    """The facts as sentences, some of them joined in pairs."""
-    clauses = [_opened(render(template, slots, rng), "{" in template, slots, rng) for template in templates]
+def _clauses(templates: Sequence[str], slots: dict[str, str], topic: str, rng: Random) -> list[str]:
+    """The facts as sentences, some of them joined in pairs, some led in by an opening word."""
+    left = list(templates)
     sentences = []
-    while clauses:
-        clause = clauses.pop()
-        if clauses and rng.random() < 0.5:
-            sentences.append(f"{link(clause, rng)} {finish(clauses.pop())}")
+    while left:
+        template = left.pop()
+        clause = _opened(render(template, slots, rng), "{" in template, slots, topic, rng)
+        if left and rng.random() < 0.5:
+            sentences.append(f"{link(clause, rng)} {finish(render(left.pop(), slots, rng))}")
         else:
             sentences.append(finish(clause))
     return sentences
 
 
-def _opened(clause: str, has_slots: bool, slots: dict[str, str], rng: Random) -> str:
+def _opened(clause: str, has_slots: bool, slots: dict[str, str], topic: str, rng: Random) -> str:
     """The clause, often with an opening word; clauses that any event could tell get one nearly always."""
-    if rng.random() > (0.25 if has_slots else 0.9):
+    if rng.random() > (0.15 if has_slots else 0.6):
         return clause
     openers = list(openers_of_news.NEWS)
+    openers += openers_of_news.ABOUT_CITY * 2 if topic in ("사회", "정치") and "bill" not in slots else ()
     openers += openers_of_news.ABOUT_ORG * 2 if "org" in slots else ()
     openers += openers_of_news.ABOUT_PERSON * 2 if "person" in slots else ()
     return f"{render_one(openers, slots, rng)} {clause}"
@@ -112,7 +131,7 @@ def _background(world: World, event: Event, rng: Random) -> list[str]:
         if event.details.get(key) in people:
             person = people[event.details[key]]
             choices.append((person.name, person_facts(world, person, rng)))
-    if event.kind not in WITHOUT_CITY:
+    if event.kind in IN_A_CITY:
         choices.append((event.city, city_facts(world, world.city(event.city), rng)))
     if not choices:
         return []
@@ -132,11 +151,17 @@ def _furniture(world: World, event: Event, rng: Random) -> tuple[str, tuple[str,
         if key in ("org", "person", "city", "work", "country", "product")
     ]
     slots = {
-        "city_short": event.city[:-1], "media": reporter.employer, "reporter": reporter.name, "topic": event.topic,
-        "org_or_city": event.organisation or event.city, "caption": headline(event, rng),
+        "city_short": event.city[:-1],
+        "media": reporter.employer,
+        "reporter": reporter.name,
+        "topic": event.topic,
+        "org_or_city": event.organisation or event.city,
+        "caption": headline(event, rng),
         "other": headline(rng.choice(world.events), rng),
-        "tag1": tags[0], "tag2": tags[-1] if tags[-1] != tags[0] else "오늘의소식", "tag3": event.topic,
-    }  # fmt: skip
+        "tag1": tags[0],
+        "tag2": tags[-1] if tags[-1] != tags[0] else "오늘의소식",
+        "tag3": event.topic,
+    }
     head = rng.choice(BYLINES).format_map(slots) + " " if rng.random() < 0.75 else ""
     if rng.random() < 0.2:
         head = rng.choice(CAPTIONS).format_map(slots) + "\n" + head

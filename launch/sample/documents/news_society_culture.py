@@ -1,6 +1,5 @@
 """News of the topics 사회 and 생활문화: headlines, leads, further facts and quotations for each kind. Data only."""
 
-# ruff: noqa: E501 - a Hangul syllable counts as two columns
 from __future__ import annotations
 
 from launch.sample.documents.telling import blocks
@@ -13,7 +12,7 @@ FIRE = blocks("""
 # lead
 {day} {time}쯤 {city}의 한 {place}에서 불이 [났|나 {people}이 대피했]
 {city}의 한 {place}에서 {day} {time} 불이 나 소방서 추산 {damage}의 재산 피해가 [났|발생했]
-{day} {city} [시내|외곽] {place}에서 [난 불이|발생한 화재가] [한 시간|두 시간|40분] 만에 [꺼졌|진화됐]
+{day} {city} [중심가의|외곽의] {place}에서 [난 불이|발생한 화재가] [한 시간|두 시간|40분] 만에 [꺼졌|진화됐]
 # fact
 [다친 사람은|인명 피해는] 없었
 [건물 안과 근처에 있던|인근 주민] {people}이 [급히 |]대피했
@@ -91,7 +90,7 @@ WEATHER = blocks("""
 [집을 떠나|안전을 위해] {people}이 [마을 회관과 학교로|대피소로] [몸을 피했|옮겼]
 피해를 본 집은 {homes:으로} [집계됐|조사됐]
 [일부 도로는|산간 도로는] [통행이 금지됐|전면 통제됐]
-[기상 당국은|예보에 따르면] [모레까지|주말까지] 비슷한 날씨가 [이어질 것으로 내다봤|계속될 전망]
+기상 당국은 [모레까지|주말까지] 비슷한 날씨가 [이어질 것으로 내다봤|계속될 전망]
 [자원봉사자들이|군 장병들이] [복구 작업에|현장 정리에] [힘을 보탰|나섰]
 [초등학교와|유치원과] 중학교 일부는 [하루 |]쉬[기로 했|었]
 # quote: 주민 송 모 씨/마을 이장/과수원을 하는 배 모 씨
@@ -210,7 +209,7 @@ ALBUM = blocks("""
 앨범에는 [타이틀곡을 포함해|새로 쓴] {songs:이} [실렸|담겼]
 [이번 앨범은|새 노래들은] {genre} [색채가 짙은 것이 특징|장르에 속해 있]
 [앨범 발매를 기념하는|이어지는] 단독 공연의 {seats:이} [모두 팔렸|예매 시작 10분 만에 동났]
-[작사와 작곡은|모든 노래는] [직접 맡았|멤버와 함께 만들었]
+[작사와 작곡은 직접 맡았|모든 노래는 직접 썼|모든 노래는 오랜 동료와 함께 만들었]
 [뮤직비디오는|영상은] {city}의 [골목에서|바닷가에서] [촬영됐|찍었]
 # quote: {creator}
 일기를 쓰듯 한 곡씩 모았다

@@ -1,6 +1,5 @@
 """News of the topics 세계, 스포츠 and 정치: headlines, leads, further facts and quotations for each kind. Data only."""
 
-# ruff: noqa: E501 - a Hangul syllable counts as two columns
 from __future__ import annotations
 
 from launch.sample.documents.telling import blocks
@@ -182,7 +181,7 @@ RECORD = blocks("""
 {sport} {title} {person:이} {day} 통산 {games}째 [경기에 나섰|그라운드를 밟았]
 {person:이} {day} {city}에서 열린 경기에 나서며 통산 {games} 출전을 [채웠|이뤘]
 # fact
-[구단은|경기 전] [기념패와 꽃다발을|황금 열쇠를] [전달했|건넸]
+구단은 [경기 전 |][기념패와 꽃다발을|황금 열쇠를] [전달했|건넸]
 {person:은} [데뷔 뒤 줄곧|큰 부상 없이] [한 팀을 지켜 왔|거의 모든 경기에 나섰]
 [가족과 옛 스승도|팬 수백 명도] 경기장을 찾아 [축하했|손뼉을 쳤]
 {head} 감독은 [후배들의 본보기라고|성실함이 남다르다고] [치켜세웠|칭찬했]
@@ -250,7 +249,7 @@ POLICY = blocks("""
 사업비는 {amount}
 [혜택을 받는|지원 대상] 주민은 {people:으로} [예상됐|추산됐]
 [신청은|신청서는] [주민 센터와|누리집과] 전화로 [받고 있|접수하기로 했]
-[시는|관청은] [반년 동안 시범 운영한 뒤|성과를 살펴] [대상을 넓힐 방침|전 지역으로 늘릴 계획]
+{city:은} [반년 동안 시범 운영한 뒤|성과를 살펴] [대상을 넓힐 방침|전 지역으로 늘릴 계획]
 [일부 의원은|야당은] [선심성 사업이라고|재원 대책이 없다고] [비판했|지적했]
 # quote: {mayor} {mayor_title}/{city} 관계자
 작은 불편부터 하나씩 줄여 가겠다

@@ -23,6 +23,7 @@ KINDS = {
 REVIEWED = ("스마트폰", "서비스 로봇", "보조 배터리", "화장품", "간편식", "게임")
 POLITE = re.compile(r"(요|니다|니다만|죠|네요)[ .!~^ㅎㅋㅠ;]*$")
 OPENED = ("솔직히", "음", "나만", "진짜", "글쎄", "드디어", "이제야")
+MOODS = {True: "good", False: "bad"}
 STOPS = (".", "!", "?", "~", "ㅋ", "ㅎ", "ㅠ", "^", ";", "ㅡ")
 
 
@@ -38,40 +39,38 @@ def _review(thing: Work | Venue | Product, number: int, seed: int, attempt: int)
     rng = random_for(seed, "reviews", number, attempt)
     groups, slots, title = _subject(thing, rng)
     good = rng.random() < 0.62
-    mood, other = ("good", "bad") if good else ("bad", "good")
-    polite = rng.random() < 0.6
-    sentences = [_say(groups["open"], slots, polite, rng)]
-    picked = rng.sample(groups[mood], min(len(groups[mood]), rng.randint(1, 3)))
+    picked = [(t, good) for t in rng.sample(groups[MOODS[good]], min(len(groups[MOODS[good]]), rng.randint(1, 3)))]
     if rng.random() < 0.25:
-        picked.insert(rng.randrange(len(picked) + 1), rng.choice(groups[other]))
-    sentences += [_say((template,), slots, polite, rng) for template in picked]
+        picked.insert(rng.randrange(len(picked) + 1), (rng.choice(groups[MOODS[not good]]), not good))
+    polite = rng.random() < 0.6
+    text = [_stop(_say(groups["open"], slots, polite, rng, opening=True), True, rng)]
+    text += [_stop(_say((template,), slots, polite, rng), mood, rng) for template, mood in picked]
     if rng.random() < 0.6:
-        sentences.append(_say(groups["end" if good else "sad"], slots, polite, rng))
-    text = [_stop(sentence, rng) for sentence in sentences]
+        text.append(_stop(_say(groups["end" if good else "sad"], slots, polite, rng, opening=True), good, rng))
     return Draft(f"reviews-{number:05}", "reviews", title, tuple(text), _kind(thing))
 
 
-def _say(templates: Sequence[str], slots: dict[str, str], polite: bool, rng: Random) -> str:
+def _say(templates: Sequence[str], slots: dict[str, str], polite: bool, rng: Random, *, opening: bool = False) -> str:
     """A sentence in the writer's manner of speech, where the templates offer it."""
     for _ in range(12):
         sentence = re.sub(r"([!?~ㅋㅎㅠ^;ㅡ])[.]+$", r"\1", render_one(templates, slots, rng))
         if bool(POLITE.search(sentence)) == polite:
             break
-    if rng.random() < 0.55 and not sentence.startswith(OPENED):
+    if not opening and rng.random() < 0.35 and not sentence.startswith(OPENED):
         sentence = f"{rng.choice(openers.REVIEW)} {sentence}"
     return sentence
 
 
 def _kind(thing: Work | Venue | Product) -> str:
-    return thing.domain if isinstance(thing, Venue) else "상품" if isinstance(thing, Product) else thing.kind
+    return thing.domain if isinstance(thing, Venue) else thing.kind
 
 
-def _stop(sentence: str, rng: Random) -> str:
+def _stop(sentence: str, good: bool, rng: Random) -> str:
     """A full stop where the writer did not end otherwise; some writers do not care."""
     plain = sentence.removesuffix(".") if rng.random() < 0.6 else sentence
     if plain.endswith(STOPS):
-        return plain
-    return plain + rng.choice(openers.REVIEW_TAILS)
+        return plain.replace("....", "...")
+    return plain.rstrip(".") + rng.choice(openers.GOOD_TAILS if good else openers.BAD_TAILS)
 
 
 def _subject(thing: Work | Venue | Product, rng: Random) -> tuple[Mapping[str, tuple[str, ...]], dict[str, str], str]:

@@ -1,8 +1,8 @@
 """How facts become clauses and clauses sentences.
 
-A clause is a template that may start with ``{s}`` (the subject with its particle, or nothing) and stops before its ending:
-after a past or existential stem (설립됐, 이끌고 있) or after a noun (국내 기업), which then takes the copula. So two clauses
-about one subject can be joined: 1987년 설립됐으며, 현재 박서윤 대표이사가 이끌고 있다.
+A clause is a template that may start with ``{s}`` (the subject with its particle, or nothing) and stops before its
+ending: after a past or existential stem (설립됐, 이끌고 있) or after a noun (국내 기업), which then takes the copula.
+So two clauses about one subject can be joined: 1987년 설립됐으며, 현재 박서윤 대표이사가 이끌고 있다.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ def _sentence(first: Fact, second: Fact | None, subject: str, rng: Random, *, op
     if second is None:
         return finish(opening)
     closing = render(rng.choice(second.clauses), {**second.slots, "s": ""}, rng)
-    return f"{link(opening, rng)} {finish(closing)}"
+    return f"{link(opening, rng, as_what=first.relation == 'definition')} {finish(closing)}"
 
 
 def is_stem(clause: str) -> bool:
     """Whether a clause stops after a stem; otherwise after a noun."""
-    return clause[-1] in "없않" or (ord(clause[-1]) - 0xAC00) % 28 == SS and "가" <= clause[-1] <= "힣"
+    return clause[-1] in "없않" or ("가" <= clause[-1] <= "힣" and (ord(clause[-1]) - 0xAC00) % 28 == SS)
 
 
 def finish(clause: str) -> str:
@@ -84,11 +84,11 @@ def finish(clause: str) -> str:
     return clause + STEM_FINAL if is_stem(clause) else attach(clause, "이다") + "."
 
 
-def link(clause: str, rng: Random) -> str:
-    """The clause with an ending that leads on: 설립됐으며, 기업이고."""
+def link(clause: str, rng: Random, *, as_what: bool = False) -> str:
+    """The clause with an ending that leads on: 설립됐으며, 기업이고; 기업으로 only where it says what something is."""
     if is_stem(clause):
         return clause + rng.choice(STEM_LINKS)
-    ending = rng.choice(NOUN_LINKS)
+    ending = rng.choice(NOUN_LINKS if as_what else NOUN_LINKS[:3])
     if ending == "으로,":
         return attach(clause, "으로") + ","
     return clause + ending  # 회사이며 rather than 회사며

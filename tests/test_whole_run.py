@@ -1,0 +1,116 @@
+"""The whole pipeline at toy size: it completes, survives being killed in every stage, and repeats itself byte for byte.
+
+One undisturbed run is made once; the other tests compare with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from launch.pipeline import VERBS
+
+TOY = (
+    "sample.news=80",
+    "sample.encyclopedia=80",
+    "sample.reviews=60",
+    "sample.dialogue=40",
+    "tokenizer.vocab_size=2000",
+    "pretrain.steps=12",
+    "pretrain.checkpoint_every=4",
+    "finetune.max_train_examples=32",
+    "finetune.max_dev_examples=24",
+)
+STAGES = VERBS["run"]
+DATA_FILES = ("*.parquet", "*.jsonl", "vocab.txt", "tokenizer.json", "tokens.bin", "*.idx", "*.safetensors")
+TIMED_FILES = ("metrics.jsonl",)  # hold tokens per second and the like
+
+
+def start(runs: Path, *extra: str, verb: str = "run") -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "launch", verb, "smoke", *TOY, *extra, "--runs", str(runs)]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
+
+
+def complete(runs: Path, *extra: str, verb: str = "run") -> str:
+    process = start(runs, *extra, verb=verb)
+    output, _ = process.communicate(timeout=600)
+    assert process.returncode == 0, output[-4000:]
+    return output
+
+
+def digests(run: Path, *stages: str) -> dict[str, str]:
+    files = [p for stage in stages for pattern in DATA_FILES for p in sorted((run / stage).rglob(pattern))]
+    return {
+        str(path.relative_to(run)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in files
+        if path.name not in TIMED_FILES
+    }
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    runs = tmp_path_factory.mktemp("undisturbed")
+    complete(runs, "workers=2")
+    return runs / "smoke"
+
+
+def test_every_stage_leaves_a_manifest_with_counts(undisturbed: Path) -> None:
+    for stage in STAGES:
+        manifest = json.loads((undisturbed / stage / "manifest.json").read_text("utf-8"))
+        assert manifest["counts"], stage
+        assert not (undisturbed / stage / "started.json").exists()
+
+
+def test_no_temporary_file_is_left(undisturbed: Path) -> None:
+    assert not [p for p in undisturbed.rglob("*") if "partial" in p.name or p.name == "parts"]
+
+
+def test_second_run_has_nothing_to_do(undisturbed: Path) -> None:
+    before = {p: p.stat().st_mtime_ns for p in undisturbed.rglob("*")}
+    output = complete(undisturbed.parent)
+    assert output.count("complete, nothing to do") == len(STAGES)
+    assert {p: p.stat().st_mtime_ns for p in undisturbed.rglob("*")} == before
+
+
+def test_changed_recipe_stops_and_shows_what_differs(undisturbed: Path) -> None:
+    process = start(undisturbed.parent, "corpus.seed=99")
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert "settings.seed" in output
+
+
+def test_killed_in_every_stage_it_finishes_with_the_same_bytes(undisturbed: Path, tmp_path: Path) -> None:
+    killed = []
+    for stage in STAGES:
+        process = start(tmp_path, "workers=2")
+        folder = tmp_path / "smoke" / stage
+        while process.poll() is None and not folder.exists():
+            time.sleep(0.02)
+        time.sleep(0.6)  # into the stage, past its first writes
+        if process.poll() is None and not (folder / "manifest.json").exists():
+            killed.append(stage)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    complete(tmp_path, "workers=2")
+    assert {"corpus", "tokenizer", "pretrain", "finetune"} <= set(killed)
+    assert digests(tmp_path / "smoke", *STAGES) == digests(undisturbed, *STAGES)
+
+
+def test_one_worker_and_another_hash_seed_give_the_same_bytes(
+    undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONHASHSEED", "7")
+    for verb in ("corpus", "tokenizer", "pack"):
+        complete(tmp_path, "workers=1", verb=verb)
+    stages = ("sample", "corpus", "tokenizer", "tokens")
+    assert digests(tmp_path / "smoke", *stages) == digests(undisturbed, *stages)
