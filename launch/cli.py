@@ -42,7 +42,6 @@ Overrides = Annotated[
 Runs = Annotated[Path, typer.Option("--runs", help="Folder that holds the run folders.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the resolved recipe and the plan; write nothing.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Log more.")]
-LocalRank = Annotated[int, typer.Option("--local_rank", hidden=True, help="Passed by the deepspeed launcher.")]
 
 
 def _stage_command(verb: str, purpose: str, example: str) -> Callable[..., None]:
@@ -52,7 +51,6 @@ def _stage_command(verb: str, purpose: str, example: str) -> Callable[..., None]
         runs: Runs = Path("runs"),
         dry_run: DryRun = False,
         verbose: Verbose = False,
-        local_rank: LocalRank = 0,
     ) -> None:
         set_up_console(verbose=verbose)
         from launch.conduct import conduct
@@ -146,6 +144,7 @@ def doctor() -> None:
 
     Example:  malmoi doctor
     """
+    set_up_console()
     from launch.doctor import examine
 
     if not examine():
@@ -154,6 +153,8 @@ def doctor() -> None:
 
 def main() -> None:
     """Entry point: bad input gets one sentence and exit code 2, our own bugs get their traceback."""
+    # the deepspeed launcher adds --local_rank=N in front; the environment says the same
+    sys.argv[1:] = [argument for argument in sys.argv[1:] if not argument.startswith("--local_rank=")]
     try:
         refuse_foreign_packages()
         app()

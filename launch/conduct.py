@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
 
 import yaml
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from launch.console import rank, world_size
 from launch.errors import LaunchError
@@ -53,18 +52,15 @@ def show_plan(verb: str, recipe: Recipe, run: Path) -> None:
 
 
 def show_scores(run: Path) -> None:
-    """Print the headline of every task beside its trivial baseline."""
-    table = Table("task", "model", "seed", "metric", "score", "trivial", "n", title="KLUE dev scores")
-    for path in sorted((run / "finetune").glob("*/*/seed-*/scores.json")):
-        found = json.loads(path.read_text("utf-8"))
-        for metric, value in found["scores"].items():
-            trivial = found["trivial"].get(metric)
+    """Print the paper's metrics of every result beside the trivial baseline's."""
+    from launch.report.gather import number, paper_metrics, read_scores
+
+    columns = ("task", "model", "seed", "metric", "score", "trivial", "n")
+    table = Table(*columns[:4], *(Column(name, justify="right") for name in columns[4:]), title="Scores")
+    for found in read_scores(run):
+        for metric in paper_metrics(found):
+            score, trivial = number(found["scores"][metric]), number(found["trivial"][metric])
             table.add_row(
-                found["task"], found["model"], str(found["seed"]), metric, _number(value), _number(trivial),
-                str(found["n"]),
+                found["task"], found["model"], str(found["seed"]), metric, score, trivial, f"{found['n']:,}"
             )  # fmt: skip
     Console().print(table)
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"

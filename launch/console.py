@@ -7,6 +7,7 @@ import os
 import resource
 import sys
 import warnings
+from pathlib import Path
 
 from tqdm import tqdm
 
@@ -52,6 +53,8 @@ def set_up_console(*, verbose: bool = False) -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("DS_LOG_LEVEL", "error")
+    if not any(Path("/dev").glob("nvidia*")):
+        os.environ.setdefault("DS_ACCELERATOR", "cpu")  # spares DeepSpeed's search for a GPU, and its warning
     warnings.filterwarnings("ignore", category=FutureWarning)
     warnings.filterwarnings("ignore", category=UserWarning, module="torch")
 

@@ -64,6 +64,8 @@ def join_world() -> Iterator[World]:
     if torch.cuda.is_available():
         device = torch.device("cuda", local_rank)
         torch.cuda.set_device(device)
+    elif launched and "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(_threads_here())  # deepspeed, unlike torchrun, lets every process take every core
     backend = "nccl" if device.type == "cuda" else "gloo"
     if launched:
         dist.init_process_group(backend)
@@ -94,3 +96,9 @@ def _load_deepspeed(device: torch.device) -> ModuleType:
         deepspeed.ops.__compatible_ops__ = {}
     deepspeed.init_distributed(verbose=False)
     return deepspeed
+
+
+def _threads_here() -> int:
+    """A process's share of the cores; torchrun and deepspeed name the processes of one machine differently."""
+    beside = os.environ.get("LOCAL_WORLD_SIZE") or os.environ.get("LOCAL_SIZE") or os.environ["WORLD_SIZE"]
+    return max(1, (os.cpu_count() or 1) // int(beside))

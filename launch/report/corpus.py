@@ -85,7 +85,7 @@ def _samples(folder: Path) -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
     for path in sorted((folder / "dropped").glob("*.parquet")):
         for row in pq.read_table(path, columns=["rule", "text"]).to_pylist():
-            rule, text = row["rule"].replace(":", "."), row["text"]
+            rule, text = row["rule"].partition(":")[0], row["text"]
             if len(found[rule]) < SAMPLES_PER_RULE:
                 found[rule].append(text if len(text) <= SAMPLE_CHARS else text[:SAMPLE_CHARS] + "…")
     return found

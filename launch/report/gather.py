@@ -8,6 +8,8 @@ from typing import Any
 
 from launch.errors import LaunchError
 
+PAPER_MODEL = "klue/roberta-base"
+
 
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object that a stage wrote.
@@ -37,6 +39,11 @@ def read_scores(run: Path) -> list[dict[str, Any]]:
 
     found = [read_json(path) for path in sorted((run / "finetune").glob("*/*/seed-*/scores.json"))]
     return sorted(found, key=lambda s: (TASK_NAMES.index(s["task"]), s["model"], s["seed"]))
+
+
+def paper_metrics(found: dict[str, Any]) -> list[str]:
+    """The metrics of a result that the paper's Table 36 has, in its order; the others are further detail."""
+    return list(found["paper_dev"][PAPER_MODEL])
 
 
 def number(value: float | None, digits: int = 2) -> str:

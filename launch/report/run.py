@@ -56,12 +56,13 @@ def render(template: str, page: dict[str, Any]) -> str:
         keep_trailing_newline=True,
     )
     environment.filters["cell"] = lambda text: str(text).replace("|", "\\|").replace("\n", " ")
+    environment.filters["bold"] = lambda parts: "".join(f"**{p.text}**" if p.is_marked else p.text for p in parts)
     css = environment.loader.get_source(environment, "style.css")[0] if environment.loader else ""
     return environment.get_template(template).render(**page, css=css)
 
 
 SUMMARIES = {
-    "sample": lambda c: f"{count(c['documents'])} documents",
+    "sample": lambda c: f"{count(sum(c['documents'].values()))} documents",
     "corpus": lambda c: f"{count(c['documents'])} documents, {count(c['sentences'])} sentences",
     "tokenizer": lambda c: f"{count(c['vocab_size'])} entries",
     "tokens": lambda c: f"{count(c['tokens'])} tokens",

@@ -7,9 +7,7 @@ from typing import Any
 
 from launch.report.blocks import Block, Picture, Section, Table, Text
 from launch.report.figures import draw_scores
-from launch.report.gather import count, number
-
-PAPER_MODEL = "klue/roberta-base"
+from launch.report.gather import PAPER_MODEL, count, number, paper_metrics
 
 
 def verdict_on_scores(scores: Sequence[dict[str, Any]]) -> list[str]:
@@ -40,7 +38,13 @@ def scores_section(scores: Sequence[dict[str, Any]]) -> Section:
     heads = ["task", "model", "seed", "metric", "score", "95 % interval", "trivial", "gain", "trained on", "scored on"]
     if is_official:
         heads.append(f"{PAPER_MODEL}, Table 36")
-    rows = [_row(found, metric, is_official) for found in scores for metric in found["scores"]]
+    rows = [_row(found, metric, is_official) for found in scores for metric in paper_metrics(found)]
+    others = [
+        [found["task"], found["model"], str(found["seed"]), metric, number(value), number(found["trivial"][metric])]
+        for found in scores
+        for metric, value in found["scores"].items()
+        if metric not in paper_metrics(found)
+    ]
     headlines = [found for found in scores if found["scores"][found["headline"]] is not None]
     figure = draw_scores(
         [f"{f['task']} · {f['headline']}" for f in headlines],
@@ -50,13 +54,20 @@ def scores_section(scores: Sequence[dict[str, Any]]) -> Section:
     blocks: list[Block] = [Picture(figure)] if headlines else []
     blocks += [
         Table(heads, rows, numbers=(4, 5, 6, 7, 8, 9, 10), signs=(7,)),
+        Table(
+            ["task", "model", "seed", "metric", "score", "trivial"],
+            others,
+            numbers=(4, 5),
+            title="Further metrics",
+            folded=True,
+        ),
         Text(
             "Scores are 0 to 100. The trivial baseline needs no model: the majority class, the mean, the right-hand "
             "neighbour as head, no answer, an empty state. Intervals come from resampling the scored examples. Scores "
             "of different tasks are never averaged.",
             is_note=True,
         ),
-        *(Text(line, is_note=True) for line in _splits(scores)),
+        Table(["task", "scored on"], _splits(scores), title="What was scored"),
     ]
     return Section("Scores", blocks)
 
@@ -82,8 +93,9 @@ def _row(found: dict[str, Any], metric: str, is_official: bool) -> list[str]:
     return row
 
 
-def _splits(scores: Sequence[dict[str, Any]]) -> list[str]:
-    splits: dict[str, list[str]] = {}
+def _splits(scores: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """Tasks by what they were scored on."""
+    tasks: dict[str, list[str]] = {}
     for found in scores:
-        splits.setdefault(found["split"], []).append(found["task"])
-    return [f"Scored on {split}: {', '.join(dict.fromkeys(tasks))}." for split, tasks in splits.items()]
+        tasks.setdefault(found["split"], []).append(found["task"])
+    return [[", ".join(dict.fromkeys(names)), split] for split, names in tasks.items()]
