@@ -23,7 +23,7 @@ from corpus.decontaminate import ContaminationIndex, Hit
 from corpus.deduplicate import fingerprint
 from corpus.documents import SCHEMA
 from corpus.noise import SentenceLimits, failed_rule, remove_noise
-from corpus.pii.detect import find_pii
+from corpus.pii.detect import find_pii, find_pii_in_sentences
 from corpus.pii.replace import Pseudonymizer
 from corpus.pii.types import PII_TYPES
 from corpus.quarantine import quarantine_line
@@ -174,7 +174,7 @@ class _Cleaner:
         pii: list[int] = []
         if self.config.pseudonymize:
             pseudonymizer = Pseudonymizer(self.config.seed, record.id)
-            spans = [find_pii(sentence) for sentence in sentences]
+            spans = find_pii_in_sentences(sentences)
             pii = [n * len(PII_TYPES) + PII_TYPES.index(span.type) for n, found in enumerate(spans) for span in found]
             sentences = [
                 pseudonymizer.replace(s, found) if found else s for s, found in zip(sentences, spans, strict=True)

@@ -27,6 +27,7 @@ STYLE: Any = {
     "xtick.color": INK,
     "ytick.color": INK,
     "axes.grid": True,
+    "axes.axisbelow": True,
     "grid.color": "#eef2f5",
 }
 

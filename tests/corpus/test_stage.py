@@ -188,7 +188,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path, many_files: list
         out.mkdir()
         commands[out] = [sys.executable, str(script), str(out), *map(str, many_files)]
     assert subprocess.run(commands[whole]).returncode == 0
-    for sign in (".parts-*/units/unit-00000.partial", ".parts-*/units/unit-00000", "documents"):
+    for sign in (".parts-*/units/unit-00000.partial-*", ".parts-*/units/unit-00000", "documents"):
         process = subprocess.Popen(commands[killed])
         while process.poll() is None and not list(killed.glob(sign)):
             time.sleep(0.001)

@@ -69,8 +69,8 @@ def test_two_workers_write_the_same_bytes_and_leave_nothing_else(made: Path, tmp
 
 
 def test_packing_again_after_a_kill_gives_the_same_bytes(made: Path, tmp_path: Path) -> None:
-    (tmp_path / "units" / "unit-00000.partial").mkdir(parents=True)
-    (tmp_path / "units" / "unit-00000.partial" / "tokens.bin").write_bytes(b"half")
+    (tmp_path / "units" / "unit-00000.partial-77").mkdir(parents=True)
+    (tmp_path / "units" / "unit-00000.partial-77" / "tokens.bin").write_bytes(b"half")
     (tmp_path / "units.spent" / "unit-00001").mkdir(parents=True)
     (tmp_path / "tokens.bin.partial").write_bytes(b"half")
     pack(PackConfig(), PackInputs(made / "corpus", made / "tokenizer"), tmp_path)
