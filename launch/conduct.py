@@ -29,7 +29,10 @@ def conduct(verb: str, name: str, overrides: Sequence[str], runs: Path, *, dry_r
         if rank() == 0:
             show_plan(verb, recipe, run)
         return
-    for stage in stages_of(verb, recipe):
+    stages = stages_of(verb, recipe)
+    for stage in stages:
+        stage.outside(recipe)  # a missing file is noticed before the first stage works
+    for stage in stages:
         if stage.name == "pretrain" or rank() == 0:
             run_stage(stage, recipe, run)
     if verb in ("run", "finetune"):

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
@@ -69,7 +70,7 @@ def print_scores(task: str, predictions: Path) -> None:
     from finetune.score import score_predictions
 
     for metric, value in score_predictions(task, predictions).items():
-        print(f"{metric}\t{value:.4f}")
+        typer.echo(f"{metric}\t{value:.4f}")
 
 
 def _stream(source: str, target: str, work: Callable[[Record, int], str]) -> None:

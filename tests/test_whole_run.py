@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -114,3 +115,19 @@ def test_one_worker_and_another_hash_seed_give_the_same_bytes(
         complete(tmp_path, "workers=1", verb=verb)
     stages = ("sample", "corpus", "tokenizer", "tokens")
     assert digests(tmp_path / "smoke", *stages) == digests(undisturbed, *stages)
+
+
+def test_wrong_label_in_a_klue_file_is_named(undisturbed: Path, tmp_path: Path) -> None:
+    runs, data = tmp_path / "runs", tmp_path / "klue"
+    shutil.copytree(undisturbed / "sample" / "klue", data)
+    for stage in ("tokenizer", "pretrain", "model"):
+        shutil.copytree(undisturbed / stage, runs / "smoke" / stage)
+    file = data / "ynat-v1.1" / "ynat-v1.1_dev.json"
+    file.write_text(file.read_text("utf-8").replace('"label": "스포츠"', '"label": "체육"', 1), "utf-8")
+    process = start(runs, f"finetune.data={data}", verb="finetune")
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 2
+    last = output.strip().splitlines()[-1]
+    assert last.startswith("malmoi: ")
+    assert "ynat-v1.1_dev.json" in last
+    assert "체육" in last

@@ -64,8 +64,8 @@ def scores_section(scores: Sequence[dict[str, Any]]) -> Section:
         Text(
             "Scores are 0 to 100. The trivial baseline needs no model: the majority class, the mean, the right-hand "
             "neighbour as head, no answer, an empty state. Intervals come from resampling the scored examples. Scores "
-            "of different tasks are never averaged. In AUPRC a constant prediction gets about 50: the reference takes the "
-            "area under two points.",
+            "of different tasks are never averaged. In AUPRC a constant prediction gets about 50: the reference takes "
+            "the area under two points.",
             is_note=True,
         ),
         Table(["task", "scored on"], _splits(scores), title="What was scored"),

@@ -1,6 +1,5 @@
 """Words that lead into a sentence or close it, so that plain sentences differ as they do between writers. Data only."""
 
-# ruff: noqa: E501 - a Hangul syllable counts as two columns
 from __future__ import annotations
 
 from launch.sample.documents.telling import lines
@@ -24,6 +23,20 @@ ABOUT_PERSON = lines("""
 {person} [측|쪽]에 따르면
 {person:과} 가까운 [인사에 따르면|관계자에 따르면]
 """)
-REVIEW = ("솔직히", "진짜", "와", "음", "근데", "그리고", "개인적으로는", "일단", "확실히", "역시", "오", "참고로", "무엇보다")
+REVIEW = (
+    "솔직히",
+    "진짜",
+    "와",
+    "음",
+    "근데",
+    "그리고",
+    "개인적으로는",
+    "일단",
+    "확실히",
+    "역시",
+    "오",
+    "참고로",
+    "무엇보다",
+)
 GOOD_TAILS = (" ㅎㅎ", " ㅋㅋ", "!", "!!", "~", " ^^", ".", ".", ".", ".", ".", "~~", " ㅎ", " :)")
 BAD_TAILS = (" ㅠㅠ", "...", " ㅠ", ";;", ".", ".", ".", ".", ".", "..", " ㅡㅡ", " ㅜㅜ")
