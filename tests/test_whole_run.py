@@ -32,6 +32,12 @@ TOY = (
 )
 STAGES = VERBS["run"]
 DATA_FILES = ("*.parquet", "*.jsonl", "vocab.txt", "tokenizer.json", "tokens.bin", "*.idx", "*.safetensors")
+SIGNS = {  # the moment of the kill: work has begun and part of it is done
+    "corpus": ".parts-*/units/unit-*",
+    "tokenizer": "*/count/unit-*",
+    "pretrain": "checkpoints/step-*",
+    "finetune": "*/*/seed-*/scores.json",
+}
 TIMED_FILES = ("metrics.jsonl",)  # hold tokens per second and the like
 
 
@@ -95,15 +101,14 @@ def test_killed_in_every_stage_it_finishes_with_the_same_bytes(undisturbed: Path
     for stage in STAGES:
         process = start(tmp_path, "workers=2")
         folder = tmp_path / "smoke" / stage
-        while process.poll() is None and not folder.exists():
-            time.sleep(0.02)
-        time.sleep(0.6)  # into the stage, past its first writes
-        if process.poll() is None and not (folder / "manifest.json").exists():
-            killed.append(stage)
+        while process.poll() is None and not list(folder.glob(SIGNS.get(stage, "started.json"))):
+            time.sleep(0.005)
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
+        if not (folder / "manifest.json").exists():
+            killed.append(stage)
     complete(tmp_path, "workers=2")
-    assert {"corpus", "tokenizer", "pretrain", "finetune"} <= set(killed)
+    assert {"sample", "corpus", "tokenizer", "tokens", "pretrain", "finetune"} <= set(killed)
     assert digests(tmp_path / "smoke", *STAGES) == digests(undisturbed, *STAGES)
 
 
