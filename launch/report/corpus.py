@@ -7,6 +7,7 @@ in no output.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from launch.report.blocks import Block, Marked, MarkedRow, Part, Picture, Sectio
 from launch.report.figures import draw_counts
 from launch.report.gather import count, read_json, share
 
+SHOWN_SOURCES = 12
 SAMPLES_PER_RULE = 2
 SAMPLE_CHARS = 120
 
@@ -50,11 +52,11 @@ def corpus_sections(run: Path) -> list[Section]:
 
 def _sizes(statistics: dict[str, Any], folder: Path) -> Section:
     columns = ("documents", "sentences", "words", "characters", "bytes")
-    sources = {**statistics["sources"], "all": statistics["total"]}
-    rows = [
-        [name, *(count(found[column]) for column in columns), count(sum(found["dropped_sentences"].values()))]
-        for name, found in sources.items()
-    ]
+    largest = sorted(statistics["sources"].items(), key=lambda item: (-item[1]["characters"], item[0]))
+    rows = [_size(name, found, columns) for name, found in largest[:SHOWN_SOURCES]]
+    if len(largest) > SHOWN_SOURCES:
+        rows.append([f"… and {count(len(largest) - SHOWN_SOURCES)} smaller sources", *("" for _ in columns), ""])
+    rows.append(_size("all", statistics["total"], columns))
     blocks: list[Block] = [
         Table(["source", *columns, "sentences dropped"], rows, numbers=range(1, 7)),
         *_drops(statistics["total"], folder),
@@ -64,6 +66,10 @@ def _sizes(statistics: dict[str, Any], folder: Path) -> Section:
         reasons = ", ".join(f"{reason.replace('_', ' ')} {count(n)}" for reason, n in unreadable.items())
         blocks.append(Text(f"Records that could not be read, kept in corpus/quarantine with file and line: {reasons}."))
     return Section("Corpus", blocks)
+
+
+def _size(name: str, found: dict[str, Any], columns: Sequence[str]) -> list[str]:
+    return [name, *(count(found[column]) for column in columns), count(sum(found["dropped_sentences"].values()))]
 
 
 def _drops(total: dict[str, Any], folder: Path) -> list[Block]:
