@@ -11,19 +11,26 @@ from launch.report.gather import PAPER_MODEL, count, number, paper_metrics
 
 
 def verdict_on_scores(scores: Sequence[dict[str, Any]]) -> list[str]:
-    """Which tasks the model has learnt and which not, in two sentences at most."""
+    """Which tasks the model has learnt, by the first metric of each, and which not, with all their metrics."""
     better: list[str] = []
     worse: list[str] = []
     for found in scores:
-        gap = gain(found, found["headline"])
-        text = f"{found['task']} ({'undefined' if gap is None else f'{gap:+.1f}'})"
-        (better if gap is not None and gap > 0 else worse).append(text)
+        if (gain(found, found["headline"]) or 0.0) > 0:
+            better.append(f"{found['task']} {_signed(found, found['headline'])}")
+        else:
+            metrics = ", ".join(f"{metric} {_signed(found, metric)}" for metric in paper_metrics(found))
+            worse.append(f"{found['task']} ({metrics})")
     lines = []
     if better:
         lines.append(f"Beats the trivial baseline on {len(better)} of {len(scores)} results: {', '.join(better)}.")
     if worse:
-        lines.append(f"Has not learnt, no better than the trivial baseline: {', '.join(worse)}.")
+        lines.append(f"No better than the trivial baseline by the first metric: {', '.join(worse)}.")
     return lines
+
+
+def _signed(found: dict[str, Any], metric: str) -> str:
+    gap = gain(found, metric)
+    return "undefined" if gap is None else f"{gap:+.1f}"
 
 
 def gain(found: dict[str, Any], metric: str) -> float | None:

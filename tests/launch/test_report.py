@@ -25,13 +25,13 @@ def result(task: str, score: float | None, trivial: float | None, is_official: b
 def test_verdict_names_what_was_learnt_and_what_was_not() -> None:
     learnt, not_learnt = verdict_on_scores([result("klue-nli", 60.0, 33.3), result("ynat", 3.9, 3.9)])
     assert "Beats the trivial baseline on 1 of 2" in learnt
-    assert "klue-nli (+26.7)" in learnt
-    assert "ynat (+0.0)" in not_learnt
+    assert "klue-nli +26.7" in learnt
+    assert "ynat (accuracy +0.0)" in not_learnt
 
 
 def test_undefined_score_counts_as_not_learnt() -> None:
     assert verdict_on_scores([result("klue-sts", None, None)]) == [
-        "Has not learnt, no better than the trivial baseline: klue-sts (undefined)."
+        "No better than the trivial baseline by the first metric: klue-sts (accuracy undefined)."
     ]
 
 
