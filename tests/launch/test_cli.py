@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from launch.cli import STAGE_VERBS
+from launch.recipe import shipped_recipes
 
 
 def malmoi(*arguments: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
@@ -34,8 +35,9 @@ def test_every_verb_has_a_worked_example(verb: str, tmp_path: Path) -> None:
     assert "Example:" in result.stdout
 
 
-def test_dry_run_shows_the_recipe_and_writes_nothing(tmp_path: Path) -> None:
-    result = malmoi("run", "smoke", "--dry-run", cwd=tmp_path)
+@pytest.mark.parametrize("recipe", shipped_recipes())
+def test_dry_run_shows_the_recipe_and_writes_nothing(recipe: str, tmp_path: Path) -> None:
+    result = malmoi("run", recipe, "--dry-run", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "vocab_size" in result.stdout
     assert "to do" in result.stdout

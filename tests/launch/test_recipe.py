@@ -15,6 +15,30 @@ def test_every_shipped_recipe_loads(name: str) -> None:
     assert load_recipe(name).name == name
 
 
+@pytest.mark.parametrize(
+    ("name", "millions"),
+    [  # paper Table 31
+        ("klue-bert-base", 111.24),
+        ("klue-roberta-small", 68.12),
+        ("klue-roberta-base", 110.65),
+        ("klue-roberta-large", 336.69),
+    ],
+)
+def test_recipes_of_the_paper_build_its_models(name: str, millions: float) -> None:
+    import torch
+
+    from pretrain.model import build_network
+    from tokenizer.config import SPECIAL_TOKENS
+
+    recipe = load_recipe(name)
+    special_ids = {
+        token.strip("[]").lower(): n for n, token in enumerate(SPECIAL_TOKENS[recipe.tokenizer.special_tokens])
+    }
+    with torch.device("meta"):
+        network = build_network(recipe.pretrain, recipe.tokenizer.vocab_size, special_ids)
+    assert round(sum(weight.numel() for weight in network.parameters()) / 1e6, 2) == millions
+
+
 def test_defaults_are_the_papers_values() -> None:
     recipe = load_recipe("klue-roberta-base")
     assert (recipe.tokenizer.vocab_size, recipe.pretrain.steps, recipe.pretrain.global_batch) == (
