@@ -78,11 +78,11 @@ def is_complete(folder: Path, head: Head) -> bool:
     Raises:
         LaunchError: the folder belongs to other settings or inputs; the message lists what differs.
     """
+    present = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     for name in (MANIFEST_NAME, STARTED_NAME):
-        path = folder / name
-        if not path.is_file():
+        if name not in present:
             continue
-        found = _read(path)
+        found = _read(folder / name)
         if found.get("key") != head.key:
             differences = "\n".join(f"  {line}" for line in _differences(found, head.as_json()))
             raise LaunchError(
@@ -90,7 +90,7 @@ def is_complete(folder: Path, head: Head) -> bool:
                 f"name with name=…\n{differences}"
             )
         return name == MANIFEST_NAME
-    if folder.is_dir() and any(folder.iterdir()):
+    if present - {f"{STARTED_NAME}.partial"}:  # another rank may be writing that one right now
         raise LaunchError(f"{folder}: holds files that malmoi did not write; choose another --runs folder or name=…")
     return False
 

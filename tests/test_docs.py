@@ -96,7 +96,8 @@ def test_files_and_functions_named_exist(page: Path) -> None:
     for name, attribute in re.findall(r"`([\w/]+\.py):(\w+)`", text):
         tree = ast.parse((ROOT / name).read_text("utf-8"))
         defined = {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.ClassDef)}
-        defined |= {t.id for n in tree.body if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)}
+        names = [t for n in tree.body for t in getattr(n, "targets", [getattr(n, "target", None)])]
+        defined |= {name.id for name in names if isinstance(name, ast.Name)}
         assert attribute in defined, f"{name}:{attribute}"
 
 

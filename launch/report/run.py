@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,24 +20,27 @@ from launch.report.training import pretraining_section, vocabulary_section
 if TYPE_CHECKING:
     from launch.recipe import Recipe
 
+DESCRIPTIONS: dict[str, Callable[[Path], list[Section]]] = {  # a run that only scores models has none of these stages
+    "corpus": corpus_sections,
+    "tokenizer": lambda folder: [vocabulary_section(folder)],
+    "pretrain": lambda folder: [pretraining_section(folder)],
+}
 STAGE_NAMES = ("sample", "corpus", "tokenizer", "tokens", "pretrain", "model", "finetune")
 
 
 def run(recipe: Recipe, folder: Path, out: Path) -> dict[str, Any]:
     """Write ``report.md`` and ``report.html`` into ``out`` from the stages below ``folder``; returns counts."""
     scores = read_scores(folder)
-    sections = [
-        scores_section(scores),
-        *corpus_sections(folder),
-        vocabulary_section(folder),
-        pretraining_section(folder),
-        _provenance(recipe, folder),
-    ]
+    sections = [scores_section(scores)]
+    for name, describe in DESCRIPTIONS.items():
+        if read_manifest(folder / name):
+            sections += describe(folder)
+    sections.append(_provenance(recipe, folder))
     page = {
         "title": recipe.name,
         "about": recipe.about,
         "verdict": verdict_on_scores(scores),
-        "stages": [stage for name in STAGE_NAMES if (stage := _stage(folder, name))],
+        "stages": [found for stage in STAGE_NAMES if (found := _stage(folder, stage))],
         "sections": sections,
     }
     for name in ("md", "html"):

@@ -65,3 +65,8 @@ def test_damaged_manifest_is_reported(tmp_path: Path) -> None:
     (finished(tmp_path) / manifest.MANIFEST_NAME).write_text("{", "utf-8")
     with pytest.raises(LaunchError, match="not readable as JSON"):
         is_complete(tmp_path, HEAD)
+
+
+def test_folder_that_another_rank_is_starting_is_no_surprise(tmp_path: Path) -> None:
+    (tmp_path / f"{manifest.STARTED_NAME}.partial").write_text("{", "utf-8")
+    assert not is_complete(tmp_path, HEAD)
