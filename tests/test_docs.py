@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 DEMO_RUN = ROOT / "runs" / "smoke"
 ELSEWHERE = ("make ", "torchrun ", "deepspeed ", "malmoi run")
-SCORE_ROW = re.compile(r"│ ([a-z-]+) +│ \S+ +│ \d+ +│ (\w+) +│ +([\d.]+) │ +([\d.]+) │ +\d+ │")
+SCORE_ROW = re.compile(r"│ ([a-z-]+) +│ \S+ +│ \d+ +│ (\w+) +│ +([\d.]+) │ +([\d.–]+) │ +\d+ │")
 
 
 def console_blocks() -> list[tuple[str, str, str]]:
@@ -116,6 +116,18 @@ def test_scores_in_the_readme_are_those_of_the_demo() -> None:
         found = json.loads(path.read_text("utf-8"))
         for metric, value in found["scores"].items():
             if (found["task"], metric) in shown:
-                # other processors round otherwise; small dev sets turn that into a few points
-                assert abs(shown.pop((found["task"], metric)) - (value or 0.0)) <= 10.0, (found["task"], metric)
+                # equal on equal processors; others round otherwise, and small dev sets make points of that
+                assert abs(shown.pop((found["task"], metric)) - (value or 0.0)) <= 15.0, (found["task"], metric)
     assert not shown
+
+
+@pytest.mark.demo
+def test_demo_learns_most_tasks() -> None:
+    need_demo()
+    results = [json.loads(path.read_text("utf-8")) for path in DEMO_RUN.glob("finetune/*/model/seed-*/scores.json")]
+    learnt = {
+        found["task"]
+        for found in results
+        if (found["scores"][found["headline"]] or 0.0) > (found["trivial"][found["headline"]] or 0.0) + 5.0
+    }
+    assert {"ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-dp"} <= learnt
