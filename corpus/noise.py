@@ -76,13 +76,13 @@ NEWS_RULES = (
         "dateline",  # (서울=연합뉴스) 홍길동 기자 =
         ("=", "기자"),
         re.compile(
-            rf"^[ \t]*[\[(](?:[가-힣·, ]{{2,15}}[=/ ] ?{PRESS}(?: ?{REPORTER})?|{PRESS}[= ] ?{REPORTER}"
-            rf"|{REPORTER})[\])]"
+            rf"^[ \t]*[\[(【](?:[가-힣·, ]{{2,15}}[=/ ] ?{PRESS}(?: ?{REPORTER})?|{PRESS}[= ] ?{REPORTER}"
+            rf"|{REPORTER})[\])】]"
             rf" ?(?:{REPORTER} ?=)?(?: ?{REPORTER}(?=\n|$))?",
             re.M,
         ),
     ),
-    NoiseRule("byline", ("기자", "특파원"), re.compile(rf"^[ \t]*{REPORTER} ?=", re.M)),
+    NoiseRule("byline", ("기자", "특파원"), re.compile(rf"^[ \t]*(?:{PRESS} )?{REPORTER} ?=", re.M)),
     NoiseRule(
         "reporter",  # a line's end or a whole line: 홍길동 기자 hong@example.com
         ("기자", "특파원", "통신원", "논설위원"),
@@ -117,11 +117,14 @@ NEWS_RULES = (
     NoiseRule("end_mark", ("(끝)",), re.compile(r"\(끝\)[ \t]*$", re.M)),
     NoiseRule(
         "news_link",
-        ("▶", "☞", "▷", "►"),
+        ("▶", "☞", "▷", "►", "■"),
         re.compile(
-            r"[▶☞▷►][^\n▶☞▷►.!?]{0,40}"
-            r"(?:관련 ?기사|바로 ?가기|카카오톡|제보|구독|클릭|기사 ?보기|페이스북|채널 ?추가|다운로드|홈페이지)"
-            r"[^\n▶☞▷►.!?]{0,60}"
+            r"^[ \t]*■ ?(?:기사 ?)?제보(?:하기)?(?=[ \t]*(?:[▶☞▷►■:]|$))(?:[ \t]*:[^\n▶☞▷►.!?]{0,60})?"
+            r"|[▶☞▷►][^\n▶☞▷►.!?]{0,40}"
+            r"(?:관련 ?기사|많이 본 (?:기사|뉴스)|바로 ?가기|카카오톡|제보|구독|클릭"
+            r"|기사 ?보기|페이스북|채널 ?추가|다운로드|홈페이지)"
+            r"[^\n▶☞▷►.!?]{0,60}",
+            re.M,
         ),
     ),
     NoiseRule(

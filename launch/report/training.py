@@ -65,7 +65,10 @@ def pretraining_section(run: Path) -> Section:
         steps, losses = [line["step"] for line in lines], [line["loss"] for line in lines]
         accuracies = [100 * line["masked_accuracy"] for line in lines]
         blocks.append(Picture(draw_loss(steps, losses, accuracies, held_out.get("mlm_loss", held_out.get("loss")))))
-    rows = [[name.replace("_", " "), number(value, 4)] for name, value in held_out.items()]
+    rows = [
+        [name.replace("_", " "), number(value, 4) if isinstance(value, float) else count(value)]
+        for name, value in held_out.items()
+    ]
     blocks.append(
         Table(
             ["held-out figure", "value"],

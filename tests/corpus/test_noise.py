@@ -23,6 +23,10 @@ def clean(text: str) -> str:
     ("rule", "noisy", "cleaned"),
     [
         ("html_entity", "사과 &amp; 배", "사과 & 배"),
+        ("dateline", "【가온=말모이뉴스】 김하늘 기자 = 눈이 왔다.", "눈이 왔다."),
+        ("byline", "말모이방송 김하늘 기자 = 눈이 왔다.", "눈이 왔다."),
+        ("news_link", "눈이 왔다.\n■ 제보하기 ▷ 기사제보 및 보도자료", "눈이 왔다."),
+        ("news_link", "눈이 왔다.\n▷ 많이 본 기사: 첫눈, 오늘 밤", "눈이 왔다."),
         ("html_tag", "<b>굵은</b> 글씨", "굵은 글씨"),
         ("html_tag", '&lt;a href="x"&gt;누르면&lt;/a&gt; 간다', "누르면 간다"),
         ("html_break", "첫 줄<br/>둘째 줄", "첫 줄\n둘째 줄"),
@@ -62,6 +66,8 @@ def test_a_rule_takes_the_noise_and_leaves_the_sentence(rule: str, noisy: str, c
     "sentence",
     [
         "어제 기자회견이 열렸다.",
+        "■ 제보자는 말이 없었다.",
+        "■ 구독 서비스 시장이 커졌다.",
         "그는 사진을 찍었다.",
         "출처를 밝혔다.",
         "홍길동 기자가 물었다.",
