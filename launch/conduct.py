@@ -13,7 +13,7 @@ from rich.table import Column, Table
 from launch.console import rank, world_size
 from launch.errors import LaunchError
 from launch.manifest import MANIFEST_NAME
-from launch.pipeline import run_stage, stages_of
+from launch.pipeline import given, run_stage, stages_of
 from launch.recipe import Recipe, load_recipe
 
 log = logging.getLogger(__name__)
@@ -52,6 +52,24 @@ def show_plan(verb: str, recipe: Recipe, run: Path) -> None:
         state = "complete" if (folder / MANIFEST_NAME).is_file() else "started" if folder.is_dir() else "to do"
         table.add_row(stage.name, str(folder), state)
     console.print(table)
+    for line in plan_sizes(recipe):
+        console.print(line)
+
+
+def plan_sizes(recipe: Recipe) -> list[str]:
+    """What a run would read and train, as far as recipe and input files tell."""
+    files = given(recipe.corpus.inputs)
+    size = sum(file.stat().st_size for file in files) / 1e6
+    settings = recipe.pretrain
+    tokens = settings.steps * settings.global_batch * settings.sequence_length
+    sample = ", and the embedded sample" if recipe.uses_sample else ""
+    jobs = len(recipe.finetune.tasks) * len(recipe.finetune.models) * len(recipe.finetune.seeds)
+    return [
+        f"raw text: {len(files)} files, {size:,.1f} MB as stored{sample}",
+        f"pretraining: {settings.steps:,} steps x {settings.global_batch:,} sequences x "
+        f"{settings.sequence_length} tokens = {tokens:,} tokens",
+        f"finetuning: {jobs} trainings",
+    ]
 
 
 def show_scores(run: Path) -> None:
