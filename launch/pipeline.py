@@ -30,11 +30,11 @@ class Stage:
     """One step of a run.
 
     Fields:
-        name: the stage, its verb and its folder below ``runs/<recipe>/``.
+        name: the stage and its folder below ``runs/<recipe>/``.
         settings: the part of the recipe that decides the result.
         after: stages whose folders it reads.
         outside: files and folders given by the user that it reads.
-        work: ``(recipe, folders, out)`` to counts; imports the stage when called.
+        work: ``(recipe, run folder, out)`` to counts; imports the stage when called.
     """
 
     name: str
@@ -108,8 +108,14 @@ def run_report(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     return report(recipe, run, out)
 
 
-def after_sample(*stages: str) -> Callable[[Recipe], tuple[str, ...]]:
-    return lambda recipe: (("sample",) if recipe.uses_sample else ()) + stages
+def section(name: str) -> Callable[[Recipe], dict[str, Any]]:
+    """A section of the recipe as JSON."""
+    return lambda recipe: getattr(recipe, name).model_dump(mode="json")
+
+
+def sample_of(recipe: Recipe) -> tuple[str, ...]:
+    """The sample's stage, for recipes that use it."""
+    return ("sample",) if recipe.uses_sample else ()
 
 
 def given(patterns: Sequence[str]) -> list[Path]:
@@ -135,36 +141,27 @@ def _folders(names: Sequence[str | None]) -> list[Path]:
 
 
 STAGES: tuple[Stage, ...] = (
-    Stage("sample", lambda r: r.sample.model_dump(mode="json"), lambda r: (), run_sample),
+    Stage("sample", section("sample"), lambda r: (), run_sample),
     Stage(
         "corpus",
-        lambda r: r.corpus.model_dump(mode="json"),
-        after_sample(),
+        section("corpus"),
+        sample_of,
         run_corpus,
         lambda r: given(r.corpus.inputs) + _folders(benchmark_names(r)),
     ),
-    Stage("tokenizer", lambda r: r.tokenizer.model_dump(mode="json"), lambda r: ("corpus",), run_tokenizer),
-    Stage("tokens", lambda r: r.pack.model_dump(mode="json"), lambda r: ("corpus", "tokenizer"), run_pack),
-    Stage(
-        "pretrain",
-        lambda r: r.pretrain.model_dump(mode="json"),
-        lambda r: ("tokens", "tokenizer"),
-        run_pretrain,
-    ),
+    Stage("tokenizer", section("tokenizer"), lambda r: ("corpus",), run_tokenizer),
+    Stage("tokens", section("pack"), lambda r: ("corpus", "tokenizer"), run_pack),
+    Stage("pretrain", section("pretrain"), lambda r: ("tokens", "tokenizer"), run_pretrain),
     Stage("model", lambda r: {}, lambda r: ("pretrain", "tokenizer"), run_export),
     Stage(
         "finetune",
-        lambda r: r.finetune.model_dump(mode="json"),
-        lambda r: after_sample()(r) + (("model",) if "model" in r.finetune.models else ()),
+        section("finetune"),
+        lambda r: sample_of(r) + (("model",) if "model" in r.finetune.models else ()),
         run_finetune,
         lambda r: _folders([r.finetune.data, *(m for m in r.finetune.models if Path(m).is_dir())]),
     ),
-)
-REPORT = Stage(
-    "report",
-    lambda r: {"name": r.name, "about": r.about},
-    lambda r: ("finetune",),  # whose key follows from all stages before it
-    run_report,
+    # the key of finetune follows from all stages before it
+    Stage("report", lambda r: {"name": r.name, "about": r.about}, lambda r: ("finetune",), run_report),
 )
 VERBS: dict[str, tuple[str, ...]] = {
     "sample": ("sample",),
@@ -174,14 +171,14 @@ VERBS: dict[str, tuple[str, ...]] = {
     "pretrain": ("pretrain", "model"),
     "finetune": ("sample", "finetune"),
     "report": ("report",),
-    "run": ("sample", "corpus", "tokenizer", "tokens", "pretrain", "model", "finetune", "report"),
+    "run": tuple(stage.name for stage in STAGES),
 }
 
 
 def stages_of(verb: str, recipe: Recipe) -> list[Stage]:
     """What a verb runs, in order; the sample only where the recipe uses it."""
-    by_name = {stage.name: stage for stage in (*STAGES, REPORT)}
-    return [by_name[name] for name in VERBS[verb] if name != "sample" or recipe.uses_sample]
+    names = [name for name in VERBS[verb] if name != "sample" or recipe.uses_sample]
+    return [stage for stage in STAGES if stage.name in names]
 
 
 def run_stage(stage: Stage, recipe: Recipe, run: Path) -> bool:
