@@ -8,8 +8,10 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import typer
 from rich.console import Console
@@ -22,26 +24,16 @@ Record = dict[str, Any]
 
 def detect_personal_data(source: str, target: str) -> None:
     """Write one JSON line per record: the record, and its spans as [start, end, TYPE] over the NFC text."""
-    from corpus.pii.detect import find_pii
+    from corpus.pii.detect import detect_records
 
-    def detect(record: Record, number: int) -> str:
-        spans = [[span.start, span.end, span.type] for span in find_pii(record["text"])]
-        return json.dumps(record | {"spans": spans}, ensure_ascii=False)
-
-    _stream(source, target, detect)
+    _stream(source, target, detect_records)
 
 
 def replace_personal_data(source: str, target: str, seed: int) -> None:
     """Write every record with its personal data replaced, in the kind of the input (text lines or JSON lines)."""
-    from corpus.pii.detect import find_pii
-    from corpus.pii.replace import Pseudonymizer
+    from corpus.pii.replace import replace_records
 
-    def replace(record: Record, number: int) -> str:
-        pseudonymizer = Pseudonymizer(seed, str(record.get("id", number)))
-        text = pseudonymizer.replace(record["text"], find_pii(record["text"]))
-        return json.dumps(record | {"text": text}, ensure_ascii=False) if _holds_json(source) else text
-
-    _stream(source, target, replace)
+    _stream(source, target, partial(replace_records, seed=seed))
 
 
 def print_tokenizer_statistics(tokenizer: Path, texts: list[Path]) -> None:
@@ -58,11 +50,13 @@ def print_tokenizer_statistics(tokenizer: Path, texts: list[Path]) -> None:
 
 def _texts(files: list[Path]) -> Iterator[str]:
     from corpus.files import find_texts
-    from corpus.read import Record as RawRecord
-    from corpus.read import plan_units, read_unit
+    from corpus.read import Reject, plan_units, read_unit
 
     for unit in plan_units(find_texts([str(file) for file in files])):
-        yield from (found.text for found in read_unit(unit, "text", Counter()) if isinstance(found, RawRecord))
+        for found in read_unit(unit, "text", Counter()):
+            if isinstance(found, Reject):
+                raise LaunchError(f"{unit.path}, line {found.line}: {found.reason}; mend or remove the line")
+            yield found.text
 
 
 def print_scores(task: str, predictions: Path) -> None:
@@ -73,22 +67,25 @@ def print_scores(task: str, predictions: Path) -> None:
         typer.echo(f"{metric}\t{value:.4f}")
 
 
-def _stream(source: str, target: str, work: Callable[[Record, int], str]) -> None:
+def _stream(source: str, target: str, work: Callable[[Iterable[Record]], Iterable[Record]]) -> None:
     with _lines_in(source) as lines, _lines_out(target) as out:
-        for number, record in enumerate(_records(lines, source), 1):
-            out.write(work(record, number) + "\n")
+        is_json = _holds_json(source, lines)
+        for record in work(_records(lines, source, is_json)):
+            keeps_text = not is_json and set(record) == {"text"}
+            out.write((record["text"] if keeps_text else json.dumps(record, ensure_ascii=False)) + "\n")
 
 
-def _holds_json(source: str) -> bool:
-    return source.endswith((".jsonl", ".json"))
+def _holds_json(source: str, lines: BufferedReader) -> bool:
+    """Files tell by their name, standard input by its first character."""
+    return lines.peek(1)[:1] == b"{" if source == "-" else source.endswith((".jsonl", ".json"))
 
 
-def _records(lines: Iterable[bytes], source: str) -> Iterator[Record]:
+def _records(lines: Iterable[bytes], source: str, is_json: bool) -> Iterator[Record]:
     for number, raw in enumerate(lines, 1):
         where = f"{'standard input' if source == '-' else source}, line {number}"
         try:
             line = raw.decode("utf-8").rstrip("\r\n")
-            record = json.loads(line) if _holds_json(source) else {"text": line}
+            record = json.loads(line) if is_json else {"text": line}
         except UnicodeDecodeError:
             raise LaunchError(f"{where}: not UTF-8; convert the file first") from None
         except ValueError as error:
@@ -99,9 +96,9 @@ def _records(lines: Iterable[bytes], source: str) -> Iterator[Record]:
 
 
 @contextmanager
-def _lines_in(source: str) -> Iterator[Iterable[bytes]]:
+def _lines_in(source: str) -> Iterator[BufferedReader]:
     if source == "-":
-        yield sys.stdin.buffer
+        yield cast(BufferedReader, sys.stdin.buffer)
     else:
         with Path(source).open("rb") as file:
             yield file

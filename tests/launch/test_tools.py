@@ -33,6 +33,21 @@ def test_replace_keeps_json_records_and_their_other_fields(tmp_path: Path) -> No
     assert record["text"].startswith("문의는 010-")
 
 
+def test_standard_input_may_hold_json_lines(tmp_path: Path) -> None:
+    stdin = json.dumps({"id": "7", "text": LINE}) + "\n"
+    record = json.loads(malmoi("pii", "replace", "-", stdin=stdin, cwd=tmp_path).stdout)
+    assert record["id"] == "7"
+    assert "010-0123-4567" not in record["text"]
+
+
+def test_unreadable_line_stops_the_statistics(tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n", "utf-8")
+    (tmp_path / "a.jsonl").write_text('{"text": "눈"}\n{"text"\n', "utf-8")
+    result = malmoi("tokenizer", "stats", "vocab.txt", "a.jsonl", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "a.jsonl, line 2" in result.stderr.decode()
+
+
 def test_replace_depends_on_the_seed_alone(tmp_path: Path) -> None:
     outputs = [
         malmoi("pii", "replace", "-", "--seed", seed, stdin=LINE, cwd=tmp_path).stdout for seed in ("1", "1", "2")
