@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from launch.recipe import load_recipe
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 DEMO_RUN = ROOT / "runs" / "smoke"
@@ -58,6 +60,17 @@ def test_pages_show_commands() -> None:
 @pytest.mark.parametrize(("page", "command", "shown"), QUICK, ids=[f"{p}: {c[:50]}" for p, c, _ in QUICK])
 def test_command_prints_what_the_page_shows(page: str, command: str, shown: str, tmp_path: Path) -> None:
     run_and_compare(command, shown, tmp_path)
+
+
+LONG = [
+    command for _, command, _ in console_blocks() if command.startswith(ELSEWHERE) and not command.startswith("make")
+]
+
+
+@pytest.mark.parametrize("command", LONG)
+def test_long_command_names_a_recipe_and_overrides_that_load(command: str) -> None:
+    recipe, *overrides = re.split(r" (?:run|pretrain) ", command, maxsplit=1)[1].split()
+    load_recipe(recipe, overrides)
 
 
 @pytest.mark.demo
