@@ -62,9 +62,8 @@ def test_command_prints_what_the_page_shows(page: str, command: str, shown: str,
     run_and_compare(command, shown, tmp_path)
 
 
-LONG = [
-    command for _, command, _ in console_blocks() if command.startswith(ELSEWHERE) and not command.startswith("make")
-]
+STARTED = [command for _, command, _ in console_blocks() if command.startswith(ELSEWHERE)]
+LONG = [command for command in STARTED if not command.startswith("make")]
 
 
 @pytest.mark.parametrize("command", LONG)
