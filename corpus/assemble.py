@@ -1,130 +1,199 @@
-"""Second pass, sequential: parts of all units to document shards, duplicates out, statistics of what is kept.
+"""Last pass, one shard at a time: what stays of the units' parts becomes ``shard-00000.parquet``, counted on the way.
 
-Input order decides which of two equal documents or sentences stays. Row groups stream; only fingerprints are held.
+A shard holds the same documents however the text was cut into units; it is read and written a few rows at a time.
 """
 
 from __future__ import annotations
 
-import shutil
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from tqdm import tqdm
 
-from corpus.clean import PART_NAME, QUARANTINE_NAME, SAMPLES_NAME
-from corpus.config import CorpusConfig
-from corpus.deduplicate import first_occurrences
-from corpus.documents import Document, write_shard
+from corpus.documents import SCHEMA, write_tables
+from corpus.parts import LENGTHS_NAME, PART_NAME
 from corpus.pii.types import PII_TYPES
-from corpus.samples import Samples, read_samples, write_samples
-from corpus.statistics import Tally, count_kept
+from corpus.samples import DROPPED, Samples, write_samples
+from corpus.statistics import Tally
+from corpus.verdict import DUPLICATE_DOCUMENT, KEPT, NEAR_DUPLICATE, REASONS, RENAMED_NAME, VERDICT_NAME, kept_documents
 
-QUARANTINE_RECORDS = Path("quarantine") / "records.jsonl"
-DUPLICATE_DOCUMENT = "duplicate_document"
-DUPLICATE_SENTENCE = "duplicate_sentence"
-
-
-def write_quarantine(units: Sequence[Path], out: Path) -> Path:
-    """Join the unreadable records of all units; no file where there are none. Returns the file's path."""
-    path = out / QUARANTINE_RECORDS
-    shutil.rmtree(path.parent, ignore_errors=True)
-    parts = [unit / QUARANTINE_NAME for unit in units if (unit / QUARANTINE_NAME).stat().st_size]
-    if parts:
-        path.parent.mkdir()
-        with path.open("wb") as joined:
-            for part in parts:
-                joined.write(part.read_bytes())
-    return path
+SHARD_NAME = "shard.parquet"
+SAMPLES_NAME = "dropped.parquet"
+HISTOGRAM_BINS = 40
 
 
-def write_corpus(units: Sequence[Path], out: Path, config: CorpusConfig, tally: Tally) -> Samples:
-    """Write ``out/documents`` and ``out/dropped``; adds what is kept and dropped to ``tally``; returns the samples."""
-    for name in ("documents", "dropped"):
-        shutil.rmtree(out / name, ignore_errors=True)
-        (out / name).mkdir()
-    samples = Samples(config.samples_per_rule, config.seed)
-    for unit in units:
-        for sample in read_samples(unit / SAMPLES_NAME):
-            samples.keep(sample)
-    assembly = _Assembly(units, config, tally, samples)
-    documents = assembly.documents()
-    for number, first in enumerate(documents):
-        shard = chain([first], islice(documents, config.shard_documents - 1))
-        write_shard(out / "documents" / f"shard-{number:05}.parquet", shard)
-    write_samples(out / "dropped" / "samples.parquet", list(samples), with_order=False)
-    return samples
+class Source(NamedTuple):
+    """Rows ``start`` to ``end`` of a unit's part, with the verdicts on it."""
+
+    part: Path
+    verdict: Path
+    start: int
+    end: int
 
 
-class _Assembly:
-    """Stream of kept documents, counted on the way."""
+def plan_shards(
+    parts: Sequence[Path], verdicts: Sequence[Path], counts: Sequence[dict[str, Any]], size: int
+) -> list[list[Source]]:
+    """Rows for each shard: ``size`` documents that stay, and the dropped ones before them.
 
-    def __init__(self, units: Sequence[Path], config: CorpusConfig, tally: Tally, samples: Samples) -> None:
-        self.units = units
-        self.tally = tally
-        self.samples = samples
-        self.is_first_document, self.is_first_sentence = _first(units, config.deduplicate)
-        self.ids: Counter[str] = Counter()
-
-    def documents(self) -> Iterator[Document]:
-        document = sentence = 0
-        for row in _rows(self.units):
-            end = sentence + len(row["sentences"])
-            if self.is_first_document[document]:
-                yield from self._keep(row, self.is_first_sentence[sentence:end].tolist())
-            else:
-                self._drop_document(row)
-            document, sentence = document + 1, end
-
-    def _keep(self, row: dict[str, Any], is_first: list[bool]) -> Iterator[Document]:
-        counts = self.tally[row["source"]]
-        kept = tuple(s for s, first in zip(row["sentences"], is_first, strict=True) if first)
-        for s, first in zip(row["sentences"], is_first, strict=True):
-            if not first:
-                counts[f"dropped_sentences.{DUPLICATE_SENTENCE}"] += 1
-                self.samples.add(DUPLICATE_SENTENCE, row["source"], row["id"], s)
-        if not kept:
-            counts["dropped_documents.no_sentence_left"] += 1
-            return
-        count_kept(counts, kept)
-        places = [divmod(code, len(PII_TYPES)) for code in row["pii"]]
-        replaced = [(n, kind) for n, kind in places if is_first[n]]
-        counts["sentences_with_pii"] += len({n for n, _ in replaced})
-        counts.update(f"pii.{PII_TYPES[kind]}" for _, kind in replaced)
-        yield Document(self._unique_id(row["id"]), row["source"], kept)
-
-    def _drop_document(self, row: dict[str, Any]) -> None:
-        counts = self.tally[row["source"]]
-        counts[f"dropped_documents.{DUPLICATE_DOCUMENT}"] += 1
-        counts[f"dropped_sentences.{DUPLICATE_DOCUMENT}"] += len(row["sentences"])
-        self.samples.add(DUPLICATE_DOCUMENT, row["source"], row["id"], "\n".join(row["sentences"]))
-
-    def _unique_id(self, id_: str) -> str:
-        """Files may use the same ids: the second "7" becomes "7~2"."""
-        self.ids[id_] += 1
-        return id_ if self.ids[id_] == 1 else self._unique_id(f"{id_}~{self.ids[id_]}")
+    Args:
+        counts: of ``judge_unit``.
+    """
+    shards: list[list[Source]] = [[]]
+    room = size
+    for part, verdict, found in zip(parts, verdicts, counts, strict=True):
+        start, kept = 0, found["kept"]
+        while kept > room:
+            ends = np.flatnonzero(_kept(part, verdict))
+            end = int(ends[len(ends) - kept + room - 1]) + 1 if room else start
+            shards[-1].append(Source(part, verdict, start, end))
+            shards.append([])
+            start, kept, room = end, kept - room, size
+        shards[-1].append(Source(part, verdict, start, found["documents"]))
+        room -= kept
+    return shards
 
 
-def _rows(units: Sequence[Path]) -> Iterator[dict[str, Any]]:
-    for unit in tqdm(units, desc="assemble", disable=None):
-        with pq.ParquetFile(unit / PART_NAME) as part:
-            for group in range(part.num_row_groups):
-                columns = ["id", "source", "sentences", "pii"]
-                yield from part.read_row_group(group, columns=columns).to_pylist()
+def _kept(part: Path, verdict: Path) -> np.ndarray:
+    return kept_documents(np.load(verdict / VERDICT_NAME), np.load(part / LENGTHS_NAME))
 
 
-def _first(units: Sequence[Path], deduplicate: bool) -> tuple[np.ndarray, np.ndarray]:
-    """For all documents and all sentences in input order: is it the first of its kind, bool."""
-    documents, sentences = [], []
-    for unit in units:
-        table = pq.read_table(unit / PART_NAME, columns=["fingerprint", "fingerprints"])
-        documents.append(table["fingerprint"].to_numpy())
-        sentences.append(table["fingerprints"].combine_chunks().flatten().to_numpy(zero_copy_only=False))
-    both = (np.concatenate(documents).astype(np.uint64), np.concatenate(sentences).astype(np.uint64))
-    if not deduplicate:
-        return np.ones(len(both[0]), bool), np.ones(len(both[1]), bool)
-    return first_occurrences(both[0]), first_occurrences(both[1])
+def write_shard_of(sources: list[Source], scratch: Path, *, samples_per_rule: int, seed: int) -> dict[str, Any]:
+    """Write one shard and the samples of what was dropped here; returns counts by source."""
+    tally, samples = Tally(), Samples(samples_per_rule, seed)
+    tables = (_keep(batch, tally, samples) for source in sources for batch in _batches(source))
+    write_tables(scratch / SHARD_NAME, tables)
+    write_samples(scratch / SAMPLES_NAME, list(samples), DROPPED, with_order=True)
+    return {"sources": tally}
+
+
+class _Batch(NamedTuple):
+    """Some rows of a part. N documents, S sentences, P values of personal data."""
+
+    table: pa.Table
+    verdict_S: np.ndarray
+    is_renamed_N: np.ndarray
+
+
+def _batches(source: Source) -> Iterator[_Batch]:
+    verdict_S = np.load(source.verdict / VERDICT_NAME, mmap_mode="r")
+    is_renamed_N = np.load(source.verdict / RENAMED_NAME, mmap_mode="r")
+    first_S = np.concatenate([[0], np.cumsum(np.load(source.part / LENGTHS_NAME), dtype=np.int64)])
+    row = 0
+    with pq.ParquetFile(source.part / PART_NAME) as part:
+        for group in range(part.num_row_groups):
+            end = row + part.metadata.row_group(group).num_rows
+            low, high = max(row, source.start), min(end, source.end)
+            if low < high:
+                table = part.read_row_group(group).slice(low - row, high - low)
+                yield _Batch(table, np.array(verdict_S[first_S[low] : first_S[high]]), np.array(is_renamed_N[low:high]))
+            row = end
+
+
+def _keep(batch: _Batch, tally: Tally, samples: Samples) -> pa.Table:
+    """The rows that stay, in the columns of document shards."""
+    sentences = batch.table["sentences"].combine_chunks()
+    texts = sentences.flatten()
+    lengths_N = np.diff(sentences.offsets.to_numpy())
+    document_S = np.repeat(np.arange(len(lengths_N)), lengths_N)
+    is_kept_S = batch.verdict_S == KEPT
+    kept_N = np.bincount(document_S[is_kept_S], minlength=len(lengths_N))
+    sources = batch.table["source"].combine_chunks().dictionary_encode()
+    code_N, names = sources.indices.to_numpy(), sources.dictionary.to_pylist()
+    _count_kept(tally, names, code_N, texts.filter(pa.array(is_kept_S)), document_S[is_kept_S], kept_N)
+    _count_pii(tally, names, code_N, batch.table["pii"].combine_chunks(), is_kept_S, lengths_N)
+    if not is_kept_S.all():
+        _count_dropped(tally, samples, batch, texts, document_S, kept_N)
+    offsets = np.concatenate([[0], np.cumsum(kept_N[kept_N > 0])]).astype(np.int32)
+    lists = pa.ListArray.from_arrays(pa.array(offsets), texts.filter(pa.array(is_kept_S)))
+    rows = batch.table.filter(pa.array(kept_N > 0))
+    ids = rows["id"].to_pylist()
+    for n in np.flatnonzero(batch.is_renamed_N[kept_N > 0]).tolist():
+        ids[n] = f"{ids[n]}~{rows['place'][n].as_py()}"
+    return pa.table([pa.array(ids, pa.string()), rows["source"].combine_chunks(), lists], schema=SCHEMA)
+
+
+def _count_kept(
+    tally: Tally, names: list[str], code_N: np.ndarray, texts: pa.Array, document_S: np.ndarray, kept_N: np.ndarray
+) -> None:
+    code_S = code_N[document_S]
+    chars_S = pc.utf8_length(texts).to_numpy()
+    sums = {
+        "documents": np.bincount(code_N[kept_N > 0], minlength=len(names)),
+        "sentences": np.bincount(code_S, minlength=len(names)),
+        "words": np.bincount(code_S, _count_words(texts), len(names)),
+        "characters": np.bincount(code_S, chars_S, len(names)),
+        "bytes": np.bincount(code_S, pc.binary_length(texts).to_numpy(), len(names)),
+    }
+    _add(tally, names, sums)
+    _add_histogram(tally, names, "chars_per_sentence", code_S, chars_S)
+    _add_histogram(tally, names, "sentences_per_document", code_N[kept_N > 0], kept_N[kept_N > 0])
+
+
+def _count_words(texts: pa.Array) -> np.ndarray:
+    """Eojeols of each sentence; blanks stand alone unless the rule for them is off."""
+    if pc.any(pc.match_substring_regex(texts, r"\s\s|[^\S ]")).as_py():
+        counted: np.ndarray = pc.count_substring_regex(texts, r"\S+").to_numpy()
+    else:
+        counted = pc.count_substring(texts, " ").to_numpy() + 1
+    return counted
+
+
+def _count_pii(
+    tally: Tally, names: list[str], code_N: np.ndarray, pii: pa.ListArray, is_kept_S: np.ndarray, lengths_N: np.ndarray
+) -> None:
+    values_P = pii.flatten().to_numpy(zero_copy_only=False)
+    if not len(values_P):
+        return
+    document_P = np.repeat(np.arange(len(lengths_N)), np.diff(pii.offsets.to_numpy()))
+    first_S = np.cumsum(lengths_N) - lengths_N
+    sentence_P = first_S[document_P] + values_P // len(PII_TYPES)
+    is_kept_P = is_kept_S[sentence_P]
+    code_P, kind_P = code_N[document_P][is_kept_P], values_P[is_kept_P] % len(PII_TYPES)
+    _add(
+        tally,
+        names,
+        {f"pii.{t}": np.bincount(code_P[kind_P == n], minlength=len(names)) for n, t in enumerate(PII_TYPES)},
+    )
+    first_P = np.unique(sentence_P[is_kept_P], return_index=True)[1]
+    _add(tally, names, {"sentences_with_pii": np.bincount(code_P[first_P], minlength=len(names))})
+
+
+def _count_dropped(
+    tally: Tally, samples: Samples, batch: _Batch, texts: pa.Array, document_S: np.ndarray, kept_N: np.ndarray
+) -> None:
+    """Reasons of sentences and documents, with samples; a dropped document is one sample."""
+    ids, sources = batch.table["id"].to_pylist(), batch.table["source"].to_pylist()
+    for n in np.flatnonzero(batch.verdict_S != KEPT).tolist():
+        reason, document = int(batch.verdict_S[n]), int(document_S[n])
+        tally[sources[document]][f"dropped_sentences.{REASONS[reason]}"] += 1
+        if reason not in (DUPLICATE_DOCUMENT, NEAR_DUPLICATE):
+            samples.add(REASONS[reason], sources[document], ids[document], texts[n].as_py())
+    for document in np.flatnonzero(kept_N == 0).tolist():
+        of_document = document_S == document
+        reason = int(batch.verdict_S[of_document].max(initial=0)) if of_document.any() else 0
+        name = REASONS[reason] if reason in (DUPLICATE_DOCUMENT, NEAR_DUPLICATE) else "no_sentence_left"
+        tally[sources[document]][f"dropped_documents.{name}"] += 1
+        if reason in (DUPLICATE_DOCUMENT, NEAR_DUPLICATE):
+            text = "\n".join(texts.filter(pa.array(of_document)).to_pylist())
+            samples.add(name, sources[document], ids[document], text)
+
+
+def _add(tally: Tally, names: list[str], sums: dict[str, np.ndarray]) -> None:
+    for key, sum_of_code in sums.items():
+        for name, count in zip(names, sum_of_code.tolist(), strict=True):
+            if count:
+                tally[name][key] += int(count)
+
+
+def _add_histogram(tally: Tally, names: list[str], key: str, code: np.ndarray, values: np.ndarray) -> None:
+    """Numbers of ``values`` by the power of two they reach."""
+    power = np.frexp(values.astype(np.float64))[1] - 1  # 2^power <= value
+    counted = np.bincount(code * HISTOGRAM_BINS + power, minlength=len(names) * HISTOGRAM_BINS)
+    for place in np.flatnonzero(counted).tolist():
+        name, bin_ = divmod(place, HISTOGRAM_BINS)
+        tally[names[name]][f"{key}.{1 << bin_}"] += int(counted[place])

@@ -10,41 +10,37 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
+from corpus import samples as sampling
 from corpus.config import CorpusConfig
-from corpus.decontaminate import ContaminationIndex, Hit
-from corpus.deduplicate import fingerprint
-from corpus.documents import SCHEMA
-from corpus.noise import SentenceLimits, failed_rule, remove_noise
-from corpus.pii.detect import find_pii, find_pii_in_sentences
-from corpus.pii.replace import Pseudonymizer
+from corpus.decontamination.index import ContaminationIndex, Hit
+from corpus.noise import SentenceLimits, failed_rule, has_too_many_han_or_kana, remove_noise, rules_without
+from corpus.parts import PartWriter, Row
+from corpus.pii.detect import find_pii
+from corpus.pii.key import read_key
+from corpus.pii.protect import Protected, Protection, cover
 from corpus.pii.types import PII_TYPES
-from corpus.quarantine import quarantine_line
-from corpus.read import Record, Reject, Unit, read_unit
-from corpus.samples import Samples, write_samples
-from corpus.sentences import split_sentences
+from corpus.reading.quarantine import quarantine_line
+from corpus.reading.read import Record, Reject, read_unit
+from corpus.reading.units import Unit
+from corpus.samples import Sample, Samples, around_change, write_samples
+from corpus.splitters import load_splitter
 from corpus.statistics import Tally
 
-PART_SCHEMA = pa.schema(
-    [
-        *SCHEMA,
-        ("fingerprint", pa.uint64()),  # of the document
-        ("fingerprints", pa.list_(pa.uint64())),  # of its sentences, 0 where they may repeat
-        ("pii", pa.list_(pa.int32())),  # sentence number * 16 + type number, for each replaced value
-    ]
-)
-PART_NAME = "documents.parquet"
-SAMPLES_NAME = "dropped.parquet"
+DROPPED_NAME = "dropped.parquet"
+CHANGED_NAME = "changed.parquet"
 QUARANTINE_NAME = "quarantine.jsonl"
 ITEMS_NAME = "items.json"
 IN_BENCHMARK = "in_benchmark"
+BESIDE_BENCHMARK = "beside_a_benchmark_sentence"
+PII = "pii."
+HAS_PII = "has_personal_data"
 BATCH_CHARS = 200_000
 
 
@@ -54,35 +50,49 @@ class Draft(NamedTuple):
 
 
 def clean_unit(unit: Unit, scratch: Path, *, config: CorpusConfig, index_folder: Path | None) -> dict[str, Any]:
-    """Write the unit's part, samples and quarantine into ``scratch``; returns counts, summed over units later."""
+    """Write the unit's part, fingerprints, samples and quarantine into ``scratch``; returns counts, summed later."""
     cleaner = _Cleaner(config, index_folder)
-    lines: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     rejected: Counter[str] = Counter()
     with (
         (scratch / QUARANTINE_NAME).open("w", encoding="utf-8") as quarantine,
-        pq.ParquetWriter(scratch / PART_NAME, PART_SCHEMA, compression="zstd") as writer,
+        closing(PartWriter(scratch, config.deduplicate)) as part,
     ):
         batch: list[Draft] = []
         size = 0
-        for found in read_unit(unit, config.text_field, lines, config.max_documents_per_file):
+        for found in read_unit(unit, counts, config.max_documents_per_file):
             if isinstance(found, Reject):
                 rejected[found.reason] += 1
-                quarantine.write(quarantine_line(unit.name, found))
+                quarantine.write(quarantine_line(unit.input.name, found))
                 continue
             batch.append(cleaner.draft(found))
             size += len(found.text)
             if size >= BATCH_CHARS:
-                writer.write_table(cleaner.finish(batch))
+                part.write(cleaner.finish(batch))
                 batch, size = [], 0
-        writer.write_table(cleaner.finish(batch))
-    hidden = [sample._replace(text=cleaner.hide(sample.text, sample.document)) for sample in cleaner.samples]
-    write_samples(scratch / SAMPLES_NAME, hidden, with_order=True)
-    return {"sources": cleaner.tally, "lines": lines, "rejected": rejected, "found": cleaner.found}
+        part.write(cleaner.finish(batch))
+    cleaner.write_samples(scratch)
+    lines = counts.pop("lines", 0)
+    totals = {"sources": cleaner.tally, "records": counts, "rejected": rejected, "found": cleaner.found}
+    return totals | {"input": unit.input.name, "lines": lines}
 
 
 @lru_cache(maxsize=1)
 def _load_index(folder: Path) -> tuple[ContaminationIndex, list[list[tuple[str, str]]]]:
     return ContaminationIndex.load(folder), json.loads((folder / ITEMS_NAME).read_text("utf-8"))
+
+
+def _protection(config: CorpusConfig) -> Protection | None:
+    if config.pii.mode == "keep":
+        return None
+    return Protection(config.pii.mode, config.seed, read_key(config.pii.key_file, config.pii.key_variable))
+
+
+def _hider(protection: Protection | None) -> Callable[[str, str], str]:
+    """Samples are without personal data, unless the run keeps them; no sample goes for the data it holds."""
+    if protection is None:
+        return lambda text, document: text
+    return (replace(protection, mode="tag") if protection.mode == "drop" else protection).hide
 
 
 class _Cleaner:
@@ -94,23 +104,27 @@ class _Cleaner:
         self.items: list[list[tuple[str, str]]] = []
         if index_folder:
             self.index, self.items = _load_index(index_folder)
+        self.split = load_splitter(config.splitter)
+        self.protection = _protection(config)
         self.tally = Tally()
         self.found: Counter[int] = Counter()
-        self.samples = Samples(config.samples_per_rule, config.seed)
+        self.dropped = Samples(config.samples_per_rule, config.seed)
+        self.changed = Samples(config.samples_per_rule, config.seed)
 
     def draft(self, record: Record) -> Draft:
-        """Noise out, sentences apart, limits applied; an id that holds personal data gives way to file and line."""
-        if self.config.pseudonymize and find_pii(record.id):
+        """Noise out, sentences apart, limits applied; an id that holds personal data gives way to its place."""
+        if self.protection and find_pii(record.id):
             record = record._replace(id=record.place)
         counts = self.tally[record.source]
         counts["documents_read"] += 1
         counts["characters_read"] += len(record.text)
-        changed: Counter[str] = Counter()
-        sentences = split_sentences(remove_noise(record.text, changed))
-        counts.update({f"changed.{rule}": times for rule, times in changed.items()})
+        text = self._without_noise(record)
+        sentences = self.split(text)
         counts["sentences_split"] += len(sentences)
         min_chars = self.config.min_sentence_chars.get(record.source, self.config.min_chars)
         limits = SentenceLimits(min_chars, self.config.max_han_kana)
+        if limits.min_chars <= 1 and not has_too_many_han_or_kana(text, limits):
+            return Draft(record, sentences)  # what the whole text has not, no sentence has
         kept = []
         for sentence in sentences:
             if rule := failed_rule(sentence, limits):
@@ -119,64 +133,107 @@ class _Cleaner:
                 kept.append(sentence)
         return Draft(record, kept)
 
-    def finish(self, batch: list[Draft]) -> pa.Table:
+    def finish(self, batch: list[Draft]) -> list[Row]:
         """Benchmark sentences out, personal data replaced; documents with nothing left are dropped."""
         if self.index:
             batch = self._decontaminate(self.index, batch)
         rows = []
-        for record, sentences in batch:
-            if sentences:
-                rows.append(self._row(record, sentences))
+        for draft in batch:
+            row = self._protect(*draft)
+            if row.sentences:
+                rows.append(row)
             else:
-                self.tally[record.source]["dropped_documents.no_sentence_left"] += 1
-        return pa.Table.from_pylist(rows, schema=PART_SCHEMA)
+                self.tally[draft.record.source]["dropped_documents.no_sentence_left"] += 1
+        return rows
 
-    def hide(self, text: str, document: str) -> str:
-        """``text`` without personal data, unless the run keeps it."""
-        spans = find_pii(text) if self.config.pseudonymize else []
-        return Pseudonymizer(self.config.seed, document).replace(text, spans) if spans else text
+    def write_samples(self, scratch: Path) -> None:
+        """What was dropped and changed, without personal data."""
+        hide = _hider(self.protection)
+        dropped = [s._replace(text=hide(s.text, s.document), note=hide(s.note, s.document)) for s in self.dropped]
+        changed = [
+            s if s.rule.startswith(PII) else s._replace(text=hide(s.text, s.document), note=hide(s.note, s.document))
+            for s in self.changed
+        ]
+        write_samples(scratch / DROPPED_NAME, dropped, sampling.DROPPED, with_order=True)
+        write_samples(scratch / CHANGED_NAME, changed, sampling.CHANGED, with_order=True)
+
+    def _without_noise(self, record: Record) -> str:
+        def observe(rule: str, before: str, after: str) -> None:
+            order = self.changed.place(rule, record.id, record.place)
+            if order is not None:
+                self.changed.keep(Sample(rule, record.source, record.id, *around_change(before, after), order))
+
+        changed: Counter[str] = Counter()
+        rules = rules_without(tuple(self.config.noise_rules_off.get(record.source, ())))
+        text = remove_noise(record.text, changed, observe, rules)
+        self.tally[record.source].update({f"changed.{rule}": times for rule, times in changed.items()})
+        return text
 
     def _drop(self, record: Record, sentence: str, rule: str) -> None:
         self.tally[record.source][f"dropped_sentences.{rule}"] += 1
-        self.samples.add(rule, record.source, record.id, sentence)
+        self.dropped.add(rule, record.source, record.id, sentence)
 
     def _decontaminate(self, index: ContaminationIndex, batch: list[Draft]) -> list[Draft]:
         hits: dict[int, list[Hit]] = {}
         for hit in index.find([sentence for draft in batch for sentence in draft.sentences]):
             hits.setdefault(hit.sentence, []).append(hit)
-        number = iter(range(sum(len(draft.sentences) for draft in batch)))
-        return [Draft(draft.record, list(self._clean_sentences(draft, number, hits))) for draft in batch]
+        if not hits:
+            return batch
+        clean, number = [], 0
+        for draft in batch:
+            found = [hits.get(n) for n in range(number, number + len(draft.sentences))]
+            number += len(found)
+            clean.append(self._without_hits(draft, found) if any(found) else draft)
+        return clean
 
-    def _clean_sentences(self, draft: Draft, number: Iterator[int], hits: dict[int, list[Hit]]) -> Iterator[str]:
-        for sentence, n in zip(draft.sentences, number, strict=False):
-            if n not in hits:
-                yield sentence
-                continue
-            self.tally[draft.record.source][f"dropped_sentences.{IN_BENCHMARK}"] += 1
-            tasks: dict[str, str] = {}
-            for hit in sorted(hits[n], key=lambda hit: (-hit.ratio, hit.item)):
-                self.found[hit.item] += 1
-                for task, key in self.items[hit.item]:
-                    tasks.setdefault(task, f"{key} {hit.ratio:.3f}")
-            for task, note in tasks.items():
-                self.tally[draft.record.source][f"{IN_BENCHMARK}.{task}"] += 1
-                self.samples.add(f"{IN_BENCHMARK}:{task}", draft.record.source, draft.record.id, sentence, note)
+    def _without_hits(self, draft: Draft, hits: Sequence[list[Hit] | None]) -> Draft:
+        record, kept = draft.record, []
+        for sentence, found in zip(draft.sentences, hits, strict=True):
+            if found:
+                self._count_hits(record, sentence, found)
+            else:
+                kept.append(sentence)
+        if self.config.decontaminate.unit == "document":
+            self.tally[record.source][f"dropped_sentences.{BESIDE_BENCHMARK}"] += len(kept)
+            kept = []
+        return Draft(record, kept)
 
-    def _row(self, record: Record, sentences: list[str]) -> dict[str, Any]:
-        prints = [fingerprint(sentence) for sentence in sentences]
-        least = self.config.deduplicate_min_chars
-        row: dict[str, Any] = {
-            "id": record.id,
-            "source": record.source,
-            "fingerprint": fingerprint(" ".join(map(str, prints))),
-            "fingerprints": [p if len(s) >= least else 0 for s, p in zip(sentences, prints, strict=True)],
-        }
-        pii: list[int] = []
-        if self.config.pseudonymize:
-            pseudonymizer = Pseudonymizer(self.config.seed, record.id)
-            spans = find_pii_in_sentences(sentences)
-            pii = [n * len(PII_TYPES) + PII_TYPES.index(span.type) for n, found in enumerate(spans) for span in found]
-            sentences = [
-                pseudonymizer.replace(s, found) if found else s for s, found in zip(sentences, spans, strict=True)
-            ]
-        return row | {"sentences": sentences, "pii": pii}
+    def _count_hits(self, record: Record, sentence: str, hits: list[Hit]) -> None:
+        counts = self.tally[record.source]
+        counts[f"dropped_sentences.{IN_BENCHMARK}"] += 1
+        tasks: dict[str, str] = {}
+        for hit in sorted(hits, key=lambda hit: (-hit.ratio, hit.item)):
+            self.found[hit.item] += 1
+            for task, key in self.items[hit.item]:
+                tasks.setdefault(task, f"{key} {hit.ratio:.3f}")
+        for task, note in tasks.items():
+            counts[f"{IN_BENCHMARK}.{task}"] += 1
+            self.dropped.add(f"{IN_BENCHMARK}:{task}", record.source, record.id, sentence, note)
+
+    def _observe_pii(self, record: Record, sentences: list[str], protected: Protected) -> None:
+        """Count the sentences that go and keep samples: before with ``[TEL]`` in place of the value, and after."""
+        for n, (text, spans) in enumerate(zip(protected.sentences, protected.spans, strict=True)):
+            if text is None:
+                self.tally[record.source][f"dropped_sentences.{HAS_PII}"] += 1
+            for name in {span.type for span in spans}:
+                order = self.changed.place(f"{PII}{name}", record.id, f"{record.place} {n}")
+                if order is not None:
+                    before = cover(sentences[n], spans, "tag")
+                    sample = Sample(f"{PII}{name}", record.source, record.id, before, text or "", order)
+                    self.changed.keep(sample)
+
+    def _protect(self, record: Record, sentences: list[str]) -> Row:
+        """The document without personal data."""
+        if not self.protection:
+            return Row(record, sentences, sentences, [])
+        protected = self.protection.hide_in_sentences(sentences, record.id)
+        if not any(protected.spans):
+            return Row(record, sentences, sentences, [])
+        self._observe_pii(record, sentences, protected)
+        kept = [(n, text) for n, text in enumerate(protected.sentences) if text is not None]
+        pii = [
+            place * len(PII_TYPES) + PII_TYPES.index(span.type)
+            for place, (n, _) in enumerate(kept)
+            for span in protected.spans[n]
+        ]
+        return Row(record, [sentences[n] for n, _ in kept], [text for _, text in kept], pii)

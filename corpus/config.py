@@ -5,28 +5,72 @@ Where the paper gives no number (decontamination threshold, duplicates) the desc
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, Field, model_validator
+
+from corpus.near import NearConfig
+from corpus.toxicity import ToxicityConfig
+
+
+class SourceConfig(BaseModel, frozen=True, extra="forbid"):
+    """Raw text of one source in the layout it is distributed in; all its documents bear the source's name."""
+
+    inputs: list[str] = Field(min_length=1, description="Files, folders, globs, fsspec URLs or hub:NAME data sets.")
+    format: str = Field("auto", description="auto, or modu, cc100, namuwiki, news, petitions, wikipedia.")
+    text_field: str | None = Field(None, min_length=1, description="As corpus.text_field, for this source.")
 
 
 class DecontaminateConfig(BaseModel, frozen=True, extra="forbid"):
     """Removal of sentences that a benchmark holds too: BM25 as the paper says, made a share in 0..1."""
 
     enabled: bool = Field(True, description="Drop sentences that occur in the benchmark files (section 2.3).")
+    unit: Literal["sentence", "document"] = Field("sentence", description="What goes: the sentence, or all around it.")
     ngram: int = Field(3, ge=1, le=3, description="Characters per token; trigrams survive respacing (measured).")
     threshold: float = Field(0.6, gt=0, le=1, description="Share of a benchmark sentence's BM25 weight found.")
     window: float = Field(2.0, ge=1, description="Tokens looked at together, as a multiple of the benchmark sentence.")
     min_chars: int = Field(12, ge=3, description="Shorter benchmark sentences count when equal; letters, digits.")
+    min_item_chars: int = Field(1, ge=1, description="Benchmark sentences with fewer letters and digits are ignored.")
+
+
+class PiiConfig(BaseModel, frozen=True, extra="forbid"):
+    """What becomes of the 16 types of personal data (section 2.3, Table 29)."""
+
+    mode: Literal["replace", "mask", "tag", "drop", "keep"] = Field(
+        "replace", description="An invented value, ***-****, [TEL], the sentence goes, or nothing is done."
+    )
+    key_file: Path | None = Field(None, description="File with a secret: a value maps alike in the whole corpus.")
+    key_variable: str | None = Field(None, description="The same secret in an environment variable of this name.")
+
+    @model_validator(mode="after")
+    def _one_key_at_most(self) -> PiiConfig:
+        if self.key_file and self.key_variable:
+            raise ValueError("give the secret by key_file or by key_variable, not by both")
+        return self
+
+
+class DeduplicateConfig(BaseModel, frozen=True, extra="forbid"):
+    """Keep the first of equal documents and sentences, in input order; the paper does not say that it did."""
+
+    documents: bool = Field(True, description="Documents equal but for case, blanks and punctuation.")
+    sentences: bool = Field(True, description="The same for sentences.")
+    min_chars: int = Field(20, ge=1, description="Shorter sentences may repeat: greetings, fillers.")
+    near: NearConfig = Field(NearConfig(), description="Nearly equal documents.")
 
 
 class CorpusConfig(BaseModel, frozen=True, extra="forbid"):
     """Raw text in, cleaned and pseudonymized document shards out."""
 
-    inputs: list[str] = Field([], description="Files, folders or globs: .txt, .jsonl (.gz, .zst), .parquet.")
+    inputs: list[str] = Field([], description="Files, folders, globs, URLs: .txt, .jsonl, .parquet; or hub:NAME.")
+    sources: dict[str, SourceConfig] = Field({}, description="More inputs, by the name of their source.")
     benchmarks: list[str] | None = Field(None, description="KLUE folders or text files to keep out of the corpus.")
     text_field: str = Field("text", min_length=1, description="Key or column that holds a document's text.")
     max_documents_per_file: int | None = Field(None, gt=0, description="Read only the first documents of each file.")
     max_bad_share: float = Field(0.01, ge=0, le=1, description="Unreadable share of the records that stops the run.")
 
+    noise_rules_off: dict[str, list[str]] = Field({}, description="Noise rules not applied, by source.")
+    splitter: Literal["rules", "kiwi", "kss"] = Field("rules", description="Who finds the ends of sentences.")
     min_chars: int = Field(1, ge=1, description="Shorter sentences are dropped; the paper has no general limit.")
     min_sentence_chars: dict[str, int] = Field(
         {"CC-100": 200, "NEWSCRAWL": 200}, description="The same for single sources (section 2.3)."
@@ -34,10 +78,10 @@ class CorpusConfig(BaseModel, frozen=True, extra="forbid"):
     max_han_kana: int = Field(10, ge=0, description="Sentences with more Han or Kana characters go (section 2.3).")
 
     decontaminate: DecontaminateConfig = Field(DecontaminateConfig(), description="Benchmark sentences (section 2.3).")
-    pseudonymize: bool = Field(True, description="Replace the 16 types of personal data (Table 29).")
-    deduplicate: bool = Field(True, description="Keep the first of equal documents and sentences; not in the paper.")
-    deduplicate_min_chars: int = Field(20, ge=1, description="Shorter sentences may repeat: greetings, fillers.")
+    pii: PiiConfig = Field(PiiConfig(), description="Personal data (section 2.3, Table 29).")
+    deduplicate: DeduplicateConfig = Field(DeduplicateConfig(), description="Duplicates; not in the paper.")
+    toxicity: ToxicityConfig = Field(ToxicityConfig(), description="Toxic sentences; the paper argues against it.")
 
     shard_documents: int = Field(10_000, gt=0, description="Documents per shard.")
-    samples_per_rule: int = Field(50, ge=0, description="Dropped sentences kept for the reader, per rule.")
+    samples_per_rule: int = Field(50, ge=0, description="Dropped and changed sentences kept for the reader, per rule.")
     seed: int = Field(42, ge=0, description="Seed of the replacements and of the samples.")

@@ -1,35 +1,124 @@
-"""Exact duplicates of documents and sentences, by 64-bit fingerprints of what is left after folding.
+"""Exact duplicates by 64-bit fingerprints of what is left of a text after folding, in bounded memory.
 
-Only the fingerprints of the whole corpus are held in memory, 8 bytes a sentence. At 473 million sentences the chance
-of one wrong match is below one percent. The paper does not remove duplicates.
+Every unit of work leaves its fingerprints sorted, with their places. A range of fingerprints is then judged at a time,
+over all units in order, so memory holds one range whatever the size of the corpus, and ranges are judged in parallel.
+At 473 million sentences the chance of one wrong match is below one percent. The paper does not remove duplicates.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
+import itertools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
-NOT_LETTER_OR_DIGIT = re.compile(r"[\W_]+")
+from corpus.folding import fold_all, letter_table
+
 FINGERPRINT_BYTES = 8
+RANGE_PRINTS = 8 << 20  # about 350 MB while a range is judged
+MAY_REPEAT = 0
+REPEATS_NAME = "repeats.npy"
 
 
-def fold(text: str) -> str:
-    """Lower-case letters and digits only."""
-    return NOT_LETTER_OR_DIGIT.sub("", text.lower())
+def fingerprint(content: bytes | memoryview) -> int:
+    """64 bits of some bytes, never 0."""
+    return int.from_bytes(hashlib.blake2b(content, digest_size=FINGERPRINT_BYTES).digest(), "little") or 1
 
 
-def fingerprint(text: str) -> int:
-    """64 bits of the folded text, of the text itself where folding leaves nothing; never 0."""
-    digest = hashlib.blake2b((fold(text) or text).encode(), digest_size=FINGERPRINT_BYTES).digest()
-    return int.from_bytes(digest, "little") or 1
+def fingerprint_folded(documents: Sequence[Sequence[str]], min_chars: int) -> tuple[list[int], list[int]]:
+    """Fingerprints of documents and of all their sentences, after folding; of the text itself where nothing is left.
+
+    Args:
+        min_chars: shorter sentences may repeat.
+    """
+    sentences = [sentence for document in documents for sentence in document]
+    letters, sizes = fold_all(sentences, letter_table())
+    content = memoryview(letters.tobytes())
+    ends_S = np.cumsum(sizes) * letters.itemsize
+    starts_S = ends_S - sizes * letters.itemsize
+    of_sentence = [
+        MAY_REPEAT
+        if len(sentence) < min_chars
+        else fingerprint(content[start:end] if start < end else sentence.encode())
+        for sentence, start, end in zip(sentences, starts_S.tolist(), ends_S.tolist(), strict=True)
+    ]
+    of_document, first = [], 0
+    for document in documents:
+        last = first + len(document)
+        start, end = int(starts_S[first]), int(ends_S[last - 1])
+        of_document.append(fingerprint(content[start:end] if start < end else "\n".join(document).encode()))
+        first = last
+    return of_document, of_sentence
 
 
-def first_occurrences(fingerprints_N: np.ndarray) -> np.ndarray:
-    """True where a fingerprint stands for the first time, bool; 0 stands for "may repeat" and is always True."""
-    order = np.argsort(fingerprints_N, kind="stable")
-    ordered = fingerprints_N[order]
-    is_first = np.ones(len(ordered), bool)
-    is_first[order[1:]] = (ordered[1:] != ordered[:-1]) | (ordered[1:] == 0)
-    return is_first
+def write_prints(folder: Path, name: str, prints: Sequence[int]) -> None:
+    """Leave the fingerprints of a unit sorted, equal ones by place; those that may repeat are left out."""
+    prints_N = np.array(prints, np.uint64)
+    place_N = np.argsort(prints_N, kind="stable").astype(np.uint32)
+    is_judged = prints_N[place_N] != MAY_REPEAT
+    np.save(folder / f"{name}.prints.npy", prints_N[place_N][is_judged])
+    np.save(folder / f"{name}.places.npy", place_N[is_judged])
+
+
+class Range(NamedTuple):
+    """Fingerprints from ``low`` to just below ``high``, of what ``name`` says."""
+
+    name: str
+    low: int
+    high: int
+
+
+def cut_ranges(folders: Sequence[Path], name: str) -> list[Range]:
+    """Equal ranges that hold about ``RANGE_PRINTS`` fingerprints of all units each."""
+    total = sum(len(_load(folder, name, "prints")) for folder in folders)
+    count = max(1, -(-total // RANGE_PRINTS))
+    bounds = [(1 << 64) * n // count for n in range(count + 1)]
+    return [Range(name, low, high) for low, high in itertools.pairwise(bounds)]
+
+
+def find_repeats(
+    part: Range, scratch: Path, *, folders: Sequence[Path], excluded: Callable[[Path], np.ndarray] | None = None
+) -> dict[str, Any]:
+    """Write the places of all fingerprints of a range that stood in an earlier place, by unit.
+
+    Args:
+        excluded: bool for every place of a unit; those neither repeat nor count as first.
+    """
+    prints, places, units = [], [], []
+    for number, folder in enumerate(folders):
+        sorted_N = _load(folder, part.name, "prints")
+        first, last = (
+            len(sorted_N) if bound >> 64 else int(np.searchsorted(sorted_N, np.uint64(bound)))
+            for bound in (part.low, part.high)
+        )
+        place = np.array(_load(folder, part.name, "places")[first:last])
+        is_judged = ~excluded(folder)[place] if excluded and len(place) else np.ones(len(place), bool)
+        prints.append(sorted_N[first:last][is_judged])
+        places.append(place[is_judged])
+        units.append(np.full(int(is_judged.sum()), number, np.uint32))
+    print_N, place_N, unit_N = np.concatenate(prints), np.concatenate(places), np.concatenate(units)
+    order = np.argsort(print_N, kind="stable")  # units in order, places in order: the first stays
+    is_repeat = np.zeros(len(order), bool)
+    is_repeat[1:] = print_N[order[1:]] == print_N[order[:-1]]
+    repeats = order[is_repeat]
+    by_unit = repeats[np.lexsort((place_N[repeats], unit_N[repeats]))]
+    np.save(scratch / REPEATS_NAME, np.stack([unit_N[by_unit], place_N[by_unit]]))
+    return {"name": part.name, "repeats": len(by_unit)}
+
+
+def repeats_of(judged: Sequence[Path], unit: int) -> np.ndarray:
+    """Places in a unit that hold repeats, over the results of all ranges."""
+    found = [np.zeros(0, np.uint32)]
+    for folder in judged:
+        unit_N, place_N = np.load(folder / REPEATS_NAME, mmap_mode="r", allow_pickle=False)
+        first, last = np.searchsorted(unit_N, (unit, unit + 1))
+        found.append(np.array(place_N[first:last]))
+    return np.concatenate(found)
+
+
+def _load(folder: Path, name: str, part: str) -> np.ndarray:
+    loaded: np.ndarray = np.load(folder / f"{name}.{part}.npy", mmap_mode="r", allow_pickle=False)
+    return loaded

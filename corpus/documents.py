@@ -13,13 +13,17 @@ import logging
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ProcessPoolExecutor
+from concurrent.futures import wait as wait_for
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait
 from pathlib import Path
 from threading import Thread
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -70,24 +74,52 @@ def read_documents(shard: Path) -> Iterator[Document]:
 
 def write_shard(path: Path, documents: Iterable[Document]) -> int:
     """Write one shard under a temporary name, then rename it; returns the number of documents."""
+    rest = iter(documents)
+    groups = iter(lambda: list(islice(rest, ROW_GROUP_DOCUMENTS)), [])
+    return write_tables(path, map(_table, groups))
+
+
+def write_tables(path: Path, tables: Iterable[pa.Table]) -> int:
+    """The same from tables with the columns of ``SCHEMA``; row groups do not depend on how the rows are divided."""
     temporary = path.with_name(path.name + ".partial")
     written = 0
     with pq.ParquetWriter(temporary, SCHEMA, compression="zstd") as writer:
-        for group in _groups(documents, ROW_GROUP_DOCUMENTS):
-            columns = [[d.id for d in group], [d.source for d in group], [list(d.sentences) for d in group]]
-            writer.write_table(pa.table(columns, schema=SCHEMA), row_group_size=ROW_GROUP_DOCUMENTS)
+        for group in _row_groups(tables):
+            writer.write_table(group, row_group_size=ROW_GROUP_DOCUMENTS)
             written += len(group)
     temporary.replace(path)
     return written
 
 
+def _table(documents: Sequence[Document]) -> pa.Table:
+    columns = [[d.id for d in documents], [d.source for d in documents], [list(d.sentences) for d in documents]]
+    return pa.table(columns, schema=SCHEMA)
+
+
+def _row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    held: list[pa.Table] = []
+    rows = 0
+    for table in tables:
+        held.append(table)
+        rows += len(table)
+        while rows >= ROW_GROUP_DOCUMENTS:
+            joined = pa.concat_tables(held)
+            yield joined.slice(0, ROW_GROUP_DOCUMENTS).combine_chunks()
+            held = [joined.slice(ROW_GROUP_DOCUMENTS)]
+            rows -= ROW_GROUP_DOCUMENTS
+    if rows:
+        yield pa.concat_tables(held).combine_chunks()
+
+
 def map_units(
     work: Callable[[Unit, Path], dict[str, Any]],
-    units: Sequence[Unit],
+    units: Iterable[Unit],
     folder: Path,
     *,
     workers: int = 1,
     title: str = "units",
+    size_of: Callable[[Unit], int] | None = None,
+    total: int | None = None,
 ) -> list[dict[str, Any]]:
     """Run ``work(unit, scratch)`` once per unit, in ``workers`` processes, skipping units already finished.
 
@@ -97,10 +129,12 @@ def map_units(
 
     Args:
         work: a picklable function (module level, or ``functools.partial`` of one).
-        units: picklable descriptions of work; results do not depend on the number of workers.
+        units: picklable descriptions of work, taken one by one as processes get free; results do not depend on the
+            number of workers.
         folder: where unit folders live.
         workers: processes; 1 runs in this process.
         title: shown by the progress bar.
+        size_of, total: bytes of a unit and of all, for rate and remaining time; units are counted without.
 
     Returns:
         counts in the order of ``units``, of earlier runs included. Exceptions of ``work`` pass through.
@@ -108,27 +142,75 @@ def map_units(
     folder.mkdir(parents=True, exist_ok=True)
     for left_over in folder.glob("unit-*.partial-*"):
         shutil.rmtree(left_over)
-    homes = [unit_folder(folder, number) for number in range(len(units))]
-    missing = [number for number, home in enumerate(homes) if not (home / COUNTS_NAME).is_file()]
-    if len(missing) < len(units):
-        log.info("%s: %d of %d finished earlier", title, len(units) - len(missing), len(units))
-    with tqdm(total=len(units), initial=len(units) - len(missing), desc=title, disable=None) as bar:
-        if workers <= 1 or len(missing) <= 1:
-            for number in missing:
-                _finish_unit(work, units[number], homes[number])
-                bar.update()
-        else:
-            context, processes = get_context("spawn"), min(workers, len(missing))
-            with ProcessPoolExecutor(processes, mp_context=context, initializer=_end_with_parent) as pool:
-                futures = [pool.submit(_finish_unit, work, units[number], homes[number]) for number in missing]
-                try:
-                    for future in as_completed(futures):
-                        future.result()
-                        bar.update()
-                except BaseException:
-                    pool.shutdown(wait=True, cancel_futures=True)
-                    raise
+    if total is None and isinstance(units, Sequence):
+        total = len(units) if size_of is None else sum(map(size_of, units))
+    rest = iter(units)
+    first = list(islice(rest, 2))
+    workers = workers if len(first) > 1 else 1  # a process of its own costs a second
+    scale: dict[str, Any] = {"unit": "B", "unit_scale": True} if size_of else {}
+    with tqdm(total=total, desc=title, disable=None, **scale) as bar:
+        run = _here if workers <= 1 else partial(_in_processes, workers)
+        homes: list[Path] = []
+        found = 0
+        for unit, is_new in run(_jobs(work, chain(first, rest), folder, homes)):
+            bar.update(size_of(unit) if size_of else 1)
+            found += not is_new
+    if found:
+        log.info("%s: %d of %d finished earlier", title, found, len(homes))
     return [json.loads((home / COUNTS_NAME).read_text("utf-8")) for home in homes]
+
+
+class _Job(NamedTuple):
+    work: Callable[[Any, Path], dict[str, Any]]
+    unit: Any
+    home: Path
+
+    @property
+    def is_finished(self) -> bool:
+        return (self.home / COUNTS_NAME).is_file()
+
+
+def _jobs(work: Callable[..., Any], units: Iterable[Any], folder: Path, homes: list[Path]) -> Iterator[_Job]:
+    for number, unit in enumerate(units):
+        homes.append(unit_folder(folder, number))
+        yield _Job(work, unit, homes[-1])
+
+
+def _here(jobs: Iterable[_Job]) -> Iterator[tuple[Any, bool]]:
+    """Units as they are done, each with whether it had to be worked on."""
+    for job in jobs:
+        is_new = not job.is_finished
+        if is_new:
+            finish_unit(job.work, job.unit, job.home)
+        yield job.unit, is_new
+
+
+def _in_processes(workers: int, jobs: Iterable[_Job]) -> Iterator[tuple[Any, bool]]:
+    """The same in processes; one unit waits beside those that are worked on, so memory stays bounded."""
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_end_with_parent) as pool:
+        running: dict[Future[None], Any] = {}
+        try:
+            for job in jobs:
+                if job.is_finished:
+                    yield job.unit, False
+                    continue
+                running[pool.submit(finish_unit, job.work, job.unit, job.home)] = job.unit
+                if len(running) > workers:
+                    yield from _collect(running, FIRST_COMPLETED)
+            yield from _collect(running, ALL_COMPLETED)
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def _collect(running: dict[Future[None], Any], when: str) -> Iterator[tuple[Any, bool]]:
+    while running:
+        for future in wait_for(running, return_when=FIRST_COMPLETED).done:
+            unit = running.pop(future)
+            future.result()
+            yield unit, True
+        if when == FIRST_COMPLETED:
+            return
 
 
 def unit_folder(folder: Path, number: int) -> Path:
@@ -136,8 +218,9 @@ def unit_folder(folder: Path, number: int) -> Path:
     return folder / f"unit-{number:05}"
 
 
-def _finish_unit(work: Callable[[Unit, Path], dict[str, Any]], unit: Unit, home: Path) -> None:
-    scratch = home.with_name(f"{home.name}.partial-{os.getpid()}")
+def finish_unit(work: Callable[[Unit, Path], dict[str, Any]], unit: Unit, home: Path) -> None:
+    """Do one unit of ``map_units``: its files and counts appear in ``home`` at once."""
+    scratch = home.with_name(f"{home.name}.partial-{uuid4().hex}")  # nodes of a cluster may share process numbers
     scratch.mkdir(parents=True)
     counts = work(unit, scratch)
     (scratch / COUNTS_NAME).write_text(json.dumps(counts, ensure_ascii=False), "utf-8")
@@ -149,14 +232,3 @@ def _end_with_parent() -> None:
     parent = parent_process()
     if parent is not None:
         Thread(target=lambda: (wait([parent.sentinel]), os._exit(1)), daemon=True).start()
-
-
-def _groups(documents: Iterable[Document], size: int) -> Iterator[list[Document]]:
-    group: list[Document] = []
-    for document in documents:
-        group.append(document)
-        if len(group) == size:
-            yield group
-            group = []
-    if group:
-        yield group

@@ -1,94 +1,211 @@
-"""The corpus stage: raw text files to document shards, statistics, samples of what was dropped and a quarantine.
+"""The corpus stage: raw text to document shards, statistics, samples of what was dropped or changed, and a quarantine.
 
 ```
-texts ─ clean (processes, one part per unit) ─▶ parts ─ assemble (sequential) ─▶ documents/shard-00000.parquet …
-benchmarks ─▶ index ─┘                                                          statistics.json, decontamination.json
+texts ─ clean ─▶ parts ─ find repeats ─ judge ─▶ verdicts ─ assemble ─▶ documents/shard-00000.parquet …
+benchmarks ─▶ index ─┘   (by fingerprint)                               statistics.json, decontamination.json, card.md …
 ```
-Parts live in a hidden folder named by the settings and inputs they were made from, so that a killed run goes on where
-it stopped and other settings never meet old parts; it goes when the stage is complete.
+Every arrow is a parallel map over units that can be killed and resumed. Its intermediate files live in a hidden folder
+named by the settings and inputs they were made from, so other settings never meet them; it goes at the end.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import shutil
 from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from corpus.assemble import write_corpus, write_quarantine
-from corpus.benchmarks import BenchmarkText, read_benchmarks
-from corpus.clean import IN_BENCHMARK, ITEMS_NAME, clean_unit
+from corpus import samples as sampling
+from corpus.assemble import SAMPLES_NAME, SHARD_NAME, plan_shards, write_shard_of
+from corpus.card.write import write_card
+from corpus.clean import CHANGED_NAME, DROPPED_NAME, QUARANTINE_NAME, clean_unit
 from corpus.config import CorpusConfig
-from corpus.decontaminate import build_index
+from corpus.decontamination.report import report_contamination, write_index
+from corpus.deduplicate import cut_ranges, find_repeats
 from corpus.documents import BadInput, map_units, unit_folder
-from corpus.files import name_files
-from corpus.quarantine import check_share
-from corpus.read import plan_units
-from corpus.samples import Samples
+from corpus.parts import DOCUMENTS, IDS, SENTENCES
+from corpus.pii.key import key_fingerprint, read_key
+from corpus.reading.inputs import Input, stamp
+from corpus.reading.quarantine import check_share, join_quarantine
+from corpus.reading.units import Unit, plan_units, total_bytes
+from corpus.samples import Samples, read_samples, write_samples
+from corpus.score import SCORES_NAME, score_unit
 from corpus.statistics import Tally, describe
+from corpus.toxicity import load_classifier
+from corpus.verdict import Judged, find_near, judge_documents, judge_unit
 
-log = logging.getLogger(__name__)
-
-EXAMPLES_PER_TASK = 5
-INDEX_NAME = "index"
-UNITS_NAME = "units"
+MapUnits = Callable[..., list[dict[str, Any]]]
 
 
 class CorpusInputs(NamedTuple):
-    """Files to read: ``corpus.files.find_texts`` and ``corpus.benchmarks.find_benchmarks`` expand patterns to them."""
+    """What to read, as ``find_inputs`` and ``find_benchmarks`` expand patterns to it."""
 
-    texts: list[Path]
+    texts: list[Input]
     benchmarks: list[Path]
 
 
-def run(config: CorpusConfig, inputs: CorpusInputs, out: Path, *, workers: int = 1) -> dict[str, Any]:
+def run(
+    config: CorpusConfig, inputs: CorpusInputs, out: Path, *, workers: int = 1, map_units: MapUnits = map_units
+) -> dict[str, Any]:
     """Clean the texts into ``out/documents``; see ``launch`` for manifest and skipping.
 
     Args:
         out: existing folder, empty or left by a killed run.
         workers: processes; the output does not depend on it.
+        map_units: who works on the units; a cluster's engine in place of processes.
 
     Returns:
         counts: "documents", "sentences", "words", "characters", "bytes" kept, and what was read, dropped, replaced.
 
     Raises:
-        BadInput: no document in or out, too many unreadable records, a damaged file.
+        BadInput: no document in or out, too many unreadable records.
     """
-    parts = _open_parts(config, inputs, out)
-    index_folder = _write_index(config, inputs.benchmarks, parts)
-    units = plan_units(inputs.texts, whole_files=config.max_documents_per_file is not None)
-    work = partial(clean_unit, config=config, index_folder=index_folder)
-    counted = map_units(work, units, parts / UNITS_NAME, workers=workers, title="clean")
-    folders = [unit_folder(parts / UNITS_NAME, number) for number in range(len(units))]
-
-    tally, records, found = _sum(counted)
-    quarantine = write_quarantine(folders, out)
-    read = sum(counts["documents_read"] for counts in tally.values())
-    check_share(records["rejected"], read, config.max_bad_share, str(quarantine))
-    if not read:
-        raise BadInput(f"no document in {len(inputs.texts)} input files; check corpus.inputs and corpus.text_field")
-    samples = write_corpus(folders, out, config, tally)
-    statistics = describe(tally, records)
-    if not statistics["total"]["documents"]:
-        dropped = statistics["total"]["dropped_sentences"]
-        raise BadInput(f"none of {read} documents is left (sentences dropped: {dropped}); loosen the rules of corpus")
-
+    if config.toxicity.enabled:
+        load_classifier(config.toxicity)  # what is wrong with it is told before the work
+    stage = _Stage(config, inputs, out, partial(map_units, workers=workers), feed=map_units is embedded)
+    cleaned = stage.clean()
+    verdicts, kept = stage.judge()
+    if not sum(found["kept"] for found in kept):
+        dropped = describe(cleaned.tally, cleaned.records)["total"]["dropped_sentences"]
+        raise BadInput(
+            f"none of {cleaned.documents} documents is left (dropped: {dropped}); loosen the rules of corpus"
+        )
+    samples = stage.assemble(verdicts, kept, cleaned.tally)
+    statistics = describe(cleaned.tally, cleaned.records)
     _write_json(out / "statistics.json", statistics)
-    report = _report_contamination(config, inputs.benchmarks, index_folder, tally, found, samples)
+    report = report_contamination(
+        config.decontaminate, inputs.benchmarks, stage.index, cleaned.tally, cleaned.found, samples
+    )
     _write_json(out / "decontamination.json", report)
-    _remove(parts)
-    return statistics["total"] | {"records": records}
+    write_card(out, config.model_dump(mode="json"))
+    _remove(stage.parts)
+    return statistics["total"] | {"records": statistics["records"]}
+
+
+embedded = map_units
+
+
+class _Cleaned(NamedTuple):
+    tally: Tally
+    records: dict[str, Any]
+    found: Counter[str]
+    documents: int
+
+
+class _Stage:
+    """The maps of one run, in order, and the folders that they leave."""
+
+    def __init__(self, config: CorpusConfig, inputs: CorpusInputs, out: Path, do: MapUnits, *, feed: bool) -> None:
+        self.config, self.inputs, self.out, self.do, self.feed = config, inputs, out, do, feed
+        self.parts = _open_parts(config, inputs, out)
+        self.index = write_index(config.decontaminate, inputs.benchmarks, self.parts / "index")
+        self.folders: list[Path] = []
+
+    def map(self, work: Callable[..., Any], units: Any, title: str, **progress: Any) -> tuple[list[Path], list[Any]]:
+        folder = self.parts / title.replace(" ", "-")
+        counted = self.do(work, units, folder, title=title, **progress)
+        return [unit_folder(folder, number) for number in range(len(counted))], counted
+
+    def clean(self) -> _Cleaned:
+        """Read, clean and count everything; unreadable records go to the quarantine."""
+        units = plan_units(
+            self.inputs.texts, whole_files=self.config.max_documents_per_file is not None, feed=self.feed
+        )
+        work = partial(clean_unit, config=self.config, index_folder=self.index)
+        size = total_bytes(self.inputs.texts)
+        self.folders, counted = self.map(work, units, "clean", size_of=_size_of, total=size)
+        cleaned = _sum(counted)
+        quarantine = join_quarantine(_lines_before(self.folders, counted), self.out)
+        check_share(cleaned.records["rejected"], cleaned.documents, self.config.max_bad_share, str(quarantine))
+        if not cleaned.documents:
+            raise BadInput(
+                f"no document in {len(self.inputs.texts)} inputs (unreadable: {cleaned.records['rejected']}); check "
+                "corpus.inputs and corpus.text_field"
+            )
+        return cleaned
+
+    def judge(self) -> tuple[list[Path], list[dict[str, Any]]]:
+        """What stays, by unit."""
+        rules = self.config.deduplicate
+        documents = self._repeats(DOCUMENTS) if rules.documents else []
+        judged = Judged(documents, self._repeats(IDS))
+        if rules.near.enabled:
+            [near], _ = self.map(partial(find_near, config=rules.near), [self.folders], "near duplicates")
+            judged = judged._replace(near=near)
+        if self.config.toxicity.enabled:
+            judged = judged._replace(toxic=self._scores())
+        if rules.sentences:
+            judged = judged._replace(sentences=self._repeats(SENTENCES, judged))
+        return self.map(partial(judge_unit, judged=judged), list(enumerate(self.folders)), "judge")
+
+    def _repeats(self, name: str, judged: Judged | None = None) -> list[Path]:
+        work = partial(find_repeats, folders=self.folders)
+        if judged:
+            work = partial(work, excluded=partial(_is_out, folders=self.folders, judged=judged))
+        return self.map(work, cut_ranges(self.folders, name), f"repeats of {name}")[0]
+
+    def _scores(self) -> list[Path]:
+        """Toxicity scores by unit, in one process where a GPU does the work; all are kept in ``out/toxicity``."""
+        from torch.cuda import is_available
+
+        alone = {"workers": 1} if is_available() else {}
+        scored, _ = self.map(partial(score_unit, config=self.config.toxicity), self.folders, "toxicity", **alone)
+        folder = self.out / "toxicity"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        for number, unit in enumerate(scored):
+            _link(unit / SCORES_NAME, folder / f"scores-{number:05}.parquet")
+        return scored
+
+    def assemble(self, verdicts: list[Path], kept: list[dict[str, Any]], tally: Tally) -> Samples:
+        """Write ``out/documents``, ``out/dropped`` and ``out/changed``; returns the samples of what was dropped."""
+        shards = plan_shards(self.folders, verdicts, kept, self.config.shard_documents)
+        work = partial(write_shard_of, samples_per_rule=self.config.samples_per_rule, seed=self.config.seed)
+        written, counted = self.map(work, shards, "assemble")
+        for counts in counted:
+            tally.add(counts["sources"])
+        for name in ("documents", "dropped", "changed"):
+            shutil.rmtree(self.out / name, ignore_errors=True)
+            (self.out / name).mkdir()
+        dropped = self._join([f / DROPPED_NAME for f in self.folders] + [f / SAMPLES_NAME for f in written])
+        changed = self._join([folder / CHANGED_NAME for folder in self.folders])
+        write_samples(self.out / "dropped" / "samples.parquet", list(dropped), sampling.DROPPED)
+        write_samples(self.out / "changed" / "samples.parquet", list(changed), sampling.CHANGED)
+        for number, folder in enumerate(written):
+            _link(folder / SHARD_NAME, self.out / "documents" / f"shard-{number:05}.parquet")
+        return dropped
+
+    def _join(self, files: Sequence[Path]) -> Samples:
+        samples = Samples(self.config.samples_per_rule, self.config.seed)
+        for file in files:
+            for sample in read_samples(file):
+                samples.keep(sample)
+        return samples
+
+
+def _size_of(unit: Unit) -> int:
+    return unit.size
+
+
+def _is_out(folder: Path, *, folders: Sequence[Path], judged: Judged) -> Any:
+    return judge_documents(folders.index(folder), folder, judged) != 0
 
 
 def _open_parts(config: CorpusConfig, inputs: CorpusInputs, out: Path) -> Path:
     """The folder of intermediate files for exactly these settings and inputs; removes those of others."""
-    files = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for paths in inputs for path in paths]
-    identity = json.dumps([config.model_dump(), files], sort_keys=True)
-    parts = out / f".parts-{hashlib.blake2b(identity.encode(), digest_size=8).hexdigest()}"
+    key = read_key(config.pii.key_file, config.pii.key_variable)
+    identity = [
+        config.model_dump(mode="json"),
+        [(item.name, item.format, item.source, stamp(item)) for item in inputs.texts],
+        [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in inputs.benchmarks],
+        key_fingerprint(key) if key else None,
+    ]
+    digest = hashlib.blake2b(json.dumps(identity, sort_keys=True).encode(), digest_size=8).hexdigest()
+    parts = out / f".parts-{digest}"
     for other in out.glob(".parts-*"):
         if other != parts:
             shutil.rmtree(other)
@@ -103,81 +220,42 @@ def _remove(parts: Path) -> None:
     shutil.rmtree(waste)
 
 
-def _write_index(config: CorpusConfig, benchmarks: list[Path], parts: Path) -> Path | None:
-    """Index of benchmark sentences with the (task, key) pairs of each; None where there is nothing to keep out."""
-    if not config.decontaminate.enabled:
-        return None
-    if not benchmarks:
-        log.warning("no benchmark files: nothing is kept out of the corpus; set corpus.benchmarks")
-        return None
-    folder = parts / INDEX_NAME
-    if folder.is_dir():
-        return folder
-    texts = read_benchmarks(benchmarks)
-    index, numbers = build_index([text.text for text in texts], config.decontaminate)
-    log.info("%d benchmark sentences from %d files", len(texts), len(benchmarks))
-    scratch = folder.with_name(INDEX_NAME + ".partial")
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir()
-    index.save(scratch)
-    _write_json(scratch / ITEMS_NAME, _group_items(texts, numbers), indent=None)
-    scratch.replace(folder)
-    return folder
-
-
-def _group_items(texts: list[BenchmarkText], numbers: list[int]) -> list[list[tuple[str, str]]]:
-    """For every number of the index the (task, key) pairs that share its text."""
-    items: list[list[tuple[str, str]]] = [[] for _ in range(max(numbers) + 1)]
-    for text, number in zip(texts, numbers, strict=True):
-        if number >= 0:
-            items[number].append((text.task, text.key))
-    return items
-
-
-def _sum(counted: list[dict[str, Any]]) -> tuple[Tally, dict[str, Any], Counter[str]]:
-    tally, lines, rejected, found = Tally(), Counter[str](), Counter[str](), Counter[str]()
+def _sum(counted: Sequence[dict[str, Any]]) -> _Cleaned:
+    tally, records, rejected, found = Tally(), Counter[str](), Counter[str](), Counter[str]()
     for counts in counted:
         tally.add(counts["sources"])
-        lines.update(counts["lines"])
+        records.update(counts["records"])
         rejected.update(counts["rejected"])
         found.update(counts["found"])
-    return tally, {**lines, "rejected": dict(sorted(rejected.items()))}, found
-
-
-def _report_contamination(
-    config: CorpusConfig,
-    benchmarks: list[Path],
-    index_folder: Path | None,
-    tally: Tally,
-    found: Counter[str],
-    samples: Samples,
-) -> dict[str, Any]:
-    """Per task: benchmark items, those found in the corpus, corpus sentences dropped for them, examples."""
-    items = json.loads((index_folder / ITEMS_NAME).read_text("utf-8")) if index_folder else []
-    tasks: dict[str, dict[str, Any]] = {}
-    for number, pairs in enumerate(items):
-        for task, key in pairs:
-            row = tasks.setdefault(task, {"items": set(), "found": set()})
-            row["items"].add(key)
-            if str(number) in found:
-                row["found"].add(key)
-    for task, row in tasks.items():
-        rule = f"{IN_BENCHMARK}:{task}"
-        row["items"], row["found"] = len(row["items"]), sorted(row["found"])
-        row["dropped_sentences"] = sum(counts[f"{IN_BENCHMARK}.{task}"] for counts in tally.values())
-        row["examples"] = [
-            {"item": sample.note, "document": sample.document, "sentence": sample.text}
-            for sample in samples
-            if sample.rule == rule
-        ][:EXAMPLES_PER_TASK]
-    return {
-        "settings": config.decontaminate.model_dump(),
-        "benchmarks": name_files(benchmarks),
-        "tasks": dict(sorted(tasks.items())),
+    skipped = {key.removeprefix("skipped."): n for key, n in sorted(records.items()) if key.startswith("skipped.")}
+    described = {
+        "read": records["records"],
+        "empty": records["empty"],
+        "skipped": skipped,
+        "rejected": dict(sorted(rejected.items())),
     }
+    return _Cleaned(tally, described, found, sum(counts["documents_read"] for counts in tally.values()))
 
 
-def _write_json(path: Path, value: Any, indent: int | None = 2) -> None:
+def _lines_before(folders: Sequence[Path], counted: Sequence[dict[str, Any]]) -> list[tuple[Path, int]]:
+    """Each unit's quarantine, and the lines of the same input that stand in units before it."""
+    lines: Counter[str] = Counter()
+    parts = []
+    for folder, counts in zip(folders, counted, strict=True):
+        parts.append((folder / QUARANTINE_NAME, lines[counts["input"]]))
+        lines[counts["input"]] += counts["lines"]
+    return parts
+
+
+def _link(source: Path, target: Path) -> None:
+    """A second name for a file, so that a run killed here finds it again; a copy where that cannot be."""
+    try:
+        target.hardlink_to(source)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
+def _write_json(path: Path, value: Any) -> None:
     temporary = path.with_name(path.name + ".partial")
-    temporary.write_text(json.dumps(value, ensure_ascii=False, indent=indent), "utf-8")
+    temporary.write_text(json.dumps(value, ensure_ascii=False, indent=2), "utf-8")
     temporary.replace(path)

@@ -1,8 +1,12 @@
-"""A bounded sample of dropped text per rule, the same whatever the order of work: the texts with the smallest hash."""
+"""Bounded samples per rule, the same whatever the order of work: those with the smallest hash.
+
+Of dropped text ``note`` says why and ``text`` is the sentence; of changed text they are what it was and what it is.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -11,8 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 SAMPLE_CHARS = 1_000
-READABLE = pa.schema([(name, pa.string()) for name in ("rule", "source", "document", "note", "text")])
-SCHEMA = pa.schema([*READABLE, ("order", pa.uint64())])
+AROUND_CHARS = 60
+DROPPED = ("rule", "source", "document", "note", "text")
+CHANGED = ("rule", "source", "document", "before", "after")
 
 
 class Sample(NamedTuple):
@@ -31,18 +36,26 @@ class Samples:
         self._limit = limit
         self._seed = seed
         self._rules: dict[str, list[Sample]] = {}
+        self._bar: dict[str, int] = {}
 
-    def add(self, rule: str, source: str, document: str, text: str, note: str = "") -> None:
+    def place(self, rule: str, document: str, text: str) -> int | None:
+        """Where this text would stand; None where there are enough before it, so that nothing need be prepared."""
         identity = f"{self._seed}\0{document}\0{text}".encode()
         order = int.from_bytes(hashlib.blake2b(identity, digest_size=8).digest(), "big")
-        self.keep(Sample(rule, source, document, note, text, order))
+        return order if self._limit and order <= self._bar.get(rule, order) else None
+
+    def add(self, rule: str, source: str, document: str, text: str, note: str = "") -> None:
+        order = self.place(rule, document, text)
+        if order is not None:
+            self.keep(Sample(rule, source, document, note, text, order))
 
     def keep(self, sample: Sample) -> None:
         """Take in a sample of an earlier collection."""
         rows = self._rules.setdefault(sample.rule, [])
         rows.append(sample)
         if len(rows) > 4 * self._limit + 100:
-            self._rules[sample.rule] = self._smallest(rows)
+            self._rules[sample.rule] = rows = self._smallest(rows)
+            self._bar[sample.rule] = rows[-1].order if rows else 0
 
     def __iter__(self) -> Iterator[Sample]:
         for rule in sorted(self._rules):
@@ -52,12 +65,31 @@ class Samples:
         return sorted(rows, key=lambda row: (row.order, row.document, row.text))[: self._limit]
 
 
-def write_samples(path: Path, samples: list[Sample], *, with_order: bool) -> None:
+def around_change(before: str, after: str) -> tuple[str, str]:
+    """The place where two texts begin to differ, with some of the text around it, of both."""
+    start = bisect_left(range(min(len(before), len(after))), True, key=lambda n: before[: n + 1] != after[: n + 1])
+    left = max(before.rfind("\n", 0, start) + 1, start - AROUND_CHARS)
+    return before[left : start + 2 * AROUND_CHARS].strip(), after[left : start + 2 * AROUND_CHARS].strip()
+
+
+def write_samples(path: Path, samples: list[Sample], columns: tuple[str, ...], *, with_order: bool = False) -> None:
     """``order`` is for merging only: a hash of the original text would let others guess what was replaced in it."""
-    rows = [sample._replace(text=sample.text[:SAMPLE_CHARS])._asdict() for sample in samples]
-    schema = SCHEMA if with_order else READABLE
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema), path, compression="zstd")
+    names = (*columns, "order") if with_order else columns
+    schema = pa.schema([(name, pa.uint64() if name == "order" else pa.string()) for name in names])
+    rows = [
+        (s.rule, s.source, s.document, s.note[:SAMPLE_CHARS], s.text[:SAMPLE_CHARS], s.order)[: len(names)]
+        for s in samples
+    ]
+    table = pa.table(
+        [pa.array(column, field.type) for column, field in zip(_columns(rows, names), schema, strict=True)],
+        schema=schema,
+    )
+    pq.write_table(table, path, compression="zstd")
+
+
+def _columns(rows: list[tuple[str | int, ...]], names: tuple[str, ...]) -> list[list[str | int]]:
+    return [[row[n] for row in rows] for n in range(len(names))]
 
 
 def read_samples(path: Path) -> list[Sample]:
-    return [Sample(**row) for row in pq.read_table(path).to_pylist()]
+    return [Sample(*row.values()) for row in pq.read_table(path).to_pylist()]

@@ -7,13 +7,16 @@ source: sentences_split = sentences + the sum of dropped_sentences.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from corpus.pii.types import PII_TYPES
 
 KEPT = ("documents", "sentences", "words", "characters", "bytes", "sentences_with_pii")
 READ = ("documents_read", "characters_read", "sentences_split")
+REASONS = ("changed", "dropped_documents", "dropped_sentences")
+HISTOGRAMS = ("chars_per_sentence", "sentences_per_document")
+"""Numbers of sentences and documents by the power of two that their length reaches: 1, 2, 4 …"""
 
 
 class Tally(dict[str, Counter[str]]):
@@ -28,16 +31,6 @@ class Tally(dict[str, Counter[str]]):
             self[source].update(counts)
 
 
-def count_kept(counts: Counter[str], sentences: Sequence[str]) -> None:
-    """Add one document of the final corpus: words are eojeols, bytes UTF-8."""
-    counts["documents"] += 1
-    counts["sentences"] += len(sentences)
-    for sentence in sentences:
-        counts["words"] += len(sentence.split())
-        counts["characters"] += len(sentence)
-        counts["bytes"] += len(sentence.encode())
-
-
 def describe(tally: Tally, records: Mapping[str, Any]) -> dict[str, Any]:
     """Content of statistics.json: "total", "sources" by name, "records" as read."""
     total: Counter[str] = Counter()
@@ -49,8 +42,10 @@ def describe(tally: Tally, records: Mapping[str, Any]) -> dict[str, Any]:
 
 def _nest(counts: Counter[str]) -> dict[str, Any]:
     nested: dict[str, Any] = {name: counts[name] for name in READ + KEPT}
-    for group in ("changed", "dropped_documents", "dropped_sentences"):
+    for group in REASONS:
         nested[group] = dict(sorted(_group(counts, group)))
+    for group in HISTOGRAMS:
+        nested[group] = dict(sorted(_group(counts, group), key=lambda item: int(item[0])))
     nested["pii"] = {name: counts[f"pii.{name}"] for name in PII_TYPES}
     return nested
 

@@ -17,44 +17,90 @@ from corpus.pii.places import (
     DISTRICTS,
     REGION_PATTERN,
     REGIONS,
+    STEM_PATTERN,
     TELLING_DISTRICT_PATTERN,
 )
-from corpus.pii.types import CERTAIN, Format, PiiType, Scope
+from corpus.pii.types import CERTAIN, LIKELY, Format, PiiType, Scope, words
 
 # what makes the number after a road or town a count of something: 강남대로 2시간, 별빛동 3만
 _NO_COUNT = (
     r"(?![0-9A-Za-z%㎞㎡]|[.:][0-9]|,[0-9]{3}|(?:년|월|일(?!대)|시|분|초|명|개|점|원|위|회|차|세|살|억|만|천|퍼센트|프로|배|권|편|대|호선"
-    r"|건(?!물)|평|가지|곳|번(?! ?지|길))| (?:년|개월|명|만|억))"
+    r"|건(?!물)|평|가지|곳|번(?! ?지|길)|층|동 )| (?:년|개월|명|만|억))"
 )
-_NUMBER = rf"[0-9]{{1,5}}(?:-[0-9]{{1,5}}|의 ?[0-9]{{1,4}}(?= ?번지))?(?: ?번지)?{_NO_COUNT}"
-_TOWN = r"[가-힣][가-힣0-9]{0,6}?(?:읍|면|동|리|[0-9]가)"
+_LOT = r"[0-9]{1,5}(?:-[0-9]{1,5}|의(?: ?[0-9]{1,4}(?= ?번지)|[0-9]{1,4}))"
+_NUMBER = rf"(?:{_LOT}|[0-9]{{1,5}})(?: ?번지)?{_NO_COUNT}"
+_TOWN = r"[가-힣][가-힣0-9]{0,6}?(?:읍|면|동|리| ?[0-9]가)"
 _TOWNS = rf" ?{_TOWN}(?: {_TOWN})?"
+_WIDE_ROAD = r" [가-힣][가-힣0-9·]{1,13}?(?:대로|(?:로|길) ?[0-9]{1,4}(?:번|[가-하])?길)"
+_SIDE_STREET = r"[가-힣][가-힣0-9·]{1,13}?(?:대로|로|길) ?[0-9]{1,4}번길"
 _ROAD = r" ?[가-힣][가-힣0-9·]{0,13}?(?:대로|로|길)(?: ?[0-9]{1,4}(?:번|[가-하])?[가-하]?길)?"
 _CORE = (
-    rf"(?:(?P<town>{_TOWNS})?(?P<road>{_ROAD})(?: 지하)?(?: |(?![0-9]가))(?P<number>{_NUMBER})"
+    rf"(?:(?P<town>{_TOWNS})?(?P<road>{_ROAD})(?: 지하)?(?: (?![0-9]가 [0-9])|(?![0-9]가))(?P<number>{_NUMBER})"
     rf"|(?P<village>{_TOWNS})(?: 산)?(?: |(?![0-9]가))(?P<lot>{_NUMBER}))"
 )
 _FLAT = r"(?:제?[0-9]{1,4}동(?: ?제?[0-9]{1,5}호| ?[0-9]{1,3}층)?|[A-Za-z가-힣]동 ?[0-9]{1,5}호)"
 _FLOOR = r"(?:지하 ?|B)?[0-9]{1,3}층(?: ?[0-9]{1,5}호)?"
 _ROOM = rf"(?:{_FLAT}|{_FLOOR}|제?[A-Z]?[0-9]{{1,5}}호(?!선))"
+_FLAT_ROOM = r"[0-9]{2,4}-[0-9]{2,4}(?![0-9\-]|명|분|시|일|월|년|원|%)"  # 101-202: 101동 202호
 _BUILDING = r"[가-힣A-Za-z][가-힣A-Za-z0-9]{0,14}"
-_INSIDE = rf"[, ]{{1,2}}(?:{_BUILDING} ?(?:{_ROOM}|[0-9]{{1,4}}-[0-9]{{1,4}}(?![0-9-]))|{_ROOM})"
+_INSIDE = rf"[, ]{{1,2}}(?:{_BUILDING} ?(?:{_ROOM}|{_FLAT_ROOM})|{_ROOM}|{_FLAT_ROOM})"
 _BRACKET = r" ?\([가-힣][가-힣0-9]{0,7}(?:동|리|가|읍|면)[0-9]{0,2}(?:, ?[가-힣A-Za-z0-9 ]{1,24})?\)"
 _DETAIL = rf"(?P<detail>(?:{_BRACKET})?(?:{_INSIDE}){{0,2}}(?:{_BRACKET})?)"
-_POSTCODE = r"(?P<postcode>\((?:우 ?\)? ?)?[0-9]{3}-?[0-9]{2,3}\) ?|\[[0-9]{5}\] ?|우\) ?[0-9]{5} ?)"
+_POSTCODE = (
+    r"(?P<postcode>\((?:우 ?\)? ?)?[0-9]{3}-?[0-9]{2,3}\) ?|\[[0-9]{5}\] ?"
+    r"|(?:\(?우 ?\) ?)?(?:[0-9]{5}|[0-9]{3}-[0-9]{3}),? ?)"
+)
 _LED_BY_REGION = (
     rf"(?P<region>{REGION_PATTERN})"
-    rf"(?P<districts>(?: ?{DISTRICT_PATTERN}){{1,2}}|(?<=세종특별자치시)|(?<=세종시)|(?<=세종)(?= )){_CORE}{_DETAIL}"
+    rf"(?P<districts>(?: ?{DISTRICT_PATTERN}){{1,2}}| {STEM_PATTERN}|(?<=세종특별자치시)|(?<=세종시)|(?<=세종)(?= ))"
+    rf"{_CORE}{_DETAIL}"
 )
 WITH_REGION = re.compile(rf"(?<![가-힣A-Za-z0-9]){_LED_BY_REGION}")
-WITH_POSTCODE = re.compile(rf"(?<![0-9]){_POSTCODE}{_LED_BY_REGION}")
+WITH_POSTCODE = re.compile(rf"(?<![0-9\-]){_POSTCODE}{_LED_BY_REGION}")
 WITHOUT_REGION = re.compile(
     rf"(?<![가-힣A-Za-z0-9])(?P<districts>{TELLING_DISTRICT_PATTERN}(?: {DISTRICT_PATTERN})?)(?= ){_CORE}{_DETAIL}"
 )
+# without a district only what can hardly be anything else: a lot, a numbered side street, a wide road
+WITHOUT_DISTRICT = re.compile(
+    rf"(?<![가-힣A-Za-z0-9])(?P<region>{REGION_PATTERN})(?= )(?P<districts>)"
+    rf"(?:(?P<village>{_TOWNS})(?: 산)? ?(?P<lot>(?:{_LOT}(?: ?번지)?|[0-9]{{1,5}} ?번지){_NO_COUNT})"
+    rf"|(?P<road>{_WIDE_ROAD}) ?(?P<number>{_NUMBER})){_DETAIL}"
+)
+SIDE_STREET = re.compile(rf"(?<![가-힣A-Za-z0-9])(?P<road>{_SIDE_STREET}) ?(?P<number>{_NUMBER}){_DETAIL}")
+HOUSE_LOT = re.compile(
+    rf"(?<![가-힣A-Za-z0-9])(?P<village>{_TOWN}(?: {_TOWN})?)(?: 산)? ?(?P<lot>(?:{_LOT}|[0-9]{{1,5}}) ?번지){_DETAIL}"
+)
+LABELLED = re.compile(
+    rf"(?:주소|소재지|배송지|수령지|거주지|본적|자택)(?:지|는|가|은|란)? ?[:：=\]]? ?"
+    rf"(?P<value>(?! ){_CORE}(?!가){_DETAIL})"
+)
+PLAIN = re.compile(f"{_CORE}{_DETAIL}")
+APARTMENT = re.compile(
+    r"(?<![가-힣A-Za-z0-9])(?P<building>[가-힣A-Za-z0-9]{2,12}(?:아파트|빌라|맨션|오피스텔|연립) "
+    r"[0-9]{1,4}동 ?[0-9]{1,5}호)"
+)
+_NO_TOWN = re.compile(r"(?:거리|자리|우리|다리|마리|머리|활동|운동|행동|이동) ?[0-9]")
+_NO_ROAD = re.compile(r"(?:.*으로|바로|새로|따로|서로|별로|그대로|이대로|절대로|반대로|제대로|실제로) ?[0-9]")
+
+
+def _is_town(match: re.Match[str], label: str | None) -> bool:
+    return not _NO_TOWN.match(match.group())
+
+
+def _is_place(match: re.Match[str], label: str | None) -> bool:
+    """바로 (at once) and 끝으로 (at last) are no roads."""
+    return not (_NO_ROAD.match(match["value"]) or _NO_TOWN.match(match["value"]))
+
+
 # a number behind a road, a town, 산 (mountain lot) or 지하 (underground)
 _SCOPE = Scope(
     re.compile("[0-9](?:(?<=[로길동읍면리가산하][0-9])|(?<=[로길동읍면리가산하] [0-9]))"), before=80, after=160
 )
+
+_SIDE_SCOPE = Scope(re.compile("번길 ?[0-9]"), before=24, after=160)
+_LOT_SCOPE = Scope(re.compile("번지(?:(?<=[0-9]번지)|(?<=[0-9] 번지))"), before=40, after=160)
+_FLAT_SCOPE = Scope(re.compile("동 ?[0-9]{1,5}호"), before=24, after=8)
+_LABEL_SCOPE = Scope(re.compile("[주소배수거본자](?:소|재지|송지|령지|주지|적|택)"), before=0, after=220)
 
 # no syllable of these ends a road or a town, so an invented name is read back as one name
 _FIRST = ("윤슬", "꽃다지", "여우비", "별똥", "무지개", "노랑", "하양", "달팽이", "솜사탕", "단추", "풀피리", "종달새")
@@ -71,10 +117,15 @@ def _new_number(rng: Random, text: str) -> str:
     return re.sub("[0-9]+", lambda m: str(rng.randrange(10 ** (len(m.group()) - 1), 10 ** len(m.group()))), text)
 
 
+def _levels(districts: str) -> int:
+    """1 for a city, county or district, 2 for a district of a city, 0 for none."""
+    return max(len(re.findall(DISTRICT_PATTERN, districts)), bool(districts.strip()))
+
+
 def _new_districts(rng: Random, region: str | None, old: str) -> str:
     """A city or district of ``region`` (any region if None), two levels if ``old`` has two."""
     space = " " if old.startswith(" ") else ""
-    levels = len(re.findall(DISTRICT_PATTERN, old))
+    levels = _levels(old)
     choices = DISTRICTS[region] if region else sorted(CITY_DISTRICTS)
     cities = [name for name in choices if name in CITY_DISTRICTS]
     if levels == 2 and cities:
@@ -107,9 +158,9 @@ def _new_region(rng: Random, old: dict[str, str | None]) -> str | None:
     """A region that has as many levels of districts as the old address; None if that named no region."""
     if not old.get("region"):
         return None
-    levels = len(re.findall(DISTRICT_PATTERN, old["districts"] or ""))
-    if levels == 0:
-        return "세종"  # the only region without districts
+    levels = _levels(old["districts"] or "")
+    if levels == 0:  # 세종 is the only region without districts; elsewhere they may be left unsaid
+        return "세종" if str(old["region"]).startswith("세종") else rng.choice(sorted(DISTRICTS))
     return rng.choice(
         [r for r, names in DISTRICTS.items() if names and (levels == 1 or set(names) & set(CITY_DISTRICTS))]
     )
@@ -117,7 +168,7 @@ def _new_region(rng: Random, old: dict[str, str | None]) -> str | None:
 
 def _fake_address(rng: Random, value: str) -> str:
     """Another region and district, invented road, town and building, other numbers; the parts stay in order."""
-    match = WITH_REGION.fullmatch(value) or WITH_POSTCODE.fullmatch(value) or WITHOUT_REGION.fullmatch(value)
+    match = next(filter(None, (pattern.fullmatch(value) for pattern in _WRITINGS)), None)
     assert match, "only addresses are replaced"
     old = match.groupdict()
     region = _new_region(rng, old)
@@ -131,6 +182,7 @@ def _fake_address(rng: Random, value: str) -> str:
         "village": lambda text: _new_towns(rng, text),
         "lot": lambda text: _new_number(rng, text),
         "detail": lambda text: _new_detail(rng, text),
+        "building": lambda text: _new_detail(rng, text),
     }
     pieces, position = [], 0
     for name, renew in renewals.items():
@@ -141,14 +193,21 @@ def _fake_address(rng: Random, value: str) -> str:
     return "".join(pieces) + value[position:]
 
 
+_FORMATS = (
+    Format(WITH_REGION, CERTAIN, scope=_SCOPE),
+    Format(WITH_POSTCODE, CERTAIN, scope=_SCOPE),
+    Format(WITHOUT_REGION, CERTAIN, scope=_SCOPE),
+    Format(WITHOUT_DISTRICT, LIKELY, scope=_SCOPE),
+    Format(SIDE_STREET, LIKELY, scope=_SIDE_SCOPE),
+    Format(HOUSE_LOT, LIKELY, _is_town, _LOT_SCOPE),
+    Format(APARTMENT, LIKELY, scope=_FLAT_SCOPE),
+    Format(LABELLED, LIKELY, _is_place, _LABEL_SCOPE),
+)
+_WRITINGS = (*(form.pattern for form in _FORMATS), PLAIN)
 ADDRESS = PiiType(
     "ADDRESS",
-    (
-        Format(WITH_REGION, CERTAIN, scope=_SCOPE),
-        Format(WITH_POSTCODE, CERTAIN, scope=_SCOPE),
-        Format(WITHOUT_REGION, CERTAIN, scope=_SCOPE),
-    ),
-    ("주소", "소재지", "배송지"),
+    _FORMATS,
+    words("주소 소재지 배송지 수령지 거주지 본적 자택 사는곳"),
     _fake_address,
     "서울특별시 종로구 윤슬나루로 1",
 )

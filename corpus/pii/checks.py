@@ -7,6 +7,7 @@ is only used to draw replacements, never to reject a match. Business numbers and
 from __future__ import annotations
 
 from calendar import monthrange
+from itertools import pairwise
 
 _RESIDENT_WEIGHTS = (2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5)
 _BUSINESS_WEIGHTS = (1, 3, 7, 1, 3, 7, 1, 3, 5)
@@ -37,3 +38,10 @@ def is_birth_date(yymmdd: str, century_digit: str) -> bool:
     year = (2000 if century_digit in "3478" else 1900) + int(yymmdd[:2])
     month, day = int(yymmdd[2:4]), int(yymmdd[4:])
     return 1 <= month <= 12 and 1 <= day <= monthrange(year, month)[1]
+
+
+def looks_typed(digits: str) -> bool:
+    """Digits that fingers made up: runs such as 112233445555 and 1010101010, or three different digits and fewer."""
+    steps = {(int(right) - int(left)) % 10 for left, right in pairwise(digits)}
+    rising = list(digits.rstrip("0")) == sorted(digits.rstrip("0"))
+    return steps <= {0, 1, 9} or rising or len(set(digits)) <= 3

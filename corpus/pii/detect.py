@@ -1,6 +1,6 @@
 """Find personal data in Korean text: ``find_pii`` (paper section 2.3 and Table 29).
 
-Text without a digit, an ``@``, or a dot or colon between Latin letters holds none, which one search tells; the patterns
+Text without a digit, an ``@``, or a dot or colon behind a Latin letter holds none, which one search tells; the patterns
 then run around their clues only. Where candidates overlap, the more telling one wins: the strength of its format, plus
 two when the nearest label announces its type.
 """
@@ -16,9 +16,10 @@ from operator import attrgetter
 from typing import Any
 
 from corpus.pii.labels import Labels
-from corpus.pii.network import trim_url
+from corpus.pii.shapes import narrow
 from corpus.pii.table import TABLE
 from corpus.pii.types import BY_LABEL, CERTAIN, LABEL_BONUS, OTHER, Format, PiiType, Scope
+from corpus.pii.url import trim_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +32,16 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
+class Candidate:
+    """A span and how telling its format and the labels around it are."""
+
     start: int
     end: int
     strength: int
     kind: PiiType
 
 
-_CLUE = re.compile("[0-9@]|[A-Za-z]\\.[A-Za-z]|[A-Fa-f]:[A-Fa-f]")
+_CLUE = re.compile("[0-9@０-９＠]|[A-Za-z](?:\\.[A-Za-z]|:[/A-Fa-f])")
 _LABELS = Labels(TABLE)
 
 
@@ -60,9 +63,13 @@ def find_pii(text: str) -> list[Span]:
     """
     if not _CLUE.search(text):
         return []
-    candidates = sorted(_candidates(text), key=attrgetter("start"))
-    kept: list[_Candidate] = []
-    for candidate in candidates:
+    return settle(_candidates(narrow(text)))
+
+
+def settle(candidates: Iterable[Candidate]) -> list[Span]:
+    """The spans that win where candidates overlap, sorted."""
+    kept: list[Candidate] = []
+    for candidate in sorted(candidates, key=attrgetter("start")):
         if kept and kept[-1].end > candidate.start and _rank(candidate) > _rank(kept[-1]):
             kept.pop()
         if not kept or kept[-1].end <= candidate.start:
@@ -95,16 +102,18 @@ def detect_records(records: Iterable[dict[str, Any]], field: str = "text") -> It
         yield record | {"spans": [[span.start, span.end, span.type] for span in find_pii(record[field])]}
 
 
-def _rank(candidate: _Candidate) -> tuple[int, int]:
+def _rank(candidate: Candidate) -> tuple[int, int]:
     return candidate.strength, candidate.end - candidate.start
 
 
-def _candidates(text: str) -> Iterator[_Candidate]:
+def _candidates(text: str) -> Iterator[Candidate]:
     for scope, forms in _SCOPES:
+        if not scope.clue.search(text):
+            continue
         for start, end in _windows(text, scope):
             for kind, form in forms:
                 for match in form.pattern.finditer(text, start, end):
-                    yield from _judge(match, kind, form)
+                    yield from judge(match, kind, form)
 
 
 def _windows(text: str, scope: Scope) -> Iterator[tuple[int, int]]:
@@ -120,7 +129,8 @@ def _windows(text: str, scope: Scope) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _judge(match: re.Match[str], kind: PiiType, form: Format) -> Iterator[_Candidate]:
+def judge(match: re.Match[str], kind: PiiType, form: Format) -> Iterator[Candidate]:
+    """The candidate that a match of ``form`` is; nothing where its check or the labels around rule it out."""
     group = "value" if "value" in form.pattern.groupindex else 0
     start, end = match.span(group)
     label = _LABELS.nearest(match.string, start, end)
@@ -129,4 +139,4 @@ def _judge(match: re.Match[str], kind: PiiType, form: Format) -> Iterator[_Candi
     if not is_ruled_out and form.check(match, label):
         if kind.name == "URL":
             end = start + len(trim_url(match[group]))
-        yield _Candidate(start, end, form.strength + LABEL_BONUS * is_announced, kind)
+        yield Candidate(start, end, form.strength + LABEL_BONUS * is_announced, kind)

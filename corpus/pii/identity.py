@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from random import Random
 
-from corpus.pii.checks import is_birth_date, resident_check_digit
+from corpus.pii.checks import is_birth_date, looks_typed, resident_check_digit
 from corpus.pii.phones import END, START
 from corpus.pii.places import REGIONS, SHORT_REGION_PATTERN
 from corpus.pii.shapes import digits_of, draw_digits, refill
-from corpus.pii.types import BY_LABEL, CERTAIN, CLEAR, LIKELY, WEAK, Format, PiiType, Scope
+from corpus.pii.types import BY_LABEL, CERTAIN, CLEAR, LIKELY, WEAK, Format, PiiType, Scope, words
 
 # --- RRN and FRN
 
@@ -25,13 +25,26 @@ def _registration(century_digits: str, separator: str) -> re.Pattern[str]:
 
 def _registration_formats(century_digits: str) -> tuple[Format, ...]:
     return (
-        Format(_registration(century_digits, "(?: ?[-–—‐−] ?| )"), CLEAR, _has_birth_date),
-        Format(_registration(century_digits, ""), WEAK, _has_birth_date),
+        Format(_registration(century_digits, "(?: ?[-‐‑–—−] ?| )"), CLEAR, _has_birth_date),
+        Format(_registration(century_digits, "(?: ?[·~_] ?)"), LIKELY, _has_birth_date),
+        Format(_registration(century_digits, "(?: ?[./] ?)"), BY_LABEL, _has_birth_date),
+        Format(_registration(century_digits, ""), WEAK, _is_no_bar_code),
     )
 
 
 def _has_birth_date(match: re.Match[str], label: str | None) -> bool:
     return is_birth_date(match["date"], match["century"])
+
+
+def _is_no_bar_code(match: re.Match[str], label: str | None) -> bool:
+    """Bar codes of Korea have 13 digits too, 880 in front and a check digit behind: without a label it is one."""
+    digits = match.group()
+    if label not in ("RRN", "FRN"):
+        odd, even = (sum(map(int, digits[start:12:2])) for start in (0, 1))
+        is_bar_code = digits.startswith("880") and -(odd + 3 * even) % 10 == int(digits[12])
+        if is_bar_code or looks_typed(digits):
+            return False
+    return _has_birth_date(match, label)
 
 
 def _fake_registration(rng: Random, value: str) -> str:
@@ -48,7 +61,13 @@ def _fake_registration(rng: Random, value: str) -> str:
 PASSPORT_NUMBER = re.compile(
     r"(?<![0-9A-Za-z])(?<![0-9A-Za-z]-)[MSRODGmsrodg](?:[0-9]{8}|[0-9]{3}[A-Za-z][0-9]{4})(?![0-9A-Za-z]|-[0-9A-Za-z])"
 )
-_PASSPORT_SCOPE = Scope(re.compile("[0-9]{3}(?<=[MSRODGmsrodg][0-9]{3})"), before=3, after=8)
+PASSPORT_PARTED = re.compile(
+    r"(?<![0-9A-Za-z])(?<![0-9A-Za-z]-)[MSRODGmsrodg][ \-](?:[0-9]{8}|[0-9]{3}[A-Za-z][0-9]{4})"
+    r"(?![0-9A-Za-z]|-[0-9A-Za-z])"
+)
+_PASSPORT_SCOPE = Scope(
+    re.compile("[0-9]{3}(?:(?<=[MSRODGmsrodg][0-9]{3})|(?<=[MSRODGmsrodg][ \\-][0-9]{3}))"), before=4, after=8
+)
 
 
 def _has_passport_letter(match: re.Match[str], label: str | None) -> bool:
@@ -58,24 +77,27 @@ def _has_passport_letter(match: re.Match[str], label: str | None) -> bool:
 
 def _fake_passport(rng: Random, value: str) -> str:
     letter = rng.choice("ABCDEFGH")
-    inner = re.sub("[A-Za-z]", letter if value[4:].isupper() else letter.lower(), value[1:])
+    inner = re.sub("[A-Za-z]", letter if value[2:].isupper() else letter.lower(), value[1:])
     return value[0] + refill(inner, draw_digits(rng, len(digits_of(value))))
 
 
 # --- DRIVER
 
 _LICENCE_REGION = "(?:1[1-9]|2[0-68])"
-LICENCE = re.compile(rf"{START}{_LICENCE_REGION}(?P<sep> ?[-–] ?| )[0-9]{{2}}(?P=sep)[0-9]{{6}}(?P=sep)[0-9]{{2}}{END}")
+LICENCE = re.compile(
+    rf"{START}{_LICENCE_REGION}(?P<sep> ?[-–—] ?| )[0-9]{{2}}(?P=sep)[0-9]{{6}}(?P=sep)[0-9]{{2}}{END}"
+)
+LICENCE_ODD = re.compile(rf"{START}{_LICENCE_REGION}(?P<sep>[-.])[0-9]{{2}}(?P=sep)[0-9]{{6}}(?P=sep)?[0-9]{{2}}{END}")
 LICENCE_BARE = re.compile(rf"{START}{_LICENCE_REGION}[0-9]{{10}}{END}")
 LICENCE_OLD = re.compile(
-    rf"(?<![가-힣A-Za-z0-9]){SHORT_REGION_PATTERN} ?(?:[0-9]{{2}}[- ])?"
-    rf"[0-9]{{2}} ?[-–] ?[0-9]{{6}} ?[-–] ?[0-9]{{2}}{END}"
+    rf"(?<![가-힣A-Za-z0-9]){SHORT_REGION_PATTERN} ?-?(?:[0-9]{{2}}[- ])?"
+    rf"[0-9]{{2}}(?: ?[-–] ?| )[0-9]{{6}}(?: ?[-–] ?| |)[0-9]{{2}}{END}"
 )
 _TIMESTAMP = re.compile("(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:[01][0-9]|2[0-3])[0-5][0-9]")
 
 
 def _is_no_timestamp(match: re.Match[str], label: str | None) -> bool:
-    return label == "DRIVER" or not _TIMESTAMP.fullmatch(match.group())
+    return label == "DRIVER" or not (_TIMESTAMP.fullmatch(match.group()) or looks_typed(match.group()))
 
 
 def _fake_licence(rng: Random, value: str) -> str:
@@ -90,7 +112,7 @@ def _fake_licence(rng: Random, value: str) -> str:
 
 # --- HEALTH
 
-HEALTH_NUMBER = re.compile(rf"{START}[1-9](?: ?[-–] ?)?[0-9]{{10}}{END}")
+HEALTH_NUMBER = re.compile(rf"{START}[1-9](?: ?[-–—] ?| )?[0-9]{{10}}{END}(?! ?원)")
 
 
 def _fake_health(rng: Random, value: str) -> str:
@@ -107,7 +129,10 @@ FRN = PiiType(
 )
 PASSPORT = PiiType(
     "PASSPORT",
-    (Format(PASSPORT_NUMBER, LIKELY, _has_passport_letter, _PASSPORT_SCOPE),),
+    (
+        Format(PASSPORT_NUMBER, LIKELY, _has_passport_letter, _PASSPORT_SCOPE),
+        Format(PASSPORT_PARTED, BY_LABEL, scope=_PASSPORT_SCOPE),
+    ),
     ("여권", "passport"),
     _fake_passport,
     "M000A0000",
@@ -116,6 +141,7 @@ DRIVER = PiiType(
     "DRIVER",
     (
         Format(LICENCE, CLEAR),
+        Format(LICENCE_ODD, BY_LABEL),
         Format(LICENCE_BARE, WEAK, _is_no_timestamp),
         Format(LICENCE_OLD, CERTAIN),
     ),
@@ -126,7 +152,7 @@ DRIVER = PiiType(
 HEALTH = PiiType(
     "HEALTH",
     (Format(HEALTH_NUMBER, BY_LABEL),),
-    ("건강보험", "의료보험", "보험증", "증번호", "건보"),
+    words("건강보험 의료보험 보험증 증번호 건보 의료급여 건강보험카드 의료보험카드"),
     _fake_health,
     "1-0000000000",
 )

@@ -12,12 +12,15 @@ from collections.abc import Iterable
 
 from corpus.pii.types import OTHER, PiiType, words
 
+SURNAME = "[김이박최정강조윤장임한오서신권황안송류홍전고문손양배백허유남심노하곽성차주우구민]"
+"""The commonest surnames."""
+
 BEFORE_CHARS, AFTER_CHARS = 30, 14
 OTHER_GAP_CHARS, BANK_GAP_CHARS = 9, 3
 
 _SHORT_BANKS = words(
     "국민 신한 우리 하나 기업 산업 부산 대구 광주 제주 전북 경남 씨티 카카오 케이 새마을 kb "
-    "nh ibk sc kdb 제일 외환 아이엠"
+    "nh ibk sc kdb mg keb im 제일 외환 아이엠 한국씨티"
 )
 _OTHERS = words(
     "운송장 송장 등기번호 택배번호 주문번호 접수번호 접수 관리번호 문서번호 시리얼 일련번호 특허 "
@@ -28,6 +31,9 @@ _OTHERS = words(
     "invoice commit 로또 당첨번호 좌표"
 )
 _HAS_DIGIT = re.compile("[0-9]")
+# between a bank and its number may stand who holds the account: 신한 홍길동 110-…
+_PERSON = re.compile(rf"[ :/,(]{{1,3}}{SURNAME}[가-힣]{{1,2}}[ :/,)]{{1,3}}")
+_IN_BRACKETS = re.compile(r" ?[(\[/,] ?")
 
 
 class Labels:
@@ -39,23 +45,24 @@ class Labels:
         words = sorted(self._meaning, key=lambda word: (-len(word), word))
         # Latin labels stand alone: "ip" is none inside "zip", "sc" none inside "discount"
         self._pattern = re.compile(
-            "|".join(rf"(?<![a-z]){re.escape(w)}(?![a-z])" if w[0].isascii() else re.escape(w) for w in words),
-            re.IGNORECASE,
+            "|".join(rf"(?<![a-z]){re.escape(w)}(?![a-z])" if w[0].isascii() else re.escape(w) for w in words)
         )
 
     def nearest(self, text: str, start: int, end: int) -> str | None:
         """The type announced for ``text[start:end]``, ``OTHER`` for nobody's data, None without a label."""
-        window = text[max(0, start - BEFORE_CHARS) : start].rpartition("\n")[2]
+        window = text[max(0, start - BEFORE_CHARS) : start].rpartition("\n")[2].lower()
         for match in reversed(list(self._pattern.finditer(window))):
-            word, gap = match.group().lower(), window[match.end() :]
+            word, gap = match.group(), window[match.end() :]
             if self._meaning[word] == OTHER and (len(gap) > OTHER_GAP_CHARS or _HAS_DIGIT.search(gap)):
                 continue
-            if word in _SHORT_BANKS and len(gap) > BANK_GAP_CHARS:
+            if word in _SHORT_BANKS and len(gap) > BANK_GAP_CHARS and not _PERSON.fullmatch(gap):
                 continue
             return self._meaning[word]
-        after = text[end : end + AFTER_CHARS].partition("\n")[0]
+        after = text[end : end + AFTER_CHARS].partition("\n")[0].lower()
         for match in self._pattern.finditer(after):
-            word = match.group().lower()
-            if word not in _SHORT_BANKS and self._meaning[word] != OTHER:
+            word = match.group()
+            if word in _SHORT_BANKS and not _IN_BRACKETS.fullmatch(after[: match.start()]):
+                continue
+            if self._meaning[word] != OTHER:
                 return self._meaning[word]
         return None

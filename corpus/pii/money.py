@@ -9,18 +9,23 @@ from __future__ import annotations
 import re
 from random import Random
 
-from corpus.pii.checks import business_check_digit, luhn_check_digit
+from corpus.pii.checks import business_check_digit, looks_typed, luhn_check_digit
 from corpus.pii.phones import END, START
 from corpus.pii.shapes import digits_of, draw_digits, refill
 from corpus.pii.types import BY_LABEL, CLEAR, LIKELY, WEAK, Format, PiiType, words
 
 # --- ACCOUNT
 
-_ACCOUNT_WORDS = words("계좌 통장 입금 송금 이체 예금주 은행 뱅크 금고 농협 수협 신협 우체국 카뱅 토스 account")
-ACCOUNT_GROUPS = re.compile(rf"{START}[0-9]{{2,6}}(?P<sep>[-–]| - | )[0-9]{{1,8}}(?:(?P=sep)[0-9]{{1,8}}){{1,3}}{END}")
+_ACCOUNT_WORDS = words(
+    "계좌 통장 입금 송금 이체 예금주 은행 뱅크 금고 농협 수협 신협 우체국 카뱅 케뱅 토뱅 토스 account"
+)
+_TEN_DIGITS = "(?=(?:[0-9][-‐–—−. ]{0,3}){10})"  # a date has fewer
+ACCOUNT_GROUPS = re.compile(
+    rf"{START}{_TEN_DIGITS}[0-9]{{2,6}}(?P<sep>[-‐–—−.]| [-–—] | )[0-9]{{1,8}}(?:(?P=sep)[0-9]{{1,8}}){{1,3}}{END}"
+)
 ACCOUNT_BARE = re.compile(rf"{START}[0-9]{{10,14}}{END}")
 MIN_ACCOUNT_DIGITS, MAX_ACCOUNT_DIGITS = 10, 16
-_AMOUNT = re.compile(r" ?(?:원|달러|명|개|건|년|억|만)")
+_AMOUNT = re.compile(r" ?(?:원|달러|명|개|건|년|억|만|배)")
 
 
 def _is_account(match: re.Match[str], label: str | None) -> bool:
@@ -40,13 +45,16 @@ def _fake_account(rng: Random, value: str) -> str:
 
 # --- BRN
 
-BUSINESS = re.compile(rf"{START}[0-9]{{3}}(?P<sep> ?[-–] ?)[0-9]{{2}}(?P=sep)[0-9]{{5}}{END}")
+BUSINESS = re.compile(rf"{START}[0-9]{{3}}(?P<sep> ?[-‐–—−] ?)[0-9]{{2}}(?P=sep)[0-9]{{5}}{END}")
+BUSINESS_ODD = re.compile(rf"{START}[0-9]{{3}}(?P<sep>[-. ])[0-9]{{2}}(?P=sep)?[0-9]{{5}}{END}")
 BUSINESS_BARE = re.compile(rf"{START}[0-9]{{10}}{END}")
 
 
 def _is_business(match: re.Match[str], label: str | None) -> bool:
     digits = digits_of(match.group())
     if digits[:3] < "101" or digits[3:5] == "00" or _AMOUNT.match(match.string, match.end()):
+        return False
+    if label != "BRN" and match.group() == digits and looks_typed(digits):
         return False
     return business_check_digit(digits[:9]) == int(digits[9])
 
@@ -59,7 +67,7 @@ def _fake_business(rng: Random, value: str) -> str:
 # --- CARD
 
 CARD_SIXTEEN = re.compile(
-    rf"{START}[2-69][0-9]{{3}}(?P<sep> ?[-–] ?| |\.)[0-9]{{4}}(?P=sep)[0-9]{{4}}(?P=sep)[0-9]{{4}}{END}"
+    rf"{START}[2-69][0-9]{{3}}(?P<sep> ?[-‐–—−] ?| |\.)[0-9]{{4}}(?P=sep)[0-9]{{4}}(?P=sep)[0-9]{{4}}{END}"
 )
 CARD_FIFTEEN = re.compile(rf"{START}3[47][0-9]{{2}}(?P<sep> ?[-–] ?| )[0-9]{{6}}(?P=sep)[0-9]{{5}}{END}")
 CARD_BARE = re.compile(rf"{START}(?:[2-69][0-9]{{15}}|3[47][0-9]{{13}}){END}")
@@ -87,7 +95,11 @@ ACCOUNT = PiiType(
 )
 BRN = PiiType(
     "BRN",
-    (Format(BUSINESS, CLEAR, _is_business), Format(BUSINESS_BARE, WEAK, _is_business)),
+    (
+        Format(BUSINESS, CLEAR, _is_business),
+        Format(BUSINESS_ODD, BY_LABEL, _is_business),
+        Format(BUSINESS_BARE, WEAK, _is_business),
+    ),
     ("사업자", "세금계산서", "현금영수증", "brn"),
     _fake_business,
     "999-99-99997",

@@ -1,9 +1,9 @@
-"""Personal data of the net: e-mail, IP and MAC addresses, mentions and URLs.
+"""Addresses of the net: e-mail, IP and MAC.
 
 Korean particles follow without a blank, so every pattern says which ASCII characters may not follow and stops there.
-Replacements use names and blocks that nobody owns: example.com/.net/.org (RFC 2606), IPv4 240/4 (reserved), IPv6
-2e00::/16 (not allocated), MAC 00-00-5E-00-53-xx (RFC 7042). Private and documentation addresses are nobody's either,
-so they are not reported.
+Replacements use names and blocks that nobody owns: example.com/.net/.org and .example (RFC 2606), IPv4 240/4
+(reserved), IPv6 2e00::/16 (not allocated), MAC 00-00-5E-00-53-xx (RFC 7042). Private and documentation addresses are
+nobody's either, so they are not reported.
 """
 
 from __future__ import annotations
@@ -12,95 +12,32 @@ import re
 from ipaddress import AddressValueError, IPv6Address
 from random import Random
 
-from corpus.pii.shapes import draw_person_name, draw_user_name, scramble
+from corpus.pii.shapes import draw_user_name
 from corpus.pii.types import BY_LABEL, CERTAIN, LIKELY, Format, PiiType, Scope
 
-_RESERVED_TLDS = ("com", "net", "org")
+DOMAIN_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?+"
+RESERVED_DOMAINS = ("example.com", "example.net", "example.org", "mail.example")
 
 # --- EMAIL
 
-_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?+"
 EMAIL_PATTERN = re.compile(
     r"(?<![A-Za-z0-9._%+*\-])[A-Za-z0-9_][A-Za-z0-9._%+\-]{0,63}@"
-    rf"(?:{_LABEL}\.){{1,8}}[A-Za-z]{{2,24}}(?![A-Za-z0-9@*]|\.[A-Za-z0-9])"
+    rf"(?:{DOMAIN_LABEL}\.){{1,8}}[A-Za-z]{{2,24}}(?![A-Za-z0-9@*]|\.[A-Za-z0-9])"
 )
 
 
 def fake_email(rng: Random, value: str) -> str:
     """A new user at a domain that exists for examples only."""
     name = f"{draw_user_name(rng)}{rng.randrange(1000):03}"
-    address = f"{name}@example.{rng.choice(_RESERVED_TLDS)}"
+    address = f"{name}@{rng.choice(RESERVED_DOMAINS)}"
     return address.upper() if value.isupper() else address
-
-
-# --- URL
-
-_PATH = r"(?::[0-9]{1,5})?(?:[/?#][A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%|]{0,2000})?"
-_TLDS = (
-    r"(?:com|net|org|info|biz|edu|gov|dev|app|shop|site|xyz|blog|online|io|me|tv|ai|cc|eu|us|uk|jp|cn|de|fr|kr"
-    r"|(?:co|go|or|ac|re|ne|pe|hs|ms|es|kg)\.kr|co\.jp|com\.cn|co\.uk)"
-)
-_BARE_END = r"(?![A-Za-z0-9@\-_]|\.[A-Za-z0-9])"
-URL_SCHEME = re.compile(
-    rf"(?<![A-Za-z0-9])(?P<value>https?://[A-Za-z0-9](?:[A-Za-z0-9.\-]{{0,250}}){_PATH})", re.IGNORECASE
-)
-URL_WWW = re.compile(
-    rf"(?<![A-Za-z0-9@./\-_])(?P<value>www\.(?:{_LABEL}\.){{1,6}}[A-Za-z]{{2,24}}(?![A-Za-z0-9]){_PATH})", re.IGNORECASE
-)
-URL_BARE = re.compile(
-    rf"(?<![A-Za-z0-9@./\-_*])(?P<value>(?!(?i:asp|ado|vb|dot|f|c)\.net)(?:{_LABEL}\.){{1,5}}{_TLDS}{_BARE_END}{_PATH})"
-)
-URL_SHORT = re.compile(
-    r"(?<![A-Za-z0-9@./\-_])(?P<value>(?:youtu\.be|goo\.gl|bit\.ly|me2\.do|t\.co)/[A-Za-z0-9\-_/?=&]{2,80})"
-)
-MAX_URL = 2_300
-_TRAILING = ".,;:!?'*&|[("
-
-
-def trim_url(url: str) -> str:
-    """A URL without the punctuation of the sentence around it; a closing bracket stays if it was opened inside."""
-    end = len(url)
-    opened, closed = url.count("("), url.count(")")
-    while end:
-        last = url[end - 1]
-        if last == ")" and closed > opened:
-            closed -= 1
-        elif last == "]" or last in _TRAILING:
-            opened -= last == "("
-        else:
-            break
-        end -= 1
-    return url[:end]
-
-
-def _has_host(match: re.Match[str], label: str | None) -> bool:
-    host = trim_url(match["value"]).partition("://")[2]
-    return "." in host.split("/")[0] and len(host) > 3
-
-
-def _is_domain(match: re.Match[str], label: str | None) -> bool:
-    """``M.net`` (a television channel) and ``P.S.M.de`` are no domains: the name before the suffix has two letters."""
-    return bool(re.search(rf"[A-Za-z0-9-]{{2}}\.{_TLDS}$", re.split("[:/?#]", match["value"])[0]))
-
-
-_URL_PARTS = re.compile(
-    r"(?P<scheme>https?://)?(?P<www>www\.)?(?P<host>[^/?#:]*)(?P<port>:[0-9]+)?(?P<path>.*)", re.I | re.S
-)
-
-
-def fake_url(rng: Random, value: str) -> str:
-    """Same scheme, ``www`` and form of the path, another host under an example domain."""
-    parts = _URL_PARTS.fullmatch(value)
-    assert parts, "any string has the parts of a URL"
-    host = f"{draw_user_name(rng)}.example.{rng.choice(_RESERVED_TLDS)}"
-    return f"{parts['scheme'] or ''}{parts['www'] or ''}{host}{parts['port'] or ''}{scramble(rng, parts['path'])}"
 
 
 # --- IP
 
 _OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 IPV4 = re.compile(
-    rf"(?<![0-9A-Za-z.])(?<![0-9A-Za-z]-){_OCTET}(?:\.{_OCTET}){{3}}(?![0-9A-Za-z]|\.[0-9]| ?(?:버전|버젼|판|편|장|절))"
+    rf"(?<![0-9A-Za-z.])(?<![A-Za-z]-){_OCTET}(?:\.{_OCTET}){{3}}(?![0-9A-Za-z]|\.[0-9]| ?(?:버전|버젼|판|편|장|절))"
 )
 IPV6 = re.compile(
     r"(?<![0-9A-Za-z:.])(?=[0-9A-Fa-f]{0,4}:)[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![0-9A-Za-z:]|\.[0-9])"
@@ -121,7 +58,7 @@ def _is_public_ipv4(match: re.Match[str], label: str | None) -> bool:
         return False
     if label == "IP":
         return True
-    if max(octets) < 10 or (a < 20 and 0 in (b, c)):
+    if (a < 100 and sum(octet >= 10 for octet in octets) < 2) or (a < 20 and 0 in (b, c)):
         return False
     return not _VERSION_WORD.search(match.string[max(0, match.start() - 12) : match.start()])
 
@@ -151,6 +88,9 @@ _HEX2 = "[0-9A-Fa-f]{2}"
 _MAC_START, _MAC_END = r"(?<![0-9A-Za-z])(?<![0-9A-Za-z][:\-.])", r"(?![0-9A-Za-z]|[:\-.][0-9A-Fa-f])"
 MAC_COLON = re.compile(rf"{_MAC_START}{_HEX2}(?::{_HEX2}){{5}}{_MAC_END}")
 MAC_HYPHEN = re.compile(rf"{_MAC_START}{_HEX2}(?:-{_HEX2}){{5}}{_MAC_END}")
+MAC_POINT = re.compile(rf"{_MAC_START}{_HEX2}(?:\.{_HEX2}){{5}}{_MAC_END}")
+MAC_BLANK = re.compile(rf"{_MAC_START}{_HEX2}(?P<sep> | ?: ?){_HEX2}(?:(?P=sep){_HEX2}){{4}}{_MAC_END}")
+MAC_BARE = re.compile(rf"{_MAC_START}[0-9A-Fa-f]{{6}}-?[0-9A-Fa-f]{{6}}{_MAC_END}")
 MAC_DOTS = re.compile(rf"{_MAC_START}[0-9A-Fa-f]{{4}}(?:\.[0-9A-Fa-f]{{4}}){{2}}{_MAC_END}")
 _LETTER = re.compile("[A-Fa-f]")
 
@@ -160,6 +100,10 @@ def _is_mac(match: re.Match[str], label: str | None) -> bool:
     return label == "MAC" or bool(_LETTER.search(match.group()))
 
 
+def _has_letter(match: re.Match[str], label: str | None) -> bool:
+    return bool(_LETTER.search(match.group()))
+
+
 def fake_mac(rng: Random, value: str) -> str:
     """One of the 256 addresses for documentation, written as before."""
     drawn = iter(f"00005e0053{rng.randrange(256):02x}")
@@ -167,51 +111,14 @@ def fake_mac(rng: Random, value: str) -> str:
     return fake.upper() if any(c.isupper() for c in value) else fake
 
 
-# --- MENTION
-
-_NO_CODE = (
-    r"(?!(?i:property|override|overload|staticmethod|classmethod|abstractmethod|dataclass|cached_property|wraps|param"
-    r"|returns?|throws|deprecated|see|since|author|version|autowired|component|service|repository|bean|test|entity"
-    r"|controller|restcontroller|configuration|\w{3,7}mapping|requestparam|pathvariable|transactional|getter|setter"
-    r"|data|builder|column|nullable|notnull|inject|provides|composable|interface|implementation|suppresswarnings|media"
-    r"|import|charset|include|extend|mixin|keyframes|font-face|supports|tailwind|apply|pytest|app|router|decorator"
-    r"|everyone|here|channel)(?![A-Za-z0-9_]))"
-)
-MENTION_LATIN = re.compile(
-    rf"(?<![A-Za-z0-9@/*_\\\-])(?<![A-Za-z0-9]\.)@{_NO_CODE}(?=[0-9_.]{{0,9}}[A-Za-z])"
-    r"[A-Za-z0-9_][A-Za-z0-9_.]{0,28}[A-Za-z0-9_](?![A-Za-z0-9_@*(\[/=]|-[A-Za-z]|\.[A-Za-z0-9])"
-)
-_BEFORE_HANGUL = r"(?<![A-Za-z0-9@./*_\-가-힣])"
-_PARTICLES = "에게서|에게|한테서|한테|께서|께|님[이은을의께도]?|씨[가는를의]?"
-_COPULAS = "입니다|이에요|예요|이고|이다"
-MENTION_MIXED = re.compile(rf"{_BEFORE_HANGUL}@[가-힣]{{2,20}}[A-Za-z0-9_.]{{0,20}}[A-Za-z0-9_](?![A-Za-z0-9@*])")
-MENTION_CALLED = re.compile(rf"{_BEFORE_HANGUL}@[가-힣]{{2,20}}?(?=(?:{_PARTICLES})(?![가-힣]))")
-MENTION_HANGUL = re.compile(rf"{_BEFORE_HANGUL}@[가-힣]{{2,20}}?(?=(?:{_COPULAS})?(?![가-힣A-Za-z0-9_@*]))")
-_NO_HANDLE = re.compile(r".*\.(?i:com|net|org|edu|kr)|@[A-Z]+|@(?:[A-Z][a-z]+){2,}")
-
-
-def _is_handle(match: re.Match[str], label: str | None) -> bool:
-    """At least three characters; no rest of a masked address (``@naver.com``), no code (``@ECHO``, ``@StartDate``)."""
-    return len(match.group()) > 3 and (label == "MENTION" or not _NO_HANDLE.fullmatch(match.group()))
-
-
-def fake_mention(rng: Random, value: str) -> str:
-    """A handle in the script of the value."""
-    if "가" <= value[1] <= "힣":
-        return f"@{draw_person_name(rng).replace(' ', '')}_{rng.randrange(10_000):04}"
-    return f"@{draw_user_name(rng)}_{rng.randrange(10_000):04}"
-
-
 # --- rows
 
-_AT = re.compile("@")
-_AROUND_AT = Scope(_AT, before=2, after=36)
 _COLONS = Scope(re.compile(":[0-9A-Fa-f:]"), before=6, after=42)
-_DOMAIN = Scope(re.compile(r"\.[A-Za-z]{2}"), before=130, after=MAX_URL)
+_MAC_WORD = Scope(re.compile("[Mm맥](?:[Aa][Cc]| ?주소)"), before=60, after=60)
 
 EMAIL = PiiType(
     "EMAIL",
-    (Format(EMAIL_PATTERN, CERTAIN, scope=Scope(_AT, before=66, after=260)),),
+    (Format(EMAIL_PATTERN, CERTAIN, scope=Scope(re.compile("@"), before=66, after=260)),),
     ("이메일", "메일", "e-mail", "email"),
     fake_email,
     "hong@example.com",
@@ -226,35 +133,14 @@ IP = PiiType(
 MAC = PiiType(
     "MAC",
     (
-        Format(MAC_COLON, CERTAIN, scope=_COLONS),
+        Format(MAC_COLON, CERTAIN, _is_mac, _COLONS),
         Format(MAC_HYPHEN, CERTAIN, _is_mac, Scope(re.compile("-[0-9A-Fa-f]{2}-"), before=6, after=18)),
         Format(MAC_DOTS, CERTAIN, _is_mac, Scope(re.compile(r"\.[0-9A-Fa-f]{4}\."), before=6, after=8)),
+        Format(MAC_POINT, CERTAIN, _has_letter, Scope(re.compile(r"\.[0-9A-Fa-f]{2}\.[0-9A-Fa-f]{2}\."), 12, 12)),
+        Format(MAC_BLANK, BY_LABEL, scope=_MAC_WORD),
+        Format(MAC_BARE, BY_LABEL, scope=_MAC_WORD),
     ),
     ("맥주소", "맥 주소", "mac"),
     fake_mac,
     "00-00-5E-00-53-00",
-)
-MENTION = PiiType(
-    "MENTION",
-    (
-        Format(MENTION_LATIN, CERTAIN, _is_handle, _AROUND_AT),
-        Format(MENTION_MIXED, CERTAIN, scope=_AROUND_AT),
-        Format(MENTION_CALLED, CERTAIN, scope=_AROUND_AT),
-        Format(MENTION_HANGUL, BY_LABEL, scope=_AROUND_AT),
-    ),
-    ("인스타", "트위터", "유튜브", "멘션", "디엠"),
-    fake_mention,
-    "@hong_0000",
-)
-URL = PiiType(
-    "URL",
-    (
-        Format(URL_SCHEME, CERTAIN + 2, _has_host, Scope(re.compile("://"), before=6, after=MAX_URL)),
-        Format(URL_WWW, CERTAIN + 2, scope=_DOMAIN),
-        Format(URL_BARE, CERTAIN + 1, _is_domain, _DOMAIN),
-        Format(URL_SHORT, CERTAIN + 1, scope=_DOMAIN),
-    ),
-    ("홈페이지", "누리집", "사이트", "링크", "url"),
-    fake_url,
-    "http://www.example.com",
 )

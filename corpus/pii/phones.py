@@ -12,10 +12,10 @@ from random import Random
 from corpus.pii.shapes import digits_of, draw_digits, refill
 from corpus.pii.types import BY_LABEL, CLEAR, LIKELY, Format, PiiType, words
 
-START = r"(?<![0-9A-Za-z_])(?<![0-9][-–—.,])(?<![A-Za-z]-)"
-END = r"(?![0-9A-Za-z_]|[-–—.][0-9]|\.[A-Za-z])"
+START = r"(?<![0-9A-Za-z_])(?<![0-9][-–—.,·])(?<![A-Za-z]-)"
+END = r"(?![0-9A-Za-z_]|[-–—.·][0-9]|\.[A-Za-z])"
 
-_SEP = r"(?: ?[-–—.)/] ?| )"
+_SEP = r"(?: ?[-‐‑–—−.·)/] ?| {1,2})"
 _TAIL = rf"{_SEP}?[0-9]{{4}}{END}"
 _AREA = "(?:2|3[1-3]|4[1-4]|5[1-5]|6[1-4])"
 _NATIONWIDE = (
@@ -27,7 +27,7 @@ MOBILE = re.compile(
     rf"{START}(?:(?:010{_SEP}?|\(010\) ?)[0-9]{{4}}|(?:01[16-9]{_SEP}?|\(01[16-9]\) ?)[0-9]{{3,4}}){_TAIL}"
 )
 INTERNATIONAL = re.compile(
-    rf"{START}(?:\(?\+ ?82\)?|\(?82\)?(?=[- ]))[- .)]{{0,2}}(?:\(0\)[- ]?)?"
+    rf"{START}(?:\(?\+ ?82\)?|\(?(?:00 ?)?82\)?(?=[- ]))[- .)]{{0,2}}(?:\(0\)[- ]?)?"
     rf"(?:0?(?:1[016-9]|70|50[0-9]){_SEP}?[0-9]{{3,4}}|0?{_AREA}{_SEP}[0-9]{{3,4}}){_TAIL}"
 )
 LANDLINE = re.compile(rf"{START}(?:\(0{_AREA}\) ?|0{_AREA}{_SEP})[0-9]{{3,4}}{_SEP}[0-9]{{4}}{END}")
@@ -74,7 +74,8 @@ def fake_tel(rng: Random, value: str) -> str:
 
 
 _WORDS = words(
-    "전화 연락처 연락 휴대폰 핸드폰 휴대 폰 팩스 fax tel phone 문의 콜센터 고객센터 상담 대표번호 안심번호 ☎ h.p mobile"
+    "전화 연락처 연락 휴대폰 핸드폰 휴대 폰 팩스 fax tel phone 문의 콜센터 고객센터 상담 대표번호 안심번호"
+    " ☎ ☏ h.p mobile"
 )
 TEL = PiiType(
     "TEL",

@@ -90,6 +90,12 @@ def longest_first(names: set[str]) -> str:
 REGION_PATTERN = longest_first(set(REGIONS) | {name for names in REGIONS.values() for name in names})
 SHORT_REGION_PATTERN = longest_first(set(REGIONS))
 _ALL_DISTRICTS = {name for names in (*DISTRICTS.values(), *CITY_DISTRICTS.values()) for name in names}
-DISTRICT_PATTERN = longest_first(_ALL_DISTRICTS)
-TELLING_DISTRICT_PATTERN = longest_first({name for name in _ALL_DISTRICTS if len(name) > 2})
-COUNTY_STEM_PATTERN = longest_first({name[:-1] for name in _ALL_DISTRICTS if len(name) > 2})
+_STEMS = {name[:-1] for name in _ALL_DISTRICTS if len(name) > 2}
+_BIG_CITY_STEM = longest_first({name[:-1] for name in CITY_DISTRICTS}) + "(?= )"
+STEM_PATTERN = longest_first({name for name in _STEMS if len(name) > 1}) + "(?= )"
+"""Cities, counties and districts without their last syllable, as people say them: 수원 for 수원시."""
+DISTRICT_PATTERN = f"(?:{longest_first(_ALL_DISTRICTS)}|{_BIG_CITY_STEM})"
+TELLING_DISTRICT_PATTERN = (
+    f"(?:{longest_first({name for name in _ALL_DISTRICTS if len(name) > 2})}|{_BIG_CITY_STEM}(?= [가-힣]{{1,4}}구 ))"
+)
+COUNTY_STEM_PATTERN = longest_first(_STEMS)

@@ -17,9 +17,12 @@ _LETTERS = f"[{_PRIVATE}바사아자배하허호국합육해공]"
 _COUNTING = "조도보주수부구모자배루로호가나하대사국해"
 """Letters that also count or name things behind a number."""
 
+_NO_MORE = r"(?![0-9A-Za-z%]|[.,:~\-][0-9])"
+# counts never start with 0; of the counting words some begin others: 건강 (health), 회사 (company), 여자 (woman)
 _NO_COUNT = (
-    r"(?![0-9A-Za-z%]|[.,:~\-][0-9]| ?(?:억|만|천|조|원|명|시간|년|월|개|회|건|점|달러|여|달|분(?!의)|일(?! |$)"
-    r"|대(?! |$)|칼로리|보|번씩|쪽| [a-z]))"
+    rf"{_NO_MORE}(?:(?<=0[0-9]{{3}})|(?! ?(?:억|만|천|조|원(?!룸|장)|명(?!의)|시간|년|월(?!요|세)|개(?!인)"
+    r"|회(?!사|색|원|의)|건(?!강|물|설)|점(?!심|검|포)|달러|여(?![자성기권])|달|분(?!의)|일(?! |$)|대(?! |$)|칼로리"
+    r"|보(?!험|호)|번씩|쪽| [a-z])))"
 )
 _START = r"(?<![0-9A-Za-z가-힣])(?<![0-9][.,\-])"
 MODERN = re.compile(
@@ -32,13 +35,15 @@ _SCOPE = Scope(re.compile(f"[0-9]{{4}}(?:(?<={_LETTERS}[0-9]{{4}})|(?<={_LETTERS
 
 
 def _is_plate(match: re.Match[str], label: str | None) -> bool:
-    """Tight writing with a letter that counts nothing is enough; otherwise a word for a vehicle must be near.
+    """Tight writing with a letter that counts nothing is enough, so is a zero in front of the last four, which no
+    count has; otherwise a word for a vehicle must be near.
 
     Court cases (96도2753) are numbered by year and without zeros in front.
     """
-    is_case = bool(_CASE_NUMBER.fullmatch(match.group()))
-    is_doubtful = match["gap"] or is_case or (" " in match.group() and match["letter"] in _COUNTING)
-    return match.group()[0] != "0" and (label == "PLATE" or not is_doubtful)
+    plate = match.group()
+    is_case = bool(_CASE_NUMBER.fullmatch(plate))
+    is_doubtful = match["gap"] or is_case or (" " in plate and match["letter"] in _COUNTING)
+    return plate[0] != "0" and (label == "PLATE" or plate[-4] == "0" or not is_doubtful)
 
 
 def _fake_plate(rng: Random, value: str) -> str:
@@ -66,6 +71,7 @@ def _fake_plate(rng: Random, value: str) -> str:
 
 _WORDS = words(
     "차량 번호판 자동차 승용차 택시 버스 트럭 렌터카 렌트카 오토바이 차주 차번호 뺑소니 주차 화물차 세단 봉고"
+    " 앞차 옆차 뒷차 뒤차 상대차 렌트 소나타 쏘나타 그랜저 아반떼 카니발 쏘렌토 스포티지 모닝 블랙박스"
 )
 PLATE = PiiType(
     "PLATE",

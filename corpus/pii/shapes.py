@@ -13,7 +13,24 @@ from random import Random
 from faker import Faker
 
 DIGIT = re.compile("[0-9]")
-_PIECE = re.compile("%[0-9A-Fa-f]{2}|[A-Za-z0-9]")
+_PIECE = re.compile("%[0-9A-Fa-f]{2}|[A-Za-z0-9가-힣]")
+_WIDE = re.compile("[０-９＠]")
+_NARROW = {0xFEE0 + code: code for code in range(0x21, 0x7F)}
+_WIDEN = {code: wide for wide, code in _NARROW.items()}
+# syllables that neither are particles nor end in one
+_SYLLABLES = "별꽃샘숲봄빛솔달숨꿈"
+
+
+def narrow(text: str) -> str:
+    """``text`` with full-width forms (０１０－…) as ASCII, character for character, if it has such digits or ＠."""
+    return text.translate(_NARROW) if _WIDE.search(text) else text
+
+
+def widen_like(model: str, text: str) -> str:
+    """``text`` with full-width characters where ``model`` has them, if both are equally long."""
+    if len(model) != len(text) or model == narrow(model):
+        return text
+    return "".join(t.translate(_WIDEN) if ord(m) in _NARROW else t for m, t in zip(model, text, strict=True))
 
 
 def digits_of(value: str) -> str:
@@ -33,12 +50,14 @@ def refill(value: str, digits: str) -> str:
 
 
 def scramble(rng: Random, text: str) -> str:
-    """Random letters for letters, digits for digits, percent escapes for percent escapes; the rest stays."""
+    """Random letters, syllables, digits and percent escapes in the place of such; the rest stays."""
 
     def draw(match: re.Match[str]) -> str:
         piece = match.group()
         if len(piece) == 3:
             return f"%{rng.randrange(0x20, 0x7F):02X}"
+        if piece >= "가":
+            return rng.choice(_SYLLABLES)
         if piece.isdigit():
             return rng.choice(string.digits)
         return rng.choice(string.ascii_lowercase if piece.islower() else string.ascii_uppercase)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from corpus.pii.address import ADDRESS
 from corpus.pii.identity import DRIVER, FRN, HEALTH, PASSPORT, RRN
+from corpus.pii.mention import MENTION
 from corpus.pii.money import ACCOUNT, BRN, CARD
-from corpus.pii.network import EMAIL, IP, MAC, MENTION, URL
+from corpus.pii.network import EMAIL, IP, MAC
 from corpus.pii.phones import TEL
 from corpus.pii.plate import PLATE
 from corpus.pii.types import PII_TYPES, PiiType
+from corpus.pii.url import URL
 
 TABLE: tuple[PiiType, ...] = (
     TEL, RRN, FRN, EMAIL, IP, MAC, MENTION, ADDRESS, ACCOUNT, PASSPORT, DRIVER, BRN, HEALTH, CARD, PLATE, URL,

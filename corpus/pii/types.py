@@ -56,7 +56,7 @@ class Scope:
     after: int
 
 
-NUMBERS = Scope(re.compile(r"[0-9][0-9\-–—‐−.)(/ +]{5,}[0-9]"), before=9, after=8)
+NUMBERS = Scope(re.compile(r"[0-9][0-9\-‐‑–—−.·)(/ +_~:]{5,}[0-9]"), before=9, after=8)
 """Clusters of digits and separators; a region or a bracket may stand before them, a word such as 년 (year) behind."""
 
 

@@ -1,4 +1,4 @@
-"""Records that cannot be read: one line each in ``quarantine/records.jsonl``, with file, line and reason.
+"""Records that cannot be read: one line each in ``quarantine/records.jsonl``, with file, line, byte and reason.
 
 The excerpt shows the form of the record, not its words: digits, letters and syllables are masked, because a broken
 record holds personal data as often as a good one and no detector can be trusted with it.
@@ -8,20 +8,46 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from corpus.documents import BadInput
-from corpus.files import EXCERPT_BYTES
-from corpus.read import Reject
+from corpus.reading.containers import EXCERPT_BYTES
+from corpus.reading.read import Reject
 
+QUARANTINE_RECORDS = Path("quarantine") / "records.jsonl"
 ALWAYS_ALLOWED = 10  # a share means nothing for a handful of records
 MASKS = ((re.compile("[0-9]"), "0"), (re.compile("[A-Za-z]"), "a"), (re.compile(r"[^\W\d_a-zA-Z]"), "가"))
 
 
 def quarantine_line(file: str, reject: Reject) -> str:
     """A JSON line; bytes that are not UTF-8 appear as ``\\xNN``."""
-    row = {"file": file, "line": reject.line, "reason": reject.reason, "excerpt": mask(reject.raw[:EXCERPT_BYTES])}
+    excerpt = mask(reject.raw[:EXCERPT_BYTES])
+    row = {"file": file, "line": reject.line, "offset": reject.offset, "reason": reject.reason, "excerpt": excerpt}
     return json.dumps(row, ensure_ascii=False) + "\n"
+
+
+def join_quarantine(parts: Sequence[tuple[Path, int]], out: Path) -> Path:
+    """Join the lines of all units; no file where there are none.
+
+    Args:
+        parts: each unit's file, and the number of lines of its input that stand before it.
+
+    Returns:
+        the path of ``quarantine/records.jsonl``.
+    """
+    path = out / QUARANTINE_RECORDS
+    shutil.rmtree(path.parent, ignore_errors=True)
+    parts = [(part, before) for part, before in parts if part.stat().st_size]
+    if parts:
+        path.parent.mkdir()
+        with path.open("w", encoding="utf-8") as joined:
+            for part, before in parts:
+                for line in part.read_text("utf-8").splitlines():
+                    row = json.loads(line)
+                    joined.write(json.dumps(row | {"line": row["line"] + before}, ensure_ascii=False) + "\n")
+    return path
 
 
 def mask(raw: bytes) -> str:

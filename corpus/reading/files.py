@@ -1,17 +1,19 @@
-"""Finding input files and reading their bytes: plain, gzip or zstd, never more than a block in memory.
+"""Finding input files and reading their bytes: plain or packed, local or behind an fsspec URL, a block at a time.
 
-Packed files are read by small blocks so that a decompression bomb costs megabytes, and a file that ends in the middle
-is an error: half a corpus must not pass for a whole one.
+Packed files are read by small blocks so that a decompression bomb costs megabytes. A file that ends in the middle is
+an error of its own kind: the corpus keeps what stands before it and counts the loss.
 """
 
 from __future__ import annotations
 
+import bz2
 import glob
+import lzma
 import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import zstandard
 
@@ -21,10 +23,15 @@ TEXT_FORMATS = (".txt", ".jsonl", ".parquet")
 NEW_UNPACKER: dict[str, Callable[[], Any]] = {
     ".gz": lambda: zlib.decompressobj(wbits=31),
     ".zst": lambda: zstandard.ZstdDecompressor().decompressobj(),
+    ".xz": lambda: lzma.LZMADecompressor(memlimit=1 << 30),
+    ".bz2": bz2.BZ2Decompressor,
 }
 BLOCK_BYTES = 1 << 20
 PACKED_BLOCK_BYTES = 1 << 12  # a zstd block of 4 bytes can hold 128 KiB: 128 MiB at worst
-EXCERPT_BYTES = 400
+
+
+class DamagedFile(BadInput):
+    """A file ends in the middle or is not what its name says."""
 
 
 class FileFormat(NamedTuple):
@@ -50,7 +57,7 @@ def find_texts(patterns: Sequence[str]) -> list[Path]:
     Raises:
         BadInput: a file is missing or of an unknown kind, a folder or glob holds no text file.
     """
-    return find_files(patterns, is_text_file, "text file (.txt, .jsonl, either with .gz or .zst, or .parquet)")
+    return find_files(patterns, is_text_file, "text file (.txt, .jsonl, packed as .gz, .zst, .xz or not, or .parquet)")
 
 
 def find_files(patterns: Sequence[str], accepts: Callable[[Path], bool], wanted: str) -> list[Path]:
@@ -59,7 +66,7 @@ def find_files(patterns: Sequence[str], accepts: Callable[[Path], bool], wanted:
     if not found:
         raise BadInput(f"no input: the list of paths is empty; name at least one {wanted}")
     for path in found:
-        if not os.access(path, os.R_OK):
+        if is_local(path) and not os.access(path, os.R_OK):
             raise BadInput(f"{path}: no permission to read this file; change its mode or leave it out")
     first: dict[Path, Path] = {}
     for path in found:
@@ -67,21 +74,53 @@ def find_files(patterns: Sequence[str], accepts: Callable[[Path], bool], wanted:
     return list(first.values())
 
 
+def is_local(path: Path) -> bool:
+    return isinstance(path, Path)
+
+
+def to_path(name: str) -> Path:
+    """A local path, or one behind an fsspec URL (``s3://bucket/news/*.jsonl.gz``), which acts alike."""
+    if "://" not in name:
+        return Path(name).expanduser()
+    from upath import UPath
+
+    try:
+        path: Any = UPath(name)
+        assert path.fs, "opening the file system finds out what is not installed"
+        return cast(Path, path)
+    except (ImportError, ValueError) as error:
+        raise BadInput(f"{name}: cannot open URLs of this kind ({error}); install its fsspec package") from error
+
+
 def _expand(pattern: str, accepts: Callable[[Path], bool], wanted: str) -> list[Path]:
-    path = Path(pattern).expanduser()
-    if path.is_file():
-        if not accepts(path):
-            raise BadInput(f"{path}: not a {wanted}")
-        return [path]
-    if path.is_dir():
-        found = [p for p in path.rglob("*") if p.is_file() and accepts(p) and not p.name.startswith(".")]
-    elif glob.has_magic(pattern):
-        found = [p for p in map(Path, glob.glob(str(path), recursive=True)) if p.is_file() and accepts(p)]  # noqa: PTH207 (absolute patterns)
-    else:
-        raise BadInput(f"{pattern}: no such file or folder; expected a {wanted}, a folder or a glob")
+    path = to_path(pattern)
+    try:
+        if path.is_file():
+            if not accepts(path):
+                raise BadInput(f"{path}: not a {wanted}")
+            return [path]
+        if path.is_dir():
+            found = [p for p in path.rglob("*") if p.is_file() and accepts(p) and not p.name.startswith(".")]
+        elif glob.has_magic(pattern):
+            found = [p for p in _glob(path) if p.is_file() and accepts(p)]
+        else:
+            raise BadInput(f"{pattern}: no such file or folder; expected a {wanted}, a folder or a glob")
+    except OSError as error:
+        if is_local(path):
+            raise
+        raise BadInput(f"{pattern}: cannot be reached ({error}); check address and access") from error
     if not found:
         raise BadInput(f"{pattern}: no {wanted} here")
-    return sorted(found)
+    return sorted(found, key=str)
+
+
+def _glob(path: Path) -> Iterator[Path]:
+    if is_local(path):
+        return map(Path, glob.iglob(str(path), recursive=True))  # noqa: PTH207 (absolute patterns)
+    fixed = path
+    while glob.has_magic(str(fixed)):
+        fixed = fixed.parent
+    return fixed.glob(str(path)[len(str(fixed)) :].lstrip("/"))
 
 
 def name_files(paths: Sequence[Path]) -> list[str]:
@@ -98,7 +137,7 @@ def read_blocks(path: Path, start: int = 0, end: int | None = None) -> Iterator[
     """Unpacked bytes of a file in blocks; ``start`` and ``end`` are byte offsets into plain files.
 
     Raises:
-        BadInput: a packed file is damaged or ends too early.
+        DamagedFile: a packed file is damaged or ends too early.
     """
     packing = format_of(path).packing
     if packing:
@@ -120,29 +159,13 @@ def _unpack(path: Path, new_unpacker: Callable[[], Any]) -> Iterator[bytes]:
                 unpacker = unpacker or new_unpacker()
                 try:
                     unpacked = unpacker.decompress(block)
-                except (zlib.error, zstandard.ZstdError) as error:
-                    raise BadInput(f"{path}: damaged {path.suffix} file ({error}); fetch or pack it again") from error
-                yield unpacked
+                except (zlib.error, zstandard.ZstdError, lzma.LZMAError, OSError, ValueError) as error:
+                    raise DamagedFile(
+                        f"{path}: damaged {path.suffix} file ({error}); fetch or pack it again"
+                    ) from error
+                if unpacked:
+                    yield unpacked
                 block = unpacker.unused_data if unpacker.eof else b""
                 unpacker = None if unpacker.eof else unpacker
     if unpacker is not None:
-        raise BadInput(f"{path}: the {path.suffix} file ends in the middle; fetch or pack it again")
-
-
-def split_lines(blocks: Iterator[bytes], max_bytes: int) -> Iterator[tuple[bytes, bool]]:
-    """Lines without their ends, each with whether it is whole; of a line over ``max_bytes`` only the head is kept."""
-    parts: list[bytes] = []
-    size = 0
-    for block in blocks:
-        pieces = block.split(b"\n")
-        for position, piece in enumerate(pieces):
-            size += len(piece)
-            if size <= max_bytes:
-                parts.append(piece)
-            elif not parts:
-                parts.append(piece[:EXCERPT_BYTES])
-            if position < len(pieces) - 1:
-                yield b"".join(parts).removesuffix(b"\r"), size <= max_bytes
-                parts, size = [], 0
-    if size:
-        yield b"".join(parts).removesuffix(b"\r"), size <= max_bytes
+        raise DamagedFile(f"{path}: the {path.suffix} file ends in the middle; fetch or pack it again")

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from corpus.documents import BadInput
-from corpus.files import find_files, format_of, name_files, read_blocks
-from corpus.read import Reject, Unit, read_unit
+from corpus.reading.files import find_files, format_of, name_files, read_blocks
+from corpus.reading.inputs import Input
+from corpus.reading.read import Reject, read_unit
+from corpus.reading.units import Unit
 from corpus.sentences import split_sentences
 
 
@@ -152,7 +154,7 @@ def _content(path: Path) -> str:
 
 
 def _plain(path: Path) -> Iterator[tuple[str, str, Any]]:
-    for record in read_unit(Unit(path, path.name), "text", Counter()):
+    for record in read_unit(Unit(Input(path, path.name)), Counter()):
         if isinstance(record, Reject):
             raise BadInput(f"{path}, line {record.line}: {record.reason}; benchmark files must be readable in full")
         yield record.id, "text", record.text

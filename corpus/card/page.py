@@ -1,0 +1,206 @@
+"""How the data card shows figures and text: number formats, bars, histograms, marked changes, escaping.
+
+Both pages, Markdown and HTML, are rendered from the same facts, so they cannot disagree. Charts are SVG and CSS written
+here, not by a plotting library: byte-equal for equal numbers, in the colours of the reader, readable on a phone.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+PLOT_WIDTH, PLOT_HEIGHT = 300, 84
+TAG = re.compile(r"\[[A-Z]{2,10}\]")
+SHOWN_AROUND = 60  # characters before and after what changed
+MAX_SHOWN = 240
+INVISIBLE = frozenset(("Cc", "Cf", "Co", "Zl", "Zp"))  # control, format, private use, line and paragraph separators
+MARKDOWN = re.compile(r"([\\`*_\[\]|<>~#])")
+
+
+class Bar(NamedTuple):
+    """One bucket of a histogram: values from ``low`` to ``high``, ``n`` of them, ``share`` in 0..1 of all."""
+
+    low: int
+    high: int
+    n: int
+    share: float
+
+
+class Part(NamedTuple):
+    """A run of text, marked where it changed."""
+
+    text: str
+    is_marked: bool = False
+
+
+def count(value: float) -> str:
+    """With thousands separators."""
+    return f"{value:,.0f}"
+
+
+def share(part: float, whole: float) -> str:
+    """A percentage; a dash where there is no whole, and never 0 of something."""
+    if not whole:
+        return "–"
+    percent = 100 * part / whole
+    return f"{percent:.2f} %" if not part or percent >= 0.01 else "< 0.01 %"
+
+
+def size(byte_count: float) -> str:
+    """Decimal units, as the paper's GB."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if byte_count < 1000:
+            return f"{byte_count:,.0f} {unit}" if unit == "bytes" else f"{byte_count:.2f} {unit}"
+        byte_count /= 1000
+    return f"{byte_count:,.2f} TB"
+
+
+def name(rule: str) -> str:
+    return rule.replace("_", " ")
+
+
+def to_bars(histogram: Mapping[str, int]) -> list[Bar]:
+    """Counts by power-of-two lower bound ("1", "2", "4" …) as bars without gaps, ascending."""
+    counts = {int(low): n for low, n in histogram.items() if n}
+    total = sum(counts.values())
+    if not total:
+        return []
+    first, last = min(counts), max(counts)
+    lows = [0] * (first == 0) + [1 << k for k in range(last.bit_length()) if first <= 1 << k <= last]
+    return [Bar(low, max(2 * low - 1, low), counts.get(low, 0), counts.get(low, 0) / total) for low in lows]
+
+
+def median_bar(bars: Sequence[Bar]) -> Bar | None:
+    """The bucket that holds the median."""
+    reached = 0.0
+    for bar in bars:
+        reached += bar.share
+        if reached >= 0.5 - 1e-12:
+            return bar
+    return None
+
+
+def label(bar: Bar) -> str:
+    return str(bar.low) if bar.low == bar.high else f"{bar.low:,}–{bar.high:,}"
+
+
+def short(value: int) -> str:
+    """4096 as 4k: under a narrow bar."""
+    return str(value) if value < 1024 else f"{value >> 10}k" if value < 1 << 20 else f"{value >> 20}M"
+
+
+def plot(bars: Sequence[Bar], lowest: int, highest: int, unit: str) -> str:
+    """A histogram as SVG over the buckets from ``lowest`` to ``highest``, so that plots of a page line up."""
+    lows = [0] * (lowest == 0) + [1 << k for k in range(highest.bit_length()) if lowest <= 1 << k <= highest]
+    step = PLOT_WIDTH / len(lows)
+    by_low = {bar.low: bar for bar in bars}
+    tallest = max((bar.share for bar in bars), default=1.0)
+    shapes = []
+    for n, low in enumerate(lows):
+        bar = by_low.get(low)
+        if bar and bar.n:
+            height = max(1.0, bar.share / tallest * PLOT_HEIGHT)
+            tip = f"{label(bar)} {unit}: {count(bar.n)} ({100 * bar.share:.1f} %)"
+            shapes.append(
+                f'<rect x="{n * step + 1:.1f}" y="{PLOT_HEIGHT - height:.1f}" width="{step - 2:.1f}" '
+                f'height="{height:.1f}" rx="1.5"><title>{tip}</title></rect>'
+            )
+        if n % (2 if len(lows) > 9 else 1) == 0:
+            shapes.append(f'<text x="{n * step + step / 2:.1f}" y="{PLOT_HEIGHT + 13}">{short(low)}</text>')
+    base = f'<path d="M0 {PLOT_HEIGHT}.5H{PLOT_WIDTH}"/>'
+    box = f'viewBox="0 0 {PLOT_WIDTH} {PLOT_HEIGHT + 18}"'
+    return f'<svg class="plot" {box} role="img" aria-label="histogram, {unit}">{base}{"".join(shapes)}</svg>'
+
+
+def width(part: float, whole: float) -> str:
+    """Width of a bar in percent; something is never invisible."""
+    return "0" if not part or not whole else f"{max(0.4, 100 * part / whole):.2f}"
+
+
+def visible(text: str) -> str:
+    """Characters without a glyph as their code points, line ends as an arrow: a sample must show what a rule saw."""
+    return "".join(
+        "↵" if c == "\n" else f"⟨U+{ord(c):04X}⟩" if unicodedata.category(c) in INVISIBLE else c for c in text
+    )
+
+
+def cut(text: str, chars: int = MAX_SHOWN) -> str:
+    return text if len(text) <= chars else text[:chars] + "…"
+
+
+def mark_change(before: str, after: str) -> tuple[list[Part], list[Part]]:
+    """Both texts around what differs, the difference marked; at most a few lines each."""
+    same = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    changed = [block for block in same if block[0] != "equal"]
+    return _around(before, [block[1:3] for block in changed]), _around(after, [block[3:5] for block in changed])
+
+
+def mark_replaced(before: str, after: str) -> tuple[list[Part], list[Part]]:
+    """The same where ``before`` holds tags such as ``[TEL]`` in place of values: whole values are marked."""
+    tags = [match.span() for match in TAG.finditer(before)]
+    ends = [end for _, end in tags]
+    values, position = [], 0
+    for end, following in zip([0, *ends], [*(start for start, _ in tags), len(before)], strict=True):
+        kept = before[end:following]
+        at = after.find(kept[:SHOWN_AROUND], position) if kept or not end else len(after)
+        if at < 0 or (end and not kept and end != len(before)):
+            return mark_change(before, after)
+        if end:
+            values.append((position, at))
+        position = at + len(kept)
+    return _around(before, tags), _around(after, values)
+
+
+def mark_tags(text: str) -> list[Part]:
+    """``[TEL]`` and its kin marked."""
+    tags = [match.span() for match in TAG.finditer(text)]
+    return list(_parts(text, 0, min(len(text), MAX_SHOWN), tags))
+
+
+def _around(text: str, spans: Sequence[tuple[int, int]]) -> list[Part]:
+    if not spans:
+        return list(_parts(text, 0, min(len(text), MAX_SHOWN), ()))
+    first = max(0, spans[0][0] - SHOWN_AROUND)
+    last = min(len(text), spans[-1][1] + SHOWN_AROUND, first + MAX_SHOWN)
+    return list(_parts(text, first, last, spans))
+
+
+def _parts(text: str, first: int, last: int, spans: Sequence[tuple[int, int]]) -> Iterator[Part]:
+    if first:
+        yield Part("…")
+    position = first
+    for start, end in ((max(start, first), min(end, last)) for start, end in spans):
+        if start < end:
+            yield from (Part(visible(text[position:start])),) if start > position else ()
+            yield Part(visible(text[start:end]), True)
+            position = end
+    if position < last:
+        yield Part(visible(text[position:last]))
+    if last < len(text):
+        yield Part("…")
+
+
+def escape_markdown(text: str) -> str:
+    """Text for a Markdown paragraph or table cell that renders as it reads, whatever it holds."""
+    return MARKDOWN.sub(r"\\\1", " ".join(visible(str(text)).split())).replace("\\<", "&lt;").replace("\\>", "&gt;")
+
+
+def render(template: str, facts: Mapping[str, Any]) -> str:
+    """A page from its template in this folder; ``.html.j2`` templates escape text themselves."""
+    environment = Environment(
+        loader=PackageLoader("corpus.card", "."),
+        autoescape=template.endswith("html.j2"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    shown = (count, share, size, name, label, width, plot, to_bars, median_bar, visible, cut, mark_tags)
+    environment.globals |= {function.__name__: function for function in shown}
+    environment.filters["md"] = escape_markdown
+    return environment.get_template(template).render(**facts)

@@ -1,0 +1,85 @@
+"""Index of the benchmark files for one run, and the report of which benchmark items were found where."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from corpus.clean import IN_BENCHMARK, ITEMS_NAME
+from corpus.config import DecontaminateConfig
+from corpus.decontamination.benchmarks import BenchmarkText, read_benchmarks
+from corpus.decontamination.index import build_index
+from corpus.reading.files import name_files
+from corpus.samples import Samples
+from corpus.statistics import Tally
+
+log = logging.getLogger(__name__)
+
+EXAMPLES_PER_TASK = 5
+
+
+def write_index(config: DecontaminateConfig, benchmarks: list[Path], folder: Path) -> Path | None:
+    """Index of benchmark sentences with the (task, key) pairs of each; None where there is nothing to keep out."""
+    if not config.enabled:
+        return None
+    if not benchmarks:
+        log.warning("no benchmark files: nothing is kept out of the corpus; set corpus.benchmarks")
+        return None
+    if folder.is_dir():
+        return folder
+    texts = read_benchmarks(benchmarks)
+    index, numbers = build_index([text.text for text in texts], config)
+    log.info("%d benchmark sentences from %d files", len(texts), len(benchmarks))
+    scratch = folder.with_name(folder.name + ".partial")
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+    index.save(scratch)
+    (scratch / ITEMS_NAME).write_text(json.dumps(_group_items(texts, numbers), ensure_ascii=False), "utf-8")
+    scratch.replace(folder)
+    return folder
+
+
+def _group_items(texts: list[BenchmarkText], numbers: list[int]) -> list[list[tuple[str, str]]]:
+    """For every number of the index the (task, key) pairs that share its text."""
+    items: list[list[tuple[str, str]]] = [[] for _ in range(max(numbers) + 1)]
+    for text, number in zip(texts, numbers, strict=True):
+        if number >= 0:
+            items[number].append((text.task, text.key))
+    return items
+
+
+def report_contamination(
+    config: DecontaminateConfig,
+    benchmarks: list[Path],
+    index_folder: Path | None,
+    tally: Tally,
+    found: Counter[str],
+    samples: Samples,
+) -> dict[str, Any]:
+    """Per task: benchmark items, those found in the corpus, corpus sentences dropped for them, examples."""
+    items = json.loads((index_folder / ITEMS_NAME).read_text("utf-8")) if index_folder else []
+    tasks: dict[str, dict[str, Any]] = {}
+    for number, pairs in enumerate(items):
+        for task, key in pairs:
+            row = tasks.setdefault(task, {"items": set(), "found": set()})
+            row["items"].add(key)
+            if str(number) in found:
+                row["found"].add(key)
+    for task, row in tasks.items():
+        rule = f"{IN_BENCHMARK}:{task}"
+        row["items"], row["found"] = len(row["items"]), sorted(row["found"])
+        row["dropped_sentences"] = sum(counts[f"{IN_BENCHMARK}.{task}"] for counts in tally.values())
+        row["examples"] = [
+            {"item": sample.note, "document": sample.document, "sentence": sample.text}
+            for sample in samples
+            if sample.rule == rule
+        ][:EXAMPLES_PER_TASK]
+    return {
+        "settings": config.model_dump(),
+        "benchmarks": name_files(benchmarks),
+        "tasks": dict(sorted(tasks.items())),
+    }

@@ -1,0 +1,40 @@
+"""Folded text, for comparing: lower-case letters and digits only; of thousands of texts at once as numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+
+NOT_LETTER_OR_DIGIT = re.compile(r"[\W_]+")
+CODE_POINTS = 0x110000
+TWO_LETTERS = "İ"  # the one letter whose lower case is two characters, a letter and a mark
+FINAL_FORM = "Σ"  # the one letter whose lower case depends on its neighbours
+
+
+def fold(text: str) -> str:
+    """Lower-case letters and digits only."""
+    return NOT_LETTER_OR_DIGIT.sub("", text.lower())
+
+
+@cache
+def letter_table() -> np.ndarray:
+    """Code point of ``fold(character)`` for every code point, 0 where nothing is left of it; uint32, read only."""
+    characters = "".join(map(chr, range(CODE_POINTS))).replace(TWO_LETTERS, TWO_LETTERS.lower()[0])
+    folded = NOT_LETTER_OR_DIGIT.sub(lambda match: "\0" * len(match[0]), characters.lower())
+    return np.frombuffer(folded.encode("utf-32-le", "surrogatepass"), np.uint32)
+
+
+def fold_all(texts: Sequence[str], letter_C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Code points of the folded texts, one after another, uint32, and the number of letters of each text, int64."""
+    joined = "".join(texts)
+    if FINAL_FORM in joined:
+        texts = [fold(text) for text in texts]
+        joined = "".join(texts)
+    letters = letter_C[np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32)]
+    is_kept = letters > 0
+    ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
+    kept_before = np.concatenate([[0], np.cumsum(is_kept)])
+    return letters[is_kept], np.diff(kept_before[ends], prepend=0)

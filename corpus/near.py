@@ -1,0 +1,193 @@
+"""Near-duplicate documents by MinHash (datasketch): copies with small changes, which exact fingerprints cannot see.
+
+Each document becomes ``permutations`` numbers, equal in about as many places as the Jaccard share of its character
+shingles; documents that agree in a whole band of them are compared. Signatures are made unit by unit, the comparison
+runs once over all, in ranges of band keys, so that memory is bounded. The price is 0.5 KB a document on disk, and that
+pairs near the threshold are found by chance. Not in the paper, which removes no duplicates; off by default.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from types import ModuleType
+
+import numpy as np
+from pydantic import BaseModel, Field
+
+from corpus.documents import BadInput
+from corpus.folding import fold_all, letter_table
+
+LEAST_SHINGLES = 5  # documents with fewer are left to the exact comparison
+SHINGLES_AT_ONCE = 4096  # their hashes under all permutations stay in the processor's cache
+SOURCES_PER_BAND = 64  # of many documents that agree in a band, each is compared with the first ones only
+NO_KEY = 0
+PRIME = np.uint64(0x100000001B3)  # FNV's
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # spreads the bits of a product
+HIGH_BITS = np.uint64(32)
+BYTES_PER_KEY = 40  # key, document and their sorting
+PAIR_BYTES = 16  # of each number of a signature: both values and their comparison
+MEMORY_BYTES = 1 << 28
+
+
+class NearConfig(BaseModel, frozen=True, extra="forbid"):
+    """Removal of documents that nearly equal an earlier one."""
+
+    enabled: bool = Field(False, description="Drop near-duplicate documents; not in the paper.")
+    threshold: float = Field(0.8, gt=0, lt=1, description="Jaccard share of shingles from which documents are equal.")
+    permutations: int = Field(128, ge=16, le=1024, description="Numbers in a signature; more tell closer.")
+    shingle_chars: int = Field(5, ge=2, le=20, description="Letters and digits of one shingle.")
+
+
+def signatures(texts: Sequence[str], config: NearConfig) -> np.ndarray:
+    """MinHash signatures, uint32 ``[documents, permutations]``; all at the maximum where a document is too short."""
+    empty = _datasketch().MinHash(num_perm=config.permutations, hashfunc=int, scheme="affine32")
+    rows = np.empty((len(texts), config.permutations), np.uint32)
+    for row, text in zip(rows, texts, strict=True):
+        sketch, hashes = empty.copy(), _shingles(text, config.shingle_chars)
+        for start in range(0, len(hashes) if len(hashes) >= LEAST_SHINGLES else 0, SHINGLES_AT_ONCE):
+            sketch.update_batch(hashes[start : start + SHINGLES_AT_ONCE].tolist())
+        row[:] = sketch.hashvalues
+    return rows
+
+
+def band_keys(signatures_DP: np.ndarray, config: NearConfig) -> np.ndarray:
+    """One number for each band of each signature, uint64 ``[documents, bands]``; 0 for documents too short."""
+    bands, rows = _bands(config.threshold, config.permutations)
+    keys = _mix(signatures_DP[:, : bands * rows].reshape(-1, bands, rows))
+    keys[_is_too_short(signatures_DP)] = NO_KEY
+    return keys
+
+
+def near_duplicates(
+    signatures_of: Sequence[np.ndarray],
+    keys_of: Sequence[np.ndarray],
+    config: NearConfig,
+    memory_bytes: int = MEMORY_BYTES,
+) -> np.ndarray:
+    """Whether an earlier document that stays has a band in common and an estimated Jaccard at the threshold or above.
+
+    Args:
+        signatures_of, keys_of: what ``signatures`` and ``band_keys`` gave for each unit, best memory-mapped; documents
+            are numbered through all units in order, so the result does not depend on how they are cut.
+        memory_bytes: about how much to hold beside 10 bytes a document and 16 bytes for each pair of duplicates.
+
+    Returns:
+        bool, one value a document.
+    """
+    documents = _Rows(signatures_of)
+    is_duplicate = np.zeros(documents.count, bool)
+    whole = [_mix(rows[:, None])[:, 0] * ~_is_too_short(rows) for rows in signatures_of]
+    for group, number in _buckets(whole, is_duplicate, memory_bytes):
+        is_duplicate[number[1:][group[1:] == group[:-1]]] = True  # the first one stands for all equal signatures
+    pairs = [np.zeros((0, 2), np.int64)]
+    for group, number in _buckets(keys_of, is_duplicate, memory_bytes):
+        for earlier, later in _pairs(group, number, max(1, memory_bytes // (PAIR_BYTES * documents.width))):
+            share = (documents.take(earlier) == documents.take(later)).mean(axis=1)
+            is_near = (share >= config.threshold) & (earlier < later)
+            pairs.append(np.stack([later[is_near], earlier[is_near]], axis=1))
+    for later, earlier in np.unique(np.concatenate(pairs), axis=0).tolist():
+        if not is_duplicate[earlier]:
+            is_duplicate[later] = True
+    return is_duplicate
+
+
+class _Rows:
+    """Signatures of all units under one numbering."""
+
+    def __init__(self, parts: Sequence[np.ndarray]) -> None:
+        self.parts = parts
+        self.starts = np.cumsum([0, *map(len, parts)])
+        self.count = int(self.starts[-1])
+        self.width = parts[0].shape[1] if parts else 1
+
+    def take(self, numbers: np.ndarray) -> np.ndarray:
+        """Signatures of the documents with these numbers."""
+        rows = np.empty((len(numbers), self.width), np.uint32)
+        unit = np.searchsorted(self.starts, numbers, side="right") - 1
+        for present in np.unique(unit).tolist():
+            here = unit == present
+            rows[here] = self.parts[present][numbers[here] - self.starts[present]]
+        return rows
+
+
+def _buckets(
+    keys_of: Sequence[np.ndarray], is_left_out: np.ndarray, memory_bytes: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Keys that several documents have, sorted, and the numbers of these documents, ascending within a key."""
+    passes = max(1, math.ceil(sum(keys.size for keys in keys_of) * BYTES_PER_KEY / memory_bytes))
+    width = (1 << 64) // passes + 1
+    for low in range(0, 1 << 64, width):
+        high = min(low + width, 1 << 64) - 1
+        found, numbers, first = [], [], 0
+        for unit in keys_of:
+            keys = unit if unit.ndim == 2 else unit[:, None]
+            is_here = (keys >= np.uint64(low)) & (keys <= np.uint64(high)) & (keys != NO_KEY)
+            is_here &= ~is_left_out[first : first + len(keys), None]
+            found.append(keys[is_here])
+            numbers.append(first + np.nonzero(is_here)[0])
+            first += len(keys)
+        if any(map(len, found)):
+            group, number = np.concatenate(found), np.concatenate(numbers)
+            order = np.argsort(group, kind="stable")
+            group, number = group[order], number[order]
+            is_next = group[1:] == group[:-1]
+            is_shared = np.append(is_next, False) | np.insert(is_next, 0, False)
+            yield group[is_shared], number[is_shared]
+
+
+def _pairs(group: np.ndarray, number: np.ndarray, at_once: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Numbers of an earlier and a later document with the same key, about ``at_once`` pairs at a time."""
+    place = np.arange(len(group))
+    first = np.flatnonzero(np.append(True, group[1:] != group[:-1])) if len(group) else place
+    start = np.repeat(first, np.diff(first, append=len(group)))
+    sources = np.minimum(place - start, SOURCES_PER_BAND)
+    ends = np.cumsum(sources)
+    here = 0
+    while here < len(group):
+        stop = max(here + 1, int(np.searchsorted(ends, ends[here] + at_once)))
+        times = sources[here:stop]
+        nth = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
+        yield number[np.repeat(start[here:stop], times) + nth], np.repeat(number[here:stop], times)
+        here = stop
+
+
+def _shingles(text: str, size: int) -> np.ndarray:
+    """Distinct 32-bit hashes of the shingles of a text, in uint64."""
+    letters = fold_all([text], letter_table())[0].astype(np.uint64)
+    hashes = np.zeros(max(0, len(letters) - size + 1), np.uint64)
+    for shift in range(size):
+        hashes = hashes * PRIME + letters[shift : shift + len(hashes)]
+    return np.unique(hashes * GOLDEN >> HIGH_BITS)
+
+
+def _datasketch() -> ModuleType:
+    try:
+        import datasketch
+    except ImportError as error:
+        raise BadInput(
+            "corpus.near: near-duplicates are found with the package datasketch, which is not installed; "
+            "run `pip install 'datasketch>=2'` or set corpus.near.enabled=false"
+        ) from error
+    return datasketch
+
+
+@lru_cache
+def _bands(threshold: float, permutations: int) -> tuple[int, int]:
+    """Bands and rows of each, where wrong and missed candidates balance."""
+    best = _datasketch().MinHashLSH(threshold=threshold, num_perm=permutations)
+    return best.b, best.r
+
+
+def _mix(parts: np.ndarray) -> np.ndarray:
+    """One 64-bit hash of the last axis; another one at each place of the axis before it."""
+    keys = np.broadcast_to(np.arange(1, parts.shape[-2] + 1, dtype=np.uint64), parts.shape[:-1])
+    for place in range(parts.shape[-1]):
+        keys = (keys ^ parts[..., place]) * GOLDEN
+        keys ^= keys >> HIGH_BITS
+    return keys
+
+
+def _is_too_short(signatures_DP: np.ndarray) -> np.ndarray:
+    return (signatures_DP == np.iinfo(np.uint32).max).all(axis=1)

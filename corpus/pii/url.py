@@ -1,0 +1,143 @@
+"""URLs: with scheme, with www, short links and bare domains; Hangul hosts and paths too.
+
+The hard part is the end: particles, punctuation and brackets of the sentence follow without a blank, while Hangul and
+brackets also occur inside. Replacements keep the form and move to an example domain.
+"""
+
+from __future__ import annotations
+
+import re
+from random import Random
+
+from corpus.pii.network import DOMAIN_LABEL, RESERVED_DOMAINS
+from corpus.pii.shapes import draw_user_name, scramble
+from corpus.pii.types import CERTAIN, Format, PiiType, Scope
+
+_PATH_SIGN = r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%|]"
+# Hangul belongs to a path behind / _ - = only: directly behind a word it is a particle
+_PATH = rf"(?::[0-9]{{1,5}})?(?:[/?#](?:{_PATH_SIGN}|(?<=[/_\-=+])[가-힣]{{1,40}}){{0,2000}})?"
+_USER = r"(?:[A-Za-z0-9._~%!$&+:\-]{1,64}@)?"
+_HANGUL_HOST = (
+    r"(?:[A-Za-z0-9\-]{1,63}\.){0,3}[가-힣][가-힣0-9\-]{0,40}\."
+    r"(?:[A-Za-z0-9가-힣\-]{1,40}\.){0,3}(?:[A-Za-z]{2,24}|한국)"
+)
+_TLDS = (
+    r"(?:com|net|org|info|biz|edu|gov|dev|app|shop|site|xyz|blog|online|io|me|tv|ai|cc|eu|us|uk|jp|cn|de|fr|kr|example"
+    r"|(?:co|go|or|ac|re|ne|pe|hs|ms|es|kg)\.kr|co\.jp|com\.cn|co\.uk)"
+)
+_BARE_END = r"(?![A-Za-z0-9@\-_]|\.[A-Za-z0-9])"
+URL_SCHEME = re.compile(
+    rf"(?<![A-Za-z0-9])(?P<value>(?:https?|ftp)://{_USER}(?:{_HANGUL_HOST}|[A-Za-z0-9][A-Za-z0-9.\-]{{0,250}}){_PATH})",
+    re.IGNORECASE,
+)
+URL_WWW = re.compile(
+    rf"(?<![A-Za-z0-9@./\-_])(?P<value>www\.(?:{DOMAIN_LABEL}\.){{1,6}}[A-Za-z]{{2,24}}(?![A-Za-z0-9]){_PATH})",
+    re.IGNORECASE,
+)
+URL_BARE = re.compile(
+    rf"(?<![A-Za-z0-9@/\-_*])(?<![A-Za-z0-9@./\-_*]\.)(?<!\.\.)"
+    rf"(?P<value>(?:\*\.)?(?!(?i:asp|ado|vb|dot|f|c)\.net)(?:{DOMAIN_LABEL}\.){{1,5}}{_TLDS}{_BARE_END}{_PATH})"
+)
+URL_SHORT = re.compile(
+    r"(?<![A-Za-z0-9@./\-_])(?P<value>(?:youtu\.be|goo\.gl|bit\.ly|me2\.do|t\.co)/[A-Za-z0-9\-_/?=&]{2,80})"
+)
+MAX_URL = 2_300
+_TRAILING = ".,;:!?'*&|[("
+_ENTITY = re.compile("&(?:lt|gt|quot|apos|#39)(?![a-z])")
+_HANGUL = re.compile("[가-힣]")
+_LAST_HANGUL = re.compile("[가-힣]+$")
+MIN_STEM = 2  # syllables before a particle: 과 is none in /사과
+_PARTICLE = re.compile(
+    "(?:에서는|에서도|에서|에게|에는|에도|에|으로|로|을|를|이|가|은|는|와|과|도|의|나|이나|처럼|까지|부터"
+    "|입니다|이다|이고|이며|인데|이에요|예요|라고|이라고|라는|이라는)$"
+)
+
+
+# where the last part of a path may be a Hangul word; elsewhere it belongs to the sentence: example.com/에서 봤다
+_HANGUL_PLACE = re.compile(
+    "[=_+-]$|/(?:w|wiki|entry|tags?|search|category|people|users?|channel|c|place|keyword)/$", re.IGNORECASE
+)
+
+
+def _trim_hangul(url: str) -> str:
+    """Without Hangul of the sentence: ``/위키/사과를`` loses 를, and ``example.com/에서`` all of 에서."""
+    tail = _LAST_HANGUL.search(url)
+    if not tail:
+        return url
+    host_end = url.find("/", url.find("//") + 2)
+    if host_end >= 0:
+        place = url[host_end : tail.start()]
+        if not (_HANGUL.search(place) or _HANGUL_PLACE.search(place)):
+            return url[: tail.start()]
+    particle = _PARTICLE.search(url, tail.start())
+    is_whole = particle and particle.start() == tail.start()
+    if not particle or not (is_whole or particle.start() - tail.start() >= MIN_STEM):
+        return url
+    return url[: particle.start()]
+
+
+def trim_url(url: str) -> str:
+    """A URL without the punctuation and the particle of the sentence around it; a closing bracket stays if it was
+    opened inside. Escaped brackets and quotation marks of HTML end a URL."""
+    url = _trim_marks(_ENTITY.split(url, maxsplit=1)[0])
+    return _trim_marks(_trim_hangul(url))
+
+
+def _trim_marks(url: str) -> str:
+    end = len(url)
+    opened, closed = url.count("("), url.count(")")
+    while end:
+        last = url[end - 1]
+        if last == ")" and closed > opened:
+            closed -= 1
+        elif last == "]" or last in _TRAILING:
+            opened -= last == "("
+        else:
+            break
+        end -= 1
+    return url[:end]
+
+
+def _has_host(match: re.Match[str], label: str | None) -> bool:
+    host = re.split("[/?#]", trim_url(match["value"]).partition("://")[2])[0]
+    return "." in host and len(host) > 3
+
+
+def _is_domain(match: re.Match[str], label: str | None) -> bool:
+    """``M.net`` (a television channel) and ``P.S.M.de`` are no domains: the name before the suffix has two letters.
+    Neither is ``com.example.app``, the name of a program."""
+    is_reversed = re.match(r"(?:com|org|net|io)\.", match["value"])
+    return not is_reversed and bool(re.search(rf"[A-Za-z0-9-]{{2}}\.{_TLDS}$", re.split("[:/?#]", match["value"])[0]))
+
+
+_URL_PARTS = re.compile(
+    r"(?P<scheme>(?:https?|ftp)://)?(?P<star>\*\.)?(?P<user>[^/?#@]*@)?(?P<www>www\.)?"
+    r"(?P<host>[^/?#:]*)(?P<port>:[0-9]+)?(?P<path>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def fake_url(rng: Random, value: str) -> str:
+    """Same scheme, ``www`` and form of user and path, another host under an example domain."""
+    parts = _URL_PARTS.fullmatch(value)
+    assert parts, "any string has the parts of a URL"
+    host = f"{draw_user_name(rng)}.{rng.choice(RESERVED_DOMAINS)}"
+    user = scramble(rng, parts["user"] or "")
+    front = "".join(parts[name] or "" for name in ("scheme", "star"))
+    return f"{front}{user}{parts['www'] or ''}{host}{parts['port'] or ''}{scramble(rng, parts['path'])}"
+
+
+_DOMAIN = Scope(re.compile(r"\.[A-Za-z]{2}"), before=130, after=MAX_URL)
+
+URL = PiiType(
+    "URL",
+    (
+        Format(URL_SCHEME, CERTAIN + 2, _has_host, Scope(re.compile("://"), before=6, after=MAX_URL)),
+        Format(URL_WWW, CERTAIN + 2, scope=_DOMAIN),
+        Format(URL_BARE, CERTAIN + 1, _is_domain, _DOMAIN),
+        Format(URL_SHORT, CERTAIN + 1, scope=_DOMAIN),
+    ),
+    ("홈페이지", "누리집", "사이트", "링크", "url"),
+    fake_url,
+    "http://www.example.com",
+)

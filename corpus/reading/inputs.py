@@ -1,0 +1,105 @@
+"""What a run reads: files, fsspec URLs and Hub data sets, each with the format it is read in and its source's name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from corpus.config import SourceConfig
+from corpus.documents import BadInput
+from corpus.reading.containers import SCANNERS
+from corpus.reading.files import find_files, find_texts, format_of, is_local, name_files
+from corpus.reading.formats import ADAPTERS
+from corpus.reading.hub import PREFIX, HubSet, identify, parse_hub_name
+
+AUTO = "auto"
+CONTAINERS = {".txt": "text", ".jsonl": "lines", ".parquet": "parquet"}
+
+
+class Input(NamedTuple):
+    """One raw input.
+
+    Fields:
+        path: a local file, one behind an fsspec URL, or a Hub data set.
+        name: the shortest name that tells it apart, used in ids and reports.
+        format: a name in ``ADAPTERS``, or "auto": the file's kind decides and ``text_field`` holds the text.
+        source: name of all its documents; None: the record says, or else the file's name.
+        text_field: key or column that holds a document's text.
+    """
+
+    path: Path | HubSet
+    name: str
+    format: str = AUTO
+    source: str | None = None
+    text_field: str = "text"
+
+    @property
+    def container(self) -> str:
+        """How records lie in it: a key of ``SCANNERS``, "parquet" or "hub"."""
+        if isinstance(self.path, HubSet):
+            return "hub"
+        kind = format_of(self.path).kind
+        return CONTAINERS[kind] if self.format == AUTO or kind == ".parquet" else ADAPTERS[self.format].container
+
+    @property
+    def is_packed(self) -> bool:
+        return not isinstance(self.path, HubSet) and bool(format_of(self.path).packing)
+
+
+def find_inputs(patterns: Sequence[str], sources: Mapping[str, SourceConfig], text_field: str) -> list[Input]:
+    """All inputs: those of ``patterns`` in their order, then those of the sources in theirs; each file once.
+
+    Raises:
+        BadInput: a file is missing or of the wrong kind, a folder or glob holds none, a format is unknown.
+    """
+    found = [Input(path, "", text_field=text_field) for path in _locate(patterns, find_texts)]
+    for name, source in sources.items():
+        finder = _finder(source.format, name)
+        paths = _locate(source.inputs, finder)
+        found += [Input(path, "", source.format, name, source.text_field or text_field) for path in paths]
+    first: dict[Any, Input] = {}
+    for item in found:
+        first.setdefault(item.path if isinstance(item.path, HubSet) else item.path.resolve(), item)
+    files = [item for item in first.values() if not isinstance(item.path, HubSet)]
+    names = dict(
+        zip(files, name_files([item.path for item in files if not isinstance(item.path, HubSet)]), strict=True)
+    )
+    return [item._replace(name=names.get(item, str(item.path))) for item in first.values()]
+
+
+def _locate(patterns: Sequence[str], finder: Callable[[Sequence[str]], list[Path]]) -> list[Path | HubSet]:
+    found: list[Path | HubSet] = []
+    for pattern in patterns:
+        found += [parse_hub_name(pattern)] if pattern.startswith(PREFIX) else finder([pattern])
+    return found
+
+
+def _finder(name: str, source: str) -> Callable[[Sequence[str]], list[Path]]:
+    if name == AUTO:
+        return find_texts
+    adapter = ADAPTERS.get(name)
+    if adapter is None:
+        known = ", ".join(sorted(ADAPTERS))
+        raise BadInput(f"corpus.sources.{source}.format: no format {name!r}; there are: {AUTO}, {known}")
+
+    def accepts(path: Path) -> bool:
+        kind, packing = format_of(path)
+        return kind in adapter.suffixes or (kind == ".parquet" and not packing)
+
+    kinds = ", ".join(suffix or "no suffix" for suffix in adapter.suffixes)
+    return lambda patterns: find_files(patterns, accepts, f"file of the format {name} ({kinds}, packed or not)")
+
+
+def stamp(item: Input) -> str:
+    """Tells another state of the same input: cheap, never reads it through."""
+    if isinstance(item.path, HubSet):
+        return identify(item.path)
+    if is_local(item.path):
+        found = item.path.stat()
+        return f"{found.st_size} {found.st_mtime_ns}"
+    remote: Any = item.path
+    return str(remote.fs.ukey(remote.path))
+
+
+assert {adapter.container for adapter in ADAPTERS.values()} <= set(SCANNERS)

@@ -1,0 +1,277 @@
+"""Plain text out of namumark, the markup of NamuWiki dumps.
+
+Two passes, both in linear time. The first reads what nests (links, braces, footnotes, macros) with one pattern and a
+stack of open marks, editing a list of pieces in place; the second reads lines (headings, tables, lists, quotations).
+A mark that never closes loses its marker and nothing else, so that no slip of an editor eats a page. The price: no
+template is expanded, tables become rows of text, and marks nested deeper than 64 are not told apart.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+MAX_DEPTH = 64  # bounds the work for each closing mark
+MAX_FORMULA_CHARS = 4_000  # a longer one is an opener without its closer
+
+# {{{+1 …}}}, {{{#red …}}}, {{{#fff,#000 …}}} and {{{#!wiki style="…" …}}} dress text, which stays
+STYLE = r"[+-][1-5][ \n]|\#[0-9A-Za-z]{3,20}(?:,\#?[0-9A-Za-z]{3,20})?[ \n]"
+WIKI = r"""\#!wiki(?:[ ]*+[a-z-]++=(?:"[^"\n{}]*+"|'[^'\n{}]*+'))*+[ ]*+\n?"""
+SPECIAL = re.compile(r"[\\\[\]{}|]")
+SPECIAL_INSIDE = re.compile(r"[\\\[\]{}|\n]")  # line ends matter to open marks only
+TOKEN = re.compile(
+    rf"""
+    (?P<line_end>\n)
+    |(?P<link>\[\[(?![ ]?(?i:파일|분류|file|image|category):)
+        (?P<target>[^\[\]{{}}|\\\n]*+)(?:\|(?P<label>[^\[\]{{}}|\\\n]*+))?\]\])
+    |(?P<open_link>\[\[)
+    |(?P<open_note>\[\*)
+    |(?P<macro>\[(?i:목차|각주|tableofcontents|toc|footnote|clearfix|pagecount|date|datetime|time|anchor|age|dday
+        |youtube|kakaotv|nicovideo|navertv|vimeo|tvpot)(?:\([^\[\](){{}}\n]*+\))?\])
+    |(?P<ruby>\[(?i:ruby)\((?P<base>[^\[\](){{}},\n]*+),[^\[\](){{}}\n]*+\)\])
+    |(?P<open_include>\[(?i:include)\()
+    |(?P<open>\[)
+    |(?P<close>\]++)
+    |(?P<brace>\{{\{{\{{(?:(?:{STYLE}|{WIKI})|(?P<code>\#!(?:syntax|latex)\b)|(?P<html>\#!html\b)
+        |\#![^\n{{}}]*+\n?|(?P<literal>)))
+    |(?P<close_brace>\}}\}}\}})
+    |(?P<pipe>(?<!\|)\|(?!\|))
+    |(?P<escape>\\[^\n])
+    """,
+    re.X,
+)
+BRACES = re.compile(r"\\[^\n]|(\{\{\{)|(\}\}\})")
+HIDDEN = re.compile(r" ?(?:파일|분류|file|image|category):", re.I)
+COMMENT = re.compile(r"^##[^\n]*+\n?", re.M)
+HTML_TAG = re.compile(r"<[^<>]{1,500}>")
+
+ENDS_WITH_LINE = ("open", "open_link", "open_note")
+ENDS_WITH_PARAGRAPH = (*ENDS_WITH_LINE, "open_include")
+
+HEADING = re.compile(r"(={2,6}|=(?= ))(#?) ?([^= ](?:.*[^= ])?) ?\2\1")
+RULER = re.compile(r"-{4,9}")
+LIST_ITEM = re.compile(r"\*|[1aAiI]\.(?:#\d{1,5})?(?= )")
+CAPTION = re.compile(r"\|([^|]++)\|(?!\|)")
+# options of a cell: <-2>, <|3>, <:>, <bgcolor=#fff>; text in pointed brackets is Korean as a rule and stays
+CELL = re.compile(r"(?:\|\|)++(?:<[-:()|^#0-9A-Za-z][^<>가-힣]{0,120}>|<\)>)*")
+LINE_BREAK = re.compile(r"\[br\]", re.I)
+PAIRED = re.compile(
+    r"''(?!')((?:[^'\n]|'(?!'))++)''"
+    r"|~~(?!\s)((?:[^~\n]|~(?!~))++)(?<!\s)~~"
+    r"|--(?![\s-])((?:[^\n-]|-(?!-))++)(?<!\s)--"
+    r"|__(?!\s)((?:[^_\n]|_(?!_))++)(?<!\s)__"
+    r"|\^\^(?!\s)((?:[^^\n]|\^(?!\^))++)(?<!\s)\^\^"
+    r"|,,(?!\s)((?:[^,\n]|,(?!,))++)(?<!\s),,"
+)
+BLANKS = re.compile(r" {2,}")
+
+
+class _Mark(NamedTuple):
+    """An open mark: its name in ``TOKEN`` and the piece its content follows."""
+
+    kind: str
+    piece: int
+
+
+def plain_text(markup: str) -> str:
+    """The text a reader of the page sees: a line for a paragraph, heading, list item or table row, no empty lines.
+
+    Links become their label; files, categories, macros, footnotes, formulas, code and comments go; dressed text stays.
+    Time is linear in the length; what stays keeps its order.
+    """
+    text = markup.replace("\r\n", "\n").replace("\t", " ")
+    text = cut_spans(text, "[math(", ")]", MAX_FORMULA_CHARS)
+    text = cut_spans(text, "<math>", "</math>", MAX_FORMULA_CHARS)
+    text = _Unnester(COMMENT.sub("", text)).run()
+    text = "\n".join(part for line in text.split("\n") for part in _read_line(line.rstrip())).replace("'''", "")
+    for _ in range(2):  # one kind inside another: ''~~…~~''
+        text = PAIRED.sub(lambda match: match[match.lastindex or 0], text)
+    return "\n".join(line for line in map(str.strip, BLANKS.sub(" ", text).split("\n")) if line)
+
+
+def cut_spans(text: str, opener: str, closer: str, max_chars: int) -> str:
+    """``text`` without what stands between ``opener`` and ``closer``, both included.
+
+    A span holds no second opener and at most ``max_chars`` characters; what does not close stays. Linear: no search
+    begins before the end of the last one.
+    """
+    pieces = []
+    kept, end, start = 0, -1, text.find(opener)
+    while start >= 0:
+        following = text.find(opener, start + len(opener))
+        if end < start:
+            end = text.find(closer, start)
+            if end < 0:
+                break
+        if end - start <= max_chars and not start < following < end:
+            pieces.append(text[kept:start])
+            kept = end + len(closer)
+        start = following
+    pieces.append(text[kept:])
+    return "".join(pieces)
+
+
+class _Unnester:
+    """The first pass: a stack of open marks over a list of pieces of text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.pieces: list[str] = []
+        self.marks: list[_Mark] = []
+        self.labels: dict[int, int] = {}  # piece an open link begins at → piece its label begins at
+        self.paired_braces = _paired_braces(text)
+        self.literal_depth = 0  # in {{{…}}} without a directive nothing but braces is markup
+        self.braces_too_deep = 0
+
+    def run(self) -> str:
+        """The text without the marks that nest; lines as they were."""
+        text, pieces = self.text, self.pieces
+        done = 0
+        special = SPECIAL.search(text)
+        while special:
+            start = special.start()
+            token = TOKEN.match(text, start)
+            if token:
+                if start > done:
+                    pieces.append(text[done:start])
+                done = token.end()
+                self._read(token)
+            # no token: a lone brace, ||, a backslash at a line's end
+            special = (SPECIAL_INSIDE if self.marks else SPECIAL).search(text, done if token else start + 1)
+        pieces.append(text[done:])
+        return "".join(pieces)
+
+    def _read(self, token: re.Match[str]) -> None:
+        kind = token.lastgroup or ""
+        if kind == "brace":
+            self._open_brace(token)
+        elif kind == "close_brace":
+            self._close_brace(token)
+        elif self.literal_depth:
+            self.pieces.append(token[0])
+        elif kind == "line_end":
+            self._end_line(token)
+        elif kind == "close":
+            self._close(token)
+        elif kind in ENDS_WITH_PARAGRAPH:
+            self._open(kind)
+        elif kind == "pipe" and self._top() == "open_link":
+            self.labels.setdefault(self.marks[-1].piece, len(self.pieces))
+        elif kind != "macro":
+            self.pieces.append(_replacement(kind, token))
+
+    def _top(self) -> str:
+        return self.marks[-1].kind if self.marks else ""
+
+    def _open(self, kind: str) -> None:
+        if len(self.marks) < MAX_DEPTH:
+            self.marks.append(_Mark(kind, len(self.pieces)))
+        self.pieces.append("[" if kind == "open" else "")
+
+    def _close(self, token: re.Match[str]) -> None:
+        """A run of ``]``: each closes what is open innermost, two of them a link; those that close nothing stay."""
+        left = len(token[0])
+        while left:
+            top = self._top()
+            if top == "open_link" and left >= 2:
+                left -= 2
+                self._close_link(self.marks.pop())
+                continue
+            left -= 1
+            if top == "open_note" or (top == "open_include" and self.text[token.end() - left - 2] == ")"):
+                del self.pieces[self.marks.pop().piece :]
+                continue
+            if top == "open":
+                self.marks.pop()
+            elif left:  # a stray ]] is what is left of a link
+                left -= 1
+                continue
+            self.pieces.append("]")
+
+    def _close_link(self, link: _Mark) -> None:
+        label = self.labels.pop(link.piece, None)
+        if HIDDEN.match("".join(self.pieces[link.piece : link.piece + 3])):
+            del self.pieces[link.piece :]
+        elif label is not None:
+            del self.pieces[link.piece : label]
+
+    def _end_line(self, token: re.Match[str]) -> None:
+        is_paragraph = self.text.startswith("\n", token.end())
+        while self._top() in (ENDS_WITH_PARAGRAPH if is_paragraph else ENDS_WITH_LINE):
+            self.labels.pop(self.marks.pop().piece, None)
+        self.pieces.append("\n")
+
+    def _open_brace(self, token: re.Match[str]) -> None:
+        if token.start() not in self.paired_braces:
+            return
+        if self.literal_depth:
+            self.literal_depth += 1
+        elif token["literal"] is not None:
+            self.literal_depth = 1
+        elif len(self.marks) >= MAX_DEPTH:
+            self.braces_too_deep += 1
+        else:
+            kind = "code" if token["code"] else "html" if token["html"] else "brace"
+            self.marks.append(_Mark(kind, len(self.pieces)))
+        if token[0].endswith("\n"):  # the line of a directive
+            self.pieces.append("\n")
+
+    def _close_brace(self, token: re.Match[str]) -> None:
+        if token.start() not in self.paired_braces:
+            return
+        if self.literal_depth:
+            self.literal_depth -= 1
+        elif self.braces_too_deep:
+            self.braces_too_deep -= 1
+        else:
+            while self._top() in ENDS_WITH_PARAGRAPH:
+                self.labels.pop(self.marks.pop().piece, None)
+            kind, piece = self.marks.pop()
+            if kind == "code":
+                del self.pieces[piece:]
+            elif kind == "html":
+                self.pieces[piece:] = [HTML_TAG.sub("", "".join(self.pieces[piece:]))]
+
+
+def _paired_braces(text: str) -> set[int]:
+    """Offsets of the ``{{{`` and ``}}}`` that belong together."""
+    opened: list[int] = []
+    paired: set[int] = set()
+    for match in BRACES.finditer(text):
+        if match[1]:
+            opened.append(match.start())
+        elif match[2] and opened:
+            paired |= {opened.pop(), match.start()}
+    return paired
+
+
+def _replacement(kind: str, token: re.Match[str]) -> str:
+    """The text of a token that needs no stack."""
+    if kind == "link":
+        return token["label"] or _link_target(token["target"])
+    if kind == "ruby":
+        return token["base"]
+    return token[0][1:] if kind == "escape" else token[0]
+
+
+def _link_target(target: str) -> str:
+    """What a link without a label shows: its target without the section and without the colon of ``[[:분류:…]]``."""
+    target = target.removeprefix(":")
+    page, _, _ = target.partition("#")
+    return target if "://" in target else page or target[1:]
+
+
+def _read_line(line: str) -> list[str]:
+    """The lines of text that one line of markup shows."""
+    if line.startswith("=") and (heading := HEADING.fullmatch(line)):
+        return [heading[3]]
+    if RULER.fullmatch(line):
+        return []
+    body = line.lstrip(" >")
+    if len(line) > len(body) and line[len(line) - len(body) - 1] == " ":
+        body = LIST_ITEM.sub("", body, count=1) if LIST_ITEM.match(body) else body
+    if body.startswith("|") and (caption := CAPTION.match(body)):
+        body = f"{caption[1]} ||{body[caption.end() :]}"
+    if body.startswith("||") or body.endswith("||") or "|| " in body:
+        return [LINE_BREAK.sub(" ", CELL.sub(" ", body))]
+    return LINE_BREAK.split(body)

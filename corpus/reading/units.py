@@ -1,0 +1,181 @@
+"""Units of work that do not depend on the number of processes, cut so that one large file uses every core.
+
+```
+plain .txt, .jsonl    byte ranges that end where a record does          read by the process that works on them
+Parquet               runs of row groups                                 the same
+Hub data set          its own shards                                     the same
+packed, JSON array    cut as they are unpacked, records in the unit      unpacked once, by the one that hands out work
+```
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from corpus.reading.containers import SCANNERS, Item
+from corpus.reading.files import DamagedFile, read_blocks
+from corpus.reading.formats import ADAPTERS
+from corpus.reading.hub import HubSet, count_shards
+from corpus.reading.inputs import AUTO, Input
+
+UNIT_BYTES = 16 << 20
+MAX_UNITS = 20_000  # terabytes come in larger units, lest their number be the work
+FED_BYTES = 64 << 20  # the most that a unit carries itself
+SMALL_BYTES = 2 << 20  # packed files below are unpacked by the process that works on them
+RECORD_ENDS = {
+    "lines": re.compile(rb"\n"),
+    "text": re.compile(rb"\n[ \t\r]*+\n"),
+    "docs": re.compile(rb"</doc>[ \t\r]*+\n"),
+}
+DAMAGED = "damaged_file"
+
+
+class Unit(NamedTuple):
+    """A part of one input; ``end`` None is all the rest.
+
+    Fields:
+        start, end: bytes of a plain file, row groups of a Parquet file; ``start`` a shard of a Hub data set.
+        first: number of its first row (Parquet).
+        items: its records, where they were cut out beforehand.
+        size: bytes as stored, for the progress bar.
+    """
+
+    input: Input
+    start: int = 0
+    end: int | None = None
+    first: int = 1
+    items: tuple[Item, ...] | None = None
+    size: int = 0
+
+
+def plan_units(inputs: Sequence[Input], *, whole_files: bool = False, feed: bool = True) -> Iterator[Unit]:
+    """Units of all inputs in order, made as they are asked for.
+
+    Args:
+        whole_files: one unit per input, for runs that read only its head.
+        feed: cut packed files here; False where units are listed first and worked on elsewhere.
+    """
+    unit_bytes = max(UNIT_BYTES, total_bytes(inputs) // MAX_UNITS)
+    for item in inputs:
+        if isinstance(item.path, HubSet):
+            yield from (Unit(item, shard, shard + 1) for shard in range(count_shards(item.path)))
+            continue
+        size = item.path.stat().st_size
+        is_sequential = item.is_packed or item.container == "array"
+        if whole_files or size <= (SMALL_BYTES if is_sequential else unit_bytes):
+            yield Unit(item, size=size)
+        elif is_sequential:
+            yield from _feed(item, size, min(unit_bytes, FED_BYTES)) if feed else [Unit(item, size=size)]
+        elif item.container == "parquet":
+            yield from _cut_row_groups(item, size, unit_bytes)
+        else:
+            yield from _cut_bytes(item, size, unit_bytes)
+
+
+def total_bytes(inputs: Iterable[Input]) -> int:
+    """Bytes of all files as stored; data sets of the Hub do not tell theirs."""
+    return sum(item.path.stat().st_size for item in inputs if not isinstance(item.path, HubSet))
+
+
+def scan(unit: Unit, counts: Counter[str]) -> Iterator[Item]:
+    """Records of a unit of bytes as they stand in it; a file that is damaged ends with an item that says so.
+
+    Adds to ``counts`` the "lines" of a byte range: numbers of items count from its start.
+    """
+    if unit.items is not None:
+        yield from unit.items
+        return
+    assert not isinstance(unit.input.path, HubSet)
+    blocks = read_blocks(unit.input.path, unit.start, unit.end)
+    if unit.end is not None:
+        blocks = _count_lines(blocks, counts)
+    yield from _scan(unit.input, blocks, unit.start)
+
+
+def _count_lines(blocks: Iterator[bytes], counts: Counter[str]) -> Iterator[bytes]:
+    for block in blocks:
+        counts["lines"] += block.count(b"\n")
+        yield block
+
+
+def _scan(item: Input, blocks: Iterator[bytes], offset: int) -> Iterator[Item]:
+    key = ADAPTERS[item.format].array_key if item.format != AUTO else None
+    last = Item(0, 0, b"")
+    try:
+        for last in SCANNERS[item.container](blocks, key):
+            yield last._replace(offset=last.offset + offset) if offset else last
+    except DamagedFile as error:
+        yield Item(last.number + 1, last.offset + len(last.raw), str(error).partition(": ")[2].encode(), DAMAGED)
+
+
+def _feed(item: Input, size: int, unit_bytes: int) -> Iterator[Unit]:
+    """Records of a sequential file in units; sizes are shares of the packed file."""
+    assert not isinstance(item.path, HubSet)
+    taken: list[Item] = []
+    held = fed = 0
+    for found in _scan(item, read_blocks(item.path), 0):
+        taken.append(found)
+        held += len(found.raw)
+        if held >= unit_bytes:
+            stored = min(held // 4, size - fed)  # text packs to about a quarter
+            yield Unit(item, items=tuple(taken), size=stored)
+            taken, held, fed = [], 0, fed + stored
+    yield Unit(item, items=tuple(taken), size=size - fed)
+
+
+def _cut_bytes(item: Input, size: int, unit_bytes: int) -> Iterator[Unit]:
+    assert not isinstance(item.path, HubSet)
+    start = 0
+    while start < size:
+        end = min(start + unit_bytes, size)
+        if end < size:
+            end = _next_record_end(item, end, size)
+        yield Unit(item, start, end, size=end - start)
+        start = end
+
+
+def _next_record_end(item: Input, position: int, size: int) -> int:
+    """The first end of a record at or behind ``position``; the end of the file where there is none."""
+    assert not isinstance(item.path, HubSet)
+    pattern = RECORD_ENDS[item.container]
+    held = b""
+    for block in read_blocks(item.path, position, size):
+        held += block
+        if found := pattern.search(held):
+            return position + found.end()
+        kept = held[-64:]
+        position += len(held) - len(kept)
+        held = kept
+    return size
+
+
+def _cut_row_groups(item: Input, size: int, unit_bytes: int) -> Iterator[Unit]:
+    try:
+        file = open_parquet(item)
+    except DamagedFile:
+        yield Unit(item, size=size)  # reading it says so
+        return
+    with file:
+        start, first, rows, held = 0, 1, 0, 0
+        for number in range(file.num_row_groups):
+            group = file.metadata.row_group(number)
+            rows, held = rows + group.num_rows, held + group.total_byte_size
+            if held >= unit_bytes or number + 1 == file.num_row_groups:
+                stored = size * (number + 1 - start) // file.num_row_groups
+                yield Unit(item, start, number + 1, first, size=stored)
+                start, first, rows, held = number + 1, first + rows, 0, 0
+
+
+def open_parquet(item: Input) -> pq.ParquetFile:
+    """Raises: DamagedFile when it is not a Parquet file."""
+    assert not isinstance(item.path, HubSet)
+    try:
+        return pq.ParquetFile(item.path.open("rb"))
+    except (pa.ArrowException, OSError) as error:
+        raise DamagedFile(f"{item.path}: not a readable Parquet file ({error}); fetch or write it again") from error
