@@ -30,9 +30,11 @@ class StageOrTools(TyperGroup):
 
 app = typer.Typer(help=ABOUT, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 tokenizer_app = typer.Typer(cls=StageOrTools, no_args_is_help=True, help="Train the vocabulary; measure one (stats).")
+bench_app = typer.Typer(no_args_is_help=True, help="Measure speed and quality side by side with other tools.")
 pii_app = typer.Typer(no_args_is_help=True, help="Detect or replace personal data in text or JSON lines.")
 app.add_typer(tokenizer_app, name="tokenizer")
 app.add_typer(pii_app, name="pii")
+app.add_typer(bench_app, name="bench")
 
 RecipeName = Annotated[str, typer.Argument(metavar="RECIPE", help="A shipped recipe's name or a .yaml file.")]
 Overrides = Annotated[
@@ -114,14 +116,40 @@ def pii_replace(
     source: Annotated[str, typer.Argument(metavar="INPUT", help="A .txt or .jsonl file, or - for standard input.")],
     target: Annotated[str, typer.Argument(metavar="OUTPUT", help="A file of the same kind, or -.")] = "-",
     seed: Annotated[int, typer.Option(help="Equal seeds give equal replacements.")] = 0,
+    mode: Annotated[
+        str, typer.Option(help="replace, mask (***-****), tag ([TEL]) or drop (the sentence).")
+    ] = "replace",
+    key_file: Annotated[Path | None, typer.Option(help="Secret: a value maps alike in all records.")] = None,
+    key_variable: Annotated[str | None, typer.Option(help="The same, in this environment variable.")] = None,
 ) -> None:
-    """Replace personal data by invented values of the same type and format.
+    """Replace personal data by invented values of the same type and format, or hide it otherwise.
+
+    A record out for a record in, in order; records with the same "id" are one document.
 
     Example:  malmoi pii replace letters.jsonl letters.safe.jsonl
     """
     from launch.tools import replace_personal_data
 
-    replace_personal_data(source, target, seed)
+    replace_personal_data(source, target, seed, mode, key_file, key_variable)
+
+
+@bench_app.command("corpus")
+def bench_corpus(
+    texts: Annotated[list[str] | None, typer.Option(help="Raw text; may be given again. Default: the sample.")] = None,
+    sentences: Annotated[Path | None, typer.Option(help="Folder of gold sentences, one a line.")] = None,
+    pii: Annotated[Path | None, typer.Option(help="Labelled .jsonl: text, spans.")] = None,
+    benchmarks: Annotated[list[str] | None, typer.Option(help="Benchmark files or folders.")] = None,
+    megabytes: Annotated[float, typer.Option(min=0.1, help="Text for the whole stage.")] = 20.0,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures here, too.")] = None,
+) -> None:
+    """Splitting, personal data, decontamination and the whole corpus stage beside other ways to do the same.
+
+    Example:  malmoi bench corpus --texts news.jsonl --benchmarks klue_benchmark
+    """
+    set_up_console()
+    from launch.bench.corpus import run_corpus_bench
+
+    run_corpus_bench(texts or [], sentences, pii, benchmarks or [], megabytes, json_file)
 
 
 @app.command()

@@ -13,7 +13,7 @@ from rich.table import Column, Table
 from launch.console import rank, world_size
 from launch.errors import LaunchError
 from launch.manifest import MANIFEST_NAME
-from launch.pipeline import given, run_stage, stages_of
+from launch.pipeline import given_inputs, run_stage, stages_of
 from launch.recipe import Recipe, load_recipe
 
 log = logging.getLogger(__name__)
@@ -58,14 +58,16 @@ def show_plan(verb: str, recipe: Recipe, run: Path) -> None:
 
 def plan_sizes(recipe: Recipe) -> list[str]:
     """What a run would read and train, as far as recipe and input files tell."""
-    files = given(recipe.corpus.inputs)
-    size = sum(file.stat().st_size for file in files) / 1e6
+    from corpus.reading.units import total_bytes
+
+    texts = given_inputs(recipe)
+    size = total_bytes(texts) / 1e6
     settings = recipe.pretrain
     tokens = settings.steps * settings.global_batch * settings.sequence_length
     sample = ", and the embedded sample" if recipe.uses_sample else ""
     jobs = len(recipe.finetune.tasks) * len(recipe.finetune.models) * len(recipe.finetune.seeds)
     return [
-        f"raw text: {len(files)} files, {size:,.1f} MB as stored{sample}",
+        f"raw text: {len(texts)} inputs, {size:,.1f} MB as stored{sample}",
         f"pretraining: {settings.steps:,} steps x {settings.global_batch:,} sequences x "
         f"{settings.sequence_length} tokens = {tokens:,} tokens",
         f"finetuning: {jobs} trainings",

@@ -11,8 +11,9 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -64,12 +65,12 @@ def fingerprint(path: Path) -> str:
     return f"ends-sha256:{digest.hexdigest()}"
 
 
-def fingerprints(paths: Iterable[Path]) -> dict[str, str]:
-    """Fingerprint of every file, those of folders included, under its path as given."""
+def fingerprints(paths: Iterable[Path]) -> dict[str, Callable[[], str]]:
+    """For every file, those of folders included, under its path as given: what takes its fingerprint."""
     files: list[Path] = []
     for path in paths:
         files.extend(sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path])
-    return {file.as_posix(): fingerprint(file) for file in files}
+    return {file.as_posix(): partial(fingerprint, file) for file in files}
 
 
 def is_complete(folder: Path, head: Head) -> bool:

@@ -11,16 +11,20 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from launch import manifest
 from launch.console import peak_memory_mib, rank
 from launch.errors import LaunchError
-from launch.manifest import Head
+from launch.manifest import Head, fingerprints
 from launch.recipe import SAMPLE, Recipe
+
+if TYPE_CHECKING:
+    from corpus.reading.inputs import Input
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +37,7 @@ class Stage:
         name: the stage and its folder below ``runs/<recipe>/``.
         settings: the part of the recipe that decides the result.
         after: stages whose folders it reads.
-        outside: files and folders given by the user that it reads.
+        outside: what the user gave it to read, by name, each with a function that fingerprints it.
         work: ``(recipe, run folder, out)`` to counts; imports the stage when called.
     """
 
@@ -41,7 +45,7 @@ class Stage:
     settings: Callable[[Recipe], dict[str, Any]]
     after: Callable[[Recipe], tuple[str, ...]]
     work: Callable[[Recipe, Path, Path], dict[str, Any]]
-    outside: Callable[[Recipe], Sequence[Path]] = lambda recipe: ()
+    outside: Callable[[Recipe], Mapping[str, Callable[[], str]]] = lambda recipe: {}
 
 
 def run_sample(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
@@ -51,13 +55,14 @@ def run_sample(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
 
 
 def run_corpus(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
-    from corpus.benchmarks import find_benchmarks
+    from corpus.decontamination.benchmarks import find_benchmarks
     from corpus.run import CorpusInputs
     from corpus.run import run as clean
+    from launch.engines.conduct import engine_mapper
 
-    names = [str(path) for path in resolve(benchmark_names(recipe), run, "klue")]
-    inputs = CorpusInputs(texts=raw_texts(recipe, run), benchmarks=find_benchmarks(names) if names else [])
-    return clean(recipe.corpus, inputs, out, workers=recipe.workers)
+    names = resolve(benchmark_names(recipe), run, "klue")
+    inputs = CorpusInputs(texts=raw_inputs(recipe, run), benchmarks=find_benchmarks(names) if names else [])
+    return clean(recipe.corpus, inputs, out, workers=recipe.workers, map_units=engine_mapper(recipe.launch))
 
 
 def run_tokenizer(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
@@ -98,7 +103,7 @@ def run_finetune(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     models = {name: str(run / "model") if name == "model" else name for name in recipe.finetune.models}
     if not recipe.finetune.data:
         raise LaunchError("finetune.data is empty; name the folder of the KLUE files: finetune.data=FOLDER")
-    inputs = FinetuneInputs(data=resolve([recipe.finetune.data], run, "klue")[0], models=models)
+    inputs = FinetuneInputs(data=Path(resolve([recipe.finetune.data], run, "klue")[0]), models=models)
     return finetune(recipe.finetune, inputs, out, workers=recipe.workers)
 
 
@@ -118,12 +123,25 @@ def sample_of(recipe: Recipe) -> tuple[str, ...]:
     return ("sample",) if recipe.uses_sample else ()
 
 
-def given(patterns: Sequence[str]) -> list[Path]:
-    """The user's own paths among ``patterns``, expanded to files; the embedded sample is a stage of the run instead."""
-    from corpus.files import find_texts
+def given_inputs(recipe: Recipe) -> list[Input]:
+    """The user's own raw text; the embedded sample is a stage of the run instead."""
+    from corpus.reading.inputs import find_inputs
 
-    own = [pattern for pattern in patterns if pattern != SAMPLE]
-    return find_texts(own) if own else []
+    own = [pattern for pattern in recipe.corpus.inputs if pattern != SAMPLE]
+    return find_inputs(own, recipe.corpus.sources, recipe.corpus.text_field)
+
+
+def corpus_outside(recipe: Recipe) -> dict[str, Callable[[], str]]:
+    """Raw text, benchmark files and the secret of keyed replacements, which is never written down."""
+    from corpus.pii.key import key_fingerprint, read_key
+    from corpus.reading.inputs import stamp
+
+    found: dict[str, Callable[[], str]] = {}
+    for item in given_inputs(recipe):
+        found |= fingerprints([item.path]) if isinstance(item.path, Path) else {str(item.path): partial(stamp, item)}
+    key = read_key(recipe.corpus.pii.key_file, recipe.corpus.pii.key_variable)
+    found |= {"secret of corpus.pii": partial(key_fingerprint, key)} if key else {}
+    return found | fingerprints(_folders(benchmark_names(recipe)))
 
 
 def benchmark_names(recipe: Recipe) -> list[str]:
@@ -147,7 +165,7 @@ STAGES: tuple[Stage, ...] = (
         section("corpus"),
         sample_of,
         run_corpus,
-        lambda r: given(r.corpus.inputs) + _folders(benchmark_names(r)),
+        corpus_outside,
     ),
     Stage("tokenizer", section("tokenizer"), lambda r: ("corpus",), run_tokenizer),
     Stage("tokens", section("pack"), lambda r: ("corpus", "tokenizer"), run_pack),
@@ -158,7 +176,7 @@ STAGES: tuple[Stage, ...] = (
         section("finetune"),
         lambda r: sample_of(r) + (("model",) if "model" in r.finetune.models else ()),
         run_finetune,
-        lambda r: _folders([r.finetune.data, *(m for m in r.finetune.models if Path(m).is_dir())]),
+        lambda r: fingerprints(_folders([r.finetune.data, *(m for m in r.finetune.models if Path(m).is_dir())])),
     ),
     # the key of finetune follows from all stages before it
     Stage("report", lambda r: {"name": r.name, "about": r.about}, lambda r: ("finetune",), run_report),
@@ -213,19 +231,21 @@ def head_of(stage: Stage, recipe: Recipe, run: Path) -> Head:
             verb = next(verb for verb, names in VERBS.items() if name in names)
             raise LaunchError(f"{run / name}: not complete yet; run `malmoi {verb}` with the same recipe first")
         inputs[name] = found["key"]
-    inputs |= manifest.fingerprints(stage.outside(recipe))
+    inputs |= {name: identify() for name, identify in stage.outside(recipe).items()}
     return Head(stage.name, stage.settings(recipe), inputs)
 
 
-def raw_texts(recipe: Recipe, run: Path) -> list[Path]:
-    """The raw text files of the recipe, the sample's included, in a fixed order."""
-    sample = given([str(run / "sample" / "corpus")]) if SAMPLE in recipe.corpus.inputs else []
-    texts = sample + given(recipe.corpus.inputs)
-    if not texts:
+def raw_inputs(recipe: Recipe, run: Path) -> list[Input]:
+    """The raw text of the recipe, the sample's included, in a fixed order."""
+    from corpus.reading.inputs import find_inputs
+
+    settings = recipe.corpus
+    patterns = resolve(settings.inputs, run, "corpus")
+    if not patterns and not settings.sources:
         raise LaunchError("corpus.inputs is empty; give files, folders or globs: corpus.inputs=PATH[,PATH…]")
-    return texts
+    return find_inputs(patterns, settings.sources, settings.text_field)
 
 
-def resolve(names: Sequence[str], run: Path, part: str) -> list[Path]:
+def resolve(names: Sequence[str], run: Path, part: str) -> list[str]:
     """Paths of names, the sample's ``part`` where a name stands for it."""
-    return [run / "sample" / part if name == SAMPLE else Path(name) for name in names]
+    return [str(run / "sample" / part) if name == SAMPLE else name for name in names]

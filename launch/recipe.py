@@ -19,6 +19,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from corpus.config import CorpusConfig
 from finetune.config import FinetuneConfig
+from launch.config import LaunchConfig
 from launch.errors import LaunchError
 from launch.sample.config import SampleConfig
 from pretrain.config import PackConfig, PretrainConfig
@@ -28,11 +29,12 @@ SAMPLE = "malmoi:sample"  # stands for the embedded sample wherever a recipe nam
 
 
 class Recipe(BaseModel, frozen=True, extra="forbid"):
-    """A whole run. ``workers`` is a property of the machine and changes no result."""
+    """A whole run. ``workers`` and ``launch`` are properties of the machine and change no result."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="Names the run folder.")
     about: str = Field("", description="One line for people.")
     workers: int = Field(default_factory=lambda: os.cpu_count() or 1, gt=0, description="Processes.")
+    launch: LaunchConfig = LaunchConfig()
     sample: SampleConfig = SampleConfig()
     corpus: CorpusConfig = CorpusConfig()
     tokenizer: TokenizerConfig = TokenizerConfig()

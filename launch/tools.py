@@ -29,11 +29,17 @@ def detect_personal_data(source: str, target: str) -> None:
     _stream(source, target, detect_records)
 
 
-def replace_personal_data(source: str, target: str, seed: int) -> None:
-    """Write every record with its personal data replaced, in the kind of the input (text lines or JSON lines)."""
-    from corpus.pii.replace import replace_records
+def replace_personal_data(
+    source: str, target: str, seed: int, mode: str, key_file: Path | None, key_variable: str | None
+) -> None:
+    """Write every record with its personal data hidden, in the kind of the input (text lines or JSON lines)."""
+    from corpus.pii.key import read_key
+    from corpus.pii.protect import MODES, replace_records
 
-    _stream(source, target, partial(replace_records, seed=seed))
+    if mode not in MODES:
+        raise LaunchError(f"--mode {mode}: no such mode; there are {', '.join(MODES)}")
+    key = read_key(key_file, key_variable)
+    _stream(source, target, partial(replace_records, seed=seed, mode=mode, key=key))
 
 
 def print_tokenizer_statistics(tokenizer: Path, texts: list[Path]) -> None:
@@ -49,13 +55,14 @@ def print_tokenizer_statistics(tokenizer: Path, texts: list[Path]) -> None:
 
 
 def _texts(files: list[Path]) -> Iterator[str]:
-    from corpus.files import find_texts
-    from corpus.read import Reject, plan_units, read_unit
+    from corpus.reading.inputs import find_inputs
+    from corpus.reading.read import Reject, read_unit
+    from corpus.reading.units import plan_units
 
-    for unit in plan_units(find_texts([str(file) for file in files])):
-        for found in read_unit(unit, "text", Counter()):
+    for unit in plan_units(find_inputs([str(file) for file in files], {}, "text"), whole_files=True):
+        for found in read_unit(unit, Counter()):
             if isinstance(found, Reject):
-                raise LaunchError(f"{unit.path}, line {found.line}: {found.reason}; mend or remove the line")
+                raise LaunchError(f"{unit.input.path}, line {found.line}: {found.reason}; mend or remove the line")
             yield found.text
 
 

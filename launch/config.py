@@ -1,0 +1,48 @@
+"""Settings of the machinery: where the units of work of a stage are executed.
+
+They belong to the machine, change no byte of any result and are no part of a stage's identity: a run begun on a
+laptop may go on under Slurm. The price of a cluster is one start of Python per task and a shared file system.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field
+
+# one line each: these become lines of a batch script
+Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$")]
+Name = Annotated[str, Field(pattern=r"^[\w.,:=/@+-]*$")]
+Option = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
+
+
+class SlurmConfig(BaseModel, frozen=True, extra="forbid"):
+    """What ``sbatch`` is told; ``launch.engine=slurm`` only."""
+
+    partition: Name = Field("", description="Partition; empty: the cluster's default.")
+    hours: float = Field(24.0, gt=0, description="Time limit of one task, in hours.")
+    qos: Name = Field("", description="Quality of service; empty: the cluster's default.")
+    setup: Line = Field("", description="Shell command on each node before Python starts, such as `module load gcc`.")
+    options: dict[Option, Name] = Field({}, description="Other options of sbatch: {account: nlp}.")
+
+
+class RayConfig(BaseModel, frozen=True, extra="forbid"):
+    """Where the Ray cluster is; ``launch.engine=ray`` only."""
+
+    address: str = Field(
+        "auto", pattern=r"^(auto|[^\s/]+:[0-9]+)$", description="HOST:PORT of the head; auto: the cluster of this node."
+    )
+
+
+class LaunchConfig(BaseModel, frozen=True, extra="forbid"):
+    """Who executes units of work; everything but ``engine`` is for clusters."""
+
+    engine: Literal["local", "datatrove-local", "slurm", "ray"] = Field(
+        "local", description="local: processes on this machine; datatrove-local: the same through datatrove, for tests."
+    )
+    tasks: int = Field(64, ge=1, le=1_000, description="Most tasks of one stage; each takes every n-th unit.")
+    at_once: int | None = Field(None, ge=1, description="Tasks that may run together; null: as many as fit.")
+    cpus_per_task: int = Field(1, ge=1, description="Cores of a task, which works in one process.")
+    mem_gb_per_cpu: int = Field(2, ge=1, description="GiB of memory for each core; more for large compressed files.")
+    slurm: SlurmConfig = SlurmConfig()
+    ray: RayConfig = RayConfig()
