@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from corpus.config import CorpusConfig
-from corpus.files import find_texts
+from corpus.documents import map_units
+from corpus.reading.inputs import find_inputs
 from corpus.run import CorpusInputs, run
 
 Clean = Callable[..., dict[str, Any]]
@@ -19,11 +20,19 @@ Clean = Callable[..., dict[str, Any]]
 def clean(tmp_path: Path) -> Clean:
     """Run the stage over files: ``clean(path, …, benchmarks=[…], workers=1, out="out", **settings)``."""
 
-    def run_stage(*paths: Path, benchmarks: Iterable[Path] = (), workers: int = 1, out: str = "out", **settings: Any):
+    def run_stage(
+        *paths: Path,
+        benchmarks: Iterable[Path] = (),
+        workers: int = 1,
+        out: str = "out",
+        map_units: Any = map_units,
+        **settings: Any,
+    ) -> dict[str, Any]:
         patterns = [str(path) for path in paths]
         folder = tmp_path / out
         folder.mkdir(exist_ok=True)
-        inputs = CorpusInputs(find_texts(patterns), list(benchmarks))
-        return run(CorpusConfig(inputs=patterns, **settings), inputs, folder, workers=workers)
+        config = CorpusConfig(inputs=patterns, **settings)
+        inputs = CorpusInputs(find_inputs(config.inputs, config.sources, config.text_field), list(benchmarks))
+        return run(config, inputs, folder, workers=workers, map_units=map_units)
 
     return run_stage

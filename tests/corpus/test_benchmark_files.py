@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from corpus.benchmarks import find_benchmarks, read_benchmark, read_benchmarks
+from corpus.decontamination.benchmarks import find_benchmarks, read_benchmark, read_benchmarks
 from corpus.documents import BadInput
 
 NER = """## 토큰, 레이블 구분자 : \\t
@@ -99,3 +99,19 @@ def test_official_files_are_read_in_full(shared: Callable[[str], Path]) -> None:
     paths = find_benchmarks([str(shared("data/klue/official"))])
     items = Counter(task for task, _ in {(text.task, text.key) for text in read_benchmarks(paths)})
     assert items == {"klue-sts": 2 * 519, "klue-nli": 2 * 27_998, "klue-ner": 5_000, "klue-dp": 2_000, "klue-re": 7_765}
+
+
+def test_other_parts_of_klue_are_read_in_full(shared: Callable[[str], Path]) -> None:
+    """Parts published elsewhere: titles, raw sentences, passages with their questions, dialogues."""
+    paths = find_benchmarks([str(shared("data/klue/derived"))])
+    keys = {(text.task, *text.key.rsplit("#", 1)) for text in read_benchmarks(paths)}
+    items = Counter((task, field.rstrip("0123456789")) for task, _, field in keys)
+    assert items == {
+        ("ynat", "title"): 9_107 + 34_149,
+        ("ynat", "sentence"): 9_131,
+        ("klue-ner", "sentence"): 21_008,
+        ("klue-re", "sentence"): 3_247,
+        ("klue-mrc", "context"): 1_218,
+        ("klue-mrc", "question"): 1_218,
+        ("wos", "turn"): 8_664,
+    }

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import hashlib
 import json
+import lzma
 import unicodedata
 from collections import Counter
 from pathlib import Path
@@ -13,18 +16,21 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from corpus import files, read
 from corpus.documents import BadInput
-from corpus.files import find_texts, name_files
-from corpus.quarantine import mask
-from corpus.read import Record, Reject, plan_units, read_unit
+from corpus.reading import containers, files, units
+from corpus.reading.files import find_texts, name_files
+from corpus.reading.inputs import Input
+from corpus.reading.quarantine import mask
+from corpus.reading.read import Record, Reject, read_unit
+from corpus.reading.units import Unit, plan_units
 
 TEXTS = ["아침에 비가 왔다.", "버스가 늦었다.\n그래서 걸었다.", "저녁에는 갰다."]
 JSONL = "".join(json.dumps({"text": text, "id": n}) + "\n" for n, text in enumerate(TEXTS)).encode()
 
 
 def read_all(path: Path, text_field: str = "text") -> list[Record | Reject]:
-    return [found for unit in plan_units([path]) for found in read_unit(unit, text_field, Counter())]
+    inputs = [Input(path, path.name, text_field=text_field)]
+    return [found for unit in plan_units(inputs) for found in read_unit(unit, Counter())]
 
 
 def texts_of(path: Path) -> list[str]:
@@ -83,30 +89,45 @@ def test_a_broken_line_costs_exactly_itself(tmp_path: Path, line: bytes, reason:
 
 
 def test_an_endless_line_is_rejected_and_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read, "LINE_BYTES", 1_000)
+    monkeypatch.setattr(containers, "RECORD_BYTES", 1_000)
     monkeypatch.setattr(files, "BLOCK_BYTES", 64)
     (tmp_path / "a.jsonl").write_bytes(b'{"text": "' + b"a" * 5_000 + b'"}\n' + JSONL)
     reject, *records = read_all(tmp_path / "a.jsonl")
-    assert isinstance(reject, Reject) and reject.reason == "line_too_long" and len(reject.raw) <= 1_000
+    assert isinstance(reject, Reject) and reject.reason == "record_too_long" and len(reject.raw) <= 1_000
     assert [record.text for record in records if isinstance(record, Record)] == TEXTS
 
 
 def test_empty_lines_are_counted_and_skipped(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b"\n" + JSONL + b"  \n")
     counts: Counter[str] = Counter()
-    assert len(list(read_unit(plan_units([tmp_path / "a.jsonl"])[0], "text", counts))) == 3
-    assert counts == {"lines": 5, "empty_lines": 2}
+    assert len(list(read_unit(Unit(Input(tmp_path / "a.jsonl", "a.jsonl")), counts))) == 3
+    assert counts == {"records": 3, "empty": 2}
 
 
-@pytest.mark.parametrize("packed", [gzip.compress(JSONL * 99), zstandard.compress(JSONL * 99)], ids=["gz", "zst"])
-def test_packed_files_that_end_early_or_are_damaged_stop_the_run(tmp_path: Path, packed: bytes) -> None:
-    path = tmp_path / ("a.jsonl.gz" if packed.startswith(b"\x1f") else "a.jsonl.zst")
-    path.write_bytes(packed[: len(packed) // 2])
-    with pytest.raises(BadInput, match=r"a\.jsonl.*ends in the middle"):
-        read_all(path)
+PACKERS = {".gz": gzip.compress, ".zst": zstandard.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_packed_files_that_end_early_keep_what_stands_before(tmp_path: Path, suffix: str) -> None:
+    texts = [f"{n}번째 날 {hashlib.sha256(str(n).encode()).hexdigest()}" for n in range(9_000)]
+    packed = PACKERS[suffix]("".join(json.dumps({"text": text}) + "\n" for text in texts).encode())
+    path = tmp_path / f"a.jsonl{suffix}"
+    path.write_bytes(packed[: len(packed) // 2] if suffix != ".xz" else packed[:-200])
+    *records, reject = read_all(path)
+    found = [record.text for record in records if isinstance(record, Record)]
+    assert found == texts[: len(found)] and (found or suffix in (".xz", ".bz2"))
+    assert isinstance(reject, Reject) and reject.reason == "damaged_file" and b"ends in the middle" in reject.raw
     path.write_bytes(b"not packed at all")
-    with pytest.raises(BadInput, match=r"a\.jsonl.*damaged"):
-        read_all(path)
+    [reject] = read_all(path)
+    assert isinstance(reject, Reject) and reject.reason == "damaged_file"
+
+
+def test_a_damaged_parquet_file_costs_only_itself(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"text": TEXTS}), tmp_path / "a.parquet")
+    content = (tmp_path / "a.parquet").read_bytes()
+    (tmp_path / "a.parquet").write_bytes(content[: len(content) // 2])
+    [reject] = read_all(tmp_path / "a.parquet")
+    assert isinstance(reject, Reject) and reject.reason == "damaged_file"
 
 
 def test_text_is_nfc_and_keeps_compatibility_jamo(tmp_path: Path) -> None:
@@ -114,11 +135,12 @@ def test_text_is_nfc_and_keeps_compatibility_jamo(tmp_path: Path) -> None:
     assert texts_of(tmp_path / "a.txt") == ["한국 ㅋㅋ"]
 
 
-def test_ids_and_sources_come_from_the_record_or_from_file_and_line(tmp_path: Path) -> None:
+def test_ids_and_sources_come_from_the_record_or_from_file_and_byte(tmp_path: Path) -> None:
     lines = ['{"text": "가", "id": 7, "source": "백과"}', '{"text": "나", "id": {"x": 1}}']
     (tmp_path / "news.jsonl").write_text("\n".join(lines), "utf-8")
+    assert len(lines[0].encode()) + 1 == 45
     found = read_all(tmp_path / "news.jsonl")
-    assert [(f.id, f.source) for f in found if isinstance(f, Record)] == [("7", "백과"), ("news.jsonl:2", "news")]
+    assert [(f.id, f.source) for f in found if isinstance(f, Record)] == [("7", "백과"), ("news.jsonl@45", "news")]
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "txt"])
@@ -129,17 +151,17 @@ def test_units_of_any_size_give_the_same_records(tmp_path: Path, monkeypatch: py
     path.write_text("\n".join(lines) + "\n", "utf-8")
     whole = read_all(path)
     for size in (1, 100, 999):
-        monkeypatch.setattr(read, "UNIT_BYTES", size)
-        assert len(plan_units([path])) > 1
+        monkeypatch.setattr(units, "UNIT_BYTES", size)
+        assert len(list(plan_units([Input(path, path.name)]))) > 1
         assert read_all(path) == whole
-    assert len(plan_units([path], whole_files=True)) == 1
+    assert len(list(plan_units([Input(path, path.name)], whole_files=True))) == 1
 
 
 def test_large_parquet_files_are_cut_at_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pq.write_table(pa.table({"text": [f"{n}번째 글." for n in range(30)]}), tmp_path / "a.parquet", row_group_size=10)
     whole = read_all(tmp_path / "a.parquet")
-    monkeypatch.setattr(read, "UNIT_BYTES", 1)
-    assert len(plan_units([tmp_path / "a.parquet"])) == 3
+    monkeypatch.setattr(units, "UNIT_BYTES", 1)
+    assert len(list(plan_units([Input(tmp_path / "a.parquet", "a.parquet")]))) == 3
     assert read_all(tmp_path / "a.parquet") == whole
 
 

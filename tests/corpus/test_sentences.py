@@ -1,4 +1,4 @@
-"""Sentence splitting: gold boundaries, guards, nothing lost, linear time."""
+"""Sentence splitting: gold boundaries, guards, nothing lost, no candidate overlooked, linear time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.sentences import split_sentences
+from corpus.sentences import CANDIDATE, split_sentences
 
 
 def squeeze(text: str) -> str:
@@ -30,10 +30,13 @@ def squeeze(text: str) -> str:
         ["단어는 삼천 개이다.[7]", "그중 백 개가 쓰인다.[참고 2]", "나머지는 모른다."],
         ['"문제없어. 할 수 있어!"', "그는 웃었다."],
         ["그는 약속했다. (지난해)", "그리고 지켰다."],
+        ["또 올게요^^", "정말 맛있어요😊😊", "다음에 봬요"],
+        ["(그는 웃었다.)", "그녀도 웃었다."],
+        ["이건 쉬움.", "저건 해야 함", "그건 좋음"],
     ],
 )
 def test_a_text_comes_apart_at_these_places(sentences: list[str]) -> None:
-    text = " ".join(sentences).replace("넣었다. 2월", "넣었다.2월")
+    text = " ".join(sentences).replace("넣었다. 2월", "넣었다.2월").replace("^^ ", "^^").replace("😊 다", "😊다")
     assert split_sentences(text) == sentences
 
 
@@ -50,6 +53,12 @@ def test_a_text_comes_apart_at_these_places(sentences: list[str]) -> None:
         "그는 (비가 왔다. 많이 왔다.) 걸어서 갔다.",
         "영화 <봄이 왔다. 갔다.>를 보았다.",
         "이게 뭐지? 라는 생각이 들었다.",
+        "그는 “모두의 모범이다.”라면서 손뼉을 쳤다.",
+        "이래도 되나? 싶었는데 다들 웃었다.",
+        "값은 1.5~2.0배이고 판은 v1.2.3 이다.",
+        "주소는 http://a.kr/?q=다.요 처럼 길다.",
+        "그는 ‘봄이다. 꽃이다.’ 하고 외쳤다.",
+        "표[1. 첫째 2. 둘째]는 아래에 있다.",
         "가야겠다 생각했다.",
         "그런데... 문이 열렸다.",
     ],
@@ -69,17 +78,49 @@ def test_nothing_is_lost_or_changed(text: str) -> None:
     assert all(sentence and sentence == sentence.strip() for sentence in sentences)
 
 
+@given(st.text(alphabet=st.sampled_from("가다요죠음임함해야 됨었네구나는중때문니당용.!?…ㅋㅠ^~\n😊"), max_size=40))
+def test_the_first_character_of_a_candidate_is_searched_for(text: str) -> None:
+    """The set that begins the pattern only saves time: any character in its place finds the same."""
+    searched, rest = CANDIDATE.pattern.split("]", 1)
+    assert searched[0] == "["
+    anywhere = re.compile("(?s:.)" + rest)
+    assert [m.span() for m in CANDIDATE.finditer(text)] == [m.span() for m in anywhere.finditer(text)]
+
+
 @pytest.mark.parametrize(
-    "piece", ["ㅋ", ".", "!)", "(", "(해요)", "다 ", "가", "1-", '"', "“", "요(", "해요ㅋ", "a.", "\n"]
+    "piece",
+    [
+        *(
+            "1-",
+            "a.",
+            "@",
+            "1",
+            "가",
+            "ㅋ",
+            "해요ㅋ",
+            ".",
+            "!)",
+            "다 ",
+            "다. ",
+            "요(",
+            "(해요)",
+            "해야 ",
+            "^",
+            "요^",
+            "\n",
+            " ",
+        ),
+        *("(", "[", "{", "<", "「", "『", "“", "‘", "《", "〈", '"', "'", "<<", "&", "▶", "[사진=", "ⓒ"),
+    ],
 )
 def test_time_grows_with_length_only(piece: str) -> None:
     seconds = []
-    for size in (50_000, 400_000):
+    for size in (500_000, 1_000_000):
         text = piece * (size // len(piece))
         start = time.process_time()
         split_sentences(text)
         seconds.append(time.process_time() - start)
-    assert seconds[1] < 24 * seconds[0] + 0.1  # eight times the text; quadratic would be 64
+    assert seconds[1] < 3 * seconds[0] + 0.2  # twice the text; quadratic would be four times
 
 
 def gold_documents(folder: Path) -> Iterator[list[str]]:
@@ -90,17 +131,38 @@ def gold_documents(folder: Path) -> Iterator[list[str]]:
 
 
 def test_gold_sentences_are_found(shared: Callable[[str], Path]) -> None:
-    found = total = 0
+    exact = f1 = normalized = total = 0.0
     for gold in gold_documents(shared("data/sentences")):
-        spans = [_spans(split_sentences("".join(gold))), _spans(gold)]
-        found += len(spans[0] & spans[1])
-        total += len(gold)
+        wanted, found = _spans(gold), _spans(split_sentences("".join(gold)))
+        overlap = sum(_best_overlaps(wanted, found))
+        total += len(wanted)
+        exact += len(set(wanted) & set(found))
+        f1 += overlap
+        normalized += overlap * min(1.0, len(wanted) / len(found))
     assert total == 1_223
-    assert found / total >= 0.80  # measured .820; KSS C++ of the paper .550
+    assert exact / total >= 0.82  # measured .825; KSS C++ of the paper .550, Kiwi .778
+    assert f1 / total >= 0.88  # measured .885; .750, .901
+    assert normalized / total >= 0.87  # measured .876; .738, .865
 
 
-def _spans(sentences: list[str]) -> set[tuple[int, int]]:
+def _spans(sentences: list[str]) -> list[tuple[int, int]]:
     ends = [0]
     for sentence in sentences:
         ends.append(ends[-1] + len(squeeze(sentence)))
-    return set(pairwise(ends))
+    return list(pairwise(ends))
+
+
+def _best_overlaps(wanted: list[tuple[int, int]], found: list[tuple[int, int]]) -> list[float]:
+    """Per gold sentence the best overlap F1, in characters; a predicted sentence serves the one it fits best."""
+    scores = []
+    for n, (begin, end) in enumerate(wanted):
+        for m, (left, right) in enumerate(found):
+            if (common := min(end, right) - max(begin, left)) > 0:
+                scores.append((2 * common / (end - begin + right - left), n, m))
+    best = [0.0] * len(wanted)
+    served: set[int] = set()
+    for score, n, m in sorted(scores, reverse=True):
+        if m not in served:
+            served.add(m)
+            best[n] = max(best[n], score)
+    return best

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,8 +19,8 @@ import pytest
 
 from corpus import clean as cleaning
 from corpus.documents import BadInput, Document, read_documents, shard_paths
-from corpus.files import read_blocks
 from corpus.pii.types import PII_TYPES
+from corpus.reading.files import read_blocks
 
 LONG = "오래된 도서관 앞에서 아이들이 줄을 서서 책을 기다렸다."
 PHONE, MAIL = "010-0123-4567", "younghee@example.com"
@@ -49,12 +51,13 @@ def digests(out: Path) -> dict[str, str]:
 
 
 def test_documents_come_out_clean_and_every_loss_is_counted(tmp_path: Path, clean: Callable[..., Any]) -> None:
-    counts = clean(write_jsonl(tmp_path / "글.jsonl", STORY), pseudonymize=False)
+    counts = clean(write_jsonl(tmp_path / "글.jsonl", STORY), pii={"mode": "keep"})
+    start = (tmp_path / "글.jsonl").read_bytes().index('{"id": "a", "text": "같은'.encode())
     assert documents_of(tmp_path / "out") == [
         Document("a", "동화", ("첫 글이다.", LONG)),
         Document("b", "동화", (PRIVATE, "저녁에는 바람이 불었다.")),
         Document("d", "수필", ("그리고 겨울이 와서 눈이 내렸다.",)),
-        Document("a~2", "수필", ("같은 이름을 쓰는 다른 글이다.",)),
+        Document(f"a~글.jsonl@{start}", "수필", ("같은 이름을 쓰는 다른 글이다.",)),
     ]
     assert counts["dropped_documents"] == {"duplicate_document": 1, "no_sentence_left": 1}
     assert counts["dropped_sentences"] == {
@@ -169,31 +172,42 @@ def test_bytes_do_not_depend_on_workers_or_batches(
 
 
 PROGRAM = """
-import json, sys
+import sys
 from pathlib import Path
+from corpus.reading import units
 from corpus.config import CorpusConfig
+from corpus.reading.inputs import find_inputs
 from corpus.run import CorpusInputs, run
+
 if __name__ == "__main__":
-    out, *texts = map(Path, sys.argv[1:])
-    run(CorpusConfig(inputs=["x"]), CorpusInputs(texts, []), out)
+    out, workers, *texts = sys.argv[1:]
+    units.UNIT_BYTES = 2_000
+    config = CorpusConfig(inputs=texts, shard_documents=40)
+    run(config, CorpusInputs(find_inputs(texts, {}, "text"), []), Path(out), workers=int(workers))
 """
 
 
-def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path, many_files: list[Path]) -> None:
+def test_a_run_killed_at_twenty_moments_goes_on_to_the_same_bytes(tmp_path: Path, many_files: list[Path]) -> None:
     script = tmp_path / "stage.py"
     script.write_text(PROGRAM, "utf-8")
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    commands = {}
     for out in (whole, killed):
         out.mkdir()
-        commands[out] = [sys.executable, str(script), str(out), *map(str, many_files)]
+    commands = {out: [sys.executable, str(script), str(out), "1", *map(str, many_files)] for out in (whole, killed)}
+    began = time.monotonic()
     assert subprocess.run(commands[whole]).returncode == 0
-    for sign in (".parts-*/units/unit-00000.partial-*", ".parts-*/units/unit-00000", "documents"):
+    seconds = time.monotonic() - began
+    rng = random.Random(0)
+    deaths = 0
+    for moment in range(20):
+        if moment == 10:  # all that is done so far is lost, half of the kills fall into a run from the start
+            shutil.rmtree(killed)
+            killed.mkdir()
         process = subprocess.Popen(commands[killed])
-        while process.poll() is None and not list(killed.glob(sign)):
-            time.sleep(0.001)
-        process.send_signal(signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL
+        time.sleep(rng.uniform(0.4, 1.0) * seconds)
+        process.kill()
+        deaths += process.wait() == -signal.SIGKILL
+    assert deaths >= 3
     assert subprocess.run(commands[killed]).returncode == 0
     assert digests(killed) == digests(whole)
     assert not list(killed.glob(".*"))

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus.pii.detect import Span, find_pii
-from corpus.pii.replace import Pseudonymizer, replace_records
+from corpus.pii.replace import Pseudonymizer
 from corpus.pii.shapes import digits_of
 from corpus.pii.table import BY_NAME, TABLE
 
@@ -127,14 +127,6 @@ def test_a_value_without_a_fit_replacement_still_goes(caplog: pytest.LogCaptureF
 def test_text_without_personal_data_comes_back_as_it_is() -> None:
     text = "오늘은 날씨가 좋다. 10시에 만나자."
     assert replaced(text) == text
-
-
-def test_replace_records_gives_a_record_for_a_record() -> None:
-    records = [{"id": "a", "text": "전화 010-0234-5678", "n": 1}, {"text": "전화 010-0234-5678"}, {"text": "없다"}]
-    first, second, third = replace_records(records, seed=3)
-    assert first["id"] == "a" and first["n"] == 1
-    assert first["text"] != second["text"] != records[1]["text"]
-    assert third == {"text": "없다"}
 
 
 def test_the_hash_seed_of_python_changes_nothing() -> None:

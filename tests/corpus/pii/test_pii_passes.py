@@ -1,0 +1,84 @@
+"""The detector against the plain way, sixteen passes of ``re``: the same spans, in a fraction of the time."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from corpus.pii.detect import find_pii
+from corpus.pii.passes import PASSES, find_by_sixteen_passes
+from corpus.pii.table import TABLE
+
+PIECES = st.sampled_from(
+    [kind.example for kind in TABLE]
+    + [word for kind in TABLE for word in kind.context[:2]]
+    + [
+        "서울 강남구 ",
+        "윤슬로 12",
+        "번길 3",
+        " 12번지",
+        "@홍길동",
+        " ",
+        ", ",
+        "은 ",
+        "(",
+        "-",
+        ".",
+        ":",
+        "12",
+        "/가",
+        "０",
+        "가" * 90,
+    ]
+)
+
+
+def lines_of(path: Path, max_chars: int) -> list[str]:
+    lines: list[str] = []
+    size = 0
+    with path.open("rb") as packed:
+        stream = zstandard.ZstdDecompressor(max_window_size=2**28).stream_reader(packed)
+        for record in io.TextIOWrapper(stream, "utf-8"):
+            text = json.loads(record)["text"]
+            lines += text.replace(". ", ".\n").split("\n")
+            size += len(text)
+            if size > max_chars:
+                break
+    return lines
+
+
+def test_there_is_a_pass_for_each_type() -> None:
+    assert [kind for kind, _ in PASSES] == list(TABLE)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(PIECES, max_size=10).map("".join))
+def test_clues_and_windows_lose_nothing(text: str) -> None:
+    assert find_pii(text) == find_by_sixteen_passes(text)
+
+
+@pytest.mark.parametrize("name", ["petitions", "nsmc_reviews", "techdocs", "kowiki", "law"])
+def test_on_real_text_both_find_the_same(name: str, shared: Callable[[str], Path]) -> None:
+    for line in lines_of(shared(f"data/corpora/{name}.jsonl.zst"), 500_000):
+        assert find_pii(line) == find_by_sixteen_passes(line)
+
+
+@pytest.mark.parametrize("name", ["petitions", "nsmc_reviews"])
+def test_the_detector_is_six_times_as_fast(name: str, shared: Callable[[str], Path]) -> None:
+    lines = lines_of(shared(f"data/corpora/{name}.jsonl.zst"), 300_000)
+
+    def seconds(find: Callable[[str], object]) -> float:
+        started = time.process_time()
+        for line in lines:
+            find(line)
+        return time.process_time() - started
+
+    assert min(seconds(find_by_sixteen_passes) for _ in range(2)) > 6 * min(seconds(find_pii) for _ in range(2))

@@ -1,0 +1,127 @@
+"""Four ways to hide personal data, and replacement with a secret key."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from corpus.documents import BadInput
+from corpus.pii.detect import find_pii, find_pii_in_sentences
+from corpus.pii.protect import MODES, Mode, Protection, replace_records
+from corpus.pii.table import TABLE
+
+KEY = b"0123456789abcdef"
+PHONE, MAIL = "010-0123-4567", "hong@example.com"
+TEXT = f"  안녕하세요.  문의 {PHONE}입니다.\n메일은 {MAIL}이다. 끝이다.\n"
+
+PIECES = st.sampled_from(
+    [f"{kind.context[0]} {kind.example}" for kind in TABLE]
+    + [
+        "오늘은 맑다.",
+        " ",
+        "\n",
+        ". ",
+        "은 ",
+        "로 ",
+        "-",
+        "@",
+        "02-",
+        "-4567",
+        ".com",
+        "서울 강남구 윤슬로 12",
+        "０１０－０１２３－４５６７",
+    ]
+)
+
+
+def hidden(mode: Mode, text: str, key: bytes | None = None, document: str = "d") -> str:
+    return Protection(mode, 1, key).hide(text, document)
+
+
+def test_each_mode_hides_in_its_way() -> None:
+    assert hidden("mask", TEXT) == "  안녕하세요.  문의 ***-****-****입니다.\n메일은 ****@*******.***이다. 끝이다.\n"
+    assert hidden("tag", TEXT) == "  안녕하세요.  문의 [TEL]입니다.\n메일은 [EMAIL]이다. 끝이다.\n"
+    assert hidden("drop", TEXT) == "  안녕하세요.  끝이다.\n"
+    assert [span.type for span in find_pii(hidden("replace", TEXT))] == ["TEL", "EMAIL"]
+
+
+def test_a_text_of_personal_sentences_alone_is_dropped_to_nothing() -> None:
+    assert hidden("drop", f"전화 {PHONE}") == ""
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_text_without_personal_data_comes_back_as_it_is(mode: Mode) -> None:
+    text = " 맑다.\n\n 10시에 만나자. "
+    assert hidden(mode, text) == text
+    assert Protection(mode).hide_in_sentences(["맑다."], "d") == (["맑다."], [[]])
+
+
+def test_sentences_come_back_one_for_one() -> None:
+    sentences = ["건강보험증 번호를 불러 주세요.", "23456789012예요.", "네."]
+    for mode, second in (("mask", "***********예요."), ("tag", "[HEALTH]예요."), ("drop", None)):
+        protected = Protection(mode, 1).hide_in_sentences(sentences, "d")  # type: ignore[arg-type]
+        assert protected.sentences == [sentences[0], second, sentences[2]]
+        assert [len(spans) for spans in protected.spans] == [0, 1, 0]
+
+
+@settings(max_examples=150, deadline=None)
+@given(pieces=st.lists(PIECES, max_size=8), mode=st.sampled_from(["mask", "tag", "drop"]))
+def test_nothing_is_found_in_hidden_text(pieces: list[str], mode: Mode) -> None:
+    text = "".join(pieces)
+    assert find_pii(hidden(mode, text)) == []
+    protected = Protection(mode).hide_in_sentences(pieces, "d")
+    if mode != "drop":  # where a sentence goes, what stood around it stays
+        assert find_pii_in_sentences([sentence or "" for sentence in protected.sentences]) == [[] for _ in pieces]
+
+
+@settings(max_examples=100, deadline=None)
+@given(pieces=st.lists(PIECES, max_size=6))
+def test_a_mask_keeps_length_and_separators(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    masked = hidden("mask", text)
+    assert len(masked) == len(text)
+    assert all(new == old or (new == "*" and old.isalnum()) for old, new in zip(text, masked, strict=True))
+
+
+def test_a_key_makes_a_value_alike_in_all_documents_and_seeds() -> None:
+    plain = {Protection("replace", seed).hide(f"전화 {PHONE}", "a") for seed in (1, 2)}
+    assert len(plain) == 2
+    keyed = Protection("replace", 1, KEY).hide(f"전화 {PHONE}", "a")[3:]
+    for seed, document in ((1, "b"), (2, "a"), (3, "c")):
+        assert keyed in Protection("replace", seed, KEY).hide(f"{MAIL}, 폰은 {PHONE}이고 {MAIL}", document)
+    assert keyed != Protection("replace", 1, KEY + b"!").hide(f"전화 {PHONE}", "a")[3:]
+
+
+def test_writings_of_one_number_share_a_replacement() -> None:
+    plain, abroad = (hidden("replace", f"전화 {number}", KEY) for number in (PHONE, "+82-10-0123-4567"))
+    assert plain[3:].replace("-", "")[1:] == abroad[3:].replace("-", "")[3:]
+
+
+def test_addresses_that_differ_in_a_dot_stay_apart() -> None:
+    assert hidden("replace", "메일 a.b@example.com", KEY) != hidden("replace", "메일 ab@example.com", KEY)
+
+
+def test_the_key_is_not_in_the_repr() -> None:
+    assert "0123456789abcdef" not in repr(Protection("replace", 1, KEY))
+
+
+def test_full_width_numbers_are_replaced_in_full_width() -> None:
+    new = hidden("replace", "전화 ０１０－０１２３－４５６７로")
+    assert new.startswith("전화 ０１０－") and new.endswith("로") and new != "전화 ０１０－０１２３－４５６７로"
+    assert hidden("mask", "전화 ０１０－０１２３－４５６７로") == "전화 ***－****－****로"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_replace_records_gives_a_record_for_a_record(mode: Mode) -> None:
+    records = [{"id": "a", "text": f"전화 {PHONE}로.", "n": 1}, {"text": "없다"}]
+    first, second = replace_records(records, seed=3, mode=mode)
+    assert first["id"] == "a" and first["n"] == 1
+    assert PHONE not in first["text"]
+    assert second == {"text": "없다"}
+
+
+@pytest.mark.parametrize("record", [{"id": 1}, {"text": None}, {"text": 5}])
+def test_a_record_without_text_is_an_error_that_says_where(record: dict) -> None:
+    with pytest.raises(BadInput, match="record 2: 'text' must hold text"):
+        list(replace_records([{"text": ""}, record], seed=1))

@@ -1,0 +1,64 @@
+"""How the data card shows figures and text: bars that add up, plots that line up, marks that change nothing."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpus.card.page import Part, mark_change, mark_replaced, median_bar, plot, share, size, to_bars, visible
+
+
+def test_bars_have_no_gaps_and_hold_all() -> None:
+    bars = to_bars({"4": 3, "32": 1, "2": 0})
+    assert [(bar.low, bar.high, bar.n) for bar in bars] == [(4, 7, 3), (8, 15, 0), (16, 31, 0), (32, 63, 1)]
+    assert median_bar(bars) == bars[0]
+    assert to_bars({}) == []
+    assert median_bar([]) is None
+
+
+def test_plots_over_one_range_line_up() -> None:
+    def places(histogram: dict[str, int]) -> dict[str, str]:
+        found = re.findall(r'<rect x="([\d.]+)".*?<title>(\d+)', plot(to_bars(histogram), 1, 64, "characters"))
+        return {low: x for x, low in found}
+
+    wide, narrow = places({"1": 2, "8": 3, "64": 1}), places({"8": 9})
+    assert list(wide) == ["1", "8", "64"]
+    assert narrow["8"] == wide["8"]
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "shown"), [(0, 5, "0.00 %"), (1, 3, "33.33 %"), (1, 10**9, "< 0.01 %"), (0, 0, "–")]
+)
+def test_share_never_says_zero_of_something(part: int, whole: int, shown: str) -> None:
+    assert share(part, whole) == shown
+
+
+def test_sizes_are_decimal_as_in_the_paper() -> None:
+    assert [size(n) for n in (999, 1_000, 62_650_000_000)] == ["999 bytes", "1.00 kB", "62.65 GB"]
+
+
+TEXT = st.text(alphabet=st.sampled_from("가나 [TEL]01\n\u200b"), max_size=50)
+
+
+@given(TEXT, TEXT)
+def test_marking_changes_no_text(before: str, after: str) -> None:
+    for mark in (mark_change, mark_replaced):
+        left, right = mark(before, after)
+        assert "".join(part.text for part in left) == visible(before)
+        assert "".join(part.text for part in right) == visible(after)
+
+
+def test_values_are_marked_whole_where_letters_agree() -> None:
+    left, right = mark_replaced("주소 [EMAIL], 전화 [TEL]", "주소 EMILY@example.com, 전화 010-0000-0000")
+    assert left == [Part("주소 "), Part("[EMAIL]", True), Part(", 전화 "), Part("[TEL]", True)]
+    assert right == [Part("주소 "), Part("EMILY@example.com", True), Part(", 전화 "), Part("010-0000-0000", True)]
+
+
+def test_long_text_is_shown_around_what_changed() -> None:
+    left, right = mark_change("가" * 900 + "#바다 " + "나" * 900, "가" * 900 + "나" * 900)
+    assert [part.text for part in left if part.is_marked] == ["#바다 "]
+    assert sum(len(part.text) for part in left) < 250
+    assert sum(len(part.text) for part in right) < 250

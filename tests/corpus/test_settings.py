@@ -1,0 +1,129 @@
+"""Settings of the stage, each seen in what comes out: modes for personal data, keys, removal units, rules off."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pydantic import ValidationError
+
+from corpus.config import CorpusConfig
+from corpus.documents import BadInput, read_documents, shard_paths
+
+Clean = Callable[..., dict[str, Any]]
+PHONE = "010-0123-4567"
+CALL = f"문의는 {PHONE}로 해 주세요."
+QUIET = "저녁에는 바람이 불었다."
+
+
+def write(path: Path, *texts: str) -> Path:
+    path.write_text("".join(json.dumps({"id": str(n), "text": text}) + "\n" for n, text in enumerate(texts)), "utf-8")
+    return path
+
+
+def sentences_of(out: Path) -> list[tuple[str, ...]]:
+    return [document.sentences for shard in shard_paths(out / "documents") for document in read_documents(shard)]
+
+
+def test_personal_data_go_in_the_way_that_is_asked_for(tmp_path: Path, clean: Clean) -> None:
+    path = write(tmp_path / "a.jsonl", f"{CALL} {QUIET}")
+    wanted = {
+        "keep": (CALL, QUIET),
+        "mask": ("문의는 ***-****-****로 해 주세요.", QUIET),
+        "tag": ("문의는 [TEL]로 해 주세요.", QUIET),
+        "drop": (QUIET,),
+    }
+    for mode, sentences in wanted.items():
+        counts = clean(path, out=mode, pii={"mode": mode})
+        assert sentences_of(tmp_path / mode) == [sentences]
+        assert counts["dropped_sentences"] == ({"has_personal_data": 1} if mode == "drop" else {})
+        samples = pq.read_table(tmp_path / mode / "changed" / "samples.parquet").to_pylist()
+        assert [row["before"] for row in samples] == ([] if mode == "keep" else ["문의는 [TEL]로 해 주세요."])
+        assert PHONE not in str(samples)
+    clean(path, out="replace")
+    assert PHONE not in str(sentences_of(tmp_path / "replace"))
+
+
+def test_with_a_key_a_value_maps_alike_in_all_documents(
+    tmp_path: Path, clean: Clean, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "a.jsonl", f"처음에 {CALL}", f"나중에 {CALL}")
+    values = {}
+    for name in ("first secret of this test", "another secret of this test"):
+        monkeypatch.setenv("SECRET_OF_TEST", name)
+        clean(path, out=name, pii={"key_variable": "SECRET_OF_TEST"})
+        values[name] = {sentence.split()[2] for [sentence] in sentences_of(tmp_path / name)}
+        everything = b"".join(file.read_bytes() for file in (tmp_path / name).rglob("*") if file.is_file())
+        assert name.encode() not in everything
+    clean(path, out="without")
+    without = {sentence.split()[2] for [sentence] in sentences_of(tmp_path / "without")}
+    assert [len(found) for found in values.values()] == [1, 1] and len(without) == 2
+    assert len({*without, *(value for found in values.values() for value in found)}) == 4
+
+
+def test_a_missing_key_is_bad_input_before_anything_is_read(tmp_path: Path, clean: Clean) -> None:
+    with pytest.raises(BadInput, match="NO_SUCH_SECRET is not set"):
+        clean(write(tmp_path / "a.jsonl", CALL), pii={"key_variable": "NO_SUCH_SECRET"})
+    with pytest.raises(ValidationError, match="not by both"):
+        CorpusConfig.model_validate({"pii": {"key_file": "a", "key_variable": "B"}})
+
+
+def test_a_benchmark_sentence_takes_its_document_along_if_that_is_asked_for(tmp_path: Path, clean: Clean) -> None:
+    (tmp_path / "quiz.txt").write_text("오래된 도서관 앞에서 아이들이 책을 기다렸다.", "utf-8")
+    path = write(tmp_path / "a.jsonl", f"오래된 도서관 앞에서 아이들이 책을 기다렸다. {QUIET}", "다른 글이다.")
+    clean(path, benchmarks=[tmp_path / "quiz.txt"], out="sentence")
+    assert sentences_of(tmp_path / "sentence") == [(QUIET,), ("다른 글이다.",)]
+    counts = clean(path, benchmarks=[tmp_path / "quiz.txt"], out="document", decontaminate={"unit": "document"})
+    assert sentences_of(tmp_path / "document") == [("다른 글이다.",)]
+    assert counts["dropped_sentences"] == {"beside_a_benchmark_sentence": 1, "in_benchmark": 1}
+    assert counts["dropped_documents"] == {"no_sentence_left": 1}
+
+
+def test_short_benchmark_sentences_can_be_ignored(tmp_path: Path, clean: Clean) -> None:
+    (tmp_path / "quiz.txt").write_text("추천합니다~", "utf-8")
+    path = write(tmp_path / "a.jsonl", f"추천합니다! {QUIET}")
+    clean(path, benchmarks=[tmp_path / "quiz.txt"], out="all")
+    clean(path, benchmarks=[tmp_path / "quiz.txt"], out="long", decontaminate={"min_item_chars": 6})
+    assert sentences_of(tmp_path / "all") == [(QUIET,)]
+    assert sentences_of(tmp_path / "long") == [("추천합니다!", QUIET)]
+
+
+def test_noise_rules_and_limits_are_set_by_source(tmp_path: Path, clean: Clean) -> None:
+    (tmp_path / "code.jsonl").write_text(json.dumps({"text": "값은 #include 처럼 쓴다."}), "utf-8")
+    (tmp_path / "blog.jsonl").write_text(json.dumps({"text": "오늘은 #산책 했다."}), "utf-8")
+    sources = {name: {"inputs": [str(tmp_path / f"{name}.jsonl")]} for name in ("code", "blog")}
+    path = write(tmp_path / "rest.jsonl", "세 번째 글이 여기에 있다.")
+    clean(path, sources=sources, noise_rules_off={"code": ["hashtag"]}, min_sentence_chars={"rest": 99})
+    assert sentences_of(tmp_path / "out") == [("값은 #include 처럼 쓴다.",), ("오늘은 했다.",)]
+    with pytest.raises(BadInput, match=r"hash_tag.*hashtag"):
+        clean(path, sources=sources, noise_rules_off={"code": ["hash_tag"]}, out="wrong")
+
+
+def test_duplicates_stay_where_that_is_asked_for(tmp_path: Path, clean: Clean) -> None:
+    long = "오래된 도서관 앞에서 아이들이 줄을 서서 책을 기다렸다."
+    path = write(tmp_path / "a.jsonl", long, long.replace(" ", ""), f"{long} {QUIET}")
+    for name, settings, left in (
+        ("both", {}, [(long,), (QUIET,)]),
+        ("documents", {"sentences": False}, [(long,), (long, QUIET)]),
+        ("sentences", {"documents": False}, [(long,), (QUIET,)]),
+        ("none", {"documents": False, "sentences": False}, [(long,), (long.replace(" ", ""),), (long, QUIET)]),
+    ):
+        clean(path, out=name, deduplicate=settings)
+        assert sentences_of(tmp_path / name) == left, name
+
+
+def test_near_duplicates_go_and_what_only_they_repeat_stays(tmp_path: Path, clean: Clean) -> None:
+    story = [
+        f"{n}번째 날에는 {word} 옆에서 모두가 {n + 3}시까지 기다렸다."
+        for n, word in enumerate(["강", "산", "들", "논", "밭", "길", "집", "섬"])
+    ]
+    copy = [*story[:-1], "그리고 마지막 날에는 아무도 오지 않아서 집으로 돌아갔다."]
+    path = write(tmp_path / "a.jsonl", " ".join(story), " ".join(copy), f"{copy[-1]} {QUIET}")
+    counts = clean(path, deduplicate={"near": {"enabled": True, "threshold": 0.6}}, workers=2)
+    assert counts["dropped_documents"] == {"near_duplicate": 1}
+    assert sentences_of(tmp_path / "out") == [tuple(story), (copy[-1], QUIET)]
+    assert sum(counts["dropped_sentences"].values()) == len(copy)

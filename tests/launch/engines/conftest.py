@@ -1,0 +1,139 @@
+"""Work that other processes can import, a small invented corpus, and folders to compare."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from corpus.config import CorpusConfig
+from corpus.reading import units
+from corpus.run import CorpusInputs, run
+
+TOY_WORK = """
+import os, signal
+from pathlib import Path
+from corpus.documents import BadInput
+
+def shout(unit, scratch, *, mark="!"):
+    (scratch / "text").write_text(unit + mark, "utf-8")
+    return {"letters": len(unit), "낱말": {unit: 1}}
+
+def die_once(unit, scratch, *, deadly, flag):
+    (scratch / "text").write_text("half", "utf-8")
+    if unit == deadly and not flag.exists():
+        flag.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return shout(unit, scratch)
+
+def die_after_work(unit, scratch, *, work, flag):
+    counts = work(unit, scratch)
+    if unit.start and not flag.exists():
+        flag.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return counts
+
+def reject(unit, scratch, *, bad):
+    if unit in bad:
+        raise BadInput(f"{unit}: cannot be read; remove it")
+    return shout(unit, scratch)
+
+def stumble(unit, scratch):
+    private = unit + " 전화 010-0000-1234"
+    raise ValueError("cannot use " + private)
+
+def wait_for(unit, scratch, *, gate):
+    import time
+    gate.with_suffix(".pid").write_text(str(os.getpid()))
+    while not gate.exists():
+        time.sleep(0.05)
+    return shout(unit, scratch)
+
+def meet(unit, scratch, *, folder, guests):
+    import time
+    (folder / f"here-{unit}").touch()
+    deadline = time.monotonic() + 60
+    while len(list(folder.glob("here-*"))) < guests:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return shout(unit, scratch)
+
+def copy(unit, scratch):
+    return shout(Path(unit).read_text("utf-8"), scratch)
+"""
+CORPUS = CorpusConfig(min_sentence_chars={}, shard_documents=20, max_bad_share=0.1)
+WORDS = ["가람", "나무", "다리", "라면", "마을", "바다", "사슴"]
+
+
+@pytest.fixture(scope="package")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
+    """The module above, importable here and in every process started from here."""
+    folder = tmp_path_factory.mktemp("toy")
+    (folder / "toy_work.py").write_text(TOY_WORK, "utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(folder))
+        patch.setenv("PYTHONPATH", str(folder), prepend=":")
+        import toy_work
+
+        yield toy_work
+
+
+@pytest.fixture
+def words() -> list[str]:
+    return list(WORDS)
+
+
+def contents(folder: Path, pattern: str = "unit-*") -> dict[str, bytes]:
+    """Every file below the matching entries of ``folder`` with its bytes."""
+    found = [path for top in folder.glob(pattern) for path in [top, *top.rglob("*")] if path.is_file()]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+
+
+@pytest.fixture
+def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CorpusInputs:
+    """Three files in a dozen units: repeated documents, invented personal data, a benchmark sentence, a broken line."""
+    monkeypatch.setattr(units, "UNIT_BYTES", 2_000)
+    benchmark = "다람쥐 마을의 도서관은 겨울에도 열두 시간 동안 문을 연다."
+    lines = [
+        json.dumps(
+            {
+                "id": f"n{n}",
+                "text": f"{n}번 다람쥐가 도토리 {n % 7}개를 모았다. 문의는 010-0000-{n % 9:04}로 하면 된다.",
+            },
+            ensure_ascii=False,
+        )
+        for n in range(60)
+    ]
+    lines[7] = '{"text": "끊긴 줄'
+    lines[30] = json.dumps({"text": f"{benchmark} 그래서 모두 기뻐했다."}, ensure_ascii=False)
+    texts = [tmp_path / "가.jsonl", tmp_path / "나.txt", tmp_path / "다.jsonl.gz"]
+    texts[0].write_text("\n".join(lines), "utf-8")
+    texts[1].write_text("\n".join(f"여우 {n % 11}마리가 산다. 산은 {n}길이다." for n in range(90)), "utf-8")
+    texts[2].write_bytes(gzip.compress("\n".join(lines[40:]).encode(), mtime=0))
+    (tmp_path / "bench.txt").write_text(benchmark, "utf-8")
+    return CorpusInputs(texts, [tmp_path / "bench.txt"])
+
+
+def run_corpus(out: Path, inputs: CorpusInputs, **options: Any) -> tuple[dict[str, Any], dict[str, bytes]]:
+    out.mkdir(exist_ok=True)
+    return run(CORPUS, inputs, out, **options), contents(out, "*")
+
+
+def until(is_true: Callable[[], bool], seconds: float = 30) -> None:
+    """Wait for it, at most so long."""
+    deadline = time.monotonic() + seconds
+    while not is_true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def is_running(process: int) -> bool:
+    """Whether a process that is not our child lives; a zombie does not."""
+    status = Path("/proc") / str(process) / "status"
+    return status.exists() and "Z (zombie)" not in status.read_text()

@@ -1,0 +1,212 @@
+"""The corpus bench: scores equal to worked and published ones, fair timing, honest extrapolation, one whole run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corpus.documents import BadInput
+from launch.bench.corpus import run_corpus_bench
+from launch.bench.detectors import load_detectors
+from launch.bench.material import SAMPLE, gather_material, read_gold, read_labelled, read_texts
+from launch.bench.personal_data import score_spans
+from launch.bench.rounds import spread, time_in_turns
+from launch.bench.splitting import score_splits, split_at_stops
+from launch.bench.whole_stage import compare_with_naive
+
+PHONE = "010-0123-4567"
+
+
+@pytest.mark.parametrize(
+    ("gold", "found", "em", "f1", "nf1"),
+    [
+        (["가나. ", "다라."], ["가나.", "다라."], 1, 1, 1),
+        (["가나. ", "다라."], ["가나. 다라."], 0, 1 / 3, 1 / 3),  # 2·3 / (3+6) for one of the two
+        (["가나다라"], ["가나", "다라"], 0, 2 / 3, 1 / 3),  # 2·2 / (4+2); twice as many as gold
+        (["가나다 ", "라마바사"], ["가나", "다라마바사"], 0, (4 / 5 + 8 / 9) / 2, (4 / 5 + 8 / 9) / 2),
+    ],
+)
+def test_split_scores_equal_those_worked_by_hand(
+    gold: list[str], found: list[str], em: float, f1: float, nf1: float
+) -> None:
+    assert score_splits([gold], lambda text: found) == pytest.approx((em, f1, nf1, len(gold)))
+
+
+def test_split_scores_of_the_plain_rule_are_the_published_ones(shared: Callable[[str], Path]) -> None:
+    scores = score_splits(read_gold(shared("data/sentences")), split_at_stops)
+    assert scores == pytest.approx((0.527, 0.654, 0.623, 1_223), abs=0.001)
+
+
+def test_split_scores_of_kiwi_are_the_published_ones(shared: Callable[[str], Path]) -> None:
+    pytest.importorskip("kiwipiepy")
+    from corpus.splitters import load_splitter
+
+    scores = score_splits(read_gold(shared("data/sentences")), load_splitter("kiwi"))
+    assert scores == pytest.approx((0.778, 0.901, 0.865, 1_223), abs=0.003)
+
+
+def test_span_scores_equal_those_worked_by_hand() -> None:
+    labelled = [
+        ("a" * 40, [(0, 10, "TEL"), (20, 30, "URL")]),  # found half; found with another type
+        ("b" * 20, [(0, 8, "IP")]),  # missed
+        ("c" * 20, []),  # flagged
+    ]
+    found = {"a": [(0, 5, "TEL"), (20, 30, "EMAIL")], "b": [(12, 14, "IP")], "c": [(1, 3, "TEL")]}
+    scores = score_spans(labelled, lambda text: found[text[0]])
+    assert scores == {
+        "precision": 1 / 4, "recall": 1 / 3, "f1": 2 / 7, "exact_recall": 0.0, "covered_recall": 2 / 3, "flagged": 1,
+        "recall_by_type": {"IP": 0.0, "TEL": 1.0, "URL": 0.0},
+    }  # fmt: skip
+
+
+def test_one_true_value_counts_for_one_prediction_only() -> None:
+    scores = score_spans([("a" * 20, [(0, 10, "TEL")])], lambda text: [(0, 6, "TEL"), (0, 10, "TEL")])
+    assert (scores["precision"], scores["recall"]) == (0.5, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "published"),
+    [
+        ("ko_pii", "ko-pii", (0.968, 0.781, 0.864, 0.781, 4)),
+        ("presidio_analyzer", "Presidio", (0.844, 0.523, 0.645, 0.548, 2)),
+    ],
+)
+def test_rivals_reach_their_published_scores(
+    shared: Callable[[str], Path], package: str, name: str, published: tuple[float, ...]
+) -> None:
+    """Otherwise the comparison would be with a crippled rival."""
+    pytest.importorskip(package)
+    scores = score_spans(read_labelled(shared("oracle/pii_public.jsonl")), load_detectors()[0][name])
+    measured = [scores[key] for key in ("precision", "recall", "f1", "covered_recall", "flagged")]
+    assert measured == pytest.approx(published, abs=0.002)
+
+
+def test_contenders_take_turns_and_the_median_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    clock = iter([0, 5, 5, 6, 10, 11, 20, 22, 30, 33, 40, 49])  # a: 5, 1, 3; b: 1, 2, 9
+    monkeypatch.setattr("launch.bench.rounds.time.process_time", lambda: next(clock))
+    seconds = time_in_turns({"a": lambda: order.append("a"), "b": lambda: order.append("b")})
+    assert order == ["a", "b"] * 3
+    assert seconds == {"a": 3, "b": 2}
+
+
+def test_spread_takes_whole_texts_from_all_over() -> None:
+    texts = [str(n) * 100 for n in range(10)]
+    assert [text[0] for text in spread(texts, 500 / 1e6)] == ["0", "2", "4", "6", "8"]
+    assert spread(texts, 1.0) == texts
+    assert spread(texts, 1e-9) == texts[:1]
+
+
+def test_every_file_gives_its_share_and_leaves_what_it_lacks_to_others(tmp_path: Path) -> None:
+    for name, number in (("a", 1), ("b", 50), ("c", 50)):
+        rows = [json.dumps({"text": f"{name}{n:09}"}) for n in range(number)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(rows))
+    texts = list(read_texts([str(tmp_path)], 310 / 1e6))
+    assert [sum(text[0] == name for text in texts) for name in "abc"] == [1, 15, 15]
+
+
+def labelled_line(text: str, *spans: list[Any]) -> str:
+    return json.dumps({"text": text, "spans": list(spans)}, ensure_ascii=False) + "\n"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    """Small invented inputs of every kind."""
+    letters = [f"제 번호는 {PHONE}입니다. 오늘은 {n}번째 편지를 씁니다. 바다가 참 맑고 조용했다." for n in range(40)]
+    lines = [json.dumps({"text": text}, ensure_ascii=False) for text in letters]
+    (tmp_path / "letters.jsonl").write_text("\n".join(lines), "utf-8")
+    (tmp_path / "gold").mkdir()
+    (tmp_path / "gold" / "a.txt").write_text("비가 왔다. \n그래서 걸었다.\n\n정말요? \n네!\n", "utf-8")
+    rows = labelled_line(f"문의는 {PHONE}로", [4, 17, "TEL"]) + labelled_line("오늘은 맑다.")
+    (tmp_path / "pii.jsonl").write_text(rows, "utf-8")
+    items = [f"{n}번 마을 사람들이 {n * 7}일 동안 바닷가에서 배를 고쳤다고 한다." for n in range(30)]
+    (tmp_path / "items.txt").write_text("\n\n".join(items), "utf-8")
+    return {name: tmp_path / name for name in ("letters.jsonl", "gold", "pii.jsonl", "items.txt")}
+
+
+def test_a_run_prints_every_section_and_writes_its_figures(
+    files: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [str(files["letters.jsonl"])], files["gold"], files["pii.jsonl"], [str(files["items.txt"])]
+    results = run_corpus_bench(*given, 1.0, tmp_path / "bench.json")
+    printed = capsys.readouterr().out
+    for title in ("Sentence splitting", "Personal data", "Decontamination", "Whole stage", "naive"):
+        assert title in printed
+    assert PHONE not in printed
+    assert json.loads((tmp_path / "bench.json").read_text("utf-8")) == results
+    assert set(results["material"].values()) == {"files given"}
+    assert results["splitting"]["rows"]["ours"]["em"] == 1
+    assert results["personal_data"]["rows"]["ours"]["f1"] == 1
+    assert results["personal_data"]["speed"]["values"] == 40
+    assert results["personal_data"]["speed"]["sentences_that_differ"] == 0
+    assert results["decontamination"]["pairs_positive"] >= 20  # benchmark sentences that lost two letters
+    assert results["decontamination"]["pairs_that_differ"] == 0
+    assert results["whole_stage"]["documents"] == 40
+    assert results["whole_stage"]["peak_mib_worker"] > 20
+
+
+def test_decisions_that_differ_are_counted(files: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    from corpus.decontamination.index import ContaminationIndex
+    from launch.bench.decontamination import bench_decontamination
+
+    monkeypatch.setattr(ContaminationIndex, "find", lambda self, sentences: [])
+    found = bench_decontamination(list(read_texts([str(files["letters.jsonl"])], 1.0)), [files["items.txt"]])
+    assert found["pairs_that_differ"] == found["pairs_positive"] > 0
+
+
+def test_what_is_not_given_comes_from_the_embedded_sample_and_is_said_so(
+    files: dict[str, Path], tmp_path: Path
+) -> None:
+    (tmp_path / "sample").mkdir()
+    found = gather_material([str(files["letters.jsonl"])], None, None, [], 1.0, tmp_path / "sample")
+    assert found.named == {"texts": "files given", "sentences": SAMPLE, "pii": SAMPLE, "benchmarks": SAMPLE}
+    assert len(found.documents) == 40
+    assert len(found.gold) > 1_000
+    text, spans = next(row for row in found.labelled if row[1])
+    assert all(0 <= start < end <= len(text) for start, end, _ in spans)
+    assert sum(map(len, (spans for _, spans in found.labelled))) == 16 * 24
+
+
+def test_naive_cost_is_the_sum_of_its_parts_scaled_to_all_benchmark_sentences() -> None:
+    stage = {"everything": {"mb_per_s_core": 4.0}, "without_decontamination": {"mb_per_s_core": 10.0}}
+    splitting = {"rows": {"[.!?] + blank": {"mb_per_s": 100.0}, "kiwi": {"mb_per_s": 0.25}}}
+    pii = {"speed": {"sentences": 3_000, "megabytes": 2.0, "sixteen_passes_mb_per_s": 2.0}}
+    bm25 = {"rank_bm25_per_s": 10.0, "items": 100, "benchmark_sentences": 300}
+    naive = compare_with_naive(stage, splitting, pii, bm25)
+    assert naive["splitter"] == "kiwi"
+    assert naive["cpu_s_per_mb"] == {"splitting": 4.0, "personal_data": 0.5, "decontamination": 450.0}
+    assert naive["times_faster_everything"] == pytest.approx(454.5 * 4)
+    assert naive["times_faster_without_decontamination"] == pytest.approx(4.5 * 10)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"megabytes": 0.0}, "--megabytes 0"),
+        ({"sentences": "nothing"}, "no gold sentences"),
+        ({"pii": "nothing.jsonl"}, "no such file"),
+        ({"pii": "letters.jsonl"}, "line 1"),
+        ({"benchmarks": "nothing"}, "nothing"),
+    ],
+)
+def test_unusable_input_is_one_sentence(files: dict[str, Path], changes: dict[str, Any], words: str) -> None:
+    folder = files["gold"].parent
+    given = {"sentences": "gold", "pii": "pii.jsonl", "benchmarks": "items.txt", "megabytes": 1.0} | changes
+    texts, benchmarks = [str(files["letters.jsonl"])], [str(folder / given["benchmarks"])]
+    with pytest.raises(BadInput, match=words):
+        run_corpus_bench(
+            texts, folder / given["sentences"], folder / given["pii"], benchmarks, given["megabytes"], None
+        )
+
+
+def test_failure_of_the_stage_is_told_not_measured(files: dict[str, Path], tmp_path: Path) -> None:
+    from launch.bench.whole_stage import bench_whole_stage
+    from launch.errors import LaunchError
+
+    (tmp_path / "work").mkdir()
+    with pytest.raises(LaunchError, match="the corpus stage failed in its own process"):
+        bench_whole_stage([" "], [files["items.txt"]], tmp_path / "work")
