@@ -2,8 +2,8 @@
 
 The paper used KSS 1.3.1, a C++ splitter by rules of the same kind. One pattern finds candidates by their last character
 and looks back at the ending, a second one finds what must stay together, a few tests weigh the rest; linear time, about
-60 MB/s. Nothing is lost: the sentences joined are the text but for white space. The price against a morphological
-analyser: bare noun endings in chatty text (맛집임, 웃김) are missed at times.
+50 MB/s a core. Nothing is lost: the sentences joined are the text but for white space. The price against an
+analyser of morphemes: bare noun endings in chatty text (맛집임, 웃김) are missed at times.
 """
 
 from __future__ import annotations
