@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -26,17 +27,20 @@ from corpus.clean import CHANGED_NAME, DROPPED_NAME, QUARANTINE_NAME, clean_unit
 from corpus.config import CorpusConfig
 from corpus.decontamination.report import report_contamination, write_index
 from corpus.deduplicate import cut_ranges, find_repeats
-from corpus.documents import BadInput, map_units, unit_folder
+from corpus.documents import BadInput, unit_folder
+from corpus.documents import map_units as map_in_processes
 from corpus.parts import DOCUMENTS, IDS, SENTENCES
 from corpus.pii.key import key_fingerprint, read_key
 from corpus.reading.inputs import Input, stamp
 from corpus.reading.quarantine import check_share, join_quarantine
-from corpus.reading.units import Unit, plan_units, total_bytes
+from corpus.reading.units import DAMAGED, Unit, plan_units, total_bytes
 from corpus.samples import Samples, read_samples, write_samples
 from corpus.score import SCORES_NAME, score_unit
 from corpus.statistics import Tally, describe
 from corpus.toxicity import load_classifier
 from corpus.verdict import Judged, find_near, judge_documents, judge_unit
+
+log = logging.getLogger(__name__)
 
 MapUnits = Callable[..., list[dict[str, Any]]]
 
@@ -49,14 +53,14 @@ class CorpusInputs(NamedTuple):
 
 
 def run(
-    config: CorpusConfig, inputs: CorpusInputs, out: Path, *, workers: int = 1, map_units: MapUnits = map_units
+    config: CorpusConfig, inputs: CorpusInputs, out: Path, *, workers: int = 1, map_units: MapUnits | None = None
 ) -> dict[str, Any]:
     """Clean the texts into ``out/documents``; see ``launch`` for manifest and skipping.
 
     Args:
         out: existing folder, empty or left by a killed run.
         workers: processes; the output does not depend on it.
-        map_units: who works on the units; a cluster's engine in place of processes.
+        map_units: a cluster's engine, in place of processes on this machine.
 
     Returns:
         counts: "documents", "sentences", "words", "characters", "bytes" kept, and what was read, dropped, replaced.
@@ -66,7 +70,8 @@ def run(
     """
     if config.toxicity.enabled:
         load_classifier(config.toxicity)  # what is wrong with it is told before the work
-    stage = _Stage(config, inputs, out, partial(map_units, workers=workers), feed=map_units is embedded)
+    do = partial(map_units or map_in_processes, workers=workers)
+    stage = _Stage(config, inputs, out, do, feed=map_units is None)
     cleaned = stage.clean()
     verdicts, kept = stage.judge()
     if not sum(found["kept"] for found in kept):
@@ -84,9 +89,6 @@ def run(
     write_card(out, config.model_dump(mode="json"))
     _remove(stage.parts)
     return statistics["total"] | {"records": statistics["records"]}
-
-
-embedded = map_units
 
 
 class _Cleaned(NamedTuple):
@@ -120,6 +122,8 @@ class _Stage:
         self.folders, counted = self.map(work, units, "clean", size_of=_size_of, total=size)
         cleaned = _sum(counted)
         quarantine = join_quarantine(_lines_before(self.folders, counted), self.out)
+        if damaged := cleaned.records["rejected"].get(DAMAGED):
+            log.warning("%d damaged files were read up to the damage; see %s", damaged, quarantine)
         check_share(cleaned.records["rejected"], cleaned.documents, self.config.max_bad_share, str(quarantine))
         if not cleaned.documents:
             raise BadInput(

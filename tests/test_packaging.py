@@ -31,7 +31,8 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 def test_wheel_holds_every_module_and_nothing_else(names: list[str]) -> None:
     modules = {str(p.relative_to(ROOT)) for package in PACKAGES for p in (ROOT / package).rglob("*.py")}
-    data = {str(p.relative_to(ROOT)) for p in (ROOT / "launch").rglob("*") if p.suffix in (".yaml", ".j2", ".css")}
+    kinds = (".yaml", ".j2", ".css")
+    data = {str(p.relative_to(ROOT)) for package in PACKAGES for p in (ROOT / package).rglob("*") if p.suffix in kinds}
     held = {name for name in names if ".dist-info/" not in name}
     assert held == modules | data
     assert any(name.endswith("recipes/smoke.yaml") for name in held)

@@ -19,7 +19,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from corpus.documents import BadInput, map_units
+from corpus.documents import BadInput
 from launch.config import LaunchConfig
 from launch.engines import slurm
 from launch.engines.plan import (
@@ -42,8 +42,8 @@ CONNECT_SECONDS = 10.0
 NEEDED = {"datatrove-local": ("datatrove",), "slurm": ("datatrove",), "ray": ("datatrove", "ray")}
 
 
-def engine_mapper(config: LaunchConfig) -> Mapper:
-    """The map for ``config.engine``, called as ``map_units(work, units, folder, *, workers=1, title="units")``.
+def engine_mapper(config: LaunchConfig) -> Mapper | None:
+    """The map for ``config.engine``, called like ``corpus.documents.map_units``; None for processes of this machine.
 
     On a cluster ``workers`` has no meaning, ``work`` and units must be picklable and importable on every node, and
     every node must see ``folder`` and the inputs under the same paths.
@@ -52,7 +52,7 @@ def engine_mapper(config: LaunchConfig) -> Mapper:
         LaunchError: the engine's packages or commands are missing.
     """
     if config.engine == "local":
-        return map_units
+        return None
     for package in NEEDED[config.engine]:
         if importlib.util.find_spec(package) is None:
             extra = "ray" if package == "ray" else "cluster"

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from corpus.config import CorpusConfig
-from corpus.documents import map_units
 from corpus.reading.inputs import find_inputs
 from corpus.run import CorpusInputs, run
 
@@ -25,7 +24,7 @@ def clean(tmp_path: Path) -> Clean:
         benchmarks: Iterable[Path] = (),
         workers: int = 1,
         out: str = "out",
-        map_units: Any = map_units,
+        map_units: Any = None,
         **settings: Any,
     ) -> dict[str, Any]:
         patterns = [str(path) for path in paths]

@@ -56,6 +56,38 @@ def test_replace_depends_on_the_seed_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("mode", "shown"), [("mask", "문의는 ***-****-****로 주세요."), ("tag", "문의는 [TEL]로 주세요."), ("drop", "")]
+)
+def test_personal_data_may_be_hidden_otherwise(tmp_path: Path, mode: str, shown: str) -> None:
+    result = malmoi("pii", "replace", "-", "--mode", mode, stdin=f"맑다.\n{LINE}\n흐리다.\n", cwd=tmp_path)
+    assert result.stdout.decode() == f"맑다.\n{shown}\n흐리다.\n"
+
+
+def test_with_a_key_all_records_share_replacements(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("a secret of this test alone\n", "utf-8")
+    outputs = [
+        malmoi("pii", "replace", "-", "--seed", seed, "--key-file", "key", stdin=f"{LINE}\n{LINE}\n", cwd=tmp_path)
+        for seed in ("1", "2")
+    ]
+    lines = [line for output in outputs for line in output.stdout.decode().splitlines()]
+    assert len(lines) == 4 and len(set(lines)) == 1 and LINE not in lines
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--mode", "erase"], "no such mode; there are replace, mask, tag, drop"),
+        (["--key-file", "nothing"], "key file nothing cannot be read"),
+        (["--key-variable", "MALMOI_NO_SUCH_KEY"], "MALMOI_NO_SUCH_KEY is not set"),
+    ],
+)
+def test_options_that_cannot_be_used_are_one_sentence(tmp_path: Path, options: list[str], words: str) -> None:
+    result = malmoi("pii", "replace", "-", *options, stdin=LINE, cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, b"")
+    assert words in result.stderr.decode() and "Traceback" not in result.stderr.decode()
+
+
+@pytest.mark.parametrize(
     ("content", "words"),
     [
         (b'{"text": \n', "line 1: not JSON"),

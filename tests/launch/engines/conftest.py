@@ -14,6 +14,7 @@ import pytest
 
 from corpus.config import CorpusConfig
 from corpus.reading import units
+from corpus.reading.inputs import find_inputs
 from corpus.run import CorpusInputs, run
 
 TOY_WORK = """
@@ -117,7 +118,8 @@ def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CorpusInputs:
     texts[1].write_text("\n".join(f"여우 {n % 11}마리가 산다. 산은 {n}길이다." for n in range(90)), "utf-8")
     texts[2].write_bytes(gzip.compress("\n".join(lines[40:]).encode(), mtime=0))
     (tmp_path / "bench.txt").write_text(benchmark, "utf-8")
-    return CorpusInputs(texts, [tmp_path / "bench.txt"])
+    inputs = find_inputs([str(text) for text in texts], {}, "text")
+    return CorpusInputs(inputs, [tmp_path / "bench.txt"])
 
 
 def run_corpus(out: Path, inputs: CorpusInputs, **options: Any) -> tuple[dict[str, Any], dict[str, bytes]]:
