@@ -16,12 +16,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from launch.bench.memory import watch_peaks
 from launch.bench.rounds import ROUNDS, byte_count
 from launch.errors import LaunchError
 
 PAPER_BYTES = 62.65e9  # Table 28
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-MIB = 1024 if sys.platform != "darwin" else 1 << 20  # ru_maxrss is KiB on Linux, bytes on macOS
 
 
 def bench_whole_stage(documents: list[str], benchmarks: list[Path], scratch: Path) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def bench_whole_stage(documents: list[str], benchmarks: list[Path], scratch: Pat
         "documents": len(documents),
         "benchmark_files": len(benchmarks),
         "peak_mib_one_process": max(run["peak_mib"] for run in runs["all", True]),
-        "peak_mib_worker": parallel["peak_children_mib"],
+        "peak_mib_worker": parallel["peak_worker_mib"],
     }
     for name, decontaminates in (("everything", True), ("without_decontamination", False)):
         seconds = {size: median(run["cpu_s"] for run in runs[size, decontaminates]) for size in sizes}
@@ -114,12 +114,13 @@ def _measure(texts: Path, benchmarks: list[Path], out: Path, workers: int) -> di
     from corpus.run import CorpusInputs, run
 
     config = CorpusConfig(inputs=[str(texts)], decontaminate=DecontaminateConfig(enabled=bool(benchmarks)))
-    run(config, CorpusInputs(find_inputs([str(texts)], {}, "text"), benchmarks), out, workers=workers)
+    with watch_peaks() as peaks:
+        run(config, CorpusInputs(find_inputs([str(texts)], {}, "text"), benchmarks), out, workers=workers)
     own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return {
         "cpu_s": own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime,
-        "peak_mib": own.ru_maxrss / MIB,
-        "peak_children_mib": children.ru_maxrss / MIB,
+        "peak_mib": peaks.own,
+        "peak_worker_mib": peaks.worker,
     }
 
 
