@@ -31,7 +31,7 @@ SMALL_BYTES = 2 << 20  # packed files below are unpacked by the process that wor
 RECORD_ENDS = {
     "lines": re.compile(rb"\n"),
     "text": re.compile(rb"\n[ \t\r]*+\n"),
-    "docs": re.compile(rb"</doc>[ \t\r]*+\n"),
+    "docs": re.compile(rb"\n</doc>[ \t\r]*+\n"),
 }
 DAMAGED = "damaged_file"
 

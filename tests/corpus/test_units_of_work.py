@@ -48,19 +48,35 @@ def files(tmp_path: Path) -> list[Path]:
     (tmp_path / "plain.jsonl").write_bytes(lines_of(STORIES) + b'{"text": "half\n')
     (tmp_path / "packed.jsonl.zst").write_bytes(zstandard.compress(lines_of(STORIES[::-1])))
     (tmp_path / "text.txt.gz").write_bytes(gzip.compress("\n\n".join(str(story["text"]) for story in STORIES).encode()))
+    plain = "\r\n\r\n".join(f"{n}쪽\r\n{n % 3}번" for n in range(90))
+    (tmp_path / "plain.txt").write_bytes(plain.encode())
     pq.write_table(pa.Table.from_pylist(STORIES), tmp_path / "table.parquet", row_group_size=7)
-    return [tmp_path / name for name in ("plain.jsonl", "packed.jsonl.zst", "text.txt.gz", "table.parquet")]
+    names = ("plain.jsonl", "packed.jsonl.zst", "text.txt.gz", "plain.txt", "table.parquet")
+    return [tmp_path / name for name in names]
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> dict[str, Any]:
+    """A JSON array, and extracts of pages of which one line only looks like an end."""
+    pages = [{"namespace": "0", "title": f"쪽 {n}", "text": f"== 머리 ==\n{n % 30}번째 '''글'''이다."} for n in range(70)]
+    (tmp_path / "pages.json").write_text(json.dumps(pages, ensure_ascii=False), "utf-8")
+    extracts = [f'<doc id="{n}" url="" title="{n}">\n{n}\n\n글 {n}번 </doc>\n줄이다.\n</doc>\n' for n in range(70)]
+    (tmp_path / "wiki_00").write_text("".join(extracts), "utf-8")
+    return {
+        "NAMU": {"inputs": [str(tmp_path / "pages.json")], "format": "namuwiki"},
+        "WIKI": {"inputs": [str(tmp_path / "wiki_00")], "format": "wikipedia"},
+    }
 
 
 def test_bytes_do_not_depend_on_units_workers_ranges_or_batches(
-    tmp_path: Path, clean: Clean, files: list[Path], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, clean: Clean, files: list[Path], sources: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings: dict[str, Any] = {"shard_documents": 25, "samples_per_rule": 4}
+    settings: dict[str, Any] = {"shard_documents": 25, "samples_per_rule": 4, "sources": sources}
     clean(*files, out="whole", **settings)
     assert len(shard_paths(tmp_path / "whole" / "documents")) > 2
-    monkeypatch.setattr(units, "UNIT_BYTES", 500)
+    monkeypatch.setattr(units, "UNIT_BYTES", 1_500)
     monkeypatch.setattr(units, "SMALL_BYTES", 1)
-    assert len(list(plan_units(find_inputs([str(path) for path in files], {}, "text")))) > 40
+    assert len(list(plan_units(find_inputs([str(path) for path in files], {}, "text")))) > 20
     clean(*files, out="cut", **settings)
     clean(*files, out="four", workers=4, **settings)
     monkeypatch.setattr(deduplicate, "RANGE_PRINTS", 7)
