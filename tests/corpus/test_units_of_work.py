@@ -58,7 +58,8 @@ def files(tmp_path: Path) -> list[Path]:
 @pytest.fixture
 def sources(tmp_path: Path) -> dict[str, Any]:
     """A JSON array, and extracts of pages of which one line only looks like an end."""
-    pages = [{"namespace": "0", "title": f"쪽 {n}", "text": f"== 머리 ==\n{n % 30}번째 '''글'''이다."} for n in range(70)]
+    texts = [f"== 머리 ==\n{n % 30}번째 '''글'''이다." for n in range(70)]
+    pages = [{"namespace": "0", "title": f"쪽 {n}", "text": text} for n, text in enumerate(texts)]
     (tmp_path / "pages.json").write_text(json.dumps(pages, ensure_ascii=False), "utf-8")
     extracts = [f'<doc id="{n}" url="" title="{n}">\n{n}\n\n글 {n}번 </doc>\n줄이다.\n</doc>\n' for n in range(70)]
     (tmp_path / "wiki_00").write_text("".join(extracts), "utf-8")
