@@ -10,36 +10,31 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from corpus import samples as sampling
 from corpus.config import CorpusConfig
 from corpus.decontamination.index import ContaminationIndex, Hit
 from corpus.noise import SentenceLimits, failed_rule, has_too_many_han_or_kana, remove_noise, rules_without
 from corpus.parts import PartWriter, Row
 from corpus.pii.detect import find_pii
 from corpus.pii.key import read_key
-from corpus.pii.protect import Protected, Protection, cover
+from corpus.pii.protect import Protection, cover
 from corpus.pii.types import PII_TYPES
 from corpus.reading.quarantine import quarantine_line
 from corpus.reading.read import Record, Reject, read_unit
 from corpus.reading.units import Unit
-from corpus.samples import Sample, Samples, around_change, write_samples
+from corpus.shown import Shown
 from corpus.splitters import load_splitter
 from corpus.statistics import Tally
 
-DROPPED_NAME = "dropped.parquet"
-CHANGED_NAME = "changed.parquet"
 QUARANTINE_NAME = "quarantine.jsonl"
 ITEMS_NAME = "items.json"
 IN_BENCHMARK = "in_benchmark"
 BESIDE_BENCHMARK = "beside_a_benchmark_sentence"
-PII = "pii."
 HAS_PII = "has_personal_data"
 BATCH_CHARS = 200_000
 
@@ -71,10 +66,23 @@ def clean_unit(unit: Unit, scratch: Path, *, config: CorpusConfig, index_folder:
                 part.write(cleaner.finish(batch))
                 batch, size = [], 0
         part.write(cleaner.finish(batch))
-    cleaner.write_samples(scratch)
+    cleaner.shown.write(scratch)
     lines = counts.pop("lines", 0)
     totals = {"sources": cleaner.tally, "records": counts, "rejected": rejected, "found": cleaner.found}
     return totals | {"input": unit.input.name, "lines": lines}
+
+
+def _without_private_names(record: Record) -> Record:
+    """An id that holds personal data gives way to its place; in a source's name only addresses of pages may stay."""
+    if find_pii(record.id):
+        record = record._replace(id=record.place)
+    return record._replace(source=_public(record.source))
+
+
+@lru_cache(maxsize=1_000)
+def _public(source: str) -> str:
+    spans = find_pii(source)
+    return cover(source, spans, "tag") if any(span.type != "URL" for span in spans) else source
 
 
 @lru_cache(maxsize=1)
@@ -86,13 +94,6 @@ def _protection(config: CorpusConfig) -> Protection | None:
     if config.pii.mode == "keep":
         return None
     return Protection(config.pii.mode, config.seed, read_key(config.pii.key_file, config.pii.key_variable))
-
-
-def _hider(protection: Protection | None) -> Callable[[str, str], str]:
-    """Samples are without personal data, unless the run keeps them; no sample goes for the data it holds."""
-    if protection is None:
-        return lambda text, document: text
-    return (replace(protection, mode="tag") if protection.mode == "drop" else protection).hide
 
 
 class _Cleaner:
@@ -108,13 +109,12 @@ class _Cleaner:
         self.protection = _protection(config)
         self.tally = Tally()
         self.found: Counter[int] = Counter()
-        self.dropped = Samples(config.samples_per_rule, config.seed)
-        self.changed = Samples(config.samples_per_rule, config.seed)
+        self.shown = Shown(config.samples_per_rule, config.seed, hides=self.protection is not None)
 
     def draft(self, record: Record) -> Draft:
         """Noise out, sentences apart, limits applied; an id that holds personal data gives way to its place."""
-        if self.protection and find_pii(record.id):
-            record = record._replace(id=record.place)
+        if self.protection:
+            record = _without_private_names(record)
         counts = self.tally[record.source]
         counts["documents_read"] += 1
         counts["characters_read"] += len(record.text)
@@ -126,9 +126,10 @@ class _Cleaner:
         if limits.min_chars <= 1 and not has_too_many_han_or_kana(text, limits):
             return Draft(record, sentences)  # what the whole text has not, no sentence has
         kept = []
-        for sentence in sentences:
+        for before, sentence in zip(["", *sentences], sentences, strict=False):
             if rule := failed_rule(sentence, limits):
-                self._drop(record, sentence, rule)
+                counts[f"dropped_sentences.{rule}"] += 1
+                self.shown.drop(rule, record, sentence, before)
             else:
                 kept.append(sentence)
         return Draft(record, kept)
@@ -146,32 +147,15 @@ class _Cleaner:
                 self.tally[draft.record.source]["dropped_documents.no_sentence_left"] += 1
         return rows
 
-    def write_samples(self, scratch: Path) -> None:
-        """What was dropped and changed, without personal data."""
-        hide = _hider(self.protection)
-        dropped = [s._replace(text=hide(s.text, s.document), note=hide(s.note, s.document)) for s in self.dropped]
-        changed = [
-            s if s.rule.startswith(PII) else s._replace(text=hide(s.text, s.document), note=hide(s.note, s.document))
-            for s in self.changed
-        ]
-        write_samples(scratch / DROPPED_NAME, dropped, sampling.DROPPED, with_order=True)
-        write_samples(scratch / CHANGED_NAME, changed, sampling.CHANGED, with_order=True)
-
     def _without_noise(self, record: Record) -> str:
         def observe(rule: str, before: str, after: str) -> None:
-            order = self.changed.place(rule, record.id, record.place)
-            if order is not None:
-                self.changed.keep(Sample(rule, record.source, record.id, *around_change(before, after), order))
+            self.shown.change(rule, record, before, after)
 
         changed: Counter[str] = Counter()
         rules = rules_without(tuple(self.config.noise_rules_off.get(record.source, ())))
         text = remove_noise(record.text, changed, observe, rules)
         self.tally[record.source].update({f"changed.{rule}": times for rule, times in changed.items()})
         return text
-
-    def _drop(self, record: Record, sentence: str, rule: str) -> None:
-        self.tally[record.source][f"dropped_sentences.{rule}"] += 1
-        self.dropped.add(rule, record.source, record.id, sentence)
 
     def _decontaminate(self, index: ContaminationIndex, batch: list[Draft]) -> list[Draft]:
         hits: dict[int, list[Hit]] = {}
@@ -188,9 +172,9 @@ class _Cleaner:
 
     def _without_hits(self, draft: Draft, hits: Sequence[list[Hit] | None]) -> Draft:
         record, kept = draft.record, []
-        for sentence, found in zip(draft.sentences, hits, strict=True):
+        for before, sentence, found in zip(["", *draft.sentences], draft.sentences, hits, strict=False):
             if found:
-                self._count_hits(record, sentence, found)
+                self._count_hits(record, sentence, before, found)
             else:
                 kept.append(sentence)
         if self.config.decontaminate.unit == "document":
@@ -198,7 +182,7 @@ class _Cleaner:
             kept = []
         return Draft(record, kept)
 
-    def _count_hits(self, record: Record, sentence: str, hits: list[Hit]) -> None:
+    def _count_hits(self, record: Record, sentence: str, before: str, hits: list[Hit]) -> None:
         counts = self.tally[record.source]
         counts[f"dropped_sentences.{IN_BENCHMARK}"] += 1
         tasks: dict[str, str] = {}
@@ -208,19 +192,7 @@ class _Cleaner:
                 tasks.setdefault(task, f"{key} {hit.ratio:.3f}")
         for task, note in tasks.items():
             counts[f"{IN_BENCHMARK}.{task}"] += 1
-            self.dropped.add(f"{IN_BENCHMARK}:{task}", record.source, record.id, sentence, note)
-
-    def _observe_pii(self, record: Record, sentences: list[str], protected: Protected) -> None:
-        """Count the sentences that go and keep samples: before with ``[TEL]`` in place of the value, and after."""
-        for n, (text, spans) in enumerate(zip(protected.sentences, protected.spans, strict=True)):
-            if text is None:
-                self.tally[record.source][f"dropped_sentences.{HAS_PII}"] += 1
-            for name in {span.type for span in spans}:
-                order = self.changed.place(f"{PII}{name}", record.id, f"{record.place} {n}")
-                if order is not None:
-                    before = cover(sentences[n], spans, "tag")
-                    sample = Sample(f"{PII}{name}", record.source, record.id, before, text or "", order)
-                    self.changed.keep(sample)
+            self.shown.drop(f"{IN_BENCHMARK}:{task}", record, sentence, before, note)
 
     def _protect(self, record: Record, sentences: list[str]) -> Row:
         """The document without personal data."""
@@ -229,7 +201,9 @@ class _Cleaner:
         protected = self.protection.hide_in_sentences(sentences, record.id)
         if not any(protected.spans):
             return Row(record, sentences, sentences, [])
-        self._observe_pii(record, sentences, protected)
+        self.shown.protect(record, sentences, protected)
+        if dropped := protected.sentences.count(None):
+            self.tally[record.source][f"dropped_sentences.{HAS_PII}"] += dropped
         kept = [(n, text) for n, text in enumerate(protected.sentences) if text is not None]
         pii = [
             place * len(PII_TYPES) + PII_TYPES.index(span.type)

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from corpus import samples as sampling
 from corpus.assemble import SAMPLES_NAME, SHARD_NAME, plan_shards, write_shard_of
 from corpus.card.write import write_card
-from corpus.clean import CHANGED_NAME, DROPPED_NAME, QUARANTINE_NAME, clean_unit
+from corpus.clean import QUARANTINE_NAME, clean_unit
 from corpus.config import CorpusConfig
 from corpus.decontamination.report import report_contamination, write_index
 from corpus.deduplicate import cut_ranges, find_repeats
@@ -36,6 +36,7 @@ from corpus.reading.quarantine import check_share, join_quarantine
 from corpus.reading.units import DAMAGED, Unit, plan_units, total_bytes
 from corpus.samples import Samples, read_samples, write_samples
 from corpus.score import SCORES_NAME, score_unit
+from corpus.shown import CHANGED_NAME, DROPPED_NAME
 from corpus.statistics import Tally, describe
 from corpus.toxicity import load_classifier
 from corpus.verdict import Judged, find_near, judge_documents, judge_unit

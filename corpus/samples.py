@@ -6,7 +6,6 @@ Of dropped text ``note`` says why and ``text`` is the sentence; of changed text 
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -15,18 +14,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 SAMPLE_CHARS = 1_000
-AROUND_CHARS = 60
 DROPPED = ("rule", "source", "document", "note", "text")
 CHANGED = ("rule", "source", "document", "before", "after")
 
 
 class Sample(NamedTuple):
+    """``context`` is what stood before a dropped sentence; it is never written."""
+
     rule: str
     source: str
     document: str
     note: str
     text: str
     order: int
+    context: str = ""
 
 
 class Samples:
@@ -63,13 +64,6 @@ class Samples:
 
     def _smallest(self, rows: list[Sample]) -> list[Sample]:
         return sorted(rows, key=lambda row: (row.order, row.document, row.text))[: self._limit]
-
-
-def around_change(before: str, after: str) -> tuple[str, str]:
-    """The place where two texts begin to differ, with some of the text around it, of both."""
-    start = bisect_left(range(min(len(before), len(after))), True, key=lambda n: before[: n + 1] != after[: n + 1])
-    left = max(before.rfind("\n", 0, start) + 1, start - AROUND_CHARS)
-    return before[left : start + 2 * AROUND_CHARS].strip(), after[left : start + 2 * AROUND_CHARS].strip()
 
 
 def write_samples(path: Path, samples: list[Sample], columns: tuple[str, ...], *, with_order: bool = False) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any
 
 from corpus.documents import BadInput
@@ -24,6 +25,7 @@ KSS_DROPPED_CHARS = 200  # how many characters that KSS dropped a search passes 
 KSS_MISSED_CHARS = 2_000  # and how many of sentences that were not found
 
 
+@cache
 def load_splitter(name: str) -> Splitter:
     """The splitter called "rules", "kiwi" or "kss".
 
