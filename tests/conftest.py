@@ -7,6 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.load_profile("repeatable")  # a suite that was green stays green
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = Path(os.environ.get("MALMOI_SHARED", ROOT.parent / "shared"))

@@ -271,7 +271,7 @@ def _read_line(line: str) -> list[str]:
     if len(line) > len(body) and line[len(line) - len(body) - 1] == " ":
         body = LIST_ITEM.sub("", body, count=1) if LIST_ITEM.match(body) else body
     if body.startswith("|") and (caption := CAPTION.match(body)):
-        body = f"{caption[1]} ||{body[caption.end() :]}"
+        return [LINE_BREAK.sub(" ", CELL.sub(" ", f"{caption[1]} {body[caption.end() :]}"))]
     if body.startswith("||") or body.endswith("||") or "|| " in body:
         return [LINE_BREAK.sub(" ", CELL.sub(" ", body))]
     return LINE_BREAK.split(body)
