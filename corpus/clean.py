@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from corpus.config import CorpusConfig
 from corpus.decontamination.index import ContaminationIndex, Hit
+from corpus.decontamination.report import IN_BENCHMARK, ITEMS_NAME
 from corpus.noise import SentenceLimits, failed_rule, has_too_many_han_or_kana, remove_noise, rules_without
 from corpus.parts import PartWriter, Row
 from corpus.pii.detect import find_pii
@@ -32,8 +33,6 @@ from corpus.splitters import load_splitter
 from corpus.statistics import Tally
 
 QUARANTINE_NAME = "quarantine.jsonl"
-ITEMS_NAME = "items.json"
-IN_BENCHMARK = "in_benchmark"
 BESIDE_BENCHMARK = "beside_a_benchmark_sentence"
 HAS_PII = "has_personal_data"
 BATCH_CHARS = 200_000

@@ -9,7 +9,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from corpus.clean import IN_BENCHMARK, ITEMS_NAME
 from corpus.config import DecontaminateConfig
 from corpus.decontamination.benchmarks import BenchmarkText, read_benchmarks
 from corpus.decontamination.index import build_index
@@ -19,6 +18,10 @@ from corpus.statistics import Tally
 
 log = logging.getLogger(__name__)
 
+IN_BENCHMARK = "in_benchmark"
+"""The rule that drops such sentences; its samples and counts are kept by task."""
+
+ITEMS_NAME = "items.json"
 EXAMPLES_PER_TASK = 5
 
 
