@@ -73,7 +73,7 @@ def test_copies_go_and_the_rest_stays_as_counted_jaccard_says(texts: list[str]) 
 def test_decisions_equal_datasketch_index(texts: list[str]) -> None:
     """Its index of the documents that stayed, asked document by document."""
     rows = signatures(texts, CONFIG)
-    index = datasketch.MinHashLSH(threshold=CONFIG.threshold, num_perm=CONFIG.permutations)
+    index = datasketch.MinHashLSH(threshold=CONFIG.threshold, num_perm=CONFIG.permutations, weights=(0.1, 0.9))
     kept: dict[str, object] = {}
     expected = []
     for number, row in enumerate(rows):
@@ -150,3 +150,9 @@ def test_many_copies_of_one_text_are_no_work() -> None:
 def test_settings_out_of_range_are_refused(bad: dict[str, float]) -> None:
     with pytest.raises(ValidationError):
         NearConfig(**bad)
+
+
+def test_most_pairs_at_the_threshold_share_a_band(texts: list[str]) -> None:
+    bands = band_keys(signatures(texts[:1], CONFIG), CONFIG).shape[1]
+    rows = CONFIG.permutations // bands
+    assert 1 - (1 - CONFIG.threshold**rows) ** bands > 0.85
