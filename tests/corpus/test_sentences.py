@@ -120,7 +120,7 @@ def test_time_grows_with_length_only(piece: str) -> None:
         start = time.process_time()
         split_sentences(text)
         seconds.append(time.process_time() - start)
-    assert seconds[1] < 3 * seconds[0] + 0.2  # twice the text; quadratic would be four times
+    assert seconds[1] < 3 * seconds[0] + 0.5  # twice the text; quadratic would be four times
 
 
 def gold_documents(folder: Path) -> Iterator[list[str]]:
