@@ -65,18 +65,30 @@ def shard_paths(folder: Path) -> list[Path]:
 
 def read_documents(shard: Path) -> Iterator[Document]:
     """Documents of one shard in file order, a row group in memory at a time."""
+    for table in read_tables(shard):
+        columns = (table[name].to_pylist() for name in SCHEMA.names)
+        for id_, source, sentences in zip(*columns, strict=True):
+            yield Document(id_, source, tuple(sentences))
+
+
+def read_tables(shard: Path, row_groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
+    """The same as tables of ``SCHEMA``: of all row groups, or of those numbered."""
     with pq.ParquetFile(shard) as file:
-        for batch in file.iter_batches(batch_size=ROW_GROUP_DOCUMENTS):
-            columns = (batch.column(name).to_pylist() for name in SCHEMA.names)
-            for id_, source, sentences in zip(*columns, strict=True):
-                yield Document(id_, source, tuple(sentences))
+        for batch in file.iter_batches(ROW_GROUP_DOCUMENTS, row_groups, SCHEMA.names):
+            yield pa.Table.from_batches([batch])
+
+
+def row_group_sizes(shard: Path) -> list[int]:
+    """Bytes of each row group before compression."""
+    with pq.ParquetFile(shard) as file:
+        return [file.metadata.row_group(number).total_byte_size for number in range(file.num_row_groups)]
 
 
 def write_shard(path: Path, documents: Iterable[Document]) -> int:
     """Write one shard under a temporary name, then rename it; returns the number of documents."""
     rest = iter(documents)
     groups = iter(lambda: list(islice(rest, ROW_GROUP_DOCUMENTS)), [])
-    return write_tables(path, map(_table, groups))
+    return write_tables(path, map(to_table, groups))
 
 
 def write_tables(path: Path, tables: Iterable[pa.Table]) -> int:
@@ -91,7 +103,8 @@ def write_tables(path: Path, tables: Iterable[pa.Table]) -> int:
     return written
 
 
-def _table(documents: Sequence[Document]) -> pa.Table:
+def to_table(documents: Sequence[Document]) -> pa.Table:
+    """Documents as a table of ``SCHEMA``."""
     columns = [[d.id for d in documents], [d.source for d in documents], [list(d.sentences) for d in documents]]
     return pa.table(columns, schema=SCHEMA)
 

@@ -29,7 +29,7 @@ class StageOrTools(TyperGroup):
 
 
 app = typer.Typer(help=ABOUT, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-tokenizer_app = typer.Typer(cls=StageOrTools, no_args_is_help=True, help="Train the vocabulary; measure one (stats).")
+tokenizer_app = typer.Typer(cls=StageOrTools, no_args_is_help=True, help="Train, measure (stats), publish (push).")
 bench_app = typer.Typer(no_args_is_help=True, help="Measure speed and quality side by side with other tools.")
 pii_app = typer.Typer(no_args_is_help=True, help="Detect or replace personal data in text or JSON lines.")
 app.add_typer(tokenizer_app, name="tokenizer")
@@ -87,14 +87,35 @@ tokenizer_app.command("build", hidden=True)(
 def tokenizer_stats(
     tokenizer: Annotated[Path, typer.Argument(help="Tokenizer folder or vocab.txt.")],
     texts: Annotated[list[Path], typer.Argument(help="Text or .jsonl files, .gz and .zst allowed.")],
+    others: Annotated[list[Path] | None, typer.Option("--with", help="Another one, side by side; repeatable.")] = None,
+    gold: Annotated[list[Path] | None, typer.Option(help="KLUE-DP file: boundaries that people set.")] = None,
+    out: Annotated[list[Path] | None, typer.Option(help="Write .md, .json or .png (.svg, .pdf); repeatable.")] = None,
 ) -> None:
-    """Measure a tokenizer on text as paper Table 35 does.
+    """Measure tokenizers on text: paper Table 35, unknown words, morpheme boundaries.
 
-    Example:  malmoi tokenizer stats runs/smoke/tokenizer news.txt
+    Example:  malmoi tokenizer stats runs/smoke/tokenizer news.txt --with klue/vocab.txt --out compared.md
     """
+    set_up_console()
     from launch.tools import print_tokenizer_statistics
 
-    print_tokenizer_statistics(tokenizer, texts)
+    print_tokenizer_statistics([tokenizer, *(others or [])], texts, gold or [], out or [])
+
+
+@tokenizer_app.command("push")
+def tokenizer_push(
+    folder: Annotated[Path, typer.Argument(help="Tokenizer folder, such as runs/smoke/tokenizer.")],
+    repository: Annotated[str, typer.Argument(help="NAME/REPOSITORY on the Hugging Face Hub.")],
+    private: Annotated[bool, typer.Option(help="Hide the repository.")] = False,
+    revision: Annotated[str | None, typer.Option(help="Branch; made where there is none.")] = None,
+) -> None:
+    """Check a tokenizer and publish it on the Hugging Face Hub; `hf auth login` or HF_TOKEN gives access.
+
+    Example:  malmoi tokenizer push runs/smoke/tokenizer my-team/korean-wordpiece --private
+    """
+    set_up_console()
+    from tokenizer.push import push
+
+    typer.echo(push(folder, repository, private=private, revision=revision))
 
 
 @pii_app.command("detect")

@@ -15,7 +15,6 @@ from typing import Any, TextIO, cast
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from launch.errors import LaunchError
 
@@ -42,16 +41,13 @@ def replace_personal_data(
     _stream(source, target, partial(replace_records, seed=seed, mode=mode, key=key))
 
 
-def print_tokenizer_statistics(tokenizer: Path, texts: list[Path]) -> None:
-    """Print Table 35's figures of one tokenizer over the given files."""
-    from tokenizer.statistics import measure
+def print_tokenizer_statistics(
+    tokenizers: list[Path], texts: list[Path], golds: list[Path], outputs: list[Path]
+) -> None:
+    """Print the figures of tokenizers over the given files side by side, and write them to ``outputs``."""
+    from launch.tokenizer_tables import compare_tokenizers, print_comparison
 
-    found = measure(tokenizer, _texts(texts)).as_json()
-    table = Table("figure", "value", title=str(tokenizer))
-    for name, value in found.items():
-        if isinstance(value, int | float):
-            table.add_row(name.replace("_", " "), f"{value:.4f}" if isinstance(value, float) else f"{value:,}")
-    Console().print(table)
+    print_comparison(compare_tokenizers(tokenizers, _texts(texts), golds, outputs), Console())
 
 
 def _texts(files: list[Path]) -> Iterator[str]:

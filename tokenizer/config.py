@@ -23,7 +23,7 @@ class TokenizerConfig(BaseModel, frozen=True, extra="forbid"):
         "klue",
         description="klue: merges inside morphemes, each learnt as the start of a word (section 4.1); "
         "bpe: merges inside words, no analyser (Table 35, first row); "
-        "malmoi: inside morphemes that know whether they start a word.",
+        "malmoi: inside morphemes that know whether they start a word, less the pieces that cross them in use.",
     )
     vocab_size: int = Field(32_000, gt=0, le=1 << 31, description="Entries, special and unused ones included (4.1).")
     alphabet: int = Field(
@@ -31,7 +31,22 @@ class TokenizerConfig(BaseModel, frozen=True, extra="forbid"):
         gt=0,
         description="Most frequent characters kept as pieces; a word with any other is [UNK] (KLUE's vocabulary).",
     )
+    hardened: bool = Field(
+        False,
+        description="Jamo pieces and a normaliser that takes rare syllables apart, so that no Hangul is [UNK]; "
+        "all jamo and ASCII are in the alphabet. Readers that know only BERT's rules find an export in plain/.",
+    )
     min_frequency: int = Field(2, ge=1, description="Pairs seen less often are not merged (trainer of KLUE's authors).")
+    most_types: int = Field(
+        2_000_000,
+        gt=0,
+        description="Eojeol types analysed and learnt from at most, the most frequent ones; 90 % of 200 MB at 800,000.",
+    )
+    overgeneration: float = Field(1.25, ge=1.0, le=4.0, description="Pieces learnt for each one kept (builder malmoi).")
+    max_crossing_share: float = Field(
+        0.5, ge=0.0, le=1.0, description="A piece is dropped when more of its uses cross a morpheme boundary (malmoi)."
+    )
+    pruning_rounds: int = Field(2, ge=1, le=10, description="Times that pieces are dropped and uses counted (malmoi).")
     unused: int = Field(500, ge=0, description="Spare entries [unused0] … at the end (KLUE's vocabulary).")
     special_tokens: Literal["bert", "roberta"] = Field(
         "roberta", description="Order of the first five ids: as klue/bert-base or as klue/roberta-base has them."

@@ -1,8 +1,9 @@
 """A vocabulary to a Hugging Face folder that every loader reads alike.
 
-Plain BERT pipeline and class BertTokenizer: transformers rebuilds that class from the vocabulary, so anything beyond
-BERT's own rules would be lost in silence. tokenizer.json serves the ``tokenizers`` library and
-PreTrainedTokenizerFast; vocab.txt and special_tokens_map.json serve older readers.
+Plain: BERT's rules and class BertTokenizer, which transformers rebuilds from the vocabulary, so that anything beyond
+those rules would be lost in silence. Hardened (tokenizer.jamo): class PreTrainedTokenizerFast, which keeps
+tokenizer.json as it is; the plain form with the same ids then lies in ``plain/`` for whoever needs BertTokenizer.
+vocab.txt and special_tokens_map.json serve older readers.
 """
 
 from __future__ import annotations
@@ -20,8 +21,13 @@ from tokenizers.processors import TemplateProcessing
 
 from corpus.documents import BadInput
 from tokenizer.config import SPECIAL_TOKENS, TokenizerConfig
+from tokenizer.jamo import hardened_normalizer, unwritable
 from tokenizer.words import LONGEST_WORD, bert_normalizer
 
+LONGEST_HARDENED_WORD = 3 * LONGEST_WORD  # a rewritten syllable has up to three jamo; the search is quadratic
+ENCODER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "special_tokens_map.json")
+CARD_NAME = "README.md"
+PLAIN_FOLDER = "plain"
 ROLES = {"unk": "[UNK]", "sep": "[SEP]", "pad": "[PAD]", "cls": "[CLS]", "mask": "[MASK]"}
 
 
@@ -31,11 +37,18 @@ def build_vocabulary(pieces: Sequence[str], config: TokenizerConfig) -> list[str
     return [*specials, *pieces, *(f"[unused{number}]" for number in range(config.unused))]
 
 
-def build_tokenizer(vocabulary: Sequence[str]) -> Tokenizer:
-    """The encoder: BERT's rules, nothing lowercased, pairs as [CLS] A [SEP] B [SEP]."""
+def build_tokenizer(vocabulary: Sequence[str], *, hardened: bool = False) -> Tokenizer:
+    """The encoder: BERT's rules, nothing lowercased, pairs as [CLS] A [SEP] B [SEP].
+
+    Args:
+        vocabulary: entries by id.
+        hardened: Hangul is rewritten as far as the vocabulary has pieces for it, before BERT's rules; a word may have
+            300 characters then (its 100 syllables as jamo) instead of 100.
+    """
     ids = {piece: number for number, piece in enumerate(vocabulary)}
-    tokenizer = Tokenizer(WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=LONGEST_WORD))
-    tokenizer.normalizer = bert_normalizer()
+    longest = LONGEST_HARDENED_WORD if hardened else LONGEST_WORD
+    tokenizer = Tokenizer(WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=longest))
+    tokenizer.normalizer = hardened_normalizer(vocabulary) if hardened else bert_normalizer()
     tokenizer.pre_tokenizer = BertPreTokenizer()
     tokenizer.decoder = WordPieceDecoder(prefix="##")
     tokenizer.post_processor = TemplateProcessing(
@@ -48,44 +61,66 @@ def build_tokenizer(vocabulary: Sequence[str]) -> Tokenizer:
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """Entries of a vocab.txt by id.
+    """Entries of a vocab.txt by id; a byte order mark, CR LF and blank lines at the end are not part of any entry.
 
     Raises:
-        BadInput: not UTF-8, an entry twice, or a special token missing.
+        BadInput: not UTF-8, an empty line between entries, an entry twice, or a special token missing.
     """
     try:
-        vocabulary = path.read_text("utf-8").removesuffix("\n").split("\n")
+        text = path.read_bytes().decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise BadInput(f"{path}: byte {error.start} is not UTF-8; expected a vocab.txt, one piece a line") from None
-    vocabulary = [line.removesuffix("\r") for line in vocabulary]
+    vocabulary = [line.removesuffix("\r") for line in text.split("\n")]
+    while vocabulary and not vocabulary[-1]:
+        vocabulary.pop()
     missing = sorted(set(ROLES.values()) - set(vocabulary))
     if missing:
         raise BadInput(f"{path}: no entry {', '.join(missing)}; expected a BERT vocab.txt, one piece a line")
-    if len(set(vocabulary)) < len(vocabulary):
-        twice = next(piece for number, piece in enumerate(vocabulary) if piece in vocabulary[:number])
-        raise BadInput(f"{path}: {twice!r} stands there twice; every entry of a vocab.txt is an id of its own")
+    lines: dict[str, int] = {}
+    for number, piece in enumerate(vocabulary, 1):
+        if not piece:
+            raise BadInput(f"{path}: line {number} is empty; every line of a vocab.txt is an id and holds its piece")
+        if (first := lines.setdefault(piece, number)) != number:
+            raise BadInput(
+                f"{path}: {piece!r} stands there twice, in lines {first} and {number}; every entry is an id of its own"
+            )
     return vocabulary
 
 
 def export(vocabulary: Sequence[str], config: TokenizerConfig, card: str, out: Path) -> None:
-    """Write tokenizer.json, tokenizer_config.json, vocab.txt, special_tokens_map.json and README.md into ``out``."""
+    """Write the encoder's files and README.md into ``out``; hardened ones there and plain ones in ``out/plain``.
+
+    Raises:
+        BadInput: the export is to be hardened and the vocabulary lacks pieces for it.
+    """
+    if config.hardened and (lost := unwritable(vocabulary)):
+        raise BadInput(
+            f"{out}: {len(lost):,} Hangul characters can become [UNK], the first is {lost[0]!r}; a hardened vocabulary "
+            "needs all jamo with and without ##: train it with tokenizer.hardened=true or export it without"
+        )
+    _write_encoder(vocabulary, config, out, hardened=config.hardened)
+    if config.hardened:
+        (out / PLAIN_FOLDER).mkdir(exist_ok=True)
+        _write_encoder(vocabulary, config, out / PLAIN_FOLDER, hardened=False)
+    write(out / CARD_NAME, card)
+
+
+def _write_encoder(vocabulary: Sequence[str], config: TokenizerConfig, out: Path, *, hardened: bool) -> None:
     tokens = {f"{role}_token": token for role, token in ROLES.items()}
     # RoBERTa has one segment: its embedding has no row for the 1 that BERT gives to a second text
     segments = ["token_type_ids"] if config.special_tokens == "bert" else []
+    bert_rules = {"do_lower_case": False, "strip_accents": False, "tokenize_chinese_chars": True}
     settings = {
-        "tokenizer_class": "BertTokenizer",
-        "do_lower_case": False,
-        "strip_accents": False,
-        "tokenize_chinese_chars": True,
+        "tokenizer_class": "PreTrainedTokenizerFast" if hardened else "BertTokenizer",
+        **({} if hardened else bert_rules),  # tokenizer.json alone says what a hardened one does
         "model_max_length": config.max_length,
         "model_input_names": ["input_ids", *segments, "attention_mask"],
         **tokens,
     }
     write(out / "vocab.txt", "".join(f"{piece}\n" for piece in vocabulary))
-    write(out / "tokenizer.json", build_tokenizer(vocabulary).to_str(pretty=True) + "\n")
+    write(out / "tokenizer.json", build_tokenizer(vocabulary, hardened=hardened).to_str(pretty=True) + "\n")
     write_json(out / "tokenizer_config.json", settings)
     write_json(out / "special_tokens_map.json", tokens)
-    write(out / "README.md", card)
 
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:

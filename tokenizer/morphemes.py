@@ -7,30 +7,34 @@ NUL ends the text, and U+3000 and its like come back as morphemes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.metadata import version
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from typing import Any
 
 from mecab import MeCab
 from mecab.utils import create_lattice
 
 from tokenizer.words import bert_words
 
+_SURFACE = re.compile("^(.+?)\t", re.MULTILINE)
 LONGEST_ANALYSED = 200  # characters; longer eojeols are addresses and tables, and cost the analyser memory
 
 
 @cache
-def _analyser() -> MeCab:
-    return MeCab()
+def _analyser() -> tuple[Any, Any]:
+    # One lattice for all texts, read as text: the public parse() builds a record per morpheme and takes twice the time.
+    return MeCab()._tagger, create_lattice("")
 
 
-def morpheme_starts(text: str) -> list[int]:
-    """Positions at which a morpheme begins; ``text`` is cleaned and begins with no space."""
-    lattice = create_lattice(text)
-    # The public parse() builds a record per morpheme and takes twice the time; only positions are needed.
-    _analyser()._tagger.parse(lattice)
-    return [span[0] for span, _ in lattice]
+def morphemes_of(text: str) -> list[str]:
+    """Surfaces of the morphemes of a text that is clean and begins with no space; joined, the text without spaces."""
+    tagger, lattice = _analyser()
+    lattice.set_sentence(text)
+    tagger.parse(lattice)
+    return _SURFACE.findall(lattice.to_string())
 
 
 def split_words(words: Sequence[str], left: str, right: str) -> list[list[str]]:
@@ -48,14 +52,29 @@ def split_words(words: Sequence[str], left: str, right: str) -> list[list[str]]:
     if not 1 < len(eojeol) <= LONGEST_ANALYSED:
         return [[word] for word in words]
     before, after = "".join(bert_words(left)), "".join(bert_words(right))
-    offset = len(before) + 1 if before else 0
-    starts = {start - offset for start in morpheme_starts(" ".join(filter(None, (before, eojeol, after))))}
+    surfaces = iter(morphemes_of(" ".join(filter(None, (before, eojeol, after)))))
+    _take(surfaces, len(before))
+    own = _take(surfaces, len(eojeol))  # no morpheme reaches over a space
+    return [own] if len(words) == 1 else _cut_at_words(own, words)
+
+
+def _take(surfaces: Iterator[str], length: int) -> list[str]:
+    taken = []
+    while length > 0:
+        surface = next(surfaces)
+        taken.append(surface)
+        length -= len(surface)
+    return taken
+
+
+def _cut_at_words(morphemes: list[str], words: Sequence[str]) -> list[list[str]]:
+    """Morphemes of each word; one that reaches over the end of a word is cut there."""
+    cuts = set(accumulate(map(len, morphemes)))
     split, begin = [], 0
     for word in words:
-        end = begin + len(word)
-        cuts = [begin, *(position for position in range(begin + 1, end) if position in starts), end]
-        split.append([eojeol[a:b] for a, b in pairwise(cuts)])
-        begin = end
+        inner = [place for place in range(1, len(word)) if begin + place in cuts]
+        split.append([word[a:b] for a, b in pairwise((0, *inner, len(word)))])
+        begin += len(word)
     return split
 
 

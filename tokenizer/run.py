@@ -1,9 +1,10 @@
 """The tokenizer stage: document shards to a WordPiece vocabulary (paper section 4.1, Appendix C).
 
 ```
-shards ─ count ─▶ eojeol types + windows ─ merge ─▶ chunks ─ morphemes ─▶ weighted units ─ merges ─▶ vocab.txt
+shards ─ count ─▶ eojeol types + windows ─ weigh ─▶ segmented words, units ─ merges ─▶ pieces ─ prune ─▶ vocab.txt
 ```
-Each arrow is a resumable map; what lies between is kept in ``work/`` until the export is complete.
+Each arrow but the merges is a parallel map, each is resumable; what lies between is kept in ``work/`` until the export
+is complete.
 """
 
 from __future__ import annotations
@@ -11,23 +12,30 @@ from __future__ import annotations
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from corpus.documents import BadInput, map_units, shard_paths, unit_folder
 from tokenizer.card import write_card
 from tokenizer.config import SPECIAL_TOKENS, TokenizerConfig
-from tokenizer.count import TYPES_NAME, chunk_name, count_shard, merge_shards, read_types
-from tokenizer.export import build_tokenizer, build_vocabulary, export, write_json
+from tokenizer.count import TYPES_NAME, count_portion, divide, lowest_frequency, merge_partition, run_name
+from tokenizer.export import build_vocabulary, export, write_json
+from tokenizer.fit import add_up_uses, measure_fit
+from tokenizer.jamo import ALWAYS_KNOWN
 from tokenizer.morphemes import analyser_versions
-from tokenizer.statistics import TokenizerStatistics, measure_counts
-from tokenizer.train import PREFIX, learn_pieces
-from tokenizer.units import BUILDERS, UNITS_NAME, merge_units, units_of_chunk
+from tokenizer.pruning import prune, read_pieces, write_pieces
+from tokenizer.train import PREFIX, choose_alphabet, learn_pieces
+from tokenizer.units import BUILDERS, UNITS_NAME, read_counts, weigh_partition
 
 log = logging.getLogger(__name__)
+
+PIECES_NAME = "pieces.txt"
 
 
 class TokenizerInputs(NamedTuple):
@@ -44,19 +52,28 @@ def run(config: TokenizerConfig, inputs: TokenizerInputs, out: Path, *, workers:
     """
     work, discarded = out / "work", out / "work.discarded"
     shutil.rmtree(discarded, ignore_errors=True)
-    chunks, corpus = count_corpus(shard_paths(inputs.corpus / "documents"), work, workers)
+    types, corpus = count_corpus(shard_paths(inputs.corpus / "documents"), work, workers)
     if not corpus["eojeols"]:
         raise BadInput(f"{inputs.corpus}: no words in its documents; check what the corpus stage dropped")
-    units = make_units(chunks, config, work, workers)
-    if not units:
+    parts, analysed = weigh_types(types, corpus.pop("frequencies"), config, work, workers)
+    learnt = learn(parts, corpus.pop("alphabet"), config, work)
+    if not learnt["units"]:
         raise BadInput(f"{inputs.corpus}: nothing but control characters and words of more than 100 characters")
-    vocabulary = train_vocabulary(units, config)
+    pieces, pruning = prune_pieces(read_pieces(learnt["path"]), parts, config, work, workers)
+    vocabulary = build_vocabulary(pieces, config)
+    if len(vocabulary) < config.vocab_size:
+        log.warning(
+            "the corpus fills %d of %d vocabulary entries: no pair is left that occurs %d times",
+            len(vocabulary), config.vocab_size, config.min_frequency,
+        )  # fmt: skip
     statistics = {
         "builder": config.builder,
         "vocabulary": describe_vocabulary(vocabulary, config),
-        "corpus": {**corpus, "units": len(units)},
-        "fit": measure_chunks(vocabulary, chunks).as_json(),
+        "corpus": {**corpus, **analysed, "units": learnt["units"]},
         "analyser": analyser_versions() if BUILDERS[config.builder].uses_morphemes else {},
+        "versions": {name: version(name) for name in ("malmoi", "tokenizers")},
+        **({"pruning": pruning} if pruning else {}),
+        "fit": measure_fit(vocabulary, types, parts, config, work, workers),
     }
     write_json(out / "statistics.json", statistics)
     export(vocabulary, config, write_card(config, statistics), out)
@@ -66,52 +83,98 @@ def run(config: TokenizerConfig, inputs: TokenizerInputs, out: Path, *, workers:
 
 
 def count_corpus(shards: Sequence[Path], work: Path, workers: int) -> tuple[list[Path], dict[str, Any]]:
-    """Eojeol types of all shards as files of sorted rows, and what the corpus holds."""
-    counted = map_units(count_shard, shards, work / "count", workers=workers, title="eojeols")
-    parts = [unit_folder(work / "count", number) / TYPES_NAME for number in range(len(shards))]
-    [merged] = map_units(merge_shards, [parts], work / "types", title="eojeol types")
-    chunks = [unit_folder(work / "types", 0) / chunk_name(number) for number in range(merged["chunks"])]
+    """Eojeol types as files, a partition each, and what the corpus holds.
+
+    ``frequencies`` (how many types occur so often) and ``alphabet`` (how often each character occurs) among it.
+    """
+    portions, partitions = divide(shards)
+    counted = map_units(
+        partial(count_portion, partitions=partitions), portions, work / "count",
+        workers=workers, title="eojeols", size_of=lambda portion: portion.size,
+    )  # fmt: skip
+    homes = [unit_folder(work / "count", number) for number in range(len(portions))]
+    runs = [home / run_name(n) for home, counts in zip(homes, counted, strict=True) for n in range(counts["runs"])]
+    merge = partial(merge_partition, runs=runs)
+    merged = map_units(merge, range(partitions), work / "types", workers=workers, title="eojeol types")
     sources: Counter[str] = Counter()
     for counts in counted:
         sources.update(counts["sources"])
-    return chunks, {
+    alphabet: Counter[str] = Counter()
+    frequencies: Counter[int] = Counter()
+    for counts in merged:
+        alphabet.update(counts["characters"])
+        frequencies.update({int(kind): number for kind, number in counts["frequencies"].items()})
+    return [unit_folder(work / "types", number) / TYPES_NAME for number in range(partitions)], {
         "documents": sources.total(),
         "sources": dict(sorted(sources.items())),
         "characters": sum(counts["characters"] for counts in counted),
-        "eojeols": merged["eojeols"],
-        "eojeol_types": merged["types"],
+        "eojeols": sum(counts["eojeols"] for counts in merged),
+        "eojeol_types": sum(counts["types"] for counts in merged),
+        "frequencies": frequencies,
+        "alphabet": alphabet,
     }
 
 
-def make_units(chunks: Sequence[Path], config: TokenizerConfig, work: Path, workers: int) -> dict[str, int]:
-    """Training units of all eojeol types with their counts."""
-    make = partial(units_of_chunk, builder=config.builder)
-    map_units(make, chunks, work / "units", workers=workers, title="morphemes")
-    return merge_units(unit_folder(work / "units", number) / UNITS_NAME for number in range(len(chunks)))
+def weigh_types(
+    types: Sequence[Path], frequencies: Mapping[int, int], config: TokenizerConfig, work: Path, workers: int
+) -> tuple[list[Path], dict[str, int]]:
+    """Folders of segmented words and units, a partition each, and how many types they come from."""
+    lowest = lowest_frequency(frequencies, config.most_types)
+    weigh = partial(weigh_partition, builder=config.builder, lowest_frequency=lowest)
+    weighed = map_units(weigh, types, work / "units", workers=workers, title="morphemes")
+    return [unit_folder(work / "units", number) for number in range(len(types))], {
+        "analysed_types": sum(counts["types"] for counts in weighed),
+        "lowest_frequency": lowest,
+    }
 
 
-def train_vocabulary(units: Mapping[str, int], config: TokenizerConfig) -> list[str]:
-    """Entries by id; fewer than ``vocab_size``, with a warning, where the corpus holds no more."""
-    size = config.vocab_size - len(SPECIAL_TOKENS[config.special_tokens]) - config.unused
-    pieces = learn_pieces(units, size, alphabet=config.alphabet, min_frequency=config.min_frequency)
-    vocabulary = build_vocabulary(pieces, config)
-    if len(vocabulary) < config.vocab_size:
-        log.warning(
-            "the corpus fills %d of %d vocabulary entries: no pair is left that occurs %d times",
-            len(vocabulary), config.vocab_size, config.min_frequency,
-        )  # fmt: skip
-    return vocabulary
+def learn(parts: Sequence[Path], alphabet: Mapping[str, int], config: TokenizerConfig, work: Path) -> dict[str, Any]:
+    """Learn pieces from the units of all partitions: the number of units, and the path of the pieces."""
+    work_on = partial(_learn, alphabet=alphabet, config=config)
+    [learnt] = map_units(work_on, [tuple(parts)], work / "merges", title="merges")
+    return {**learnt, "path": unit_folder(work / "merges", 0) / PIECES_NAME}
 
 
-def measure_chunks(vocabulary: Sequence[str], chunks: Sequence[Path]) -> TokenizerStatistics:
-    """Statistics over the corpus itself, by its eojeol types."""
+def _learn(
+    parts: Sequence[Path], scratch: Path, *, alphabet: Mapping[str, int], config: TokenizerConfig
+) -> dict[str, Any]:
+    units = read_counts(part / UNITS_NAME for part in parts)
+    size = learnt_size(config)
+    characters = choose_alphabet(alphabet, config.alphabet, size, ALWAYS_KNOWN if config.hardened else ())
+    if BUILDERS[config.builder].prunes:
+        size = int(size * config.overgeneration)
+    pieces = learn_pieces(units, size, characters=characters, min_frequency=config.min_frequency)
+    write_pieces(scratch / PIECES_NAME, pieces)
+    return {"units": len(units), "pieces": len(pieces)}
 
-    def counts() -> Iterator[tuple[str, int]]:
-        for chunk in chunks:
-            for row in read_types(chunk):
-                yield row.eojeol, row.frequency
 
-    return measure_counts(build_tokenizer(vocabulary), counts())
+def learnt_size(config: TokenizerConfig) -> int:
+    """Entries that are neither special nor unused."""
+    return config.vocab_size - len(SPECIAL_TOKENS[config.special_tokens]) - config.unused
+
+
+def prune_pieces(
+    pieces: Sequence[str], parts: Sequence[Path], config: TokenizerConfig, work: Path, workers: int
+) -> tuple[list[str], dict[str, Any]]:
+    """The pieces that stay, and the counts of those that do not; nothing changes for builders that do not prune."""
+    if not BUILDERS[config.builder].prunes:
+        return list(pieces), {}
+
+    def count_uses(kept: Sequence[str], number: int) -> np.ndarray:
+        listed = work / f"pieces-{number}.txt"
+        write_pieces(listed, kept)
+        return add_up_uses(listed, parts, work / f"uses-{number}", workers)
+
+    kept, dropped = prune(
+        pieces, learnt_size(config), rounds=config.pruning_rounds,
+        max_crossing_share=config.max_crossing_share, count_uses=count_uses,
+    )  # fmt: skip
+    return kept, {
+        "overgenerated": len(pieces),
+        **dropped,
+        "rounds": config.pruning_rounds,
+        "max_crossing_share": config.max_crossing_share,
+    }
 
 
 def describe_vocabulary(vocabulary: Sequence[str], config: TokenizerConfig) -> dict[str, Any]:

@@ -1,26 +1,33 @@
-"""How well a vocabulary fits a text: the columns of paper Table 35, for any tokenizer folder or bare vocab.txt.
+"""How well a vocabulary fits a text: the columns of paper Table 35 and more, for any Hugging Face tokenizer.
 
 A word is an eojeol, cut at white space; the paper's figures fit no other unit (per BERT word they would be a fifth
-lower). Every distinct eojeol is encoded once and weighed by its count, which gives the same sums as encoding the text.
+lower). Every distinct eojeol is encoded once, as it is encoded behind a space, and weighed by its count: the sums are
+those of the whole text, but for the first word of a text where a vocabulary has a piece for the space.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from corpus.documents import BadInput
-from tokenizer.export import build_tokenizer, read_vocabulary
+from tokenizer.encoder import load_tokenizer, make_encoder
+from tokenizer.unknowns import KINDS, classify_unknown_words
 
 EOJEOLS_PER_BATCH = 10_000
 LISTED_UNKNOWN = 50
 LONGEST_LISTED = 50  # characters of a listed eojeol; the rest is cut off
+RARE = 5  # uses; entries below it hardly learn anything
+SPARE_ENTRY = re.compile(r"[\[<]unused\d+[\]>]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +36,19 @@ class TokenizerStatistics:
 
     Fields:
         vocab_size: entries, special and unused ones included.
-        eojeols: words between white space, those of control characters alone left out.
+        eojeols: words between white space, those that encode to nothing (control characters alone) left out.
         characters: without white space.
         tokens: pieces, no [CLS] or [SEP] among them.
-        unknown_tokens: pieces that are [UNK]; one stands for a whole BERT word.
+        unknown_tokens: pieces that are [UNK]; of a BERT vocabulary, one stands for a whole BERT word.
         fertility: tokens per eojeol, 1 at best.
         continued_words: share of eojeols in two or more pieces, 0..1.
         unknown_ratio: unknown_tokens per token, 0..1.
         tokens_per_character: the length of encoded text.
         unknown_eojeols: the most frequent eojeols with an [UNK] in them, and their counts.
+        unknown_words: BERT words that are or hold an [UNK], by what is to blame (``tokenizer.unknowns``).
+        pieces: entries that text can use: neither special tokens nor spare slots.
+        never_used: of these, how many the text never uses.
+        rarely_used: of these, how many it uses fewer than five times, never included.
     """
 
     vocab_size: int
@@ -50,10 +61,26 @@ class TokenizerStatistics:
     unknown_ratio: float
     tokens_per_character: float
     unknown_eojeols: tuple[tuple[str, int], ...]
+    unknown_words: dict[str, int]
+    pieces: int
+    never_used: int
+    rarely_used: int
 
     def as_json(self) -> dict[str, Any]:
         """The fields by name."""
         return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What statistics are made of: ``uses`` of every id, int64, and the fields of the same names."""
+
+    uses: NDArray[np.int64]
+    eojeols: int
+    characters: int
+    continued: int
+    unknown_eojeols: tuple[tuple[str, int], ...]
+    unknown_words: dict[str, int]
 
 
 def measure(path: Path, texts: Iterable[str]) -> TokenizerStatistics:
@@ -70,32 +97,65 @@ def measure(path: Path, texts: Iterable[str]) -> TokenizerStatistics:
 
 
 def measure_counts(tokenizer: Tokenizer, counts: Iterable[tuple[str, int]]) -> TokenizerStatistics:
-    """The same over eojeols with their counts.
+    """The same over distinct eojeols with their counts, a batch in memory at a time.
+
+    Padding, truncation and special tokens in text are switched off in ``tokenizer``.
 
     Raises:
         BadInput: there is no eojeol.
     """
-    unknown = tokenizer.token_to_id(getattr(tokenizer.model, "unk_token", None) or "[UNK]")
-    tokenizer.encode_special_tokens = True  # "[MASK]" in a text is three words, not the special token
-    eojeols = characters = tokens = unknown_tokens = continued = 0
-    unknown_eojeols: Counter[str] = Counter()
+    return summarize(tokenizer, [add_up(tokenizer, counts)])
+
+
+def add_up(tokenizer: Tokenizer, counts: Iterable[tuple[str, int]]) -> Sums:
+    """Sums over distinct eojeols with their counts."""
     rows = iter(counts)
-    while batch := list(islice(rows, EOJEOLS_PER_BATCH)):
-        encodings = tokenizer.encode_batch_fast([eojeol for eojeol, _ in batch], add_special_tokens=False)
-        for (eojeol, count), encoding in zip(batch, encodings, strict=True):
-            ids = encoding.ids
-            if not ids:
-                continue
-            eojeols += count
-            characters += count * len(eojeol)
-            tokens += count * len(ids)
-            continued += count * (len(ids) > 1)
-            if unknown in ids:
-                unknown_tokens += count * ids.count(unknown)
-                unknown_eojeols[eojeol] += count
+    batch = list(islice(rows, EOJEOLS_PER_BATCH))
+    encoder = make_encoder(tokenizer, [eojeol for eojeol, _ in batch])
+    uses = np.zeros(1 + max(tokenizer.get_vocab().values(), default=0), np.int64)
+    eojeols = characters = continued = 0
+    unknown: Counter[str] = Counter()
+    while batch:
+        ids = encoder.ids([eojeol for eojeol, _ in batch])
+        weights = [count for _, count in batch]
+        uses += _count_uses(ids, weights, len(uses))
+        for (eojeol, count), pieces in zip(batch, ids, strict=True):
+            if pieces:
+                eojeols += count
+                characters += count * len(eojeol)
+                continued += count * (len(pieces) > 1)
+                if encoder.unknown in pieces:
+                    unknown[eojeol] += count
+        batch = list(islice(rows, EOJEOLS_PER_BATCH))
+    return Sums(uses, eojeols, characters, continued, _rank(unknown), classify_unknown_words(encoder, unknown))
+
+
+def _rank(unknown: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    ranked = sorted(unknown.items(), key=lambda row: (-row[1], row[0]))
+    return tuple((eojeol[:LONGEST_LISTED], count) for eojeol, count in ranked[:LISTED_UNKNOWN])
+
+
+def _count_uses(ids: Sequence[Sequence[int]], weights: Sequence[int], entries: int) -> NDArray[np.int64]:
+    flat = np.fromiter(chain.from_iterable(ids), np.int64)
+    each = np.repeat(np.array(weights, np.float64), [len(pieces) for pieces in ids])  # exact below 2^53
+    return np.bincount(flat, weights=each, minlength=entries).astype(np.int64)
+
+
+def summarize(tokenizer: Tokenizer, parts: Sequence[Sums]) -> TokenizerStatistics:
+    """Statistics of sums over parts that share no eojeol.
+
+    Raises:
+        BadInput: there is no eojeol.
+    """
+    uses = np.sum([part.uses for part in parts], axis=0)
+    eojeols, characters = sum(part.eojeols for part in parts), sum(part.characters for part in parts)
     if not eojeols:
         raise BadInput("there is no word in the text to measure; give text files that are not empty")
-    ranked = sorted(unknown_eojeols.items(), key=lambda row: (-row[1], row[0]))
+    tokens = int(uses.sum())
+    unknown = make_encoder(tokenizer, []).unknown
+    unknown_tokens = 0 if unknown is None else int(uses[unknown])
+    usable = uses[_usable_ids(tokenizer)]
+    kinds = [Counter(part.unknown_words) for part in parts]
     return TokenizerStatistics(
         vocab_size=tokenizer.get_vocab_size(),
         eojeols=eojeols,
@@ -103,27 +163,20 @@ def measure_counts(tokenizer: Tokenizer, counts: Iterable[tuple[str, int]]) -> T
         tokens=tokens,
         unknown_tokens=unknown_tokens,
         fertility=tokens / eojeols,
-        continued_words=continued / eojeols,
+        continued_words=sum(part.continued for part in parts) / eojeols,
         unknown_ratio=unknown_tokens / tokens,
         tokens_per_character=tokens / characters,
-        unknown_eojeols=tuple((eojeol[:LONGEST_LISTED], count) for eojeol, count in ranked[:LISTED_UNKNOWN]),
+        unknown_eojeols=_rank(dict(row for part in parts for row in part.unknown_eojeols)),
+        unknown_words={kind: total for kind in KINDS if (total := sum(part[kind] for part in kinds))},
+        pieces=len(usable),
+        never_used=int((usable == 0).sum()),
+        rarely_used=int((usable < RARE).sum()),
     )
 
 
-def load_tokenizer(path: Path) -> Tokenizer:
-    """The encoder of a Hugging Face folder (tokenizer.json, else vocab.txt) or of a vocab.txt alone.
-
-    Raises:
-        BadInput: neither is there, or the file is not what its name says.
-    """
-    file = path
-    if path.is_dir():
-        file = next((path / name for name in ("tokenizer.json", "vocab.txt") if (path / name).is_file()), path)
-    if not file.is_file():
-        raise BadInput(f"{path}: no tokenizer here; expected a folder with tokenizer.json or vocab.txt, or a vocab.txt")
-    if file.suffix != ".json":
-        return build_tokenizer(read_vocabulary(file))
-    try:
-        return Tokenizer.from_file(str(file))
-    except Exception as error:  # the library raises bare Exception for whatever it cannot read
-        raise BadInput(f"{file}: not a tokenizer of the tokenizers library ({error}); save it again") from error
+def _usable_ids(tokenizer: Tokenizer) -> list[int]:
+    """Entries that text can use: no special tokens, no spare slots."""
+    special = {id_ for id_, token in tokenizer.get_added_tokens_decoder().items() if token.special}
+    return [
+        id_ for piece, id_ in tokenizer.get_vocab().items() if id_ not in special and not SPARE_ENTRY.fullmatch(piece)
+    ]

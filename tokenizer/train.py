@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import heapq
 import logging
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from tqdm import tqdm
 
-from tokenizer.words import stands_alone
+from tokenizer.words import bert_words, stands_alone
 
 log = logging.getLogger(__name__)
 
@@ -25,16 +25,15 @@ LARGEST_ALPHABET_SHARE = 0.5  # of the learnt entries, so that a small vocabular
 Pair = tuple[int, int]
 
 
-def learn_pieces(units: Mapping[str, int], size: int, *, alphabet: int, min_frequency: int) -> list[str]:
+def learn_pieces(units: Mapping[str, int], size: int, *, characters: Sequence[str], min_frequency: int) -> list[str]:
     """The learnt part of a vocabulary: characters, their ``##`` forms, then merges, best first.
 
     Args:
         units: training units and their counts (``tokenizer.units``).
         size: entries wanted; fewer come back where the units hold no more pairs.
-        alphabet: characters kept at most; units with another character teach nothing, words with one are [UNK].
+        characters: the alphabet; units with another character teach nothing, words with one are [UNK].
         min_frequency: pairs seen less often are not merged.
     """
-    characters = choose_alphabet(units, alphabet, size)
     pieces = dict.fromkeys([*characters, *(PREFIX + c for c in characters if not stands_alone(c))])
     known = set(characters)
     words = {unit: count for unit, count in units.items() if known.issuperset(_text(unit))}
@@ -47,25 +46,32 @@ def learn_pieces(units: Mapping[str, int], size: int, *, alphabet: int, min_freq
     return list(pieces)
 
 
-def choose_alphabet(units: Mapping[str, int], most: int, size: int) -> list[str]:
-    """The most frequent characters in order of code point, as many as fit into their share of ``size`` entries."""
-    counts: Counter[str] = Counter()
-    for unit, count in units.items():
-        for character in _text(unit):
-            counts[character] += count
-    ranked = sorted(counts, key=lambda c: (-counts[c], c))[:most]
-    chosen: list[str] = []
-    room = int(size * LARGEST_ALPHABET_SHARE)
-    for character in ranked:
-        room -= 1 if stands_alone(character) else 2
+def choose_alphabet(counts: Mapping[str, int], most: int, size: int, always: Iterable[str] = ()) -> list[str]:
+    """The most frequent characters, in order of code point, as many as fit into their share of ``size`` entries.
+
+    Args:
+        counts: how often each character occurs; those that encoding drops (control characters) are no candidates.
+        most: characters chosen at most.
+        size: entries that are neither special nor unused.
+        always: chosen whether seen or not, beyond ``most``.
+    """
+    chosen = list(dict.fromkeys(always))
+    seen = [character for character in counts.keys() - set(chosen) if bert_words(character)]
+    room = int(size * LARGEST_ALPHABET_SHARE) - sum(map(_entries, chosen))
+    for character in sorted(seen, key=lambda c: (-counts[c], c))[:most]:
+        room -= _entries(character)
         if room < 0:
             log.warning(
                 "%d entries have room for %d characters (%d allowed, %d seen); a larger vocab_size keeps more",
-                size, len(chosen), most, len(counts),
+                size, len(chosen), most, len(seen),
             )  # fmt: skip
             break
         chosen.append(character)
     return sorted(chosen)
+
+
+def _entries(character: str) -> int:
+    return 1 if stands_alone(character) else 2
 
 
 def split_unit(unit: str) -> list[str]:

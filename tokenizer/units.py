@@ -1,6 +1,7 @@
-"""Eojeol types to weighted training units; this is where the builders differ.
+"""Eojeol types to weighted words and training units; this is where the builders differ.
 
-A unit is a run of text inside which pieces may be learnt, written as pieces are: ``##는`` may only continue a word.
+A segmented word is a BERT word with its morphemes set apart by spaces: ``연구자 이 다``. A unit is a run of text inside
+which pieces may be learnt, written as pieces are: ``##는`` may only continue a word.
 
 | builder | 연구자이다. becomes | pieces learnt |
 |---|---|---|
@@ -14,68 +15,89 @@ A unit is a run of text inside which pieces may be learnt, written as pieces are
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from heapq import merge
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from tokenizer.count import EojeolType, read_types
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tokenizer.count import EojeolType, rows_of
 from tokenizer.morphemes import split_words
 from tokenizer.words import LONGEST_WORD, bert_words
 
-UNITS_NAME = "units.tsv"
+WORDS_NAME, UNITS_NAME = "words.parquet", "units.parquet"
 
 
 @dataclass(frozen=True, slots=True)
 class Builder:
-    """How a vocabulary is built: ``units`` makes training units of the morphemes of one BERT word."""
+    """How a vocabulary is built.
+
+    Fields:
+        uses_morphemes: whether the analyser cuts the words.
+        units: training units of the morphemes of one BERT word.
+        prunes: whether more pieces are learnt than wanted, and those that cross morphemes are dropped.
+    """
 
     uses_morphemes: bool
     units: Callable[[list[str]], list[str]]
+    prunes: bool
 
 
 BUILDERS = {
-    "bpe": Builder(uses_morphemes=False, units=lambda morphemes: morphemes),
-    "klue": Builder(uses_morphemes=True, units=lambda morphemes: morphemes),
+    "bpe": Builder(uses_morphemes=False, units=lambda morphemes: morphemes, prunes=False),
+    "klue": Builder(uses_morphemes=True, units=lambda morphemes: morphemes, prunes=False),
     "malmoi": Builder(
         uses_morphemes=True,
         units=lambda morphemes: [morphemes[0], *(f"##{morpheme}" for morpheme in morphemes[1:])],
+        prunes=True,
     ),
 }
 
 
-def units_of_chunk(chunk: Path, scratch: Path, *, builder: str) -> dict[str, Any]:
-    """Unit of work: a types file to ``units.tsv`` (unit, count), sorted."""
-    units = weigh(read_types(chunk), BUILDERS[builder])
-    with (scratch / UNITS_NAME).open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(f"{unit}\t{count}\n" for unit, count in sorted(units.items()))
-    return {}
+def weigh_partition(types: Path, scratch: Path, *, builder: str, lowest_frequency: int) -> dict[str, Any]:
+    """Unit of work: a file of eojeol types to segmented words and units with counts; rarer eojeols teach nothing."""
+    table = pq.read_table(types, filters=pc.field("frequency") >= lowest_frequency)
+    words = segment(rows_of(table), BUILDERS[builder])
+    write_counts(scratch / WORDS_NAME, words)
+    write_counts(scratch / UNITS_NAME, weigh(words, BUILDERS[builder]))
+    return {"types": len(table)}
 
 
-def weigh(types: Iterable[EojeolType], builder: Builder) -> Counter[str]:
-    """Units of the eojeol types, each as often as its eojeols occur; words that WordPiece refuses are left out."""
-    units: Counter[str] = Counter()
-    for row in types:
-        words = bert_words(row.eojeol)
-        split = split_words(words, row.left, row.right) if builder.uses_morphemes else [[word] for word in words]
+def segment(types: Iterable[EojeolType], builder: Builder) -> Counter[str]:
+    """Segmented words of the eojeol types, each as often as its eojeols; words that WordPiece refuses are left out."""
+    segmented: Counter[str] = Counter()
+    for eojeol, frequency, left, right in types:
+        words = bert_words(eojeol)
+        split = split_words(words, left, right) if builder.uses_morphemes else [[word] for word in words]
         for word, morphemes in zip(words, split, strict=True):
             if len(word) <= LONGEST_WORD:
-                for unit in builder.units(morphemes):
-                    units[unit] += row.frequency
+                segmented[" ".join(morphemes)] += frequency
+    return segmented
+
+
+def weigh(words: Mapping[str, int], builder: Builder) -> Counter[str]:
+    """Training units of segmented words."""
+    units: Counter[str] = Counter()
+    for word, frequency in words.items():
+        for unit in builder.units(word.split(" ")):
+            units[unit] += frequency
     return units
 
 
-def merge_units(parts: Iterable[Path]) -> dict[str, int]:
-    """Units of all chunks with their counts, sorted by unit."""
-    rows = merge(*map(_read_units, parts))
-    return {unit: sum(count for _, count in same) for unit, same in groupby(rows, key=itemgetter(0))}
+def write_counts(path: Path, counts: Mapping[str, int]) -> None:
+    """Texts and their counts, sorted by text."""
+    texts = sorted(counts)
+    numbers = [counts[text] for text in texts]
+    pq.write_table(pa.table({"text": pa.array(texts, pa.string()), "count": pa.array(numbers, pa.int64())}), path)
 
 
-def _read_units(path: Path) -> Iterator[tuple[str, int]]:
-    with path.open(encoding="utf-8", newline="\n") as file:
-        for line in file:
-            unit, count = line[:-1].split("\t")
-            yield unit, int(count)
+def read_counts(paths: Iterable[Path]) -> dict[str, int]:
+    """Texts of several files with the sums of their counts, sorted by text."""
+    total: Counter[str] = Counter()
+    for path in paths:
+        table = pq.read_table(path)
+        total.update(dict(zip(table["text"].to_pylist(), table["count"].to_pylist(), strict=True)))
+    return {text: total[text] for text in sorted(total)}

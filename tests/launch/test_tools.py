@@ -116,7 +116,7 @@ def test_statistics_of_a_bare_vocabulary(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("새 강좌를 연다.", "utf-8")
     result = malmoi("tokenizer", "stats", "vocab.txt", "a.txt", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    assert "1.6667" in result.stdout.decode()  # five pieces in three eojeols
+    assert "1.667" in result.stdout.decode()  # five pieces in three eojeols
 
 
 def test_scores_of_anybodys_predictions(tmp_path: Path) -> None:

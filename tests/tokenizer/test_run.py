@@ -29,12 +29,14 @@ def train(corpus: Path, out: Path, *, workers: int = 1, **settings: object) -> d
     """Run the stage; returns the files it left."""
     out.mkdir(exist_ok=True)
     run(TokenizerConfig(**{**SMALL, **settings}), TokenizerInputs(corpus), out, workers=workers)
-    return {path.name: path.read_bytes() for path in out.iterdir()}
+    return contents(out)
 
 
 @pytest.fixture(autouse=True)
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tokenizer.count.TYPES_PER_CHUNK", 10)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many portions and partitions, as of a large corpus."""
+    monkeypatch.setattr("tokenizer.count.SMALLEST_PORTION", 300)
+    monkeypatch.setattr("tokenizer.count.PARTITION_BYTES", 300)
 
 
 @pytest.mark.parametrize("builder", ["klue", "bpe", "malmoi"])
@@ -68,6 +70,32 @@ def test_builders_cut_the_sentence_of_table_30_as_they_should(
     assert cuts["klue"] == cuts["malmoi"] == ["분야", "##의", "연구자", "##이", "##다", "."]
 
 
+def test_rare_eojeols_are_counted_and_teach_nothing(
+    tmp_path: Path, make_corpus: MakeCorpus, documents: list[Document]
+) -> None:
+    corpus = make_corpus([*documents, Document("rare", "뉴스", ("희귀낱말 희귀낱말",))])
+    everything, frequent = train(corpus, tmp_path / "a"), train(corpus, tmp_path / "b", most_types=30)
+    counts = json.loads(frequent["statistics.json"])["corpus"]
+
+    assert "희귀낱말" not in frequent["vocab.txt"].decode().splitlines()
+    assert "희" in frequent["vocab.txt"].decode().splitlines()
+    assert everything["vocab.txt"] != frequent["vocab.txt"]
+    assert counts["analysed_types"] <= 30 < counts["eojeol_types"]
+    assert counts["lowest_frequency"] > 2
+
+
+def test_hardened_vocabulary_reads_any_hangul_and_leaves_a_plain_form(
+    tmp_path: Path, make_corpus: MakeCorpus, documents: list[Document]
+) -> None:
+    files = train(make_corpus(documents), tmp_path / "out", vocab_size=1_600, hardened=True, builder="malmoi")
+    hardened, plain = (AutoTokenizer.from_pretrained(tmp_path / folder) for folder in ("out", "out/plain"))
+
+    assert hardened.unk_token_id not in hardened("뷁쀍이 ㅋㅋ ᄏᄏ Zz~")["input_ids"]
+    assert plain.unk_token_id in plain("뷁쀍이")["input_ids"]
+    assert files["vocab.txt"] == files["plain/vocab.txt"]
+    assert hardened.tokenize(documents[0].sentences[0]) == plain.tokenize(documents[0].sentences[0])
+
+
 def test_counts_are_those_of_the_text(tmp_path: Path, make_corpus: MakeCorpus, documents: list[Document]) -> None:
     (tmp_path / "out").mkdir()
     counts = run(TokenizerConfig(**SMALL), TokenizerInputs(make_corpus(documents)), tmp_path / "out")
@@ -81,10 +109,10 @@ def test_workers_and_shard_layouts_change_no_byte(
     tmp_path: Path, make_corpus: MakeCorpus, documents: list[Document]
 ) -> None:
     three_shards, one_shard = make_corpus(documents, 5, "three"), make_corpus(documents[::-1], 99, "one")
-    expected = train(three_shards, tmp_path / "a")
+    expected = train(three_shards, tmp_path / "a", builder="malmoi")
 
-    assert train(three_shards, tmp_path / "b", workers=2) == expected
-    assert train(one_shard, tmp_path / "c") == expected
+    assert train(three_shards, tmp_path / "b", builder="malmoi", workers=2) == expected
+    assert train(one_shard, tmp_path / "c", builder="malmoi") == expected
 
 
 def test_hash_seed_changes_no_byte(tmp_path: Path, make_corpus: MakeCorpus, documents: list[Document]) -> None:
@@ -97,19 +125,19 @@ def test_hash_seed_changes_no_byte(tmp_path: Path, make_corpus: MakeCorpus, docu
     assert contents(outs[0]) == contents(outs[1])
 
 
-@pytest.mark.parametrize("last_step", ["count", "types", "units"])
+@pytest.mark.parametrize("last_step", ["count", "types", "units", "merges", "uses-0", "uses-1", "fit", "crossing"])
 def test_killed_run_finishes_with_the_bytes_of_an_undisturbed_one(
     tmp_path: Path, make_corpus: MakeCorpus, documents: list[Document], last_step: str
 ) -> None:
     corpus = make_corpus(documents)
-    expected = train(corpus, tmp_path / "undisturbed")
+    expected = train(corpus, tmp_path / "undisturbed", builder="malmoi")
     out = tmp_path / "killed"
     out.mkdir()
     process = start(corpus, out, kill_after=last_step)
 
     assert process.wait() == -signal.SIGKILL
     assert (out / "work" / last_step).is_dir() and not (out / "vocab.txt").exists()
-    assert train(corpus, out) == expected
+    assert train(corpus, out, builder="malmoi") == expected
 
 
 def test_run_killed_while_clearing_up_starts_clean(
@@ -164,12 +192,10 @@ def test_a_huge_line_without_spaces_is_survived(tmp_path: Path, make_corpus: Mak
 RUN_AND_KILL = """
 import os, signal, sys
 from pathlib import Path
-import tokenizer.count, tokenizer.run
-from tokenizer.config import TokenizerConfig
+import corpus.documents as corpus_documents
 
 corpus, out, settings, last_step = sys.argv[1:]
-tokenizer.count.TYPES_PER_CHUNK = 10
-map_units = tokenizer.run.map_units
+map_units = corpus_documents.map_units
 
 def map_then_die(work, units, folder, **options):
     results = map_units(work, units, folder, **options)
@@ -177,7 +203,11 @@ def map_then_die(work, units, folder, **options):
         os.kill(os.getpid(), signal.SIGKILL)
     return results
 
-tokenizer.run.map_units = map_then_die
+corpus_documents.map_units = map_then_die
+import tokenizer.count, tokenizer.run
+from tokenizer.config import TokenizerConfig
+
+tokenizer.count.SMALLEST_PORTION = tokenizer.count.PARTITION_BYTES = 300
 tokenizer.run.run(
     TokenizerConfig.model_validate_json(settings), tokenizer.run.TokenizerInputs(Path(corpus)), Path(out)
 )
@@ -185,9 +215,17 @@ tokenizer.run.run(
 
 
 def start(corpus: Path, out: Path, kill_after: str = "", **environment: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", RUN_AND_KILL, str(corpus), str(out), json.dumps(SMALL), kill_after]
+    command = [
+        sys.executable,
+        "-c",
+        RUN_AND_KILL,
+        str(corpus),
+        str(out),
+        json.dumps(SMALL | {"builder": "malmoi"}),
+        kill_after,
+    ]
     return subprocess.Popen(command, cwd=ROOT, env={**os.environ, **environment})
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -19,6 +19,16 @@ TEXT = st.text("가나다라", min_size=1, max_size=6)
 UNITS = st.dictionaries(st.one_of(TEXT, TEXT.map("##{}".format)), st.integers(1, 5), max_size=10)
 
 
+def learn(units: dict[str, int], size: int, alphabet: int, min_frequency: int) -> list[str]:
+    """Pieces over the alphabet of the units themselves."""
+    counts: Counter[str] = Counter()
+    for unit, count in units.items():
+        for character in unit.removeprefix("##"):
+            counts[character] += count
+    characters = choose_alphabet(counts, alphabet, size)
+    return learn_pieces(units, size, characters=characters, min_frequency=min_frequency)
+
+
 def slow_merges(units: dict[str, int], min_frequency: int) -> list[tuple[str, str]]:
     """Count all pairs anew for every merge."""
     words = [(split_unit(unit), count) for unit, count in units.items()]
@@ -59,13 +69,13 @@ def test_repeated_characters_merge_from_the_left() -> None:
 
 
 def test_units_that_continue_a_word_give_pieces_that_do() -> None:
-    pieces = learn_pieces({"##에서": 9, "서울": 4}, 100, alphabet=10, min_frequency=2)
+    pieces = learn({"##에서": 9, "서울": 4}, 100, 10, 2)
 
     assert pieces == ["서", "에", "울", "##서", "##에", "##울", "##에서", "서울"]
 
 
 def test_learnt_part_is_characters_then_continuations_then_merges() -> None:
-    pieces = learn_pieces({"나무": 5, "나무꾼": 2, ".": 9, "漢": 1}, 100, alphabet=10, min_frequency=2)
+    pieces = learn({"나무": 5, "나무꾼": 2, ".": 9, "漢": 1}, 100, 10, 2)
 
     assert pieces == [".", "漢", "꾼", "나", "무", "##꾼", "##나", "##무", "나무", "나무꾼"]
 
@@ -74,22 +84,28 @@ def test_learnt_part_is_characters_then_continuations_then_merges() -> None:
 def test_size_is_reached_where_the_text_allows_and_never_exceeded(size: int, learnt: int) -> None:
     units = {"나나나나": 5, "##나나": 3}  # 나, ##나, then ##나나, ##나나나, 나나나나
 
-    assert len(learn_pieces(units, size, alphabet=10, min_frequency=1)) == learnt
+    assert len(learn(units, size, 10, 1)) == learnt
 
 
 def test_alphabet_keeps_the_most_frequent_and_ties_by_code_point() -> None:
-    assert choose_alphabet({"가나": 2, "다": 2, "라라": 1, "마": 1}, 3, 100) == ["가", "나", "다"]
+    assert choose_alphabet({"라": 2, "나": 2, "다": 2, "마": 1, "가": 7}, 3, 100) == ["가", "나", "다"]
 
 
 def test_alphabet_takes_at_most_half_of_a_small_vocabulary(caplog: pytest.LogCaptureFixture) -> None:
-    units = {"가나다라마바사": 3}
-
-    assert choose_alphabet(units, 2_000, 12) == ["가", "나", "다"]
+    assert choose_alphabet(dict.fromkeys("가나다라마바사", 3), 2_000, 12) == ["가", "나", "다"]
     assert "room for 3 characters" in caplog.text
 
 
+def test_some_characters_are_in_the_alphabet_whether_seen_or_not() -> None:
+    assert choose_alphabet({"하": 9, "나": 5, "a": 1}, 1, 100, always="aㄱ") == ["a", "ㄱ", "하"]
+
+
+def test_characters_that_encoding_drops_are_no_pieces() -> None:
+    assert choose_alphabet({"\x00": 9, "\u200b": 9, "\ufeff": 9, "가": 1}, 10, 100) == ["가"]
+
+
 def test_units_with_a_character_outside_the_alphabet_teach_nothing() -> None:
-    pieces = learn_pieces({"가나": 5, "다라가나": 4}, 100, alphabet=2, min_frequency=2)
+    pieces = learn({"가나": 5, "다라가나": 4}, 100, 2, 2)
 
     assert pieces == ["가", "나", "##가", "##나", "가나"]
 
@@ -104,7 +120,7 @@ def test_size_and_pieces_are_near_those_of_the_library_trainer() -> None:
     library.train_from_iterator(([unit] * count for unit, count in units.items()), trainer)
 
     theirs = set(library.get_vocab())
-    ours = set(learn_pieces(units, len(theirs), alphabet=2_000, min_frequency=2))
+    ours = set(learn(units, len(theirs), 2_000, 2))
 
     assert len(ours) == len(theirs) == 600
     assert len(ours & theirs) / len(theirs) > 0.98

@@ -6,45 +6,56 @@ from pathlib import Path
 
 import pytest
 
-from tokenizer.count import EojeolType, write_types
-from tokenizer.units import BUILDERS, UNITS_NAME, merge_units, units_of_chunk, weigh
+from corpus.documents import Document, to_table
+from tokenizer.count import EojeolType, count_table, write_run
+from tokenizer.count import merge_partition as merge
+from tokenizer.units import BUILDERS, UNITS_NAME, WORDS_NAME, read_counts, segment, weigh, weigh_partition, write_counts
 
-RESEARCHER = EojeolType("연구자이다.", 3, "00", "저명한", "")
+RESEARCHER = EojeolType("연구자이다.", 3, "저명한", "")
 
 
 @pytest.mark.parametrize(
-    ("builder", "units"),
+    ("builder", "words", "units"),
     [
-        ("bpe", {"연구자이다": 3, ".": 3}),
-        ("klue", {"연구자": 3, "이": 3, "다": 3, ".": 3}),
-        ("malmoi", {"연구자": 3, "##이": 3, "##다": 3, ".": 3}),
+        ("bpe", {"연구자이다": 3, ".": 3}, {"연구자이다": 3, ".": 3}),
+        ("klue", {"연구자 이 다": 3, ".": 3}, {"연구자": 3, "이": 3, "다": 3, ".": 3}),
+        ("malmoi", {"연구자 이 다": 3, ".": 3}, {"연구자": 3, "##이": 3, "##다": 3, ".": 3}),
     ],
 )
-def test_builders_differ_in_what_a_unit_is(builder: str, units: dict[str, int]) -> None:
-    assert weigh([RESEARCHER], BUILDERS[builder]) == units
+def test_builders_differ_in_what_a_unit_is(builder: str, words: dict[str, int], units: dict[str, int]) -> None:
+    found = segment([RESEARCHER], BUILDERS[builder])
+
+    assert found == words
+    assert weigh(found, BUILDERS[builder]) == units
 
 
 def test_units_of_different_eojeols_add_up() -> None:
-    rows = [EojeolType("서울에서", 2, "00", "", ""), EojeolType("부산에서", 5, "00", "", "")]
+    rows = [EojeolType("서울에서", 2, "", ""), EojeolType("부산에서", 5, "", "")]
 
-    assert weigh(rows, BUILDERS["malmoi"]) == {"서울": 2, "부산": 5, "##에서": 7}
+    assert weigh(segment(rows, BUILDERS["malmoi"]), BUILDERS["malmoi"]) == {"서울": 2, "부산": 5, "##에서": 7}
 
 
 @pytest.mark.parametrize("builder", BUILDERS)
 def test_words_that_wordpiece_refuses_are_left_out(builder: str) -> None:
-    rows = [EojeolType("가" * 101 + "." + "나", 4, "00", "", "")]
+    rows = [EojeolType("가" * 101 + "." + "나", 4, "", "")]
 
-    assert weigh(rows, BUILDERS[builder]) == {".": 4, "나": 4}
+    assert segment(rows, BUILDERS[builder]) == {".": 4, "나": 4}
 
 
-def test_chunks_merge_to_the_units_of_all_rows(tmp_path: Path) -> None:
-    chunks = [[RESEARCHER], [EojeolType("연구자.", 2, "00", "", "")]]
-    parts = []
-    for number, rows in enumerate(chunks):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        write_types(folder / "types.tsv", rows)
-        units_of_chunk(folder / "types.tsv", folder, builder="klue")
-        parts.append(folder / UNITS_NAME)
+def test_rare_eojeols_teach_nothing(tmp_path: Path) -> None:
+    types = count_table(to_table([Document("1", "출처", ("책을 책을 산다",))]))
+    write_run(tmp_path / "run", types, 1)
+    merge(0, tmp_path, runs=[tmp_path / "run"])
 
-    assert list(merge_units(parts).items()) == [(".", 5), ("다", 3), ("연구자", 5), ("이", 3)]
+    counts = weigh_partition(tmp_path / "types.parquet", tmp_path, builder="malmoi", lowest_frequency=2)
+
+    assert counts == {"types": 1}
+    assert read_counts([tmp_path / WORDS_NAME]) == {"책 을": 2}
+    assert read_counts([tmp_path / UNITS_NAME]) == {"##을": 2, "책": 2}
+
+
+def test_counts_of_files_add_up_in_order_of_text(tmp_path: Path) -> None:
+    write_counts(tmp_path / "a", {"나": 3, "##다": 1})
+    write_counts(tmp_path / "b", {"나": 2, "가": 1})
+
+    assert list(read_counts([tmp_path / "a", tmp_path / "b"]).items()) == [("##다", 1), ("가", 1), ("나", 5)]

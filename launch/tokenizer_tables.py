@@ -1,0 +1,220 @@
+"""Tokenizers side by side: tables for the terminal and for Markdown, all figures as JSON, one picture.
+
+Tables and Markdown are made of the same rows, so they cannot disagree. The first two rows of the first table are the
+paper's own (Table 35, over Korean Wikipedia): other text gives other figures, their order is what to compare.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from launch.errors import LaunchError
+from launch.report.blocks import Table
+from launch.report.gather import count, number
+from launch.report.training import PAPER_TABLE_35
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import Console
+
+    from tokenizer.boundaries import BoundaryScores
+    from tokenizer.compare import Comparison
+
+PLOT_ENDINGS = (".png", ".svg", ".pdf")
+BOUNDARY_HEADS = ("precision", "recall", "F1", "F1 within words", "all kept", "crossing pieces")
+NOTES = (
+    "A word is an eojeol, cut at white space; a piece is a token, [CLS] and [SEP] left out.",
+    "Pieces per word: pieces over words (fertility). Words in several: share of words of two or more pieces.",
+    "[UNK] per piece: share of pieces that are [UNK]; of a BERT vocabulary one stands for a whole BERT word.",
+    "Usable: neither special nor spare slots; of these, how many the text never uses or uses under five times.",
+    "Unknown words: BERT words with an [UNK], under the kind of the first character to blame.",
+    "Boundaries: places inside words where a morpheme begins. F1 within words leaves out those that punctuation and "
+    "Han characters give. All kept: share of words with a boundary in which every one is a boundary of pieces. "
+    "Crossing pieces: share of pieces with a boundary inside.",
+)
+
+
+def compare_tokenizers(
+    tokenizers: Sequence[Path], texts: Any, golds: Sequence[Path] = (), outputs: Sequence[Path] = ()
+) -> list[Comparison]:
+    """Measure and write: the one call of ``malmoi tokenizer stats``.
+
+    Args:
+        tokenizers: folders or vocab.txt files.
+        texts: strings, read once.
+        golds: no KLUE-DP file or one.
+        outputs: files to write, each by its ending: .md, .json, .png, .svg or .pdf.
+
+    Raises:
+        LaunchError: two gold files, or an ending that nothing is written in; before anything is measured.
+    """
+    from tokenizer.compare import compare
+
+    if len(golds) > 1:
+        raise LaunchError(f"--gold is given {len(golds)} times; give one KLUE-DP file, or join them into one")
+    for path in outputs:
+        if path.suffix not in (".md", ".json", *PLOT_ENDINGS):
+            raise LaunchError(f"{path}: ends in none of .md, .json, {', '.join(PLOT_ENDINGS)}; rename the output")
+        if not path.parent.is_dir():
+            raise LaunchError(f"{path}: there is no folder {path.parent} to write it into; make it first")
+    found = compare(tokenizers, texts, golds[0] if golds else None)
+    for path in outputs:
+        if path.suffix in PLOT_ENDINGS:
+            write_plot(found, path)
+        else:
+            path.write_text(as_markdown(found) if path.suffix == ".md" else as_json(found), "utf-8")
+    return found
+
+
+def comparison_tables(found: Sequence[Comparison]) -> list[Table]:
+    """Tables of figures, tokenizers in the order given."""
+    silver = [(c.name, c.silver) for c in found]
+    tables = [
+        _fit(found),
+        _entries(found),
+        _unknown_words(found),
+        _boundaries("Boundaries of morphemes in the text, by mecab-ko", silver),
+    ]
+    gold = [(c.name, c.gold) for c in found if c.gold]
+    if gold:
+        tables.append(_boundaries("Boundaries of morphemes in KLUE-DP, by people", gold))
+    return tables
+
+
+def _fit(found: Sequence[Comparison]) -> Table:
+    largest = max((c.fit for c in found), key=lambda fit: fit.eojeols)
+    rows = [
+        [
+            c.name,
+            number(c.fit.fertility, 3),
+            number(c.fit.continued_words, 3),
+            number(c.fit.unknown_ratio, 4),
+            number(c.fit.tokens_per_character, 3),
+        ]
+        for c in found
+    ]
+    paper = [[name, *(number(value, 3) for value in values), "–"] for name, values in PAPER_TABLE_35.items()]
+    heads = ("tokenizer", "pieces per word", "words in several", "[UNK] per piece", "pieces per character")
+    title = f"Fit to the text ({count(largest.eojeols)} words, {count(largest.characters)} characters)"
+    return Table(heads, paper + rows, numbers=range(1, len(heads)), title=title)
+
+
+def _entries(found: Sequence[Comparison]) -> Table:
+    heads = ("tokenizer", "entries", "usable", "never used", "under five times")
+    rows = [[c.name, *map(count, (c.fit.vocab_size, c.fit.pieces, c.fit.never_used, c.fit.rarely_used))] for c in found]
+    return Table(heads, rows, numbers=range(1, len(heads)), title="Entries and their use")
+
+
+def _unknown_words(found: Sequence[Comparison]) -> Table:
+    """A row for each kind of character, as there may be ten."""
+    totals = ["all", *(count(sum(c.fit.unknown_words.values())) for c in found)]
+    rows = [
+        [kind, *(count(c.fit.unknown_words.get(kind, 0)) for c in found)]
+        for kind in dict.fromkeys(kind for c in found for kind in c.fit.unknown_words)
+    ]
+    heads = ("unknown words by", *(c.name for c in found))
+    return Table(heads, [totals, *rows], numbers=range(1, len(heads)), title="What makes words [UNK]")
+
+
+def _boundaries(title: str, scores: Sequence[tuple[str, BoundaryScores]]) -> Table:
+    rows = [
+        [
+            name,
+            *(number(value, 3) for value in (s.precision, s.recall, s.f1, s.f1_within_words, s.keeps_all, s.crossing)),
+        ]
+        for name, s in scores
+    ]
+    first = scores[0][1]
+    title += f" ({count(first.boundaries)} in {count(first.eojeols)} words; {count(first.skipped)} words left out)"
+    return Table(("tokenizer", *BOUNDARY_HEADS), rows, numbers=range(1, 1 + len(BOUNDARY_HEADS)), title=title)
+
+
+def print_comparison(found: Sequence[Comparison], console: Console) -> None:
+    """All tables and what their columns mean."""
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    for table in comparison_tables(found):
+        shown = RichTable(title=Text(table.title), title_justify="left")
+        for column, head in enumerate(table.heads):
+            shown.add_column(Text(head), justify="right" if column in table.numbers else "left", overflow="fold")
+        for row in table.rows:
+            shown.add_row(*(Text(cell) for cell in row))  # Text: [UNK] is no mark-up
+        console.print(shown)
+    for note in NOTES:
+        console.print(Text(note, style="dim"))
+
+
+def as_markdown(found: Sequence[Comparison]) -> str:
+    """The same tables as a Markdown page."""
+    parts = []
+    for table in comparison_tables(found):
+        rule = ["---:" if column in table.numbers else "---" for column in range(len(table.heads))]
+        lines = [_markdown_row(row) for row in (table.heads, rule, *table.rows)]
+        parts.append("\n".join([f"**{table.title}**", "", *lines]))
+    parts.append("\n".join(f"- {note}" for note in NOTES))
+    return "\n\n".join(parts) + "\n"
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+
+def as_json(found: Sequence[Comparison]) -> str:
+    """Every figure that was measured, in a list, as JSON text."""
+    return json.dumps([c.as_json() for c in found], ensure_ascii=False, indent=2) + "\n"
+
+
+def write_plot(found: Sequence[Comparison], path: Path) -> None:
+    """The picture as the ending says; equal figures give equal bytes."""
+    from launch.report.figures import STYLE, matplotlib
+
+    undated = {".png": {"Software": None}, ".svg": {"Date": None, "Creator": None}}
+    with matplotlib.rc_context(STYLE):
+        draw_comparison(found).savefig(
+            path, dpi=200, metadata=undated.get(path.suffix, {"CreationDate": None, "Creator": None, "Producer": None})
+        )
+
+
+def draw_comparison(found: Sequence[Comparison]) -> Figure:
+    """Left: length of the encoded text against agreement with morphemes; right: share of pieces that cross a boundary.
+
+    Points bear the number of their bar, so that names never overlap; a name beyond ASCII is its number alone (the font
+    has no Hangul). Boundaries are gold where gold was given.
+    """
+    from matplotlib.figure import Figure
+
+    from launch.report.figures import ACCENT, INK
+
+    scores = [c.gold or c.silver for c in found]
+    reference = "KLUE-DP" if all(c.gold for c in found) else "mecab-ko"
+    figure = Figure(figsize=(8.4, max(3.0, 0.34 * len(found) + 1.4)), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    points = [(c.fit.fertility, score.f1 or 0.0) for c, score in zip(found, scores, strict=True)]
+    left.scatter(*zip(*points, strict=True), color=ACCENT, zorder=3)
+    for place, label in _label_points(points).items():
+        left.annotate(label, place, xytext=(6, 4), textcoords="offset points", fontsize=9, color=INK)
+    left.set(xlabel="pieces per word (fewer is shorter)", ylabel=f"boundary F1 ({reference})")
+    left.margins(0.15)
+    crossing = [100 * (score.crossing or 0.0) for score in scores]
+    rows = list(range(len(found)))
+    right.barh(rows, crossing, 0.6, color=ACCENT)
+    names = [c.name if c.name.isascii() else "" for c in found]
+    right.set_yticks(rows, [f"{row} {name}" for row, name in enumerate(names, start=1)])
+    for row, value in enumerate(crossing):
+        right.text(value, row, f" {value:.1f}", va="center", fontsize=8, color=INK)
+    right.set(xlabel=f"pieces across a boundary, % ({reference})", xlim=(0, max([1.0, *crossing]) * 1.15))
+    right.invert_yaxis()
+    right.grid(axis="y", visible=False)
+    return figure
+
+
+def _label_points(points: Sequence[tuple[float, float]]) -> dict[tuple[float, float], str]:
+    """The numbers of points, those that nearly coincide in one label at the first of them."""
+    groups: dict[tuple[float, float], list[int]] = {}
+    for row, (x, y) in enumerate(points, start=1):
+        groups.setdefault((round(x, 2), round(y, 2)), []).append(row)
+    return {points[rows[0] - 1]: ", ".join(map(str, rows)) for rows in groups.values()}

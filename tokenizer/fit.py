@@ -1,0 +1,82 @@
+"""How a new vocabulary fits the corpus it was made from, by eojeol types, in parallel.
+
+Encoding every type once and weighing it by its count gives the sums of the whole text. Morpheme boundaries are
+those the builder trained on, so the share of crossing pieces is of the words that were analysed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from corpus.documents import map_units, unit_folder
+from tokenizer.config import TokenizerConfig
+from tokenizer.export import build_tokenizer
+from tokenizer.pruning import USES_NAME, read_pieces, uses_of_words, write_pieces
+from tokenizer.statistics import Sums, add_up, summarize
+from tokenizer.units import BUILDERS, WORDS_NAME
+
+
+def measure_fit(
+    vocabulary: Sequence[str],
+    types: Sequence[Path],
+    parts: Sequence[Path],
+    config: TokenizerConfig,
+    work: Path,
+    workers: int,
+) -> dict[str, Any]:
+    """``TokenizerStatistics`` as JSON, and ``crossing_share``, 0..1, for builders that know morphemes.
+
+    Args:
+        vocabulary: entries by id.
+        types: files of eojeol types (``tokenizer.count``).
+        parts: folders of segmented words (``tokenizer.units``).
+    """
+    listed = work / "vocabulary.txt"
+    write_pieces(listed, vocabulary)
+    add = partial(add_up_types, vocabulary=listed, hardened=config.hardened)
+    counted = map_units(add, types, work / "fit", workers=workers, title="fit")
+    sums = [
+        Sums(
+            np.load(unit_folder(work / "fit", number) / USES_NAME),
+            **{**counts, "unknown_eojeols": tuple(map(tuple, counts["unknown_eojeols"]))},
+        )
+        for number, counts in enumerate(counted)
+    ]
+    fit = summarize(build_tokenizer(vocabulary, hardened=config.hardened), sums).as_json()
+    if BUILDERS[config.builder].uses_morphemes:
+        uses, crossing = add_up_uses(listed, parts, work / "crossing", workers).sum(axis=1)
+        fit["crossing_share"] = float(crossing / uses) if uses else 0.0
+    return fit
+
+
+def add_up_types(types: Path, scratch: Path, *, vocabulary: Path, hardened: bool) -> dict[str, Any]:
+    """Unit of work: sums over a file of eojeol types, ``uses`` in ``uses.npy``."""
+    table = pq.read_table(types, columns=["eojeol", "frequency"])
+    counts = zip(table["eojeol"].to_pylist(), table["frequency"].to_pylist(), strict=True)
+    sums = add_up(build_tokenizer(read_pieces(vocabulary), hardened=hardened), counts)
+    np.save(scratch / USES_NAME, sums.uses)
+    return {
+        "eojeols": sums.eojeols,
+        "characters": sums.characters,
+        "continued": sums.continued,
+        "unknown_eojeols": sums.unknown_eojeols,
+        "unknown_words": sums.unknown_words,
+    }
+
+
+def add_up_uses(pieces: Path, parts: Sequence[Path], folder: Path, workers: int) -> np.ndarray:
+    """Uses of pieces, and those that cross a morpheme boundary, over all segmented words: int64 [2, pieces].
+
+    Args:
+        pieces: a file of them, one a line.
+        folder: where the units of work leave theirs.
+    """
+    words = [part / WORDS_NAME for part in parts]
+    map_units(partial(uses_of_words, pieces=pieces), words, folder, workers=workers, title="uses")
+    return np.sum([np.load(unit_folder(folder, number) / USES_NAME) for number in range(len(words))], axis=0)

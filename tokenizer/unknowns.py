@@ -1,0 +1,79 @@
+"""Why words are [UNK]: the first character to blame in each, by the kind of character.
+
+WordPiece gives up a whole word for one character, so what matters is that character. One is to blame that is [UNK]
+alone, or that stands behind another and has no ``##`` form; the first such is where greedy matching had to stop.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping
+from itertools import islice
+
+from tokenizers.models import WordPiece
+
+from tokenizer.boundaries import word_spans
+from tokenizer.encoder import Encoder
+
+HANGUL = {
+    "Hangul syllable": ((0xAC00, 0xD7A3),),
+    "conjoining jamo": ((0x1100, 0x11FF), (0xA960, 0xA97F), (0xD7B0, 0xD7FF)),
+    "compatibility jamo": ((0x3130, 0x318F), (0xFFA0, 0xFFDC)),
+}
+EOJEOLS_PER_BATCH = 10_000
+TOO_LONG = "too long a word"
+NO_CHARACTER = "no single character"
+INVISIBLE = "invisible"
+SYMBOL = "symbol or emoji"
+KINDS = (*HANGUL, "Han", "Latin", "other letter", "digit", SYMBOL, INVISIBLE, TOO_LONG, NO_CHARACTER)
+
+
+def kind_of_character(character: str) -> str:
+    """One of ``KINDS``, but for the last two."""
+    code = ord(character)
+    for kind, ranges in HANGUL.items():
+        if any(first <= code <= last for first, last in ranges):
+            return kind
+    name, category = unicodedata.name(character, ""), unicodedata.category(character)
+    if name.startswith(("CJK UNIFIED IDEOGRAPH", "CJK COMPATIBILITY IDEOGRAPH")):
+        return "Han"
+    if category in ("Cc", "Cf", "Cs"):
+        return INVISIBLE
+    if category[0] in "LM" and not name.startswith("VARIATION SELECTOR"):
+        return "Latin" if "LATIN" in name else "other letter"
+    return "digit" if category[0] == "N" else SYMBOL
+
+
+def classify_unknown_words(encoder: Encoder, eojeols: Mapping[str, int]) -> dict[str, int]:
+    """How many BERT words are or hold an [UNK], by kind, in the order of ``KINDS``; kinds without one are left out.
+
+    Args:
+        encoder: what made [UNK] of them.
+        eojeols: those with an [UNK], and how often each occurs.
+    """
+    alone: dict[str, bool] = {}
+    found: Counter[str] = Counter()
+    names = iter(eojeols)
+    while batch := list(islice(names, EOJEOLS_PER_BATCH)):
+        for eojeol, holes in zip(batch, encoder.unknown_spans(batch), strict=True):
+            for begin, end in word_spans(eojeol) or [(0, len(eojeol))]:
+                if any(first < end and begin < last for first, last in holes):
+                    found[_blame(encoder, eojeol[begin:end], alone)] += eojeols[eojeol]
+    return {kind: found[kind] for kind in KINDS if found[kind]}
+
+
+def _blame(encoder: Encoder, word: str, alone: dict[str, bool]) -> str:
+    """Kind of the character at fault; ``alone`` remembers which characters are [UNK] by themselves."""
+    tokenizer, model = encoder.tokenizer, encoder.tokenizer.model
+    prefix = model.continuing_subword_prefix if isinstance(model, WordPiece) else ""
+    if isinstance(model, WordPiece) and len(word) > model.max_input_chars_per_word:
+        return TOO_LONG
+    for position, character in enumerate(word):
+        if character not in alone:
+            alone[character] = any(encoder.unknown_spans([character]))
+        if alone[character]:
+            return kind_of_character(character)
+        if position and prefix and tokenizer.token_to_id(prefix + character) is None:
+            return kind_of_character(character)
+    return NO_CHARACTER
