@@ -15,6 +15,8 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ProcessPoolExecutor
 from concurrent.futures import wait as wait_for
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
@@ -65,7 +67,12 @@ def shard_paths(folder: Path) -> list[Path]:
 
 def read_documents(shard: Path) -> Iterator[Document]:
     """Documents of one shard in file order, a row group in memory at a time."""
-    for table in read_tables(shard):
+    return documents_of(read_tables(shard))
+
+
+def documents_of(tables: Iterable[pa.Table]) -> Iterator[Document]:
+    """Documents of tables of ``SCHEMA``."""
+    for table in tables:
         columns = (table[name].to_pylist() for name in SCHEMA.names)
         for id_, source, sentences in zip(*columns, strict=True):
             yield Document(id_, source, tuple(sentences))
@@ -76,6 +83,31 @@ def read_tables(shard: Path, row_groups: Sequence[int] | None = None) -> Iterato
     with pq.ParquetFile(shard) as file:
         for batch in file.iter_batches(ROW_GROUP_DOCUMENTS, row_groups, SCHEMA.names):
             yield pa.Table.from_batches([batch])
+
+
+class Portion(NamedTuple):
+    """Documents that one process works on: row groups of shards, in order, and their bytes before compression."""
+
+    groups: tuple[tuple[Path, int], ...]
+    size: int
+
+    def tables(self) -> Iterator[pa.Table]:
+        """The documents as tables of ``SCHEMA``, a row group in memory at a time."""
+        for shard, group in self.groups:
+            yield from read_tables(shard, [group])
+
+
+def portions_of(shards: Sequence[Path], size: int) -> list[Portion]:
+    """The shards divided, whatever their number and sizes, into portions of about ``size`` bytes, in order."""
+    portions: list[Portion] = []
+    held = Portion((), 0)
+    for shard in shards:
+        for group, more in enumerate(row_group_sizes(shard)):
+            held = Portion((*held.groups, (shard, group)), held.size + more)
+            if held.size >= size:
+                portions.append(held)
+                held = Portion((), 0)
+    return [*portions, held] if held.groups else portions
 
 
 def row_group_sizes(shard: Path) -> list[int]:
@@ -198,9 +230,28 @@ def _here(jobs: Iterable[_Job]) -> Iterator[tuple[Any, bool]]:
         yield job.unit, is_new
 
 
+_shared_pool: ContextVar[ProcessPoolExecutor | None] = ContextVar("shared_pool", default=None)
+
+
+@contextmanager
+def shared_processes(workers: int) -> Iterator[None]:
+    """All calls of ``map_units`` inside use the same processes: a stage of many short maps starts them once."""
+    with _start_processes(workers) as pool:
+        token = _shared_pool.set(pool)
+        try:
+            yield
+        finally:
+            _shared_pool.reset(token)
+
+
+def _start_processes(workers: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_start_process)
+
+
 def _in_processes(workers: int, jobs: Iterable[_Job]) -> Iterator[tuple[Any, bool]]:
     """The same in processes; one unit waits beside those that are worked on, so memory stays bounded."""
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_end_with_parent) as pool:
+    shared = _shared_pool.get()
+    with nullcontext(shared) if shared else _start_processes(workers) as pool:
         running: dict[Future[None], Any] = {}
         try:
             for job in jobs:
@@ -240,8 +291,9 @@ def finish_unit(work: Callable[[Unit, Path], dict[str, Any]], unit: Unit, home: 
     scratch.replace(home)
 
 
-def _end_with_parent() -> None:
+def _start_process() -> None:
     """A killed parent cannot stop its processes: each watches for its end, lest it work beside the next run."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # the processes are the parallelism
     parent = parent_process()
     if parent is not None:
         Thread(target=lambda: (wait([parent.sentinel]), os._exit(1)), daemon=True).start()

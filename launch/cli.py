@@ -173,6 +173,31 @@ def bench_corpus(
     run_corpus_bench(texts or [], sentences, pii, benchmarks or [], megabytes, json_file)
 
 
+@bench_app.command("tokenizer")
+def bench_tokenizer(
+    texts: Annotated[list[str] | None, typer.Option(help="Raw text; may be given again. Default: the sample.")] = None,
+    measure: Annotated[list[str] | None, typer.Option(help="Measure on held-out documents of these alone.")] = None,
+    gold: Annotated[Path | None, typer.Option(help="KLUE-DP file: boundaries that people set.")] = None,
+    others: Annotated[list[Path] | None, typer.Option("--with", help="A tokenizer to compare; repeatable.")] = None,
+    megabytes: Annotated[float, typer.Option(help="Text to learn from, an equal share of each file.")] = 45.0,
+    workers: Annotated[int, typer.Option(help="Processes of a build.")] = 2,
+    rounds: Annotated[int, typer.Option(help="Times that the timed builds are done.")] = 1,
+    curve: Annotated[bool, typer.Option(help="Build from 1/16, 1/8 … of the text, too.")] = False,
+    timing_only: Annotated[bool, typer.Option(help="The timed builds alone; for much text.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder for figures, tables, pictures, vocabularies.")] = None,
+) -> None:
+    """Build vocabularies in every way, time them beside the common recipe, compare what they do to text.
+
+    Example:  malmoi bench tokenizer --texts news.jsonl --texts wiki.jsonl --gold klue-dp-v1.1_dev.tsv --curve
+    """
+    set_up_console()
+    from launch.bench.tokenizer import run_tokenizer_bench
+
+    run_tokenizer_bench(
+        texts or [], measure or [], gold, others or [], megabytes, workers, rounds, curve, timing_only, out
+    )
+
+
 @app.command()
 def score(
     task: Annotated[str, typer.Argument(help="ynat, klue-sts, klue-nli, klue-ner, klue-re, klue-dp, klue-mrc, wos.")],

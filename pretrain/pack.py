@@ -1,8 +1,8 @@
 """Pack document shards into one token store.
 
-Each eojeol (a run of characters without a space) is encoded once per shard and looked up afterwards: the same pieces
-as encoding the text, and the places where eojeols and sentences begin are known without offsets. Text that looks like
-a special piece ("[MASK]") stays text. Shards are packed in any number of processes and joined in order.
+Pieces are those of every eojeol encoded by itself; text that looks like a special piece ("[MASK]") stays text.
+Portions of the shards are packed in any number of processes and joined in order. Nothing in memory grows with them:
+batches of documents are written as they are encoded, and a process keeps one bounded table of eojeols for all.
 """
 
 from __future__ import annotations
@@ -11,16 +11,27 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterable
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache, partial
 from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from corpus.documents import BadInput, Document, map_units, read_documents, shard_paths, unit_folder
+from corpus.documents import (
+    BadInput,
+    Document,
+    Portion,
+    documents_of,
+    map_units,
+    portions_of,
+    shard_paths,
+    unit_folder,
+)
 from pretrain.config import PackConfig
+from pretrain.encode import EojeolEncoder
 from pretrain.store import (
     DOCUMENTS_NAME,
     META_NAME,
@@ -30,12 +41,12 @@ from pretrain.store import (
     VOCABULARY_NAME,
     eojeol_bit,
     read_pieces,
-    token_type,
     vocabulary_digest,
 )
 
-BATCH_DOCUMENTS = 1_000
-MOST_KNOWN_EOJEOLS = 2_000_000  # about 300 MB; the table starts afresh above
+PORTION_BYTES = 64 << 20  # of text; a unit of work, so one large shard is packed by many processes
+BATCH_CHARACTERS = 500_000
+JOIN_BYTES = 1 << 22
 
 
 class PackInputs(NamedTuple):
@@ -45,41 +56,22 @@ class PackInputs(NamedTuple):
     tokenizer: Path
 
 
-class EojeolEncoder:
-    """Encodes text eojeol by eojeol into the bytes of a token store, remembering every eojeol it has met.
+class PackedBatch(NamedTuple):
+    """A stretch of the store.
 
-    Args:
-        tokenizer: a Hugging Face tokenizer folder.
+    Fields:
+        tokens: marked pieces, a separator behind every document that has any.
+        documents: where those documents begin in ``tokens``; int64.
+        sentences: where their sentences begin; int64.
+        sources: tokens by source.
+        empty: documents without text.
     """
 
-    def __init__(self, tokenizer: Path) -> None:
-        from transformers import AutoTokenizer  # slow to import; only the processes that encode need it
-
-        loaded = AutoTokenizer.from_pretrained(tokenizer, local_files_only=True)
-        self.vocab_size = len(loaded)
-        self.special_ids = {name: getattr(loaded, f"{name}_token_id") for name in ("pad", "unk", "cls", "sep", "mask")}
-        self.dtype = token_type(self.vocab_size)
-        self.separator = np.array([self.special_ids["sep"]], self.dtype).tobytes()
-        self._backend = loaded.backend_tokenizer
-        self._backend.encode_special_tokens = True  # "[MASK]" in a text is five characters, not an instruction
-        self._known: dict[str, bytes] = {}
-
-    def learn(self, documents: Iterable[Document]) -> None:
-        """Encode the eojeols of these documents that are not known yet, all at once."""
-        if len(self._known) > MOST_KNOWN_EOJEOLS:
-            self._known.clear()
-        words = dict.fromkeys(
-            word for document in documents for sentence in document.sentences for word in sentence.split()
-        )
-        fresh = [word for word in words if word not in self._known]
-        for word, encoding in zip(fresh, self._backend.encode_batch_fast(fresh, add_special_tokens=False), strict=True):
-            marked = np.array(encoding.ids, self.dtype)
-            marked[:1] |= eojeol_bit(self.dtype)
-            self._known[word] = marked.tobytes()
-
-    def encode(self, sentence: str) -> bytes:
-        """Marked pieces of a sentence whose document was learnt."""
-        return b"".join(map(self._known.__getitem__, sentence.split()))
+    tokens: NDArray[np.unsignedinteger]
+    documents: NDArray[np.int64]
+    sentences: NDArray[np.int64]
+    sources: Counter[str]
+    empty: int
 
 
 def run(config: PackConfig, inputs: PackInputs, out: Path, *, workers: int = 1) -> dict[str, Any]:
@@ -89,26 +81,35 @@ def run(config: PackConfig, inputs: PackInputs, out: Path, *, workers: int = 1) 
         BadInput: no shards, no vocabulary, a tokenizer that lacks a special piece, or a corpus without text.
     """
     shards = shard_paths(inputs.corpus / "documents")
+    _encoder_of.cache_clear()  # the folder may hold another tokenizer than last time
     encoder = _checked_encoder(inputs.tokenizer)
     units, spent = out / "units", out / "units.spent"
     shutil.rmtree(spent, ignore_errors=True)
-    work = partial(_pack_shard, inputs.tokenizer)
-    counts = map_units(work, shards, units, workers=workers, title="pack")
-    if not sum(shard["tokens"] for shard in counts):
+    portions = portions_of(shards, PORTION_BYTES)
+    work = partial(_pack_portion, inputs.tokenizer)
+    counts = map_units(work, portions, units, workers=workers, title="pack", size_of=lambda portion: portion.size)
+    _encoder_of.cache_clear()
+    if not sum(part["tokens"] for part in counts):
         raise BadInput(f"{inputs.corpus}: no text in {len(shards)} shards; the token store would be empty")
     meta = {
         "dtype": encoder.dtype.str,
-        **{name: sum(shard[name] for shard in counts) for name in counts[0] if name != "sources"},
-        "sources": dict(sorted(sum((Counter(shard["sources"]) for shard in counts), Counter()).items())),
+        **{name: sum(part[name] for part in counts) for name in counts[0] if name != "sources"},
+        "sources": dict(sorted(sum((Counter(part["sources"]) for part in counts), Counter()).items())),
         "special_ids": encoder.special_ids,
         "vocab_size": encoder.vocab_size,
         "tokenizer_sha256": vocabulary_digest(inputs.tokenizer),
     }
-    _join_units([unit_folder(units, number) for number in range(len(shards))], counts, out)
+    _join_units([unit_folder(units, number) for number in range(len(portions))], counts, out)
     _write_whole(out / META_NAME, json.dumps(meta, ensure_ascii=False, indent=1).encode())
     units.replace(spent)  # so that a half-deleted folder is never taken for finished work
     shutil.rmtree(spent)
     return meta
+
+
+@lru_cache(maxsize=1)
+def _encoder_of(tokenizer: Path) -> EojeolEncoder:
+    """One for all portions of a process: what it has met in one helps with the next."""
+    return EojeolEncoder(tokenizer)
 
 
 def _checked_encoder(tokenizer: Path) -> EojeolEncoder:
@@ -116,7 +117,7 @@ def _checked_encoder(tokenizer: Path) -> EojeolEncoder:
         lines = len(read_pieces(tokenizer))
     except ValueError as error:
         raise BadInput(str(error)) from error
-    encoder = EojeolEncoder(tokenizer)
+    encoder = _encoder_of(tokenizer)
     missing = [name for name, id_ in encoder.special_ids.items() if id_ is None]
     if missing:
         raise BadInput(f"{tokenizer}: the tokenizer has no {', '.join(missing)} token; train it again")
@@ -128,66 +129,84 @@ def _checked_encoder(tokenizer: Path) -> EojeolEncoder:
     return encoder
 
 
-def _pack_shard(tokenizer: Path, shard: Path, scratch: Path) -> dict[str, Any]:
+def _pack_portion(tokenizer: Path, portion: Portion, scratch: Path) -> dict[str, Any]:
     if parent_process() is not None:
         os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the processes are the parallelism
-    encoder = EojeolEncoder(tokenizer)
-    document_starts: list[int] = []
-    sentence_starts: list[int] = []
-    sources: Counter[str] = Counter()
-    empty, position = 0, 0
-    with (scratch / TOKENS_NAME).open("wb") as file:
-        for documents in _batches(read_documents(shard)):
-            encoder.learn(documents)
-            for document in documents:
-                start = position
-                for pieces in filter(None, map(encoder.encode, document.sentences)):
-                    sentence_starts.append(position)
-                    position += len(pieces) // encoder.dtype.itemsize
-                    file.write(pieces)
-                if position == start:
-                    empty += 1
-                    continue
-                file.write(encoder.separator)
-                position += 1
-                document_starts.append(start)
-                sources[document.source] += position - start
-    np.array(document_starts, OFFSET_TYPE).tofile(scratch / DOCUMENTS_NAME)
-    np.array(sentence_starts, OFFSET_TYPE).tofile(scratch / SENTENCES_NAME)
-    tokens = np.fromfile(scratch / TOKENS_NAME, encoder.dtype)
+    encoder = _encoder_of(tokenizer)
     bit = eojeol_bit(encoder.dtype)
-    return {
-        "tokens": position,
-        "documents": len(document_starts),
-        "sentences": len(sentence_starts),
-        "eojeols": int(np.count_nonzero(tokens & bit)),
-        "unknown_pieces": int(np.count_nonzero((tokens & (bit - 1)) == encoder.special_ids["unk"])),
-        "empty_documents": empty,
-        "sources": dict(sources),
-    }
+    sources: Counter[str] = Counter()
+    counts: Counter[str] = Counter(tokens=0, documents=0, sentences=0, eojeols=0, unknown_pieces=0, empty_documents=0)
+    with (
+        (scratch / TOKENS_NAME).open("wb") as tokens,
+        (scratch / DOCUMENTS_NAME).open("wb") as documents,
+        (scratch / SENTENCES_NAME).open("wb") as sentences,
+    ):
+        for batch in map(partial(pack_batch, encoder), in_batches(documents_of(portion.tables()))):
+            tokens.write(batch.tokens.tobytes())
+            documents.write((batch.documents + counts["tokens"]).astype(OFFSET_TYPE).tobytes())
+            sentences.write((batch.sentences + counts["tokens"]).astype(OFFSET_TYPE).tobytes())
+            counts["tokens"] += len(batch.tokens)
+            counts["documents"] += len(batch.documents)
+            counts["sentences"] += len(batch.sentences)
+            counts["eojeols"] += int(np.count_nonzero(batch.tokens & bit))
+            counts["unknown_pieces"] += int(np.count_nonzero(batch.tokens & (bit - 1) == encoder.special_ids["unk"]))
+            counts["empty_documents"] += batch.empty
+            sources.update(batch.sources)
+    return {**counts, "sources": dict(sources)}
 
 
-def _batches(documents: Iterable[Document]) -> Iterable[list[Document]]:
+def pack_batch(encoder: EojeolEncoder, documents: Sequence[Document]) -> PackedBatch:
+    """The documents as they stand in a store, positions counted from the first of them."""
+    pieces, sentence_ends = encoder.encode([sentence for document in documents for sentence in document.sentences])
+    bounds = np.append(0, sentence_ends)
+    counts = np.array([len(document.sentences) for document in documents], np.int64)
+    last = np.cumsum(counts)
+    begins, ends = bounds[last - counts], bounds[last]
+    has_text = begins < ends
+    separators_before = np.cumsum(has_text) - has_text
+    lengths = ends - begins + has_text
+    sources: Counter[str] = Counter()
+    for document, length in zip(documents, lengths.tolist(), strict=True):
+        if length:
+            sources[document.source] += length
+    return PackedBatch(
+        tokens=np.insert(pieces, ends[has_text], encoder.special_ids["sep"]),
+        documents=(begins + separators_before)[has_text],
+        sentences=(bounds[:-1] + np.repeat(separators_before, counts))[bounds[:-1] < bounds[1:]],
+        sources=sources,
+        empty=int(np.count_nonzero(~has_text)),
+    )
+
+
+def in_batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    """Lists of documents in order, each of about ``BATCH_CHARACTERS`` or one document."""
     batch: list[Document] = []
+    characters = 0
     for document in documents:
         batch.append(document)
-        if len(batch) == BATCH_DOCUMENTS:
+        characters += sum(map(len, document.sentences))
+        if characters >= BATCH_CHARACTERS:
             yield batch
-            batch = []
-    yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
 
 
 def _join_units(homes: list[Path], counts: list[dict[str, Any]], out: Path) -> None:
-    before = np.cumsum([0] + [shard["tokens"] for shard in counts])
-    partial = out / f"{TOKENS_NAME}.partial"
-    with partial.open("wb") as joined:
-        for home in homes:
-            with (home / TOKENS_NAME).open("rb") as file:
-                shutil.copyfileobj(file, joined, 1 << 22)
-    partial.replace(out / TOKENS_NAME)
-    for name in (DOCUMENTS_NAME, SENTENCES_NAME):
-        starts = [np.fromfile(home / name, OFFSET_TYPE) + int(b) for home, b in zip(homes, before, strict=False)]
-        _write_whole(out / name, np.concatenate([*starts, before[-1:]]).astype(OFFSET_TYPE).tobytes())
+    """The files of the units one behind the other; what starts where is counted on over the units."""
+    totals = np.cumsum([0] + [part["tokens"] for part in counts])
+    for name in (TOKENS_NAME, DOCUMENTS_NAME, SENTENCES_NAME):
+        temporary = out / f"{name}.partial"
+        with temporary.open("wb") as joined:
+            for home, before in zip(homes, totals[:-1], strict=True):
+                with (home / name).open("rb") as file:
+                    while block := file.read(JOIN_BYTES):
+                        if name != TOKENS_NAME:
+                            block = (np.frombuffer(block, OFFSET_TYPE) + before).astype(OFFSET_TYPE).tobytes()
+                        joined.write(block)
+            if name != TOKENS_NAME:
+                joined.write(totals[-1:].astype(OFFSET_TYPE).tobytes())
+        temporary.replace(out / name)
 
 
 def _write_whole(path: Path, content: bytes) -> None:

@@ -23,7 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from corpus.documents import Document, read_tables, row_group_sizes, to_table
+from corpus.documents import Document, Portion, portions_of, row_group_sizes, to_table
+from tokenizer.words import PUNCTUATION
 
 LEFT_NEIGHBOUR, RIGHT_NEIGHBOUR = 4, 3  # characters; what lies further away decides one cut in 2,000
 BATCH_BYTES = 8 << 20
@@ -54,30 +55,11 @@ class EojeolType(NamedTuple):
     right: str
 
 
-class Portion(NamedTuple):
-    """Documents that are counted together: row groups of shards, and the bytes of their text."""
-
-    groups: tuple[tuple[Path, int], ...]
-    size: int
-
-
 def divide(shards: Sequence[Path]) -> tuple[list[Portion], int]:
     """Portions of all shards, and the number of partitions; both depend on the shards alone."""
-    groups = [(shard, number, size) for shard in shards for number, size in enumerate(row_group_sizes(shard))]
-    total = sum(size for *_, size in groups)
+    total = sum(size for shard in shards for size in row_group_sizes(shard))
     wanted = min(max(total // MOST_PORTIONS, SMALLEST_PORTION), LARGEST_PORTION)
-    portions: list[Portion] = []
-    held: list[tuple[Path, int]] = []
-    held_size = 0
-    for shard, number, size in groups:
-        held.append((shard, number))
-        held_size += size
-        if held_size >= wanted:
-            portions.append(Portion(tuple(held), held_size))
-            held, held_size = [], 0
-    if held:
-        portions.append(Portion(tuple(held), held_size))
-    return portions, max(1, round((total / PARTITION_BYTES) ** GROWTH_OF_TYPES))
+    return portions_of(shards, wanted), max(1, round((total / PARTITION_BYTES) ** GROWTH_OF_TYPES))
 
 
 def count_portion(portion: Portion, scratch: Path, *, partitions: int) -> dict[str, Any]:
@@ -102,12 +84,11 @@ def count_portion(portion: Portion, scratch: Path, *, partitions: int) -> dict[s
 
 def _batches(portion: Portion) -> Iterator[pa.Table]:
     held: list[pa.Table] = []
-    for shard, group in portion.groups:
-        for table in read_tables(shard, [group]):
-            held.append(table)
-            if sum(part.nbytes for part in held) >= BATCH_BYTES:
-                yield pa.concat_tables(held)
-                held = []
+    for table in portion.tables():
+        held.append(table)
+        if sum(part.nbytes for part in held) >= BATCH_BYTES:
+            yield pa.concat_tables(held)
+            held = []
     if held:
         yield pa.concat_tables(held)
 
@@ -170,13 +151,12 @@ def merge_types(tables: Sequence[pa.Table]) -> pa.Table:
 
 def count_eojeols(documents: Iterable[Document]) -> list[EojeolType]:
     """Eojeol types of documents in memory, sorted; the same for any order of the documents."""
-    return list(rows_of(merge_types([count_table(to_table(list(documents)))])))
+    return list(rows_of(merge_types([count_table(to_table(list(documents)))]).sort_by("eojeol")))
 
 
 def rows_of(types: pa.Table) -> Iterator[EojeolType]:
-    """Rows of a table of types, sorted by eojeol."""
-    ordered = types.sort_by("eojeol")
-    yield from map(EojeolType, *(ordered[name].to_pylist() for name in EojeolType._fields))
+    """Rows of a table of types, in its order."""
+    yield from map(EojeolType, *(types[name].to_pylist() for name in EojeolType._fields))
 
 
 def run_name(number: int) -> str:
@@ -185,8 +165,12 @@ def run_name(number: int) -> str:
 
 
 def write_run(path: Path, types: pa.Table, partitions: int) -> None:
-    """Types by partition, one record batch for each, so that a partition is read without the others."""
-    homes = np.fromiter((crc32(eojeol.encode()) for eojeol in types["eojeol"].to_pylist()), np.int64, len(types))
+    """Types by partition, one record batch for each, so that a partition is read without the others.
+
+    Eojeols that differ in punctuation around a word share a partition, so that the word is analysed once.
+    """
+    cores = (eojeol.strip(PUNCTUATION).encode() for eojeol in types["eojeol"].to_pylist())
+    homes = np.fromiter(map(crc32, cores), np.int64, len(types))
     homes %= partitions
     ordered = types.take(np.argsort(homes, kind="stable")).combine_chunks()
     ends = np.cumsum(np.bincount(homes, minlength=partitions))

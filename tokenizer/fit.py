@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from corpus.documents import map_units, unit_folder
 from tokenizer.config import TokenizerConfig
 from tokenizer.export import build_tokenizer
-from tokenizer.pruning import USES_NAME, read_pieces, uses_of_words, write_pieces
+from tokenizer.pruning import USES_NAME, read_pieces, uses_in_file, uses_of_words, write_pieces
 from tokenizer.statistics import Sums, add_up, summarize
 from tokenizer.units import BUILDERS, WORDS_NAME
 
@@ -39,8 +39,9 @@ def measure_fit(
     """
     listed = work / "vocabulary.txt"
     write_pieces(listed, vocabulary)
-    add = partial(add_up_types, vocabulary=listed, hardened=config.hardened)
-    counted = map_units(add, types, work / "fit", workers=workers, title="fit")
+    add = partial(add_up_partition, vocabulary=listed, config=config)
+    counted = map_units(add, list(zip(types, parts, strict=True)), work / "fit", workers=workers, title="fit")
+    crossing = [counts.pop("crossing") for counts in counted]
     sums = [
         Sums(
             np.load(unit_folder(work / "fit", number) / USES_NAME),
@@ -50,16 +51,20 @@ def measure_fit(
     ]
     fit = summarize(build_tokenizer(vocabulary, hardened=config.hardened), sums).as_json()
     if BUILDERS[config.builder].uses_morphemes:
-        uses, crossing = add_up_uses(listed, parts, work / "crossing", workers).sum(axis=1)
-        fit["crossing_share"] = float(crossing / uses) if uses else 0.0
+        pieces, across = np.sum(crossing, axis=0)
+        fit["crossing_share"] = float(across / pieces) if pieces else 0.0
     return fit
 
 
-def add_up_types(types: Path, scratch: Path, *, vocabulary: Path, hardened: bool) -> dict[str, Any]:
-    """Unit of work: sums over a file of eojeol types, ``uses`` in ``uses.npy``."""
+def add_up_partition(
+    partition: tuple[Path, Path], scratch: Path, *, vocabulary: Path, config: TokenizerConfig
+) -> dict[str, Any]:
+    """Unit of work: sums over eojeol types, ``uses`` in ``uses.npy``, and over segmented words [pieces, crossing]."""
+    types, part = partition
     table = pq.read_table(types, columns=["eojeol", "frequency"])
     counts = zip(table["eojeol"].to_pylist(), table["frequency"].to_pylist(), strict=True)
-    sums = add_up(build_tokenizer(read_pieces(vocabulary), hardened=hardened), counts)
+    entries = read_pieces(vocabulary)
+    sums = add_up(build_tokenizer(entries, hardened=config.hardened), counts)
     np.save(scratch / USES_NAME, sums.uses)
     return {
         "eojeols": sums.eojeols,
@@ -67,6 +72,7 @@ def add_up_types(types: Path, scratch: Path, *, vocabulary: Path, hardened: bool
         "continued": sums.continued,
         "unknown_eojeols": sums.unknown_eojeols,
         "unknown_words": sums.unknown_words,
+        "crossing": uses_in_file(entries, part / WORDS_NAME).sum(axis=1).tolist(),
     }
 
 

@@ -51,11 +51,16 @@ def split_words(words: Sequence[str], left: str, right: str) -> list[list[str]]:
     eojeol = "".join(words)
     if not 1 < len(eojeol) <= LONGEST_ANALYSED:
         return [[word] for word in words]
-    before, after = "".join(bert_words(left)), "".join(bert_words(right))
+    before, after = _clean(left), _clean(right)
     surfaces = iter(morphemes_of(" ".join(filter(None, (before, eojeol, after)))))
     _take(surfaces, len(before))
     own = _take(surfaces, len(eojeol))  # no morpheme reaches over a space
     return [own] if len(words) == 1 else _cut_at_words(own, words)
+
+
+def _clean(text: str) -> str:
+    """Without control characters and blanks; most text has none, and the check is fast."""
+    return text if text.isprintable() and " " not in text else "".join(bert_words(text))
 
 
 def _take(surfaces: Iterator[str], length: int) -> list[str]:

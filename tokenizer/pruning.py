@@ -71,10 +71,14 @@ def is_character(piece: str) -> bool:
 
 def uses_of_words(words: Path, scratch: Path, *, pieces: Path) -> dict[str, Any]:
     """Unit of work: a file of segmented words and a file of pieces, one a line, to ``uses.npy``."""
-    vocabulary = read_pieces(pieces)
-    table = pq.read_table(words)
-    np.save(scratch / USES_NAME, count_uses(vocabulary, table["text"].to_pylist(), table["count"].to_numpy()))
+    np.save(scratch / USES_NAME, uses_in_file(read_pieces(pieces), words))
     return {}
+
+
+def uses_in_file(pieces: Sequence[str], words: Path) -> np.ndarray:
+    """``count_uses`` over a file of segmented words."""
+    table = pq.read_table(words)
+    return count_uses(pieces, table["text"].to_pylist(), table["count"].to_numpy())
 
 
 def count_uses(pieces: Sequence[str], words: Sequence[str], counts: np.ndarray) -> np.ndarray:

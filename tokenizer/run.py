@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corpus.documents import BadInput, map_units, shard_paths, unit_folder
+from corpus.documents import BadInput, map_units, shard_paths, shared_processes, unit_folder
 from tokenizer.card import write_card
 from tokenizer.config import SPECIAL_TOKENS, TokenizerConfig
 from tokenizer.count import TYPES_NAME, count_portion, divide, lowest_frequency, merge_partition, run_name
@@ -52,13 +52,24 @@ def run(config: TokenizerConfig, inputs: TokenizerInputs, out: Path, *, workers:
     """
     work, discarded = out / "work", out / "work.discarded"
     shutil.rmtree(discarded, ignore_errors=True)
-    types, corpus = count_corpus(shard_paths(inputs.corpus / "documents"), work, workers)
+    with shared_processes(workers):
+        vocabulary, statistics = build(inputs.corpus, config, work, workers)
+    write_json(out / "statistics.json", statistics)
+    export(vocabulary, config, write_card(config, statistics), out)
+    work.replace(discarded)  # in one step: a half deleted folder must not pass for finished work
+    shutil.rmtree(discarded)
+    return summarize(statistics)
+
+
+def build(corpus_folder: Path, config: TokenizerConfig, work: Path, workers: int) -> tuple[list[str], dict[str, Any]]:
+    """Entries by id, and the content of statistics.json."""
+    types, corpus = count_corpus(shard_paths(corpus_folder / "documents"), work, workers)
     if not corpus["eojeols"]:
-        raise BadInput(f"{inputs.corpus}: no words in its documents; check what the corpus stage dropped")
+        raise BadInput(f"{corpus_folder}: no words in its documents; check what the corpus stage dropped")
     parts, analysed = weigh_types(types, corpus.pop("frequencies"), config, work, workers)
     learnt = learn(parts, corpus.pop("alphabet"), config, work)
     if not learnt["units"]:
-        raise BadInput(f"{inputs.corpus}: nothing but control characters and words of more than 100 characters")
+        raise BadInput(f"{corpus_folder}: nothing but control characters and words of more than 100 characters")
     pieces, pruning = prune_pieces(read_pieces(learnt["path"]), parts, config, work, workers)
     vocabulary = build_vocabulary(pieces, config)
     if len(vocabulary) < config.vocab_size:
@@ -66,7 +77,7 @@ def run(config: TokenizerConfig, inputs: TokenizerInputs, out: Path, *, workers:
             "the corpus fills %d of %d vocabulary entries: no pair is left that occurs %d times",
             len(vocabulary), config.vocab_size, config.min_frequency,
         )  # fmt: skip
-    statistics = {
+    return vocabulary, {
         "builder": config.builder,
         "vocabulary": describe_vocabulary(vocabulary, config),
         "corpus": {**corpus, **analysed, "units": learnt["units"]},
@@ -75,11 +86,6 @@ def run(config: TokenizerConfig, inputs: TokenizerInputs, out: Path, *, workers:
         **({"pruning": pruning} if pruning else {}),
         "fit": measure_fit(vocabulary, types, parts, config, work, workers),
     }
-    write_json(out / "statistics.json", statistics)
-    export(vocabulary, config, write_card(config, statistics), out)
-    work.replace(discarded)  # in one step: a half deleted folder must not pass for finished work
-    shutil.rmtree(discarded)
-    return summarize(statistics)
 
 
 def count_corpus(shards: Sequence[Path], work: Path, workers: int) -> tuple[list[Path], dict[str, Any]]:

@@ -111,6 +111,7 @@ def merges(units: Mapping[str, int], min_frequency: int) -> Iterator[tuple[str, 
             heapq.heappush(queue, (-count, left, right, pair))
             continue
         yield left, right
+        counts[pair] = 0
         changes = _merge_everywhere(pair, number(join(left, right)), words, weights, places)
         for changed, change in changes.items():
             counts[changed] += change
@@ -134,33 +135,45 @@ def _count_pairs(
 def _merge_everywhere(
     pair: Pair, merged: int, words: list[list[int]], weights: list[int], places: defaultdict[Pair, set[int]]
 ) -> defaultdict[Pair, int]:
-    """Replace a pair in every word that holds it; returns by how much the count of each pair changed."""
+    """Replace a pair in every word that holds it; returns by how much the count of each other pair changed."""
     changes: defaultdict[Pair, int] = defaultdict(int)
     for index in places.pop(pair):
-        old, weight = words[index], weights[index]
-        new = _replace(old, pair, merged)
-        if len(new) == len(old):
-            continue  # an earlier merge took one half of the pair
-        for gone in pairwise(old):
-            changes[gone] -= weight
-        for come in pairwise(new):
-            changes[come] += weight
-            places[come].add(index)
-        words[index] = new
+        word = words[index]
+        if len(word) == 2:  # nearly half of all: the whole unit is one piece now, and no other pair changes
+            if (word[0], word[1]) == pair:
+                words[index] = [merged]
+            continue
+        words[index] = _replace(word, pair, merged, weights[index], index, changes, places)
+    changes.pop(pair, None)  # it is gone everywhere; where it overlaps with itself it was counted above
     return changes
 
 
-def _replace(word: list[int], pair: Pair, merged: int) -> list[int]:
+def _replace(
+    old: list[int],
+    pair: Pair,
+    merged: int,
+    weight: int,
+    index: int,
+    changes: defaultdict[Pair, int],
+    places: defaultdict[Pair, set[int]],
+) -> list[int]:
+    """The word after the merge; pairs that go and come beside each merged one are entered."""
     left, right = pair
     new: list[int] = []
-    position, last = 0, len(word) - 1
+    position, last = 0, len(old) - 1
+    before = -1  # the old symbol that ends where ``position`` begins
     while position <= last:
-        if position < last and word[position] == left and word[position + 1] == right:
-            new.append(merged)
-            position += 2
-        else:
-            new.append(word[position])
-            position += 1
+        symbol = here = old[position]
+        is_merged = position < last and here == left and old[position + 1] == right
+        if is_merged:
+            symbol = merged
+        if new and (is_merged or new[-1] == merged):
+            changes[before, here] -= weight
+            changes[new[-1], symbol] += weight
+            places[new[-1], symbol].add(index)
+        new.append(symbol)
+        position += 1 + is_merged
+        before = right if is_merged else here
     return new
 
 

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from tokenizer.count import EojeolType, rows_of
 from tokenizer.morphemes import split_words
-from tokenizer.words import LONGEST_WORD, bert_words
+from tokenizer.words import PUNCTUATION, bert_words, is_encodable, is_plain
 
 WORDS_NAME, UNITS_NAME = "words.parquet", "units.parquet"
 
@@ -60,21 +60,34 @@ BUILDERS = {
 def weigh_partition(types: Path, scratch: Path, *, builder: str, lowest_frequency: int) -> dict[str, Any]:
     """Unit of work: a file of eojeol types to segmented words and units with counts; rarer eojeols teach nothing."""
     table = pq.read_table(types, filters=pc.field("frequency") >= lowest_frequency)
-    words = segment(rows_of(table), BUILDERS[builder])
+    frequent_first = table.sort_by([("frequency", "descending"), ("eojeol", "ascending")])
+    words = segment(rows_of(frequent_first), BUILDERS[builder])
     write_counts(scratch / WORDS_NAME, words)
     write_counts(scratch / UNITS_NAME, weigh(words, BUILDERS[builder]))
     return {"types": len(table)}
 
 
 def segment(types: Iterable[EojeolType], builder: Builder) -> Counter[str]:
-    """Segmented words of the eojeol types, each as often as its eojeols; words that WordPiece refuses are left out."""
+    """Segmented words of the eojeol types, each as often as its eojeols; words that WordPiece refuses are left out.
+
+    Of eojeols that differ in nothing but punctuation around a word (연구자이다, 연구자이다.) the first is analysed.
+    """
+    cuts: dict[str, str] = {}
     segmented: Counter[str] = Counter()
     for eojeol, frequency, left, right in types:
-        words = bert_words(eojeol)
-        split = split_words(words, left, right) if builder.uses_morphemes else [[word] for word in words]
-        for word, morphemes in zip(words, split, strict=True):
-            if len(word) <= LONGEST_WORD:
-                segmented[" ".join(morphemes)] += frequency
+        core = eojeol.strip(PUNCTUATION)
+        if not (builder.uses_morphemes and is_plain(core)):
+            words = bert_words(eojeol)
+            split = split_words(words, left, right) if builder.uses_morphemes else [[word] for word in words]
+            found = [" ".join(morphemes) for word, morphemes in zip(words, split, strict=True) if is_encodable(word)]
+        else:
+            begin = eojeol.index(core)  # characters before it are words of their own
+            if core not in cuts:
+                cuts[core] = " ".join(split_words(bert_words(eojeol), left, right)[begin])
+            around = eojeol[:begin] + eojeol[begin + len(core) :]
+            found = [*around, cuts[core]] if is_encodable(core) else [*around]
+        for word in found:
+            segmented[word] += frequency
     return segmented
 
 
@@ -88,10 +101,9 @@ def weigh(words: Mapping[str, int], builder: Builder) -> Counter[str]:
 
 
 def write_counts(path: Path, counts: Mapping[str, int]) -> None:
-    """Texts and their counts, sorted by text."""
-    texts = sorted(counts)
-    numbers = [counts[text] for text in texts]
-    pq.write_table(pa.table({"text": pa.array(texts, pa.string()), "count": pa.array(numbers, pa.int64())}), path)
+    """Texts and their counts."""
+    columns = {"text": pa.array(counts, pa.string()), "count": pa.array(counts.values(), pa.int64())}
+    pq.write_table(pa.table(columns), path)
 
 
 def read_counts(paths: Iterable[Path]) -> dict[str, int]:

@@ -8,20 +8,14 @@ process and its children counts, so that several cores cannot make a core look f
 from __future__ import annotations
 
 import json
-import os
-import resource
-import subprocess
-import sys
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from launch.bench.memory import watch_peaks
+from launch.bench.fresh import report_measured, run_fresh
 from launch.bench.rounds import ROUNDS, byte_count
-from launch.errors import LaunchError
 
 PAPER_BYTES = 62.65e9  # Table 28
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 def bench_whole_stage(documents: list[str], benchmarks: list[Path], scratch: Path) -> dict[str, Any]:
@@ -97,33 +91,20 @@ def _write_texts(folder: Path, texts: list[str]) -> None:
 def _run_stage(texts: Path, benchmarks: list[Path], out: Path, workers: int) -> dict[str, float]:
     """Figures of a fresh process that runs the stage."""
     out.mkdir()
-    order = json.dumps([str(texts), [str(path) for path in benchmarks], str(out), workers])
-    root = str(Path(__file__).resolve().parents[2])
-    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
-    command = [sys.executable, "-m", "launch.bench.whole_stage", order]
-    done = subprocess.run(command, env=os.environ | ONE_THREAD | {"PYTHONPATH": path}, capture_output=True, text=True)
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise LaunchError(f"the corpus stage failed in its own process ({last}); run `malmoi corpus` on the same text")
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+    order = [str(texts), [str(path) for path in benchmarks], str(out), workers]
+    return run_fresh("launch.bench.whole_stage", order, "the corpus stage")
 
 
-def _measure(texts: Path, benchmarks: list[Path], out: Path, workers: int) -> dict[str, float]:
+def _work(order: tuple[str, list[str], str, int]) -> None:
     from corpus.config import CorpusConfig, DecontaminateConfig
     from corpus.reading.inputs import find_inputs
     from corpus.run import CorpusInputs, run
 
-    config = CorpusConfig(inputs=[str(texts)], decontaminate=DecontaminateConfig(enabled=bool(benchmarks)))
-    with watch_peaks() as peaks:
-        run(config, CorpusInputs(find_inputs([str(texts)], {}, "text"), benchmarks), out, workers=workers)
-    own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return {
-        "cpu_s": own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime,
-        "peak_mib": peaks.own,
-        "peak_worker_mib": peaks.worker,
-    }
+    texts, benchmarks, out, workers = order
+    config = CorpusConfig(inputs=[texts], decontaminate=DecontaminateConfig(enabled=bool(benchmarks)))
+    inputs = CorpusInputs(find_inputs([texts], {}, "text"), [Path(path) for path in benchmarks])
+    run(config, inputs, Path(out), workers=workers)
 
 
 if __name__ == "__main__":
-    texts_, benchmarks_, out_, workers_ = json.loads(sys.argv[1])
-    print(json.dumps(_measure(Path(texts_), [Path(path) for path in benchmarks_], Path(out_), workers_)))
+    report_measured(_work)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +12,11 @@ import pytest
 from transformers import AutoTokenizer
 
 from corpus.documents import BadInput, Document, read_documents, shard_paths
+from pretrain import pack as pack_module
 from pretrain.config import BadInput as PretrainBadInput
 from pretrain.config import PackConfig
-from pretrain.pack import PackInputs
+from pretrain.encode import EojeolEncoder
+from pretrain.pack import PackedBatch, PackInputs
 from pretrain.pack import run as pack
 from pretrain.store import open_store, piece_ids
 from tests.pretrain.conftest import invented_documents, write_corpus, write_tokenizer
@@ -66,6 +70,50 @@ def test_two_workers_write_the_same_bytes_and_leave_nothing_else(made: Path, tmp
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(FILES)
     for name in FILES:
         assert (tmp_path / name).read_bytes() == (made / "tokens" / name).read_bytes()
+
+
+def test_bytes_do_not_depend_on_the_sizes_of_batches_and_blocks(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pack_module, "BATCH_CHARACTERS", 90)
+    monkeypatch.setattr(pack_module, "JOIN_BYTES", 24)
+    pack(PackConfig(), PackInputs(made / "corpus", made / "tokenizer"), tmp_path)
+    for name in FILES:
+        assert (tmp_path / name).read_bytes() == (made / "tokens" / name).read_bytes()
+
+
+def test_dying_between_batches_leaves_nothing_that_the_next_run_believes(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pack_module, "BATCH_CHARACTERS", 200)
+    whole, done = pack_module.pack_batch, iter(range(7))
+
+    def dying(encoder: EojeolEncoder, documents: Sequence[Document]) -> PackedBatch:
+        if next(done, None) is None:
+            raise KeyboardInterrupt
+        return whole(encoder, documents)
+
+    monkeypatch.setattr(pack_module, "pack_batch", dying)
+    with pytest.raises(KeyboardInterrupt):
+        pack(PackConfig(), PackInputs(made / "corpus", made / "tokenizer"), tmp_path)
+    monkeypatch.setattr(pack_module, "pack_batch", whole)
+    pack(PackConfig(), PackInputs(made / "corpus", made / "tokenizer"), tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(FILES)
+    for name in FILES:
+        assert (tmp_path / name).read_bytes() == (made / "tokens" / name).read_bytes()
+
+
+def test_another_tokenizer_in_the_same_folder_is_used(tmp_path: Path) -> None:
+    documents = invented_documents(3)
+    write_corpus(tmp_path / "corpus", documents, shards=1)
+    stores = []
+    for extra in ((), ("바다에서", "##번째")):
+        shutil.rmtree(tmp_path / "tokenizer", ignore_errors=True)
+        write_tokenizer(tmp_path / "tokenizer", documents, extra=extra)
+        (tmp_path / "tokens").mkdir(exist_ok=True)
+        pack(PackConfig(), PackInputs(tmp_path / "corpus", tmp_path / "tokenizer"), tmp_path / "tokens")
+        stores.append((tmp_path / "tokens" / "tokens.bin").read_bytes())
+    assert len(stores[1]) < len(stores[0])
 
 
 def test_packing_again_after_a_kill_gives_the_same_bytes(made: Path, tmp_path: Path) -> None:

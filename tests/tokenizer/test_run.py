@@ -125,7 +125,7 @@ def test_hash_seed_changes_no_byte(tmp_path: Path, make_corpus: MakeCorpus, docu
     assert contents(outs[0]) == contents(outs[1])
 
 
-@pytest.mark.parametrize("last_step", ["count", "types", "units", "merges", "uses-0", "uses-1", "fit", "crossing"])
+@pytest.mark.parametrize("last_step", ["count", "types", "units", "merges", "uses-0", "uses-1", "fit"])
 def test_killed_run_finishes_with_the_bytes_of_an_undisturbed_one(
     tmp_path: Path, make_corpus: MakeCorpus, documents: list[Document], last_step: str
 ) -> None:

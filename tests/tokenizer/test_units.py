@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from corpus.documents import Document, to_table
 from tokenizer.count import EojeolType, count_table, write_run
 from tokenizer.count import merge_partition as merge
 from tokenizer.units import BUILDERS, UNITS_NAME, WORDS_NAME, read_counts, segment, weigh, weigh_partition, write_counts
+from tokenizer.words import bert_words
 
 RESEARCHER = EojeolType("연구자이다.", 3, "저명한", "")
 
@@ -33,6 +37,25 @@ def test_units_of_different_eojeols_add_up() -> None:
     rows = [EojeolType("서울에서", 2, "", ""), EojeolType("부산에서", 5, "", "")]
 
     assert weigh(segment(rows, BUILDERS["malmoi"]), BUILDERS["malmoi"]) == {"서울": 2, "부산": 5, "##에서": 7}
+
+
+def test_words_that_differ_in_punctuation_alone_are_analysed_once() -> None:
+    rows = [
+        EojeolType("최고의", 5, "올해", "영화"),  # in context 최고|의
+        EojeolType('"최고의', 2, "", ""),  # alone 최|고의
+        EojeolType("최고의...", 1, "", ""),
+    ]
+
+    assert segment(rows, BUILDERS["malmoi"]) == {"최고 의": 8, '"': 2, ".": 3}
+
+
+@given(st.text("가나다aZ1.,#(漢\u200b\x00ㅋ뷁😀", max_size=8), st.integers(1, 3))
+def test_segmented_words_are_the_words_of_the_eojeol(eojeol: str, frequency: int) -> None:
+    for builder in BUILDERS.values():
+        found = segment([EojeolType(eojeol, frequency, "", "")], builder)
+        words = Counter(word for word in bert_words(eojeol) for _ in range(frequency))
+
+        assert Counter({word.replace(" ", ""): count for word, count in found.items()}) == words
 
 
 @pytest.mark.parametrize("builder", BUILDERS)

@@ -1,0 +1,159 @@
+"""Encode many eojeols at once, each exactly as if it stood alone.
+
+The library spends most of its time on one call per eojeol and on tracking every character through the normaliser.
+Eojeols made of characters that the normaliser leaves alone need neither: they are cut where the pre-tokeniser would
+cut, joined by blanks into long strings, and only WordPiece runs on those. How a character behaves is asked of the
+tokenizer itself, once. All other eojeols, and tokenizers that are not BERT's pipeline, take the library's whole way.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import chain, compress, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+PREFIX = "##"
+WORDS_PER_STRING = 1_000  # longer strings are slower, shorter ones cost calls
+EOJEOLS_PER_CALL = 1_000
+
+# What a character does between two letters: nothing, become a word of its own, anything else; not asked yet
+PLAIN, ALONE, OTHER, UNASKED = range(4)
+# Blocks in which no character composes or forms a grapheme with its neighbours: how it behaves never depends on them.
+# Left out: combining marks and jamo, joiners and controls, half-width sound marks, all beyond the basic plane.
+CONTEXT_FREE = (
+    (0x0021, 0x007F), (0x00A1, 0x0300), (0x0391, 0x0483), (0x2010, 0x2028), (0x2030, 0x205F), (0x20A0, 0x20D0),
+    (0x2100, 0x2800), (0x3001, 0x302A), (0x3030, 0x3099), (0x309B, 0x3100), (0x3131, 0x3190), (0x3200, 0xA000),
+    (0xAC00, 0xD7A4), (0xFF01, 0xFF61),
+)  # fmt: skip
+# Normalisers that look at one grapheme at a time
+KNOWN_NORMALIZERS = {"BertNormalizer", "NFC", "NFD", "NFKC", "NFKD", "Precompiled", "Lowercase", "StripAccents"}
+
+
+class Encoded(NamedTuple):
+    """Pieces of E eojeols: those of eojeol i are ``ids[starts[i] : starts[i] + lengths[i]]``; a length may be 0."""
+
+    ids: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+
+class BulkEncoder:
+    """Encodes lists of eojeols with a ``tokenizers.Tokenizer``, whose settings it owns from then on.
+
+    Args:
+        backend: any tokenizer; no special tokens are added, text that looks like one stays text, nothing is cut short.
+    """
+
+    def __init__(self, backend: Any) -> None:
+        backend.encode_special_tokens = True  # "[MASK]" in a text is five characters, not an instruction
+        backend.no_truncation()
+        backend.no_padding()
+        self._backend = backend
+        self._classes = np.full(0x110000, OTHER, np.uint8)
+        if _is_bert_pipeline(json.loads(backend.to_str())) and self._ask("#") == ALONE:
+            for first, end in CONTEXT_FREE:
+                self._classes[first:end] = UNASKED
+        self._only_wordpiece, self._continues = _without_normalizer(backend)
+
+    def encode(self, eojeols: list[str]) -> Encoded:
+        """Pieces of each eojeol as ``backend.encode(eojeol)`` gives them; eojeols hold no white space."""
+        is_simple = self._are_simple(eojeols)
+        simple = self._encode_simple(list(compress(eojeols, is_simple)))
+        rest = self._encode_whole_way(list(compress(eojeols, ~is_simple)))
+        starts = np.empty(len(eojeols), np.int64)
+        lengths = np.empty(len(eojeols), np.int64)
+        starts[is_simple], lengths[is_simple] = simple.starts, simple.lengths
+        starts[~is_simple], lengths[~is_simple] = rest.starts + len(simple.ids), rest.lengths
+        return Encoded(np.concatenate([simple.ids, rest.ids]), starts, lengths)
+
+    def _are_simple(self, eojeols: list[str]) -> NDArray[np.bool_]:
+        if not eojeols:
+            return np.empty(0, bool)
+        codes = _code_points(eojeols)
+        for code in np.unique(codes[self._classes[codes] == UNASKED]):
+            self._classes[code] = self._ask(chr(code))
+        is_other = self._classes[codes] == OTHER
+        is_other[codes == ord(" ")] = False
+        return ~np.logical_or.reduceat(is_other, _begins(codes))
+
+    def _ask(self, character: str) -> int:
+        """The class of a character, from what the tokenizer makes of it between two letters."""
+        text = f"a{character}a"
+        if self._backend.normalizer is not None:
+            text = self._backend.normalizer.normalize_str(text)
+        words = [word for word, _ in self._backend.pre_tokenizer.pre_tokenize_str(text)]
+        if words == [f"a{character}a"]:
+            return PLAIN
+        return ALONE if words == ["a", character, "a"] else OTHER
+
+    def _encode_simple(self, eojeols: list[str]) -> Encoded:
+        if not eojeols:
+            return _in_order(np.empty(0, np.int64), np.empty(0, np.int64))
+        codes = _code_points(eojeols)
+        is_blank = codes == ord(" ")
+        is_alone = self._classes[codes] == ALONE
+        is_cut = np.zeros(len(codes), bool)  # whether a word begins at this character, inside an eojeol
+        is_cut[1:] = (is_alone[1:] & ~is_blank[:-1]) | (is_alone[:-1] & ~is_blank[1:])
+        words = 1 + np.add.reduceat(is_cut, _begins(codes), dtype=np.int64)
+        ids = self._encode_words(np.insert(codes, np.flatnonzero(is_cut), ord(" ")))
+        begins = np.append(np.flatnonzero(~self._continues[ids]), len(ids))  # where words begin among the pieces
+        return _in_order(ids, np.diff(begins[np.append(0, np.cumsum(words))]))
+
+    def _encode_words(self, codes: NDArray[np.uint32]) -> NDArray[np.int64]:
+        text = codes.tobytes().decode("utf-32-le")
+        blanks = np.flatnonzero(codes == ord(" "))[WORDS_PER_STRING - 1 :: WORDS_PER_STRING].tolist()
+        strings = [text[before + 1 : blank] for before, blank in pairwise([-1, *blanks, len(text)])]
+        found = self._only_wordpiece.encode_batch_fast(strings, add_special_tokens=False)
+        return np.array(list(chain.from_iterable(encoding.ids for encoding in found)), np.int64)
+
+    def _encode_whole_way(self, eojeols: list[str]) -> Encoded:
+        calls = [eojeols[first : first + EOJEOLS_PER_CALL] for first in range(0, len(eojeols), EOJEOLS_PER_CALL)]
+        found = self._backend.encode_batch(calls, is_pretokenized=True, add_special_tokens=False)
+        ids = np.array(list(chain.from_iterable(encoding.ids for encoding in found)), np.int64)
+        lengths = [
+            np.bincount(np.array(encoding.word_ids, np.int64), minlength=len(call))
+            for call, encoding in zip(calls, found, strict=True)
+        ]
+        return _in_order(ids, np.concatenate([np.empty(0, np.int64), *lengths]))
+
+
+def _is_bert_pipeline(state: dict[str, Any]) -> bool:
+    """Whether characters can be judged one by one; ``state`` is a tokenizer.json."""
+    normalizer = state["normalizer"] or {"type": "Sequence", "normalizers": []}
+    steps = normalizer["normalizers"] if normalizer["type"] == "Sequence" else [normalizer]
+    return (
+        {step["type"] for step in steps} <= KNOWN_NORMALIZERS
+        and (state["pre_tokenizer"] or {}).get("type") == "BertPreTokenizer"
+        and state["model"]["type"] == "WordPiece"
+        and state["model"]["continuing_subword_prefix"] == PREFIX
+        and all(token["special"] for token in state["added_tokens"])  # others are looked for in the text
+    )
+
+
+def _without_normalizer(backend: Any) -> tuple[Any, NDArray[np.bool_]]:
+    """A tokenizer of the same model that only cuts at blanks, and by id whether a piece continues a word."""
+    from tokenizers import Tokenizer
+    from tokenizers.pre_tokenizers import CharDelimiterSplit
+
+    only_wordpiece = Tokenizer(backend.model)
+    only_wordpiece.pre_tokenizer = CharDelimiterSplit(" ")
+    vocabulary = only_wordpiece.get_vocab()
+    continues = np.zeros(max(vocabulary.values(), default=0) + 1, bool)
+    continues[[id_ for piece, id_ in vocabulary.items() if piece.startswith(PREFIX)]] = True
+    return only_wordpiece, continues
+
+
+def _code_points(eojeols: list[str]) -> NDArray[np.uint32]:
+    return np.frombuffer(" ".join(eojeols).encode("utf-32-le"), "<u4")
+
+
+def _begins(codes: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """Where the eojeols of ``_code_points`` begin."""
+    return np.append(0, np.flatnonzero(codes == ord(" ")) + 1)
+
+
+def _in_order(ids: NDArray[np.int64], lengths: NDArray[np.int64]) -> Encoded:
+    return Encoded(ids, np.cumsum(lengths) - lengths, lengths)
