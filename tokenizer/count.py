@@ -24,7 +24,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from corpus.documents import Document, Portion, portions_of, row_group_sizes, to_table
-from tokenizer.words import PUNCTUATION
 
 LEFT_NEIGHBOUR, RIGHT_NEIGHBOUR = 4, 3  # characters; what lies further away decides one cut in 2,000
 BATCH_BYTES = 8 << 20
@@ -165,12 +164,8 @@ def run_name(number: int) -> str:
 
 
 def write_run(path: Path, types: pa.Table, partitions: int) -> None:
-    """Types by partition, one record batch for each, so that a partition is read without the others.
-
-    Eojeols that differ in punctuation around a word share a partition, so that the word is analysed once.
-    """
-    cores = (eojeol.strip(PUNCTUATION).encode() for eojeol in types["eojeol"].to_pylist())
-    homes = np.fromiter(map(crc32, cores), np.int64, len(types))
+    """Types by partition, one record batch for each, so that a partition is read without the others."""
+    homes = np.fromiter((crc32(eojeol.encode()) for eojeol in types["eojeol"].to_pylist()), np.int64, len(types))
     homes %= partitions
     ordered = types.take(np.argsort(homes, kind="stable")).combine_chunks()
     ends = np.cumsum(np.bincount(homes, minlength=partitions))

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from tokenizer.count import EojeolType, rows_of
 from tokenizer.morphemes import split_words
-from tokenizer.words import PUNCTUATION, bert_words, is_encodable, is_plain
+from tokenizer.words import LONGEST_WORD, bert_words
 
 WORDS_NAME, UNITS_NAME = "words.parquet", "units.parquet"
 
@@ -60,34 +60,21 @@ BUILDERS = {
 def weigh_partition(types: Path, scratch: Path, *, builder: str, lowest_frequency: int) -> dict[str, Any]:
     """Unit of work: a file of eojeol types to segmented words and units with counts; rarer eojeols teach nothing."""
     table = pq.read_table(types, filters=pc.field("frequency") >= lowest_frequency)
-    frequent_first = table.sort_by([("frequency", "descending"), ("eojeol", "ascending")])
-    words = segment(rows_of(frequent_first), BUILDERS[builder])
+    words = segment(rows_of(table), BUILDERS[builder])
     write_counts(scratch / WORDS_NAME, words)
     write_counts(scratch / UNITS_NAME, weigh(words, BUILDERS[builder]))
     return {"types": len(table)}
 
 
 def segment(types: Iterable[EojeolType], builder: Builder) -> Counter[str]:
-    """Segmented words of the eojeol types, each as often as its eojeols; words that WordPiece refuses are left out.
-
-    Of eojeols that differ in nothing but punctuation around a word (연구자이다, 연구자이다.) the first is analysed.
-    """
-    cuts: dict[str, str] = {}
+    """Segmented words of the eojeol types, each as often as its eojeols; words that WordPiece refuses are left out."""
     segmented: Counter[str] = Counter()
     for eojeol, frequency, left, right in types:
-        core = eojeol.strip(PUNCTUATION)
-        if not (builder.uses_morphemes and is_plain(core)):
-            words = bert_words(eojeol)
-            split = split_words(words, left, right) if builder.uses_morphemes else [[word] for word in words]
-            found = [" ".join(morphemes) for word, morphemes in zip(words, split, strict=True) if is_encodable(word)]
-        else:
-            begin = eojeol.index(core)  # characters before it are words of their own
-            if core not in cuts:
-                cuts[core] = " ".join(split_words(bert_words(eojeol), left, right)[begin])
-            around = eojeol[:begin] + eojeol[begin + len(core) :]
-            found = [*around, cuts[core]] if is_encodable(core) else [*around]
-        for word in found:
-            segmented[word] += frequency
+        words = bert_words(eojeol)
+        split = split_words(words, left, right) if builder.uses_morphemes else [[word] for word in words]
+        for word, morphemes in zip(words, split, strict=True):
+            if len(word) <= LONGEST_WORD:
+                segmented[" ".join(morphemes)] += frequency
     return segmented
 
 

@@ -14,13 +14,12 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 
 LONGEST_WORD = 100  # characters; WordPiece makes [UNK] of longer ones
 
-PUNCTUATION = "".join(chr(code) for code in range(0x21, 0x7F) if not chr(code).isalnum())  # each a word of its own
+_PUNCTUATION = "".join(chr(code) for code in range(0x21, 0x7F) if not chr(code).isalnum())  # each a word of its own
 
 # Most eojeols hold nothing but these, and the two rules on them are one pattern, twenty times as fast.
 _LETTERS = "0-9A-Za-zㄱ-ㅎㅏ-ㅣ가-힣"
-_SIMPLE = re.compile(f"[{_LETTERS}{re.escape(PUNCTUATION)}]+")
-_SIMPLE_WORD = re.compile(f"[{_LETTERS}]+|[{re.escape(PUNCTUATION)}]")
-_PLAIN = re.compile(f"[{_LETTERS}]+")
+_SIMPLE = re.compile(f"[{_LETTERS}{re.escape(_PUNCTUATION)}]+")
+_SIMPLE_WORD = re.compile(f"[{_LETTERS}]+|[{re.escape(_PUNCTUATION)}]")
 
 
 def bert_normalizer() -> BertNormalizer:
@@ -41,16 +40,6 @@ def bert_words(eojeol: str) -> list[str]:
     if _SIMPLE.fullmatch(eojeol):
         return _SIMPLE_WORD.findall(eojeol)
     return [word for word, _ in _PRE_TOKENIZER.pre_tokenize_str(_NORMALIZER.normalize_str(eojeol))]
-
-
-def is_plain(text: str) -> bool:
-    """Whether a text is one BERT word of Hangul, Latin letters and digits."""
-    return _PLAIN.fullmatch(text) is not None
-
-
-def is_encodable(word: str) -> bool:
-    """Whether WordPiece looks at a word at all."""
-    return len(word) <= LONGEST_WORD
 
 
 @cache

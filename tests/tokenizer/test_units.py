@@ -39,16 +39,6 @@ def test_units_of_different_eojeols_add_up() -> None:
     assert weigh(segment(rows, BUILDERS["malmoi"]), BUILDERS["malmoi"]) == {"서울": 2, "부산": 5, "##에서": 7}
 
 
-def test_words_that_differ_in_punctuation_alone_are_analysed_once() -> None:
-    rows = [
-        EojeolType("최고의", 5, "올해", "영화"),  # in context 최고|의
-        EojeolType('"최고의', 2, "", ""),  # alone 최|고의
-        EojeolType("최고의...", 1, "", ""),
-    ]
-
-    assert segment(rows, BUILDERS["malmoi"]) == {"최고 의": 8, '"': 2, ".": 3}
-
-
 @given(st.text("가나다aZ1.,#(漢\u200b\x00ㅋ뷁😀", max_size=8), st.integers(1, 3))
 def test_segmented_words_are_the_words_of_the_eojeol(eojeol: str, frequency: int) -> None:
     for builder in BUILDERS.values():
