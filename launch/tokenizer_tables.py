@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tokenizer.compare import Comparison
 
 PLOT_ENDINGS = (".png", ".svg", ".pdf")
+LABEL_SHARE = 0.05  # of an axis: points closer than this in both directions share a label
 BOUNDARY_HEADS = ("precision", "recall", "F1", "F1 within words", "all kept", "crossing pieces")
 NOTES = (
     "A word is an eojeol, cut at white space; a piece is a token, [CLS] and [SEP] left out.",
@@ -213,8 +214,14 @@ def draw_comparison(found: Sequence[Comparison]) -> Figure:
 
 
 def _label_points(points: Sequence[tuple[float, float]]) -> dict[tuple[float, float], str]:
-    """The numbers of points, those that nearly coincide in one label at the first of them."""
+    """The numbers of points, those that lie so close that labels would overlap in one label at the rightmost of them."""
+    widths = [max(max(values) - min(values), 1e-9) for values in zip(*points, strict=True)]
     groups: dict[tuple[float, float], list[int]] = {}
-    for row, (x, y) in enumerate(points, start=1):
-        groups.setdefault((round(x, 2), round(y, 2)), []).append(row)
-    return {points[rows[0] - 1]: ", ".join(map(str, rows)) for rows in groups.values()}
+    for row, point in enumerate(points, start=1):
+        near = (
+            place
+            for place in groups
+            if all(abs(a - b) < LABEL_SHARE * width for a, b, width in zip(point, place, widths, strict=True))
+        )
+        groups.setdefault(next(near, point), []).append(row)
+    return {max(points[row - 1] for row in rows): ", ".join(map(str, rows)) for rows in groups.values()}

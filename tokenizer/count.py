@@ -82,12 +82,15 @@ def count_portion(portion: Portion, scratch: Path, *, partitions: int) -> dict[s
 
 
 def _batches(portion: Portion) -> Iterator[pa.Table]:
+    """Tables of about ``BATCH_BYTES``, small row groups joined and large ones divided, or of one document."""
     held: list[pa.Table] = []
     for table in portion.tables():
-        held.append(table)
-        if sum(part.nbytes for part in held) >= BATCH_BYTES:
-            yield pa.concat_tables(held)
-            held = []
+        rows = max(1, len(table) * BATCH_BYTES // table.nbytes)
+        for start in range(0, len(table), rows):
+            held.append(table.slice(start, rows))
+            if sum(part.nbytes for part in held) >= BATCH_BYTES:
+                yield pa.concat_tables(held)
+                held = []
     if held:
         yield pa.concat_tables(held)
 

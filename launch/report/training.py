@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from launch.report.blocks import Block, Picture, Section, Table, Text
 from launch.report.figures import draw_loss
@@ -40,13 +41,21 @@ def vocabulary_section(run: Path) -> Section:
             Text(
                 f"{count(vocabulary['size'])} entries: {count(vocabulary['starting'])} that start a word, "
                 f"{count(vocabulary['continuing'])} that continue one (##), {count(vocabulary['unused'])} unused; "
-                f"learnt from {count(found['corpus']['eojeols'])} eojeols."
+                f"learnt from {count(found['corpus']['eojeols'])} eojeols by the builder {found['builder']}. "
+                f"{_use_of_pieces(fit)}"
             ),
             Table(heads, [ours, *paper], numbers=(1, 2, 3)),
             Text("The paper's figures are for 32,000 entries on Korean Wikipedia; other text, other figures.", True),
             Table(["sentence", "pieces"], pieces),
         ],
     )
+
+
+def _use_of_pieces(fit: dict[str, Any]) -> str:
+    never = f"{count(fit['never_used'])} entries are never used on the corpus"
+    if "crossing_share" not in fit:
+        return f"{never}."
+    return f"{never}; {number(100 * fit['crossing_share'], 1)} % of the pieces in use reach over the end of a morpheme."
 
 
 def pretraining_section(run: Path) -> Section:

@@ -127,6 +127,23 @@ def test_runs_on_disk_and_partitions_change_nothing(
     assert count_shards(shards, tmp_path, 3) == slow_types(documents)
 
 
+def test_row_groups_of_any_size_are_counted_in_batches_of_one_size(tmp_path: Path, monkeypatch) -> None:
+    long, short = "가나다 라마바 " * 2_000, "가나다"
+    documents = [Document(str(n), "출처", (long if n % 3 else short,)) for n in range(60)]
+    write_shard(tmp_path / "shard-00000.parquet", documents)
+    sizes = []
+
+    def remember(table: pa.Table) -> pa.Table:
+        sizes.append(table.nbytes)
+        return count_table(table)
+
+    monkeypatch.setattr("tokenizer.count.BATCH_BYTES", 200_000)
+    monkeypatch.setattr("tokenizer.count.count_table", remember)
+    count_portion(divide([tmp_path / "shard-00000.parquet"])[0][0], tmp_path, partitions=1)
+
+    assert len(sizes) > 5 and max(sizes) < 400_000
+
+
 def test_a_portion_tells_what_it_held(tmp_path: Path, documents: list[Document]) -> None:
     shard = tmp_path / "shard-00000.parquet"
     write_shard(shard, documents)
