@@ -214,7 +214,7 @@ def draw_comparison(found: Sequence[Comparison]) -> Figure:
 
 
 def _label_points(points: Sequence[tuple[float, float]]) -> dict[tuple[float, float], str]:
-    """The numbers of points, those that lie so close that labels would overlap in one label at the rightmost of them."""
+    """The numbers of points; those so close that labels would overlap have one, at the rightmost of them."""
     widths = [max(max(values) - min(values), 1e-9) for values in zip(*points, strict=True)]
     groups: dict[tuple[float, float], list[int]] = {}
     for row, point in enumerate(points, start=1):
