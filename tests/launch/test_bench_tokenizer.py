@@ -94,8 +94,9 @@ def test_names_of_builds_say_their_settings(name: str, builder: str, size: int, 
 
 
 def test_a_run_prints_every_section_and_leaves_its_files(
-    tmp_path: Path, texts: list[str], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, texts: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("launch.bench.tokenizer.SHARES", (4, 1))
     (tmp_path / "gold.tsv").write_text(GOLD, "utf-8")
 
     results = run_tokenizer_bench(

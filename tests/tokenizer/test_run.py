@@ -180,7 +180,10 @@ def test_corpus_without_words_is_bad_input(
         train(corpus, tmp_path / "out")
 
 
-def test_a_huge_line_without_spaces_is_survived(tmp_path: Path, make_corpus: MakeCorpus) -> None:
+def test_a_huge_line_without_spaces_is_survived(
+    tmp_path: Path, make_corpus: MakeCorpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tokenizer.count.PARTITION_BYTES", 1 << 20)
     huge = Document("1", "출처", ("가나다" * 300_000, "책상 책상 책상", "가나다라" * 60 + "."))
 
     files = train(make_corpus([huge]), tmp_path / "out")
