@@ -20,6 +20,7 @@ HOW = {
 }
 # fertility, share of words in several pieces, share of [UNK]: its 32,000 entries over Korean Wikipedia
 PAPER_TABLE_35 = {"BPE of the paper": (2.073, 0.578, 0.011), "morpheme-based BPE of the paper": (2.468, 0.765, 0.009)}
+LISTED_SOURCES = 20  # a source may be a file, and there may be thousands
 PRUNING = {
     "overgenerated": "learnt at first",
     "dropped_crossing": "dropped, as most of their uses cut across morphemes",
@@ -112,7 +113,11 @@ def _corpus(corpus: Mapping[str, Any]) -> str:
         f"{corpus['documents']:,} documents, {corpus['eojeols']:,} eojeols of {corpus['eojeol_types']:,} kinds, "
         f"{corpus['characters']:,} characters."
     )
-    return f"## Corpus\n\n{size}\n\n" + _table(("source", "documents"), corpus["sources"].items())
+    ranked = sorted(corpus["sources"].items(), key=lambda row: (-row[1], row[0]))
+    rows: list[tuple[str, int]] = ranked[:LISTED_SOURCES]
+    if others := ranked[LISTED_SOURCES:]:
+        rows.append((f"{len(others):,} others", sum(count for _, count in others)))
+    return f"## Corpus\n\n{size}\n\n" + _table(("source", "documents"), rows)
 
 
 def _figures(statistics: Mapping[str, Any]) -> str:

@@ -18,9 +18,12 @@ from tokenizer.encoder import Encoder
 
 HANGUL = {
     "Hangul syllable": ((0xAC00, 0xD7A3),),
-    "conjoining jamo": ((0x1100, 0x11FF), (0xA960, 0xA97F), (0xD7B0, 0xD7FF)),
-    "compatibility jamo": ((0x3130, 0x318F), (0xFFA0, 0xFFDC)),
-}
+    "conjoining jamo": ((0x1100, 0x1112), (0x1161, 0x1175), (0x11A8, 0x11C2)),
+    "compatibility jamo": ((0x3131, 0x3163),),
+    "old or half-width Hangul": (
+        (0x1100, 0x11FF), (0x3130, 0x318F), (0xA960, 0xA97F), (0xD7B0, 0xD7FF), (0xFFA0, 0xFFDC),
+    ),
+}  # fmt: skip
 EOJEOLS_PER_BATCH = 10_000
 TOO_LONG = "too long a word"
 NO_CHARACTER = "no single character"
@@ -65,7 +68,7 @@ def classify_unknown_words(encoder: Encoder, eojeols: Mapping[str, int]) -> dict
 
 def _blame(encoder: Encoder, word: str, alone: dict[str, bool]) -> str:
     """Kind of the character at fault; ``alone`` remembers which characters are [UNK] by themselves."""
-    tokenizer, model = encoder.tokenizer, encoder.tokenizer.model
+    model = encoder.tokenizer.model
     prefix = model.continuing_subword_prefix if isinstance(model, WordPiece) else ""
     if isinstance(model, WordPiece) and len(word) > model.max_input_chars_per_word:
         return TOO_LONG
@@ -74,6 +77,13 @@ def _blame(encoder: Encoder, word: str, alone: dict[str, bool]) -> str:
             alone[character] = any(encoder.unknown_spans([character]))
         if alone[character]:
             return kind_of_character(character)
-        if position and prefix and tokenizer.token_to_id(prefix + character) is None:
+        if position and prefix and not _can_continue(encoder, prefix, character):
             return kind_of_character(character)
     return NO_CHARACTER
+
+
+def _can_continue(encoder: Encoder, prefix: str, character: str) -> bool:
+    """Whether what the normaliser makes of a character (jamo, in a hardened tokenizer) has its ``##`` forms."""
+    tokenizer = encoder.tokenizer
+    parts = tokenizer.normalizer.normalize_str(character) if tokenizer.normalizer else character
+    return all(tokenizer.token_to_id(prefix + part) is not None for part in parts)

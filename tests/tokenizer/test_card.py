@@ -135,3 +135,12 @@ def test_names_of_sources_cannot_break_the_table() -> None:
 
     assert [r"a\|b&lt;c # 뉴스", "7"] in rows(card)
     assert "\n# 뉴스" not in card
+
+
+def test_of_many_sources_the_largest_are_named_and_the_others_counted() -> None:
+    sources = {f"file-{number:04}.txt": number for number in range(1, 1_001)}
+    card = write_card(TokenizerConfig(), {**STATISTICS, "corpus": {**STATISTICS["corpus"], "sources": sources}})
+
+    assert "| file-1000.txt | 1,000 |" in card and "| file-0981.txt | 981 |" in card
+    assert "file-0980.txt" not in card
+    assert f"| 980 others | {sum(range(1, 981)):,} |" in card

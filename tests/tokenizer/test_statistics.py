@@ -110,8 +110,9 @@ def test_unknown_words_are_counted_by_the_first_character_to_blame(vocab_file: P
     ("characters", "kind"),
     [
         ("가힣", "Hangul syllable"),
-        ("\u1100\u11ff\ua960\ud7b0", "conjoining jamo"),
-        ("ㄱㅣㆍ\uffa1", "compatibility jamo"),
+        ("\u1100\u1175\u11c2", "conjoining jamo"),
+        ("ㄱㅣ", "compatibility jamo"),
+        ("\u11ff\u119e\ua960\ud7b0ㆍ\uffa1", "old or half-width Hangul"),
         ("漢\uf900\U00020000", "Han"),
         ("aÉＡ", "Latin"),
         ("Жあ々", "other letter"),
@@ -283,3 +284,13 @@ def read(path: Path) -> str:
     if path.suffix == ".zst":
         packed = zstandard.ZstdDecompressor().stream_reader(io.BytesIO(packed)).read()
     return packed.decode()
+
+
+def test_a_syllable_written_as_jamo_is_not_to_blame_for_what_stands_behind_it() -> None:
+    jamo = [chr(code) for code in (*range(0x1100, 0x1113), *range(0x1161, 0x1176), *range(0x11A8, 0x11C3))]
+    vocabulary = [*VOCABULARY, *jamo, *(f"##{letter}" for letter in jamo)]
+    statistics = measure_counts(
+        build_tokenizer(vocabulary, hardened=True), [("나뷁😀", 1), ("나뷁", 5), ("나뷁\u119e", 2)]
+    )
+
+    assert statistics.unknown_words == {"old or half-width Hangul": 2, "symbol or emoji": 1}
