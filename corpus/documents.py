@@ -293,7 +293,7 @@ def finish_unit(work: Callable[[Unit, Path], dict[str, Any]], unit: Unit, home: 
 
 def _start_process() -> None:
     """A killed parent cannot stop its processes: each watches for its end, lest it work beside the next run."""
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # the processes are the parallelism
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the processes are the parallelism
     parent = parent_process()
     if parent is not None:
         Thread(target=lambda: (wait([parent.sentinel]), os._exit(1)), daemon=True).start()

@@ -8,12 +8,10 @@ batches of documents are written as they are encoded, and a process keeps one bo
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
-from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -130,8 +128,6 @@ def _checked_encoder(tokenizer: Path) -> EojeolEncoder:
 
 
 def _pack_portion(tokenizer: Path, portion: Portion, scratch: Path) -> dict[str, Any]:
-    if parent_process() is not None:
-        os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the processes are the parallelism
     encoder = _encoder_of(tokenizer)
     bit = eojeol_bit(encoder.dtype)
     sources: Counter[str] = Counter()

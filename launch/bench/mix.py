@@ -6,14 +6,15 @@ chosen by its content, is held out before anything is taken, so the same text is
 
 from __future__ import annotations
 
+import math
 import unicodedata
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
 from corpus.documents import BadInput, Document, write_shard
+from launch.bench.material import read_texts
 
 HELD_OUT = 20  # one document in so many
 SHARD_DOCUMENTS = 10_000
@@ -83,21 +84,16 @@ def _paths(patterns: Sequence[str]) -> list[str]:
 
 def _read(path: str) -> tuple[list[Document], list[Document]]:
     """Documents of one file to learn from, and those held out, in an order by content."""
-    from corpus.reading.inputs import find_inputs
-    from corpus.reading.read import Record, read_unit
-    from corpus.reading.units import plan_units
     from corpus.sentences import split_sentences
 
     kept: list[Document] = []
     held_out: list[Document] = []
-    for unit in plan_units(find_inputs([path], {}, "text"), whole_files=True):
-        for found in read_unit(unit, Counter()):
-            if isinstance(found, Record):
-                text = unicodedata.normalize("NFC", found.text)
-                sentences = tuple(s for line in text.splitlines() for s in split_sentences(line) if s.strip())
-                digest = blake2b(text.encode(), digest_size=8).hexdigest()
-                document = Document(digest, Path(path).name, sentences)
-                (held_out if int(digest, 16) % HELD_OUT == 0 else kept).append(document)
+    for raw in read_texts([path], math.inf):
+        text = unicodedata.normalize("NFC", raw)
+        sentences = tuple(s for line in text.splitlines() for s in split_sentences(line) if s.strip())
+        digest = blake2b(text.encode(), digest_size=8).hexdigest()
+        document = Document(digest, Path(path).name, sentences)
+        (held_out if int(digest, 16) % HELD_OUT == 0 else kept).append(document)
     return sorted(kept, key=_key), held_out
 
 

@@ -83,7 +83,11 @@ def run_tokenizer_bench(
             "material": _describe(mix, texts),
             "builds": builds,
             "counting": _time_counting(mix.documents),
-            "encoding": bench_encoding(mix.measured, paths["malmoi"]),
+            "encoding": {
+                name: bench_encoding(mix.measured, paths[name])
+                for name in ("malmoi", "malmoi-hardened")
+                if name in paths
+            },
             "compared": [] if timing_only else _compare([*paths.values(), *others], mix, gold),
             "curve": _draw_curve(mix, scratch / "curve", gold, workers) if curve else [],
             "machine": {"python": platform.python_version(), "architecture": platform.machine(), "workers": workers},
@@ -111,11 +115,11 @@ def configuration(name: str) -> TokenizerConfig:
 def _build_all(corpus: Path, home: Path, workers: int, rounds: int, others: Sequence[str]) -> dict[str, Any]:
     """The two that are timed ``rounds`` times in turns, the others once."""
     rows: dict[str, list[dict[str, Any]]] = {}
-    for number in range(rounds):
+    for _ in range(rounds):
         for name in TIMED:
-            rows.setdefault(name, []).append(_build(name, corpus, home, f"round-{number}", workers))
+            rows.setdefault(name, []).append(_build(name, corpus, home, workers))
     for name in others:
-        rows[name] = [_build(name, corpus, home, "round-0", workers)]
+        rows[name] = [_build(name, corpus, home, workers)]
     fit = median(row["steps"]["statistics"] for row in rows["malmoi"])
     medians = {name: median(row["wall_s"] for row in found) for name, found in rows.items()}
     return {
@@ -126,7 +130,7 @@ def _build_all(corpus: Path, home: Path, workers: int, rounds: int, others: Sequ
     }
 
 
-def _build(name: str, corpus: Path, home: Path, attempt: str, workers: int) -> dict[str, Any]:
+def _build(name: str, corpus: Path, home: Path, workers: int) -> dict[str, Any]:
     """Build, and leave a tokenizer folder ``home/name`` behind."""
     from tokenizer.export import export, read_vocabulary
 
@@ -134,7 +138,7 @@ def _build(name: str, corpus: Path, home: Path, attempt: str, workers: int) -> d
     is_common = name == "common recipe"
     config = configuration("klue" if is_common else name)
     with TemporaryDirectory(prefix="malmoi-build-") as folder:
-        built = Path(folder) / attempt
+        built = Path(folder) / "built"
         figures = build("common" if is_common else "ours", corpus, built, config, workers)
         (home / name).mkdir(parents=True, exist_ok=True)
         export(read_vocabulary(built / "vocab.txt"), config, "", home / name)
@@ -155,7 +159,7 @@ def _draw_curve(mix: Mix, scratch: Path, gold: Path | None, workers: int) -> lis
         home = scratch / f"1-{share}"
         corpus = write_corpus(documents, home / "corpus")
         paths.append(home / f"{share}")
-        _build("malmoi", corpus, home, "round-0", workers)
+        _build("malmoi", corpus, home, workers)
         (home / "malmoi").replace(paths[-1])
         sizes.append(byte_count([s for d in documents for s in d.sentences]) / 1e6)
     return list(zip(sizes, _compare(paths, mix, gold), strict=True))

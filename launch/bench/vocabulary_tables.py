@@ -81,9 +81,11 @@ def _speed(counting: dict[str, float], encoding: dict[str, Any]) -> Table:
     table.add_column("MB/s", justify="right")
     table.add_row("counting eojeols alone", f"{counting['alone_mb_per_s']:.1f}")
     table.add_row("counting with windows", f"{counting['with_windows_mb_per_s']:.1f}")
-    for name, value in encoding.items():
-        if name.endswith("mb_per_s"):
-            table.add_row(f"encoding, {name.removesuffix('_mb_per_s').replace('_', ' ')}", f"{value:.1f}")
+    for tokenizer, figures in encoding.items():
+        for name, value in figures.items():
+            if name.endswith("mb_per_s"):
+                way = name.removesuffix("_mb_per_s").replace("_", " ")
+                table.add_row(f"encoding with {tokenizer}, {way}", f"{value:.1f}")
     return table
 
 
