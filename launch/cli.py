@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from launch.console import rank, set_up_console, world_size
-from launch.errors import LaunchError, one_sentence, user_errors
+from launch.errors import LaunchError, exit_code, one_sentence, user_errors
 from launch.guard import refuse_foreign_packages
 
 ABOUT = """Raw Korean text in; a pseudonymized corpus, a vocabulary, a pretrained encoder and its KLUE scores out.
@@ -198,6 +198,38 @@ def bench_tokenizer(
     )
 
 
+@bench_app.command("pretrain")
+def bench_pretrain(
+    tokens: Annotated[Path | None, typer.Option(help="Token store. Default: an invented one.")] = None,
+    tokenizer: Annotated[Path | None, typer.Option(help="Tokenizer folder it was packed with.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="loader, trainer or sizes; repeatable.")] = None,
+    steps: Annotated[int, typer.Option(help="Steps of a run beside the Trainer.")] = 40,
+    rounds: Annotated[int, typer.Option(help="Runs of each side; medians count.")] = 3,
+    threads: Annotated[int, typer.Option(help="Threads of a run beside the Trainer.")] = 1,
+    size: Annotated[list[str] | None, typer.Option(help="tiny, small, base, large; repeatable.")] = None,
+    packing: Annotated[list[str] | None, typer.Option(help="blocks or documents; repeatable.")] = None,
+    micro_batch: Annotated[list[int] | None, typer.Option(help="Rows at once; repeatable.")] = None,
+    compiled: Annotated[bool | None, typer.Option("--compile/--no-compile", help="Default: both on a GPU.")] = None,
+    length: Annotated[int | None, typer.Option(help="Tokens per row of the sizes.")] = None,
+    precision: Annotated[str | None, typer.Option(help="fp32 or bf16 for the sizes.")] = None,
+    profile: Annotated[bool, typer.Option(help="Show where the time of each size goes.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder for bench.json and losses.svg.")] = None,
+) -> None:
+    """Time the loader, training beside transformers' Trainer, and training over sizes and modes on this device.
+
+    Example:  malmoi bench pretrain --only sizes --size base --profile
+    """
+    set_up_console()
+    from launch.bench.pretrain import run_pretrain_bench
+
+    asked = {
+        "sizes": size, "packings": packing, "micro_batches": micro_batch, "length": length, "precision": precision,
+        "compile": None if compiled is None else [compiled], "profiled_steps": 2 if profile else None,
+    }  # fmt: skip
+    order = {name: value for name, value in asked.items() if value}
+    run_pretrain_bench(tokens, tokenizer, only or [], steps, rounds, threads, order, out)
+
+
 @app.command()
 def score(
     task: Annotated[str, typer.Argument(help="ynat, klue-sts, klue-nli, klue-ner, klue-re, klue-dp, klue-mrc, wos.")],
@@ -237,10 +269,10 @@ def main() -> None:
     except Exception as error:
         if not isinstance(error, user_errors()):
             raise
-        _refuse(error)
+        _refuse(error, exit_code(error))
 
 
-def _refuse(error: Exception) -> None:
+def _refuse(error: Exception, code: int = 2) -> None:
     prefix = f"[rank {rank()}] " if world_size() > 1 else ""
     print(f"malmoi: {prefix}{one_sentence(error)}", file=sys.stderr)
-    sys.exit(2)
+    sys.exit(code)

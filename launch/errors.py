@@ -12,8 +12,16 @@ def user_errors() -> tuple[type[BaseException], ...]:
     from corpus.documents import BadInput as CorpusBadInput
     from finetune.config import BadInput as FinetuneBadInput
     from pretrain.config import BadInput as PretrainBadInput
+    from pretrain.interruption import Interrupted
 
-    return (LaunchError, CorpusBadInput, PretrainBadInput, FinetuneBadInput, OSError)
+    return (LaunchError, CorpusBadInput, PretrainBadInput, FinetuneBadInput, Interrupted, OSError)
+
+
+def exit_code(error: BaseException) -> int:
+    """2 for what the user must change; another one for what goes on when the same command is run again."""
+    from pretrain.interruption import REQUEUE_CODE, Interrupted
+
+    return REQUEUE_CODE if isinstance(error, Interrupted) else 2
 
 
 def one_sentence(error: BaseException) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from launch import manifest
 from launch.console import peak_memory_mib, rank
 from launch.errors import LaunchError
+from launch.lock import held
 from launch.manifest import Head, fingerprints
 from launch.recipe import SAMPLE, Recipe
 
@@ -66,6 +68,10 @@ def run_corpus(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
 
 
 def run_tokenizer(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
+    if recipe.pretrain.init_from is not None:
+        from launch.adopt import adopt_tokenizer
+
+        return adopt_tokenizer(recipe.pretrain, out)
     from tokenizer.run import TokenizerInputs
     from tokenizer.run import run as train
 
@@ -131,6 +137,30 @@ def given_inputs(recipe: Recipe) -> list[Input]:
     return find_inputs(own, recipe.corpus.sources, recipe.corpus.text_field)
 
 
+def tokenizer_settings(recipe: Recipe) -> dict[str, Any]:
+    """How the vocabulary is trained, or whose it is."""
+    adopted = recipe.pretrain.init_from
+    return {"init_from": adopted} if adopted is not None else section("tokenizer")(recipe)
+
+
+def tokenizer_outside(recipe: Recipe) -> Mapping[str, Callable[[], str]]:
+    """The tokenizer of ``pretrain.init_from``; contradictions between recipe and checkpoint show here."""
+    if recipe.pretrain.init_from is None:
+        return {}
+    from launch.adopt import tokenizer_files
+
+    return tokenizer_files(recipe.pretrain)
+
+
+def pretrain_outside(recipe: Recipe) -> Mapping[str, Callable[[], str]]:
+    """Configuration and weights of ``pretrain.init_from``."""
+    if recipe.pretrain.init_from is None:
+        return {}
+    from launch.adopt import model_files
+
+    return model_files(recipe.pretrain)
+
+
 def corpus_outside(recipe: Recipe) -> dict[str, Callable[[], str]]:
     """Raw text, benchmark files and the secret of keyed replacements, which is never written down."""
     from corpus.pii.key import key_fingerprint, read_key
@@ -167,9 +197,17 @@ STAGES: tuple[Stage, ...] = (
         run_corpus,
         corpus_outside,
     ),
-    Stage("tokenizer", section("tokenizer"), lambda r: ("corpus",), run_tokenizer),
+    Stage(
+        "tokenizer",
+        tokenizer_settings,
+        lambda r: ("corpus",) if r.pretrain.init_from is None else (),
+        run_tokenizer,
+        tokenizer_outside,
+    ),
     Stage("tokens", section("pack"), lambda r: ("corpus", "tokenizer"), run_pack),
-    Stage("pretrain", section("pretrain"), lambda r: ("tokens", "tokenizer"), run_pretrain),
+    Stage(
+        "pretrain", lambda r: r.pretrain.identity(), lambda r: ("tokens", "tokenizer"), run_pretrain, pretrain_outside
+    ),
     Stage("model", lambda r: {}, lambda r: ("pretrain", "tokenizer"), run_export),
     Stage(
         "finetune",
@@ -210,15 +248,16 @@ def run_stage(stage: Stage, recipe: Recipe, run: Path) -> bool:
     if manifest.is_complete(out, head):
         log.info("%-9s complete, nothing to do (%s)", stage.name, out)
         return False
-    if rank() == 0:
-        manifest.start(out, head)
-    log.info("%-9s → %s", stage.name, out)
-    began = time.monotonic()
-    counts = stage.work(recipe, run, out)
-    seconds = time.monotonic() - began
-    if rank() == 0:
-        manifest.finish(out, head, counts, seconds, peak_memory_mib())
-    log.info("%-9s done in %.1f s", stage.name, seconds)
+    with held(run, stage.name, STAGES.index(stage)) if rank() == 0 else nullcontext():
+        if rank() == 0:
+            manifest.start(out, head)
+        log.info("%-9s → %s", stage.name, out)
+        began = time.monotonic()
+        counts = stage.work(recipe, run, out)
+        seconds = time.monotonic() - began
+        if rank() == 0:
+            manifest.finish(out, head, counts, seconds, peak_memory_mib())
+        log.info("%-9s done in %.1f s", stage.name, seconds)
     return True
 
 

@@ -44,12 +44,23 @@ class Recipe(BaseModel, frozen=True, extra="forbid"):
 
     @model_validator(mode="after")
     def _special_tokens_fit_the_architecture(self) -> Recipe:
-        if self.tokenizer.special_tokens != self.pretrain.architecture:
+        if self.pretrain.init_from is not None:
+            self._refuse_tokenizer_in_vain()
+        elif self.tokenizer.special_tokens != self.pretrain.architecture:
             raise ValueError(
                 f"tokenizer.special_tokens is {self.tokenizer.special_tokens} but pretrain.architecture is "
                 f"{self.pretrain.architecture}; they must agree"
             )
         return self
+
+    def _refuse_tokenizer_in_vain(self) -> None:
+        plain = TokenizerConfig(special_tokens=self.tokenizer.special_tokens)  # those come with the architecture
+        keys = [f"tokenizer.{key}" for key, value in self.tokenizer if value != getattr(plain, key)]
+        if keys:
+            raise ValueError(
+                f"pretrain.init_from brings its own tokenizer, so {', '.join(keys)} would do nothing; leave out what "
+                "the recipe says of the tokenizer"
+            )
 
     @property
     def uses_sample(self) -> bool:

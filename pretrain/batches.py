@@ -1,15 +1,15 @@
 """Masked batches of a step: a pure function of (config, step, rank, ranks).
 
-Sequence number ``(step - 1) * global_batch + i`` stands at place i of a step; a rank takes a contiguous part of the
-places. Order, masks and pairs depend on the sequence number alone, so any number of ranks, any micro batch and any
-restart see the same global batches, and jumping to a step costs milliseconds.
+Sequence number ``(step - 1) * global_batch + i`` stands at place i of a step (counted anew where the length changes);
+a rank takes a contiguous part of the places. Order, masks and pairs depend on the sequence number alone, so any number
+of ranks, any micro batch and any restart see the same global batches, and jumping to a step costs milliseconds
+(with sentence pairs, the time to lay out the passes before it).
 
 Shapes: B sequences, L positions, M most predictions in a sequence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,12 +17,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pretrain.config import MaskingConfig, PretrainConfig
+from pretrain.config import PretrainConfig
 from pretrain.masking import IGNORED, Masked, Pieces, mask_rows, row_keys
 from pretrain.order import Order
 from pretrain.rows import Rows, RowSource
-
-HELD_OUT_EPOCH = 0  # held-out rows always wear the same masks
+from pretrain.split import Split
 
 
 class Batch(NamedTuple):
@@ -31,22 +30,35 @@ class Batch(NamedTuple):
     Fields:
         ids_BL: int64, masked.
         positions_BM, targets_BM: places and pieces to predict (see ``Masked``).
-        types_BL: 0 for A, 1 for B.
-        attention_BL: 1 for tokens, 0 for padding.
-        is_random_B: 1 where B does not follow A.
+        types_BL, lengths_BS, is_random_BS: see ``Rows``.
     """
 
     ids_BL: Tensor
     positions_BM: Tensor
     targets_BM: Tensor
     types_BL: Tensor | None = None
-    attention_BL: Tensor | None = None
-    is_random_B: Tensor | None = None
+    lengths_BS: Tensor | None = None
+    is_random_BS: Tensor | None = None
 
     @property
     def predictions(self) -> int:
         """Number of targets that count."""
         return int((self.targets_BM != IGNORED).sum())
+
+    @property
+    def pairs(self) -> int:
+        """Number of sentence pairs that count."""
+        return 0 if self.is_random_BS is None else int((self.is_random_BS != IGNORED).sum())
+
+    @property
+    def tokens(self) -> int:
+        """Tokens, padding left out."""
+        return self.ids_BL.numel() if self.lengths_BS is None else int(self.lengths_BS.sum())
+
+    def pinned(self) -> Batch:
+        """The batch in memory that a GPU can read by itself."""
+        fields: list[Any] = [None if field is None else field.pin_memory() for field in self]
+        return Batch(*fields)
 
     def to(self, device: torch.device) -> Batch:
         """The batch on a device."""
@@ -60,62 +72,77 @@ class Batch(NamedTuple):
         return [Batch(*fields) for fields in zip(*parts, strict=True)]
 
 
+class Phase(NamedTuple):
+    """Steps of one sequence length: rows of so many tokens, and the steps behind which it begins and ends."""
+
+    source: RowSource
+    length: int
+    after: int
+    last: int
+
+
 class TrainingBatches:
     """Micro-batches of a rank for any step.
 
     Args:
-        source: the training rows.
+        split: the training rows, short ones for the first steps where there are any.
         pieces: what masking knows of the vocabulary.
         rank, ranks: this process among all.
         micro_batch: sequences per micro-batch; divides ``global_batch / ranks``.
     """
 
     def __init__(
-        self, source: RowSource, pieces: Pieces, config: PretrainConfig, rank: int, ranks: int, micro_batch: int
+        self, split: Split, pieces: Pieces, config: PretrainConfig, rank: int, ranks: int, micro_batch: int
     ) -> None:
-        self._source, self._pieces, self._config = source, pieces, config
-        self._order = Order(source.count, config.seed)
+        self._pieces, self._config = pieces, config
+        short_steps = round(config.steps * config.short_length_share) if split.short else 0
+        self.phases = [Phase(split.training, config.sequence_length, short_steps, config.steps)]
+        if split.short and config.short_length:
+            self.phases.insert(0, Phase(split.short, config.short_length, 0, short_steps))
+        self._orders = [Order(phase.source.count, config.seed) for phase in self.phases]
         self._share = config.global_batch // ranks
         self._offset = rank * self._share
         self._micro_batch = micro_batch
 
     def of_step(self, step: int) -> list[Batch]:
         """The micro-batches of step 1, 2, …"""
-        first = (step - 1) * self._config.global_batch + self._offset
-        epochs_B, rows_B = self._order.locate(np.arange(first, first + self._share))
-        rows = self._source.gather(epochs_B, rows_B)
-        masked = _mask(rows, epochs_B, self._pieces, self._config.masking, self._config.seed)
-        return _as_batch(rows, masked).split(self._micro_batch)
-
-
-def held_out_batches(
-    source: RowSource, pieces: Pieces, config: PretrainConfig, rank: int, ranks: int, micro_batch: int
-) -> Iterator[Batch]:
-    """This rank's part of the held-out rows; every rank gets the same number of batches.
-
-    The last round is filled up with repeated rows whose targets do not count.
-    """
-    count = source.count(HELD_OUT_EPOCH)
-    for start in range(rank * micro_batch, count + rank * micro_batch, ranks * micro_batch):
-        numbers_B = np.arange(start, start + micro_batch)
-        rows_B = np.minimum(numbers_B, count - 1)
-        epochs_B = np.full(micro_batch, HELD_OUT_EPOCH)
+        source, epochs_B, rows_B = self._locate(step, self._offset, self._share)
         rows = source.gather(epochs_B, rows_B)
-        masked = _mask(rows, epochs_B, pieces, config.masking, config.seed)
-        masked.targets_BM[numbers_B >= count] = IGNORED
-        if rows.is_random_B is not None:
-            rows.is_random_B[numbers_B >= count] = IGNORED
-        yield _as_batch(rows, masked)
+        return mask_batch(rows, epochs_B, self._pieces, self._config).split(self._micro_batch)
+
+    def names_of_step(self, step: int) -> list[str]:
+        """What a whole step is made of, over all ranks: epoch and row of each sequence, "0:1234"."""
+        _, epochs_B, rows_B = self._locate(step, 0, self._config.global_batch)
+        return [f"{epoch}:{row}" for epoch, row in zip(epochs_B.tolist(), rows_B.tolist(), strict=True)]
+
+    def progress(self, step: int) -> dict[str, Any]:
+        """How far the training is behind a step: step, sequences, epochs."""
+        epochs = 0.0
+        for phase in self.phases:
+            done = max(0, min(step, phase.last) - phase.after) * self._config.global_batch
+            epochs += done / phase.source.count(0)
+        return {"step": step, "sequences": step * self._config.global_batch, "epochs": round(epochs, 3)}
+
+    def phase_of(self, step: int) -> int:
+        """Which of the phases a step belongs to."""
+        return next((n for n, phase in enumerate(self.phases) if step <= phase.last), len(self.phases) - 1)
+
+    def _locate(self, step: int, offset: int, count: int) -> tuple[RowSource, NDArray[np.int64], NDArray[np.int64]]:
+        number = self.phase_of(step)
+        phase = self.phases[number]
+        first = (step - phase.after - 1) * self._config.global_batch + offset
+        return phase.source, *self._orders[number].locate(np.arange(first, first + count))
 
 
-def _mask(rows: Rows, epochs_B: NDArray[np.int64], pieces: Pieces, config: MaskingConfig, seed: int) -> Masked:
-    keys_B = row_keys(seed, config, epochs_B, rows.names_B)
-    return mask_rows(rows.ids_BL, rows.lengths_B, keys_B, pieces, config)
+def mask_batch(rows: Rows, epochs_B: NDArray[np.int64], pieces: Pieces, config: PretrainConfig) -> Batch:
+    """Rows as the model takes them, wearing the masks of their epochs."""
+    keys_B = row_keys(config.seed, config.masking, epochs_B, rows.names_B)
+    return as_batch(rows, mask_rows(rows, keys_B, pieces, config.masking))
 
 
-def _as_batch(rows: Rows, masked: Masked) -> Batch:
-    batch = Batch(*map(torch.from_numpy, masked))
-    if rows.types_BL is None or rows.is_random_B is None:
-        return batch
-    attention_BL = (np.arange(rows.ids_BL.shape[1]) < rows.lengths_B[:, None]).astype(np.int64)
-    return Batch(*batch[:3], *map(torch.from_numpy, (rows.types_BL, attention_BL, rows.is_random_B)))
+def as_batch(rows: Rows, masked: Masked) -> Batch:
+    """Rows and their masks as tensors."""
+    rest = (rows.types_BL, rows.lengths_BS, rows.is_random_BS)
+    return Batch(
+        *map(torch.from_numpy, masked), *(None if field is None else torch.from_numpy(field) for field in rest)
+    )

@@ -1,109 +1,195 @@
-"""Checkpoints that are whole or absent, and exactly enough to go on.
+"""Checkpoints that are whole or absent, and exactly enough to go on, on any number of processes and any engine.
 
 ```
-checkpoints/step-000000100/   DeepSpeed's files, loop.json
-checkpoints/latest            name of the newest whole checkpoint, written last
+checkpoints/step-000000100/model/                 a Hugging Face folder, ready for use
+checkpoints/step-000000100/optimizer.safetensors  Adam's averages
+checkpoints/step-000000100/loop.json              step, meter, held-out scores, settings, size and sha256 of each file
+checkpoints/best                                  name of the checkpoint with the lowest held-out loss
 ```
-Order, masks and dropout are functions of the step, so loop.json needs the step, what the meter has summed up, and
-what the checkpoint belongs to. A checkpoint is written under another name and renamed when all processes are done.
+Order, masks and dropout are functions of the step, so nothing else must be remembered. A checkpoint is written under
+another name and renamed when it is whole; one whose files have changed since is passed over for the one before.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
+import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from safetensors.torch import load_file, save_file
+from torch import Tensor
 
 from pretrain.config import BadInput, PretrainConfig
+from pretrain.engine import Engine
 from pretrain.world import World
 
 log = logging.getLogger(__name__)
 
-LATEST_NAME = "latest"
+BEST_NAME = "best"
 LOOP_NAME = "loop.json"
+MODEL_FOLDER = "model"
+OPTIMIZER_NAME = "optimizer.safetensors"
+WEIGHTS_NAME = "model.safetensors"
 PARTIAL = ".partial"
+
+SaveModel = Callable[..., None]
+
+
+class Found(NamedTuple):
+    """A whole checkpoint: its folder and what loop.json holds."""
+
+    folder: Path
+    loop: dict[str, Any]
+
+    def weights(self) -> dict[str, Tensor]:
+        """float32, by the names of the Hugging Face model."""
+        return load_file(self.folder / MODEL_FOLDER / WEIGHTS_NAME)
+
+    def give_to(self, engine: Engine) -> None:
+        """Set the engine's state."""
+        engine.restore(self.weights(), load_file(self.folder / OPTIMIZER_NAME), self.loop["step"])
+        engine.restore_scaling(self.loop["scaling"])
 
 
 class Checkpoints:
-    """Saves, prunes and resumes the training of one configuration on one token store.
+    """Saves, prunes and finds the checkpoints of one configuration on one token store.
 
     Args:
-        folder: where checkpoints live; created when missing.
+        folder: where they live; created when missing.
         config: the configuration being trained.
-        vocabulary_sha256: the tokenizer the token store was packed with.
+        facts: what the cards say of the run; "vocabulary_sha256" names the tokenizer of the token store.
         world: the processes; all of them must call every method together.
+        save_model: writes a Hugging Face folder: (folder, weights=, facts=).
     """
 
-    def __init__(self, folder: Path, config: PretrainConfig, vocabulary_sha256: str, world: World) -> None:
-        self._folder, self._config, self._world = folder, config, world
-        self._identity = {
-            "config": json.loads(config.model_dump_json()),
-            "vocabulary_sha256": vocabulary_sha256,
-        }
+    def __init__(
+        self, folder: Path, config: PretrainConfig, facts: dict[str, Any], world: World, save_model: SaveModel
+    ) -> None:
+        self._folder, self._config, self._world, self._save_model = folder, config, world, save_model
+        self._facts = facts
+        self._identity = {"config": config.identity(), "vocabulary_sha256": facts["vocabulary_sha256"]}
         if world.is_first:
             folder.mkdir(parents=True, exist_ok=True)
             for leftover in folder.glob(f"*{PARTIAL}"):
                 shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
-        world.wait_for_all()
 
     def due(self, step: int) -> bool:
         """Whether a checkpoint belongs behind this step; always behind the last."""
         return step % self._config.checkpoint_every == 0 or step == self._config.steps
 
-    def save(self, engine: Any, step: int, meter_state: list[float]) -> None:
-        """Write the checkpoint of ``step`` and drop the oldest ones."""
-        name = f"step-{step:09}"
-        partial = self._folder / (name + PARTIAL)
-        engine.save_checkpoint(str(self._folder), tag=partial.name, save_latest=False)
-        self._world.wait_for_all()
+    def save(
+        self, engine: Engine, progress: dict[str, Any], meter_state: list[float], held_out: dict[str, Any] | None
+    ) -> None:
+        """Write a checkpoint and drop the oldest ones, but never the best.
+
+        Args:
+            progress: "step", and what else the card says of how far the training is.
+            held_out: scores on held-out text, if it was measured behind this step.
+        """
+        weights, moments = engine.state(keep=self._world.is_first)
         if self._world.is_first:
-            loop = {"step": step, "meter": meter_state, "world_size": self._world.size, **self._identity}
-            (partial / LOOP_NAME).write_text(json.dumps(loop), "utf-8")
-            shutil.rmtree(self._folder / name, ignore_errors=True)
-            partial.replace(self._folder / name)
-            pointer = self._folder / (LATEST_NAME + PARTIAL)
-            pointer.write_text(name, "utf-8")
-            pointer.replace(self._folder / LATEST_NAME)
+            folder = self._folder / f"step-{progress['step']:09}"
+            partial = folder.with_name(folder.name + PARTIAL)
+            (partial / MODEL_FOLDER).mkdir(parents=True)
+            facts = self._facts | progress | {"held_out": held_out}
+            self._save_model(partial / MODEL_FOLDER, weights=weights, facts=facts)
+            save_file(moments, partial / OPTIMIZER_NAME)
+            loop = {
+                "step": progress["step"],
+                "progress": progress,
+                "meter": meter_state,
+                "held_out": held_out,
+                "scaling": engine.scaling(),
+                **self._identity,
+                "files": {str(path.relative_to(partial)): _seal(path) for path in _files_of(partial)},
+            }
+            _write_text(partial / LOOP_NAME, json.dumps(loop, ensure_ascii=False))
+            shutil.rmtree(folder, ignore_errors=True)
+            partial.replace(folder)
             self._prune()
         self._world.wait_for_all()
 
-    def resume(self, engine: Any) -> tuple[int, list[float] | None]:
-        """Load the newest checkpoint; returns its step and meter state, or (0, None) when there is none.
+    def find(self) -> Found | None:
+        """The newest whole checkpoint; None where there is none yet.
 
         Raises:
-            BadInput: the checkpoint was made by other settings, another vocabulary or too different a world.
+            BadInput: checkpoints were made by other settings or another vocabulary, or all of them are damaged.
         """
-        pointer = self._folder / LATEST_NAME
-        if not pointer.is_file():
-            return 0, None
-        name = pointer.read_text("utf-8")
-        loop = json.loads((self._folder / name / LOOP_NAME).read_text("utf-8"))
-        self._check(name, loop)
-        loaded, _ = engine.load_checkpoint(str(self._folder), tag=name)
-        if loaded is None:
-            raise BadInput(f"{self._folder / name}: no checkpoint of DeepSpeed in here; delete the folder")
-        if self._world.is_first:
-            log.info("resumed from %s", self._folder / name)
-        return loop["step"], loop["meter"]
+        answer = self._world.said_by_first(self._look() if self._world.is_first else None)
+        if isinstance(answer, str):
+            raise BadInput(answer)
+        return answer
 
-    def _check(self, name: str, loop: dict[str, Any]) -> None:
-        here = self._folder / name
-        before, now = loop["config"], self._identity["config"]
-        keys = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
+    def newest(self, count: int) -> list[Path]:
+        """Model folders of the newest ``count`` checkpoints, oldest first."""
+        return [folder / MODEL_FOLDER for folder in self._folders()[-count:]]
+
+    def said_by_newest(self) -> dict[str, Any]:
+        """What the loop.json of the newest checkpoint holds."""
+        return dict(json.loads((self._folders()[-1] / LOOP_NAME).read_text("utf-8")))
+
+    def _look(self) -> Found | str | None:
+        folders = self._folders()
+        for folder in reversed(folders):
+            found = Found(folder, json.loads((folder / LOOP_NAME).read_text("utf-8")))
+            fault = self._contradiction(found)
+            if fault:
+                return fault
+            damaged = [name for name, seal in found.loop["files"].items() if _seal(folder / name) != seal]
+            if not damaged:
+                return found
+            log.warning("%s: %s is damaged; going on from the checkpoint before", folder, ", ".join(damaged))
+        return f"{self._folder}: no checkpoint is whole; delete the folder to start afresh" if folders else None
+
+    def _contradiction(self, found: Found) -> str | None:
+        before, now = found.loop["config"], self._identity["config"]
+        assert isinstance(now, dict)
+        defaults = PretrainConfig().identity()  # a setting that is newer than the checkpoint had its default then
+        keys = sorted(key for key in before.keys() | now.keys() if before.get(key, defaults.get(key)) != now.get(key))
         if keys:
             changes = ", ".join(f"pretrain.{key}: {before.get(key)} -> {now.get(key)}" for key in keys)
-            raise BadInput(f"{here}: written with other settings ({changes}); use those, or another output folder")
-        if loop["vocabulary_sha256"] != self._identity["vocabulary_sha256"]:
-            raise BadInput(f"{here}: written with another vocabulary; use that tokenizer, or another output folder")
-        if loop["world_size"] != self._world.size and self._config.zero_stage > 0:
-            raise BadInput(
-                f"{here}: written by {loop['world_size']} processes, now there are {self._world.size}; ZeRO stage "
-                f"{self._config.zero_stage} shards its state by process, so start with {loop['world_size']}"
-            )
+            return f"{found.folder}: written with other settings ({changes}); use those, or another output folder"
+        if found.loop["vocabulary_sha256"] != self._identity["vocabulary_sha256"]:
+            return f"{found.folder}: written with another vocabulary; use that tokenizer, or another output folder"
+        return None
+
+    def _folders(self) -> list[Path]:
+        return sorted(self._folder.glob("step-" + "[0-9]" * 9))
 
     def _prune(self) -> None:
-        kept = sorted(self._folder.glob("step-" + "[0-9]" * 9))
-        for old in kept[: -self._config.keep_checkpoints]:
-            shutil.rmtree(old)
+        folders = self._folders()
+        losses = {}
+        for folder in folders:
+            held_out = json.loads((folder / LOOP_NAME).read_text("utf-8"))["held_out"]
+            if held_out is not None:
+                losses[folder] = held_out["mlm_loss"]
+        best = min(losses, key=losses.__getitem__, default=None)  # the earlier one where they are equal
+        if best is not None:
+            _write_text(self._folder / BEST_NAME, best.name)
+        for old in folders[: -self._config.keep_checkpoints]:
+            if old != best:
+                shutil.rmtree(old)
+
+
+def _files_of(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _seal(path: Path) -> list[int | str]:
+    """Size and sha256; [0, ""] where there is no file. What is sealed is on the disk."""
+    if not path.is_file():
+        return [0, ""]
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        return [path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest()]
+
+
+def _write_text(path: Path, text: str) -> None:
+    temporary = path.with_name(path.name + PARTIAL)
+    temporary.write_text(text, "utf-8")
+    temporary.replace(path)

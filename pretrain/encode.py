@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pretrain.bulk import BulkEncoder
+from pretrain.morphemes import mark_morphemes
 from pretrain.store import eojeol_bit, token_type
 
 # Of the eojeols in the table, one more for each: some 300,000; a packing process takes 600 MB. With twice as many, more
@@ -32,10 +33,12 @@ class Pieces(NamedTuple):
     Fields:
         marked: token ids of all sentences, the top bit set on the first piece of an eojeol; uint16 or uint32, length N.
         ends: end of each sentence in ``marked``; int64, length S. A sentence without text ends where it begins.
+        morphemes: whether a morpheme or an eojeol begins with a piece; length N, None where not asked for.
     """
 
     marked: NDArray[np.unsignedinteger]
     ends: NDArray[np.int64]
+    morphemes: NDArray[np.bool_] | None = None
 
 
 class EojeolEncoder:
@@ -43,9 +46,10 @@ class EojeolEncoder:
 
     Args:
         tokenizer: its folder.
+        morphemes: also find out which pieces begin a morpheme (see ``pretrain.morphemes``).
     """
 
-    def __init__(self, tokenizer: Path) -> None:
+    def __init__(self, tokenizer: Path, *, morphemes: bool = False) -> None:
         from transformers import AutoTokenizer  # slow to import; only the processes that encode need it
 
         loaded = AutoTokenizer.from_pretrained(tokenizer, local_files_only=True)
@@ -53,6 +57,7 @@ class EojeolEncoder:
         self.special_ids = {role: getattr(loaded, f"{role}_token_id") for role in ROLES}
         self.dtype = token_type(self.vocab_size)
         self._bulk = BulkEncoder(loaded.backend_tokenizer)
+        self._finds_morphemes = morphemes
         self.forget()
 
     def forget(self) -> None:
@@ -61,6 +66,7 @@ class EojeolEncoder:
         self._starts = np.empty(0, np.int64)  # by number: where its pieces lie in _pieces, and how many
         self._lengths = np.empty(0, np.int64)
         self._pieces = np.empty(0, self.dtype)
+        self._morphemes = np.empty(0, bool)  # of the pieces; stays empty where not asked for
         self._known = self._held = self._characters = 0  # eojeols and pieces in the arrays; characters of the eojeols
 
     def encode(self, sentences: Sequence[str]) -> Pieces:
@@ -79,7 +85,8 @@ class EojeolEncoder:
         bounds = np.append(0, np.cumsum(lengths))
         places = np.repeat(self._starts[numbers] - bounds[:-1], lengths)
         places += np.arange(len(places))
-        found = Pieces(self._pieces[places], bounds[ends[1:]])
+        morphemes = self._morphemes[places] if self._finds_morphemes else None
+        found = Pieces(self._pieces[places], bounds[ends[1:]], morphemes)
         if self._characters > MOST_CHARACTERS:
             self.forget()
         return found
@@ -89,7 +96,11 @@ class EojeolEncoder:
         if not new:
             return
         eojeols = list(islice(reversed(self._numbers), new))[::-1]  # a dict keeps the order of insertion
-        ids, starts, lengths = self._bulk.encode(eojeols)
+        if self._finds_morphemes:
+            (ids, starts, lengths), offsets = self._bulk.encode_with_offsets(eojeols)
+            self._morphemes = _with(self._morphemes, self._held, mark_morphemes(eojeols, lengths, offsets))
+        else:
+            ids, starts, lengths = self._bulk.encode(eojeols)
         marked = ids.astype(self.dtype)
         marked[starts[lengths > 0]] |= eojeol_bit(self.dtype)
         self._starts = _with(self._starts, self._known, starts + self._held)

@@ -1,12 +1,16 @@
-"""DeepSpeed, by ``deepspeed.initialize`` with a torch AdamW: the same engine on one CPU and on many GPUs.
+"""What the loop asks of the thing that trains: gradients of a step, one update, and its state for a checkpoint.
 
-A torch optimizer is handed in, because DeepSpeed would compile its own Adam (minutes of C++ at first use). Its
-settings follow from the recipe; the learning rate is set by the loop, so there is no scheduler state to save.
+There are two: torch alone for one process (``pretrain.plain``), DeepSpeed for many and for fp16 (``pretrain.zero``).
+Both hold float32 weights beside a model in the chosen precision and give and take them by the names of the Hugging
+Face model, so a checkpoint of one goes on under the other, at any number of processes.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol, cast
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -14,24 +18,105 @@ from torch import Tensor, nn
 from pretrain.batches import Batch
 from pretrain.config import BadInput, PretrainConfig
 from pretrain.draws import derive_key
-from pretrain.model import PretrainingModule, Sums, weight_decay_groups
+from pretrain.model import PretrainingModule, Sums
 from pretrain.world import World
+
+MOMENTS = ("exp_avg", "exp_avg_sq")  # Adam's averages, by the names of torch
 
 
 class Engine(Protocol):
-    """What the loop uses of a ``deepspeed.DeepSpeedEngine``."""
+    """One process's part of the training."""
 
-    optimizer: Any
     module: nn.Module
 
     def __call__(self, *fields: Tensor | None) -> Sums:
         """Sums over one micro-batch."""
 
-    def backward(self, loss: Tensor) -> Tensor:
-        """Accumulate gradients of ``loss / accumulation``, averaged over processes."""
+    def backward(self, loss: Tensor) -> None:
+        """Add the gradient of ``loss``; those of a step's micro-batches and of all processes are summed."""
 
-    def step(self) -> None:
-        """Update the weights when the last micro-batch of the step is done."""
+    def update(self, rate: float) -> Tensor | float | None:
+        """Move the weights once, behind the last micro-batch of a step; returns the norm of the gradient."""
+
+    def state(self, *, keep: bool) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Weights by name and moments by "moment/name", float32 on the CPU; every process must call it.
+
+        Args:
+            keep: False returns nothing: for processes that only help to gather.
+        """
+
+    def restore(self, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor], step: int) -> None:
+        """Go on from a state; the module was built with these weights before the engine was started."""
+
+    def scaling(self) -> dict[str, float]:
+        """What loss scaling must remember; empty but for fp16."""
+
+    def restore_scaling(self, found: Mapping[str, float]) -> None:
+        """Go on from ``scaling``."""
+
+
+def start_engine(config: PretrainConfig, module: PretrainingModule, world: World) -> Engine:
+    """Wrap the module for training.
+
+    Raises:
+        BadInput: the setting needs another engine, or a compiler that is not there.
+    """
+    if config.activation_checkpointing:
+        module.network.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    if config.compile:
+        _refuse_compiling_in_vain(config, world)
+        module.compile(dynamic=False)
+    if choose_engine(config, world) == "plain":
+        from pretrain.plain import PlainEngine
+
+        return PlainEngine(config, module, world.device)
+    from pretrain.zero import ZeroEngine
+
+    return ZeroEngine(config, module, world)
+
+
+@contextmanager
+def ready_for_engine(config: PretrainConfig, world: World) -> Iterator[None]:
+    """What must stand around an engine from its start to its end."""
+    if choose_engine(config, world) == "plain":
+        yield
+        return
+    from pretrain.zero import joined_deepspeed  # not before the world is joined: it already looks for devices
+
+    with joined_deepspeed(world):
+        yield
+
+
+def choose_engine(config: PretrainConfig, world: World) -> str:
+    """ "plain" or "deepspeed".
+
+    Raises:
+        BadInput: torch alone was asked for, but there are many processes; or fp16 without a GPU.
+    """
+    if config.engine == "plain" and world.size > 1:
+        raise BadInput(f"pretrain.engine plain is for one process, here are {world.size}; choose auto or deepspeed")
+    if config.precision == "fp16" and world.device.type == "cpu":
+        raise BadInput("pretrain.precision fp16 needs a GPU; choose bf16 or fp32")
+    if config.engine != "auto":
+        return config.engine
+    return "plain" if world.size == 1 and config.precision != "fp16" else "deepspeed"
+
+
+def optimizer_of(config: PretrainConfig, parameters: list[nn.Parameter]) -> torch.optim.AdamW:
+    """AdamW without decay on biases and LayerNorm, as BERT and RoBERTa do.
+
+    DeepSpeed gets it too: its own Adam would be compiled at first use, which takes minutes.
+    """
+    return torch.optim.AdamW(
+        [
+            {"params": [p for p in parameters if p.ndim > 1], "weight_decay": config.weight_decay},
+            {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+        ],
+        lr=config.lr,
+        betas=config.betas,
+        eps=config.epsilon,
+        fused=True,
+    )
 
 
 def fit_micro_batch(config: PretrainConfig, ranks: int) -> int:
@@ -50,55 +135,12 @@ def fit_micro_batch(config: PretrainConfig, ranks: int) -> int:
     return max(size for size in range(1, min(config.micro_batch, share) + 1) if share % size == 0)
 
 
-def engine_settings(config: PretrainConfig, ranks: int) -> dict[str, Any]:
-    """The DeepSpeed configuration that follows from the recipe; saved for the record, never edited by hand."""
-    micro_batch = fit_micro_batch(config, ranks)
-    return {
-        "train_batch_size": config.global_batch,
-        "train_micro_batch_size_per_gpu": micro_batch,
-        "gradient_accumulation_steps": config.global_batch // ranks // micro_batch,
-        "gradient_clipping": config.clip,
-        "zero_optimization": {"stage": config.zero_stage},
-        "bf16": {"enabled": config.precision == "bf16"},
-        "fp16": {"enabled": config.precision == "fp16"},
-        "zero_allow_untested_optimizer": True,
-        "steps_per_print": 2**31,
-    }
-
-
-def start_engine(config: PretrainConfig, module: nn.Module, world: World) -> Any:
-    """Wrap the module for training; returns a ``deepspeed.DeepSpeedEngine`` (see ``Engine``)."""
-    import deepspeed  # not before the world is joined: its import already looks for devices
-
-    module.to(world.device)
-    optimizer = torch.optim.AdamW(
-        weight_decay_groups(module, config.weight_decay),
-        lr=config.lr,
-        betas=config.betas,
-        eps=config.epsilon,
-        fused=True,
-    )
-    engine, *_ = deepspeed.initialize(
-        model=module,
-        optimizer=optimizer,
-        config=engine_settings(config, world.size),
-        dist_init_required=False,
-    )
-    return engine
-
-
 def learning_rate(config: PretrainConfig, step: int) -> float:
     """Linear rise over the warm-up, then linear fall to zero behind the last step; ``step`` counts from 1."""
     warmup = round(config.steps * config.warmup_share)
     if step <= warmup:
         return config.lr * step / warmup
     return config.lr * (config.steps + 1 - step) / (config.steps - warmup)
-
-
-def set_learning_rate(engine: Engine, rate: float) -> None:
-    """Use ``rate`` from the next update on."""
-    for group in engine.optimizer.param_groups:
-        group["lr"] = rate
 
 
 def seed_dropout(config: PretrainConfig, step: int, world: World) -> None:
@@ -111,12 +153,19 @@ def run_forward(engine: Engine, batch: Batch, world: World) -> Sums:
     return engine(*batch.to(world.device))
 
 
-def full_precision_weights(engine: Engine) -> dict[str, Tensor]:
-    """The Hugging Face model's weights in float32, gathered on every process; tied weights under their first name."""
-    from deepspeed.utils import safe_get_full_fp32_param
+def describe_engine(config: PretrainConfig, world: World) -> dict[str, Any]:
+    """The engine's settings, for the record."""
+    name = choose_engine(config, world)
+    settings: dict[str, Any] = {"engine": name, "torch": torch.__version__}
+    if name == "deepspeed":
+        from pretrain.zero import zero_settings
 
-    weights = {}
-    for name, parameter in cast(PretrainingModule, engine.module).network.named_parameters():
-        whole = safe_get_full_fp32_param(parameter)  # None where the engine keeps no second copy
-        weights[name] = (parameter if whole is None else whole).detach().float().cpu()
-    return weights
+        settings |= zero_settings(config, world.size)
+    return settings
+
+
+def _refuse_compiling_in_vain(config: PretrainConfig, world: World) -> None:
+    if config.zero_stage == 3 and choose_engine(config, world) == "deepspeed":
+        raise BadInput("pretrain.compile does not go with ZeRO stage 3; choose pretrain.zero_stage 1 or 2")
+    if world.device.type == "cpu" and not (shutil.which("g++") or shutil.which("clang++")):
+        raise BadInput("pretrain.compile needs a C++ compiler (g++) on this machine; install one or leave it off")

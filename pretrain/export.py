@@ -1,30 +1,34 @@
-"""Join the trained weights and the tokenizer into one Hugging Face model folder, and prove that it loads.
+"""Trained weights and their tokenizer as a Hugging Face model folder, at every kept checkpoint and at the end.
 
 The folder is what anybody's ``AutoModel.from_pretrained`` and ``AutoTokenizer.from_pretrained`` take: config.json,
-model.safetensors, the tokenizer's files and a model card. A RoBERTa tokenizer is told not to give token types, because
-the model knows one type only (a pair's second type crashes the released KLUE-RoBERTa).
+model.safetensors, the tokenizer's files and a model card. A tokenizer is told not to give token types where the model
+knows one type only (a pair's second type crashes the released KLUE-RoBERTa).
 """
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from transformers import AutoModelForMaskedLM, AutoTokenizer
-from transformers.utils import logging as transformers_logging
+import torch
+from safetensors.torch import save_file
 
+from pretrain.card import CARD_NAME, model_card
 from pretrain.config import BadInput, PretrainConfig
-from pretrain.run import MODEL_NAME, RESULT_NAME
+from pretrain.starting import CONFIG_NAME, TOKENIZER_NAMES, longest_input, quiet_transformers
 from pretrain.store import VOCABULARY_NAME, vocabulary_digest
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+MODEL_NAME = "model"  # below the folder of the pretrain stage
+RESULT_NAME = "result.json"
+WEIGHTS_NAME = "model.safetensors"
 TOKENIZER_CONFIG_NAME = "tokenizer_config.json"
-TOKENIZER_NAMES = (VOCABULARY_NAME, "tokenizer.json", TOKENIZER_CONFIG_NAME, "special_tokens_map.json")
-MODEL_NAMES = ("config.json", "model.safetensors")
-CARD_NAME = "README.md"
 
 
 class ExportInputs(NamedTuple):
@@ -35,7 +39,7 @@ class ExportInputs(NamedTuple):
 
 
 def run(config: PretrainConfig, inputs: ExportInputs, out: Path, *, workers: int = 1) -> dict[str, Any]:
-    """Write the model folder; returns parameters and sizes.
+    """Copy the finished model into ``out`` and prove that it loads; returns parameters and sizes.
 
     Args:
         workers: not used: there is one file to write.
@@ -44,72 +48,60 @@ def run(config: PretrainConfig, inputs: ExportInputs, out: Path, *, workers: int
         BadInput: training has not finished, or the tokenizer is not the one it was done with.
     """
     result = _read_result(inputs)
-    for name in MODEL_NAMES:
-        shutil.copyfile(inputs.pretrain / MODEL_NAME / name, out / name)
-    for name in TOKENIZER_NAMES:
-        if (inputs.tokenizer / name).is_file():
-            shutil.copyfile(inputs.tokenizer / name, out / name)
-    _set_tokenizer_limits(out / TOKENIZER_CONFIG_NAME, config)
-    (out / CARD_NAME).write_text(model_card(config, result), "utf-8")
+    for path in sorted((inputs.pretrain / MODEL_NAME).iterdir()):
+        shutil.copyfile(path, out / path.name)
     _check_loads(out)
-    return {"parameters": result["parameters"], "weights_bytes": (out / "model.safetensors").stat().st_size}
+    return {"parameters": result["parameters"], "weights_bytes": (out / WEIGHTS_NAME).stat().st_size}
 
 
-def model_card(config: PretrainConfig, result: dict[str, Any]) -> str:
-    """What a reader of the folder must know: data, recipe, held-out scores, how to load it."""
-    objectives = "masked language modelling with whole-word masking"
-    if config.nsp:
-        objectives += " and next sentence prediction"
-    scores = "\n".join(f"| {name.replace('_', ' ')} | {value:,.4g} |" for name, value in result["held_out"].items())
-    return CARD.format(
-        architecture={"bert": "BERT", "roberta": "RoBERTa"}[config.architecture],
-        objectives=objectives,
-        masks=config.masking.mode,
-        scores=scores,
-        **{name: getattr(config, name) for name in ("layers", "hidden", "heads", "positions", "sequence_length")},
-        **{name: getattr(config, name) for name in ("steps", "global_batch", "lr", "precision", "seed")},
-        **{name: result[name] for name in ("parameters", "tokens", "epochs", "held_out_rows", "vocabulary_sha256")},
-    )
+def save_model(
+    folder: Path,
+    network: PreTrainedModel,
+    weights: Mapping[str, torch.Tensor],
+    tokenizer: Path,
+    config: PretrainConfig,
+    facts: Mapping[str, Any],
+) -> None:
+    """Write a model folder that transformers loads.
+
+    Args:
+        folder: exists and is empty; renaming it into place is the caller's.
+        network: gives class and configuration; its own weights are not looked at.
+        weights: by the names of ``network``; any floating type and device, written as float32, tied ones once.
+        tokenizer: the folder the token store was packed with.
+        facts: for the card; see ``pretrain.card.model_card``.
+
+    Raises:
+        RuntimeError: the weights are not those of the network, which is a mistake of ours.
+    """
+    described = copy.deepcopy(network.config)
+    described.architectures = [type(network).__name__]
+    described.dtype = "float32"
+    described.save_pretrained(folder)
+    save_file(_without_ties(network, weights), folder / WEIGHTS_NAME, metadata={"format": "pt"})
+    for name in TOKENIZER_NAMES:
+        if (tokenizer / name).is_file():
+            shutil.copyfile(tokenizer / name, folder / name)
+    _set_tokenizer_limits(folder, described)
+    (folder / CARD_NAME).write_text(model_card(described, config, facts), "utf-8")
 
 
-CARD = """---
-language: ko
-library_name: transformers
-pipeline_tag: fill-mask
----
-# {architecture}, {parameters:,} parameters
-
-A Korean {architecture} pretrained with malmoi: {objectives} ({masks}).
-
-| setting | value |
-|---|---|
-| layers x hidden x heads | {layers} x {hidden} x {heads} |
-| longest input, tokens | {positions} |
-| training sequences, tokens | {sequence_length} |
-| steps x sequences | {steps:,} x {global_batch:,} |
-| tokens seen | {tokens:,} ({epochs} epochs) |
-| peak learning rate | {lr} |
-| precision, seed | {precision}, {seed} |
-| vocabulary (sha256 of vocab.txt) | `{vocabulary_sha256:.16}` |
-
-Held-out text ({held_out_rows:,} sequences of the same corpus, never trained on):
-
-| measure | value |
-|---|---|
-{scores}
-
-```python
-from transformers import AutoModelForMaskedLM, AutoTokenizer
-
-tokenizer = AutoTokenizer.from_pretrained("path/to/this/folder")
-model = AutoModelForMaskedLM.from_pretrained("path/to/this/folder")
-```
-"""
+def _without_ties(network: PreTrainedModel, weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    tied: dict[str, str] = network.all_tied_weights_keys  # each name to the one that is kept for both
+    kept = {
+        name: tensor.detach().to("cpu", torch.float32).contiguous()
+        for name, tensor in weights.items()
+        if name not in tied
+    }
+    wanted = {name for name, _ in network.named_parameters()} - tied.keys()
+    if kept.keys() != wanted:
+        raise RuntimeError(f"weights missing or unknown: {sorted(kept.keys() ^ wanted)[:5]}")
+    return kept
 
 
 def _read_result(inputs: ExportInputs) -> dict[str, Any]:
     path = inputs.pretrain / RESULT_NAME
-    if not path.is_file():
+    if not path.is_file() or not (inputs.pretrain / MODEL_NAME).is_dir():
         raise BadInput(f"{path}: not there, so training has not finished; run `malmoi pretrain` first")
     result: dict[str, Any] = json.loads(path.read_text("utf-8"))
     if vocabulary_digest(inputs.tokenizer) != result["vocabulary_sha256"]:
@@ -120,36 +112,27 @@ def _read_result(inputs: ExportInputs) -> dict[str, Any]:
     return result
 
 
-def _set_tokenizer_limits(path: Path, config: PretrainConfig) -> None:
-    settings = json.loads(path.read_text("utf-8")) if path.is_file() else {"tokenizer_class": "BertTokenizer"}
-    settings["model_max_length"] = config.positions
-    if config.architecture == "roberta":
+def _set_tokenizer_limits(folder: Path, described: Any) -> None:
+    path = folder / TOKENIZER_CONFIG_NAME
+    only_vocabulary = (folder / VOCABULARY_NAME).is_file() and not (folder / "tokenizer.json").is_file()
+    unnamed = {"tokenizer_class": "BertTokenizer" if only_vocabulary else "PreTrainedTokenizerFast"}
+    settings: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.is_file() else unnamed
+    settings["model_max_length"] = longest_input(described)
+    if described.type_vocab_size < 2:
         settings["model_input_names"] = ["input_ids", "attention_mask"]
     path.write_text(json.dumps(settings, ensure_ascii=False, indent=2) + "\n", "utf-8")
 
 
 def _check_loads(folder: Path) -> None:
-    with _quiet_transformers():
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    with quiet_transformers():
         model, report = AutoModelForMaskedLM.from_pretrained(folder, local_files_only=True, output_loading_info=True)
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     if report["missing_keys"]:
         raise RuntimeError(f"{folder}: weights missing from the exported model: {sorted(report['missing_keys'])}")
     if model.config.pad_token_id != tokenizer.pad_token_id:
         raise BadInput(
-            f"{folder}: the model's pad id is {model.config.pad_token_id}, the tokenizer's {tokenizer.pad_token_id}; "
-            "train with the tokenizer as it is now"
+            f"{folder / CONFIG_NAME}: the model's pad id is {model.config.pad_token_id}, the tokenizer's "
+            f"{tokenizer.pad_token_id}; train with the tokenizer as it is now"
         )
-
-
-@contextmanager
-def _quiet_transformers() -> Iterator[None]:
-    """No progress bar, and no warning that the sentence-pair head is left out, which is right here."""
-    verbosity, shows_bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        transformers_logging.set_verbosity(verbosity)
-        if shows_bars:
-            transformers_logging.enable_progress_bar()

@@ -1,10 +1,10 @@
-"""BERT and RoBERTa from transformers, unchanged, inside one thin module that computes the sums the loop needs.
+"""One thin module around an unchanged Hugging Face model; it computes the sums the loop needs.
 
-Special ids, positions, epsilon and token types follow the released KLUE models: BERT 512 positions, 2 types, 1e-12;
-RoBERTa positions counted from pad id + 1 (514 with [PAD] = 1), 1 type, 1e-5. The vocabulary head runs on the chosen
-positions only (77 of 512): 1.2 times fewer operations for the base model, the same gradients.
+The vocabulary head runs on the chosen positions only (77 of 512): 1.2 times fewer operations for the base model, the
+same gradients. Rows of several segments need a network that ``isolate_documents`` has prepared: attention stays within
+a segment, positions count anew in each, and the pooler reads the first token of each.
 
-Shapes: B sequences, L positions, M most predictions in a sequence, H hidden, V vocabulary.
+Shapes: B sequences, L positions, M most predictions in a sequence, S segments of a sequence, H hidden.
 """
 
 from __future__ import annotations
@@ -14,17 +14,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
-from transformers import (
-    BertConfig,
-    BertForMaskedLM,
-    BertForPreTraining,
-    PreTrainedModel,
-    RobertaConfig,
-    RobertaForMaskedLM,
-)
+from transformers import PreTrainedModel
 
-from pretrain.config import PretrainConfig
-from pretrain.draws import derive_key
+from pretrain.isolation import find_borders, first_position, is_isolated
 from pretrain.masking import IGNORED
 
 
@@ -38,11 +30,17 @@ class Sums(NamedTuple):
 
 
 class PretrainingModule(nn.Module):
-    """A Hugging Face model with its own heads, asked for the chosen positions only."""
+    """A Hugging Face model with its own heads, asked for the chosen positions only.
+
+    Args:
+        network: prepared by ``isolate_documents`` before, if rows are to hold several segments.
+    """
 
     def __init__(self, network: PreTrainedModel) -> None:
         super().__init__()
         self.network: Any = network  # heads are called lm_head or cls, by family
+        self.is_isolated = is_isolated(network)
+        self.first_position = first_position(network)
 
     def forward(
         self,
@@ -50,54 +48,37 @@ class PretrainingModule(nn.Module):
         positions_BM: Tensor,
         targets_BM: Tensor,
         types_BL: Tensor | None = None,
-        attention_BL: Tensor | None = None,
-        is_random_B: Tensor | None = None,
+        lengths_BS: Tensor | None = None,
+        is_random_BS: Tensor | None = None,
     ) -> Sums:
         """Loss sums and hits; the arguments are the fields of ``Batch``."""
-        output = self.network.base_model(input_ids=ids_BL, attention_mask=attention_BL, token_type_ids=types_BL)
-        hidden_BLH = output.last_hidden_state
-        chosen_BMH = hidden_BLH.gather(1, positions_BM[..., None].expand(-1, -1, hidden_BLH.shape[-1]))
+        hidden_BLH = self._encode(ids_BL, types_BL, lengths_BS)
         head = self.network.lm_head if hasattr(self.network, "lm_head") else self.network.cls.predictions
-        mlm_loss, mlm_hits = _loss_and_hits(head(chosen_BMH).flatten(0, 1), targets_BM.flatten())
-        if is_random_B is None:
+        mlm_loss, mlm_hits = _loss_and_hits(head(_pick(hidden_BLH, positions_BM)).flatten(0, 1), targets_BM.flatten())
+        if is_random_BS is None:
             nothing = torch.zeros_like(mlm_loss)
             return Sums(mlm_loss, mlm_hits, nothing, nothing)
-        nsp_scores_B2 = self.network.cls.seq_relationship(output.pooler_output)
-        return Sums(mlm_loss, mlm_hits, *_loss_and_hits(nsp_scores_B2, is_random_B))
+        assert lengths_BS is not None  # pairs differ in length
+        # an unused segment picks the first padding, or the last token; its target does not count
+        firsts_BS = (lengths_BS.cumsum(1) - lengths_BS).clamp(max=ids_BL.shape[1] - 1)
+        pooled_H = self.network.base_model.pooler(_pick(hidden_BLH, firsts_BS).flatten(0, 1)[:, None])
+        nsp_scores_2 = self.network.cls.seq_relationship(pooled_H)
+        return Sums(mlm_loss, mlm_hits, *_loss_and_hits(nsp_scores_2, is_random_BS.flatten()))
+
+    def _encode(self, ids_BL: Tensor, types_BL: Tensor | None, lengths_BS: Tensor | None) -> Tensor:
+        length = ids_BL.shape[1]
+        extra: dict[str, Any] = {}
+        if lengths_BS is not None and self.is_isolated:
+            borders = find_borders(lengths_BS, length)
+            extra = {"borders": borders, "position_ids": borders.places_BL + self.first_position}
+        elif lengths_BS is not None:
+            assert lengths_BS.shape[1] == 1  # several segments would see each other
+            extra = {"attention_mask": (torch.arange(length, device=ids_BL.device) < lengths_BS).long()}
+        return self.network.base_model(input_ids=ids_BL, token_type_ids=types_BL, **extra).last_hidden_state
 
 
-def build_network(config: PretrainConfig, vocab_size: int, special_ids: dict[str, int]) -> PreTrainedModel:
-    """A freshly initialised Hugging Face model; the weights depend on ``config.seed`` only."""
-    common: dict[str, Any] = {
-        "vocab_size": vocab_size,
-        "hidden_size": config.hidden,
-        "num_hidden_layers": config.layers,
-        "num_attention_heads": config.heads,
-        "intermediate_size": config.intermediate,
-        "hidden_dropout_prob": config.dropout,
-        "attention_probs_dropout_prob": config.dropout,
-        "pad_token_id": special_ids["pad"],
-        "bos_token_id": special_ids["cls"],
-        "eos_token_id": special_ids["sep"],
-    }
-    with torch.random.fork_rng():
-        torch.manual_seed(int(derive_key(config.seed, "weights")))
-        if config.architecture == "roberta":
-            positions = config.positions + special_ids["pad"] + 1
-            return RobertaForMaskedLM(
-                RobertaConfig(**common, max_position_embeddings=positions, type_vocab_size=1, layer_norm_eps=1e-5)
-            )
-        bert = BertConfig(**common, max_position_embeddings=config.positions, type_vocab_size=2, layer_norm_eps=1e-12)
-        return BertForPreTraining(bert) if config.nsp else BertForMaskedLM(bert)
-
-
-def weight_decay_groups(module: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
-    """Parameter groups for AdamW: no decay on biases and LayerNorm, as BERT and RoBERTa do."""
-    parameters = list(module.parameters())
-    return [
-        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": weight_decay},
-        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
-    ]
+def _pick(hidden_BLH: Tensor, places_BM: Tensor) -> Tensor:
+    return hidden_BLH.gather(1, places_BM[..., None].expand(-1, -1, hidden_BLH.shape[-1]))
 
 
 def _loss_and_hits(scores: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:

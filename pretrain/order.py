@@ -1,6 +1,6 @@
 """Which row stands where: a stateless shuffle, so the batch of step n is known without drawing the ones before it.
 
-Rows are permuted by a keyed Feistel network over the next power of four, walked until it lands inside (Black and
+Rows are permuted by a keyed Feistel network over the next power of two, walked until it lands inside (Black and
 Rogaway 2002). An epoch is one pass over all rows in its own order. Nothing is stored, whatever the corpus size.
 """
 
@@ -13,27 +13,30 @@ from numpy.typing import NDArray
 
 from pretrain.draws import derive_key, draw_words
 
-ROUNDS = 6
+ROUNDS = 6  # even
 
 
 def permute(index: NDArray[np.int64], size: int, key: np.uint64) -> NDArray[np.int64]:
     """The images of ``index`` (each 0 <= i < size) under the permutation of ``range(size)`` that ``key`` names."""
-    half = np.uint64(max(1, ((size - 1).bit_length() + 1) // 2))
+    bits = max(2, (size - 1).bit_length())
     keys = draw_words(key, np.arange(ROUNDS))
     out = index.astype(np.uint64)
-    outside = np.ones(len(out), bool)
-    while outside.any():
-        out[outside] = _feistel(out[outside], half, keys)
-        outside = out >= size
+    outside = np.arange(len(out))
+    while len(outside):
+        out[outside] = images = _feistel(out[outside], bits // 2, bits - bits // 2, keys)
+        outside = outside[images >= size]
     return out.astype(np.int64)
 
 
-def _feistel(words: NDArray[np.uint64], half: np.uint64, keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    low_bits = (np.uint64(1) << half) - np.uint64(1)
-    left, right = words >> half, words & low_bits
-    for key in keys:
-        left, right = right, left ^ (draw_words(key, right) & low_bits)
-    return left << half | right
+def _feistel(
+    words: NDArray[np.uint64], left_bits: int, right_bits: int, keys: NDArray[np.uint64]
+) -> NDArray[np.uint64]:
+    """Halves of unequal width change places every round, so after an even number each is where it was."""
+    masks = np.uint64((1 << left_bits) - 1), np.uint64((1 << right_bits) - 1)
+    left, right = words >> np.uint64(right_bits), words & masks[1]
+    for round_, key in enumerate(keys):
+        left, right = right, left ^ (draw_words(key, right) & masks[round_ % 2])
+    return left << np.uint64(right_bits) | right
 
 
 class Order:

@@ -1,10 +1,10 @@
 """The pretrain stage: token store in; checkpoints, metrics and the weights of a Hugging Face model out.
 
 ```
-out/checkpoints/        to go on from (see pretrain.checkpoints)
-out/metrics.jsonl       one line per interval
-out/deepspeed.json      the engine's settings, for the record
-out/model/              config.json, model.safetensors (float32)
+out/checkpoints/        to go on from, each with a Hugging Face folder (see pretrain.checkpoints)
+out/metrics.jsonl       one line per interval, one per measurement on held-out text
+out/engine.json         the engine's settings, for the record
+out/model/              the finished Hugging Face folder
 out/result.json         what was trained on what, and the held-out scores
 ```
 Run it in one process, or in many by torchrun, deepspeed or Slurm: every process calls ``run`` with the same arguments.
@@ -15,29 +15,41 @@ from __future__ import annotations
 import json
 import logging
 import shutil
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from safetensors.torch import save_file
+from torch import Tensor
 from transformers import PreTrainedModel
 
+from pretrain.averaging import engine_with, mean_weights
+from pretrain.baselines import count_baselines, score_baselines
 from pretrain.batches import TrainingBatches
 from pretrain.checkpoints import Checkpoints
 from pretrain.config import PretrainConfig
-from pretrain.engine import engine_settings, fit_micro_batch, full_precision_weights, start_engine
-from pretrain.loop import measure, train
+from pretrain.engine import Engine, describe_engine, fit_micro_batch, ready_for_engine, start_engine
+from pretrain.export import MODEL_NAME, RESULT_NAME, save_model
+from pretrain.flops import flops_by_phase
+from pretrain.heldout import measure
+from pretrain.interruption import StopRequest
+from pretrain.isolation import isolate_documents
+from pretrain.loop import Watch, train
 from pretrain.masking import Pieces, describe_pieces
 from pretrain.meter import Meter
-from pretrain.model import PretrainingModule, build_network
-from pretrain.rows import split_rows
+from pretrain.model import PretrainingModule
+from pretrain.networks import build_network
+from pretrain.room import refuse_too_little_room
+from pretrain.split import Split, split_rows
+from pretrain.starting import check_starting_point, with_sizes_of
 from pretrain.store import TokenStore, open_store, read_pieces
+from pretrain.trackers import require_trackers
 from pretrain.world import World, join_world
 
 log = logging.getLogger(__name__)
 
 METRICS_NAME = "metrics.jsonl"
-MODEL_NAME = "model"
-RESULT_NAME = "result.json"
 PARTIAL = ".partial"
 
 
@@ -48,6 +60,19 @@ class PretrainInputs(NamedTuple):
     tokenizer: Path
 
 
+class Material(NamedTuple):
+    """What a process trains with, the same on all of them but for ``world``."""
+
+    config: PretrainConfig
+    store: TokenStore
+    vocabulary: list[str]
+    pieces: Pieces
+    split: Split
+    world: World
+    network: PreTrainedModel
+    checkpoints: Checkpoints
+
+
 def run(config: PretrainConfig, inputs: PretrainInputs, out: Path, *, workers: int = 1) -> dict[str, Any]:
     """Train, or go on training, and leave the model in ``out``; returns what result.json holds.
 
@@ -56,66 +81,121 @@ def run(config: PretrainConfig, inputs: PretrainInputs, out: Path, *, workers: i
 
     Raises:
         BadInput: store and tokenizer do not belong together, the corpus is too small, the processes cannot share the
-            global batch, a checkpoint in ``out`` is of other settings, or the loss is not finite.
+            global batch, a checkpoint in ``out`` is of other settings, there is no room, or the loss is not finite.
+        Interrupted: a signal asked for the end; a checkpoint is saved.
     """
+    require_trackers(config)
+    check_starting_point(config, inputs.tokenizer)
     store = open_store(inputs.tokens, inputs.tokenizer)
     vocabulary = read_pieces(inputs.tokenizer)
     pieces = describe_pieces(vocabulary, store.meta["special_ids"])
-    training_rows, held_out_rows = split_rows(store, config)
-    with join_world() as world:
-        micro_batch = fit_micro_batch(config, world.size)
-        batches = TrainingBatches(training_rows, pieces, config, world.rank, world.size, micro_batch)
+    split = split_rows(store, config)
+    with StopRequest() as stop, join_world() as world, ready_for_engine(config, world):
+        fit_micro_batch(config, world.size)  # refuses what cannot be shared, before anything is built
         network = build_network(config, store.meta["vocab_size"], store.meta["special_ids"])
-        parameters = sum(parameter.numel() for parameter in network.parameters())
-        engine = start_engine(config, PretrainingModule(network), world)
-        checkpoints = Checkpoints(out / "checkpoints", config, store.meta["tokenizer_sha256"], world)
-        resumed = checkpoints.resume(engine)
-        meter = Meter(out / METRICS_NAME, config, world, resumed)
+        if config.packing == "documents":
+            isolate_documents(network)
+        facts = _describe(config, store, split, network)
         if world.is_first:
-            _write_json(out / "deepspeed.json", engine_settings(config, world.size))
-            _log_plan(config, world, parameters, training_rows.count(0), micro_batch)
-            _log_first_row(batches, resumed[0] + 1, vocabulary, pieces)
-        train(engine, batches, meter, checkpoints, config, world, first_step=resumed[0] + 1)
-        held_out = measure(engine, held_out_rows, pieces, config, world, micro_batch)
-        weights = full_precision_weights(engine)
-        rows = {"training_rows": training_rows.count(0), "held_out_rows": held_out_rows.count(0)}
-        result = _describe(config, store, parameters, rows, held_out)
+            refuse_too_little_room(out, network, config)
+        save = partial(save_model, network=network, tokenizer=inputs.tokenizer, config=config)
+        checkpoints = Checkpoints(out / "checkpoints", config, facts, world, save)
+        material = Material(config, store, vocabulary, pieces, split, world, network, checkpoints)
+        _train(material, stop, out)
+        weights = mean_weights(checkpoints.newest(config.average_last)) if world.is_first else {}
+        last = world.said_by_first(checkpoints.said_by_newest() if world.is_first else None)
+        held_out = _measure_finished(material, weights, last["held_out"])
+        result = facts | last["progress"] | {"held_out": held_out}
         if world.is_first:
-            log.info("held out: %s", held_out)
-            _save_model(network, weights, out / MODEL_NAME)
-            _write_json(out / RESULT_NAME, result)
+            log.info("held out: %s", {name: value for name, value in held_out.items() if name != "sources"})
+            _save_result(out, partial(save, weights=weights, facts=result), result)
         world.wait_for_all()
     return result
 
 
-def _describe(
-    config: PretrainConfig, store: TokenStore, parameters: int, rows: dict[str, int], held_out: dict[str, float]
-) -> dict[str, Any]:
-    sequences = config.steps * config.global_batch
+def _train(material: Material, stop: StopRequest, out: Path) -> None:
+    """From the newest checkpoint, or from the start, to the last step."""
+    config, world = material.config, material.world
+    micro_batch = fit_micro_batch(config, world.size)
+    batches = TrainingBatches(material.split, material.pieces, config, world.rank, world.size, micro_batch)
+    found = material.checkpoints.find()
+    step, meter_state = (found.loop["step"], found.loop["meter"]) if found else (0, None)
+    if found:
+        material.network.load_state_dict(found.weights(), strict=False)  # a tied weight is stored under one name
+        log.info("going on from %s", found.folder)
+    engine = start_engine(config, PretrainingModule(material.network), world)
+    if found:
+        found.give_to(engine)
+    sizes = with_sizes_of(material.network.config, config)
+    flops = flops_by_phase(batches, sizes, material.store.meta["vocab_size"])
+    resumed = (step, meter_state)
+    meter = Meter(
+        out / METRICS_NAME, config, world, resumed, lambda n: flops[batches.phase_of(n)], batches.names_of_step
+    )
+    if world.is_first:
+        _write_json(out / "engine.json", describe_engine(config, world))
+        _log_plan(material, micro_batch)
+        if step < config.steps:
+            _log_first_row(batches, step + 1, material)
+    with closing(meter):
+        watch = Watch(meter, material.checkpoints, partial(_measure, engine, material, micro_batch), stop)
+        train(engine, batches, watch, config, world, first_step=step + 1)
+
+
+def _measure(engine: Engine, material: Material, micro_batch: int) -> dict[str, Any]:
+    names = material.store.source_names
+    return measure(
+        engine, material.split.held_out, names, material.pieces, material.config, material.world, micro_batch
+    )
+
+
+def _measure_finished(material: Material, weights: dict[str, Tensor], scores: dict[str, Any]) -> dict[str, Any]:
+    """Held-out scores of the finished weights, and what guessing by counts reaches on the same predictions.
+
+    Args:
+        scores: those of the last checkpoint.
+    """
+    config, world, split = material.config, material.world, material.split
+    if config.average_last > 1 and world.is_first:  # every other model was measured with its checkpoint
+        alone = World(0, 1, world.device)
+        engine = engine_with(weights, material.network, config, alone)
+        scores = _measure(engine, material._replace(world=alone), config.micro_batch)
+    if world.is_first:
+        baselines = count_baselines(split.training, material.pieces)
+        scores["baselines"] = score_baselines(baselines, split.held_out, material.pieces, config)
+    found: dict[str, Any] = world.said_by_first(scores)
+    return found
+
+
+def _describe(config: PretrainConfig, store: TokenStore, split: Split, network: PreTrainedModel) -> dict[str, Any]:
     return {
         "architecture": config.architecture,
-        "parameters": parameters,
+        "parameters": sum(parameter.numel() for parameter in network.parameters()),
         "steps": config.steps,
-        "sequences": sequences,
-        "tokens": sequences * config.sequence_length,
-        "epochs": round(sequences / rows["training_rows"], 3),
-        **rows,
-        "held_out": held_out,
+        "training_rows": split.training.count(0),
+        "held_out_rows": split.held_out.count(0),
+        "sources": store.meta["sources"],
         "vocabulary_sha256": store.meta["tokenizer_sha256"],
     }
 
 
-def _log_plan(config: PretrainConfig, world: World, parameters: int, rows: int, micro_batch: int) -> None:
-    accumulation = config.global_batch // world.size // micro_batch
+def _log_plan(material: Material, micro_batch: int) -> None:
+    config, world = material.config, material.world
     log.info(
         "%s with %.2f M parameters, %d rows an epoch; a step is %d processes x %d micro-batches x %d sequences on %s",
-        *(config.architecture, parameters / 1e6, rows, world.size, accumulation, micro_batch, world.device),
+        config.architecture,
+        sum(parameter.numel() for parameter in material.network.parameters()) / 1e6,
+        material.split.training.count(0),
+        world.size,
+        config.global_batch // world.size // micro_batch,
+        micro_batch,
+        world.device,
     )
 
 
-def _log_first_row(batches: TrainingBatches, step: int, vocabulary: list[str], pieces: Pieces) -> None:
+def _log_first_row(batches: TrainingBatches, step: int, material: Material) -> None:
     """Show one masked row as the model gets it: most data bugs are visible there."""
-    batch = batches.of_step(step)[0]
+    batch, vocabulary = batches.of_step(step)[0], material.vocabulary
     shown = [vocabulary[id_] for id_ in batch.ids_BL[0].tolist()]
     for position, target in zip(batch.positions_BM[0].tolist(), batch.targets_BM[0].tolist(), strict=True):
         if target >= 0:
@@ -123,18 +203,16 @@ def _log_first_row(batches: TrainingBatches, step: int, vocabulary: list[str], p
     log.info("first row of step %d, <shown|to predict>: %s", step, " ".join(shown))
 
 
-def _save_model(network: PreTrainedModel, weights: dict[str, Any], folder: Path) -> None:
-    """Write config and weights under another name, then rename."""
-    partial = folder.with_name(folder.name + PARTIAL)
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir()
-    config = network.config
-    config.architectures = [type(network).__name__]
-    config.dtype = "float32"
-    config.save_pretrained(partial)
-    save_file(weights, partial / "model.safetensors", metadata={"format": "pt"})
+def _save_result(out: Path, save_into: Callable[[Path], None], result: dict[str, Any]) -> None:
+    """Write the model under another name and rename it, then result.json: it says that all is done."""
+    folder = out / MODEL_NAME
+    temporary = out / (MODEL_NAME + PARTIAL)
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
+    save_into(temporary)
     shutil.rmtree(folder, ignore_errors=True)
-    partial.replace(folder)
+    temporary.replace(folder)
+    _write_json(out / RESULT_NAME, result)
 
 
 def _write_json(path: Path, content: Any) -> None:

@@ -5,7 +5,9 @@ tokens.bin     uint16, or uint32 for vocabularies above 32,768; the top bit mark
                every document ends with one separator piece
 documents.idx  int64: where each document begins, then the total number of tokens
 sentences.idx  int64: where each sentence begins, then the total number of tokens
-meta.json      counts, type, special ids, tokens by source, sha256 of the tokenizer's vocab.txt
+sources.idx    uint16: of each document, the place of its source in the sorted names of meta.json
+morphemes.bin  a bit for each token, lowest bits first: whether a morpheme begins there; only where asked for
+meta.json      counts, type, special ids, tokens by source, sha256 of the tokenizer's pieces
 ```
 One array serves every sequence length, and a block is found by multiplication. The paper's corpus, about 14 billion
 pieces, takes some 28 GB.
@@ -27,9 +29,13 @@ from pretrain.config import BadInput
 TOKENS_NAME = "tokens.bin"
 DOCUMENTS_NAME = "documents.idx"
 SENTENCES_NAME = "sentences.idx"
+SOURCES_NAME = "sources.idx"
+MORPHEMES_NAME = "morphemes.bin"
 META_NAME = "meta.json"
 VOCABULARY_NAME = "vocab.txt"
+TOKENIZER_NAME = "tokenizer.json"
 OFFSET_TYPE = np.dtype("<i8")
+SOURCE_TYPE = np.dtype("<u2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +46,39 @@ class TokenStore:
         tokens: marked pieces as they lie on disk, length N; ``piece_ids`` removes the mark.
         documents: begin of each document, then N; int64, length D + 1.
         sentences: begin of each sentence, then N; int64, length S + 1.
+        sources: of each document, the number of its source in ``source_names``; length D.
         meta: what meta.json holds.
+        morphemes: bits, lowest first: whether a morpheme begins at a token; None where the store has none.
     """
 
     tokens: NDArray[np.unsignedinteger]
     documents: NDArray[np.int64]
     sentences: NDArray[np.int64]
+    sources: NDArray[np.uint16]
     meta: dict[str, Any]
+    morphemes: NDArray[np.uint8] | None = None
+
+    @property
+    def source_names(self) -> list[str]:
+        """Names of the sources by number."""
+        return sorted(self.meta["sources"])
+
+    def sources_at(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Number of the source of the document that holds each token."""
+        return self.sources[np.searchsorted(self.documents, places, side="right") - 1].astype(np.int64)
+
+    def unit_starts(self, places: NDArray[np.int64], unit: str) -> NDArray[np.bool_] | None:
+        """Whether an eojeol or a morpheme begins at each token; None for words, which the vocabulary tells."""
+        if unit == "word":
+            return None
+        if unit == "eojeol":
+            return (self.tokens[places] & eojeol_bit(self.tokens.dtype)) != 0
+        if self.morphemes is None:
+            raise BadInput(
+                "pretrain.masking.unit is morpheme, but the token store has no morphemes.bin; run `malmoi pack` with "
+                "pack.morphemes=true"
+            )
+        return (self.morphemes[places >> 3] >> (places & 7).astype(np.uint8) & 1).astype(bool)
 
 
 def token_type(vocab_size: int) -> np.dtype[np.unsignedinteger]:
@@ -77,30 +109,59 @@ def open_store(folder: Path, tokenizer: Path) -> TokenStore:
     tokens = _map(folder / TOKENS_NAME, dtype, meta["tokens"])
     documents = _map(folder / DOCUMENTS_NAME, OFFSET_TYPE, meta["documents"] + 1)
     sentences = _map(folder / SENTENCES_NAME, OFFSET_TYPE, meta["sentences"] + 1)
+    sources = _map(folder / SOURCES_NAME, SOURCE_TYPE, meta["documents"])
+    morphemes = None
+    if meta.get("morphemes"):
+        morphemes = _map(folder / MORPHEMES_NAME, np.dtype(np.uint8), -(-meta["tokens"] // 8))
     digest = vocabulary_digest(tokenizer)
     if digest != meta["tokenizer_sha256"]:
         raise BadInput(
-            f"{folder}: packed with vocabulary {meta['tokenizer_sha256'][:12]}, but {tokenizer / VOCABULARY_NAME} is "
+            f"{folder}: packed with vocabulary {meta['tokenizer_sha256'][:12]}, but {tokenizer} holds "
             f"{digest[:12]}; use the tokenizer the store was packed with, or run `malmoi pack` again"
         )
-    return TokenStore(tokens, documents, sentences, meta)
+    return TokenStore(tokens, documents, sentences, sources, meta, morphemes)
 
 
 def read_pieces(tokenizer: Path) -> list[str]:
-    """The vocabulary in order of ids."""
+    """The vocabulary in order of ids: vocab.txt, or where there is none (BPE, SentencePiece) that of tokenizer.json.
+
+    Raises:
+        BadInput: neither is there, or the ids of tokenizer.json have gaps.
+    """
     return _vocabulary_bytes(tokenizer).decode("utf-8").removesuffix("\n").split("\n")
 
 
 def vocabulary_digest(tokenizer: Path) -> str:
-    """sha256 of vocab.txt: what a token id means."""
+    """sha256 of vocab.txt, or of the one that tokenizer.json would give: what a token id means."""
     return hashlib.sha256(_vocabulary_bytes(tokenizer)).hexdigest()
 
 
 def _vocabulary_bytes(tokenizer: Path) -> bytes:
-    path = tokenizer / VOCABULARY_NAME
-    if not path.is_file():
+    path, other = tokenizer / VOCABULARY_NAME, tokenizer / TOKENIZER_NAME
+    if path.is_file():
+        return path.read_bytes()
+    if not other.is_file():
         raise BadInput(f"{path}: no vocabulary here; expected a tokenizer folder, run `malmoi tokenizer` first")
-    return path.read_bytes()
+    # a line break inside a piece would make two of one
+    return "".join(piece.replace("\n", "\\n") + "\n" for piece in _pieces_of_json(other)).encode()
+
+
+def _pieces_of_json(path: Path) -> list[str]:
+    """Pieces of a tokenizer.json, those added later included."""
+    try:
+        content = json.loads(path.read_text("utf-8"))
+        known = content["model"]["vocab"]  # a list of pieces and scores in SentencePiece's unigram model
+        ids = known if isinstance(known, dict) else {piece: id_ for id_, (piece, _) in enumerate(known)}
+        by_id = {id_: piece for piece, id_ in ids.items()}
+        by_id |= {added["id"]: added["content"] for added in content.get("added_tokens", ())}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadInput(
+            f"{path}: not a tokenizer of the tokenizers library ({type(error).__name__}: {error}); save it again"
+        ) from error
+    missing = next((id_ for id_ in range(len(by_id)) if id_ not in by_id), None)
+    if missing is not None:
+        raise BadInput(f"{path}: no piece has the id {missing}, though there are higher ones; save the tokenizer again")
+    return [by_id[id_] for id_ in range(len(by_id))]
 
 
 def _map(path: Path, dtype: np.dtype[Any], length: int) -> NDArray[Any]:

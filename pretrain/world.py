@@ -2,16 +2,19 @@
 
 The launcher's variables (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT) decide; without them the process is a
 world of its own that needs no port. Collectives go through torch.distributed (nccl on GPUs, gloo on CPUs), which
-DeepSpeed picks up.
+DeepSpeed picks up; small numbers go through gloo even beside GPUs, so that nobody waits for a device.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
-from collections.abc import Iterator
+import socket
+import struct
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import ModuleType
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -19,16 +22,22 @@ from torch import Tensor
 
 from pretrain.config import BadInput
 
+GET_ADDRESS = 0x8915  # SIOCGIFADDR of Linux
 LAUNCHER_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """This process among all: ``rank`` of ``size``, computing on ``device``."""
+    """This process among all: ``rank`` of ``size``, computing on ``device``.
+
+    Fields:
+        processors: the group of the same processes that talk without their GPUs; None for one process.
+    """
 
     rank: int
     size: int
     device: torch.device
+    processors: Any = None
 
     @property
     def is_first(self) -> bool:
@@ -40,6 +49,21 @@ class World:
         if self.size > 1:
             dist.all_reduce(values)
         return values
+
+    def totals(self, numbers: Sequence[int]) -> list[int]:
+        """Sums of small whole numbers over all processes; no device is waited for."""
+        if self.size == 1:
+            return list(numbers)
+        values = torch.tensor(numbers)
+        dist.all_reduce(values, group=self.processors)
+        return [int(value) for value in values]
+
+    def said_by_first(self, thing: Any) -> Any:
+        """What the first process passed, on every process."""
+        box = [thing]
+        if self.size > 1:
+            dist.broadcast_object_list(box, 0, group=self.processors)
+        return box[0]
 
     def wait_for_all(self) -> None:
         """Return when every process has come here."""
@@ -66,36 +90,45 @@ def join_world() -> Iterator[World]:
         torch.cuda.set_device(device)
     elif launched and "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(_threads_here())  # deepspeed, unlike torchrun, lets every process take every core
-    backend = "nccl" if device.type == "cuda" else "gloo"
     if launched:
-        dist.init_process_group(backend)
-    else:
-        dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
-        os.environ["LOCAL_RANK"] = "0"  # DeepSpeed reads it; other libraries take it for a launcher's, so not for long
+        name_interface(os.environ["MASTER_ADDR"])
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:
-        deepspeed = _load_deepspeed(device)
-        yield World(dist.get_rank(), dist.get_world_size(), device)
+        if launched and dist.get_world_size() > 1:
+            yield World(dist.get_rank(), dist.get_world_size(), device, dist.new_group(backend="gloo"))
+        else:
+            yield World(0, 1, device)
     finally:
-        if not launched:
-            os.environ.pop("LOCAL_RANK", None)
-        deepspeed.comm.destroy_process_group()  # torch's, and the groups DeepSpeed made of it
+        if dist.is_initialized():
+            dist.destroy_process_group()
 
 
-def _load_deepspeed(device: torch.device) -> ModuleType:
-    """Let DeepSpeed pick up the processes, without its compiled shared-memory collective for CPUs.
+def name_interface(master: str) -> None:
+    """Tell gloo and nccl which network interface leads to the master, unless the user did.
 
-    The collective takes 23 s of C++ at first use, and without ninja and a compiler DeepSpeed would not start at all.
+    On a machine whose own name leads to 127.0.0.1 gloo would offer that address to the other machines.
     """
-    if device.type == "cpu":
-        os.environ.setdefault("DS_ACCELERATOR", "cpu")  # spares a warning about missing GPUs
-    import deepspeed
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((master, 9))  # sends nothing; asks the routing table only
+            here = probe.getsockname()[0]
+    except OSError:
+        return
+    if here.startswith("127."):
+        return
+    for _, name in socket.if_nameindex():
+        if _address_of(name) == here:
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
+            os.environ.setdefault("NCCL_SOCKET_IFNAME", name)
 
-    if device.type == "cpu":
-        # the table of compiled parts that may be built: private, but the only way past the collective, and filling it
-        # tries the linker; a test without a compiler guards this line
-        deepspeed.ops.__compatible_ops__ = {}
-    deepspeed.init_distributed(verbose=False)
-    return deepspeed
+
+def _address_of(interface: str) -> str | None:
+    request = struct.pack("256s", interface.encode()[:15])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            return socket.inet_ntoa(fcntl.ioctl(probe.fileno(), GET_ADDRESS, request)[20:24])
+        except OSError:
+            return None
 
 
 def _threads_here() -> int:

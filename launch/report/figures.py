@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib
 
@@ -32,19 +32,29 @@ STYLE: Any = {
 }
 
 
-def draw_loss(
-    steps: Sequence[int], losses: Sequence[float], accuracies: Sequence[float], held_out: float | None
-) -> str:
-    """Masked-LM loss (left) and masked accuracy in % (right) over optimizer steps."""
+class Curve(NamedTuple):
+    """Loss (nats) and masked accuracy (%) at some optimizer steps."""
+
+    steps: Sequence[int]
+    losses: Sequence[float]
+    accuracies: Sequence[float]
+
+
+def draw_loss(training: Curve, held_out: Curve) -> str:
+    """Loss (left) and masked accuracy in % (right) over optimizer steps; measurements on held-out rows as points."""
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(7.2, 2.5), layout="constrained")
         left, right = figure.subplots(1, 2)
-        left.plot(steps, losses, color=ACCENT, linewidth=1.8, label="training")
-        if held_out is not None:
-            left.axhline(held_out, color=SECOND, linestyle="--", linewidth=1.2, label="held out, at the end")
+        for axis, values, points in (
+            (left, training.losses, held_out.losses),
+            (right, training.accuracies, held_out.accuracies),
+        ):
+            axis.plot(training.steps, values, color=ACCENT, linewidth=1.8, label="training")
+            if points:
+                style: Any = {"linestyle": "--", "linewidth": 1.0, "marker": "o", "markersize": 3.5}
+                axis.plot(held_out.steps, points, color=SECOND, label="held out", **style)
         left.set(xlabel="optimizer step", ylabel="masked-LM loss (nats)")
         left.legend(frameon=False)
-        right.plot(steps, accuracies, color=ACCENT, linewidth=1.8)
         right.set(xlabel="optimizer step", ylabel="masked accuracy (%)", ylim=(0, None))
         return _svg(figure)
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 DESCRIPTIONS: dict[str, Callable[[Path], list[Section]]] = {  # a run that only scores models has none of these stages
     "corpus": corpus_sections,
-    "tokenizer": lambda folder: [vocabulary_section(folder)],
+    # an adopted tokenizer has no statistics of its training
+    "tokenizer": lambda run: [vocabulary_section(run)] if (run / "tokenizer" / "statistics.json").is_file() else [],
     "pretrain": lambda folder: [pretraining_section(folder)],
 }
 STAGE_NAMES = ("sample", "corpus", "tokenizer", "tokens", "pretrain", "model", "finetune")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from launch.report.blocks import Block, Picture, Section, Table, Text
-from launch.report.figures import draw_loss
+from launch.report.figures import Curve, draw_loss
 from launch.report.gather import count, duration, number, read_json, read_lines
 
 # Paper Table 35: fertility, continued words, unknown tokens; there measured on Korean Wikipedia.
@@ -59,31 +59,82 @@ def _use_of_pieces(fit: dict[str, Any]) -> str:
 
 
 def pretraining_section(run: Path) -> Section:
-    """Loss and accuracy over the steps, and the measurement on text that was never trained on."""
+    """Loss and accuracy over the steps, speed, and the measurement on text that was never trained on, by source."""
     counts = read_json(run / "pretrain" / "manifest.json")["counts"]
     lines = read_lines(run / "pretrain" / "metrics.jsonl")
-    held_out = counts["held_out"]
+    training = [line for line in lines if "loss" in line]
+    held_out = [(line["step"], line["held_out"]) for line in lines if "held_out" in line]
     blocks: list[Block] = [
         Text(
             f"{counts['architecture']} with {count(counts['parameters'])} parameters, {count(counts['steps'])} steps, "
-            f"{count(counts['tokens'])} tokens seen ({counts['epochs']:g} epochs), "
-            f"{duration(sum(line['seconds'] for line in lines))} of training."
+            f"{count(counts['tokens'])} tokens seen ({counts['epochs']:g} epochs){_speed(training)}."
         )
     ]
-    if lines:
-        steps, losses = [line["step"] for line in lines], [line["loss"] for line in lines]
-        accuracies = [100 * line["masked_accuracy"] for line in lines]
-        blocks.append(Picture(draw_loss(steps, losses, accuracies, held_out.get("mlm_loss", held_out.get("loss")))))
-    rows = [
-        [name.replace("_", " "), number(value, 4) if isinstance(value, float) else count(value)]
-        for name, value in held_out.items()
-    ]
-    blocks.append(
-        Table(
-            ["held-out figure", "value"],
-            rows,
-            numbers=(1,),
-            title=f"{count(counts['held_out_rows'])} held-out sequences",
+    if training:
+        curve = Curve(
+            [line["step"] for line in training],
+            # with sentence pairs the loss is a sum of two; the held-out loss is that of masked words alone
+            [line.get("mlm_loss", line["loss"]) for line in training],
+            [100 * line["masked_accuracy"] for line in training],
         )
+        points = Curve(
+            [step for step, _ in held_out],
+            [scores["mlm_loss"] for _, scores in held_out],
+            [100 * scores["masked_accuracy"] for _, scores in held_out],
+        )
+        blocks.append(Picture(draw_loss(curve, points)))
+    return Section("Pretraining", [*blocks, *_held_out_blocks(counts["held_out"])])
+
+
+def _speed(lines: list[dict[str, Any]]) -> str:
+    """Time, speed and MFU; the first line also holds the start-up, so it counts only where there is no other."""
+    if not lines:
+        return ""
+    steady = lines[1:] or lines
+    seconds = sum(line["seconds"] for line in steady)
+    speed = sum(line["tokens_per_second"] * line["seconds"] for line in steady) / seconds
+    parts = [f"{duration(sum(line['seconds'] for line in lines))} of training at {count(speed)} tokens a second"]
+    known = [line for line in steady if "mfu" in line]
+    if known:
+        share = sum(line["mfu"] * line["seconds"] for line in known) / sum(line["seconds"] for line in known)
+        parts.append(f"{100 * share:.1f} % of what the device could do at best (MFU)")
+    parts.append(f"at most {max(line['memory_gib'] for line in lines):.1f} GiB of memory")
+    return f"; {', '.join(parts)}"
+
+
+def _held_out_blocks(held_out: dict[str, Any]) -> list[Block]:
+    """One row over all sources, one for each, and the baselines that count words."""
+    has_pairs = "nsp_accuracy" in held_out
+    heads = ["text", "sequences", "predictions", "loss (nats)", "masked accuracy (%)", "pseudo-perplexity"]
+    if has_pairs:
+        heads.append("next sentence accuracy (%)")
+    rows = [_held_out_row("all", held_out, has_pairs)]
+    rows += [_held_out_row(name, found, has_pairs) for name, found in sorted(held_out["sources"].items())]
+    for name, accuracy in held_out["baselines"].items():
+        baseline = f"all, {name.removesuffix('_accuracy').replace('_', ' ')} baseline"
+        rows.append([baseline, "–", "–", "–", number(100 * accuracy), "–", *(["–"] if has_pairs else [])])
+    note = (
+        "Held-out text was never trained on. The baselines predict the same masked pieces by counting: the most "
+        "frequent piece (unigram), the one after the visible piece on the left (bigram), or the one between the two "
+        "visible neighbours (both sides). "
+        "Pseudo-perplexity masks one piece at a time (arXiv 1910.14659)."
     )
-    return Section("Pretraining", blocks)
+    return [
+        Table(heads, rows, numbers=range(1, len(heads)), title="Held-out text, by source"),
+        Text(note, is_note=True),
+    ]
+
+
+def _held_out_row(name: str, found: dict[str, Any], has_pairs: bool) -> list[str]:
+    def percent(key: str) -> str:
+        return number(100 * found[key]) if found.get(key) is not None else "–"
+
+    row = [
+        name,
+        count(found["rows"]),
+        count(found["predictions"]),
+        number(found["mlm_loss"], 3),
+        percent("masked_accuracy"),
+        number(found["pseudo_perplexity"]),
+    ]
+    return [*row, percent("nsp_accuracy")] if has_pairs else row

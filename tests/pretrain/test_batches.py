@@ -4,30 +4,31 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
-from pretrain.batches import Batch, TrainingBatches, held_out_batches
+from pretrain.batches import Batch, TrainingBatches
 from pretrain.config import BadInput, PretrainConfig
-from pretrain.engine import fit_micro_batch, learning_rate
 from pretrain.masking import describe_pieces
-from pretrain.rows import split_rows
+from pretrain.split import split_rows
 from pretrain.store import open_store, piece_ids, read_pieces
 
 
 def batches_of(made: Path, config: PretrainConfig, rank: int, ranks: int, micro_batch: int) -> TrainingBatches:
     store = open_store(made / "tokens", made / "tokenizer")
     pieces = describe_pieces(read_pieces(made / "tokenizer"), store.meta["special_ids"])
-    return TrainingBatches(split_rows(store, config)[0], pieces, config, rank, ranks, micro_batch)
+    return TrainingBatches(split_rows(store, config), pieces, config, rank, ranks, micro_batch)
 
 
 def joined(batches: list[Batch]) -> list[torch.Tensor]:
     return [torch.cat(fields) for fields in zip(*batches, strict=True) if fields[0] is not None]
 
 
+@pytest.mark.parametrize("packing", ["blocks", "documents"])
 @pytest.mark.parametrize("nsp", [False, True])
-def test_ranks_and_micro_batches_see_the_same_global_batches(made: Path, tiny, nsp: bool) -> None:
-    config = tiny(architecture="bert", nsp=nsp, global_batch=12)
+def test_ranks_and_micro_batches_see_the_same_global_batches(made: Path, tiny, nsp: bool, packing: str) -> None:
+    config = tiny(architecture="bert", nsp=nsp, packing=packing, global_batch=12)
     for step in (1, 40):  # the second is some epochs later
         alone = joined(batches_of(made, config, 0, 1, 12).of_step(step))
         for ranks, micro_batch in ((2, 3), (3, 4), (4, 1)):
@@ -39,7 +40,7 @@ def test_ranks_and_micro_batches_see_the_same_global_batches(made: Path, tiny, n
 def test_an_epoch_shows_every_training_block_once_and_no_held_out_block(made: Path, tiny) -> None:
     config = tiny(global_batch=1)
     store = open_store(made / "tokens", made / "tokenizer")
-    training, held_out = split_rows(store, config)
+    _, training, held_out = split_rows(store, config)
     batches = batches_of(made, config, 0, 1, 1)
     seen = []
     for step in range(1, training.count(0) + 1):
@@ -55,32 +56,30 @@ def test_an_epoch_shows_every_training_block_once_and_no_held_out_block(made: Pa
     assert len(set(seen)) == len(seen) and set(seen) < set(map(tuple, blocks))
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_held_out_predictions_count_once_whatever_the_ranks(made: Path, tiny, ranks: int) -> None:
-    config = tiny(held_out_share=0.11)
-    store = open_store(made / "tokens", made / "tokenizer")
-    pieces = describe_pieces(read_pieces(made / "tokenizer"), store.meta["special_ids"])
-    rows = split_rows(store, config)[1]
-    parts = [list(held_out_batches(rows, pieces, config, rank, ranks, 4)) for rank in range(ranks)]
-    assert len({len(part) for part in parts}) == 1
-    predictions = sum(batch.predictions for part in parts for batch in part)
-    assert predictions == rows.count(0) * round(32 * config.masking.share)
+@pytest.mark.parametrize("unit", ["word", "eojeol"])
+def test_short_blocks_come_first_and_hold_nothing_that_is_held_out(made: Path, tiny, unit: str) -> None:
+    config = tiny(short_length=12, steps=10, short_length_share=0.8, global_batch=6, masking={"unit": unit})
+    batches = batches_of(made, config, 0, 1, 3)
+    assert [batch.ids_BL.shape for step in (8, 9) for batch in batches.of_step(step)] == [(3, 12)] * 2 + [(3, 32)] * 2
+    split = split_rows(open_store(made / "tokens", made / "tokenizer"), config)
+    assert split.short.count(0) == split.training.count(0) * 3  # 3 blocks of 10 in each of 30
+    epochs = 48 / split.short.count(0) + 6 / split.training.count(0)
+    assert batches.progress(9) == {"step": 9, "sequences": 54, "epochs": pytest.approx(epochs, abs=1e-3)}
+    stretches = []
+    for source in (split.short, split.held_out):
+        rows = np.arange(source.count(0))
+        found = source.gather(np.zeros_like(rows), rows)
+        stretches.append(
+            {
+                place
+                for first, ids in zip(found.names_B.tolist(), found.ids_BL, strict=True)
+                for place in range(first, first + len(ids) - 2)
+            }
+        )
+    assert not stretches[0] & stretches[1]
 
 
 def test_a_corpus_smaller_than_two_blocks_is_refused(made: Path, tiny) -> None:
     store = open_store(made / "tokens", made / "tokenizer")
     with pytest.raises(BadInput, match="1 blocks of 5002; training needs at least 2"):
         split_rows(store, tiny(positions=6000, sequence_length=len(store.tokens) // 5000 * 5000 + 2))
-
-
-def test_processes_that_cannot_share_the_batch_are_told_the_nearest_one(tiny) -> None:
-    with pytest.raises(BadInput, match="32 is not divisible by 3 processes; the nearest value that is: 33"):
-        fit_micro_batch(tiny(global_batch=32), 3)
-    assert fit_micro_batch(tiny(global_batch=36, micro_batch=8), 2) == 6
-
-
-def test_the_rate_rises_over_the_warm_up_and_falls_to_nearly_nothing(tiny) -> None:
-    config = tiny(steps=100, warmup_share=0.1, lr=1.0)
-    rates = [learning_rate(config, step) for step in range(1, 101)]
-    assert rates[0] == pytest.approx(0.1) and rates[9] == 1.0 and rates[10] == 1.0
-    assert rates[-1] == pytest.approx(1 / 90) and rates[10:] == sorted(rates[10:], reverse=True)

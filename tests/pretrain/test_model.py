@@ -7,8 +7,10 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from pretrain.config import PretrainConfig
+from pretrain.isolation import isolate_documents
 from pretrain.masking import IGNORED
-from pretrain.model import PretrainingModule, build_network, weight_decay_groups
+from pretrain.model import PretrainingModule
+from pretrain.networks import build_network
 
 BERT_IDS = {"pad": 0, "unk": 1, "cls": 2, "sep": 3, "mask": 4}
 ROBERTA_IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
@@ -50,33 +52,50 @@ def test_weights_depend_on_the_seed_only(tiny) -> None:
     assert not torch.equal(first[name], other[name])
 
 
+@pytest.mark.parametrize("isolated", [False, True])
 @pytest.mark.parametrize("nsp", [False, True])
-def test_sums_equal_those_from_full_scores(tiny, nsp: bool) -> None:
+def test_sums_equal_those_from_full_scores(tiny, nsp: bool, isolated: bool) -> None:
     architecture = "bert" if nsp else "roberta"
-    network = build_network(tiny(architecture=architecture, nsp=nsp, dropout=0.0), 50, ROBERTA_IDS)
+    config = tiny(architecture=architecture, nsp=nsp, dropout=0.0)
+    network, stock = (build_network(config, 50, ROBERTA_IDS) for _ in range(2))
+    if isolated:
+        isolate_documents(network)
     generator = torch.Generator().manual_seed(3)
     ids_BL = torch.randint(5, 50, (3, 12), generator=generator)
     positions_BM, targets_BM = torch.tensor([[1, 4], [2, 0], [7, 9]]), torch.tensor([[8, 9], [10, IGNORED], [11, 12]])
     labels_BL = torch.full_like(ids_BL, IGNORED)
     for row, place in ((0, 0), (0, 1), (1, 0), (2, 0), (2, 1)):
         labels_BL[row, positions_BM[row, place]] = targets_BM[row, place]
-    pairs = (torch.ones_like(ids_BL) * (ids_BL > 25), torch.ones_like(ids_BL), torch.tensor([0, 1, 1])) if nsp else ()
-    sums = PretrainingModule(network)(ids_BL, positions_BM, targets_BM, *pairs)
-    if not nsp:
-        assert sums.mlm_loss.item() / 5 == pytest.approx(network(ids_BL, labels=labels_BL).loss.item(), rel=1e-6)
-        return
-    full = network(ids_BL, attention_mask=pairs[1], token_type_ids=pairs[0])
-    expected = cross_entropy(full.prediction_logits.flatten(0, 1), labels_BL.flatten(), ignore_index=IGNORED)
-    assert sums.mlm_loss.item() / 5 == pytest.approx(expected.item(), rel=1e-6)
-    expected = cross_entropy(full.seq_relationship_logits, pairs[2])
-    assert sums.nsp_loss.item() / 3 == pytest.approx(expected.item(), rel=1e-6)
+    lengths_B1 = torch.tensor([[12], [5], [10]])
+    padding_BL = torch.arange(12) >= lengths_B1
+    ids_BL[padding_BL] = ROBERTA_IDS["pad"]
+    types_BL = (torch.arange(12) > 3).long().expand(3, 12) * ~padding_BL if nsp else None
+    is_random_B1 = torch.tensor([[0], [1], [1]]) if nsp else None
+    sums = PretrainingModule(network)(ids_BL, positions_BM, targets_BM, types_BL, lengths_B1, is_random_B1)
+    full = stock(ids_BL, attention_mask=(~padding_BL).long(), token_type_ids=types_BL)
+    scores = full.prediction_logits if nsp else full.logits
+    expected = cross_entropy(scores.flatten(0, 1), labels_BL.flatten(), ignore_index=IGNORED, reduction="sum")
+    assert sums.mlm_loss.item() == pytest.approx(expected.item(), rel=1e-6)
+    assert sums.mlm_hits.item() == (scores.argmax(-1) == labels_BL).sum().item()
+    if is_random_B1 is not None:
+        expected = cross_entropy(full.seq_relationship_logits, is_random_B1[:, 0], reduction="sum")
+        assert sums.nsp_loss.item() == pytest.approx(expected.item(), rel=1e-6)
 
 
-def test_biases_and_layer_norms_do_not_decay(tiny) -> None:
-    network = build_network(tiny(), 50, ROBERTA_IDS)
-    decayed, kept = weight_decay_groups(network, 0.01)
-    shapes = {name: id(p) for name, p in network.named_parameters()}
-    kept_ids = {id(p) for p in kept["params"]}
-    assert kept["weight_decay"] == 0.0 and decayed["weight_decay"] == 0.01
-    assert kept_ids == {place for name, place in shapes.items() if name.endswith("bias") or "LayerNorm" in name
-                        or "layer_norm" in name}  # fmt: skip
+@pytest.mark.parametrize("isolated", [False, True])
+def test_full_blocks_need_no_lengths(tiny, isolated: bool) -> None:
+    network, stock = (build_network(tiny(dropout=0.0), 50, ROBERTA_IDS) for _ in range(2))
+    if isolated:
+        isolate_documents(network)
+    ids_BL = torch.randint(5, 50, (2, 8), generator=torch.Generator().manual_seed(4))
+    labels_BL = torch.full_like(ids_BL, IGNORED)
+    labels_BL[:, 3] = torch.tensor([7, 9])
+    sums = PretrainingModule(network)(ids_BL, torch.tensor([[3], [3]]), torch.tensor([[7], [9]]))
+    assert sums.mlm_loss.item() / 2 == pytest.approx(stock(ids_BL, labels=labels_BL).loss.item(), rel=1e-6)
+
+
+def test_several_segments_need_an_isolated_network(tiny) -> None:
+    module = PretrainingModule(build_network(tiny(), 50, ROBERTA_IDS))
+    ones = torch.ones(1, 8, dtype=torch.long)
+    with pytest.raises(AssertionError):
+        module(ones, ones[:, :1], ones[:, :1], None, torch.tensor([[4, 4]]))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
+from mecab import MeCab
 from transformers import AutoTokenizer
 
-from corpus.documents import BadInput, Document, read_documents, shard_paths
+from corpus.documents import BadInput, Document, portions_of, read_documents, shard_paths
 from pretrain import pack as pack_module
 from pretrain.config import BadInput as PretrainBadInput
 from pretrain.config import PackConfig
@@ -20,8 +22,9 @@ from pretrain.pack import PackedBatch, PackInputs
 from pretrain.pack import run as pack
 from pretrain.store import open_store, piece_ids
 from tests.pretrain.conftest import invented_documents, write_corpus, write_tokenizer
+from tests.pretrain.kinds import byte_level, save_angled
 
-FILES = ("tokens.bin", "documents.idx", "sentences.idx", "meta.json")
+FILES = ("tokens.bin", "documents.idx", "sentences.idx", "sources.idx", "meta.json")
 
 
 def encode_slowly(corpus: Path, tokenizer: Path, bit: int) -> tuple[list[int], list[int], list[int]]:
@@ -65,21 +68,123 @@ def test_store_equals_slow_encoding_on_real_text_and_the_released_vocabulary(sha
     assert counts["eojeols"] == words
 
 
-def test_two_workers_write_the_same_bytes_and_leave_nothing_else(made: Path, tmp_path: Path) -> None:
-    pack(PackConfig(), PackInputs(made / "corpus", made / "tokenizer"), tmp_path, workers=2)
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(FILES)
-    for name in FILES:
+def write_odd_corpus(folder: Path) -> None:
+    """Five shards, some documents decomposed, with unknown and odd characters, or empty; sources in no order."""
+    documents = []
+    for number, document in enumerate(invented_documents(60)):
+        sentences = (
+            *document.sentences,
+            f"뷁에서 [MASK]도 {number}\u200b번… 노래\x00했다",
+            "\u3000",
+            "漢字는 e\u0301다",
+        )
+        if number % 3 == 0:
+            sentences = tuple(unicodedata.normalize("NFD", sentence) for sentence in sentences)
+        source = ("수필", "가사", "일기", "기사")[number * 7 % 11 % 4]
+        documents.append(Document(document.id, source, sentences if number % 11 else ()))
+    write_corpus(folder, documents, shards=5)
+
+
+def morphemes_slowly(documents: list[Document], tokenizer: Path) -> list[bool]:
+    """Whether a morpheme begins, for every token: one call of mecab and of the library for each eojeol."""
+    mecab = MeCab()
+    backend = AutoTokenizer.from_pretrained(tokenizer).backend_tokenizer
+    backend.encode_special_tokens = True
+    marks: list[bool] = []
+    for document in documents:
+        for eojeol in " ".join(document.sentences).split():
+            kept = [place for place, character in enumerate(eojeol) if character.isprintable()]
+            clean = "".join(eojeol[place] for place in kept)
+            composed = unicodedata.normalize("NFC", clean)
+            begins = set()
+            for morpheme in mecab.parse(composed):
+                begin = len(
+                    unicodedata.normalize("NFD" if clean != composed else "NFC", composed[: morpheme.span.start])
+                )
+                begins.add(kept[begin])
+            offsets = [begin for begin, _ in backend.encode(eojeol, add_special_tokens=False).offsets]
+            marks += [n == 0 or (begin in begins and begin not in offsets[:n]) for n, begin in enumerate(offsets)]
+        marks += [True] * bool(document.sentences)  # [SEP]
+    return marks
+
+
+@pytest.fixture(scope="module")
+def odd(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with ``corpus`` and ``tokens`` of the odd corpus, packed by one process in one portion."""
+    root = tmp_path_factory.mktemp("odd")
+    write_odd_corpus(root / "corpus")
+    (root / "tokens").mkdir()
+    pack(PackConfig(morphemes=True), PackInputs(root / "corpus", made / "tokenizer"), root / "tokens")
+    return root
+
+
+def test_morpheme_bits_equal_analysing_every_eojeol_by_itself(made: Path, odd: Path) -> None:
+    documents = [document for shard in shard_paths(odd / "corpus" / "documents") for document in read_documents(shard)]
+    expected = morphemes_slowly(documents, made / "tokenizer")
+    assert (odd / "tokens" / "morphemes.bin").read_bytes() == np.packbits(expected, bitorder="little").tobytes()
+    store = open_store(odd / "tokens", made / "tokenizer")
+    places = np.arange(len(store.tokens))
+    assert store.unit_starts(places, "morpheme").tolist() == expected
+    eojeols = store.unit_starts(places, "eojeol")
+    assert eojeols.sum() < sum(expected) < len(expected)
+
+
+def test_documents_keep_the_numbers_of_their_sources(made: Path, odd: Path) -> None:
+    documents = [document for shard in shard_paths(odd / "corpus" / "documents") for document in read_documents(shard)]
+    store = open_store(odd / "tokens", made / "tokenizer")
+    assert store.source_names == ["가사", "기사", "수필", "일기"]
+    assert [store.source_names[number] for number in store.sources] == [
+        document.source for document in documents if document.sentences
+    ]
+    tokens = np.bincount(store.sources, weights=np.diff(store.documents)).tolist()
+    assert store.meta["sources"] == dict(zip(store.source_names, tokens, strict=True))
+
+
+@pytest.mark.parametrize(("workers", "portion_bytes", "join_bytes"), [(2, 1, 104), (1, 9_000, 40)])
+def test_portions_of_any_size_and_two_workers_write_the_same_bytes_and_leave_nothing_else(
+    workers: int, portion_bytes: int, join_bytes: int, made: Path, odd: Path, tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.setattr(pack_module, "PORTION_BYTES", portion_bytes)
+    monkeypatch.setattr(pack_module, "JOIN_BYTES", join_bytes)
+    assert len(portions_of(shard_paths(odd / "corpus" / "documents"), portion_bytes)) > 1
+    pack(PackConfig(morphemes=True), PackInputs(odd / "corpus", made / "tokenizer"), tmp_path, workers=workers)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted((*FILES, "morphemes.bin"))
+    for name in (*FILES, "morphemes.bin"):
+        assert (tmp_path / name).read_bytes() == (odd / "tokens" / name).read_bytes()
+
+
+def test_all_else_is_the_same_with_and_without_morphemes(made: Path, tmp_path: Path) -> None:
+    pack(PackConfig(morphemes=True), PackInputs(made / "corpus", made / "tokenizer"), tmp_path)
+    for name in FILES[:-1]:
         assert (tmp_path / name).read_bytes() == (made / "tokens" / name).read_bytes()
+    meta = json.loads((made / "tokens" / "meta.json").read_text("utf-8"))
+    assert json.loads((tmp_path / "meta.json").read_text("utf-8")) == {**meta, "morphemes": True}
 
 
-def test_bytes_do_not_depend_on_the_sizes_of_batches_and_blocks(
+def test_more_sources_than_have_a_number_are_refused(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pack_module, "BATCH_CHARACTERS", 90)
-    monkeypatch.setattr(pack_module, "JOIN_BYTES", 24)
-    pack(PackConfig(), PackInputs(made / "corpus", made / "tokenizer"), tmp_path)
-    for name in FILES:
-        assert (tmp_path / name).read_bytes() == (made / "tokens" / name).read_bytes()
+    documents = [Document(f"d{number}", f"책 {number}", ("윤슬",)) for number in range(257)]
+    corpus = write_corpus(tmp_path / "corpus", documents, shards=1)
+    (tmp_path / "tokens").mkdir()
+    monkeypatch.setattr(pack_module, "SOURCE_TYPE", np.dtype("<u1"))
+    with pytest.raises(BadInput, match="257 sources, at most 256"):
+        pack(PackConfig(), PackInputs(corpus, made / "tokenizer"), tmp_path / "tokens")
+
+
+def test_a_tokenizer_without_vocabulary_file_is_packed_by_its_tokenizer_json(tmp_path: Path) -> None:
+    documents = invented_documents(6)
+    corpus = write_corpus(tmp_path / "corpus", documents, shards=1)
+    folder = save_angled(byte_level(False), tmp_path / "tokenizer")
+    assert not (folder / "vocab.txt").exists()
+    (tmp_path / "tokens").mkdir()
+    counts = pack(PackConfig(), PackInputs(corpus, folder), tmp_path / "tokens")
+    store = open_store(tmp_path / "tokens", folder)
+    backend = AutoTokenizer.from_pretrained(folder).backend_tokenizer
+    text = " ".join(sentence for document in documents for sentence in document.sentences)
+    ids = piece_ids(store.tokens)
+    assert ids[ids != 2].tolist() == backend.encode(f" {text}", add_special_tokens=False).ids
+    assert counts["unknown_pieces"] == 0 and counts["special_ids"]["sep"] == 2
 
 
 def test_dying_between_batches_leaves_nothing_that_the_next_run_believes(

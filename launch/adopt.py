@@ -1,0 +1,150 @@
+"""The tokenizer stage of continued pretraining: take over the tokenizer of ``pretrain.init_from`` instead of training.
+
+A model only understands the ids it was trained with, so the folder gets the checkpoint's own tokenizer, saved again by
+transformers so that it loads without the model beside it, and what was saved is proved to be the same. Text is packed
+eojeol by eojeol; a tokenizer to which that makes a difference is refused, because its pieces would be strange to the
+model. The price: tokenizers without a fast backend cannot be used.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from launch.errors import LaunchError
+from launch.manifest import fingerprint, write_json
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from pretrain.config import PretrainConfig
+
+log = logging.getLogger(__name__)
+
+ROLES = ("pad", "unk", "cls", "sep", "mask")
+VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model")
+PROBE = "말모이는 1911년에 시작한 우리말 사전이다. GPU 3개로 (조금 더) 배웠다!"
+
+
+def adopt_tokenizer(settings: PretrainConfig, out: Path) -> dict[str, Any]:
+    """Write the tokenizer of ``settings.init_from`` into ``out``; returns its counts.
+
+    Raises:
+        BadInput: there is no such checkpoint.
+        LaunchError: its tokenizer cannot be used: none, no fast backend, a special piece missing, or pieces that
+            depend on more than their eojeol.
+    """
+    from pretrain.starting import check_ids, quiet_transformers, starting_folder
+
+    name = str(settings.init_from)
+    folder = starting_folder(name)
+    if not any((folder / file).is_file() for file in VOCABULARIES):  # transformers would make up an empty one
+        raise LaunchError(f"{name}: no tokenizer beside the model; put its tokenizer.json or vocab.txt there")
+    with quiet_transformers():
+        loaded = _load(name, folder)
+        _check_pieces(name, folder, loaded)
+        missing = [role for role in ROLES if getattr(loaded, f"{role}_token_id") is None]
+        if missing:
+            raise LaunchError(f"{name}: its tokenizer has no {', '.join(missing)} token; a masked language model has")
+        check_ids(settings, len(loaded), loaded.pad_token_id)
+        loaded.save_pretrained(out)
+        _forget_loading(out / "tokenizer_config.json")
+        _keep_vocabulary(folder, loaded, out)
+        again = _load(name, out)
+    if again.backend_tokenizer.to_str() != loaded.backend_tokenizer.to_str():
+        raise LaunchError(f"{name}: its tokenizer loads otherwise without the model; save it with save_pretrained")
+    _check_eojeols(name, loaded, out)
+    log.info("tokenizer of %s: %d pieces; none is trained", name, len(loaded))
+    return {"vocab_size": len(loaded), "adopted_from": name}
+
+
+def tokenizer_files(settings: PretrainConfig) -> dict[str, Callable[[], str]]:
+    """The checkpoint's tokenizer files by name, each with what takes its fingerprint; config.json names its class.
+
+    Raises:
+        BadInput: there is no such checkpoint, or the recipe contradicts it.
+    """
+    from pretrain.starting import CONFIG_NAME, TOKENIZER_NAMES
+
+    return _files(settings, (CONFIG_NAME, *TOKENIZER_NAMES))
+
+
+def model_files(settings: PretrainConfig) -> dict[str, Callable[[], str]]:
+    """The same for configuration and weights."""
+    return _files(settings, ("config.json", "model*.safetensors", "model.safetensors.index.json"))
+
+
+def _files(settings: PretrainConfig, patterns: tuple[str, ...]) -> dict[str, Callable[[], str]]:
+    if settings.init_from is None:
+        return {}
+    from pretrain.starting import check_starting_point, starting_folder
+
+    check_starting_point(settings)
+    folder = starting_folder(settings.init_from)
+    found = sorted({path for pattern in patterns for path in folder.glob(pattern)})
+    return {f"{settings.init_from}/{path.name}": partial(fingerprint, path) for path in found}
+
+
+def _load(name: str, folder: Path) -> PreTrainedTokenizerBase:
+    from transformers import AutoTokenizer
+
+    try:
+        loaded = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # the libraries raise what they like for broken and missing files
+        reason = (str(error).strip() or type(error).__name__).split("\n")[0][:200]
+        raise LaunchError(f"{name}: no tokenizer that transformers can load ({reason})") from error
+    if not loaded.is_fast:
+        raise LaunchError(f"{name}: its tokenizer has no fast backend; save a tokenizer.json beside the model")
+    return loaded
+
+
+def _check_pieces(name: str, folder: Path, loaded: PreTrainedTokenizerBase) -> None:
+    """Without a tokenizer_class, transformers goes by the model's type and may read nothing of what is there."""
+    from pretrain.store import TOKENIZER_NAME, VOCABULARY_NAME, read_pieces
+
+    if any((folder / file).is_file() for file in (VOCABULARY_NAME, TOKENIZER_NAME)):
+        listed, pieces = read_pieces(folder), _pieces_of(loaded)
+        if listed != pieces[: len(listed)]:
+            raise LaunchError(
+                f"{name}: the tokenizer's files list {len(listed):,} pieces, but transformers loads {len(pieces):,} "
+                "others; name the right tokenizer_class in its tokenizer_config.json"
+            )
+
+
+def _keep_vocabulary(folder: Path, loaded: PreTrainedTokenizerBase, out: Path) -> None:
+    """vocab.txt is what older readers want; it is kept where it lists every piece."""
+    from pretrain.store import VOCABULARY_NAME, read_pieces
+
+    if (folder / VOCABULARY_NAME).is_file() and read_pieces(folder) == _pieces_of(loaded):
+        shutil.copyfile(folder / VOCABULARY_NAME, out / VOCABULARY_NAME)
+
+
+def _forget_loading(path: Path) -> None:
+    """Transformers writes down how it was told to load the tokenizer, which binds nobody else."""
+    kept = json.loads(path.read_text("utf-8"))
+    for key in ("is_local", "local_files_only"):
+        kept.pop(key, None)
+    write_json(path, kept)
+
+
+def _pieces_of(loaded: PreTrainedTokenizerBase) -> list[str]:
+    return list(loaded.convert_ids_to_tokens(list(range(len(loaded)))))
+
+
+def _check_eojeols(name: str, loaded: PreTrainedTokenizerBase, out: Path) -> None:
+    """Byte-level BPE wants the blank in front of a word; behind one, the first word is like all others."""
+    from pretrain.encode import EojeolEncoder
+    from pretrain.store import piece_ids
+
+    packed = piece_ids(EojeolEncoder(out).encode([PROBE]).marked).tolist()
+    whole = [loaded.encode(text, add_special_tokens=False) for text in (PROBE, f" {PROBE}")]
+    if packed not in whole:
+        raise LaunchError(
+            f"{name}: its tokenizer cuts an eojeol otherwise inside a sentence than alone, and packing takes it alone; "
+            "choose a checkpoint with WordPiece or SentencePiece"
+        )

@@ -1,0 +1,115 @@
+"""The steps since the last line, and the signs in them that training goes wrong.
+
+A loss that is not finite stops the run and names the first step that had one; a gradient norm far above its running
+median is worth one warning a line. Both name the rows of the step, because odd text is a common cause. Looked for once
+a line, so the device is never waited for in between; the price is that a run goes on to the end of its interval.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Sequence
+from statistics import median
+from typing import NamedTuple
+
+from pretrain.config import BadInput, PretrainConfig
+
+log = logging.getLogger(__name__)
+
+JUMP = 10.0  # times the median
+REMEMBERED = 101  # norms that the median is taken over
+LEAST_REMEMBERED = 20  # below, as in the first steps, nothing is known to be unusual
+ROWS_SHOWN = 4
+
+NamesOfStep = Callable[[int], list[str]]
+
+
+class StepSums(NamedTuple):
+    """One step over all processes.
+
+    Fields:
+        step: 1, 2, …
+        mlm_loss, mlm_hits, nsp_loss, nsp_hits: see ``Sums``.
+        predictions, tokens, pairs: how many there were; tokens without padding.
+        lr: learning rate.
+        grad_norm: norm of the gradient before clipping; nan: the engine gave none, inf: it was not finite.
+    """
+
+    step: int
+    mlm_loss: float
+    mlm_hits: float
+    nsp_loss: float
+    nsp_hits: float
+    predictions: float
+    tokens: float
+    pairs: float
+    lr: float
+    grad_norm: float
+
+    @property
+    def loss(self) -> float:
+        """Mean over the step's predictions, plus the mean over its sentence pairs."""
+        return self.mlm_loss / max(self.predictions, 1) + self.nsp_loss / max(self.pairs, 1)
+
+
+def require_finite_losses(steps: Sequence[StepSums], config: PretrainConfig, names_of_step: NamesOfStep) -> None:
+    """Stop where training has diverged.
+
+    Raises:
+        BadInput: a loss is not finite; names the first such step, its rows and what went before.
+    """
+    for place, bad in enumerate(steps):
+        if not math.isfinite(bad.loss):
+            before = f"; {_describe(steps[place - 1])} before it" if place else ""
+            raise BadInput(
+                f"step {bad.step}: the loss is not finite ({bad.loss}) at learning rate {bad.lr:.3g}{before}; rows "
+                f"{_some_rows(names_of_step(bad.step))}; training has diverged: lower pretrain.lr ({config.lr:g}), "
+                f"raise pretrain.warmup_share ({config.warmup_share:g}) or set pretrain.clip ({config.clip:g}) to 1"
+            )
+
+
+def warn_of_jump(
+    steps: Sequence[StepSums], norms: Sequence[float], config: PretrainConfig, names_of_step: NamesOfStep
+) -> None:
+    """Warn of the first step whose gradient norm jumps, or is not finite; in fp16 only the former, as loss scaling
+    makes the latter now and then and passes over such steps.
+
+    Args:
+        norms: what ``remember_norms`` gave for the steps before these.
+    """
+    for step in steps:
+        if step.grad_norm == math.inf and config.precision != "fp16":
+            log.warning(
+                "step %d: the gradient norm is not finite, though the loss is (%.3f); rows %s; expect training to "
+                "diverge: set pretrain.clip or lower pretrain.lr (%g)",
+                *(step.step, step.loss, _some_rows(names_of_step(step.step)), config.lr),
+            )
+            return
+        usual = median(norms) if len(norms) >= LEAST_REMEMBERED else math.inf
+        if math.isfinite(step.grad_norm) and step.grad_norm > JUMP * usual:
+            log.warning(
+                "step %d: gradient norm %.3g is %.1f times the median of the %d steps before (%.3g), loss %.3f; rows "
+                "%s; once, look at these rows; often, set pretrain.clip (%g) or lower pretrain.lr (%g)",
+                *(step.step, step.grad_norm, step.grad_norm / max(usual, 1e-30), len(norms), usual, step.loss),
+                *(_some_rows(names_of_step(step.step)), config.clip, config.lr),
+            )
+            return
+        norms = remember_norms(norms, [step])
+
+
+def remember_norms(norms: Sequence[float], steps: Sequence[StepSums]) -> list[float]:
+    """The newest finite gradient norms, those of ``steps`` added."""
+    found = [step.grad_norm for step in steps if math.isfinite(step.grad_norm)]
+    return [*norms, *found][-REMEMBERED:]
+
+
+def _describe(step: StepSums) -> str:
+    norm = "" if math.isnan(step.grad_norm) else f" and gradient norm {step.grad_norm:.3g}"
+    return f"loss {step.loss:.3f}{norm}"
+
+
+def _some_rows(names: Sequence[str]) -> str:
+    shown = " ".join(names[:ROWS_SHOWN])
+    left = len(names) - ROWS_SHOWN
+    return f"{shown} (epoch:row)" if left <= 0 else f"{shown} (epoch:row) and {left} more"

@@ -1,0 +1,141 @@
+"""Attention that stays within segments: none of the documents or pairs of a packed row sees another.
+
+A function registered with transformers takes the place of its own, so the model classes stay unchanged. In half
+precision on GPUs it is torch's kernel for sequences of any length, which knows no attention dropout; hence there is
+none on any path. CPUs attend segment by segment (1.9 times as fast as a mask at 512 tokens and three segments a row).
+What is left, float32 on GPUs and compiled code on CPUs, takes a block-diagonal mask.
+
+Shapes: B rows, L positions, S segments of a row, A attention heads, D size of a head, N borders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import pad, scaled_dot_product_attention
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers.masking_utils import sdpa_mask
+
+NAME = "isolated_segments"
+FIRST_WITH_FLASH = (8, 0)  # compute capability that the kernel needs (Ampere)
+
+Heads = tuple[Tensor, Tensor, Tensor]  # queries, keys and values, B x A x L x D
+
+
+class Borders(NamedTuple):
+    """Where the segments of packed rows lie; the padding behind them is a segment like the others.
+
+    Fields:
+        cumulative_N: int32, where segments begin in the rows laid end to end, then B * L. An unused segment is empty,
+            so there are always B * (S + 1) + 1 numbers, and compiled code sees one shape.
+        segments_BL: int64, number of the segment in its row; S for padding.
+        places_BL: int64, position in the segment, from 0.
+    """
+
+    cumulative_N: Tensor
+    segments_BL: Tensor
+    places_BL: Tensor
+
+
+def isolate_documents(network: PreTrainedModel) -> None:
+    """Let a model attend within the segments that ``borders`` names, among the arguments of its base model.
+
+    Called without borders, the model attends and masks padding as with "sdpa", but never drops attention.
+    """
+    AttentionInterface.register(NAME, partial(attend_within_segments, kernel=_find_kernel()))
+    AttentionMaskInterface.register(NAME, sdpa_mask)  # makes no mask where none is asked for
+    network.set_attn_implementation(NAME)
+
+
+def is_isolated(network: PreTrainedModel) -> bool:
+    """Whether ``isolate_documents`` was called."""
+    return network.config._attn_implementation == NAME
+
+
+def find_borders(lengths_BS: Tensor, length: int) -> Borders:
+    """Borders of the segments of rows of ``length`` tokens; no synchronisation with the device.
+
+    Args:
+        lengths_BS: tokens of each segment, then zeros; at most ``length`` together.
+    """
+    ends_BS = lengths_BS.cumsum(1)
+    places_L = torch.arange(length, device=lengths_BS.device)
+    segments_BL = (places_L[None, :, None] >= ends_BS[:, None]).sum(-1)
+    begins_BS1 = pad(ends_BS, (1, 0))  # the last is where the padding begins
+    rows_B = torch.arange(len(lengths_BS), device=lengths_BS.device) * length
+    cumulative_N = pad((rows_B[:, None] + begins_BS1).flatten(), (0, 1), value=len(lengths_BS) * length)
+    return Borders(cumulative_N.int(), segments_BL, places_L - begins_BS1.gather(1, segments_BL))
+
+
+def first_position(network: PreTrainedModel) -> int:
+    """Position id of the first token of a text: 0 for BERT, behind the padding's id for RoBERTa."""
+    embeddings: Any = network.base_model.embeddings
+    padding = embeddings.position_embeddings.padding_idx
+    return 0 if padding is None else padding + 1
+
+
+def attend_within_segments(
+    module: nn.Module,
+    query_BALD: Tensor,
+    key_BALD: Tensor,
+    value_BALD: Tensor,
+    attention_mask: Tensor | None,
+    *,
+    kernel: Callable[..., Any] | None,
+    scaling: float | None = None,
+    borders: Borders | None = None,
+    **_: object,
+) -> tuple[Tensor, None]:
+    """What transformers calls in each layer; returns the attended values, B x L x A x D.
+
+    Args:
+        attention_mask: for calls without borders.
+        kernel: ``torch.nn.attention.varlen.varlen_attn`` where the GPU can run it.
+    """
+    heads = (query_BALD, key_BALD, value_BALD)
+    if borders is None:
+        return scaled_dot_product_attention(*heads, attn_mask=attention_mask, scale=scaling).transpose(1, 2), None
+    if kernel is not None and query_BALD.is_cuda and query_BALD.dtype in (torch.bfloat16, torch.float16):
+        return _attend_by_kernel(heads, borders, scaling, kernel), None
+    if query_BALD.device.type == "cpu" and not torch.compiler.is_compiling():
+        return _attend_one_by_one(heads, borders, scaling), None
+    return _attend_by_mask(heads, borders, scaling), None
+
+
+def _attend_by_kernel(heads: Heads, borders: Borders, scaling: float | None, kernel: Callable[..., Any]) -> Tensor:
+    count, _, length, _ = heads[0].shape
+    query, key, value = (head_BALD.transpose(1, 2).flatten(0, 1) for head_BALD in heads)
+    starts = borders.cumulative_N
+    attended: Tensor = kernel(query, key, value, starts, starts, length, length, scale=scaling)  # B * L x A x D
+    return attended.unflatten(0, (count, length))
+
+
+def _attend_one_by_one(heads: Heads, borders: Borders, scaling: float | None) -> Tensor:
+    count, _, length, _ = heads[0].shape
+    sizes = [size for size in borders.cumulative_N.diff().tolist() if size]
+    parts = zip(*(head_BALD.transpose(1, 2).flatten(0, 1).split(sizes) for head_BALD in heads), strict=True)
+    attended = []
+    for part in parts:
+        query, key, value = (tokens.transpose(0, 1)[None] for tokens in part)
+        attended.append(scaled_dot_product_attention(query, key, value, scale=scaling)[0].transpose(0, 1))
+    return torch.cat(attended).unflatten(0, (count, length))
+
+
+def _attend_by_mask(heads: Heads, borders: Borders, scaling: float | None) -> Tensor:
+    mask_B1LL = (borders.segments_BL[:, :, None] == borders.segments_BL[:, None])[:, None]
+    return scaled_dot_product_attention(*heads, attn_mask=mask_B1LL, scale=scaling).transpose(1, 2)
+
+
+def _find_kernel() -> Callable[..., Any] | None:
+    """torch's attention over sequences of any length, or None where the GPU or torch is too old for it."""
+    if not torch.cuda.is_available() or torch.cuda.get_device_capability() < FIRST_WITH_FLASH:
+        return None
+    try:
+        from torch.nn.attention.varlen import varlen_attn
+    except ImportError:  # torch before 2.10
+        return None
+    return varlen_attn

@@ -1,0 +1,59 @@
+"""BERT and RoBERTa from transformers, unchanged: fresh in the sizes of the paper's Table 31, or from a checkpoint.
+
+Special ids, positions, epsilon and token types of fresh ones follow the released KLUE models: BERT 512 positions, 2
+types, 1e-12; RoBERTa positions counted from pad id + 1 (514 with [PAD] = 1), 1 type, 1e-5.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertForPreTraining,
+    PreTrainedModel,
+    RobertaConfig,
+    RobertaForMaskedLM,
+)
+
+from pretrain.config import PretrainConfig
+from pretrain.draws import derive_key
+from pretrain.starting import SIZES, load_starting_point
+
+
+def build_network(config: PretrainConfig, vocab_size: int, special_ids: dict[str, int]) -> PreTrainedModel:
+    """The Hugging Face model to train; fresh weights depend on ``config.seed`` only.
+
+    Args:
+        vocab_size: pieces of the token store.
+        special_ids: ids of the store's special pieces; "pad", "cls" and "sep" are used.
+
+    Raises:
+        BadInput: ``config.init_from`` is no BERT or RoBERTa that fits the settings and the vocabulary.
+    """
+    with torch.random.fork_rng():
+        torch.manual_seed(int(derive_key(config.seed, "weights")))
+        if config.init_from is not None:
+            return load_starting_point(config, config.init_from, vocab_size, special_ids)
+        return _new(config, vocab_size, special_ids)
+
+
+def _new(config: PretrainConfig, vocab_size: int, special_ids: dict[str, int]) -> PreTrainedModel:
+    common: dict[str, Any] = {
+        "vocab_size": vocab_size,
+        **{theirs: getattr(config, ours) for ours, theirs in SIZES.items()},
+        "hidden_dropout_prob": config.dropout,
+        "attention_probs_dropout_prob": config.dropout,
+        "pad_token_id": special_ids["pad"],
+        "bos_token_id": special_ids["cls"],
+        "eos_token_id": special_ids["sep"],
+    }
+    if config.architecture == "roberta":
+        positions = config.positions + special_ids["pad"] + 1
+        return RobertaForMaskedLM(
+            RobertaConfig(**common, max_position_embeddings=positions, type_vocab_size=1, layer_norm_eps=1e-5)
+        )
+    bert = BertConfig(**common, max_position_embeddings=config.positions, type_vocab_size=2, layer_norm_eps=1e-12)
+    return BertForPreTraining(bert) if config.nsp else BertForMaskedLM(bert)

@@ -1,0 +1,35 @@
+"""Two processes never work on one stage of a run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from launch.errors import LaunchError
+from launch.lock import held
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from launch.lock import held
+with held(Path(sys.argv[1]), "pretrain", 4):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_second_process_is_refused_until_the_first_is_gone_however_it_went(tmp_path: Path) -> None:
+    first = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert first.stdout and first.stdout.readline() == "held\n"
+    refusal = pytest.raises(LaunchError, match="pretrain: another malmoi process is at work in this folder; wait")
+    with refusal, held(tmp_path, "pretrain", 4):
+        pass
+    with held(tmp_path, "finetune", 5):
+        pass
+    first.kill()
+    first.communicate()
+    with held(tmp_path, "pretrain", 4):
+        pass

@@ -1,0 +1,70 @@
+"""Training does not depend on the number of processes, and needs nothing around it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from safetensors.numpy import load_file
+
+from pretrain.config import BadInput
+from tests.pretrain.runs import (
+    TORCHRUN,
+    finish,
+    go_on_from,
+    launch,
+    lines_without_timing,
+    numbers_of,
+    train,
+)
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_many_processes_train_like_one(made: Path, tmp_path: Path, tiny, count: int) -> None:
+    config = tiny(steps=4, dropout=0.0, log_every=1)
+    train(config, made, tmp_path / "one")
+    launcher = [*TORCHRUN[:-1], str(count)]
+    finish(launch(config, made, tmp_path / "many", launcher, DS_ACCELERATOR="cpu", OMP_NUM_THREADS="1"))
+    one, many = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("one", "many"))
+    assert one.keys() == many.keys() and max(abs(one[name] - many[name]).max() for name in one) < 1e-5
+    pairs = zip(lines_without_timing(tmp_path / "one"), lines_without_timing(tmp_path / "many"), strict=True)
+    for a, b in pairs:
+        assert numbers_of(a) == pytest.approx(numbers_of(b), rel=1e-6)
+    settings = json.loads((tmp_path / "many" / "engine.json").read_text("utf-8"))
+    assert settings["train_batch_size"] == 8 and settings["train_micro_batch_size_per_gpu"] == 8 // count
+
+
+def test_two_processes_go_on_from_one_and_one_from_two(made: Path, tmp_path: Path, tiny) -> None:
+    """3 steps alone, 3 of two processes under ZeRO 2, 3 alone: as nine steps alone."""
+    config = tiny(steps=9, dropout=0.0, clip=0.5, keep_checkpoints=3)
+    train(config, made, tmp_path / "alone")
+    mixed = tmp_path / "mixed"
+    shutil.copytree(tmp_path / "alone", mixed)
+    go_on_from(mixed, 3)
+    finish(launch(config.model_copy(update={"zero_stage": 2}), made, mixed, TORCHRUN, DS_ACCELERATOR="cpu"))
+    go_on_from(mixed, 6)
+    train(config, made, mixed)
+    one, two = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("alone", "mixed"))
+    assert max(abs(one[name] - two[name]).max() for name in one) < 1e-5
+
+
+def test_training_needs_neither_compiler_nor_launcher(made: Path, tmp_path: Path, tiny) -> None:
+    finish(
+        launch(tiny(steps=2), made, tmp_path / "out", PATH="/nonexistent", TORCH_EXTENSIONS_DIR=str(tmp_path / "ops"))
+    )
+    assert not (tmp_path / "ops").exists()
+
+
+def test_one_process_leaves_no_trace_of_a_launcher(made: Path, tmp_path: Path, tiny) -> None:
+    train(tiny(steps=1), made, tmp_path)
+    assert "LOCAL_RANK" not in os.environ and "WORLD_SIZE" not in os.environ
+
+
+def test_a_half_set_launcher_is_refused(made: Path, tmp_path: Path, tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    with pytest.raises(BadInput, match="LOCAL_RANK, MASTER_ADDR, MASTER_PORT is not; start with torchrun"):
+        train(tiny(), made, tmp_path)

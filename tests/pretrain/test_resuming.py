@@ -1,0 +1,149 @@
+"""A training that ends early goes on as if nothing had happened, or says why it cannot."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+from pretrain.config import BadInput
+from pretrain.interruption import REQUEUE_CODE, SIGNALS, StopRequest
+from pretrain.run import PretrainInputs
+from pretrain.run import run as pretrain
+from tests.pretrain.conftest import invented_documents, write_tokenizer
+from tests.pretrain.runs import (
+    assert_same_training,
+    finish,
+    go_on_from,
+    launch,
+    lines_without_timing,
+    steps_saved,
+    train,
+    wait_for_checkpoint,
+)
+
+
+def test_a_killed_run_goes_on_bit_for_bit(made: Path, tmp_path: Path, tiny) -> None:
+    config = tiny(steps=60, checkpoint_every=7, log_every=5)  # dropout is on
+    train(config, made, tmp_path / "undisturbed")
+    killed = tmp_path / "killed"
+    process = launch(config, made, killed)
+    wait_for_checkpoint(killed, process)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert not (killed / "result.json").exists() and steps_saved(killed)[-1] < 60
+    (killed / "checkpoints" / "step-000000099.partial").mkdir()
+    with (killed / "metrics.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"step": 59, "loss": 0}\n{"step": 6')  # written after the checkpoint, the last one cut short
+    finish(launch(config, made, killed))
+    assert_same_training(tmp_path / "undisturbed", killed)
+    assert steps_saved(killed) == steps_saved(tmp_path / "undisturbed")
+    assert steps_saved(killed)[-2:] == [56, 60]
+
+
+def test_finished_training_run_again_only_measures_again(made: Path, tmp_path: Path, tiny) -> None:
+    train(tiny(), made, tmp_path / "once")
+    shutil.copytree(tmp_path / "once", tmp_path / "twice")
+    (tmp_path / "twice" / "result.json").unlink()
+    train(tiny(), made, tmp_path / "twice")
+    assert_same_training(tmp_path / "once", tmp_path / "twice")
+
+
+@pytest.mark.parametrize(("precision", "zero_stage"), [("fp32", 1), ("bf16", 2), ("fp32", 3)])
+def test_every_zero_stage_resumes_bit_for_bit(
+    made: Path, tmp_path: Path, tiny, precision: str, zero_stage: int
+) -> None:
+    config = tiny(steps=6, precision=precision, zero_stage=zero_stage, engine="deepspeed")
+    train(config, made, tmp_path / "once")
+    shutil.copytree(tmp_path / "once", tmp_path / "twice")
+    go_on_from(tmp_path / "twice", 3)
+    train(config, made, tmp_path / "twice")
+    assert_same_training(tmp_path / "once", tmp_path / "twice")
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_both_signals_are_noted_and_later_ones_are_not(number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+    with StopRequest() as stop:
+        assert not stop.is_made
+        signal.raise_signal(number)
+        assert stop.is_made
+    assert signal.getsignal(number) == before
+
+
+def test_a_signal_saves_and_leaves_and_the_same_command_goes_on(made: Path, tmp_path: Path, tiny) -> None:
+    config = tiny(steps=80, checkpoint_every=30, log_every=7)
+    finish(launch(config, made, tmp_path / "undisturbed"))
+    stopped = tmp_path / "stopped"
+    process = launch(config, made, stopped)
+    wait_for_checkpoint(stopped, process)
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=60)
+    last = steps_saved(stopped)[-1]
+    assert process.returncode == REQUEUE_CODE and f"behind step {last}; the same command goes on" in output.decode()
+    finish(launch(config, made, stopped))
+    assert_same_training(tmp_path / "undisturbed", stopped)
+
+
+def test_a_damaged_checkpoint_is_passed_over(
+    made: Path, tmp_path: Path, tiny, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = tiny(steps=9)
+    train(config, made, tmp_path / "once")
+    shutil.copytree(tmp_path / "once", tmp_path / "twice")
+    weights = tmp_path / "twice" / "checkpoints" / "step-000000009" / "model" / "model.safetensors"
+    damaged = bytearray(weights.read_bytes())
+    damaged[-5] ^= 1
+    weights.write_bytes(damaged)
+    train(config, made, tmp_path / "twice")
+    assert "step-000000009: model/model.safetensors is damaged; going on from the checkpoint before" in caplog.text
+    assert_same_training(tmp_path / "once", tmp_path / "twice")
+    for step in steps_saved(tmp_path / "twice"):
+        (tmp_path / "twice" / "checkpoints" / f"step-{step:09}" / "optimizer.safetensors").unlink()
+    with pytest.raises(BadInput, match="no checkpoint is whole; delete the folder to start afresh"):
+        train(config, made, tmp_path / "twice")
+
+
+def test_every_checkpoint_is_a_model_and_the_best_one_stays(made: Path, tmp_path: Path, tiny) -> None:
+    """A rate that grows until it destroys what was learnt: the best checkpoint is an early one."""
+    config = tiny(steps=12, checkpoint_every=2, lr=2.0, warmup_share=0.99, keep_checkpoints=2)
+    train(config, made, tmp_path)
+    losses = {
+        line["step"]: line["held_out"]["mlm_loss"] for line in lines_without_timing(tmp_path) if "held_out" in line
+    }
+    best = min(losses, key=losses.__getitem__)
+    assert (tmp_path / "checkpoints" / "best").read_text("utf-8") == f"step-{best:09}"
+    assert steps_saved(tmp_path) == sorted({best, 10, 12}) and best < 10
+    for step in steps_saved(tmp_path):
+        folder = tmp_path / "checkpoints" / f"step-{step:09}" / "model"
+        model, tokenizer = AutoModelForMaskedLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+        assert model(**tokenizer("윤슬은 [MASK]에서 노래했다.", return_tensors="pt")).logits.isfinite().all()
+
+
+def test_settings_of_the_machine_may_change_in_between(made: Path, tmp_path: Path, tiny) -> None:
+    train(tiny(steps=9, keep_checkpoints=3), made, tmp_path / "out")
+    go_on_from(tmp_path / "out", 6)
+    changed = tiny(steps=9, micro_batch=2, engine="deepspeed", zero_stage=1, log_every=4, keep_checkpoints=1)
+    train(changed, made, tmp_path / "out")
+    lines = [line for line in lines_without_timing(tmp_path / "out") if "loss" in line]
+    assert [line["step"] for line in lines] == [2, 4, 6, 8, 9]
+
+
+def test_a_full_disk_is_seen_before_training(made: Path, tmp_path: Path, tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = shutil.disk_usage(tmp_path)._replace(free=50_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    with pytest.raises(BadInput, match=r"0.0 GiB free, but 2 checkpoints of 0 M parameters.*make room or lower"):
+        train(tiny(), made, tmp_path)
+    assert not (tmp_path / "metrics.jsonl").exists()
+
+
+def test_other_settings_or_another_vocabulary_are_refused(made: Path, tmp_path: Path, tiny) -> None:
+    train(tiny(steps=3), made, tmp_path / "out")
+    with pytest.raises(BadInput, match=r"pretrain\.lr: 0\.005 -> 0\.1"):
+        train(tiny(steps=3, lr=0.1), made, tmp_path / "out")
+    other = write_tokenizer(tmp_path / "tokenizer", invented_documents(2))
+    with pytest.raises(BadInput, match="packed with vocabulary"):
+        pretrain(tiny(), PretrainInputs(made / "tokens", other), tmp_path / "out")
