@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import torch
 from safetensors.torch import load_file
 from torch import Tensor
 from transformers import PreTrainedModel
@@ -31,8 +30,12 @@ def mean_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
 
 
 def engine_with(weights: dict[str, Tensor], network: PreTrainedModel, config: PretrainConfig, world: World) -> Engine:
-    """An engine of this process alone that measures these weights in the precision of the training."""
+    """An engine of this process alone that measures these weights in the precision of the training.
+
+    Args:
+        network: a fresh one; DeepSpeed may have cut the trained one into parts.
+    """
     network.load_state_dict(weights, strict=False)  # tied weights are stored under one of their names
-    module = PretrainingModule(network).to(torch.float32)
+    module = PretrainingModule(network)
     precision = "fp32" if config.precision == "fp32" else "bf16"
     return PlainEngine(config.model_copy(update={"precision": precision}), module, world.device)

@@ -7,15 +7,19 @@ gradients are added up in float32, so many micro-batches lose nothing. The price
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 import torch
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from pretrain.config import PretrainConfig
 from pretrain.engine import MOMENTS, optimizer_of
 from pretrain.model import PretrainingModule, Sums
+
+SHORT_ROW = 128  # tokens; at 512 blockwise attention is the faster one
 
 
 class PlainEngine:
@@ -36,10 +40,13 @@ class PlainEngine:
             for p, weight in zip(self._parameters, self._weights.values(), strict=True):
                 p.register_post_accumulate_grad_hook(partial(_hand_over, weight))
         self._clip = config.clip
+        # compiled code brings its own, and what is computed again is so outside of any context
+        self._may_choose_attention = not (config.compile or config.activation_checkpointing)
         self._optimizer = optimizer_of(config, list(self._weights.values()))
 
     def __call__(self, *fields: Tensor | None) -> Sums:
-        sums: Sums = self.module(*fields)
+        with self._attention(fields[0]):
+            sums: Sums = self.module(*fields)
         return sums
 
     def backward(self, loss: Tensor) -> None:
@@ -77,6 +84,11 @@ class PlainEngine:
 
     def restore_scaling(self, found: Mapping[str, float]) -> None:
         """Nothing to restore."""
+
+    def _attention(self, ids_BL: Tensor | None) -> AbstractContextManager[None]:
+        """Plain products for short rows on CPUs: 3 to 4 % faster a step there than torch's blockwise attention."""
+        is_short = ids_BL is not None and ids_BL.shape[1] <= SHORT_ROW and ids_BL.device.type == "cpu"
+        return sdpa_kernel(SDPBackend.MATH) if is_short and self._may_choose_attention else nullcontext()
 
     def _copy_to_module(self) -> None:
         if self._keeps_both:

@@ -92,9 +92,7 @@ def run(config: PretrainConfig, inputs: PretrainInputs, out: Path, *, workers: i
     split = split_rows(store, config)
     with StopRequest() as stop, join_world() as world, ready_for_engine(config, world):
         fit_micro_batch(config, world.size)  # refuses what cannot be shared, before anything is built
-        network = build_network(config, store.meta["vocab_size"], store.meta["special_ids"])
-        if config.packing == "documents":
-            isolate_documents(network)
+        network = _network(config, store)
         facts = _describe(config, store, split, network)
         if world.is_first:
             refuse_too_little_room(out, network, config)
@@ -158,13 +156,20 @@ def _measure_finished(material: Material, weights: dict[str, Tensor], scores: di
     config, world, split = material.config, material.world, material.split
     if config.average_last > 1 and world.is_first:  # every other model was measured with its checkpoint
         alone = World(0, 1, world.device)
-        engine = engine_with(weights, material.network, config, alone)
+        engine = engine_with(weights, _network(config, material.store), config, alone)
         scores = _measure(engine, material._replace(world=alone), config.micro_batch)
     if world.is_first:
         baselines = count_baselines(split.training, material.pieces)
         scores["baselines"] = score_baselines(baselines, split.held_out, material.pieces, config)
     found: dict[str, Any] = world.said_by_first(scores)
     return found
+
+
+def _network(config: PretrainConfig, store: TokenStore) -> PreTrainedModel:
+    network = build_network(config, store.meta["vocab_size"], store.meta["special_ids"])
+    if config.packing == "documents":
+        isolate_documents(network)
+    return network
 
 
 def _describe(config: PretrainConfig, store: TokenStore, split: Split, network: PreTrainedModel) -> dict[str, Any]:

@@ -31,8 +31,9 @@ def test_the_loss_falls_on_training_and_held_out_text(made: Path, tmp_path: Path
     ]  # fmt: skip
 
 
-def test_the_mean_of_the_last_checkpoints_is_the_model(made: Path, tmp_path: Path, tiny) -> None:
-    result = train(tiny(steps=9, average_last=3, keep_checkpoints=3), made, tmp_path)
+@pytest.mark.parametrize("engine", [{}, {"engine": "deepspeed", "zero_stage": 3, "precision": "bf16"}])
+def test_the_mean_of_the_last_checkpoints_is_the_model(made: Path, tmp_path: Path, tiny, engine: dict) -> None:
+    result = train(tiny(steps=9, average_last=3, keep_checkpoints=3, **engine), made, tmp_path)
     parts = [
         load_file(tmp_path / "checkpoints" / f"step-00000000{n}" / "model" / "model.safetensors") for n in (3, 6, 9)
     ]
