@@ -53,6 +53,12 @@ class Recipe(BaseModel, frozen=True, extra="forbid"):
             )
         return self
 
+    @model_validator(mode="after")
+    def _morphemes_are_stored(self) -> Recipe:
+        if self.pretrain.masking.unit == "morpheme" and not self.pack.morphemes:
+            raise ValueError("pretrain.masking.unit is morpheme, but pack.morphemes is false; set it to true")
+        return self
+
     def _refuse_tokenizer_in_vain(self) -> None:
         plain = TokenizerConfig(special_tokens=self.tokenizer.special_tokens)  # those come with the architecture
         keys = [f"tokenizer.{key}" for key, value in self.tokenizer if value != getattr(plain, key)]

@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel
 
 from pretrain.isolation import find_borders, first_position, is_isolated
-from pretrain.masking import IGNORED
+from pretrain.losses import loss_and_hits
 
 
 class Sums(NamedTuple):
@@ -54,7 +53,7 @@ class PretrainingModule(nn.Module):
         """Loss sums and hits; the arguments are the fields of ``Batch``."""
         hidden_BLH = self._encode(ids_BL, types_BL, lengths_BS)
         head = self.network.lm_head if hasattr(self.network, "lm_head") else self.network.cls.predictions
-        mlm_loss, mlm_hits = _loss_and_hits(head(_pick(hidden_BLH, positions_BM)).flatten(0, 1), targets_BM.flatten())
+        mlm_loss, mlm_hits = loss_and_hits(head(_pick(hidden_BLH, positions_BM)).flatten(0, 1), targets_BM.flatten())
         if is_random_BS is None:
             nothing = torch.zeros_like(mlm_loss)
             return Sums(mlm_loss, mlm_hits, nothing, nothing)
@@ -63,7 +62,7 @@ class PretrainingModule(nn.Module):
         firsts_BS = (lengths_BS.cumsum(1) - lengths_BS).clamp(max=ids_BL.shape[1] - 1)
         pooled_H = self.network.base_model.pooler(_pick(hidden_BLH, firsts_BS).flatten(0, 1)[:, None])
         nsp_scores_2 = self.network.cls.seq_relationship(pooled_H)
-        return Sums(mlm_loss, mlm_hits, *_loss_and_hits(nsp_scores_2, is_random_BS.flatten()))
+        return Sums(mlm_loss, mlm_hits, *loss_and_hits(nsp_scores_2, is_random_BS.flatten()))
 
     def _encode(self, ids_BL: Tensor, types_BL: Tensor | None, lengths_BS: Tensor | None) -> Tensor:
         length = ids_BL.shape[1]
@@ -79,8 +78,3 @@ class PretrainingModule(nn.Module):
 
 def _pick(hidden_BLH: Tensor, places_BM: Tensor) -> Tensor:
     return hidden_BLH.gather(1, places_BM[..., None].expand(-1, -1, hidden_BLH.shape[-1]))
-
-
-def _loss_and_hits(scores: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    loss = cross_entropy(scores.float(), targets, ignore_index=IGNORED, reduction="sum")
-    return loss, (scores.argmax(-1) == targets).sum().float()

@@ -117,7 +117,7 @@ def open_store(folder: Path, tokenizer: Path) -> TokenStore:
     if digest != meta["tokenizer_sha256"]:
         raise BadInput(
             f"{folder}: packed with vocabulary {meta['tokenizer_sha256'][:12]}, but {tokenizer} holds "
-            f"{digest[:12]}; use the tokenizer the store was packed with, or run `malmoi pack` again"
+            f"{digest[:12]}; use the tokenizer the store was packed with, or delete the store and pack again"
         )
     return TokenStore(tokens, documents, sentences, sources, meta, morphemes)
 
@@ -168,5 +168,8 @@ def _map(path: Path, dtype: np.dtype[Any], length: int) -> NDArray[Any]:
     expected = length * dtype.itemsize
     size = path.stat().st_size if path.is_file() else 0
     if size != expected:
-        raise BadInput(f"{path}: {size} bytes, expected {expected}; the store is damaged, run `malmoi pack` again")
+        raise BadInput(
+            f"{path}: {size} bytes, expected {expected}; the store is damaged, delete its folder and run `malmoi pack` "
+            "again"
+        )
     return np.memmap(path, dtype=dtype, mode="r", shape=(length,))
