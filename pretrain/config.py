@@ -70,6 +70,11 @@ class PretrainConfig(BaseModel, frozen=True, extra="forbid"):
     intermediate: int = Field(3072, gt=0, description="Width of the feed-forward layers (base size).")
     dropout: float = Field(0.1, ge=0, lt=1, description="Hidden and attention dropout (RoBERTa Table 9).")
     positions: int = Field(512, ge=8, description="Longest input of the finished model, tokens (section 4.1).")
+    position_start: Literal["normal", "sinusoidal"] = Field(
+        "normal",
+        description="First values of the learned positions: normal as in BERT, or sinusoids (arXiv 1706.03762), which "
+        "tell neighbours apart at once, so that small models learn from context much sooner.",
+    )
     sequence_length: int = Field(512, ge=8, description="Tokens per training sequence (section 4.1).")
     packing: Literal["blocks", "documents"] = Field(
         "blocks",

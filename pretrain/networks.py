@@ -6,9 +6,11 @@ types, 1e-12; RoBERTa positions counted from pad id + 1 (514 with [PAD] = 1), 1 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
+from torch import Tensor
 from transformers import (
     BertConfig,
     BertForMaskedLM,
@@ -21,6 +23,8 @@ from transformers import (
 from pretrain.config import PretrainConfig
 from pretrain.draws import derive_key
 from pretrain.starting import SIZES, load_starting_point
+
+WAVE_HEIGHT = 0.05  # as high as all other weights at the start the waves drown, twice as high they drown the pieces
 
 
 def build_network(config: PretrainConfig, vocab_size: int, special_ids: dict[str, int]) -> PreTrainedModel:
@@ -37,7 +41,20 @@ def build_network(config: PretrainConfig, vocab_size: int, special_ids: dict[str
         torch.manual_seed(int(derive_key(config.seed, "weights")))
         if config.init_from is not None:
             return load_starting_point(config, config.init_from, vocab_size, special_ids)
-        return _new(config, vocab_size, special_ids)
+        network = _new(config, vocab_size, special_ids)
+    if config.position_start == "sinusoidal":
+        embeddings: Any = network.base_model.embeddings
+        positions: Tensor = embeddings.position_embeddings.weight
+        with torch.no_grad():
+            positions.copy_(sinusoids(positions.shape[0], positions.shape[1]))
+    return network
+
+
+def sinusoids(count: int, width: int) -> Tensor:
+    """Positions 0 to ``count`` - 1 as in section 3.5 of arXiv 1706.03762, ``WAVE_HEIGHT`` high; count x width."""
+    rates = torch.exp(torch.arange(0, width, 2) * (-math.log(10_000.0) / width))
+    angles = torch.arange(count)[:, None] * rates
+    return WAVE_HEIGHT * torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :width]
 
 
 def _new(config: PretrainConfig, vocab_size: int, special_ids: dict[str, int]) -> PreTrainedModel:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -244,3 +245,18 @@ def test_the_digest_is_the_same_with_and_without_vocab_txt(made: Path, tmp_path:
     assert vocabulary_digest(tmp_path) == vocabulary_digest(made / "tokenizer")
     meta = json.loads((made / "tokens" / "meta.json").read_text("utf-8"))
     assert vocabulary_digest(tmp_path) == meta["tokenizer_sha256"]
+
+
+def test_sinusoids_make_the_first_positions_and_nothing_else(tiny) -> None:
+    special_ids = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
+    plain = build_network(tiny(), 60, special_ids).state_dict()
+    waves = build_network(tiny(position_start="sinusoidal"), 60, special_ids).state_dict()
+    name = "roberta.embeddings.position_embeddings.weight"
+    assert all(torch.equal(plain[other], waves[other]) for other in plain if other != name)
+    for place, column, value in (
+        (0, 0, 0.0),
+        (0, 1, 1.0),
+        (7, 0, math.sin(7)),
+        (7, 5, math.cos(7 / 10_000 ** (4 / 16))),
+    ):
+        assert waves[name][place, column].item() == pytest.approx(0.05 * value, abs=1e-6)
