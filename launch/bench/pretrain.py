@@ -57,16 +57,15 @@ def run_pretrain_bench(
     Raises:
         BadInput: an option or a folder cannot be used.
     """
-    asked = _checked(tokens, tokenizer, parts, steps, rounds, threads, order)
+    _refuse_contradictions(tokens, tokenizer, set(parts), steps > 1 and min(rounds, threads) > 0)
+    asked = _checked(order)
     wanted = tuple(parts) or PARTS
+    material = "invented words" if tokens is None else "store given"
     with TemporaryDirectory(prefix="malmoi-bench-") as folder:
         scratch = Path(folder)
         if tokens is None or tokenizer is None:
             tokens, tokenizer = write_synthetic(scratch / "invented", asked.vocab_size, INVENTED_TOKENS)
             complete_tokenizer(tokenizer)
-            material = "invented words"
-        else:
-            material = "store given"
         results: dict[str, Any] = {
             "material": material,
             "machine": {"python": platform.python_version(), "architecture": platform.machine()},
@@ -89,23 +88,17 @@ def run_pretrain_bench(
     return dict(json.loads(json.dumps(results)))
 
 
-def _checked(
-    tokens: Path | None,
-    tokenizer: Path | None,
-    parts: Sequence[str],
-    steps: int,
-    rounds: int,
-    threads: int,
-    order: dict[str, Any],
-) -> Order:
-    """The order of the sizes, when every option can be used."""
-    unknown = sorted(set(parts) - set(PARTS))
+def _refuse_contradictions(tokens: Path | None, tokenizer: Path | None, parts: set[str], numbers_fit: bool) -> None:
+    unknown = sorted(parts - set(PARTS))
     if unknown:
         raise BadInput(f"--only {unknown[0]}: no such part; parts are {', '.join(PARTS)}")
     if (tokens is None) != (tokenizer is None):
         raise BadInput("--tokens and --tokenizer belong together: give both, or none for an invented store")
-    if steps < 2 or rounds < 1 or threads < 1:
+    if not numbers_fit:
         raise BadInput("--steps must be at least 2, --rounds and --threads at least 1")
+
+
+def _checked(order: dict[str, Any]) -> Order:
     try:
         return Order.model_validate(order)
     except ValidationError as error:
