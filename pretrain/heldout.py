@@ -26,6 +26,8 @@ from pretrain.order import permute
 from pretrain.rows import Rows, RowSource
 from pretrain.world import World
 
+MOST_SOURCES = 16  # the largest have figures of their own, all others have theirs together
+OTHERS = "all other sources"
 FEW_ROWS = 16  # every source gets so many before any gets more: about 1,200 predictions in rows of 512
 _COLUMNS = (
     "rows", "predictions", "singles", "mlm_loss", "mlm_hits", "nsp_loss", "nsp_hits", "single_loss",
@@ -37,7 +39,7 @@ class Chosen(NamedTuple):
     """Rows of one source that are measured.
 
     Fields:
-        source: number of the source.
+        source: number of the source; -1 for all those that are not among the largest.
         rows_B: numbers of the rows, ascending.
         weight: held-out rows of the source for each that is measured, 1 or more.
     """
@@ -93,7 +95,8 @@ def measure(
             "that the tokenizer knows"
         )
     sources = {
-        source_names[part.source]: _figures(sums_C, config) for part, sums_C in zip(chosen, sums_KC, strict=True)
+        OTHERS if part.source < 0 else source_names[part.source]: _figures(sums_C, config)
+        for part, sums_C in zip(chosen, sums_KC, strict=True)
     }
     return overall | {"sources": sources}
 
@@ -101,9 +104,9 @@ def measure(
 def choose_rows(source: RowSource, config: PretrainConfig) -> list[Chosen]:
     """The held-out rows that are measured: ``config.measure_rows``, or all if there are fewer; always the same.
 
-    The sources take turns in naming one of their rows at random until each has named ``FEW_ROWS`` or all it has. From
-    then on each has the same share of its rows measured. So a source is left out only where ``measure_rows`` is
-    smaller than the number of sources.
+    Sources beyond the ``MOST_SOURCES`` with the most rows count as one. All take turns in naming one of their rows at
+    random until each has named ``FEW_ROWS`` or all it has. From then on each has the same share of its rows measured.
+    So a source is left out only where ``measure_rows`` is smaller than their number.
 
     Raises:
         BadInput: there is no held-out row.
@@ -112,18 +115,27 @@ def choose_rows(source: RowSource, config: PretrainConfig) -> list[Chosen]:
     if not total:
         raise BadInput("the held-out part of the corpus has no rows; raise pretrain.held_out_share")
     rows = permute(np.arange(total), total, derive_key(config.seed, "measured rows"))
-    sources = source.sources(0, rows)
-    sizes = np.bincount(sources)
+    numbers, sources, sizes = _largest_sources(source.sources(0, rows))
     by_source = np.argsort(sources, kind="stable")
     turns = np.empty(total)  # which row of its source it is: 0, 1, 2, …
     turns[by_source] = np.arange(total) - (np.cumsum(sizes) - sizes)[sources[by_source]]
     when = np.where(turns < FEW_ROWS, turns - FEW_ROWS, turns / sizes[sources])
     first = np.argsort(when, kind="stable")[: config.measure_rows]
     chosen = []
-    for number in np.unique(sources[first]).tolist():
-        rows_B = np.sort(rows[first[sources[first] == number]])
-        chosen.append(Chosen(number, rows_B, float(sizes[number]) / len(rows_B)))
+    for place in np.unique(sources[first]).tolist():
+        rows_B = np.sort(rows[first[sources[first] == place]])
+        chosen.append(Chosen(numbers[place], rows_B, float(sizes[place]) / len(rows_B)))
     return chosen
+
+
+def _largest_sources(sources_B: NDArray[np.int64]) -> tuple[list[int], NDArray[np.int64], NDArray[np.int64]]:
+    """Numbers of the sources that are told apart, the place among them of each row, and how many rows each has."""
+    found, sizes = np.unique(sources_B, return_counts=True)
+    largest = np.sort(np.argsort(-sizes, kind="stable")[:MOST_SOURCES])
+    places = np.full(int(found[-1]) + 1, len(largest))
+    places[found[largest]] = np.arange(len(largest))
+    places_B = places[sources_B]
+    return [*found[largest].tolist(), -1], places_B, np.bincount(places_B)
 
 
 def held_out_keys(config: PretrainConfig, rows: Rows) -> NDArray[np.uint64]:

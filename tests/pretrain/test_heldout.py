@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from pretrain.config import BadInput, PretrainConfig
-from pretrain.heldout import FEW_ROWS, choose_rows, held_out_keys, measure
+from pretrain.heldout import FEW_ROWS, MOST_SOURCES, choose_rows, held_out_keys, measure
 from pretrain.masking import IGNORED, Pieces, describe_pieces, mask_rows, mask_single
 from pretrain.model import PretrainingModule, Sums
 from pretrain.networks import build_network
@@ -237,6 +237,15 @@ def test_rows_are_spread_over_their_source_and_always_the_same(tiny) -> None:
 def test_fewer_rows_than_a_few_for_each_source_are_dealt_out_in_turn(tiny) -> None:
     chosen = choose_rows(Numbered([1000, 1000, 1000]), tiny(measure_rows=7))
     assert sorted(len(part.rows_B) for part in chosen) == [2, 2, 3]
+
+
+def test_thousands_of_sources_leave_the_large_ones_their_rows(tiny) -> None:
+    sizes = [1] * 3000 + [9000, 0, 6000] + [1] * 900
+    chosen = choose_rows(Numbered(sizes), tiny(measure_rows=600))
+    counts = {part.source: len(part.rows_B) for part in chosen}
+    assert counts[3000] > 200 and counts[3002] > 130 and counts[-1] > 60
+    assert len(chosen) == MOST_SOURCES + 1
+    assert sum(part.weight * len(part.rows_B) for part in chosen) == pytest.approx(sum(sizes))
 
 
 def test_nothing_held_out_is_refused_in_one_sentence(tiny) -> None:
