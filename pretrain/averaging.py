@@ -12,9 +12,9 @@ from safetensors.torch import load_file
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from pretrain.checkpoints import WEIGHTS_NAME
 from pretrain.config import PretrainConfig
 from pretrain.engine import Engine
+from pretrain.export import WEIGHTS_NAME
 from pretrain.model import PretrainingModule
 from pretrain.plain import PlainEngine
 from pretrain.world import World

@@ -26,15 +26,14 @@ from torch import Tensor
 
 from pretrain.config import BadInput, PretrainConfig
 from pretrain.engine import Engine
+from pretrain.export import MODEL_NAME, WEIGHTS_NAME
 from pretrain.world import World
 
 log = logging.getLogger(__name__)
 
 BEST_NAME = "best"
 LOOP_NAME = "loop.json"
-MODEL_FOLDER = "model"
 OPTIMIZER_NAME = "optimizer.safetensors"
-WEIGHTS_NAME = "model.safetensors"
 PARTIAL = ".partial"
 
 SaveModel = Callable[..., None]
@@ -48,7 +47,7 @@ class Found(NamedTuple):
 
     def weights(self) -> dict[str, Tensor]:
         """float32, by the names of the Hugging Face model."""
-        return load_file(self.folder / MODEL_FOLDER / WEIGHTS_NAME)
+        return load_file(self.folder / MODEL_NAME / WEIGHTS_NAME)
 
     def give_to(self, engine: Engine) -> None:
         """Set the engine's state."""
@@ -95,9 +94,9 @@ class Checkpoints:
         if self._world.is_first:
             folder = self._folder / f"step-{progress['step']:09}"
             partial = folder.with_name(folder.name + PARTIAL)
-            (partial / MODEL_FOLDER).mkdir(parents=True)
+            (partial / MODEL_NAME).mkdir(parents=True)
             facts = self._facts | progress | {"held_out": held_out}
-            self._save_model(partial / MODEL_FOLDER, weights=weights, facts=facts)
+            self._save_model(partial / MODEL_NAME, weights=weights, facts=facts)
             save_file(moments, partial / OPTIMIZER_NAME)
             loop = {
                 "step": progress["step"],
@@ -108,7 +107,7 @@ class Checkpoints:
                 **self._identity,
                 "files": {str(path.relative_to(partial)): _seal(path) for path in _files_of(partial)},
             }
-            _write_text(partial / LOOP_NAME, json.dumps(loop, ensure_ascii=False))
+            write_text(partial / LOOP_NAME, json.dumps(loop, ensure_ascii=False))
             shutil.rmtree(folder, ignore_errors=True)
             partial.replace(folder)
             self._prune()
@@ -127,7 +126,7 @@ class Checkpoints:
 
     def newest(self, count: int) -> list[Path]:
         """Model folders of the newest ``count`` checkpoints, oldest first."""
-        return [folder / MODEL_FOLDER for folder in self._folders()[-count:]]
+        return [folder / MODEL_NAME for folder in self._folders()[-count:]]
 
     def said_by_newest(self) -> dict[str, Any]:
         """What the loop.json of the newest checkpoint holds."""
@@ -170,7 +169,7 @@ class Checkpoints:
                 losses[folder] = held_out["mlm_loss"]
         best = min(losses, key=losses.__getitem__, default=None)  # the earlier one where they are equal
         if best is not None:
-            _write_text(self._folder / BEST_NAME, best.name)
+            write_text(self._folder / BEST_NAME, best.name)
         for old in folders[: -self._config.keep_checkpoints]:
             if old != best:
                 shutil.rmtree(old)
@@ -189,7 +188,8 @@ def _seal(path: Path) -> list[int | str]:
         return [path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest()]
 
 
-def _write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str) -> None:
+    """Write under another name, then rename."""
     temporary = path.with_name(path.name + PARTIAL)
     temporary.write_text(text, "utf-8")
     temporary.replace(path)

@@ -27,7 +27,7 @@ from transformers import PreTrainedModel
 from pretrain.averaging import engine_with, mean_weights
 from pretrain.baselines import count_baselines, score_baselines
 from pretrain.batches import TrainingBatches
-from pretrain.checkpoints import Checkpoints
+from pretrain.checkpoints import PARTIAL, Checkpoints, write_text
 from pretrain.config import PretrainConfig
 from pretrain.engine import Engine, describe_engine, fit_micro_batch, ready_for_engine, start_engine
 from pretrain.export import MODEL_NAME, RESULT_NAME, save_model
@@ -50,7 +50,6 @@ from pretrain.world import World, join_world
 log = logging.getLogger(__name__)
 
 METRICS_NAME = "metrics.jsonl"
-PARTIAL = ".partial"
 
 
 class PretrainInputs(NamedTuple):
@@ -221,6 +220,4 @@ def _save_result(out: Path, save_into: Callable[[Path], None], result: dict[str,
 
 
 def _write_json(path: Path, content: Any) -> None:
-    temporary = path.with_name(path.name + PARTIAL)
-    temporary.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", "utf-8")
-    temporary.replace(path)
+    write_text(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
