@@ -41,11 +41,11 @@ class Layout(NamedTuple):
         is_random_P: whether B does not follow A.
     """
 
-    a_begins_P: Numbers
-    a_lengths_P: NDArray[np.int32]
-    b_begins_P: Numbers
-    b_lengths_P: NDArray[np.int32]
-    is_random_P: NDArray[np.bool_]
+    a_begins_P: NDArray[Any]
+    a_lengths_P: NDArray[Any]
+    b_begins_P: NDArray[Any]
+    b_lengths_P: NDArray[Any]
+    is_random_P: NDArray[Any]
 
 
 class Chunks(NamedTuple):
