@@ -6,11 +6,13 @@ Learning rates, epochs and lengths differ from task to task, so their defaults s
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import BaseModel, Field, field_validator
 
 TaskName = Literal["ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-dp", "klue-mrc", "wos"]
+ProtocolName = Literal["malmoi", "klue-baseline"]
+PROTOCOLS: tuple[ProtocolName, ...] = get_args(ProtocolName)
 TASK_NAMES: tuple[TaskName, ...] = (
     "ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-dp", "klue-mrc", "wos",
 )  # fmt: skip
@@ -42,9 +44,10 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
         ("model",), min_length=1, description='Encoders: "model" is this run\'s own, else a folder or a Hub name.'
     )
     seeds: tuple[int, ...] = Field((42,), min_length=1, description="One training per seed (published: 42 only).")
-    protocol: Literal["malmoi"] = Field(
+    protocol: ProtocolName = Field(
         "malmoi",
-        description="How text becomes features and scores: malmoi aligns by character offsets, never scores padding.",
+        description="How text becomes features and outputs become predictions: malmoi is right, klue-baseline compares "
+        "with the published figures (its alignment, its decoding, its faults).",
     )
     max_train_examples: int | None = Field(None, gt=0, description="Seeded sample of the training examples; none: all.")
     max_dev_examples: int | None = Field(None, gt=0, description="Seeded sample of the dev examples; none: all.")

@@ -14,7 +14,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedConfig, PreTrainedTokenizerBase
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoTokenizer,
+    BertTokenizer,
+    PreTrainedConfig,
+    PreTrainedTokenizerBase,
+)
 from transformers.utils import logging as transformers_logging
 
 from finetune.config import BadInput
@@ -43,15 +50,26 @@ def load_tokenizer(name: str, special_tokens: Sequence[str] = ()) -> PreTrainedT
     Raises:
         BadInput: there is none, or it gives no character offsets.
     """
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError) as error:
-        raise BadInput(f"{name}: no tokenizer that transformers can load ({_first_line(error)})") from None
+    tokenizer = _read_vocabulary(Path(name)) if name.endswith(".txt") else _read_tokenizer(name)
     if not tokenizer.is_fast:
         raise BadInput(f"{name}: its tokenizer gives no character offsets; save a fast one (tokenizer.json) beside it")
     if special_tokens:
         tokenizer.add_tokens(list(special_tokens), special_tokens=True)
     return tokenizer
+
+
+def _read_tokenizer(name: str) -> PreTrainedTokenizerBase:
+    try:
+        return AutoTokenizer.from_pretrained(name)
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{name}: no tokenizer that transformers can load ({_first_line(error)})") from None
+
+
+def _read_vocabulary(path: Path) -> PreTrainedTokenizerBase:
+    """Cased WordPiece over the entries of a ``vocab.txt``, as klue/bert-base has it."""
+    if not path.is_file():
+        raise BadInput(f"{path}: no such file; give a vocab.txt or the folder of a tokenizer")
+    return BertTokenizer(vocab=str(path), do_lower_case=False, strip_accents=False)
 
 
 def load_encoder(name: str) -> Encoder:

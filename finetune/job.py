@@ -57,7 +57,7 @@ def finetune_one(job: Job, config: FinetuneConfig, data_folder: Path, out: Path)
     Raises:
         BadInput: data or encoder that cannot be used.
     """
-    task = TASKS[job.task]
+    task = TASKS[job.task].under(config.protocol)
     data = load_data(task, data_folder, config)
     settings = settings_of(task, config, job.encoder)
     fingerprint = _fingerprint(job, config, settings, data)

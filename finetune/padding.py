@@ -1,31 +1,38 @@
-"""Lists of different length to padded tensors: the part of ``collate`` that the tasks share.
+"""Lists of different length to padded arrays: the part of ``collate`` that the tasks share.
 
+Arrays, not tensors: reading, converting, decoding and scoring a task needs no torch.
 Legend: ``B`` rows, ``L`` positions of the longest row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
+from typing import Any
 
-import torch
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from finetune.task import Feature
 
 IGNORED = -100  # a label that the loss skips: special tokens, padding
 
 
-def pad_rows(rows: Sequence[Sequence[int]], filler: int) -> Tensor:
-    """Rows of ids to one (B, L) int64 tensor, ``filler`` behind the shorter ones."""
-    longest = max(len(row) for row in rows)
-    return torch.tensor([[*row, *[filler] * (longest - len(row))] for row in rows], dtype=torch.int64)
+def pad_rows(rows: Sequence[Sequence[int]], filler: int) -> NDArray[np.int64]:
+    """Rows of ids to one (B, L) array, ``filler`` behind the shorter ones."""
+    lengths_B = np.array([len(row) for row in rows])
+    padded_BL = np.full((len(rows), int(lengths_B.max())), filler, dtype=np.int64)
+    is_real_BL = np.arange(padded_BL.shape[1]) < lengths_B[:, None]
+    padded_BL[is_real_BL] = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(lengths_B.sum()))
+    return padded_BL
 
 
-def pad_inputs(features: Sequence[Feature], pad_id: int) -> dict[str, Tensor]:
-    """``input_ids``, ``attention_mask`` and ``token_type_ids``, each (B, L)."""
+def pad_inputs(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
+    """``input_ids``, ``attention_mask`` and, where the features have them, ``token_type_ids``, each (B, L) int64."""
+    rows = [feature["input_ids"] for feature in features]
     batch = {
-        "input_ids": pad_rows([feature["input_ids"] for feature in features], pad_id),
-        "attention_mask": pad_rows([[1] * len(feature["input_ids"]) for feature in features], 0),
+        "input_ids": pad_rows(rows, pad_id),
+        "attention_mask": pad_rows([[1] * len(row) for row in rows], 0),
     }
     if "token_type_ids" in features[0]:
         batch["token_type_ids"] = pad_rows([feature["token_type_ids"] for feature in features], 0)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from finetune.task import Feature, Task
@@ -20,8 +22,8 @@ def predict(task: Task, model: nn.Module, features: Sequence[Feature], pad_id: i
     raws: list[Any] = [None] * len(features)
     with torch.inference_mode():
         for batch in batches_by_length(features):
-            tensors = task.collate([features[i] for i in batch], pad_id)
-            outputs = model.predict(**to_device(tensors, device))  # type: ignore[operator]
+            tensors = to_tensors(task.collate([features[i] for i in batch], pad_id), device)
+            outputs = model.predict(**tensors)  # type: ignore[operator]
             for i, output in zip(batch, outputs, strict=True):
                 raws[i] = output
     return raws
@@ -38,6 +40,6 @@ def batches_by_length(features: Sequence[Feature]) -> list[list[int]]:
     return batches
 
 
-def to_device(batch: dict[str, Tensor], device: torch.device) -> dict[str, Tensor]:
-    """The batch on a device."""
-    return {name: tensor.to(device) for name, tensor in batch.items()}
+def to_tensors(batch: Mapping[str, NDArray[np.generic]], device: torch.device | str = "cpu") -> dict[str, Tensor]:
+    """What ``collate`` made, as tensors on a device."""
+    return {name: torch.from_numpy(array).to(device) for name, array in batch.items()}

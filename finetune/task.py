@@ -2,20 +2,25 @@
 
 ```
 file ─ read ─▶ examples ─ featurize ─▶ features ─ model ─▶ raw outputs ─ decode ─▶ predictions ─ score ─▶ metrics
+                                                                                        └ write ─▶ official layout
 ```
 One example may give several features (windows of a long passage, turns of a dialogue). Everything after ``decode`` is
-JSON, so a predictions file can be scored again without torch, by anybody.
+JSON, so a predictions file can be scored again by anybody. Of a task only its model needs torch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from numpy.typing import NDArray
+
+from finetune.config import ProtocolName
+
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import nn
     from transformers import PreTrainedTokenizerBase
 
 # A feature is what the model sees of (part of) one example: "input_ids" (list of int), "example" (index of its
@@ -28,7 +33,7 @@ class Example:
     """One scored unit of a benchmark file: a title, a pair, a sentence, a question, a user turn."""
 
     guid: str
-    gold: Any  # JSON: a label name, a number, a list of tags …
+    gold: Any  # JSON: a label name, a number, a list of tags …; None in a file without labels
     inputs: Mapping[str, Any]  # the task's own fields
 
 
@@ -56,10 +61,15 @@ class Files:
     dev: str
     extra: tuple[str, ...] = ()  # ontology.json, relation_list.json
 
+    @property
+    def test(self) -> str:
+        """The name of the test file, which has no labels."""
+        return self.dev.replace("_dev.", "_test.")
+
 
 @dataclass(frozen=True, slots=True)
 class Hyperparameters:
-    """Defaults of the published configuration for base-size models (KLUE-baseline run_all.sh)."""
+    """The published configuration (KLUE-baseline run_all.sh)."""
 
     lr: float = 5e-5
     epochs: int = 4
@@ -67,6 +77,7 @@ class Hyperparameters:
     warmup_share: float = 0.1
     weight_decay: float = 0.0
     max_tokens: int = 128
+    accumulation: int = 1  # a step of ``batch_size`` features is done in so many parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +88,7 @@ class Task:
         read: one file to examples; raises ``BadInput`` naming file, record and what was expected.
         featurize: ``(examples, tokenizer, max_tokens, is_training)`` to features. Long inputs are truncated or cut
             into windows here. Features without a usable training target are left out when training.
-        collate: ``(features, pad_id)`` to a batch of tensors, padded to its longest row, keys as ``model`` wants.
+        collate: ``(features, pad_id)`` to a batch of arrays, padded to its longest row, keys as ``model`` wants.
         model: ``(encoder folder or name, tokenizer)`` to a module. ``module(**batch)`` returns a dict with
             "loss"; ``module.predict(**batch)`` returns one raw output (numpy or JSON) per row of the batch, and must
             not depend on the batch's other rows or on padding.
@@ -89,13 +100,19 @@ class Task:
         paper_dev: paper Table 36, model name to metric to value.
         group: examples that must stay on one side when a file is split, e.g. turns of one dialogue.
         special_tokens: added to the tokenizer before ``featurize`` (markers); the encoder's embeddings grow.
+        large: the published configuration of large models (hidden size 1,024).
+        as_published: fields of this record that protocol ``klue-baseline`` replaces, oddities included.
+        record: ``(example, its features, max_tokens)`` to JSON: what the model sees of an example and what it is to
+            learn, for people and for comparison with other implementations.
+        tables: rows to further figures: title to a list of rows (name of column to value), by class or question type.
+        write: ``(official file, value by guid, target)``: the official file again, with predictions for labels.
     """
 
     name: str
     files: Files
     read: Callable[[Path], list[Example]]
     featurize: Callable[[Sequence[Example], PreTrainedTokenizerBase, int, bool], list[Feature]]
-    collate: Callable[[Sequence[Feature], int], dict[str, Tensor]]
+    collate: Callable[[Sequence[Feature], int], dict[str, NDArray[Any]]]
     model: Callable[[str, PreTrainedTokenizerBase], nn.Module]
     decode: Callable[[Sequence[Example], Sequence[Feature], Sequence[Any]], list[Prediction]]
     score: Callable[[Sequence[Row]], dict[str, float]]
@@ -105,3 +122,14 @@ class Task:
     paper_dev: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     group: Callable[[Example], str] = lambda example: example.guid
     special_tokens: tuple[str, ...] = ()
+    large: Hyperparameters = Hyperparameters()
+    as_published: Mapping[str, Any] = field(default_factory=dict)
+    record: Callable[[Example, Sequence[Feature], int], dict[str, Any]] = lambda example, features, max_tokens: {
+        key: features[0][key] for key in ("input_ids", "token_type_ids") if key in features[0]
+    }
+    tables: Callable[[Sequence[Row]], dict[str, list[dict[str, Any]]]] = lambda rows: {}
+    write: Callable[[Path, Mapping[str, Any], Path], None] | None = None
+
+    def under(self, protocol: ProtocolName) -> Task:
+        """This task as a protocol does it: ``malmoi`` as it stands here, ``klue-baseline`` as published."""
+        return replace(self, **self.as_published) if protocol == "klue-baseline" else self

@@ -15,6 +15,7 @@ import torch
 from torch import nn
 from transformers import PrinterCallback, ProgressCallback, Trainer, TrainingArguments, set_seed
 
+from finetune.predict import to_tensors
 from finetune.task import Feature, Hyperparameters, Task
 
 
@@ -43,7 +44,7 @@ def train(
             model=model,
             args=_arguments(settings, seed, unused),
             train_dataset=features,  # a list has all that a map-style data set needs
-            data_collator=lambda batch: task.collate(batch, pad_id),
+            data_collator=lambda batch: to_tensors(task.collate(batch, pad_id)),
         )
         for callback in (PrinterCallback, ProgressCallback):
             trainer.remove_callback(callback)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from launch.bench.commands import bench_app
 from launch.console import rank, set_up_console, world_size
 from launch.errors import LaunchError, exit_code, one_sentence, user_errors
 from launch.guard import refuse_foreign_packages
@@ -28,11 +29,16 @@ class StageOrTools(TyperGroup):
         return super().resolve_command(ctx, args if known else ["build", *args])
 
 
+TASKS_HELP = "ynat, klue-sts, klue-nli, klue-ner, klue-re, klue-dp, klue-mrc, wos."
+
 app = typer.Typer(help=ABOUT, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 tokenizer_app = typer.Typer(cls=StageOrTools, no_args_is_help=True, help="Train, measure (stats), publish (push).")
-bench_app = typer.Typer(no_args_is_help=True, help="Measure speed and quality side by side with other tools.")
+finetune_app = typer.Typer(
+    cls=StageOrTools, no_args_is_help=True, help="Train and score KLUE tasks; look at inputs (features)."
+)
 pii_app = typer.Typer(no_args_is_help=True, help="Detect or replace personal data in text or JSON lines.")
 app.add_typer(tokenizer_app, name="tokenizer")
+app.add_typer(finetune_app, name="finetune")
 app.add_typer(pii_app, name="pii")
 app.add_typer(bench_app, name="bench")
 
@@ -73,7 +79,6 @@ STAGE_VERBS = (
     ),
     ("pack", "Encode the corpus into the token store.", "malmoi pack smoke"),
     ("pretrain", "Pretrain and export the model.", "torchrun --nproc-per-node 2 -m launch pretrain smoke"),
-    ("finetune", "Train and score the KLUE tasks.", "malmoi finetune smoke finetune.tasks=ynat,klue-ner"),
     ("report", "Write report.md and report.html.", "malmoi report smoke"),
 )
 for _verb, _purpose, _example in STAGE_VERBS:
@@ -81,6 +86,28 @@ for _verb, _purpose, _example in STAGE_VERBS:
 tokenizer_app.command("build", hidden=True)(
     _stage_command("tokenizer", "Train the vocabulary.", "malmoi tokenizer smoke tokenizer.vocab_size=8000")
 )
+finetune_app.command("build", hidden=True)(
+    _stage_command("finetune", "Train and score the KLUE tasks.", "malmoi finetune smoke finetune.tasks=ynat,klue-ner")
+)
+
+
+@finetune_app.command("features")
+def finetune_features(
+    task: Annotated[str, typer.Argument(help=TASKS_HELP)],
+    file: Annotated[Path, typer.Argument(help="An official file of the task, plain or .zst.")],
+    tokenizer: Annotated[str, typer.Argument(help="Tokenizer folder, Hub name or vocab.txt.")],
+    output: Annotated[Path, typer.Argument(help="A .jsonl file.")],
+    protocol: Annotated[str, typer.Option(help="malmoi or klue-baseline.")] = "malmoi",
+    max_tokens: Annotated[int | None, typer.Option(min=16, help="Longest input. Default: the published one.")] = None,
+) -> None:
+    """Write what a model sees of each example, and what it is to learn, as one JSON line.
+
+    Example:  malmoi finetune features klue-ner klue-ner-v1.1_dev.tsv klue/bert-base ner.jsonl --protocol klue-baseline
+    """
+    set_up_console()
+    from launch.tools import write_task_features
+
+    write_task_features(task, file, tokenizer, output, protocol, max_tokens)
 
 
 @tokenizer_app.command("stats")
@@ -154,85 +181,9 @@ def pii_replace(
     replace_personal_data(source, target, seed, mode, key_file, key_variable)
 
 
-@bench_app.command("corpus")
-def bench_corpus(
-    texts: Annotated[list[str] | None, typer.Option(help="Raw text; may be given again. Default: the sample.")] = None,
-    sentences: Annotated[Path | None, typer.Option(help="Folder of gold sentences, one a line.")] = None,
-    pii: Annotated[Path | None, typer.Option(help="Labelled .jsonl: text, spans.")] = None,
-    benchmarks: Annotated[list[str] | None, typer.Option(help="Benchmark files or folders.")] = None,
-    megabytes: Annotated[float, typer.Option(min=0.1, help="Text for the whole stage.")] = 20.0,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures here, too.")] = None,
-) -> None:
-    """Splitting, personal data, decontamination and the whole corpus stage beside other ways to do the same.
-
-    Example:  malmoi bench corpus --texts news.jsonl --benchmarks klue_benchmark
-    """
-    set_up_console()
-    from launch.bench.corpus import run_corpus_bench
-
-    run_corpus_bench(texts or [], sentences, pii, benchmarks or [], megabytes, json_file)
-
-
-@bench_app.command("tokenizer")
-def bench_tokenizer(
-    texts: Annotated[list[str] | None, typer.Option(help="Raw text; may be given again. Default: the sample.")] = None,
-    measure: Annotated[list[str] | None, typer.Option(help="Measure on held-out documents of these alone.")] = None,
-    gold: Annotated[Path | None, typer.Option(help="KLUE-DP file: boundaries that people set.")] = None,
-    others: Annotated[list[Path] | None, typer.Option("--with", help="A tokenizer to compare; repeatable.")] = None,
-    megabytes: Annotated[float, typer.Option(help="Text to learn from, an equal share of each file.")] = 45.0,
-    workers: Annotated[int, typer.Option(help="Processes of a build.")] = 2,
-    rounds: Annotated[int, typer.Option(help="Times that the timed builds are done.")] = 1,
-    curve: Annotated[bool, typer.Option(help="Build from 1/16, 1/8 … of the text, too.")] = False,
-    timing_only: Annotated[bool, typer.Option(help="The timed builds alone; for much text.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Folder for figures, tables, pictures, vocabularies.")] = None,
-) -> None:
-    """Build vocabularies in every way, time them beside the common recipe, compare what they do to text.
-
-    Example:  malmoi bench tokenizer --texts news.jsonl --texts wiki.jsonl --gold klue-dp-v1.1_dev.tsv --curve
-    """
-    set_up_console()
-    from launch.bench.tokenizer import run_tokenizer_bench
-
-    run_tokenizer_bench(
-        texts or [], measure or [], gold, others or [], megabytes, workers, rounds, curve, timing_only, out
-    )
-
-
-@bench_app.command("pretrain")
-def bench_pretrain(
-    tokens: Annotated[Path | None, typer.Option(help="Token store. Default: an invented one.")] = None,
-    tokenizer: Annotated[Path | None, typer.Option(help="Tokenizer folder it was packed with.")] = None,
-    only: Annotated[list[str] | None, typer.Option(help="loader, trainer or sizes; repeatable.")] = None,
-    steps: Annotated[int, typer.Option(help="Steps of a run beside the Trainer.")] = 40,
-    rounds: Annotated[int, typer.Option(help="Runs of each side; medians count.")] = 3,
-    threads: Annotated[int, typer.Option(help="Threads of a run beside the Trainer.")] = 1,
-    size: Annotated[list[str] | None, typer.Option(help="tiny, small, base, large; repeatable.")] = None,
-    packing: Annotated[list[str] | None, typer.Option(help="blocks or documents; repeatable.")] = None,
-    micro_batch: Annotated[list[int] | None, typer.Option(help="Rows at once; repeatable.")] = None,
-    compiled: Annotated[bool | None, typer.Option("--compile/--no-compile", help="Default: both on a GPU.")] = None,
-    length: Annotated[int | None, typer.Option(help="Tokens per row of the sizes.")] = None,
-    precision: Annotated[str | None, typer.Option(help="fp32 or bf16 for the sizes.")] = None,
-    profile: Annotated[bool, typer.Option(help="Show where the time of each size goes.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Folder for bench.json and losses.svg.")] = None,
-) -> None:
-    """Time the loader, training beside transformers' Trainer, and training over sizes and modes on this device.
-
-    Example:  malmoi bench pretrain --only sizes --size base --profile
-    """
-    set_up_console()
-    from launch.bench.pretrain import run_pretrain_bench
-
-    asked = {
-        "sizes": size, "packings": packing, "micro_batches": micro_batch, "length": length, "precision": precision,
-        "compile": None if compiled is None else [compiled], "profiled_steps": 2 if profile else None,
-    }  # fmt: skip
-    order = {name: value for name, value in asked.items() if value}
-    run_pretrain_bench(tokens, tokenizer, only or [], steps, rounds, threads, order, out)
-
-
 @app.command()
 def score(
-    task: Annotated[str, typer.Argument(help="ynat, klue-sts, klue-nli, klue-ner, klue-re, klue-dp, klue-mrc, wos.")],
+    task: Annotated[str, typer.Argument(help=TASKS_HELP)],
     predictions: Annotated[Path, typer.Argument(help="predictions.jsonl: guid, gold, prediction, scores.")],
 ) -> None:
     """Score a predictions file with the metrics of the KLUE paper.

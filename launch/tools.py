@@ -70,6 +70,19 @@ def print_scores(task: str, predictions: Path) -> None:
         typer.echo(f"{metric}\t{value:.4f}")
 
 
+def write_task_features(
+    task: str, file: Path, tokenizer: str, output: Path, protocol: str, max_tokens: int | None
+) -> None:
+    """Write the records of ``malmoi finetune features`` and say how many."""
+    from finetune.config import PROTOCOLS
+    from finetune.features import write_features
+
+    if protocol not in PROTOCOLS:
+        raise LaunchError(f"--protocol {protocol}: no such protocol; there are {', '.join(PROTOCOLS)}")
+    written = write_features(task, file, tokenizer, output, cast(Any, protocol), max_tokens)
+    typer.echo(f"{output}: {written:,} records")
+
+
 def _stream(source: str, target: str, work: Callable[[Iterable[Record]], Iterable[Record]]) -> None:
     with _lines_in(source) as lines, _lines_out(target) as out:
         is_json = _holds_json(source, lines)

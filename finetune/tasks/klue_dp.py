@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
-from transformers import PreTrainedTokenizerBase
+from numpy.typing import NDArray
 
 from finetune.config import BadInput
-from finetune.encoder import load_encoder
 from finetune.files import read_blocks
-from finetune.heads.biaffine import BiaffineParser
 from finetune.heads.tree import best_right_headed_tree
 from finetune.metrics.dp import DP_LABELS, score
 from finetune.padding import IGNORED, pad_inputs, pad_rows
 from finetune.task import Example, Feature, Files, Hyperparameters, Prediction, Task
+
+if TYPE_CHECKING:
+    from torch import nn
+    from transformers import PreTrainedTokenizerBase
 
 # Sejong tags; the root and a tag that is not among them (spreadsheets left "#NAME?" in some rows) have their own ids.
 POS_TAGS = (
@@ -119,17 +119,21 @@ def featurize_klue_dp(
     return features
 
 
-def collate_klue_dp(features: Sequence[Feature], pad_id: int) -> dict[str, Tensor]:
+def collate_klue_dp(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
     """Batch as ``BiaffineParser.forward`` describes it."""
     fillers = {"first": 0, "last": 0, "pos": ROOT_POS, "heads": IGNORED, "types": IGNORED}
     return {
         **pad_inputs(features, pad_id),
         **{key: pad_rows([feature[key] for feature in features], filler) for key, filler in fillers.items()},
-        "lengths": torch.tensor([len(feature["heads"]) for feature in features]),
+        "lengths": np.array([len(feature["heads"]) for feature in features]),
     }
 
 
 def build_klue_dp(encoder: str, tokenizer: PreTrainedTokenizerBase) -> nn.Module:
+    """Encoder and parser."""
+    from finetune.encoder import load_encoder
+    from finetune.heads.biaffine import BiaffineParser
+
     return BiaffineParser(load_encoder(encoder), len(DP_LABELS), len(POS_TAGS) + 2)
 
 

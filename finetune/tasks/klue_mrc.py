@@ -10,22 +10,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
-from transformers import PreTrainedTokenizerBase
 
 from finetune.config import BadInput
-from finetune.encoder import load_encoder
 from finetune.files import read_json, text_of
-from finetune.heads.span import SpanFinder
 from finetune.metrics.mrc import score
 from finetune.padding import pad_inputs, pad_rows
 from finetune.task import Example, Feature, Files, Hyperparameters, Prediction, Task
 from finetune.tasks.mrc_windows import QUESTION_TOKENS, cut_questions, find_tokens, make_windows
+
+if TYPE_CHECKING:
+    from torch import nn
+    from transformers import PreTrainedTokenizerBase
 
 log = logging.getLogger(__name__)
 
@@ -108,14 +107,14 @@ def featurize_klue_mrc(
     return features
 
 
-def collate_klue_mrc(features: Sequence[Feature], pad_id: int) -> dict[str, Tensor]:
+def collate_klue_mrc(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
     """Batch as ``SpanFinder.forward`` describes it."""
     candidates = [[1, *feature["in_context"][1:].tolist()] for feature in features]
     return {
         **pad_inputs(features, pad_id),
-        "candidates": pad_rows(candidates, 0).bool(),
-        "start": torch.tensor([feature["start"] for feature in features]),
-        "end": torch.tensor([feature["end"] for feature in features]),
+        "candidates": pad_rows(candidates, 0).astype(bool),
+        "start": np.array([feature["start"] for feature in features]),
+        "end": np.array([feature["end"] for feature in features]),
     }
 
 
@@ -152,6 +151,10 @@ def decode_klue_mrc(examples: Sequence[Example], features: Sequence[Feature], ra
 
 
 def build_klue_mrc(encoder: str, tokenizer: PreTrainedTokenizerBase) -> nn.Module:
+    """Encoder and span head."""
+    from finetune.encoder import load_encoder
+    from finetune.heads.span import SpanFinder
+
     return SpanFinder(load_encoder(encoder))
 
 

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from torch import Tensor, nn
-from transformers import PreTrainedTokenizerBase
+from numpy.typing import NDArray
 
 from finetune.config import BadInput
 from finetune.files import Block, read_blocks
-from finetune.heads.labels import load_token_labeller
 from finetune.metrics.ner import NER_TAGS, score
 from finetune.padding import IGNORED, pad_inputs, pad_rows
 from finetune.task import Example, Feature, Files, Hyperparameters, Prediction, Task
+
+if TYPE_CHECKING:
+    from torch import nn
+    from transformers import PreTrainedTokenizerBase
 
 OUTSIDE = "O"
 _TAG_IDS = {tag: id_ for id_, tag in enumerate(NER_TAGS)}
@@ -81,13 +83,15 @@ def _tags_of_tokens(text: str, gold: Sequence[str], spans: Sequence[tuple[int, i
     return tags
 
 
-def collate_ner(features: Sequence[Feature], pad_id: int) -> dict[str, Tensor]:
+def collate_ner(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
     """Padded inputs and ``labels`` (B, L), ``IGNORED`` on special tokens and padding."""
     return {**pad_inputs(features, pad_id), "labels": pad_rows([f["tags"] for f in features], IGNORED)}
 
 
 def load_ner_model(name: str, tokenizer: PreTrainedTokenizerBase) -> nn.Module:
     """Encoder and a head over tokens."""
+    from finetune.heads.labels import load_token_labeller
+
     return load_token_labeller(name, NER_TAGS)
 
 

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
-
-from transformers import PreTrainedTokenizerBase
+from typing import TYPE_CHECKING
 
 from finetune.files import label_of, read_records, text_of
-from finetune.heads.labels import load_text_labeller
 from finetune.metrics.classification import score_nli
 from finetune.task import Example, Feature, Files, Hyperparameters, Task
-from finetune.tasks.labels import collate_labels, decode_labels, encode_texts, predict_majority, with_labels
+from finetune.tasks.labels import (
+    collate_labels,
+    decode_labels,
+    encode_texts,
+    predict_majority,
+    record_label,
+    text_labeller,
+    with_labels,
+)
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 NLI_LABELS = ("entailment", "contradiction", "neutral")
 
@@ -43,7 +51,8 @@ KLUE_NLI = Task(
     read=read_nli,
     featurize=featurize_nli,
     collate=collate_labels,
-    model=partial(load_text_labeller, labels=NLI_LABELS),
+    record=record_label,
+    model=text_labeller(NLI_LABELS),
     decode=decode_labels(NLI_LABELS),
     score=score_nli,
     trivial=predict_majority(NLI_LABELS),

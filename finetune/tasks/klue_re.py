@@ -6,19 +6,25 @@ The published architecture: markers around the entities, a label from [CLS]; the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any
-
-from transformers import PreTrainedTokenizerBase
+from typing import TYPE_CHECKING, Any
 
 from finetune.config import BadInput
 from finetune.files import label_of, read_records, text_of
-from finetune.heads.labels import load_text_labeller
 from finetune.metrics.re import RE_LABELS, score
 from finetune.task import Example, Feature, Files, Hyperparameters, Task
-from finetune.tasks.labels import collate_labels, decode_labels, predict_majority, with_labels
+from finetune.tasks.labels import (
+    collate_labels,
+    decode_labels,
+    predict_majority,
+    record_label,
+    text_labeller,
+    with_labels,
+)
 from finetune.tasks.re_markers import MARKERS, Span, keep_markers, mark_entities, tokenize_marked
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 
 def read_re(path: Path) -> list[Example]:
@@ -79,7 +85,8 @@ KLUE_RE = Task(
     read=read_re,
     featurize=featurize_re,
     collate=collate_labels,
-    model=partial(load_text_labeller, labels=RE_LABELS),
+    record=record_label,
+    model=text_labeller(RE_LABELS),
     decode=decode_labels(RE_LABELS),
     score=score,
     trivial=predict_majority(RE_LABELS),

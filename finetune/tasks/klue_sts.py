@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
-
-from torch import nn
-from transformers import PreTrainedTokenizerBase
+from typing import TYPE_CHECKING, Any
 
 from finetune.config import BadInput
 from finetune.files import read_records, text_of
-from finetune.heads.labels import load_text_regressor
 from finetune.metrics.sts import score
 from finetune.task import Example, Feature, Files, Hyperparameters, Prediction, Task
 from finetune.tasks.labels import collate_labels, encode_texts
+
+if TYPE_CHECKING:
+    from torch import nn
+    from transformers import PreTrainedTokenizerBase
 
 MOST_SIMILAR = 5.0
 
@@ -51,6 +51,8 @@ def featurize_sts(
 
 def load_sts_model(name: str, tokenizer: PreTrainedTokenizerBase) -> nn.Module:
     """Encoder and a head with one output; squared error."""
+    from finetune.heads.labels import load_text_regressor
+
     return load_text_regressor(name)
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
-from transformers import PreTrainedTokenizerBase
+import numpy as np
+from numpy.typing import NDArray
 
 from finetune.padding import pad_inputs
 from finetune.task import Example, Feature, Prediction
+
+if TYPE_CHECKING:
+    from torch import nn
+    from transformers import PreTrainedTokenizerBase
 
 
 def encode_texts(
@@ -32,10 +35,21 @@ def with_labels(features: list[Feature], examples: Sequence[Example], labels: Se
     return [{**feature, "label": ids[examples[feature["example"]].gold]} for feature in features]
 
 
-def collate_labels(features: Sequence[Feature], pad_id: int) -> dict[str, Tensor]:
+def record_label(example: Example, features: Sequence[Feature], max_tokens: int) -> dict[str, Any]:
+    """Inputs and the class of an example."""
+    (feature,) = features
+    return {
+        "input_ids": feature["input_ids"],
+        "token_type_ids": feature["token_type_ids"],
+        "labels": {"class": example.gold},
+    }
+
+
+def collate_labels(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
     """Padded inputs and ``labels`` (B): ids as int64, numbers as float32."""
-    labels = [feature["label"] for feature in features]
-    return {**pad_inputs(features, pad_id), "labels": torch.tensor(labels)}
+    labels_B = np.array([feature["label"] for feature in features])
+    is_number = labels_B.dtype.kind == "f"
+    return {**pad_inputs(features, pad_id), "labels": labels_B.astype(np.float32 if is_number else np.int64)}
 
 
 def decode_labels(
@@ -61,3 +75,14 @@ def predict_majority(
         return [Prediction(best, shares) for _ in examples]
 
     return predict
+
+
+def text_labeller(labels: Sequence[str]) -> Callable[[str, PreTrainedTokenizerBase], nn.Module]:
+    """Builder of an encoder with a head over ``labels``."""
+
+    def load(name: str, tokenizer: PreTrainedTokenizerBase) -> nn.Module:
+        from finetune.heads.labels import load_text_labeller
+
+        return load_text_labeller(name, tokenizer, labels)
+
+    return load

@@ -7,12 +7,15 @@ tokens apart, a question keeps 64 tokens, and a span may only start in the windo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from transformers import PreTrainedTokenizerBase
 
 from finetune.task import Example, Feature
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 QUESTION_TOKENS = 64  # longer questions are cut at the right
 DOC_STRIDE = 128  # tokens from one window's begin to the next one's

@@ -14,19 +14,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor, nn
-from transformers import PreTrainedTokenizerBase
+import numpy as np
+from numpy.typing import NDArray
 
 from finetune.config import BadInput
-from finetune.encoder import load_encoder
 from finetune.files import read_json, read_records
-from finetune.heads.dialogue import StateGenerator
 from finetune.metrics.wos import score
 from finetune.padding import IGNORED, pad_inputs
 from finetune.task import Example, Feature, Files, Hyperparameters, Prediction, Task
+
+if TYPE_CHECKING:
+    from torch import nn
+    from transformers import PreTrainedTokenizerBase
 
 log = logging.getLogger(__name__)
 
@@ -153,17 +154,17 @@ def featurize_wos(
     return features
 
 
-def collate_wos(features: Sequence[Feature], pad_id: int) -> dict[str, Tensor]:
+def collate_wos(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
     """Batch as ``StateGenerator.forward`` describes it."""
     width = max(1, *(len(feature["targets"]) for feature in features))
     steps = max([len(ids) for feature in features for ids in feature["targets"].values()], default=1)
-    slots_BK = torch.zeros((len(features), width), dtype=torch.int64)
-    targets_BKT = torch.full((len(features), width, steps), IGNORED)
+    slots_BK = np.zeros((len(features), width), dtype=np.int64)
+    targets_BKT = np.full((len(features), width, steps), IGNORED)
     for row, feature in enumerate(features):
         for k, (slot, ids) in enumerate(feature["targets"].items()):
             slots_BK[row, k] = slot
-            targets_BKT[row, k, : len(ids)] = torch.tensor(ids)
-    gates_BS = torch.tensor([feature["gates"] for feature in features])
+            targets_BKT[row, k, : len(ids)] = ids
+    gates_BS = np.array([feature["gates"] for feature in features])
     return {**pad_inputs(features, pad_id), "gates": gates_BS, "slots": slots_BK, "targets": targets_BKT}
 
 
@@ -173,6 +174,10 @@ def spell_value(ids: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> str:
 
 
 def build_wos(encoder: str, tokenizer: PreTrainedTokenizerBase) -> nn.Module:
+    """Encoder and dialogue state generator."""
+    from finetune.encoder import load_encoder
+    from finetune.heads.dialogue import StateGenerator
+
     names = [slot.replace("-", " ") for slot in SLOTS]
     pieces = tokenizer(names, add_special_tokens=False)["input_ids"]
     return StateGenerator(

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
-
-from transformers import PreTrainedTokenizerBase
+from typing import TYPE_CHECKING
 
 from finetune.files import label_of, read_records, text_of
-from finetune.heads.labels import load_text_labeller
 from finetune.metrics.classification import score_ynat
 from finetune.task import Example, Feature, Files, Hyperparameters, Task
-from finetune.tasks.labels import collate_labels, decode_labels, encode_texts, predict_majority, with_labels
+from finetune.tasks.labels import (
+    collate_labels,
+    decode_labels,
+    encode_texts,
+    predict_majority,
+    record_label,
+    text_labeller,
+    with_labels,
+)
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 YNAT_LABELS = ("정치", "경제", "사회", "생활문화", "세계", "IT과학", "스포츠")
 
@@ -43,7 +51,8 @@ YNAT = Task(
     read=read_ynat,
     featurize=featurize_ynat,
     collate=collate_labels,
-    model=partial(load_text_labeller, labels=YNAT_LABELS),
+    record=record_label,
+    model=text_labeller(YNAT_LABELS),
     decode=decode_labels(YNAT_LABELS),
     score=score_ynat,
     trivial=predict_majority(YNAT_LABELS),

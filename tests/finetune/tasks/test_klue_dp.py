@@ -14,6 +14,7 @@ from finetune.config import BadInput
 from finetune.heads.tree import best_right_headed_tree
 from finetune.metrics.dp import DP_LABELS
 from finetune.padding import IGNORED
+from finetune.predict import to_tensors
 from finetune.task import Row
 from finetune.tasks.klue_dp import KLUE_DP, POS_IDS, UNKNOWN_POS
 
@@ -157,7 +158,7 @@ def test_training_lowers_the_loss_and_learns_the_trees(examples, tiny_encoder):
     torch.manual_seed(1)
     model = KLUE_DP.model(folder, tokenizer).train()
     features = KLUE_DP.featurize(examples, tokenizer, 256, True)
-    batch = KLUE_DP.collate(features, tokenizer.pad_token_id)
+    batch = to_tensors(KLUE_DP.collate(features, tokenizer.pad_token_id))
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     losses = []
     for _ in range(60):
@@ -176,9 +177,9 @@ def test_scores_depend_on_neither_batch_mates_nor_padding(examples, tiny_encoder
     folder, tokenizer = tiny_encoder(SENTENCES, kind)
     model = KLUE_DP.model(folder, tokenizer).eval()
     features = KLUE_DP.featurize(examples, tokenizer, 256, False)
-    together = model.predict(**KLUE_DP.collate(features[::-1], 0))[::-1]
+    together = model.predict(**to_tensors(KLUE_DP.collate(features[::-1], 0)))[::-1]
     for feature, raw in zip(features, together, strict=True):
-        (alone,) = model.predict(**KLUE_DP.collate([feature], 0))
+        (alone,) = model.predict(**to_tensors(KLUE_DP.collate([feature], 0)))
         np.testing.assert_allclose(alone["arcs"], raw["arcs"], atol=1e-5)
         np.testing.assert_array_equal(alone["types"], raw["types"])
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from finetune.config import BadInput
+from finetune.predict import to_tensors
 from finetune.task import Example, Row
 from finetune.tasks.klue_mrc import ANSWER_TOKENS, KLUE_MRC, answer_span, best_span
 
@@ -182,7 +183,7 @@ def test_training_lowers_the_loss_and_learns_the_answers(examples, tiny_encoder)
     torch.manual_seed(1)
     model = KLUE_MRC.model(folder, tokenizer).train()
     features = KLUE_MRC.featurize(examples, tokenizer, 128, True)
-    batch = KLUE_MRC.collate(features, tokenizer.pad_token_id)
+    batch = to_tensors(KLUE_MRC.collate(features, tokenizer.pad_token_id))
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     losses = []
     for _ in range(80):
@@ -201,9 +202,9 @@ def test_scores_depend_on_neither_batch_mates_nor_padding(examples, tiny_encoder
     folder, tokenizer = tiny_encoder([TEXT], kind)
     model = KLUE_MRC.model(folder, tokenizer).eval()
     features = KLUE_MRC.featurize(examples, tokenizer, 128, False)
-    together = model.predict(**KLUE_MRC.collate(features[::-1], 0))[::-1]
+    together = model.predict(**to_tensors(KLUE_MRC.collate(features[::-1], 0)))[::-1]
     for feature, raw in zip(features, together, strict=True):
-        (alone,) = model.predict(**KLUE_MRC.collate([feature], 0))
+        (alone,) = model.predict(**to_tensors(KLUE_MRC.collate([feature], 0)))
         assert len(raw["start"]) == len(feature["input_ids"])
         for key in ("start", "end"):
             np.testing.assert_allclose(alone[key], raw[key], atol=1e-5)

@@ -11,7 +11,7 @@ from finetune.config import BadInput
 from finetune.files import find_files
 from finetune.metrics.ner import NER_TAGS
 from finetune.padding import IGNORED
-from finetune.predict import predict
+from finetune.predict import predict, to_tensors
 from finetune.task import Example, Hyperparameters, Row
 from finetune.tasks.klue_ner import KLUE_NER, collate_ner, decode_ner, featurize_ner, read_ner
 from finetune.train import seed_everything, train
@@ -95,7 +95,7 @@ def test_a_sentence_longer_than_the_encoder_becomes_several_features(examples: l
 
 def test_special_tokens_and_padding_are_not_in_the_loss(examples: list[Example], tiny_encoder) -> None:
     _, tokenizer = tiny_encoder(texts_of(examples))
-    batch = collate_ner(featurize_ner(examples, tokenizer, 64, True), tokenizer.pad_token_id)
+    batch = to_tensors(collate_ner(featurize_ner(examples, tokenizer, 64, True), tokenizer.pad_token_id))
     special = (batch["input_ids"] == tokenizer.cls_token_id) | (batch["input_ids"] == tokenizer.sep_token_id)
     assert ((batch["labels"] == IGNORED) == (special | (batch["attention_mask"] == 0))).all()
 
@@ -110,9 +110,9 @@ def test_logits_depend_on_neither_batch_mates_nor_padding(examples: list[Example
         batch.pop("labels")
         return net(**batch).logits.detach().numpy()
 
-    together = logits(collate_ner(features[::-1], tokenizer.pad_token_id))[::-1]
+    together = logits(to_tensors(collate_ner(features[::-1], tokenizer.pad_token_id)))[::-1]
     for row, feature in zip(together, features, strict=True):
-        alone = logits(collate_ner([feature], tokenizer.pad_token_id))[0]
+        alone = logits(to_tensors(collate_ner([feature], tokenizer.pad_token_id)))[0]
         np.testing.assert_allclose(row[: len(alone)], alone, atol=1e-5)
 
 

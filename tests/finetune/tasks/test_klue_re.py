@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from finetune.config import BadInput
 from finetune.files import find_files
-from finetune.predict import predict
+from finetune.predict import predict, to_tensors
 from finetune.task import Example, Hyperparameters, Row
 from finetune.tasks.klue_re import KLUE_RE, featurize_re, read_re
 from finetune.tasks.re_markers import MARKERS, keep_markers, mark_entities
@@ -127,8 +127,8 @@ def test_scores_depend_on_neither_batch_mates_nor_padding(examples: list[Example
     features[0]["input_ids"] = features[0]["input_ids"][:9]
     features[0]["token_type_ids"] = [0] * 9
     model = KLUE_RE.model(encoder, tokenizer).eval()
-    together = model.predict(**KLUE_RE.collate(features[::-1], tokenizer.pad_token_id))[::-1]
-    alone = [model.predict(**KLUE_RE.collate([f], tokenizer.pad_token_id))[0] for f in features]
+    together = model.predict(**to_tensors(KLUE_RE.collate(features[::-1], tokenizer.pad_token_id)))[::-1]
+    alone = [model.predict(**to_tensors(KLUE_RE.collate([f], tokenizer.pad_token_id)))[0] for f in features]
     np.testing.assert_allclose(np.array(together), np.array(alone), atol=1e-5)
 
 

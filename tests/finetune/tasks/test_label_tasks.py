@@ -11,7 +11,7 @@ import pytest
 
 from finetune.config import BadInput
 from finetune.files import find_files
-from finetune.predict import predict
+from finetune.predict import predict, to_tensors
 from finetune.registry import TASKS
 from finetune.task import Example, Hyperparameters, Row
 from finetune.train import seed_everything, train
@@ -92,8 +92,8 @@ def test_scores_depend_on_neither_batch_mates_nor_padding(examples_of, tiny_enco
     encoder, tokenizer = tiny_encoder(texts_of(examples), kind)
     features = TASKS[task].featurize(examples, tokenizer, 64, False)
     model = TASKS[task].model(encoder, tokenizer).eval()
-    together = model.predict(**TASKS[task].collate(features[::-1], tokenizer.pad_token_id))[::-1]
-    alone = [model.predict(**TASKS[task].collate([f], tokenizer.pad_token_id))[0] for f in features]
+    together = model.predict(**to_tensors(TASKS[task].collate(features[::-1], tokenizer.pad_token_id)))[::-1]
+    alone = [model.predict(**to_tensors(TASKS[task].collate([f], tokenizer.pad_token_id)))[0] for f in features]
     np.testing.assert_allclose(np.array(together), np.array(alone), atol=1e-5)
 
 

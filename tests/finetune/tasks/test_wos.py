@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from finetune.config import BadInput
+from finetune.predict import to_tensors
 from finetune.task import Example, Row
 from finetune.tasks.wos import GATES, PTR, SLOTS, WOS, read_ontology, restore_value, spell_value
 
@@ -153,11 +154,11 @@ def test_gates_and_loss_depend_on_neither_batch_mates_nor_padding(examples, tiny
     folder, tokenizer = tiny_encoder([TEXT], kind)
     model = WOS.model(folder, tokenizer).eval()
     features = WOS.featurize(examples, tokenizer, 200, False)
-    batch = WOS.collate(features[::-1], 0)
+    batch = to_tensors(WOS.collate(features[::-1], 0))
     together = model.score_gates(model.encode(batch), model.embed_slots(), batch["attention_mask"]).flip(0)
     raws = model.predict(**batch)[::-1]
     for feature, gates, raw in zip(features, together, raws, strict=True):
-        single = WOS.collate([feature], 0)
+        single = to_tensors(WOS.collate([feature], 0))
         alone = model.score_gates(model.encode(single), model.embed_slots(), single["attention_mask"])[0]
         torch.testing.assert_close(alone, gates, atol=1e-5, rtol=0)
         assert model.predict(**single) == [raw]
@@ -183,7 +184,7 @@ def slow_spelling_loss(model, batch):
 def test_the_fast_loss_equals_a_step_by_step_one(examples, tiny_encoder):
     folder, tokenizer = tiny_encoder([TEXT])
     model = WOS.model(folder, tokenizer).eval()
-    batch = WOS.collate(WOS.featurize(examples, tokenizer, 200, True), 0)
+    batch = to_tensors(WOS.collate(WOS.featurize(examples, tokenizer, 200, True), 0))
     fast = model.spelling_loss(batch, model.encode(batch), model.embed_slots())
     torch.testing.assert_close(fast, slow_spelling_loss(model, batch), atol=1e-4, rtol=0)
 
@@ -193,7 +194,7 @@ def test_training_lowers_the_loss_and_learns_the_states(examples, tiny_encoder):
     torch.manual_seed(1)
     model = WOS.model(folder, tokenizer).train()
     features = WOS.featurize(examples, tokenizer, 200, True)
-    batch = WOS.collate(features, tokenizer.pad_token_id)
+    batch = to_tensors(WOS.collate(features, tokenizer.pad_token_id))
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
     losses = []
     for _ in range(300):
@@ -212,7 +213,7 @@ def test_a_batch_without_values_has_a_loss(examples, tiny_encoder):
     model = WOS.model(folder, tokenizer)
     features = WOS.featurize(examples[2:3], tokenizer, 200, True)
     assert features[0]["targets"] == {}
-    assert 0 < model(**WOS.collate(features, 0))["loss"].item() < 10
+    assert 0 < model(**to_tensors(WOS.collate(features, 0)))["loss"].item() < 10
 
 
 def test_trivially_every_state_is_empty(examples):
