@@ -6,14 +6,16 @@ The form is canonical (keys sorted, no spaces, characters as they are), so two f
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+from transformers import PreTrainedTokenizerBase
 
 from finetune.config import BadInput, ProtocolName
 from finetune.encoder import load_tokenizer
 from finetune.registry import TASKS
-from finetune.task import Feature
+from finetune.task import Example, Feature, Task
 
 
 def write_features(
@@ -33,26 +35,29 @@ def write_features(
     """
     if task_name not in TASKS:
         raise BadInput(f"{task_name}: no such task; the tasks are {', '.join(TASKS)}")
+    task = TASKS[task_name].under(protocol)
+    examples = task.read(file)
+    loaded = load_tokenizer(tokenizer, task.special_tokens)
     partial = target.with_name(target.name + ".partial")
-    written = 0
     with partial.open("w", encoding="utf-8", newline="\n") as out:
-        for record in make_records(task_name, file, tokenizer, protocol, max_tokens):
-            out.write(json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":")) + "\n")
-            written += 1
+        for record in make_records(task, examples, loaded, max_tokens or task.defaults.max_tokens):
+            out.write(canonical(record) + "\n")
     partial.replace(target)
-    return written
+    return len(examples)
 
 
 def make_records(
-    task_name: str, file: Path, tokenizer: str, protocol: ProtocolName, max_tokens: int | None = None
+    task: Task, examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase, max_tokens: int
 ) -> Iterator[dict[str, Any]]:
-    """The records of ``write_features``, one by one."""
-    task = TASKS[task_name].under(protocol)
-    examples = task.read(file)
-    longest = max_tokens or task.defaults.max_tokens
-    features = task.featurize(examples, load_tokenizer(tokenizer, task.special_tokens), longest, False)
+    """The record of each example, in order."""
+    features = task.featurize(examples, tokenizer, max_tokens, False)
     by_example: list[list[Feature]] = [[] for _ in examples]
     for feature in features:
         by_example[feature["example"]].append(feature)
     for example, own in zip(examples, by_example, strict=True):
-        yield {"task": task_name, "guid": example.guid, **task.record(example, own, longest)}
+        yield {"task": task.name, "guid": example.guid, **task.record(example, own, max_tokens)}
+
+
+def canonical(record: dict[str, Any]) -> str:
+    """One line of JSON that equal records share."""
+    return json.dumps(record, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
