@@ -1,8 +1,9 @@
 """Floating-point operations of a token in training, and what a device could do at best: the two halves of the MFU.
 
-Counted are the matrix products of forward and backward pass (three times the forward pass), the vocabulary head on the
-predicted positions only, nothing for the sentence-pair head (below 0.1 %), norms and activations, and nothing for
-activations computed again: the useful work, after PaLM (arXiv 2204.02311, appendix B). Peaks are the dense rates of
+Counted are the matrix products of forward and backward pass (three times the forward pass), the vocabulary head and
+all of the last layer but keys and values on the predicted positions only (on all where documents are isolated),
+nothing for the sentence-pair head (below 0.1 %), norms and activations, and nothing for activations computed again:
+the useful work, after PaLM (arXiv 2204.02311, appendix B). Peaks are the dense rates of
 NVIDIA's datasheets, half of those printed "with sparsity"; no device reaches them.
 """
 
@@ -47,10 +48,13 @@ def flops_per_token(config: PretrainConfig, vocab_size: int, attended: float | N
             where it is None, as in blocks.
     """
     length, hidden = config.sequence_length, config.hidden
-    linear = 6 * config.layers * (4 * hidden**2 + 2 * hidden * config.intermediate)
-    attention = 12 * config.layers * (length if attended is None else attended) * hidden
     predicted = most_predictions(length, config.masking.share) / length
-    return linear + attention + 6 * (hidden**2 + hidden * vocab_size) * predicted
+    is_narrow = config.packing != "documents"  # the last layer asks at the predictions, and at [CLS] for pairs
+    asking = config.layers - 1 + (predicted + config.nsp / length) if is_narrow else config.layers
+    keys_and_values = 6 * config.layers * 2 * hidden**2
+    the_rest = 6 * asking * (2 * hidden**2 + 2 * hidden * config.intermediate)
+    attention = 12 * asking * (length if attended is None else attended) * hidden
+    return keys_and_values + the_rest + attention + 6 * (hidden**2 + hidden * vocab_size) * predicted
 
 
 def attended_length(lengths: NDArray[np.int64]) -> float:

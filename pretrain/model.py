@@ -1,10 +1,11 @@
 """One thin module around an unchanged Hugging Face model; it computes the sums the loop needs.
 
-The vocabulary head runs on the chosen positions only (77 of 512): 1.2 times fewer operations for the base model, the
-same gradients. Rows of several segments need a network that ``isolate_documents`` has prepared: attention stays within
-a segment, positions count anew in each, and the pooler reads the first token of each.
+The vocabulary head and most of the last layer run on the chosen positions only (77 of 512): the same gradients for
+fewer operations. Rows of several segments need a network that ``isolate_documents`` has prepared: attention stays
+within a segment, positions count anew in each, and the pooler reads the first token of each.
 
-Shapes: B sequences, L positions, M most predictions in a sequence, S segments of a sequence, H hidden.
+Shapes: B sequences, L positions, M most predictions in a sequence, S segments of a sequence, P = M, or M + S with
+sentence pairs, H hidden.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from pretrain.isolation import find_borders, first_position, is_isolated
+from pretrain.last_layer import narrow_last_layer, pick
 from pretrain.losses import loss_and_hits
 
 
@@ -39,6 +41,8 @@ class PretrainingModule(nn.Module):
         super().__init__()
         self.network: Any = network  # heads are called lm_head or cls, by family
         self.is_isolated = is_isolated(network)
+        if not self.is_isolated:
+            narrow_last_layer(network)
         self.first_position = first_position(network)
 
     def forward(
@@ -51,20 +55,25 @@ class PretrainingModule(nn.Module):
         is_random_BS: Tensor | None = None,
     ) -> Sums:
         """Loss sums and hits; the arguments are the fields of ``Batch``."""
-        hidden_BLH = self._encode(ids_BL, types_BL, lengths_BS)
+        places_BP = positions_BM
+        if is_random_BS is not None:
+            assert lengths_BS is not None  # pairs differ in length
+            # an unused segment picks the first padding, or the last token; its target does not count
+            firsts_BS = (lengths_BS.cumsum(1) - lengths_BS).clamp(max=ids_BL.shape[1] - 1)
+            places_BP = torch.cat([positions_BM, firsts_BS], dim=1)
+        hidden_BPH = self._encode(ids_BL, places_BP, types_BL, lengths_BS)
+        most = positions_BM.shape[1]
         head = self.network.lm_head if hasattr(self.network, "lm_head") else self.network.cls.predictions
-        mlm_loss, mlm_hits = loss_and_hits(head(_pick(hidden_BLH, positions_BM)).flatten(0, 1), targets_BM.flatten())
+        mlm_loss, mlm_hits = loss_and_hits(head(hidden_BPH[:, :most]).flatten(0, 1), targets_BM.flatten())
         if is_random_BS is None:
             nothing = torch.zeros_like(mlm_loss)
             return Sums(mlm_loss, mlm_hits, nothing, nothing)
-        assert lengths_BS is not None  # pairs differ in length
-        # an unused segment picks the first padding, or the last token; its target does not count
-        firsts_BS = (lengths_BS.cumsum(1) - lengths_BS).clamp(max=ids_BL.shape[1] - 1)
-        pooled_H = self.network.base_model.pooler(_pick(hidden_BLH, firsts_BS).flatten(0, 1)[:, None])
+        pooled_H = self.network.base_model.pooler(hidden_BPH[:, most:].flatten(0, 1)[:, None])
         nsp_scores_2 = self.network.cls.seq_relationship(pooled_H)
         return Sums(mlm_loss, mlm_hits, *loss_and_hits(nsp_scores_2, is_random_BS.flatten()))
 
-    def _encode(self, ids_BL: Tensor, types_BL: Tensor | None, lengths_BS: Tensor | None) -> Tensor:
+    def _encode(self, ids_BL: Tensor, places_BP: Tensor, types_BL: Tensor | None, lengths_BS: Tensor | None) -> Tensor:
+        """States at the places, (B, P, H)."""
         length = ids_BL.shape[1]
         extra: dict[str, Any] = {}
         if lengths_BS is not None and self.is_isolated:
@@ -73,8 +82,8 @@ class PretrainingModule(nn.Module):
         elif lengths_BS is not None:
             assert lengths_BS.shape[1] == 1  # several segments would see each other
             extra = {"attention_mask": (torch.arange(length, device=ids_BL.device) < lengths_BS).long()}
+        if self.is_isolated:  # attention within segments needs the queries of all tokens
+            states_BLH = self.network.base_model(input_ids=ids_BL, token_type_ids=types_BL, **extra).last_hidden_state
+            return pick(states_BLH, places_BP)
+        extra["places_BP"] = places_BP
         return self.network.base_model(input_ids=ids_BL, token_type_ids=types_BL, **extra).last_hidden_state
-
-
-def _pick(hidden_BLH: Tensor, places_BM: Tensor) -> Tensor:
-    return hidden_BLH.gather(1, places_BM[..., None].expand(-1, -1, hidden_BLH.shape[-1]))

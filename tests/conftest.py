@@ -15,6 +15,13 @@ settings.load_profile("repeatable")  # a suite that was green stays green
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = Path(os.environ.get("MALMOI_SHARED", ROOT.parent / "shared"))
 
+LONGEST_FILE = "test_whole_run.py"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest file first: where files run side by side, nothing then waits for it at the end."""
+    items.sort(key=lambda item: item.path.name != LONGEST_FILE)
+
 
 @pytest.fixture(scope="session")
 def shared() -> Callable[[str], Path]:
