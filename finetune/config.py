@@ -12,6 +12,8 @@ from pydantic import BaseModel, Field, field_validator
 
 TaskName = Literal["ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-dp", "klue-mrc", "wos"]
 ProtocolName = Literal["malmoi", "klue-baseline"]
+PrecisionName = Literal["auto", "fp32", "bf16"]
+FRESH = "fresh:"  # before an encoder's name: its architecture and tokenizer, weights at random
 PROTOCOLS: tuple[ProtocolName, ...] = get_args(ProtocolName)
 TASK_NAMES: tuple[TaskName, ...] = (
     "ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-dp", "klue-mrc", "wos",
@@ -31,6 +33,7 @@ class HyperparameterOverride(BaseModel, frozen=True, extra="forbid"):
     warmup_share: float | None = Field(None, ge=0, lt=1, description="Share of steps with a rising rate.")
     weight_decay: float | None = Field(None, ge=0, description="Decay of matrices, not of biases and norms.")
     max_tokens: int | None = Field(None, ge=16, description="Longest input in tokens, specials included.")
+    accumulation: int | None = Field(None, gt=0, description="Parts in which a step is done, to save memory.")
 
 
 class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
@@ -41,7 +44,10 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
     )
     tasks: tuple[TaskName, ...] = Field(TASK_NAMES, min_length=1, description="Tasks to train and score.")
     models: tuple[str, ...] = Field(
-        ("model",), min_length=1, description='Encoders: "model" is this run\'s own, else a folder or a Hub name.'
+        ("model",),
+        min_length=1,
+        description='Encoders: "model" is this run\'s own, else a folder or a Hub name; '
+        '"fresh:" before a name: the same encoder with random weights, as a baseline.',
     )
     seeds: tuple[int, ...] = Field((42,), min_length=1, description="One training per seed (published: 42 only).")
     protocol: ProtocolName = Field(
@@ -51,12 +57,30 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
     )
     max_train_examples: int | None = Field(None, gt=0, description="Seeded sample of the training examples; none: all.")
     max_dev_examples: int | None = Field(None, gt=0, description="Seeded sample of the dev examples; none: all.")
+    split_dev: tuple[TaskName, ...] = Field(
+        (), description="Tasks that may train on a part of their dev file where there is no train file; others refuse."
+    )
     dev_split_share: float = Field(
-        0.2, gt=0, lt=1, description="Where only a dev file exists: share of it held out for scoring, the rest trains."
+        0.2, gt=0, lt=1, description="Of a divided dev file (split_dev): share held out for scoring, the rest trains."
     )
     split_seed: int = Field(42, description="Draws splits and samples, the same for all trainings.")
     bootstrap_samples: int = Field(
         200, ge=0, description="Resamples of the predictions behind each 95 % interval; 0: no intervals."
+    )
+    pos_tags: bool = Field(
+        True, description="KLUE-DP: gold part-of-speech tags are among the inputs, as in the published scores."
+    )
+    predict_test: bool = Field(
+        False, description="Also predict the test file of each task and write it in its own layout beside the scores."
+    )
+    precision: PrecisionName = Field(
+        "auto", description="bf16: autocast in training and scoring; auto: bf16 on a GPU that has it, else fp32."
+    )
+    evaluations_per_epoch: int = Field(
+        0,
+        ge=0,
+        description="Evaluations on the scored split in an epoch, the best weights kept; 0: the last weights are "
+        "(published: 4, so each published figure is the maximum over the split that it reports).",
     )
     overrides: dict[TaskName, HyperparameterOverride] = Field(
         default_factory=dict, description="Hyperparameters by task that differ from the published ones."

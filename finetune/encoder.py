@@ -1,13 +1,14 @@
-"""Any Hugging Face encoder folder (BERT, RoBERTa, ELECTRA and kin), its tokenizer, and its limits.
+"""Any Hugging Face encoder (BERT, RoBERTa, XLM-R, ELECTRA, DeBERTa, ModernBERT and kin), its tokenizer, its limits.
 
 Weights are read from safetensors only and as float32; no code from a model folder is run. Segment ids are passed on
 only where the encoder has segments: a RoBERTa with BERT-style inputs has one segment type and would fail on the second.
+What is no encoder, or comes without its weights, is refused: random weights would give scores that look like others.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,37 +23,65 @@ from transformers import (
     PreTrainedConfig,
     PreTrainedTokenizerBase,
 )
+from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 from transformers.utils import logging as transformers_logging
 
-from finetune.config import BadInput
+from finetune.config import FRESH, BadInput
 
 # These count positions from the padding id plus one, so they hold fewer tokens than positions.
-_POSITIONS_AFTER_PADDING = {"roberta", "xlm-roberta", "xlm-roberta-xl", "camembert"}
+_POSITIONS_AFTER_PADDING = {
+    "roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "longformer", "data2vec-text",
+    "roberta-prelayernorm", "xmod",
+}  # fmt: skip
+_ENCODER_KINDS = frozenset(MODEL_FOR_MASKED_LM_MAPPING_NAMES)  # what fills masks reads in both directions
+_NEEDED_TOKENS = ("pad_token", "cls_token", "sep_token", "unk_token")
+_MADE_FRESH = ("pooler", "position_ids")  # parts of an encoder that a checkpoint may lack
+
+
+def check_encoder(name: str) -> None:
+    """Open what is cheap to open (configuration, tokenizer, names of files), so that a long run does not fail late.
+
+    Raises:
+        BadInput: not an encoder, or one whose tokenizer or weights cannot be used.
+    """
+    config, tokenizer = load_config(name), load_tokenizer(name)
+    _refuse_other_padding(name, config, tokenizer)
+    if not name.startswith(FRESH):
+        _refuse_pickles(Path(name))
 
 
 def load_config(name: str) -> PreTrainedConfig:
     """Configuration of an encoder folder or Hub name.
 
     Raises:
-        BadInput: there is none.
+        BadInput: there is none, or the model is not an encoder.
     """
+    name = name.removeprefix(FRESH)
     if Path(name).exists() and not (Path(name) / "config.json").is_file():
         raise BadInput(f"{name}: no config.json here; give the Hugging Face folder of an encoder")
     try:
-        return AutoConfig.from_pretrained(name)
-    except (OSError, ValueError) as error:
+        config = AutoConfig.from_pretrained(name, trust_remote_code=False)
+    except (OSError, ValueError, KeyError) as error:
         raise BadInput(f"{name}: not an encoder that transformers can load ({_first_line(error)})") from None
+    kind = config.model_type
+    if config.is_encoder_decoder or getattr(config, "is_decoder", False) or kind not in _ENCODER_KINDS:
+        raise BadInput(f"{name}: a model of type {kind!r} is not an encoder; give a BERT, RoBERTa, ELECTRA or the like")
+    return config
 
 
 def load_tokenizer(name: str, special_tokens: Sequence[str] = ()) -> PreTrainedTokenizerBase:
     """The fast tokenizer of an encoder; ``special_tokens`` are added where it lacks them.
 
     Raises:
-        BadInput: there is none, or it gives no character offsets.
+        BadInput: there is none, it gives no character offsets, or it lacks a token that inputs are made with.
     """
+    name = name.removeprefix(FRESH)
     tokenizer = _read_vocabulary(Path(name)) if name.endswith(".txt") else _read_tokenizer(name)
     if not tokenizer.is_fast:
         raise BadInput(f"{name}: its tokenizer gives no character offsets; save a fast one (tokenizer.json) beside it")
+    missing = [role for role in _NEEDED_TOKENS if getattr(tokenizer, role) is None]
+    if missing:
+        raise BadInput(f"{name}: its tokenizer has no {', '.join(missing)}; name them in its tokenizer_config.json")
     if special_tokens:
         tokenizer.add_tokens(list(special_tokens), special_tokens=True)
     return tokenizer
@@ -60,8 +89,8 @@ def load_tokenizer(name: str, special_tokens: Sequence[str] = ()) -> PreTrainedT
 
 def _read_tokenizer(name: str) -> PreTrainedTokenizerBase:
     try:
-        return AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError) as error:
+        return AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+    except (OSError, ValueError, KeyError, ImportError) as error:
         raise BadInput(f"{name}: no tokenizer that transformers can load ({_first_line(error)})") from None
 
 
@@ -72,23 +101,76 @@ def _read_vocabulary(path: Path) -> PreTrainedTokenizerBase:
     return BertTokenizer(vocab=str(path), do_lower_case=False, strip_accents=False)
 
 
-def load_encoder(name: str) -> Encoder:
-    """The encoder alone, without a task's head."""
-    return Encoder(load_pretrained(AutoModel, name))
+def load_encoder(name: str, tokenizer: PreTrainedTokenizerBase | None = None) -> Encoder:
+    """The encoder alone, without a task's head; its embeddings grow to the tokenizer's entries."""
+    return Encoder(load_pretrained(AutoModel, name, tokenizer))
 
 
-def load_pretrained(kind: Any, name: str, **settings: Any) -> Any:
+def load_pretrained(kind: Any, name: str, tokenizer: PreTrainedTokenizerBase | None = None, **settings: Any) -> Any:
     """``kind.from_pretrained`` (an Auto class) with the rules above; heads it lacks start at random, without a warning.
 
+    Args:
+        name: behind ``FRESH`` the weights are drawn at random as the architecture says.
+        tokenizer: embeddings grow where it knows more tokens than they (markers that a task adds).
+
     Raises:
-        BadInput: no encoder there, or no safetensors weights.
+        BadInput: no encoder there, no safetensors weights, or not the weights of this encoder.
     """
-    load_config(name)
+    config = load_config(name)
+    if tokenizer is not None:
+        _refuse_other_padding(name, config, tokenizer)
+    model = _begin_anew(kind, config, settings) if name.startswith(FRESH) else _read_weights(kind, name, settings)
+    if tokenizer is not None and len(tokenizer) > model.get_input_embeddings().num_embeddings:
+        model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
+    return model
+
+
+def _begin_anew(kind: Any, config: PreTrainedConfig, settings: Mapping[str, Any]) -> Any:
+    for key, value in settings.items():
+        setattr(config, key, value)
+    return kind.from_config(config, dtype=torch.float32)
+
+
+def _read_weights(kind: Any, name: str, settings: Mapping[str, Any]) -> Any:
+    _refuse_pickles(Path(name))
     try:
         with _quiet():
-            return kind.from_pretrained(name, dtype=torch.float32, use_safetensors=True, **settings)
-    except (OSError, ValueError) as error:
+            model, found = kind.from_pretrained(
+                name, dtype=torch.float32, use_safetensors=True, trust_remote_code=False, output_loading_info=True,
+                ignore_mismatched_sizes=True, **settings,
+            )  # fmt: skip
+    except (OSError, ValueError, RuntimeError) as error:
         raise BadInput(f"{name}: its weights cannot be loaded ({_first_line(error)})") from None
+    _refuse_random_weights(name, model, found)
+    return model
+
+
+def _refuse_pickles(folder: Path) -> None:
+    if folder.is_dir() and not any(folder.glob("*.safetensors")):
+        pickles = sorted(path.name for path in folder.glob("*.bin"))
+        why = f"only {pickles[0]}, a pickle, which can run code when it is read" if pickles else "none are there"
+        raise BadInput(f"{folder}: its weights cannot be loaded: {why}; save the model again, as safetensors")
+
+
+def _refuse_other_padding(name: str, config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Such an encoder gives no position to its padding id, which in this tokenizer would be a token of the text."""
+    if config.model_type in _POSITIONS_AFTER_PADDING and config.pad_token_id != tokenizer.pad_token_id:
+        raise BadInput(
+            f"{name}: pad_token_id is {config.pad_token_id} in config.json, but the tokenizer pads with "
+            f"{tokenizer.pad_token_id}; correct the one that is wrong"
+        )
+
+
+def _refuse_random_weights(name: str, model: Any, found: Mapping[str, Any]) -> None:
+    """A head may start at random, an encoder may not."""
+    keys = [*found["missing_keys"], *(entry[0] for entry in found["mismatched_keys"])]
+    inside = f"{model.base_model_prefix}." if model.base_model is not model else ""
+    absent = [key for key in sorted(keys) if key.startswith(inside) and not any(part in key for part in _MADE_FRESH)]
+    if absent:
+        raise BadInput(
+            f"{name}: {len(absent)} weights of the encoder are missing or of another size, the first is {absent[0]}; "
+            "config.json and model.safetensors do not belong together"
+        )
 
 
 def has_segments(config: PreTrainedConfig) -> bool:
@@ -97,22 +179,26 @@ def has_segments(config: PreTrainedConfig) -> bool:
 
 
 def most_tokens(config: PreTrainedConfig) -> int | None:
-    """Longest input of the encoder in tokens; None where it sets no limit."""
+    """Longest input of the encoder in tokens; None where it sets no limit.
+
+    Encoders with relative or rotary positions could read more; what they were made for is taken as their limit.
+    """
     positions = getattr(config, "max_position_embeddings", None)
-    if not positions:
+    if not positions or positions < 0:
         return None
     if config.model_type in _POSITIONS_AFTER_PADDING:
-        return int(positions) - int(config.pad_token_id) - 1
+        return int(positions) - int(config.pad_token_id or 0) - 1
     return int(positions)
 
 
 def digest(name: str) -> str:
     """Digest of the encoder's files, so that a result knows its encoder; a Hub name stands for itself."""
-    folder = Path(name)
+    folder = Path(name.removeprefix(FRESH))
     if not folder.is_dir():
         return name
     state = hashlib.blake2b(digest_size=16)
-    for path in sorted(p for p in folder.iterdir() if p.suffix in {".json", ".safetensors", ".txt"}):
+    read = {".json", ".txt"} if name.startswith(FRESH) else {".json", ".safetensors", ".txt"}
+    for path in sorted(p for p in folder.iterdir() if p.suffix in read):
         with path.open("rb") as file:
             state.update(f"{path.name}:{hashlib.file_digest(file, 'sha256').hexdigest()};".encode())
     return state.hexdigest()

@@ -12,9 +12,9 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
-from finetune.config import BadInput, ProtocolName
+from finetune.config import ProtocolName
 from finetune.encoder import load_tokenizer
-from finetune.registry import TASKS
+from finetune.registry import find_task
 from finetune.task import Example, Feature, Task
 
 
@@ -33,9 +33,7 @@ def write_features(
     Raises:
         BadInput: no such task, or a file or tokenizer that cannot be used.
     """
-    if task_name not in TASKS:
-        raise BadInput(f"{task_name}: no such task; the tasks are {', '.join(TASKS)}")
-    task = TASKS[task_name].under(protocol)
+    task = find_task(task_name).under(protocol)
     examples = task.read(file)
     loaded = load_tokenizer(tokenizer, task.special_tokens)
     partial = target.with_name(target.name + ".partial")

@@ -154,7 +154,7 @@ def read_blocks(path: Path) -> list[Block]:
             if lines:
                 raise BadInput(f"{path}, line {number}: a new sentence begins without an empty line before it")
             header = line.lstrip("#").strip()
-        elif line.strip(" \t") or line.startswith(" \t"):
+        elif line not in ("", "\t"):
             lines.append((number, line))
         elif lines:
             if not header:

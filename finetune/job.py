@@ -18,23 +18,29 @@ from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+from torch import nn
 
 from finetune.config import FinetuneConfig
 from finetune.encoder import digest, load_config, load_tokenizer, most_tokens
-from finetune.predict import predict
-from finetune.registry import TASKS
+from finetune.errors import find_errors
+from finetune.export import write_official
+from finetune.files import SUFFIX
+from finetune.hyperparameters import published
+from finetune.predict import choose_precision, predict
+from finetune.registry import task_of
 from finetune.score import bootstrap
 from finetune.split import Data, load_data
-from finetune.task import Example, Hyperparameters, Prediction, Row, Task
-from finetune.train import seed_everything, train
+from finetune.task import Example, Feature, Hyperparameters, Prediction, Row, Task
+from finetune.train import Selection, seed_everything, train
 
 log = logging.getLogger(__name__)
 
 SCORES_NAME = "scores.json"
 PREDICTIONS_NAME = "predictions.jsonl"
+ERRORS_NAME = "errors.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +60,13 @@ class Job:
 def finetune_one(job: Job, config: FinetuneConfig, data_folder: Path, out: Path) -> dict[str, Any]:
     """Finish one job below ``out``, or find it finished; returns the content of its ``scores.json``.
 
+    Writes ``predictions.jsonl``, ``errors.json``, the test file with predictions for labels where one is asked for,
+    and ``scores.json`` last.
+
     Raises:
         BadInput: data or encoder that cannot be used.
     """
-    task = TASKS[job.task].under(config.protocol)
+    task = task_of(job.task, config)
     data = load_data(task, data_folder, config)
     settings = settings_of(task, config, job.encoder)
     fingerprint = _fingerprint(job, config, settings, data)
@@ -67,42 +76,70 @@ def finetune_one(job: Job, config: FinetuneConfig, data_folder: Path, out: Path)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / SCORES_NAME).unlink(missing_ok=True)
     began = time.perf_counter()
-    rows, trained = _train_and_predict(task, job, settings, data)
+    predicted = _train_and_predict(task, job, config, settings, data)
+    gc.collect()  # the model, before the next one
+    rows = to_rows(data.scored, predicted.scored)
     _write(folder / PREDICTIONS_NAME, (json.dumps(row._asdict(), ensure_ascii=False) for row in rows))
+    _write_json(folder / ERRORS_NAME, find_errors(task, data.scored, rows, seed=config.split_seed))
+    if data.test_file is not None:
+        values = zip(data.test, predicted.test, strict=True)
+        target = folder / data.test_file.name.removesuffix(SUFFIX)
+        write_official(task, data.test_file, {example.guid: found.value for example, found in values}, target)
     result = {
         "task": job.task, "model": job.model, "seed": job.seed, "protocol": config.protocol, "split": data.split,
         "is_official_dev": data.is_official_dev, "n": len(rows), "n_train": len(data.training),
-        **_scores(task, rows, data, config),
-        "hyperparameters": asdict(settings), **trained, "data": data.files, "versions": _versions(),
+        **_scores(task, rows, data, config), "tables": task.tables(rows),
+        "hyperparameters": asdict(settings), **predicted.about, "data": data.files, "versions": _versions(),
         "seconds": round(time.perf_counter() - began, 1), "fingerprint": fingerprint,
     }  # fmt: skip
-    _write(folder / SCORES_NAME, [json.dumps(result, ensure_ascii=False, indent=1)])
+    _write_json(folder / SCORES_NAME, result)
     return result
 
 
 def settings_of(task: Task, config: FinetuneConfig, encoder: str) -> Hyperparameters:
-    """The task's published hyperparameters with the overrides, inputs no longer than the encoder allows."""
+    """The published hyperparameters for the encoder's size with the overrides, inputs no longer than it allows."""
     override = config.overrides.get(task.name)  # type: ignore[call-overload]
-    settings = replace(task.defaults, **(override.model_dump(exclude_none=True) if override else {}))
-    most = most_tokens(load_config(encoder))
+    encoder_config = load_config(encoder)
+    start = published(task, int(encoder_config.hidden_size))
+    settings = replace(start, **(override.model_dump(exclude_none=True) if override else {}))
+    most = most_tokens(encoder_config)
     return replace(settings, max_tokens=min(settings.max_tokens, most or settings.max_tokens))
 
 
-def _train_and_predict(task: Task, job: Job, settings: Hyperparameters, data: Data) -> tuple[list[Row], dict[str, Any]]:
+class _Outcome(NamedTuple):
+    scored: list[Prediction]
+    test: list[Prediction]
+    about: dict[str, Any]  # what scores.json says of the training
+
+
+def _train_and_predict(task: Task, job: Job, config: FinetuneConfig, settings: Hyperparameters, data: Data) -> _Outcome:
     tokenizer = load_tokenizer(job.encoder, task.special_tokens)
-    pad_id = int(tokenizer.pad_token_id)
-    training = task.featurize(data.training, tokenizer, settings.max_tokens, True)
-    scored = task.featurize(data.scored, tokenizer, settings.max_tokens, False)
+    pad_id, precision = int(tokenizer.pad_token_id), choose_precision(config.precision)
+    training, scored, test = (
+        task.featurize(examples, tokenizer, settings.max_tokens, examples is data.training) if examples else []
+        for examples in (data.training, data.scored, data.test)
+    )
     seed = seed_everything(job.seed, job.task)
     model = task.model(job.encoder, tokenizer)
-    losses = train(task, model, training, settings, seed, pad_id)
-    raws = predict(task, model, scored, pad_id)
-    device = next(model.parameters()).device.type
-    del model
-    gc.collect()
-    rows = to_rows(data.scored, task.decode(data.scored, scored, raws))
-    features = {"train": len(training), "dev": len(scored)}
-    return rows, {"losses": [round(loss, 5) for loss in losses], "features": features, "device": device}
+
+    def predict_all(examples: list[Example], features: list[Feature]) -> list[Prediction]:
+        return task.decode(examples, features, predict(task, model, features, pad_id, precision))
+
+    def score(_: nn.Module) -> float:
+        return task.score(to_rows(data.scored, predict_all(data.scored, scored)))[task.select_by]
+
+    times = config.evaluations_per_epoch
+    selection = Selection(times, score) if times else None
+    report = train(task, model, training, settings, seed, pad_id, precision=precision, selection=selection)
+    about = {
+        "losses": [round(loss, 5) for loss in report.losses],
+        "steps": report.steps,
+        "selected": {"by": task.select_by, **_finite(report.selected._asdict())} if report.selected else None,
+        "features": {"train": len(training), "dev": len(scored)},
+        "device": next(model.parameters()).device.type,
+        "precision": precision,
+    }
+    return _Outcome(predict_all(data.scored, scored), predict_all(data.test, test) if test else [], about)
 
 
 def to_rows(examples: Sequence[Example], predictions: Sequence[Prediction]) -> list[Row]:
@@ -134,7 +171,8 @@ def _finite(scores: Mapping[str, float]) -> dict[str, float | None]:
 def _fingerprint(job: Job, config: FinetuneConfig, settings: Hyperparameters, data: Data) -> str:
     varying = {"data", "tasks", "models", "seeds", "overrides"}  # the rest of the configuration counts for every job
     what = [
-        asdict(job), config.model_dump(mode="json", exclude=varying), asdict(settings), data.files, digest(job.encoder),
+        asdict(job), choose_precision(config.precision),
+        config.model_dump(mode="json", exclude=varying), asdict(settings), data.files, digest(job.encoder),
     ]  # fmt: skip
     return blake2b(json.dumps(what, sort_keys=True).encode(), digest_size=16).hexdigest()
 
@@ -148,6 +186,10 @@ def _finished(folder: Path, fingerprint: str) -> dict[str, Any] | None:
         log.info("%s: settings, data or encoder have changed; training again", folder)
         return None
     return result
+
+
+def _write_json(path: Path, content: Any) -> None:
+    _write(path, [json.dumps(content, ensure_ascii=False, indent=1)])
 
 
 def _write(path: Path, lines: Any) -> None:

@@ -1,4 +1,7 @@
-"""Predictions of a trained model, in batches of similar length; the order of the features is kept."""
+"""Predictions of a trained model, in batches of similar length; the order of the features is kept.
+
+``precision`` is the one of the training: a model that was trained under bf16 autocast is also scored under it.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from finetune.config import BadInput, PrecisionName
 from finetune.task import Feature, Task
 
 TOKENS_PER_BATCH = 8_192  # padded; bounds memory whatever the lengths
 
 
-def predict(task: Task, model: nn.Module, features: Sequence[Feature], pad_id: int) -> list[Any]:
+def predict(
+    task: Task, model: nn.Module, features: Sequence[Feature], pad_id: int, precision: PrecisionName = "fp32"
+) -> list[Any]:
     """One raw output per feature, in the order of ``features``."""
     device = next(model.parameters()).device
     model.eval()
     raws: list[Any] = [None] * len(features)
-    with torch.inference_mode():
+    with torch.inference_mode(), autocast(device, precision):
         for batch in batches_by_length(features):
             tensors = to_tensors(task.collate([features[i] for i in batch], pad_id), device)
             outputs = model.predict(**tensors)  # type: ignore[operator]
@@ -42,4 +48,27 @@ def batches_by_length(features: Sequence[Feature]) -> list[list[int]]:
 
 def to_tensors(batch: Mapping[str, NDArray[np.generic]], device: torch.device | str = "cpu") -> dict[str, Tensor]:
     """What ``collate`` made, as tensors on a device."""
-    return {name: torch.from_numpy(array).to(device) for name, array in batch.items()}
+    return {name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in batch.items()}
+
+
+def choose_precision(asked: PrecisionName) -> PrecisionName:
+    """ "fp32" or "bf16": "auto" is bf16 on a GPU that has it and fp32 elsewhere.
+
+    Raises:
+        BadInput: bf16 is asked of a GPU without it.
+    """
+    has_bf16 = torch.cuda.is_available() and torch.cuda.is_bf16_supported()
+    if asked == "auto":
+        return "bf16" if has_bf16 else "fp32"
+    if asked == "bf16" and torch.cuda.is_available() and not has_bf16:
+        raise BadInput("finetune.precision=bf16: this GPU has no bf16; use auto or fp32")
+    return asked
+
+
+def autocast(device: torch.device, precision: PrecisionName) -> torch.autocast:
+    """Matrix products in bf16 under "bf16", else nothing; weights, sums and losses stay float32.
+
+    Args:
+        precision: as ``choose_precision`` returned it.
+    """
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16")

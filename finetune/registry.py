@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 
+from finetune.config import BadInput, FinetuneConfig
 from finetune.task import Task
 
 _HOMES = {
@@ -33,3 +34,20 @@ class _Tasks(Mapping[str, Task]):
 
 
 TASKS: Mapping[str, Task] = _Tasks()
+
+
+def find_task(name: str) -> Task:
+    """The task of that name, under protocol ``malmoi``.
+
+    Raises:
+        BadInput: there is none.
+    """
+    if name not in TASKS:
+        raise BadInput(f"{name}: no such task; the tasks are {', '.join(TASKS)}")
+    return TASKS[name]
+
+
+def task_of(name: str, config: FinetuneConfig) -> Task:
+    """The task as a configuration wants it done."""
+    task = TASKS[name].under(config.protocol)
+    return task if config.pos_tags else task.plain(task)

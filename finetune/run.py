@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 import torch
 from tqdm import tqdm
 
-from finetune.config import BadInput, FinetuneConfig
-from finetune.encoder import load_config, load_tokenizer
+from finetune.config import BadInput, FinetuneConfig, TaskName
+from finetune.encoder import check_encoder
 from finetune.files import find_files
 from finetune.job import Job, finetune_one, use_one_thread
-from finetune.registry import TASKS
+from finetune.registry import TASKS, task_of
 from finetune.split import load_data
 
 log = logging.getLogger(__name__)
@@ -91,17 +91,23 @@ def check(config: FinetuneConfig, inputs: FinetuneInputs) -> None:
     Raises:
         BadInput: with everything that is missing, or the first thing that is broken.
     """
-    missing = [TASKS[name].files.dev for name in config.tasks if find_files(inputs.data, TASKS[name].files).dev is None]
+    missing = [name for task in config.tasks for name in _missing(task, config, inputs.data)]
     if missing:
         raise BadInput(
             f"{inputs.data}: missing {', '.join(missing)} (plain or .zst); add them, or name only the tasks that are "
-            "there with finetune.tasks=…"
+            "there with finetune.tasks=…; tasks in finetune.split_dev may train on a part of their dev file"
         )
     for name in config.models:
-        load_config(str(inputs.models[name]))
-        load_tokenizer(str(inputs.models[name]))
+        check_encoder(str(inputs.models[name]))
     for task in config.tasks:
-        load_data(TASKS[task], inputs.data, config)
+        load_data(task_of(task, config), inputs.data, config)
+
+
+def _missing(task: TaskName, config: FinetuneConfig, folder: Path) -> list[str]:
+    files = TASKS[task].files
+    found = find_files(folder, files)
+    lacks_train = found.train is None and task not in config.split_dev
+    return [files.train] * lacks_train + [files.dev] * (found.dev is None)
 
 
 def describe(result: Mapping[str, Any]) -> str:

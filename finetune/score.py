@@ -1,78 +1,115 @@
-"""Scores of a predictions file, without torch: anybody's predictions can be scored, anywhere.
+"""Scores of anybody's predictions, without torch: against an official file, or of our own file with its golds.
 
-A predictions file has one JSON object a line: ``guid``, ``gold``, ``prediction`` and, where the metric needs them
-(KLUE-RE), ``scores``. The forms of gold and prediction stand with the metrics.
+Every example needs one prediction of its task's form (``finetune.export``): nothing is guessed, left out or counted as
+wrong in silence. The intervals of all tasks come from one bootstrap over groups, whose price is a scoring a resample.
 """
 
 from __future__ import annotations
 
-import json
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn import config_context
 
 from finetune.config import BadInput
-from finetune.files import read_text
-from finetune.metrics import classification, dp, mrc, ner, re, sts, wos
-from finetune.task import Row
+from finetune.files import sha256
+from finetune.predictions import match, read_lines
+from finetune.registry import find_task
+from finetune.task import Example, Row, Task
+from finetune.versions import version_of
 
 Score = Callable[[Sequence[Row]], dict[str, float]]
-
-SCORES: Mapping[str, Score] = {
-    "ynat": classification.score_ynat,
-    "klue-sts": sts.score,
-    "klue-nli": classification.score_nli,
-    "klue-ner": ner.score,
-    "klue-re": re.score,
-    "klue-dp": dp.score,
-    "klue-mrc": mrc.score,
-    "wos": wos.score,
-}
+SAMPLES, SEED = 200, 42  # of the bootstrap, as in finetune.config
 
 
-def score_predictions(task: str, path: Path) -> dict[str, float]:
-    """Metrics of a predictions file, 0..100, the headline first; nan where a metric is undefined.
+class Scored(NamedTuple):
+    """``scores``: 0..100, the headline first; ``tables``: ``Task.tables``; ``gold``: the file held against, if any."""
+
+    n: int
+    scores: dict[str, float]
+    intervals: dict[str, tuple[float, float] | None]
+    tables: dict[str, list[dict[str, Any]]]
+    gold: dict[str, str] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The same for JSON, where an undefined number is null."""
+        tables = {title: [_defined(row) for row in rows] for title, rows in self.tables.items()}
+        return {**self._asdict(), "scores": _defined(self.scores), "tables": tables}
+
+
+def _defined(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in row.items()}
+
+
+def score_file(
+    name: str, predictions: Path, gold: Path | None = None, samples: int = SAMPLES, seed: int = SEED
+) -> Scored:
+    """Score a predictions file of a task.
+
+    Args:
+        gold: an official file of the task, plain or ``.zst``; None: the golds stand in the predictions file, which
+            does not know the passages of KLUE-MRC, so its intervals take each question by itself.
+        samples: bootstrap resamples; 0: no intervals.
+
+    Raises:
+        BadInput: unknown task, a broken file, or predictions that do not fit the examples one to one.
+    """
+    task = find_task(name)
+    if gold is None:
+        rows = read_rows(predictions)
+        groups = [row.guid.rpartition("-")[0] if name == "wos" else row.guid for row in rows]
+        about = None
+    else:
+        examples = task.read(gold)
+        rows = pair(task, examples, predictions, gold)
+        groups = [task.group(example) for example in examples]
+        digest = sha256(gold)
+        about = {"file": gold.name, "sha256": digest, "version": version_of(gold, digest)}
+    try:
+        intervals = bootstrap(rows, groups, task.score, samples, seed)
+        return Scored(len(rows), task.score(rows), intervals, task.tables(rows), about)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise BadInput(
+            f"{predictions}: its golds and predictions do not have the form of {name} ({type(error).__name__}: {error})"
+        ) from None
+
+
+def score_predictions(name: str, path: Path) -> dict[str, float]:
+    """Metrics of a predictions file with golds, 0..100, the headline first; nan where a metric is undefined.
 
     Raises:
         BadInput: unknown task, or a file whose lines are not predictions of this task.
     """
-    if task not in SCORES:
-        raise BadInput(f"{task}: no such task; the tasks are {', '.join(SCORES)}")
-    rows = read_rows(path)
-    try:
-        return SCORES[task](rows)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise BadInput(
-            f"{path}: its golds and predictions do not have the form of {task} ({type(error).__name__}: {error})"
-        ) from None
+    return score_file(name, path, samples=0).scores
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The lines of a predictions file.
+    """The lines of a predictions file that holds golds.
 
     Raises:
         BadInput: no line, or one that is no JSON object with ``gold`` and ``prediction``.
     """
-    rows = []
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-            rows.append(
-                Row(str(record.get("guid", number)), record["gold"], record["prediction"], record.get("scores"))
-            )
-        except (json.JSONDecodeError, KeyError, TypeError, AttributeError):
-            raise BadInput(
-                f"{path}, line {number}: expected a JSON object with 'guid', 'gold' and 'prediction', "
-                f"found {line[:80]!r}"
-            ) from None
-    if not rows:
-        raise BadInput(f"{path}: no predictions in it")
-    return rows
+    records = read_lines(path, ("guid", "gold", "prediction"))
+    return [Row(r["guid"], r["gold"], r["prediction"], r.get("scores")) for r in records]
+
+
+def pair(task: Task, examples: Sequence[Example], predictions: Path, gold: Path) -> list[Row]:
+    """Each example with its prediction, in the order of the examples.
+
+    Raises:
+        BadInput: examples without gold or with one guid, or predictions that do not fit them one to one.
+    """
+    if any(example.gold is None for example in examples):
+        raise BadInput(f"{gold}: it has no labels to score against; a test file can only be exported")
+    found = match(task, examples, predictions, gold)
+    with_scores = sum(prediction.scores is not None for prediction in found)
+    if 0 < with_scores < len(found):
+        raise BadInput(f"{predictions}: 'scores' in {with_scores:,} of {len(found):,} lines; give all of them or none")
+    return [Row(e.guid, e.gold, p.value, p.scores) for e, p in zip(examples, found, strict=True)]
 
 
 def bootstrap(
@@ -96,12 +133,18 @@ def bootstrap(
     generator = np.random.default_rng(seed)
     whole = score(rows)
     values: dict[str, list[float]] = {name: [] for name in whole}
-    with config_context(assume_finite=True, skip_parameter_validation=True):  # the rows have been scored before
+    with _trusting():
         for _ in range(samples if samples > 1 else 0):
-            drawn = [rows[i] for unit in generator.integers(len(units), size=len(units)) for i in units[unit]]
+            drawn = [rows[i] for unit in generator.integers(len(units), size=len(units)).tolist() for i in units[unit]]
             for name, value in score(drawn).items():
                 values[name].append(value)
     return {name: _interval(name, whole[name], found) for name, found in values.items()}
+
+
+def _trusting() -> AbstractContextManager[None]:
+    """No checks by scikit-learn, if the metric uses it: the rows have been scored before."""
+    loaded = sys.modules.get("sklearn")
+    return loaded.config_context(assume_finite=True, skip_parameter_validation=True) if loaded else nullcontext()
 
 
 def _interval(name: str, value: float, resampled: Sequence[float]) -> tuple[float, float] | None:

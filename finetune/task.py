@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from torch import nn
     from transformers import PreTrainedTokenizerBase
 
-# A feature is what the model sees of (part of) one example: "input_ids" (list of int), "example" (index of its
+# A feature is what the model sees of (part of) one example: "input_ids" (list or array of int), "example" (index of its
 # example) and whatever the task's collate and decode need.
 Feature = dict[str, Any]
 
@@ -96,16 +96,18 @@ class Task:
         score: rows to metrics, 0..100, by the names of the KLUE paper; the first named is the headline. Any metric may
             be nan.
         trivial: ``(training examples, examples)`` to predictions that need no model: majority class, mean, nothing.
-        select_by: the metric that the published baseline selects checkpoints by.
-        paper_dev: paper Table 36, model name to metric to value.
-        group: examples that must stay on one side when a file is split, e.g. turns of one dialogue.
-        special_tokens: added to the tokenizer before ``featurize`` (markers); the encoder's embeddings grow.
-        large: the published configuration of large models (hidden size 1,024).
-        as_published: fields of this record that protocol ``klue-baseline`` replaces, oddities included.
         record: ``(example, its features, max_tokens)`` to JSON: what the model sees of an example and what it is to
             learn, for people and for comparison with other implementations.
         tables: rows to further figures: title to a list of rows (name of column to value), by class or question type.
         write: ``(official file, value by guid, target)``: the official file again, with predictions for labels.
+        select_by: the metric that the published baseline selects checkpoints by.
+        defaults: the published configuration of small and base models.
+        large: the published configuration of large models (hidden size 1,024).
+        paper_dev: paper Table 36, model name to metric to value.
+        group: examples that must stay on one side when a file is split, e.g. turns of one dialogue.
+        special_tokens: added to the tokenizer before ``featurize`` (markers); the encoder's embeddings grow.
+        as_published: fields of this record that protocol ``klue-baseline`` replaces, oddities included.
+        plain: the task without gold annotation among its inputs (KLUE-DP: part-of-speech tags).
     """
 
     name: str
@@ -117,18 +119,17 @@ class Task:
     decode: Callable[[Sequence[Example], Sequence[Feature], Sequence[Any]], list[Prediction]]
     score: Callable[[Sequence[Row]], dict[str, float]]
     trivial: Callable[[Sequence[Example], Sequence[Example]], list[Prediction]]
+    record: Callable[[Example, Sequence[Feature], int], dict[str, Any]]
+    tables: Callable[[Sequence[Row]], dict[str, list[dict[str, Any]]]]
+    write: Callable[[Path, Mapping[str, Any], Path], None]
     select_by: str
-    defaults: Hyperparameters = Hyperparameters()
-    paper_dev: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    defaults: Hyperparameters
+    large: Hyperparameters
+    paper_dev: Mapping[str, Mapping[str, float]]
     group: Callable[[Example], str] = lambda example: example.guid
     special_tokens: tuple[str, ...] = ()
-    large: Hyperparameters = Hyperparameters()
     as_published: Mapping[str, Any] = field(default_factory=dict)
-    record: Callable[[Example, Sequence[Feature], int], dict[str, Any]] = lambda example, features, max_tokens: {
-        key: features[0][key] for key in ("input_ids", "token_type_ids") if key in features[0]
-    }
-    tables: Callable[[Sequence[Row]], dict[str, list[dict[str, Any]]]] = lambda rows: {}
-    write: Callable[[Path, Mapping[str, Any], Path], None] | None = None
+    plain: Callable[[Task], Task] = lambda task: task
 
     def under(self, protocol: ProtocolName) -> Task:
         """This task as a protocol does it: ``malmoi`` as it stands here, ``klue-baseline`` as published."""

@@ -34,7 +34,9 @@ TASKS_HELP = "ynat, klue-sts, klue-nli, klue-ner, klue-re, klue-dp, klue-mrc, wo
 app = typer.Typer(help=ABOUT, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 tokenizer_app = typer.Typer(cls=StageOrTools, no_args_is_help=True, help="Train, measure (stats), publish (push).")
 finetune_app = typer.Typer(
-    cls=StageOrTools, no_args_is_help=True, help="Train and score KLUE tasks; look at inputs (features)."
+    cls=StageOrTools,
+    no_args_is_help=True,
+    help="Train and score KLUE tasks; look at inputs (features), write predictions (export).",
 )
 pii_app = typer.Typer(no_args_is_help=True, help="Detect or replace personal data in text or JSON lines.")
 app.add_typer(tokenizer_app, name="tokenizer")
@@ -108,6 +110,23 @@ def finetune_features(
     from launch.tools import write_task_features
 
     write_task_features(task, file, tokenizer, output, protocol, max_tokens)
+
+
+@finetune_app.command("export")
+def finetune_export(
+    task: Annotated[str, typer.Argument(help=TASKS_HELP)],
+    official: Annotated[Path, typer.Argument(help="An official file of the task, with or without labels.")],
+    predictions: Annotated[Path, typer.Argument(help="JSON lines with guid and prediction, or one JSON map.")],
+    output: Annotated[Path, typer.Argument(help="The official file again, predictions in place of labels.")],
+) -> None:
+    """Write predictions in the layout of an official file, such as a test file; every example needs one.
+
+    Example:  malmoi finetune export ynat ynat-v1.1_test.json predictions.jsonl ynat-predicted.json
+    """
+    set_up_console()
+    from launch.tools import export_task_predictions
+
+    export_task_predictions(task, official, predictions, output)
 
 
 @tokenizer_app.command("stats")
@@ -184,15 +203,24 @@ def pii_replace(
 @app.command()
 def score(
     task: Annotated[str, typer.Argument(help=TASKS_HELP)],
-    predictions: Annotated[Path, typer.Argument(help="predictions.jsonl: guid, gold, prediction, scores.")],
+    gold: Annotated[Path, typer.Argument(help="Official file of the task, plain or .zst; leave it out for our own.")],
+    predictions: Annotated[
+        Path | None,
+        typer.Argument(help="JSON lines with guid, prediction (KLUE-RE: scores), or one JSON map guid to prediction."),
+    ] = None,
+    samples: Annotated[int, typer.Option(min=0, help="Resamples behind the intervals; 0: none.")] = 200,
+    tables: Annotated[bool, typer.Option("--tables", help="Print figures by class or question type too.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write everything to this file.")] = None,
 ) -> None:
-    """Score a predictions file with the metrics of the KLUE paper.
+    """Score anybody's predictions with the metrics of the KLUE paper, with 95 % intervals; needs no torch.
 
-    Example:  malmoi score ynat runs/smoke/finetune/ynat/model/seed-1/predictions.jsonl
+    A predictions.jsonl of this project holds its golds, so it may stand alone.
+
+    Example:  malmoi score klue-nli klue-nli-v1.1_dev.json mine.jsonl --tables
     """
     from launch.tools import print_scores
 
-    print_scores(task, predictions)
+    print_scores(task, gold if predictions else None, predictions or gold, samples, tables, json_file)
 
 
 @app.command()

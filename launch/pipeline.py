@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from launch import manifest
 from launch.console import peak_memory_mib, rank
 from launch.errors import LaunchError
+from launch.klue import encoders, finetune_outside, klue_folders, stamps, uses_own_model
 from launch.lock import held
 from launch.manifest import Head, fingerprints
 from launch.recipe import SAMPLE, Recipe
@@ -62,8 +63,8 @@ def run_corpus(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     from corpus.run import run as clean
     from launch.engines.conduct import engine_mapper
 
-    names = resolve(benchmark_names(recipe), run, "klue")
-    inputs = CorpusInputs(texts=raw_inputs(recipe, run), benchmarks=find_benchmarks(names) if names else [])
+    folders = [str(folder) for folder in klue_folders(benchmark_names(recipe), recipe, run)]
+    inputs = CorpusInputs(texts=raw_inputs(recipe, run), benchmarks=find_benchmarks(folders) if folders else [])
     return clean(recipe.corpus, inputs, out, workers=recipe.workers, map_units=engine_mapper(recipe.launch))
 
 
@@ -106,10 +107,10 @@ def run_finetune(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     from finetune.run import FinetuneInputs
     from finetune.run import run as finetune
 
-    models = {name: str(run / "model") if name == "model" else name for name in recipe.finetune.models}
     if not recipe.finetune.data:
         raise LaunchError("finetune.data is empty; name the folder of the KLUE files: finetune.data=FOLDER")
-    inputs = FinetuneInputs(data=Path(resolve([recipe.finetune.data], run, "klue")[0]), models=models)
+    (data,) = klue_folders([recipe.finetune.data], recipe, run)
+    inputs = FinetuneInputs(data=data, models=encoders(recipe, run))
     return finetune(recipe.finetune, inputs, out, workers=recipe.workers)
 
 
@@ -171,21 +172,13 @@ def corpus_outside(recipe: Recipe) -> dict[str, Callable[[], str]]:
         found |= fingerprints([item.path]) if isinstance(item.path, Path) else {str(item.path): partial(stamp, item)}
     key = read_key(recipe.corpus.pii.key_file, recipe.corpus.pii.key_variable)
     found |= {"secret of corpus.pii": partial(key_fingerprint, key)} if key else {}
-    return found | fingerprints(_folders(benchmark_names(recipe)))
+    return found | stamps(benchmark_names(recipe))
 
 
 def benchmark_names(recipe: Recipe) -> list[str]:
     """What the corpus is decontaminated against: the recipe's list, or else the data of finetune."""
     names = recipe.corpus.benchmarks
     return list(names) if names is not None else [recipe.finetune.data] if recipe.finetune.data else []
-
-
-def _folders(names: Sequence[str | None]) -> list[Path]:
-    paths = [Path(name) for name in names if name and name != SAMPLE]
-    for path in paths:
-        if not path.exists():
-            raise LaunchError(f"{path}: no such file or folder; give the benchmark files with finetune.data=FOLDER")
-    return paths
 
 
 STAGES: tuple[Stage, ...] = (
@@ -212,9 +205,9 @@ STAGES: tuple[Stage, ...] = (
     Stage(
         "finetune",
         section("finetune"),
-        lambda r: sample_of(r) + (("model",) if "model" in r.finetune.models else ()),
+        lambda r: sample_of(r) + (("model",) if uses_own_model(r) else ()),
         run_finetune,
-        lambda r: fingerprints(_folders([r.finetune.data, *(m for m in r.finetune.models if Path(m).is_dir())])),
+        finetune_outside,
     ),
     # the key of finetune follows from all stages before it
     Stage("report", lambda r: {"name": r.name, "about": r.about}, lambda r: ("finetune",), run_report),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import unicodedata
 from collections import Counter
@@ -62,12 +63,38 @@ def _texts(files: list[Path]) -> Iterator[str]:
             yield found.text
 
 
-def print_scores(task: str, predictions: Path) -> None:
-    """Print the metrics of a predictions file."""
-    from finetune.score import score_predictions
+def print_scores(
+    task: str, gold: Path | None, predictions: Path, samples: int, with_tables: bool, target: Path | None
+) -> None:
+    """Print the metrics of a predictions file with their intervals, as columns parted by tabs."""
+    from finetune.score import score_file
 
-    for metric, value in score_predictions(task, predictions).items():
-        typer.echo(f"{metric}\t{value:.4f}")
+    found = score_file(task, predictions, gold, samples)
+    typer.echo("metric\tvalue\tlower_95\tupper_95\tn")
+    for metric, value in found.scores.items():
+        lower, upper = found.intervals[metric] or ("-", "-")
+        typer.echo("\t".join(map(_figure, (metric, value, lower, upper, found.n))))
+    for title, rows in found.tables.items() if with_tables else ():
+        columns = list(dict.fromkeys(column for row in rows for column in row))
+        typer.echo("\n" + title + "\n" + "\t".join(columns))
+        for row in rows:
+            typer.echo("\t".join(_figure(row.get(column, "")) for column in columns))
+    if target is not None:
+        record = {"task": task, "predictions": predictions.name, **found.as_json()}
+        target.write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", "utf-8")
+
+
+def _figure(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4f}" if math.isfinite(value) else "undefined"
+    return str(value)
+
+
+def export_task_predictions(task: str, source: Path, predictions: Path, output: Path) -> None:
+    """Write predictions in the layout of an official file and say how many."""
+    from finetune.export import export_predictions
+
+    typer.echo(f"{output}: {export_predictions(task, source, predictions, output):,} predictions")
 
 
 def write_task_features(

@@ -1,99 +1,143 @@
 """Dialogue state generator after TRADE: a gate for every slot, a copying decoder for values (KLUE paper 5.1, WoS).
 
-As published but for start, gate and cost: the decoder starts from [CLS] (paper), the gate reads the decoder's state
-beside its context, values are taught and spelt only where the gate asks for one, a whole value in one GRU call. Encoder
-states are never repeated for each slot, and vocabulary scores exist only for real target tokens.
+``Design()`` starts from [CLS] (paper), lets the gate read the decoder's state beside its context, and always feeds the
+right words; klue_baseline/wos.py has the published design. Encoder states are never repeated for each slot, and scores
+of the whole vocabulary exist only for ``SCORES_AT_ONCE`` at a time; in training they are then computed twice.
 Legend: ``B`` turns, ``L`` positions, ``S`` slots, ``K`` slots to spell, ``T`` steps, ``Q`` = K * T, ``R`` rows picked
-from (B, Q) or (B, K), ``H`` hidden, ``V`` vocabulary.
+from (B, Q) or (B, K), ``H`` hidden, ``V`` vocabulary, ``E`` width of the embeddings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
-from finetune.config import BadInput
 from finetune.encoder import Encoder
 from finetune.padding import IGNORED
 
-MAX_STEPS = 24  # tokens of a value, its end included; generation stops as soon as all values have ended
+SCORES_AT_ONCE = 1 << 24  # floats: 64 MiB; 524 rows of KLUE's vocabulary
 TINY = 1e-12  # keeps the logarithm of "never copied" finite
+
+
+class Design(NamedTuple):
+    """What differs between the generators of the two protocols."""
+
+    starts_pooled: bool = False  # the decoder starts from the pooler's output, not from the state of [CLS]
+    gate_sees_state: bool = True  # the gate reads the decoder's first state beside its context
+    teacher_forcing: float = 1.0  # share of training batches that are fed the right words, not their own
+    max_steps: int = 64  # tokens of a generated value; generation stops as soon as all values have ended
+
+
+class Turns(NamedTuple):
+    """Encoded turns."""
+
+    ids_BL: Tensor
+    mask_BL: Tensor
+    states_BLH: Tensor
+    start_BH: Tensor  # where the decoder starts
 
 
 class StateGenerator(nn.Module):
     """Gates of all slots and, where ``spell_gate`` opens, a value written token by token.
 
+    Embeddings are the encoder's; where they are not as wide as its states, one matrix leads from them to the states
+    and, transposed, back to the vocabulary.
+
     Args:
-        slots: name of each slot and its pieces; their embeddings' sum is the slot.
+        slots: name of each slot to its pieces; their embeddings' sum is the slot.
         spell_gate: the gate, of ``gates``, behind which a value is generated.
-        end_id: token that ends a value.
+        ends: tokens that end a value.
         spell: token ids to text, for ``predict``.
     """
 
     slot_ids: Tensor
     slot_starts: Tensor
+    end_ids: Tensor
 
     def __init__(
         self,
         encoder: Encoder,
-        slots: Sequence[tuple[str, Sequence[int]]],
+        slots: Mapping[str, Sequence[int]],
         gates: int,
         spell_gate: int,
-        end_id: int,
+        ends: Sequence[int],
         spell: Callable[[Sequence[int]], str],
+        design: Design,
     ) -> None:
         super().__init__()
-        hidden = int(encoder.config.hidden_size)
-        self.encoder = encoder
-        if self.embeddings.shape[1] != hidden:
-            raise BadInput(
-                f"the dialogue decoder shares the encoder's embeddings, which are {self.embeddings.shape[1]} wide, "
-                f"but its states are {hidden} wide; choose an encoder where both are equal"
-            )
-        self.names = [name for name, _ in slots]
-        self.spell_gate, self.end_id, self.spell = spell_gate, end_id, spell
-        pieces = [torch.tensor(ids) for _, ids in slots]
-        self.register_buffer("slot_ids", torch.cat(pieces), persistent=False)
-        starts = torch.tensor([0, *(len(ids) for ids in pieces)]).cumsum(0)[:-1]
-        self.register_buffer("slot_starts", starts, persistent=False)
+        self.encoder, self.design, self.names = encoder, design, list(slots)
+        self.spell_gate, self.ends, self.spell = spell_gate, set(ends), spell
+        hidden, width = int(encoder.config.hidden_size), self.embeddings.shape[1]
+        starts = torch.tensor([0, *map(len, slots.values())]).cumsum(0)[:-1]
+        ids = torch.tensor([token for pieces in slots.values() for token in pieces])
+        for name, values in (("slot_ids", ids), ("slot_starts", starts), ("end_ids", torch.tensor(list(ends)))):
+            self.register_buffer(name, values, persistent=False)
+        self.dropout = float(getattr(encoder.config, "hidden_dropout_prob", 0.0))
+        self.widen = None if width == hidden else nn.Linear(width, hidden, bias=False)
+        has_pooler = getattr(encoder.encoder, "pooler", None) is not None
+        self.pool = nn.Linear(hidden, hidden) if design.starts_pooled and not has_pooler else None
         self.decoder = nn.GRU(hidden, hidden, batch_first=True)
-        self.gate = nn.Linear(2 * hidden, gates)
+        self.gate = nn.Linear((1 + design.gate_sees_state) * hidden, gates)
         self.generate = nn.Linear(3 * hidden, 1)
 
     @property
     def embeddings(self) -> Tensor:
+        """(V, E)."""
         model: Any = self.encoder.encoder
         weight: Tensor = model.get_input_embeddings().weight
         return weight
 
-    def embed_slots(self) -> Tensor:
-        return functional.embedding_bag(self.slot_ids, self.embeddings, self.slot_starts, mode="sum")
+    def embed(self, ids: Tensor) -> Tensor:
+        """Ids of any shape to (..., H)."""
+        rows = functional.embedding(ids, self.embeddings)
+        return rows if self.widen is None else self.widen(rows)
 
-    def encode(self, batch: dict[str, Tensor]) -> Tensor:
-        ids, mask = batch["input_ids"], batch["attention_mask"]
-        return self.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
+    def embed_slots(self) -> Tensor:
+        """(S, H)."""
+        sums_SE = functional.embedding_bag(self.slot_ids, self.embeddings, self.slot_starts, mode="sum")
+        return sums_SE if self.widen is None else self.widen(sums_SE)
+
+    def score_words(self, hidden_RH: Tensor) -> Tensor:
+        """(R, V), float32."""
+        rows_RE = hidden_RH if self.widen is None else hidden_RH @ self.widen.weight
+        return (rows_RE @ self.embeddings.T).float()
+
+    def encode(self, batch: Mapping[str, Tensor]) -> Turns:
+        """Encoder states and the decoder's start."""
+        ids_BL, mask_BL = batch["input_ids"], batch["attention_mask"]
+        output = self.encoder(input_ids=ids_BL, attention_mask=mask_BL)
+        states_BLH = output.last_hidden_state
+        start_BH = states_BLH[:, 0]
+        if self.pool is not None:
+            start_BH = self.pool(start_BH).tanh()
+        elif self.design.starts_pooled:
+            start_BH = output.pooler_output
+        return Turns(ids_BL, mask_BL, states_BLH, start_BH)
 
     def run_decoder(self, inputs_BKTH: Tensor, before_BKH: Tensor) -> Tensor:
         """States after each step, (B, K, T, H)."""
         states, _ = self.decoder(inputs_BKTH.flatten(0, 1), before_BKH.flatten(0, 1)[None].contiguous())
         return states.view(inputs_BKTH.shape)
 
-    def attend(self, queries_BQH: Tensor, states_BLH: Tensor, mask_BL: Tensor) -> tuple[Tensor, Tensor]:
+    def attend(self, queries_BQH: Tensor, turns: Turns) -> tuple[Tensor, Tensor]:
         """Attention (B, Q, L), which is also the copy distribution, and context (B, Q, H)."""
-        scores_BQL = queries_BQH @ states_BLH.transpose(1, 2)
-        attention_BQL = scores_BQL.masked_fill(mask_BL[:, None, :] == 0, float("-inf")).softmax(dim=-1)
-        return attention_BQL, attention_BQL @ states_BLH
+        scores_BQL = queries_BQH @ turns.states_BLH.transpose(1, 2)
+        attention_BQL = scores_BQL.masked_fill(turns.mask_BL[:, None, :] == 0, float("-inf")).softmax(dim=-1)
+        return attention_BQL, attention_BQL @ turns.states_BLH
 
-    def score_gates(self, states_BLH: Tensor, slots_SH: Tensor, mask_BL: Tensor) -> Tensor:
+    def score_gates(self, turns: Turns, slots_SH: Tensor) -> Tensor:
         """(B, S, gates)."""
-        inputs_BSH = slots_SH.expand(len(states_BLH), -1, -1)
-        hidden_BSH = self.run_decoder(inputs_BSH[:, :, None], states_BLH[:, :1].expand_as(inputs_BSH))[:, :, 0]
-        context_BSH = self.attend(hidden_BSH, states_BLH, mask_BL)[1]
-        return self.gate(torch.cat([hidden_BSH, context_BSH], dim=-1))
+        inputs_BSH = slots_SH.expand(len(turns.ids_BL), -1, -1)
+        before_BSH = turns.start_BH[:, None].expand_as(inputs_BSH)
+        dropped_BSH = functional.dropout(inputs_BSH, self.dropout, self.training)
+        hidden_BSH = self.run_decoder(dropped_BSH[:, :, None], before_BSH)[:, :, 0]
+        context_BSH = self.attend(hidden_BSH, turns)[1]
+        return self.gate(torch.cat([hidden_BSH, context_BSH], dim=-1) if self.design.gate_sees_state else context_BSH)
 
     def forward(self, **batch: Tensor) -> dict[str, Tensor]:
         """Loss: gate cross-entropy over all slots and -log p of the values' tokens.
@@ -101,80 +145,114 @@ class StateGenerator(nn.Module):
         Batch: ``input_ids``, ``attention_mask`` (B, L); ``gates`` (B, S); ``slots`` (B, K), the slots to spell, and
         ``targets`` (B, K, T), their tokens, ``IGNORED`` behind the end and in unused rows.
         """
-        states_BLH, slots_SH = self.encode(batch), self.embed_slots()
-        gates = self.score_gates(states_BLH, slots_SH, batch["attention_mask"])
-        loss = functional.cross_entropy(gates.flatten(0, 1), batch["gates"].flatten())
+        turns, slots_SH = self.encode(batch), self.embed_slots()
+        gates = self.score_gates(turns, slots_SH)
+        loss = functional.cross_entropy(gates.flatten(0, 1).float(), batch["gates"].flatten())
         if bool((batch["targets"] != IGNORED).any()):
-            loss = loss + self.spelling_loss(batch, states_BLH, slots_SH)
+            is_taught = not self.training or float(torch.rand(())) < self.design.teacher_forcing
+            loss = loss + self.spelling_loss(turns, slots_SH[batch["slots"]], batch["targets"], is_taught)
         return {"loss": loss}
 
-    def spelling_loss(self, batch: dict[str, Tensor], states_BLH: Tensor, slots_SH: Tensor) -> Tensor:
-        targets_BQ = batch["targets"].flatten(1)
-        given_BKT = batch["targets"][:, :, :-1].clamp(min=0)
-        slots_BK1H = slots_SH[batch["slots"]][:, :, None]
-        inputs_BKTH = torch.cat([slots_BK1H, functional.embedding(given_BKT, self.embeddings)], dim=2)
-        before_BKH = states_BLH[:, :1].expand(-1, inputs_BKTH.shape[1], -1)
+    def spelling_loss(self, turns: Turns, slots_BKH: Tensor, targets_BKT: Tensor, is_taught: bool) -> Tensor:
+        """Mean -log p of the real targets, each step fed the right word before it, or else the likeliest one."""
+        drop_BKTH = functional.dropout(slots_BKH.new_ones(*targets_BKT.shape, slots_BKH.shape[-1]), self.dropout,
+                                       self.training)  # fmt: skip
+        given_BKT = targets_BKT[:, :, :-1].clamp(min=0)
+        if not is_taught:
+            open_BKT = targets_BKT[:, :, 1:] != IGNORED  # what follows a value's end teaches nothing
+            given_BKT = self.write(turns, slots_BKH, open_BKT, drop_BKTH).clamp(min=0)
+        inputs_BKTH = torch.cat([slots_BKH[:, :, None], self.embed(given_BKT)], dim=2) * drop_BKTH
+        before_BKH = turns.start_BH[:, None].expand_as(slots_BKH)
         hidden_BQH = self.run_decoder(inputs_BKTH, before_BKH).flatten(1, 2)
-        attention_BQL, context_BQH = self.attend(hidden_BQH, states_BLH, batch["attention_mask"])
-        copies_BQL = batch["input_ids"][:, None, :] == targets_BQ[..., None]
+        attention_BQL, context_BQH = self.attend(hidden_BQH, turns)
+        targets_BQ = targets_BKT.flatten(1)
+        copies_BQL = turns.ids_BL[:, None, :] == targets_BQ[..., None]
         real_BQ = targets_BQ != IGNORED
-        copy_R = (attention_BQL * copies_BQL).sum(dim=-1)[real_BQ]
-        hidden_RH, targets_R = hidden_BQH[real_BQ], targets_BQ[real_BQ]
+        copy_R = (attention_BQL * copies_BQL).sum(dim=-1)[real_BQ].float()
+        hidden_RH = hidden_BQH[real_BQ]
         switch_R = self.switch(hidden_RH, context_BQH[real_BQ], inputs_BKTH.flatten(1, 2)[real_BQ])
-        words_R = -functional.cross_entropy(hidden_RH @ self.embeddings.T, targets_R, reduction="none")
         log_p_R = torch.logaddexp(
-            functional.logsigmoid(switch_R) + words_R,
+            functional.logsigmoid(switch_R) + self.log_p_words(hidden_RH, targets_BQ[real_BQ]),
             functional.logsigmoid(-switch_R) + copy_R.clamp(min=TINY).log(),
         )
         return -log_p_R.mean()
 
     def switch(self, *rows_RH: Tensor) -> Tensor:
-        """Logit of generating rather than copying."""
-        return self.generate(torch.cat(rows_RH, dim=-1))[:, 0]
+        """Logit of generating rather than copying, float32."""
+        return self.generate(torch.cat(rows_RH, dim=-1))[:, 0].float()
+
+    def log_p_words(self, hidden_RH: Tensor, words_R: Tensor) -> Tensor:
+        """log p of each row's word among the vocabulary, (R,)."""
+
+        def some(hidden_RH: Tensor, words_R: Tensor) -> Tensor:
+            return -functional.cross_entropy(self.score_words(hidden_RH), words_R, reduction="none")
+
+        rows = self.rows_at_once()
+        if len(words_R) <= rows:
+            return some(hidden_RH, words_R)
+        parts = zip(hidden_RH.split(rows), words_R.split(rows), strict=True)
+        return torch.cat([checkpoint(some, *part, use_reentrant=False, preserve_rng_state=False) for part in parts])
+
+    def rows_at_once(self) -> int:
+        """How many rows may meet the whole vocabulary at a time."""
+        return max(1, SCORES_AT_ONCE // len(self.embeddings))
 
     @torch.no_grad()
     def predict(self, **batch: Tensor) -> list[dict[str, Any]]:
         """For each turn ``gates``, the best one of each slot, and ``values``, slot name to text."""
-        states_BLH, slots_SH = self.encode(batch), self.embed_slots()
-        gates_BS = self.score_gates(states_BLH, slots_SH, batch["attention_mask"]).argmax(dim=-1)
-        wanted = [row.nonzero()[:, 0].tolist() for row in (gates_BS == self.spell_gate).cpu()]
-        spelt = self.spell_greedily(wanted, batch, states_BLH, slots_SH)
+        turns, slots_SH = self.encode(batch), self.embed_slots()
+        gates_BS = self.score_gates(turns, slots_SH).argmax(dim=-1)
+        wanted_BS = gates_BS == self.spell_gate
+        width = int(wanted_BS.sum(dim=1).max())
+        slots_BK = wanted_BS.int().argsort(dim=1, descending=True, stable=True)[:, :width]  # the wanted ones first
+        open_BKT = wanted_BS.gather(1, slots_BK)[:, :, None].expand(-1, -1, self.design.max_steps)
+        tokens_BKT = self.write(turns, slots_SH[slots_BK], open_BKT)
+        silent = {*self.ends, IGNORED}
         return [
             {
                 "gates": gates,
-                "values": {self.names[s]: self.spell(ids) for s, ids in zip(slots, values, strict=True)},
+                "values": {
+                    self.names[slot]: self.spell([token for token in tokens if token not in silent])
+                    for slot, tokens in zip(slots, values, strict=True)
+                    if gates[slot] == self.spell_gate
+                },
             }
-            for gates, slots, values in zip(gates_BS.tolist(), wanted, spelt, strict=True)
+            for gates, slots, values in zip(gates_BS.tolist(), slots_BK.tolist(), tokens_BKT.tolist(), strict=True)
         ]
 
-    def spell_greedily(
-        self, wanted: Sequence[Sequence[int]], batch: dict[str, Tensor], states_BLH: Tensor, slots_SH: Tensor
-    ) -> list[list[list[int]]]:
-        """Token ids, without the end, for each wanted slot of each turn."""
-        width = max(map(len, wanted))
-        slots = torch.tensor([[*row, *[0] * (width - len(row))] for row in wanted], device=states_BLH.device)
-        open_BK = torch.tensor([[k < len(row) for k in range(width)] for row in wanted], device=slots.device)
-        inputs_BKH, hidden_BKH = (
-            slots_SH[slots.long()],
-            states_BLH[:, :1].expand(-1, width, -1),
-        )
-        values: list[list[list[int]]] = [[[] for _ in row] for row in wanted]
-        for _ in range(MAX_STEPS):
+    @torch.no_grad()
+    def write(self, turns: Turns, slots_BKH: Tensor, open_BKT: Tensor, drop_BKTH: Tensor | None = None) -> Tensor:
+        """The likeliest tokens, one after the other, (B, K, T), ``IGNORED`` where nothing is written.
+
+        Args:
+            open_BKT: which tokens to write, of each value the first ones.
+            drop_BKTH: the training's dropout: factors of the inputs. With it a value goes on behind an end.
+        """
+        hidden_BKH, inputs_BKH = turns.start_BH[:, None].expand_as(slots_BKH), slots_BKH
+        tokens_BKT = torch.full_like(open_BKT, IGNORED, dtype=torch.int64)
+        ended_BK = torch.zeros(open_BKT.shape[:2], dtype=torch.bool, device=open_BKT.device)
+        for step in range(open_BKT.shape[2]):
+            open_BK = open_BKT[:, :, step] & ~ended_BK
             if not bool(open_BK.any()):
                 break
+            if drop_BKTH is not None:
+                inputs_BKH = inputs_BKH * drop_BKTH[:, :, step]
             hidden_BKH = self.run_decoder(inputs_BKH[:, :, None], hidden_BKH)[:, :, 0]
-            attention_BKL, context_BKH = self.attend(hidden_BKH, states_BLH, batch["attention_mask"])
-            turn_R, slot_R = open_BK.nonzero(as_tuple=True)
-            hidden_RH = hidden_BKH[open_BK]
-            share_R1 = self.switch(hidden_RH, context_BKH[open_BK], inputs_BKH[open_BK]).sigmoid()[:, None]
-            p_RV = share_R1 * (hidden_RH @ self.embeddings.T).softmax(dim=-1)
-            p_RV.scatter_add_(1, batch["input_ids"][turn_R], (1 - share_R1) * attention_BKL[open_BK])
-            next_R = p_RV.argmax(dim=-1)
-            for turn, slot, token in zip(turn_R.tolist(), slot_R.tolist(), next_R.tolist(), strict=True):
-                if token != self.end_id:
-                    values[turn][slot].append(token)
-            inputs_BKH = inputs_BKH.clone()
-            inputs_BKH[turn_R, slot_R] = functional.embedding(next_R, self.embeddings)
-            open_BK = open_BK.clone()
-            open_BK[turn_R, slot_R] = next_R != self.end_id
-        return values
+            attention_BKL, context_BKH = self.attend(hidden_BKH, turns)
+            share_R = self.switch(hidden_BKH[open_BK], context_BKH[open_BK], inputs_BKH[open_BK]).sigmoid()
+            ids_RL = turns.ids_BL[open_BK.nonzero()[:, 0]]
+            next_R = self.likeliest(hidden_BKH[open_BK], share_R, attention_BKL[open_BK], ids_RL)
+            tokens_BKT[:, :, step][open_BK] = next_R
+            inputs_BKH = self.embed(tokens_BKT[:, :, step].clamp(min=0))
+            if drop_BKTH is None:
+                ended_BK = ended_BK | torch.isin(tokens_BKT[:, :, step], self.end_ids)
+        return tokens_BKT
+
+    def likeliest(self, hidden_RH: Tensor, share_R: Tensor, attention_RL: Tensor, ids_RL: Tensor) -> Tensor:
+        """The best token of each row, generated (probability ``share_R``) or copied, (R,)."""
+        copies_RL = (1 - share_R[:, None]) * attention_RL.float()
+        best = []
+        for some in torch.arange(len(hidden_RH), device=hidden_RH.device).split(self.rows_at_once()):
+            p_RV = self.score_words(hidden_RH[some]).softmax(dim=-1).mul_(share_R[some, None])
+            best.append(p_RV.scatter_add_(1, ids_RL[some], copies_RL[some]).argmax(dim=-1))
+        return torch.cat(best)

@@ -65,22 +65,20 @@ class TokenLabeller(Labeller):
 
 def load_text_labeller(name: str, tokenizer: PreTrainedTokenizerBase, labels: Sequence[str]) -> TextLabeller:
     """Encoder and fresh head; the embeddings grow where the tokenizer knows more tokens than they."""
-    net = load_pretrained(AutoModelForSequenceClassification, name, **_names(labels))
-    if len(tokenizer) > net.get_input_embeddings().num_embeddings:
-        net.resize_token_embeddings(len(tokenizer), mean_resizing=False)
-    return TextLabeller(net)
+    return TextLabeller(load_pretrained(AutoModelForSequenceClassification, name, tokenizer, **_names(labels)))
 
 
-def load_text_regressor(name: str) -> TextRegressor:
+def load_text_regressor(name: str, tokenizer: PreTrainedTokenizerBase | None = None) -> TextRegressor:
     """Encoder and fresh head with one output."""
-    return TextRegressor(
-        load_pretrained(AutoModelForSequenceClassification, name, num_labels=1, problem_type="regression")
-    )
+    settings = {"num_labels": 1, "problem_type": "regression"}
+    return TextRegressor(load_pretrained(AutoModelForSequenceClassification, name, tokenizer, **settings))
 
 
-def load_token_labeller(name: str, labels: Sequence[str]) -> TokenLabeller:
+def load_token_labeller(
+    name: str, labels: Sequence[str], tokenizer: PreTrainedTokenizerBase | None = None
+) -> TokenLabeller:
     """Encoder and fresh head over tokens."""
-    return TokenLabeller(load_pretrained(AutoModelForTokenClassification, name, **_names(labels)))
+    return TokenLabeller(load_pretrained(AutoModelForTokenClassification, name, tokenizer, **_names(labels)))
 
 
 def _names(labels: Sequence[str]) -> dict[str, Any]:

@@ -2,46 +2,82 @@
 
 All 22,496 arcs of KLUE-DP dev point right or to the root, so the search is smaller than Eisner's: a span of words is
 always headed by its last word, and the last word of the sentence is the root. Exact, O(n^3) time, a numpy call per
-span length. Legend: ``n`` words; head 0 is the root, words count from 1.
+span length for all sentences of one length together.
+Legend: ``B`` sentences of ``n`` words each; head 0 is the root, words count from 1.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
+CELLS_AT_ONCE = 1 << 20  # n * n cells of a table for each sentence; bounds memory at about 50 MB
 
-def best_right_headed_tree(scores: NDArray[np.floating]) -> list[int]:
-    """Find the tree with the highest sum of arc scores.
+
+def best_right_headed_trees(scores: Sequence[NDArray[np.floating]]) -> list[list[int]]:
+    """Find the tree with the highest sum of arc scores for each sentence.
+
+    Args:
+        scores: one (n, n + 1) array a sentence, n >= 1: ``[w - 1, h]`` for the arc from word ``w`` to head ``h``.
+            Entries that no such tree uses (h <= w, root of any word but the last) are ignored, whatever they are.
+
+    Returns:
+        n heads a sentence, in the order given; the last is 0, all others are greater than their word's number.
+    """
+    trees: list[list[int]] = [[] for _ in scores]
+    by_length: dict[int, list[int]] = {}
+    for number, arcs in enumerate(scores):
+        by_length.setdefault(len(arcs), []).append(number)
+    for n, numbers in by_length.items():
+        size = max(1, CELLS_AT_ONCE // n**2)
+        for begin in range(0, len(numbers), size):
+            chosen = numbers[begin : begin + size]
+            leftmost = find_leftmost_dependents(np.stack([scores[number][:, 1:] for number in chosen]))
+            for number, splits in zip(chosen, leftmost, strict=True):
+                trees[number] = list(read_heads(splits))
+    return trees
+
+
+def find_leftmost_dependents(scores_Bnn: NDArray[np.floating]) -> Iterable[list[list[int]]]:
+    """Fill the table of the best trees of all spans, short ones first.
 
     ```
     tree[i, j] = max over k of  tree[i, k] + score(k's head is j) + tree[k + 1, j]      i <= k < j
                  the leftmost dependent of j is k, which covers i..k
     ```
     Args:
-        scores: (n, n + 1), n >= 1: ``scores[w - 1, h]`` for the arc from word ``w`` to head ``h``. Entries that no
-            such tree uses (h <= w, root of any word but the last) are ignored and may be anything but nan.
+        scores_Bnn: ``[b, k, j]`` for the arc from word k + 1 to word j + 1.
 
     Returns:
-        n heads; the last is 0, all others are greater than their word's number.
+        for each sentence the best k by ``[i][j]``.
     """
-    n = len(scores)
-    tree = np.zeros((n, n))
-    leftmost = np.zeros((n, n), dtype=np.int64)
+    batch, n, _ = scores_Bnn.shape
+    tree_nnB = np.zeros((n, n, batch))
+    leftmost_nnB = np.zeros((n, n, batch), dtype=np.int32)
+    scores_nnB = scores_Bnn.transpose(1, 2, 0).astype(np.float64)
     for length in range(1, n):
-        first = np.arange(n - length)[:, None]
-        split = first + np.arange(length)
-        last = first + length
-        candidates = tree[first, split] + scores[split, last + 1] + tree[split + 1, last]
-        choice = candidates.argmax(axis=1)
-        tree[first[:, 0], last[:, 0]] = candidates[first[:, 0], choice]
-        leftmost[first[:, 0], last[:, 0]] = first[:, 0] + choice
+        i = np.arange(n - length)
+        split = i[:, None] + np.arange(length)
+        j = i + length
+        candidates = tree_nnB[i[:, None], split] + scores_nnB[split, j[:, None]] + tree_nnB[split + 1, j[:, None]]
+        best = candidates.argmax(axis=1)
+        tree_nnB[i, j] = np.take_along_axis(candidates, best[:, None], axis=1)[:, 0]
+        leftmost_nnB[i, j] = i[:, None] + best
+    tables: list[list[list[int]]] = leftmost_nnB.transpose(2, 0, 1).tolist()
+    return tables
+
+
+def read_heads(leftmost: list[list[int]]) -> list[int]:
+    """The heads of the best tree, from the table of leftmost dependents."""
+    n = len(leftmost)
     heads = [0] * n
     spans = [(0, n - 1)]
     while spans:
         i, j = spans.pop()
         if i < j:
-            k = int(leftmost[i, j])
+            k = leftmost[i][j]
             heads[k] = j + 1
             spans += [(i, k), (k + 1, j)]
     return heads

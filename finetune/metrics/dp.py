@@ -4,15 +4,16 @@ Oddities of the published metric, kept for comparability:
 - UAS macro is a macro F1 whose classes are head *positions* (0, 1, 2, …).
 - LAS: the 23 rarest of the 38 types are one class, so one of them for another counts as right; where the head is wrong
   the predicted type becomes a class of its own, which is never gold and pulls the macro down: one wrong head costs 6
-  points.
+  points. ``las_exact`` has neither oddity.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.metrics import f1_score
+from numpy.typing import NDArray
 
 from finetune.task import Row
 
@@ -23,32 +24,103 @@ DP_LABELS = (
     "NP_SVJ",
 )  # fmt: skip
 FREQUENT_TYPES = 15  # types from here on are one class (order of paper Table 14)
-WRONG_HEAD = -1
+WRONG_HEAD = FREQUENT_TYPES + 1
+DISTANCES = {"1": (1, 1), "2": (2, 2), "3-5": (3, 5), "6 and more": (6, np.inf)}  # words between a word and its head
 
-_TYPE_CLASS = {name: min(number, FREQUENT_TYPES) for number, name in enumerate(DP_LABELS)}
+_TYPE_ID = {name: number for number, name in enumerate(DP_LABELS)}
+
+
+class Words(NamedTuple):
+    """The words of all rows, one entry each: gold and predicted head (0: root) and type id."""
+
+    gold_heads: NDArray[np.int64]
+    gold_types: NDArray[np.int64]
+    heads: NDArray[np.int64]
+    types: NDArray[np.int64]
 
 
 def score(rows: Sequence[Row]) -> dict[str, float]:
-    """``uas_macro_f1``, ``uas_micro_f1``, ``las_macro_f1``, ``las_micro_f1``, 0..100, over the words of all rows.
+    """``uas_macro_f1``, ``uas_micro_f1`` (which is accuracy), ``las_macro_f1``, ``las_micro_f1`` as published, and
+    ``las_exact``: the share of words with right head and right type, all 38 types apart. 0..100, nan without words.
 
     Golds and predictions are ``{"heads": [int], "types": [name]}``, one entry a word, 0 for the root.
+
+    Raises:
+        ValueError: a prediction with more or fewer words than its gold; KeyError: an unknown type.
     """
-    gold_heads, gold_types = _flatten([row.gold for row in rows])
-    heads, types = _flatten([row.prediction for row in rows])
-    types = np.where(heads == gold_heads, types, WRONG_HEAD)
+    words = flatten(rows)
+    right = words.heads == words.gold_heads
+    gold_types = np.minimum(words.gold_types, FREQUENT_TYPES)
+    types = np.where(right, np.minimum(words.types, FREQUENT_TYPES), WRONG_HEAD)
     return {
-        "uas_macro_f1": _macro_f1(gold_heads, heads),
-        "uas_micro_f1": 100 * float((gold_heads == heads).mean()),
-        "las_macro_f1": _macro_f1(gold_types, types),
-        "las_micro_f1": 100 * float((gold_types == types).mean()),
+        "uas_macro_f1": macro_f1(words.gold_heads, words.heads),
+        "uas_micro_f1": percent(right),
+        "las_macro_f1": macro_f1(gold_types, types),
+        "las_micro_f1": percent(gold_types == types),
+        "las_exact": percent(right & (words.gold_types == words.types)),
     }
 
 
-def _flatten(trees: Sequence[dict[str, list]]) -> tuple[np.ndarray, np.ndarray]:
-    heads = np.array([head for tree in trees for head in tree["heads"]])
-    types = np.array([_TYPE_CLASS[name] for tree in trees for name in tree["types"]])
-    return heads, types
+def tables(rows: Sequence[Row]) -> dict[str, list[dict[str, Any]]]:
+    """Attachment by gold relation type, in the order of ``DP_LABELS``, and by distance of the gold head in words."""
+    words = flatten(rows)
+    position = np.array([number for row in rows for number in range(1, len(row.gold["heads"]) + 1)])
+    far = np.abs(words.gold_heads - position)
+    is_root = words.gold_heads == 0
+    by_type = [(name, words.gold_types == number) for number, name in enumerate(DP_LABELS)]
+    by_distance = [(name, ~is_root & (low <= far) & (far <= high)) for name, (low, high) in DISTANCES.items()]
+    return {
+        "by relation type": [_attachment("type", name, chosen, words) for name, chosen in by_type if chosen.any()],
+        "by distance of the head": [
+            _attachment("distance", name, chosen, words)
+            for name, chosen in [("root", is_root), *by_distance]
+            if chosen.any()
+        ],
+    }
 
 
-def _macro_f1(gold: np.ndarray, predicted: np.ndarray) -> float:
-    return 100 * float(f1_score(gold, predicted, average="macro", zero_division=0))
+def _attachment(column: str, name: str, chosen: NDArray[np.bool_], words: Words) -> dict[str, Any]:
+    right_heads = (words.heads == words.gold_heads)[chosen]
+    right = right_heads & (words.types == words.gold_types)[chosen]
+    return {
+        column: name,
+        "gold": int(chosen.sum()),
+        "right heads": int(right_heads.sum()),
+        "right heads and types": int(right.sum()),
+        "uas": percent(right_heads),
+        "las": percent(right),
+    }
+
+
+def flatten(rows: Sequence[Row]) -> Words:
+    """All words of all rows.
+
+    Raises:
+        ValueError: a row whose lists differ in length; KeyError: an unknown type.
+    """
+    for row in rows:
+        if len({len(side[key]) for side in (row.gold, row.prediction) for key in ("heads", "types")}) > 1:
+            raise ValueError(f"{row.guid}: one head and one type expected for each of {len(row.gold['heads'])} words")
+    golds, predictions = [row.gold for row in rows], [row.prediction for row in rows]
+    return Words(_heads(golds), _types(golds), _heads(predictions), _types(predictions))
+
+
+def _heads(trees: Sequence[dict[str, list[int]]]) -> NDArray[np.int64]:
+    return np.array([head for tree in trees for head in tree["heads"]], dtype=np.int64)
+
+
+def _types(trees: Sequence[dict[str, list[str]]]) -> NDArray[np.int64]:
+    return np.array([_TYPE_ID[name] for tree in trees for name in tree["types"]], dtype=np.int64)
+
+
+def percent(right: NDArray[np.bool_]) -> float:
+    """Share of True, 0..100; nan of nothing."""
+    return 100 * float(right.mean()) if len(right) else float("nan")
+
+
+def macro_f1(gold: NDArray[np.int64], predicted: NDArray[np.int64]) -> float:
+    """Mean F1, 0..100, over the classes (any whole numbers) that are gold or predicted; nan of nothing."""
+    classes, ids = np.unique(np.concatenate([gold, predicted]), return_inverse=True)
+    gold_ids, predicted_ids = np.split(ids, 2)
+    right = np.bincount(gold_ids[gold_ids == predicted_ids], minlength=len(classes))
+    return 200 * float((right / np.bincount(ids)).mean()) if len(classes) else float("nan")

@@ -1,4 +1,4 @@
-"""Scores of KLUE-MRC: exact match and ROUGE-W (paper 3.7.2).
+"""Scores of KLUE-MRC: exact match and ROUGE-W (paper 3.7.2), as published and as the published code means them.
 
 Oddities of the published metric that every published figure contains:
 - ROUGE-W is neither weighted nor a subsequence: it is the F1 of the longest common *contiguous* run of characters,
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Any
@@ -18,37 +18,104 @@ from typing import Any
 from finetune.task import Row
 
 _BRACKETS_AS_PUBLISHED = re.compile(r"""['"《》<>〈〉]\(\)‘’""")
+_BRACKETS = re.compile(r"""['"《》<>〈〉()‘’]""")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
+_METRICS = ("exact_match", "rouge_w", "exact_match_as_intended", "rouge_w_as_intended")
+_TYPES = {1: "1 paraphrase", 2: "2 multi-sentence", 3: "3 unanswerable"}
+_LENGTHS = ((4, "1 to 4"), (9, "5 to 9"), (19, "10 to 19"))  # characters of the first answer
+
+Cells = dict[str, Any]
 
 
 def score(rows: Sequence[Row]) -> dict[str, float]:
-    """``exact_match`` and ``rouge_w``, 0..100, best over the gold answers of a question.
+    """``exact_match`` and ``rouge_w``, 0..100, best over the gold answers of a question, as published.
+
+    ``…_as_intended``: the same with the brackets removed that the published pattern lists, and a longest common run
+    for which all characters count.
 
     A gold is ``{"answers": [texts]}``, without answers where the question has none; a prediction is a text, empty
     for "no answer". Further keys of the gold (``question_type``) are not read.
+
+    Raises:
+        ValueError: a gold or a prediction of another form.
     """
-    pairs = [score_question(row.gold, row.prediction) for row in rows]
-    exact, rouge = (sum(values) / len(rows) for values in zip(*pairs, strict=True))
-    return {"exact_match": 100 * exact, "rouge_w": 100 * rouge}
+    for row in rows:
+        if not isinstance(row.gold["answers"], list) or not isinstance(row.prediction, str):
+            raise ValueError(
+                f"{row.guid}: expected a list of texts under 'answers' and a text as prediction, found "
+                f"{row.gold['answers']!r:.40} and {row.prediction!r:.40}"
+            )
+    values = zip(*(_score_texts(tuple(row.gold["answers"]), row.prediction) for row in rows), strict=True)
+    return {name: 100 * sum(column) / len(rows) for name, column in zip(_METRICS, values, strict=True)}
 
 
 def score_question(gold: dict[str, Any], prediction: str) -> tuple[float, float]:
-    """Exact match and ROUGE-W of one question, 0..1."""
-    predicted = normalize_answer(prediction)
-    answers = [normalize_answer(answer) for answer in gold["answers"]] or [""]
-    exact = max(float(answer == predicted) for answer in answers)
-    return exact, max(_common_run_f1(answer, predicted) for answer in answers)
+    """Exact match and ROUGE-W of one question as published, 0..1."""
+    return _score_texts(tuple(gold["answers"]), prediction)[:2]
+
+
+def tables(rows: Sequence[Row]) -> dict[str, list[Cells]]:
+    """Scores by question type, with and without an answer, and by length of the first answer.
+
+    ``no_answer``: share of the questions for which "no answer" was predicted, 0..100.
+    """
+    answerable = [row for row in rows if row.gold["answers"]]
+    return {
+        "question types": _by("question_type", rows, _type_of, (*_TYPES.values(), "unknown")),
+        "answerability": _by("questions", rows, _kind_of, ("answerable", "unanswerable")),
+        "answer lengths": _by("characters", answerable, _length_of, (*(name for _, name in _LENGTHS), "20 or more")),
+    }
+
+
+def _by(title: str, rows: Sequence[Row], name_of: Callable[[Row], str], names: Iterable[str]) -> list[Cells]:
+    members = {name: [row for row in rows if name_of(row) == name] for name in names}
+    return [
+        {title: name, "n": len(own), **dict(list(score(own).items())[:2]), "no_answer": _share_unanswered(own)}
+        for name, own in members.items()
+        if own
+    ]
+
+
+def _type_of(row: Row) -> str:
+    return _TYPES.get(row.gold.get("question_type"), "unknown")
+
+
+def _kind_of(row: Row) -> str:
+    return "answerable" if row.gold["answers"] else "unanswerable"
+
+
+def _length_of(row: Row) -> str:
+    length = len(row.gold["answers"][0])
+    return next((name for most, name in _LENGTHS if length <= most), "20 or more")
+
+
+def _share_unanswered(rows: Sequence[Row]) -> float:
+    return 100 * sum(not row.prediction for row in rows) / len(rows)
 
 
 def normalize_answer(text: str) -> str:
     """Lower case, no ASCII punctuation, white space squeezed."""
-    text = _BRACKETS_AS_PUBLISHED.sub(" ", text.lower())
-    return " ".join(text.translate(_PUNCTUATION).split())
+    return _normalize(text, _BRACKETS_AS_PUBLISHED)
+
+
+def _normalize(text: str, brackets: re.Pattern[str]) -> str:
+    return " ".join(brackets.sub(" ", text.lower()).translate(_PUNCTUATION).split())
 
 
 @lru_cache(maxsize=1 << 16)  # resampled questions come again and again
-def _common_run_f1(answer: str, predicted: str) -> float:
+def _score_texts(answers: tuple[str, ...], prediction: str) -> tuple[float, float, float, float]:
+    """The values of ``_METRICS`` for one question, 0..1."""
+    values = []
+    for brackets, skips_frequent in ((_BRACKETS_AS_PUBLISHED, True), (_BRACKETS, False)):
+        predicted = _normalize(prediction, brackets)
+        wanted = [_normalize(answer, brackets) for answer in answers] or [""]
+        values.append(float(predicted in wanted))
+        values.append(max(_common_run_f1(answer, predicted, skips_frequent) for answer in wanted))
+    return values[0], values[1], values[2], values[3]
+
+
+def _common_run_f1(answer: str, predicted: str, skips_frequent: bool) -> float:
     if not answer or not predicted:
         return float(answer == predicted)
-    run = SequenceMatcher(None, predicted, answer).find_longest_match().size
+    run = SequenceMatcher(None, predicted, answer, autojunk=skips_frequent).find_longest_match().size
     return 2 * run / (len(answer) + len(predicted))

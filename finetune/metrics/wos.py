@@ -1,21 +1,37 @@
-"""Scores of WoS dialogue states: joint goal accuracy and slot micro F1 (paper 3.8.2).
+"""Scores of WoS dialogue states: joint goal accuracy and slot micro F1 (paper 3.8.2), without torch.
 
-The joint goal compares sets. The F1 of a turn works on the lists, so a value predicted twice counts twice; turns are
-averaged, not pooled. An empty gold state scores 1 against an empty prediction and 0 against any other.
+The joint goal compares sets. ``slot_micro_f1`` is the published one: the F1 of a turn works on the lists, so a value
+predicted twice counts twice; turns are averaged, not pooled; an empty gold state scores 1 against an empty prediction
+and 0 against any other. ``slot_pooled_f1`` is what "micro F1" means elsewhere: entries of all turns are counted
+together, as sets (nan where neither side has any).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from finetune.task import Row
 
+Table = list[dict[str, Any]]
+
 
 def score(rows: Sequence[Row]) -> dict[str, float]:
-    """``joint_goal_acc`` and ``slot_micro_f1``, 0..100, of lists of "domain-slot-value"."""
-    joint = sum(set(row.gold) == set(row.prediction) for row in rows)
-    slots = sum(_turn_f1(row.gold, row.prediction) for row in rows)
-    return {"joint_goal_acc": 100 * joint / len(rows), "slot_micro_f1": 100 * slots / len(rows)}
+    """``joint_goal_acc``, ``slot_micro_f1`` and ``slot_pooled_f1``, 0..100, of lists of "domain-slot-value"."""
+    joint, turns, found, entries = 0, 0.0, 0, 0
+    for row in rows:
+        gold, predicted = set(row.gold), set(row.prediction)
+        joint += gold == predicted
+        turns += _turn_f1(row.gold, row.prediction)
+        found += len(gold & predicted)
+        entries += len(gold) + len(predicted)
+    return {
+        "joint_goal_acc": 100 * joint / len(rows),
+        "slot_micro_f1": 100 * turns / len(rows),
+        "slot_pooled_f1": 100 * 2 * found / entries if entries else math.nan,
+    }
 
 
 def _turn_f1(gold: Sequence[str], predicted: Sequence[str]) -> float:
@@ -25,3 +41,60 @@ def _turn_f1(gold: Sequence[str], predicted: Sequence[str]) -> float:
     missed = len(gold) - found
     invented = sum(value not in gold for value in predicted)
     return 2 * found / (2 * found + missed + invented) if found else 0.0
+
+
+def tables(rows: Sequence[Row]) -> dict[str, Table]:
+    """Figures by slot, by domain and by number of the user turn; shares in 0..100, None of nothing.
+
+    "by domain" counts the turns in which either side has the domain; "by turn" the guids that end in ``-<number>``.
+    """
+    states = [(row.guid, set(row.gold), set(row.prediction)) for row in rows]
+    return {"by slot": _by_slot(states), "by domain": _by_domain(states), "by turn": _by_turn(states)}
+
+
+_States = Sequence[tuple[str, set[str], set[str]]]
+
+
+def _by_slot(states: _States) -> Table:
+    counts: dict[str, list[int]] = {}
+    for _, gold, predicted in states:
+        for column, entries in enumerate((gold, predicted, gold & predicted)):
+            for entry in entries:
+                counts.setdefault("-".join(entry.split("-", 2)[:2]), [0, 0, 0])[column] += 1
+    return [
+        {
+            "slot": slot, "gold": gold, "predicted": predicted, "right": right,
+            "precision": _share(right, predicted), "recall": _share(right, gold),
+            "f1": _share(2 * right, gold + predicted),
+        }
+        for slot, (gold, predicted, right) in sorted(counts.items())
+    ]  # fmt: skip
+
+
+def _by_domain(states: _States) -> Table:
+    rights: dict[str, list[bool]] = {}
+    for _, gold, predicted in states:
+        wrong = {entry.split("-", 1)[0] for entry in gold ^ predicted}
+        for domain in {entry.split("-", 1)[0] for entry in gold | predicted}:
+            rights.setdefault(domain, []).append(domain not in wrong)
+    return _accuracies("domain", sorted(rights.items()))
+
+
+def _by_turn(states: _States) -> Table:
+    rights: dict[int, list[bool]] = {}
+    for guid, gold, predicted in states:
+        if number := re.search(r"-(\d+)$", guid):
+            rights.setdefault(int(number[1]), []).append(gold == predicted)
+    return _accuracies("turn", sorted(rights.items()))
+
+
+def _accuracies(name: str, rights: Iterable[tuple[Any, Sequence[bool]]]) -> Table:
+    return [
+        {name: key, "turns" if name != "turn" else "dialogues": len(right), "right": sum(right),
+         "joint_goal_acc": _share(sum(right), len(right))}
+        for key, right in rights
+    ]  # fmt: skip
+
+
+def _share(part: int, whole: int) -> float | None:
+    return 100 * part / whole if whole else None

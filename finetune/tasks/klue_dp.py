@@ -7,155 +7,117 @@ those that Korean allows here: projective, every head to the right, one root, as
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.config import BadInput
-from finetune.files import read_blocks
-from finetune.heads.tree import best_right_headed_tree
-from finetune.metrics.dp import DP_LABELS, score
-from finetune.padding import IGNORED, pad_inputs, pad_rows
+from finetune.heads.tree import best_right_headed_trees
+from finetune.klue_baseline.dp import AS_PUBLISHED
+from finetune.metrics.dp import DP_LABELS, score, tables
 from finetune.task import Example, Feature, Files, Hyperparameters, Prediction, Task
+from finetune.tasks.dp_features import (
+    chain_words,
+    collate_klue_dp,
+    cut_ids,
+    keep_trainable,
+    make_feature,
+    make_record,
+    name_arcs,
+)
+from finetune.tasks.dp_words import POS_TAGS, read_klue_dp, write_klue_dp
 
 if TYPE_CHECKING:
     from torch import nn
     from transformers import PreTrainedTokenizerBase
 
-# Sejong tags; the root and a tag that is not among them (spreadsheets left "#NAME?" in some rows) have their own ids.
-POS_TAGS = (
-    "NNG", "NNP", "NNB", "NP", "NR", "VV", "VA", "VX", "VCP", "VCN", "MMA", "MMD", "MMN", "MAG", "MAJ", "IC", "JKS",
-    "JKC", "JKG", "JKO", "JKB", "JKV", "JKQ", "JX", "JC", "EP", "EF", "EC", "ETN", "ETM", "XPN", "XSN", "XSV", "XSA",
-    "XR", "SF", "SP", "SS", "SE", "SO", "SL", "SH", "SW", "SN", "NA",
-)  # fmt: skip
-POS_IDS = {tag: number for number, tag in enumerate(POS_TAGS)}
-ROOT_POS, UNKNOWN_POS = len(POS_TAGS), len(POS_TAGS) + 1
-COLUMNS = ("INDEX", "WORD_FORM", "LEMMA", "POS", "HEAD", "DEPREL")
 
+def locate_words(
+    sentences: Sequence[Sequence[str]], offsets: Sequence[Sequence[tuple[int, int]]]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """First and last sub-word of each word of all sentences, words being joined by one space.
 
-def parse_word(line: str, place: str, index: int, words: int) -> tuple[str, str, int, str]:
-    """Form, last tag, head and type of one row; ``index`` is the number that the row must have."""
-    columns = line.split("\t")
-    if len(columns) != len(COLUMNS):
-        raise BadInput(f"{place}: expected {len(COLUMNS)} columns {', '.join(COLUMNS)}; found {len(columns)}")
-    number, form, _, pos, head, relation = columns
-    if number != str(index):
-        raise BadInput(f"{place}: expected INDEX {index}, found {number!r}; words count from 1 without gaps")
-    if not form.strip():
-        raise BadInput(f"{place}: WORD_FORM is empty")
-    if not head.isdecimal() or int(head) > words or int(head) == index:
-        raise BadInput(f"{place}: HEAD must be 0 (root) or another word 1..{words}; found {head!r}")
-    if relation not in DP_LABELS:
-        raise BadInput(f"{place}: unknown relation {relation!r} in DEPREL; expected one of {', '.join(DP_LABELS)}")
-    return form, pos.rsplit("+", 1)[-1], int(head), relation
+    A sub-word belongs to the words of its first and its last character; the space before a word, which some tokenizers
+    count into a sub-word or make one of its own, belongs to none.
 
-
-def read_klue_dp(path: Path) -> list[Example]:
-    """Sentences of an official file; ``inputs``: ``words`` and their last ``pos`` tags."""
-    examples = []
-    for header, lines in read_blocks(path):
-        guid = header.split("\t")[0].strip()
-        parsed = [
-            parse_word(line, f"{path}, line {number}, {guid}", index, len(lines))
-            for index, (number, line) in enumerate(lines, start=1)
-        ]
-        words, pos, heads, types = (list(column) for column in zip(*parsed, strict=True))
-        examples.append(Example(guid, {"heads": heads, "types": types}, {"words": words, "pos": pos}))
-    return examples
-
-
-def locate_words(words: Sequence[str], offsets: Sequence[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """First and last token of each word of a sentence whose words are joined by one space.
-
-    A word without a token of its own (only invisible characters) gets position 0, [CLS].
+    Returns:
+        first, last: positions in the sentence, one a word; 0, [CLS], for a word without a sub-word (only invisible
+        characters).
     """
-    bounds = np.cumsum([0] + [len(word) + 1 for word in words])
-    first, last = [0] * len(words), [0] * len(words)
-    for position, (begin, end) in enumerate(offsets):
-        if end > begin:
-            word = int(np.searchsorted(bounds, end - 1, side="right")) - 1
-            first[word] = first[word] or position
-            last[word] = position
-    return first, last
+    sizes = np.fromiter(map(len, chain.from_iterable(sentences)), dtype=np.int64)
+    ends = np.cumsum(sizes + 1)  # behind the space that follows each word
+    is_letter = np.ones(int(ends[-1]), dtype=bool)
+    is_letter[ends - 1] = False
+    letters_before = np.concatenate([[0], np.cumsum(is_letter)])
+    word_of_letter = np.repeat(np.arange(len(sizes)), sizes)
+    tokens = np.fromiter(map(len, offsets), dtype=np.int64)
+    bases = np.concatenate([[0], ends])[np.cumsum([0, *map(len, sentences)])[:-1]]
+    spans_T2 = np.fromiter(chain.from_iterable(chain.from_iterable(offsets)), dtype=np.int64).reshape(-1, 2)
+    begin_T, end_T = letters_before[(spans_T2 + np.repeat(bases, tokens)[:, None])].T
+    position_T = np.arange(len(spans_T2)) - np.repeat(np.cumsum(tokens) - tokens, tokens)
+    real_T = end_T > begin_T
+    first, last = np.full(len(sizes), len(spans_T2)), np.zeros(len(sizes), dtype=np.int64)
+    for letter_T in (begin_T[real_T], end_T[real_T] - 1):
+        np.minimum.at(first, word_of_letter[letter_T], position_T[real_T])
+        np.maximum.at(last, word_of_letter[letter_T], position_T[real_T])
+    return np.where(last > 0, first, 0), last
 
 
 def featurize_klue_dp(
     examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase, max_tokens: int, is_training: bool
 ) -> list[Feature]:
-    """One feature a sentence. Words behind ``max_tokens`` are left out; a gold head that cannot be (behind the cut, or
-    to the left of its word) is no target."""
-    texts = [" ".join(example.inputs["words"]) for example in examples]
-    encoded = tokenizer(texts, return_offsets_mapping=True, return_token_type_ids=False)
-    features = []
+    """One feature a sentence. Words behind ``max_tokens`` are left out, but for the first; a gold head that cannot be
+    (behind the cut, or to the left of its word) is no target."""
+    sentences = [example.inputs["words"] for example in examples]
+    encoded = tokenizer(
+        [" ".join(words) for words in sentences],
+        return_offsets_mapping=True,
+        return_attention_mask=False,
+        return_token_type_ids=False,
+    )
+    all_first, all_last = (column.tolist() for column in locate_words(sentences, encoded["offset_mapping"]))
+    features, begin = [], 0
     for number, example in enumerate(examples):
-        ids, words = encoded["input_ids"][number], example.inputs["words"]
-        first, last = locate_words(words, encoded["offset_mapping"][number])
-        kept = len(words)
+        end = begin + len(sentences[number])
+        first, last = all_first[begin:end], all_last[begin:end]
+        begin, ids = end, encoded["input_ids"][number]
         if len(ids) > max_tokens:
-            kept = next((w for w, end in enumerate(last) if end >= max_tokens - 1), kept)
-            ids = [*ids[: max_tokens - 1], ids[-1]]
-        tags = [POS_IDS.get(tag, UNKNOWN_POS) for tag in example.inputs["pos"][:kept]]
-        heads = [
-            head if head == 0 or word < head <= kept else IGNORED
-            for word, head in enumerate(example.gold["heads"][:kept], start=1)
-        ]
-        types = [DP_LABELS.index(name) for name in example.gold["types"][:kept]]
-        if is_training and all(head == IGNORED for head in heads):
-            continue
-        features.append(
-            {
-                "input_ids": ids,
-                "example": number,
-                "first": [0, *first[:kept]],
-                "last": [0, *last[:kept]],
-                "pos": [ROOT_POS, *tags],
-                "heads": heads,
-                "types": [IGNORED if head == IGNORED else t for head, t in zip(heads, types, strict=True)],
-            }
-        )
-    return features
+            n = max(1, next((word for word, position in enumerate(last) if position >= max_tokens - 1), len(last)))
+            first, last = first[:n], [min(position, max_tokens - 2) for position in last[:n]]
+        features.append(make_feature(number, example, cut_ids(ids, max_tokens), first, last, right_only=True))
+    return keep_trainable(features, is_training)
 
 
-def collate_klue_dp(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
-    """Batch as ``BiaffineParser.forward`` describes it."""
-    fillers = {"first": 0, "last": 0, "pos": ROOT_POS, "heads": IGNORED, "types": IGNORED}
-    return {
-        **pad_inputs(features, pad_id),
-        **{key: pad_rows([feature[key] for feature in features], filler) for key, filler in fillers.items()},
-        "lengths": np.array([len(feature["heads"]) for feature in features]),
-    }
-
-
-def build_klue_dp(encoder: str, tokenizer: PreTrainedTokenizerBase) -> nn.Module:
-    """Encoder and parser."""
+def build_klue_dp(encoder: str, tokenizer: PreTrainedTokenizerBase, with_pos: bool = True) -> nn.Module:
+    """Encoder and parser; ``with_pos``: the gold part-of-speech tags are part of the input, as in all published
+    scores."""
     from finetune.encoder import load_encoder
-    from finetune.heads.biaffine import BiaffineParser
+    from finetune.heads.biaffine import BiaffineParser, PlainReader
 
-    return BiaffineParser(load_encoder(encoder), len(DP_LABELS), len(POS_TAGS) + 2)
+    return BiaffineParser(
+        PlainReader(load_encoder(encoder, tokenizer), len(POS_TAGS) + 2 if with_pos else None), len(DP_LABELS)
+    )
+
+
+def leave_out_pos(task: Task) -> Task:
+    """KLUE-DP of either protocol from words alone, as a parser has to work where nobody has tagged the text."""
+    build: Callable[..., nn.Module] = task.model
+    return replace(task, model=partial(build, with_pos=False))
 
 
 def decode_klue_dp(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
     """The best tree of each sentence. Words cut off by ``max_tokens`` hang on their right neighbour."""
-    predictions = [chain_words(example, "NP", "VP") for example in examples]
-    for feature, raw in zip(features, raws, strict=True):
-        kept = len(raw["arcs"])
-        if not kept:
-            continue
-        heads = best_right_headed_tree(raw["arcs"])
-        types = [DP_LABELS[raw["types"][word, head]] for word, head in enumerate(heads)]
+    trees = best_right_headed_trees([raw["arcs"] for raw in raws])
+    predictions = name_arcs(examples, features, raws, trees)
+    for feature, heads in zip(features, trees, strict=True):
         value = predictions[feature["example"]].value
-        if kept < len(value["heads"]):
-            heads[-1] = kept + 1
-        value["heads"][:kept], value["types"][:kept] = heads, types
+        if len(heads) < len(value["heads"]):
+            value["heads"][len(heads) - 1] = len(heads) + 1  # the sentence goes on, so this is not its root
     return predictions
-
-
-def chain_words(example: Example, inner: str, last: str) -> Prediction:
-    words = len(example.inputs["words"])
-    return Prediction({"heads": [*range(2, words + 1), 0], "types": [*[inner] * (words - 1), last]})
 
 
 def predict_trivially(train: Sequence[Example], examples: Sequence[Example]) -> list[Prediction]:
@@ -178,10 +140,16 @@ KLUE_DP = Task(
     trivial=predict_trivially,
     select_by="las_macro_f1",
     defaults=Hyperparameters(lr=5e-5, epochs=10, batch_size=32, warmup_share=0.1, max_tokens=256),
+    large=Hyperparameters(lr=5e-5, epochs=15, batch_size=32, warmup_share=0.2, max_tokens=256),
     paper_dev={
         "klue/bert-base": {"uas_macro_f1": 93.07, "las_macro_f1": 87.25},
         "klue/roberta-small": {"uas_macro_f1": 92.45, "las_macro_f1": 86.61},
         "klue/roberta-base": {"uas_macro_f1": 93.22, "las_macro_f1": 87.56},
         "klue/roberta-large": {"uas_macro_f1": 93.74, "las_macro_f1": 87.91},
     },
+    as_published=AS_PUBLISHED,
+    record=make_record,
+    tables=tables,
+    write=write_klue_dp,
+    plain=leave_out_pos,
 )

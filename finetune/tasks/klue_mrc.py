@@ -1,14 +1,15 @@
 """KLUE-MRC: extractive question answering with unanswerable questions (KLUE paper 3.7, 5.1).
 
 `[CLS] question [SEP] context [SEP]`; a long context becomes overlapping windows. Spans are found, and answers cut out
-of the context, by character offsets, so an answer ends before its particle wherever the sub-words do.
-Legend: ``B`` windows, ``L`` positions.
+of the context, by character offsets. Where a token holds the end of the answer and its particle, the model also learns
+how many characters of the token to cut off. Protocol ``klue-baseline``: ``finetune.klue_baseline.mrc``.
 """
 
 from __future__ import annotations
 
-import logging
+import re
 from collections.abc import Mapping, Sequence
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,18 +18,23 @@ from numpy.typing import NDArray
 
 from finetune.config import BadInput
 from finetune.files import read_json, text_of
-from finetune.metrics.mrc import score
-from finetune.padding import pad_inputs, pad_rows
+from finetune.klue_baseline.mrc import (
+    build_as_published,
+    collate_as_published,
+    decode_as_published,
+    featurize_as_published,
+    record_as_published,
+)
+from finetune.metrics.mrc import score, tables
 from finetune.task import Example, Feature, Files, Hyperparameters, Prediction, Task
-from finetune.tasks.mrc_windows import QUESTION_TOKENS, cut_questions, find_tokens, make_windows
+from finetune.tasks.mrc_windows import Passage, Target, describe_question, keep_trainable, make_features
 
 if TYPE_CHECKING:
     from torch import nn
     from transformers import PreTrainedTokenizerBase
 
-log = logging.getLogger(__name__)
-
-ANSWER_TOKENS = 30  # longest answer
+ANSWER_TOKENS = 64  # longest answer; published: 30, but one of the 839 answers at hand has 36
+CUTS = 4  # most characters cut off the answer's last token; particles such as 에서는 have three
 NULL_THRESHOLD = 0.0  # "no answer" wins when its score is higher than the best span's by more than this
 
 
@@ -44,37 +50,47 @@ def read_klue_mrc(path: Path) -> list[Example]:
     """Questions of an official file; fields that a reduced file leaves ``null`` are not needed.
 
     Gold: ``answers`` (texts, none where unanswerable) and ``question_type`` (1 paraphrase, 2 multi-sentence, 3
-    unanswerable, None unknown). ``inputs``: ``question``, ``context``, ``start`` of the first answer or None.
+    unanswerable, None unknown); None where a question has neither ``answers`` nor ``is_impossible``, as in a test
+    file. ``inputs``: ``question``, ``context``, ``start`` of the first answer or None.
     """
-    document = read_json(path)
     examples = [
-        parse_question(question, context, str(path))
-        for article in get_field(document, "data", list, str(path))
-        for paragraph in get_field(article, "paragraphs", list, str(path))
-        for context in [get_field(paragraph, "context", str, str(path))]
-        for question in get_field(paragraph, "qas", list, str(path))
+        parse_question(question, context, str(path)) for context, question in questions_of(read_json(path), path)
     ]
     if not examples:
         raise BadInput(f"{path}: no question found; expected data[].paragraphs[].qas[] of KLUE-MRC v1.1")
     return examples
 
 
+def questions_of(document: Any, path: Path) -> list[tuple[str, dict[str, Any]]]:
+    """Context and record of each question of an official file."""
+    return [
+        (context, question)
+        for article in get_field(document, "data", list, str(path))
+        for paragraph in get_field(article, "paragraphs", list, str(path))
+        for context in [get_field(paragraph, "context", str, str(path))]
+        for question in get_field(paragraph, "qas", list, str(path))
+    ]
+
+
 def parse_question(record: Any, context: str, file: str) -> Example:
     place = f"{file}, {get_field(record, 'guid', str, file)}"
+    inputs = {"question": text_of(record, "question", place), "context": context, "start": None}
+    if record.get("answers") is None and record.get("is_impossible") is None:
+        return Example(record["guid"], None, inputs)
     answers = get_field(record, "answers", list, place)
     if get_field(record, "is_impossible", bool, place) == bool(answers):
         raise BadInput(f"{place}: 'is_impossible' is {record['is_impossible']}, but there are {len(answers)} answers")
     for answer in answers:
-        text, start = get_field(answer, "text", str, place), get_field(answer, "answer_start", int, place)
-        if not text.strip() or start < 0 or start + len(text) > len(context):
+        text = get_field(answer, "text", str, place)
+        has_no_place = "answer_start" in answer and answer["answer_start"] is None  # a prediction that is no quotation
+        start = 0 if has_no_place else get_field(answer, "answer_start", int, place)
+        if not text.strip() or start < 0 or (start + len(text) > len(context) and not has_no_place):
             raise BadInput(
                 f"{place}: answer {text!r} at 'answer_start' {start} is empty or outside its context of "
                 f"{len(context)} characters"
             )
     gold = {"answers": [answer["text"] for answer in answers], "question_type": record.get("question_type")}
-    start = answers[0]["answer_start"] if answers else None
-    inputs = {"question": text_of(record, "question", place), "context": context, "start": start}
-    return Example(record["guid"], gold, inputs)
+    return Example(record["guid"], gold, {**inputs, "start": answers[0]["answer_start"] if answers else None})
 
 
 def answer_span(example: Example) -> tuple[int, int] | None:
@@ -84,52 +100,64 @@ def answer_span(example: Example) -> tuple[int, int] | None:
 
 
 def is_misplaced(example: Example) -> bool:
+    """Whether the first answer does not stand at its offset: such a question is no training example."""
+    if example.gold is None or not example.gold["answers"]:
+        return False
     span = answer_span(example)
-    return span is not None and example.inputs["context"][slice(*span)] != example.gold["answers"][0]
+    return span is None or example.inputs["context"][slice(*span)] != example.gold["answers"][0]
 
 
 def featurize_klue_mrc(
     examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase, max_tokens: int, is_training: bool
 ) -> list[Feature]:
-    """Windows of every question. Questions whose answer does not stand at its offset are no training examples."""
-    limit = min(QUESTION_TOKENS, max_tokens // 2)
-    questions = cut_questions([example.inputs["question"] for example in examples], tokenizer, limit)
-    features, misplaced = list[Feature](), 0
-    for number, (example, question) in enumerate(zip(examples, questions, strict=True)):
-        if is_training and is_misplaced(example):
-            misplaced += 1
-            continue
-        for feature in make_windows(example, question, tokenizer, max_tokens):
-            start, end = find_tokens(feature, answer_span(example))
-            features.append({**feature, "example": number, "start": start, "end": end})
-    if misplaced:
-        log.warning("klue-mrc: %d questions are left out of training, their answer is not at answer_start", misplaced)
-    return features
+    """Windows of every question (``make_features``); misplaced answers are left out when training, with a warning."""
+    features = make_features(examples, tokenizer, max_tokens, find_targets)
+    return keep_trainable(features, examples, is_misplaced) if is_training else features
+
+
+def find_targets(examples: Sequence[Example], passages: Sequence[Passage]) -> list[Target | None]:
+    """The answers' tokens by offsets."""
+    return [find_tokens(p, answer_span(e)) for e, p in zip(examples, passages, strict=True)]
+
+
+def find_tokens(passage: Passage, span: tuple[int, int] | None) -> Target | None:
+    """The tokens that hold any character of a span, and how many characters of the last one lie behind it."""
+    if span is None:
+        return None
+    begin_N, end_N = passage.offsets_N2.T
+    inside = np.flatnonzero((end_N > span[0]) & (begin_N < span[1]))
+    if not len(inside):
+        return None
+    behind = int(end_N[inside[-1]]) - span[1]
+    return Target(int(inside[0]), int(inside[-1]), behind if 0 < behind <= CUTS else 0)
 
 
 def collate_klue_mrc(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
-    """Batch as ``SpanFinder.forward`` describes it."""
-    candidates = [[1, *feature["in_context"][1:].tolist()] for feature in features]
+    """Batch as ``SpanFinder.forward`` describes it; [CLS] and context can be ends of a span."""
+    batch = collate_as_published(features, pad_id)
+    place_L = np.arange(batch["input_ids"].shape[1])
+    begin_B1 = np.array([[feature["context_at"]] for feature in features])
+    end_B1 = np.array([[feature["context_at"] + len(feature["offsets"])] for feature in features])
     return {
-        **pad_inputs(features, pad_id),
-        "candidates": pad_rows(candidates, 0).astype(bool),
-        "start": np.array([feature["start"] for feature in features]),
-        "end": np.array([feature["end"] for feature in features]),
+        **batch,
+        "candidates": (place_L == 0) | ((place_L >= begin_B1) & (place_L < end_B1)),
+        "cut": np.array([feature["cut"] for feature in features]),
     }
 
 
 def best_span(feature: Feature, start_L: NDArray[Any], end_L: NDArray[Any]) -> tuple[float, int, int]:
     """Score and positions of the best span of a window: at most ``ANSWER_TOKENS`` long, within the context, starting
     where this window is the one with the most context; -inf if there is none."""
-    start = np.where(feature["can_start"], start_L, -np.inf)
-    end = np.where(feature["in_context"], end_L, -np.inf)
-    ends = np.lib.stride_tricks.sliding_window_view(
-        np.pad(end, (0, ANSWER_TOKENS - 1), constant_values=-np.inf), ANSWER_TOKENS
-    )
+    if feature["max_context"] is None:
+        return -np.inf, 0, 0
+    begin, last = feature["max_context"]
+    end = end_L[begin : feature["context_at"] + len(feature["offsets"])]
+    padded = np.pad(end, (0, ANSWER_TOKENS - 1), constant_values=-np.inf)
+    ends = np.lib.stride_tricks.sliding_window_view(padded, ANSWER_TOKENS)[: last - begin + 1]
     length = ends.argmax(axis=1)
-    total = start + ends[np.arange(len(start)), length]
+    total = start_L[begin : last + 1] + ends.max(axis=1)
     best = int(total.argmax())
-    return float(total[best]), best, best + int(length[best])
+    return float(total[best]), begin + best, begin + best + int(length[best])
 
 
 def decode_klue_mrc(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
@@ -137,15 +165,17 @@ def decode_klue_mrc(examples: Sequence[Example], features: Sequence[Feature], ra
     null = [np.inf] * len(examples)
     best: list[tuple[float, int, int]] = [(-np.inf, 0, 0)] * len(examples)
     for feature, raw in zip(features, raws, strict=True):
-        example = feature["example"]
+        example, at = feature["example"], feature["context_at"]
         null[example] = min(null[example], float(raw["start"][0] + raw["end"][0]))
         total, first, last = best_span(feature, raw["start"], raw["end"])
         if total > best[example][0]:
-            best[example] = total, int(feature["offsets"][first][0]), int(feature["offsets"][last][1])
+            begin, (kept, end) = feature["offsets"][first - at, 0], feature["offsets"][last - at]
+            best[example] = total, int(begin), max(int(end) - int(raw["cut"][last]), int(kept) + 1)
     predictions = []
     for number, (total, begin, end) in enumerate(best):
         ahead = null[number] - total
-        text = "" if ahead > NULL_THRESHOLD else examples[number].inputs["context"][begin:end]
+        span = examples[number].inputs["context"][begin:end].strip()  # a token may bring the space before it
+        text = "" if ahead > NULL_THRESHOLD else span
         predictions.append(Prediction(text, {"null": ahead if np.isfinite(ahead) else None}))
     return predictions
 
@@ -155,12 +185,40 @@ def build_klue_mrc(encoder: str, tokenizer: PreTrainedTokenizerBase) -> nn.Modul
     from finetune.encoder import load_encoder
     from finetune.heads.span import SpanFinder
 
-    return SpanFinder(load_encoder(encoder))
+    return SpanFinder(load_encoder(encoder, tokenizer), CUTS)
 
 
 def predict_trivially(train: Sequence[Example], examples: Sequence[Example]) -> list[Prediction]:
     """No question has an answer: right for the unanswerable ones, 31 % of the reduced dev file."""
     return [Prediction("") for _ in examples]
+
+
+def record_klue_mrc(example: Example, features: Sequence[Feature], max_tokens: int) -> dict[str, Any]:
+    """The windows with their targets; none where the question is no training example."""
+    return describe_question(example, [] if is_misplaced(example) else features, max_tokens)
+
+
+def write_klue_mrc(official: Path, values: Mapping[str, Any], target: Path) -> None:
+    """The official file with predicted ``answers`` (none for ""), at the first place where the context has the text.
+
+    A text that the context does not have (the published decoding can make one) gets ``answer_start`` null.
+
+    Raises:
+        BadInput: a question without a prediction.
+    """
+    document = read_json(official)
+    for context, question in questions_of(document, official):
+        guid = get_field(question, "guid", str, str(official))
+        if guid not in values:
+            raise BadInput(f"{official}, {guid}: no prediction for this question; predict the whole file")
+        text = values[guid]
+        found = re.search(r"\s+".join(map(re.escape, text.split())), context)
+        answer = {"text": found[0], "answer_start": found.start()} if found else {"text": text, "answer_start": None}
+        question.update(answers=[answer] if text else [], is_impossible=not text)
+        question.pop("plausible_answers", None)
+    partial = target.with_name(target.name + ".partial")
+    partial.write_text(dumps(document, ensure_ascii=False, indent=2) + "\n", encoding="utf-8", newline="\n")
+    partial.replace(target)
 
 
 KLUE_MRC = Task(
@@ -175,6 +233,7 @@ KLUE_MRC = Task(
     trivial=predict_trivially,
     select_by="rouge_w",
     defaults=Hyperparameters(lr=3e-5, epochs=5, batch_size=16, warmup_share=0.0, max_tokens=510),
+    large=Hyperparameters(lr=3e-5, epochs=5, batch_size=16, warmup_share=0.0, max_tokens=510),
     paper_dev={
         "klue/bert-base": {"exact_match": 62.42, "rouge_w": 68.15},
         "klue/roberta-small": {"exact_match": 57.83, "rouge_w": 63.23},
@@ -182,4 +241,14 @@ KLUE_MRC = Task(
         "klue/roberta-large": {"exact_match": 76.46, "rouge_w": 81.19},
     },
     group=lambda example: example.inputs["context"],
+    as_published={
+        "featurize": featurize_as_published,
+        "collate": collate_as_published,
+        "model": build_as_published,
+        "decode": decode_as_published,
+        "record": record_as_published,
+    },
+    record=record_klue_mrc,
+    tables=tables,
+    write=write_klue_mrc,
 )

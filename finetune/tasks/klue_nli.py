@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from finetune.files import label_of, read_records, text_of
-from finetune.metrics.classification import score_nli
+from finetune.files import text_of
+from finetune.klue_baseline.nli import encode_pairs_as_published
+from finetune.metrics.classification import class_tables, score_nli
 from finetune.task import Example, Feature, Files, Hyperparameters, Task
 from finetune.tasks.labels import (
+    PairEncoder,
     collate_labels,
     decode_labels,
     encode_texts,
+    label_writer,
     predict_majority,
-    record_label,
+    read_labelled,
+    record_gold,
     text_labeller,
     with_labels,
 )
@@ -30,19 +35,23 @@ def read_nli(path: Path) -> list[Example]:
     return [
         Example(
             guid=record["guid"],
-            gold=label_of(record, "gold_label", NLI_LABELS, where),
+            gold=gold,
             inputs={key: text_of(record, key, where) for key in ("premise", "hypothesis")},
         )
-        for where, record in read_records(path)
+        for where, record, gold in read_labelled(path, "gold_label", NLI_LABELS)
     ]
 
 
 def featurize_nli(
-    examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase, max_tokens: int, is_training: bool
+    examples: Sequence[Example],
+    tokenizer: PreTrainedTokenizerBase,
+    max_tokens: int,
+    is_training: bool,
+    encode: PairEncoder = encode_texts,
 ) -> list[Feature]:
-    """``[CLS] premise [SEP] hypothesis [SEP]``."""
+    """``[CLS] premise [SEP] hypothesis [SEP]``, too long a pair cut by ``encode``."""
     premises, hypotheses = ([example.inputs[key] for example in examples] for key in ("premise", "hypothesis"))
-    return with_labels(encode_texts(tokenizer, premises, hypotheses, max_tokens), examples, NLI_LABELS)
+    return with_labels(encode(tokenizer, premises, hypotheses, max_tokens), examples, NLI_LABELS)
 
 
 KLUE_NLI = Task(
@@ -51,17 +60,21 @@ KLUE_NLI = Task(
     read=read_nli,
     featurize=featurize_nli,
     collate=collate_labels,
-    record=record_label,
+    record=record_gold("class"),
     model=text_labeller(NLI_LABELS),
     decode=decode_labels(NLI_LABELS),
     score=score_nli,
     trivial=predict_majority(NLI_LABELS),
     select_by="accuracy",
     defaults=Hyperparameters(lr=5e-5, epochs=5, batch_size=32, warmup_share=0.1, max_tokens=128),
+    large=Hyperparameters(lr=5e-5, epochs=5, batch_size=32, warmup_share=0.2, max_tokens=128),
     paper_dev={
         "klue/bert-base": {"accuracy": 79.87},
         "klue/roberta-small": {"accuracy": 79.90},
         "klue/roberta-base": {"accuracy": 85.50},
         "klue/roberta-large": {"accuracy": 89.70},
     },
+    as_published={"featurize": partial(featurize_nli, encode=encode_pairs_as_published)},
+    tables=class_tables(NLI_LABELS),
+    write=label_writer("gold_label", NLI_LABELS),
 )

@@ -10,18 +10,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from finetune.config import BadInput
-from finetune.files import label_of, read_records, text_of
-from finetune.metrics.re import RE_LABELS, score
+from finetune.files import text_of
+from finetune.klue_baseline.re import featurize_re_as_published
+from finetune.metrics.re import RE_LABELS, score, tables
 from finetune.task import Example, Feature, Files, Hyperparameters, Task
 from finetune.tasks.labels import (
     collate_labels,
     decode_labels,
+    encode_texts,
+    keep_tokens,
+    label_writer,
     predict_majority,
-    record_label,
+    read_labelled,
+    record_gold,
     text_labeller,
     with_labels,
 )
-from finetune.tasks.re_markers import MARKERS, Span, keep_markers, mark_entities, tokenize_marked
+from finetune.tasks.re_markers import (
+    MARKERS,
+    Span,
+    continuation,
+    keep_markers,
+    mark_entities,
+    mend_continuations,
+)
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -32,15 +44,23 @@ def read_re(path: Path) -> list[Example]:
     return [
         Example(
             guid=record["guid"],
-            gold=label_of(record, "label", RE_LABELS, where),
+            gold=gold,
             inputs={
-                "sentence": text_of(record, "sentence", where),
+                "sentence": _sentence(record, where),
                 "subject": _span(record, "subject_entity", where),
                 "object": _span(record, "object_entity", where),
             },
         )
-        for where, record in read_records(path)
+        for where, record, gold in read_labelled(path, "label", RE_LABELS)
     ]
+
+
+def _sentence(record: Mapping[str, Any], where: str) -> str:
+    sentence = text_of(record, "sentence", where)
+    for marker in MARKERS:
+        if marker in sentence:
+            raise BadInput(f"{where}: 'sentence' holds {marker!r}, which marks entities for the model; take it out")
+    return sentence
 
 
 def _span(record: Mapping[str, Any], key: str, where: str) -> Span:
@@ -65,13 +85,18 @@ def featurize_re(
 ) -> list[Feature]:
     """``[CLS] sentence with four markers [SEP]``; a long sentence is cut where no marker is."""
     texts = [mark_entities(*(example.inputs[key] for key in ("sentence", "subject", "object"))) for example in examples]
+    features = encode_texts(tokenizer, texts)
+    mend_continuations(features, texts, tokenizer, continuation)
     vocabulary = tokenizer.get_vocab()
     marker_ids = [vocabulary[marker] for marker in MARKERS]
-    features = []
-    for index, ids in enumerate(tokenize_marked(texts, tokenizer)):
-        kept = keep_markers(ids, marker_ids, max_tokens - 2)
-        whole = [tokenizer.cls_token_id, *kept, tokenizer.sep_token_id]
-        features.append({"example": index, "input_ids": whole, "token_type_ids": [0] * len(whole)})
+    sides = tokenizer("가").sequence_ids(0)  # None where the tokenizer adds [CLS] and [SEP]
+    before, after = sides.index(0), sides[::-1].index(0)
+    for index, feature in enumerate(features):
+        length = len(feature["input_ids"])
+        if length > max_tokens:
+            inner = feature["input_ids"][before : length - after]
+            kept = [before + position for position in keep_markers(inner, marker_ids, max_tokens - before - after)]
+            features[index] = keep_tokens(feature, [*range(before), *kept, *range(length - after, length)])
     return with_labels(features, examples, RE_LABELS)
 
 
@@ -85,13 +110,14 @@ KLUE_RE = Task(
     read=read_re,
     featurize=featurize_re,
     collate=collate_labels,
-    record=record_label,
+    record=record_gold("class"),
     model=text_labeller(RE_LABELS),
     decode=decode_labels(RE_LABELS),
     score=score,
     trivial=predict_majority(RE_LABELS),
     select_by="micro_f1",
     defaults=Hyperparameters(lr=5e-5, epochs=3, batch_size=32, warmup_share=0.1, max_tokens=256),
+    large=Hyperparameters(lr=2e-5, epochs=10, batch_size=16, warmup_share=0.2, max_tokens=256),
     paper_dev={
         "klue/bert-base": {"micro_f1": 65.58, "auprc": 68.11},
         "klue/roberta-small": {"micro_f1": 61.54, "auprc": 60.79},
@@ -99,4 +125,7 @@ KLUE_RE = Task(
         "klue/roberta-large": {"micro_f1": 69.99, "auprc": 75.05},
     },
     special_tokens=MARKERS,
+    as_published={"featurize": featurize_re_as_published},
+    tables=tables,
+    write=label_writer("label", RE_LABELS),
 )

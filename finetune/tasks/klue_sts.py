@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
+from math import isfinite
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from finetune.config import BadInput
-from finetune.files import read_records, text_of
-from finetune.metrics.sts import score
+from finetune.files import text_of
+from finetune.klue_baseline.nli import encode_pairs_as_published
+from finetune.metrics.sts import MOST_SIMILAR, SIMILAR_FROM, score, tables
 from finetune.task import Example, Feature, Files, Hyperparameters, Prediction, Task
-from finetune.tasks.labels import collate_labels, encode_texts
+from finetune.tasks.labels import (
+    PairEncoder,
+    collate_labels,
+    encode_texts,
+    read_golds,
+    record_gold,
+    write_records,
+)
 
 if TYPE_CHECKING:
     from torch import nn
     from transformers import PreTrainedTokenizerBase
-
-MOST_SIMILAR = 5.0
 
 
 def read_sts(path: Path) -> list[Example]:
@@ -25,15 +33,15 @@ def read_sts(path: Path) -> list[Example]:
     return [
         Example(
             guid=record["guid"],
-            gold=_similarity(record, where),
+            gold=gold,
             inputs={key: text_of(record, key, where) for key in ("sentence1", "sentence2")},
         )
-        for where, record in read_records(path)
+        for where, record, gold in read_golds(path, "labels", _similarity)
     ]
 
 
-def _similarity(record: dict[str, Any], where: str) -> float:
-    labels = record.get("labels")
+def _similarity(record: Mapping[str, Any], where: str) -> float:
+    labels = record["labels"]
     value = labels.get("real-label") if isinstance(labels, dict) else None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_SIMILAR:
         raise BadInput(f"{where}: 'labels' should hold 'real-label', a number from 0 to 5, found {value!r}")
@@ -41,19 +49,27 @@ def _similarity(record: dict[str, Any], where: str) -> float:
 
 
 def featurize_sts(
-    examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase, max_tokens: int, is_training: bool
+    examples: Sequence[Example],
+    tokenizer: PreTrainedTokenizerBase,
+    max_tokens: int,
+    is_training: bool,
+    encode: PairEncoder = encode_texts,
 ) -> list[Feature]:
-    """``[CLS] sentence1 [SEP] sentence2 [SEP]``."""
+    """``[CLS] sentence1 [SEP] sentence2 [SEP]``, too long a pair cut by ``encode``."""
     first, second = ([example.inputs[key] for example in examples] for key in ("sentence1", "sentence2"))
-    features = encode_texts(tokenizer, first, second, max_tokens)
-    return [{**feature, "label": examples[feature["example"]].gold} for feature in features]
+    features = encode(tokenizer, first, second, max_tokens)
+    for feature in features:
+        gold = examples[feature["example"]].gold
+        if gold is not None:
+            feature["label"] = gold
+    return features
 
 
 def load_sts_model(name: str, tokenizer: PreTrainedTokenizerBase) -> nn.Module:
     """Encoder and a head with one output; squared error."""
     from finetune.heads.labels import load_text_regressor
 
-    return load_text_regressor(name)
+    return load_text_regressor(name, tokenizer)
 
 
 def decode_sts(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
@@ -65,6 +81,23 @@ def predict_mean(training: Sequence[Example], examples: Sequence[Example]) -> li
     """Baseline: the mean of the training pairs (no correlation is defined for a constant)."""
     mean = fmean(example.gold for example in training)
     return [Prediction(mean) for _ in examples]
+
+
+def write_sts(official: Path, values: Mapping[str, Any], target: Path) -> None:
+    """The official file again with predicted ``labels``: clipped to 0..5, the scale of the official layout.
+
+    Raises:
+        BadInput: a pair without a prediction, or one that is no finite number.
+    """
+    write_records(official, values, target, _put_similarity)
+
+
+def _put_similarity(record: dict[str, Any], value: Any, where: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise BadInput(f"{where}: the prediction is {value!r}; expected a finite number")
+    clipped = min(max(float(value), 0.0), MOST_SIMILAR)
+    is_similar = int(clipped >= SIMILAR_FROM)
+    record["labels"] = {"label": round(clipped, 1), "real-label": clipped, "binary-label": is_similar}
 
 
 KLUE_STS = Task(
@@ -79,10 +112,15 @@ KLUE_STS = Task(
     trivial=predict_mean,
     select_by="pearsonr",
     defaults=Hyperparameters(lr=5e-5, epochs=4, batch_size=32, warmup_share=0.1, max_tokens=128),
+    large=Hyperparameters(lr=2e-5, epochs=4, batch_size=32, warmup_share=0.1, max_tokens=128),
     paper_dev={
         "klue/bert-base": {"pearsonr": 91.01, "f1": 83.44},
         "klue/roberta-small": {"pearsonr": 91.23, "f1": 85.54},
         "klue/roberta-base": {"pearsonr": 92.70, "f1": 85.54},
         "klue/roberta-large": {"pearsonr": 93.26, "f1": 85.60},
     },
+    as_published={"featurize": partial(featurize_sts, encode=encode_pairs_as_published)},
+    record=record_gold("score"),
+    tables=tables,
+    write=write_sts,
 )

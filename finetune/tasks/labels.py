@@ -1,14 +1,21 @@
-"""What the tasks with one label a text share: encoding, batches, decoding, and the majority baseline."""
+"""What the tasks with one label a text share: reading, encoding, batches, decoding, the majority baseline, writing.
+
+A file without labels (a test file) has gold None in every example and no labels in its batches.
+"""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from finetune.config import BadInput
+from finetune.files import label_of, read_records
 from finetune.padding import pad_inputs
 from finetune.task import Example, Feature, Prediction
 
@@ -16,40 +23,89 @@ if TYPE_CHECKING:
     from torch import nn
     from transformers import PreTrainedTokenizerBase
 
+Gold = TypeVar("Gold")
+# (tokenizer, first texts, second texts, max_tokens) to one feature a pair
+PairEncoder = Callable[["PreTrainedTokenizerBase", Sequence[str], Sequence[str], int], list[Feature]]
+
+
+def read_labelled(path: Path, key: str, labels: Sequence[str]) -> list[tuple[str, dict[str, Any], str | None]]:
+    """The records of a JSON file with ``where`` and the label under ``key``; see ``read_golds``."""
+    return read_golds(path, key, lambda record, where: label_of(record, key, labels, where))
+
+
+def read_golds(
+    path: Path, key: str, gold_of: Callable[[dict[str, Any], str], Gold]
+) -> list[tuple[str, dict[str, Any], Gold | None]]:
+    """The records of a JSON file, each with ``where`` (for messages) and its gold; None in a file without labels.
+
+    Raises:
+        BadInput: some records have ``key`` and some lack it, or what ``gold_of`` raises.
+    """
+    records = read_records(path)
+    unlabelled = [where for where, record in records if key not in record]
+    if len(unlabelled) == len(records):
+        return [(where, record, None) for where, record in records]
+    if unlabelled:
+        raise BadInput(f"{unlabelled[0]}: no '{key}', which other records have; label every record of a file or none")
+    return [(where, record, gold_of(record, where)) for where, record in records]
+
 
 def encode_texts(
-    tokenizer: PreTrainedTokenizerBase, first: Sequence[str], second: Sequence[str] | None, max_tokens: int
+    tokenizer: PreTrainedTokenizerBase,
+    first: Sequence[str],
+    second: Sequence[str] | None = None,
+    max_tokens: int | None = None,
 ) -> list[Feature]:
-    """Features ``[CLS] first [SEP]`` or ``[CLS] first [SEP] second [SEP]``; the longer text loses its end first."""
+    """Features ``[CLS] first [SEP]`` or ``[CLS] first [SEP] second [SEP]`` in the layout of the tokenizer.
+
+    Args:
+        max_tokens: the longer text loses its end until the whole has so many ids; None: nothing is cut.
+
+    Returns:
+        ``input_ids`` and ``token_type_ids``; the model leaves those out where its encoder has no segments.
+    """
     encoded = tokenizer(
-        list(first), list(second) if second is not None else None, truncation="longest_first", max_length=max_tokens,
-        return_token_type_ids=True, return_attention_mask=False,
+        list(first), list(second) if second is not None else None, max_length=max_tokens,
+        truncation="longest_first" if max_tokens else False,
+        return_token_type_ids=True, return_attention_mask=False, verbose=False,
     )  # fmt: skip
     rows = zip(encoded["input_ids"], encoded["token_type_ids"], strict=True)
     return [{"example": i, "input_ids": ids, "token_type_ids": types} for i, (ids, types) in enumerate(rows)]
 
 
+def keep_tokens(feature: Feature, positions: Sequence[int]) -> Feature:
+    """The feature with only the tokens at ``positions``."""
+    return {**feature, **{key: [feature[key][i] for i in positions] for key in ("input_ids", "token_type_ids")}}
+
+
 def with_labels(features: list[Feature], examples: Sequence[Example], labels: Sequence[str]) -> list[Feature]:
-    """The features with the id of their example's label under ``label``."""
+    """The features with the id of their example's label under ``label``, where the example has a label."""
     ids = {label: id_ for id_, label in enumerate(labels)}
-    return [{**feature, "label": ids[examples[feature["example"]].gold]} for feature in features]
+    for feature in features:
+        gold = examples[feature["example"]].gold
+        if gold is not None:
+            feature["label"] = ids[gold]
+    return features
 
 
-def record_label(example: Example, features: Sequence[Feature], max_tokens: int) -> dict[str, Any]:
-    """Inputs and the class of an example."""
-    (feature,) = features
-    return {
-        "input_ids": feature["input_ids"],
-        "token_type_ids": feature["token_type_ids"],
-        "labels": {"class": example.gold},
-    }
+def record_gold(name: str) -> Callable[[Example, Sequence[Feature], int], dict[str, Any]]:
+    """Record of the inputs and, as ``name`` of the labels, the gold; null in a file without labels."""
+
+    def record(example: Example, features: Sequence[Feature], max_tokens: int) -> dict[str, Any]:
+        (feature,) = features
+        inputs = {key: feature[key] for key in ("input_ids", "token_type_ids")}
+        return {**inputs, "labels": {name: example.gold}}
+
+    return record
 
 
 def collate_labels(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
-    """Padded inputs and ``labels`` (B): ids as int64, numbers as float32."""
-    labels_B = np.array([feature["label"] for feature in features])
-    is_number = labels_B.dtype.kind == "f"
-    return {**pad_inputs(features, pad_id), "labels": labels_B.astype(np.float32 if is_number else np.int64)}
+    """Padded inputs and, where the features have them, ``labels`` (B): ids as int64, numbers as float32."""
+    batch = pad_inputs(features, pad_id)
+    if "label" in features[0]:
+        labels_B = np.array([feature["label"] for feature in features])
+        batch["labels"] = labels_B.astype(np.float32 if labels_B.dtype.kind == "f" else np.int64)
+    return batch
 
 
 def decode_labels(
@@ -86,3 +142,35 @@ def text_labeller(labels: Sequence[str]) -> Callable[[str, PreTrainedTokenizerBa
         return load_text_labeller(name, tokenizer, labels)
 
     return load
+
+
+def label_writer(key: str, labels: Sequence[str]) -> Callable[[Path, Mapping[str, Any], Path], None]:
+    """Writer of the official file again with the predicted labels under ``key``; other fields stay as they are."""
+
+    def put(record: dict[str, Any], value: Any, where: str) -> None:
+        if value not in labels:
+            raise BadInput(f"{where}: the prediction is {value!r}; labels here are {', '.join(labels)}")
+        record[key] = value
+
+    return lambda official, values, target: write_records(official, values, target, put)
+
+
+def write_records(
+    official: Path, values: Mapping[str, Any], target: Path, put: Callable[[dict[str, Any], Any, str], None]
+) -> None:
+    """Write the records of a JSON file to ``target``, indented as officially, after ``put`` has changed each.
+
+    Args:
+        values: prediction by guid.
+        put: ``(record, prediction, where)``; changes the record.
+
+    Raises:
+        BadInput: a record without a prediction.
+    """
+    records = read_records(official)
+    for where, record in records:
+        if record["guid"] not in values:
+            raise BadInput(f"{where}: no prediction for it; predict every record of the file")
+        put(record, values[record["guid"]], where)
+    text = json.dumps([record for _, record in records], ensure_ascii=False, indent=4)
+    target.write_text(text, encoding="utf-8", newline="\n")

@@ -1,88 +1,237 @@
 """Windows of a long passage for extractive question answering: `[CLS] question [SEP] part of the context [SEP]`.
 
-Made by the fast tokenizer's own overflow, with offsets into the context. As published, windows begin ``DOC_STRIDE``
-tokens apart, a question keeps 64 tokens, and a span may only start in the window that shows most around it.
+Questions and passages are tokenized once each, many in a call, and windows are cut from the arrays; the special tokens
+between come from the tokenizer's own pair. As published, windows begin ``DOC_STRIDE`` tokens apart, a question keeps 64
+tokens, and a span may only start in the window that shows most around it.
+Legend: ``N`` tokens of a passage, ``L`` positions of a window.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from finetune.config import BadInput
 from finetune.task import Example, Feature
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+log = logging.getLogger(__name__)
+
 QUESTION_TOKENS = 64  # longer questions are cut at the right
 DOC_STRIDE = 128  # tokens from one window's begin to the next one's
+TEXTS_PER_CALL = 512  # to the tokenizer, whose lists take 50 times the room of the arrays kept
+WORD_BREAKS = np.array([ord(c) for c in " \t\r\n\u202f"], dtype=np.uint32)  # between words, as published
 
 
-def cut_questions(questions: Sequence[str], tokenizer: PreTrainedTokenizerBase, limit: int) -> list[tuple[str, int]]:
-    """Each question up to its ``limit``-th token, and how many tokens that is."""
-    encoded = tokenizer(list(questions), add_special_tokens=False, return_offsets_mapping=True)
+class Passage(NamedTuple):
+    """A text as tokens: ``ids_N``, and ``offsets_N2``, the characters [from, to) of each token."""
+
+    ids_N: NDArray[np.int32]
+    offsets_N2: NDArray[np.int32]
+
+
+class Target(NamedTuple):
+    """Tokens ``first`` to ``last`` of a passage are the answer, but for ``cut`` characters at the end of the last."""
+
+    first: int
+    last: int
+    cut: int = 0
+
+
+class Pair(NamedTuple):
+    """Special tokens of a pair and segment ids of its five parts: before, question, between, context, behind."""
+
+    before: NDArray[np.int32]
+    between: NDArray[np.int32]
+    behind: NDArray[np.int32]
+    types: tuple[list[int], int, list[int], int, list[int]] | None  # None where all are 0, as without segments
+
+    @property
+    def specials(self) -> int:
+        return len(self.before) + len(self.between) + len(self.behind)
+
+
+def make_features(
+    examples: Sequence[Example],
+    tokenizer: PreTrainedTokenizerBase,
+    max_tokens: int,
+    find_targets: Callable[[Sequence[Example], Sequence[Passage]], list[Target | None]],
+) -> list[Feature]:
+    """Windows of every question, in order, each of at most ``max_tokens`` tokens.
+
+    Args:
+        find_targets: ``(examples, their passages)`` to the answer's tokens; None where there is none.
+
+    Returns:
+        features with ``input_ids`` (L, int32) and, where the tokenizer has segments, ``token_type_ids`` (L, int8);
+        ``context_at``, position of the first context token; ``begin``, its number in the passage; ``offsets``, of the
+        window's context tokens; ``max_context``, first and last position where a span may start, or None;
+        ``start`` and ``end``, positions of the answer, 0 where the window lacks part of it; ``cut``.
+    """
+    pair = pair_of(tokenizer)
+    limit = min(QUESTION_TOKENS, max_tokens // 2)
+    questions = [q.ids_N[:limit] for q in tokenize([example.inputs["question"] for example in examples], tokenizer)]
+    contexts = list(dict.fromkeys(example.inputs["context"] for example in examples))
+    by_context = dict(zip(contexts, tokenize(contexts, tokenizer), strict=True))
+    passages = [by_context[example.inputs["context"]] for example in examples]
+    targets = find_targets(examples, passages)
     return [
-        (question[: offsets[:limit][-1][1]] if offsets else "", min(len(offsets), limit))
-        for question, offsets in zip(questions, encoded["offset_mapping"], strict=True)
+        {**window, "example": number, **place_target(window, target)}
+        for number, (question, passage, target) in enumerate(zip(questions, passages, targets, strict=True))
+        for window in make_windows(question, passage, pair, max_tokens)
     ]
 
 
-def best_windows(lengths: Sequence[int], advance: int) -> list[NDArray[np.bool_]]:
-    """For each window of ``lengths`` context tokens, which tokens it shows with the most context around them.
+def tokenize(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[Passage]:
+    """Each text as tokens, without special ones."""
+    found = []
+    for begin in range(0, len(texts), TEXTS_PER_CALL):
+        encoded = tokenizer(
+            list(texts[begin : begin + TEXTS_PER_CALL]),
+            add_special_tokens=False,
+            return_offsets_mapping=True,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+            verbose=False,
+        )
+        for ids, offsets in zip(encoded["input_ids"], encoded["offset_mapping"], strict=True):
+            flat = np.fromiter(chain.from_iterable(offsets), dtype=np.int32, count=2 * len(ids))
+            found.append(Passage(np.array(ids, dtype=np.int32), flat.reshape(-1, 2)))
+    return found
 
-    The published rule: the smaller of the tokens to the left and to the right, longer windows first, then earlier ones.
+
+def pair_of(tokenizer: PreTrainedTokenizerBase) -> Pair:
+    """How the tokenizer joins two texts, read off a pair of one letter each.
+
+    Raises:
+        BadInput: no special token stands before the pair, so nothing can stand for "no answer".
     """
-    total = advance * (len(lengths) - 1) + lengths[-1]
-    context = np.full((len(lengths), total), -1.0)
-    for window, length in enumerate(lengths):
-        place = np.arange(length)
-        begin = window * advance
-        context[window, begin : begin + length] = np.minimum(place, length - 1 - place) + 0.01 * length
-    winner = context.argmax(axis=0)
-    return [winner[window * advance : window * advance + length] == window for window, length in enumerate(lengths)]
+    encoded = tokenizer("a", "a", return_token_type_ids=True)
+    ids, sides = np.array(encoded["input_ids"], dtype=np.int32), encoded.sequence_ids()
+    question, context = ([i for i, side in enumerate(sides) if side == number] for number in (0, 1))
+    if not question or not context or not question[0] or question[0] > context[0]:
+        tokens = " ".join(tokenizer.convert_ids_to_tokens(encoded["input_ids"]))
+        raise BadInput(
+            f"klue-mrc: the tokenizer makes {tokens!r} of a pair of texts; "
+            "expected a special token, question, separator, context; use an encoder like BERT or RoBERTa"
+        )
+    before, between, behind = (
+        slice(0, question[0]), slice(question[-1] + 1, context[0]), slice(context[-1] + 1, None)
+    )  # fmt: skip
+    types = encoded["token_type_ids"]
+    parts = (types[before], types[question[0]], types[between], types[context[0]], types[behind])
+    return Pair(ids[before], ids[between], ids[behind], parts if any(types) else None)
 
 
 def make_windows(
-    example: Example, question: tuple[str, int], tokenizer: PreTrainedTokenizerBase, max_tokens: int
-) -> Iterator[Feature]:
-    """Windows of one question; ``offsets`` are characters of the context, (0, 0) elsewhere."""
-    text, question_tokens = question
-    room = max_tokens - question_tokens - tokenizer.num_special_tokens_to_add(pair=True)
-    advance = min(DOC_STRIDE, room)
-    encoded = tokenizer(
-        text,
-        example.inputs["context"],
-        truncation="only_second",
-        max_length=max_tokens,
-        stride=room - advance,
-        return_overflowing_tokens=True,
-        return_offsets_mapping=True,
-        return_token_type_ids=True,
-    )
-    windows = len(encoded["input_ids"])
-    in_context = [np.array([s == 1 for s in encoded.sequence_ids(window)]) for window in range(windows)]
-    max_context = best_windows([int(mask.sum()) for mask in in_context], advance)
-    for window in range(windows):
-        can_start = in_context[window].copy()
-        can_start[in_context[window]] = max_context[window]
-        offsets = np.array(encoded["offset_mapping"][window])
-        yield {
-            "input_ids": encoded["input_ids"][window],
-            "token_type_ids": encoded["token_type_ids"][window],
-            "in_context": in_context[window],
-            "can_start": can_start,
-            "offsets": offsets * in_context[window][:, None],
+    question: NDArray[np.int32], passage: Passage, pair: Pair, max_tokens: int
+) -> Iterator[dict[str, Any]]:
+    """Windows of one question, without its target; a passage without tokens has one, with no context in it."""
+    head = np.concatenate((pair.before, question, pair.between))
+    room = max_tokens - len(question) - pair.specials
+    for begin, length, shown_best in cut_windows(len(passage.ids_N), room):
+        shown = slice(begin, begin + length)
+        window = {
+            "input_ids": np.concatenate((head, passage.ids_N[shown], pair.behind)),
+            "context_at": len(head),
+            "begin": begin,
+            "offsets": passage.offsets_N2[shown],
+            "max_context": shown_best and (len(head) + shown_best[0], len(head) + shown_best[1]),
         }
+        if pair.types:
+            before, first, between, second, behind = pair.types
+            types = [*before, *[first] * len(question), *between, *[second] * length, *behind]
+            window["token_type_ids"] = np.array(types, dtype=np.int8)
+        yield window
 
 
-def find_tokens(feature: Feature, span: tuple[int, int] | None) -> tuple[int, int]:
-    """Positions of the first and last token of a character span; (0, 0), [CLS], where the window lacks part of it."""
-    if span is None:
-        return 0, 0
-    begin, end = feature["offsets"].T
-    inside = np.flatnonzero((end > span[0]) & (begin < span[1]) & feature["in_context"])
-    is_whole = len(inside) and begin[inside[0]] <= span[0] and end[inside[-1]] >= span[1]
-    return (int(inside[0]), int(inside[-1])) if is_whole else (0, 0)
+@lru_cache(maxsize=1 << 12)  # passages of one length share their windows
+def cut_windows(tokens: int, room: int) -> tuple[tuple[int, int, tuple[int, int] | None], ...]:
+    """Begin and length of each window of ``room`` tokens, and the first and last token that it shows best, if any.
+
+    The published rule: the smaller of the tokens to the left and to the right, longer windows first, then earlier ones.
+    Later windows win further right, so a window shows one run of tokens best.
+    """
+    advance = min(DOC_STRIDE, room)
+    begins = range(0, max(tokens - room, 0) + advance, advance)
+    lengths = [min(room, tokens - begin) for begin in begins]
+    shown = np.full((len(begins), tokens), -1.0)
+    for row, begin, length in zip(shown, begins, lengths, strict=True):
+        place = np.arange(length)
+        row[begin : begin + length] = np.minimum(place, length - 1 - place) + 0.01 * length
+    winner = shown.argmax(axis=0)
+    runs = [np.flatnonzero(winner == window) - begin for window, begin in enumerate(begins)]
+    best = [(int(run[0]), int(run[-1])) if len(run) else None for run in runs]
+    return tuple(zip(begins, lengths, best, strict=True))
+
+
+def place_target(window: dict[str, Any], target: Target | None) -> dict[str, int]:
+    """``start``, ``end`` and ``cut`` in a window; zeros, [CLS], where it lacks part of the answer."""
+    begin = window["begin"]
+    if target is None or target.first < begin or target.last >= begin + len(window["offsets"]):
+        return {"start": 0, "end": 0, "cut": 0}
+    shift = window["context_at"] - begin
+    return {"start": target.first + shift, "end": target.last + shift, "cut": target.cut}
+
+
+def word_of_characters(text: str) -> NDArray[np.int64]:
+    """Number of the word (run between white space) of each character; white space counts to the word before, -1 to
+    none."""
+    is_break = np.isin(np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32), WORD_BREAKS)
+    starts_word = ~is_break & np.concatenate(([True], is_break[:-1]))
+    return np.cumsum(starts_word) - 1
+
+
+def keep_trainable(
+    features: Sequence[Feature], examples: Sequence[Example], is_misplaced: Callable[[Example], bool]
+) -> list[Feature]:
+    """The features of questions whose answer stands at its offset; the others are counted in a warning.
+
+    Raises:
+        BadInput: a question of a file without labels.
+    """
+    for example in examples:
+        if example.gold is None:
+            raise BadInput(f"{example.guid}: no 'answers' and no 'is_impossible', so nothing can be learned from it")
+    misplaced = {number for number, example in enumerate(examples) if is_misplaced(example)}
+    if misplaced:
+        log.warning(
+            "klue-mrc: %d questions are left out of training, their answer is not at answer_start", len(misplaced)
+        )
+    return [feature for feature in features if feature["example"] not in misplaced]
+
+
+def describe_question(example: Example, features: Sequence[Feature], max_tokens: int) -> dict[str, Any]:
+    """A question as JSON: its windows and the length they were made for."""
+    words = word_of_characters(example.inputs["context"])
+    return {
+        "max_seq_length": max_tokens,
+        "windows": [describe_window(feature, words) for feature in features],
+        "labels": {"is_impossible": None if example.gold is None else not example.gold["answers"]},
+    }
+
+
+def describe_window(feature: Feature, words: NDArray[np.int64]) -> dict[str, Any]:
+    """A window as JSON; ``words`` as ``word_of_characters`` gives them for its context."""
+    offsets = feature["offsets"]
+    ends = (int(offsets[0, 0]), int(offsets[-1, 0]), int(offsets[-1, 1])) if len(offsets) else None
+    types = {"token_type_ids": feature["token_type_ids"].tolist()} if "token_type_ids" in feature else {}
+    return {
+        "input_ids": feature["input_ids"].tolist(),
+        **types,
+        "context_tokens": [feature["begin"], feature["begin"] + len(offsets)],
+        "context_words": [int(words[ends[0]]), int(words[ends[1]])] if ends else None,
+        "context_chars": [ends[0], ends[2]] if ends else None,
+        "max_context": list(feature["max_context"]) if feature["max_context"] else None,
+        "start_position": feature["start"],
+        "end_position": feature["end"],
+        "is_impossible": feature["start"] == 0,
+    }

@@ -7,15 +7,21 @@ neither. A particle that follows an end marker is written as the continuation th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
+
+import numpy as np
+
+from finetune.task import Feature
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 SUBJECT, SUBJECT_END, OBJECT, OBJECT_END = MARKERS = ("<subj>", "</subj>", "<obj>", "</obj>")
+WORD_STARTS = ("▁", "Ġ")  # how SentencePiece and byte-level BPE mark the first piece of a word
 
 Span = tuple[int, int]  # first character, last character plus one
+Mend = Callable[[str, str, Mapping[str, int]], list[int] | None]  # None: the token stays
 
 
 def mark_entities(sentence: str, subject: Span, object_: Span) -> str:
@@ -37,29 +43,57 @@ def mark_entities(sentence: str, subject: Span, object_: Span) -> str:
     return "".join([*pieces, sentence[done:]])
 
 
-def tokenize_marked(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[list[int]]:
-    """Ids of marked sentences without [CLS] and [SEP]; the tokenizer knows the markers."""
-    encoded = tokenizer(list(texts), add_special_tokens=False, return_offsets_mapping=True)
+def mend_continuations(
+    features: Sequence[Feature], texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, mend: Mend
+) -> None:
+    """Replace the token behind each end marker, in place, where the sentence goes on without a space.
+
+    Args:
+        features: tokens of the marked sentences; every marker of a text is among its ``input_ids``.
+        texts: the marked sentences.
+        mend: ``(token, next character of the text, vocabulary)`` to the ids that take the token's place.
+    """
     vocabulary = tokenizer.get_vocab()
-    ends = {vocabulary[SUBJECT_END], vocabulary[OBJECT_END]}
-    rows = []
-    for text, ids, spans in zip(texts, encoded["input_ids"], encoded["offset_mapping"], strict=True):
-        tokens = tokenizer.convert_ids_to_tokens(ids)
-        for i in range(1, len(ids)):
-            start = spans[i][0]
-            follows_directly = ids[i - 1] in ends and spans[i - 1][1] == start
-            if follows_directly and "가" <= text[start] <= "힣":
-                ids[i] = vocabulary.get("##" + tokens[i], ids[i])
-        rows.append(ids)
-    return rows
+    ends = [(end, vocabulary[end]) for end in (SUBJECT_END, OBJECT_END)]
+    for feature, text in zip(features, texts, strict=True):
+        ids = feature["input_ids"]
+        for end, end_id in ends:
+            rest = text.find(end) + len(end)
+            if rest < len(text) and text[rest] != " ":
+                position = ids.index(end_id) + 1
+                token = str(tokenizer.convert_ids_to_tokens(ids[position]))
+                mended = mend(token, text[rest], vocabulary)
+                if mended is not None:
+                    ids[position : position + 1] = mended
+                    feature["token_type_ids"][position : position + 1] = [0] * len(mended)
+
+
+def continuation(token: str, next_character: str, vocabulary: Mapping[str, int]) -> list[int] | None:
+    """The token as the inside of a word, where the vocabulary has it; None behind white space."""
+    return None if next_character.isspace() else inside_word(token, next_character, vocabulary)
+
+
+def inside_word(token: str, next_character: str, vocabulary: Mapping[str, int]) -> list[int] | None:
+    """``##는`` for Hangul 는, ``는`` for ``▁는``, nothing for a lone ``▁``; None where the vocabulary lacks it."""
+    if token[0] != next_character and token.startswith(WORD_STARTS):
+        return [] if len(token) == 1 else _known(token[1:], vocabulary)
+    return _known("##" + token, vocabulary) if is_hangul(token[0]) else None
+
+
+def _known(token: str, vocabulary: Mapping[str, int]) -> list[int] | None:
+    return [vocabulary[token]] if token in vocabulary else None
+
+
+def is_hangul(character: str) -> bool:
+    """Whether it is a syllable."""
+    return "가" <= character <= "힣"
 
 
 def keep_markers(ids: Sequence[int], marker_ids: Sequence[int], room: int) -> list[int]:
-    """At most ``room`` ids: the beginning where it holds all markers, else the tokens nearest to a marker, in order."""
-    if len(ids) <= room:
-        return list(ids)
-    markers = [position for position, id_ in enumerate(ids) if id_ in marker_ids]
-    if not markers or markers[-1] < room:
-        return list(ids[:room])
-    nearest = sorted(range(len(ids)), key=lambda i: (min(abs(i - marker) for marker in markers), i))
-    return [ids[i] for i in sorted(nearest[:room])]
+    """Positions of at most ``room`` ids: the beginning where it holds all markers, else those nearest to a marker."""
+    markers = [ids.index(id_) for id_ in marker_ids]
+    if max(markers) < room:
+        return list(range(min(room, len(ids))))
+    distances = np.abs(np.arange(len(ids))[:, None] - np.array(markers)).min(axis=1)
+    nearest: list[int] = np.sort(np.argsort(distances, kind="stable")[:room]).tolist()
+    return nearest

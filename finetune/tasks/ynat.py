@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from finetune.files import label_of, read_records, text_of
-from finetune.metrics.classification import score_ynat
+from finetune.files import text_of
+from finetune.metrics.classification import class_tables, score_ynat
 from finetune.task import Example, Feature, Files, Hyperparameters, Task
 from finetune.tasks.labels import (
     collate_labels,
     decode_labels,
     encode_texts,
+    label_writer,
     predict_majority,
-    record_label,
+    read_labelled,
+    record_gold,
     text_labeller,
     with_labels,
 )
@@ -30,10 +32,10 @@ def read_ynat(path: Path) -> list[Example]:
     return [
         Example(
             guid=record["guid"],
-            gold=label_of(record, "label", YNAT_LABELS, where),
+            gold=gold,
             inputs={"title": text_of(record, "title", where)},
         )
-        for where, record in read_records(path)
+        for where, record, gold in read_labelled(path, "label", YNAT_LABELS)
     ]
 
 
@@ -51,17 +53,20 @@ YNAT = Task(
     read=read_ynat,
     featurize=featurize_ynat,
     collate=collate_labels,
-    record=record_label,
+    record=record_gold("class"),
     model=text_labeller(YNAT_LABELS),
     decode=decode_labels(YNAT_LABELS),
     score=score_ynat,
     trivial=predict_majority(YNAT_LABELS),
     select_by="macro_f1",
     defaults=Hyperparameters(lr=5e-5, epochs=4, batch_size=32, warmup_share=0.1, max_tokens=128),
+    large=Hyperparameters(lr=5e-5, epochs=4, batch_size=32, warmup_share=0.2, max_tokens=128),
     paper_dev={
         "klue/bert-base": {"macro_f1": 86.59},
         "klue/roberta-small": {"macro_f1": 85.53},
         "klue/roberta-base": {"macro_f1": 86.03},
         "klue/roberta-large": {"macro_f1": 87.21},
     },
+    tables=class_tables(YNAT_LABELS),
+    write=label_writer("label", YNAT_LABELS),
 )

@@ -86,3 +86,22 @@ def bench_pretrain(
     }  # fmt: skip
     order = {name: value for name, value in asked.items() if value}
     run_pretrain_bench(tokens, tokenizer, only or [], steps, rounds, threads, order, out)
+
+
+@bench_app.command("finetune")
+def bench_finetune(
+    klue: Annotated[Path | None, typer.Option(help="Folder like the KLUE repository. Default: the sample.")] = None,
+    vocabulary: Annotated[Path | None, typer.Option(help="WordPiece vocab.txt. Default: learned here.")] = None,
+    task: Annotated[list[str] | None, typer.Option(help="ynat, klue-sts, klue-nli, klue-ner, klue-dp.")] = None,
+    examples: Annotated[int | None, typer.Option(min=1, help="Examples of a task, by seed; all else.")] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Times that all is done; medians count.")] = 1,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures here, too.")] = None,
+) -> None:
+    """Time conversion, an epoch and prediction beside a slow tokenizer and fixed padding, as published.
+
+    Example:  malmoi bench finetune --klue klue_benchmark --vocabulary vocab.txt --examples 500
+    """
+    set_up_console()
+    from launch.bench.finetune import run_finetune_bench
+
+    run_finetune_bench(klue, vocabulary, task or [], examples, rounds, json_file)

@@ -11,11 +11,20 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A paragraph; notes are set smaller."""
+    """A paragraph; notes are set smaller, warnings stand out."""
 
     text: str
     is_note: bool = False
+    is_warning: bool = False
     kind: str = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The head of what follows inside a section."""
+
+    text: str
+    kind: str = "heading"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +45,11 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Cells are text; ``numbers`` are right-aligned columns, ``signs`` columns coloured by their sign."""
+    """Cells are text, several lines of it where it has line breaks.
+
+    ``numbers`` are right-aligned columns, ``signs`` columns coloured by their sign; ``is_text`` gives the first column
+    the room that long texts need.
+    """
 
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -44,6 +57,7 @@ class Table:
     signs: Sequence[int] = ()
     title: str = ""
     folded: bool = False
+    is_text: bool = False
     kind: str = "table"
 
 
@@ -73,7 +87,7 @@ class Marked:
     kind: str = "marked"
 
 
-Block = Text | Code | Picture | Table | Marked
+Block = Text | Heading | Code | Picture | Table | Marked
 
 
 @dataclass(frozen=True, slots=True)

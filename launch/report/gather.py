@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,13 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def read_scores(run: Path) -> list[dict[str, Any]]:
-    """All results below ``finetune/``, tasks in the order of the paper."""
+    """All results below ``finetune/``, tasks in the order of the paper, each with its ``errors`` (None without any)."""
     from finetune.config import TASK_NAMES
 
-    found = [read_json(path) for path in sorted((run / "finetune").glob("*/*/seed-*/scores.json"))]
+    found = []
+    for path in sorted((run / "finetune").glob("*/*/seed-*/scores.json")):
+        errors = path.with_name("errors.json")
+        found.append(read_json(path) | {"errors": read_json(errors) if errors.is_file() else None})
     return sorted(found, key=lambda s: (TASK_NAMES.index(s["task"]), s["model"], s["seed"]))
 
 
@@ -47,8 +51,8 @@ def paper_metrics(found: dict[str, Any]) -> list[str]:
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """A figure for a table; a dash where there is none."""
-    return "–" if value is None else f"{value:,.{digits}f}"
+    """A figure for a table; a dash where there is none or an undefined one."""
+    return "–" if value is None or math.isnan(value) else f"{value:,.{digits}f}"
 
 
 def count(value: float) -> str:

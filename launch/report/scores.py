@@ -1,4 +1,8 @@
-"""Scores beside the trivial baseline and, on the official dev files, beside the paper's Table 36."""
+"""Scores beside the trivial baseline and, on the official dev files, beside the paper's Table 36.
+
+What makes a score comparable stands with it: protocol, seed, weights, data version. What all results share is said
+once, above the tables; what differs is a column.
+"""
 
 from __future__ import annotations
 
@@ -6,104 +10,181 @@ from collections.abc import Sequence
 from typing import Any
 
 from launch.report.blocks import Block, Picture, Section, Table, Text
+from launch.report.compare import LAST_WEIGHTS, Group, comparison, group_results, weights_of
+from launch.report.details import error_blocks, table_blocks
 from launch.report.figures import draw_scores
 from launch.report.gather import PAPER_MODEL, count, number, paper_metrics
 
+Result = dict[str, Any]
+FACTS = {  # column to how it is said once for all results
+    "model": "encoder {}",
+    "seed": "seed {}",
+    "protocol": "protocol {}",
+    "weights": "{}",
+    "data": "data version {}",
+}
+MOST_BARS = 10  # more are a table
+NUMBERS = ("score", "95 % interval", "trivial", "gain", "trained on", "scored on", f"{PAPER_MODEL}, Table 36")
+NOTE = (
+    "Scores are 0 to 100. The trivial baseline needs no model: the majority class, the mean, the right-hand neighbour "
+    "as head, no answer, an empty state. Intervals come from resampling the scored examples. Scores of different tasks "
+    "are never averaged. In AUPRC a constant prediction gets about 50: the reference takes the area under two points."
+)
+NOTE_ON_PAPER = (
+    " The figures of Table 36 were made by the published code (here protocol klue-baseline), each the best of many "
+    "evaluations of the dev set that it is reported on."
+)
 
-def verdict_on_scores(scores: Sequence[dict[str, Any]]) -> list[str]:
-    """Which tasks the model has learnt, by the first metric of each, and which not, with all their metrics."""
+
+def verdict_on_scores(scores: Sequence[Result]) -> list[str]:
+    """Which tasks a model has learnt, by the first metric of each, and which not, with all their metrics."""
+    groups = group_results(scores)
+    names = list(dict.fromkeys(group.name for group in groups))
+    return [
+        (f"{name}: {line[0].lower()}{line[1:]}" if len(names) > 1 else line)
+        for name in names
+        for line in _verdict([group for group in groups if group.name == name])
+    ]
+
+
+def _verdict(groups: Sequence[Group]) -> list[str]:
     better: list[str] = []
     worse: list[str] = []
-    for found in scores:
-        if (gain(found, found["headline"]) or 0.0) > 0:
-            better.append(f"{found['task']} {_signed(found, found['headline'])}")
+    for group in groups:
+        task, headline = group.first["task"], group.first["headline"]
+        if (group.gain(headline) or 0.0) > 0:
+            better.append(f"{task} {_signed(group, headline)}")
         else:
-            metrics = ", ".join(f"{metric} {_signed(found, metric)}" for metric in paper_metrics(found))
-            worse.append(f"{found['task']} ({metrics})")
+            metrics = ", ".join(f"{metric} {_signed(group, metric)}" for metric in paper_metrics(group.first))
+            worse.append(f"{task} ({metrics})")
     lines = []
     if better:
-        lines.append(f"Beats the trivial baseline on {len(better)} of {len(scores)} results: {', '.join(better)}.")
+        lines.append(f"Beats the trivial baseline on {len(better)} of {len(groups)} results: {', '.join(better)}.")
     if worse:
         lines.append(f"No better than the trivial baseline by the first metric: {', '.join(worse)}.")
     return lines
 
 
-def _signed(found: dict[str, Any], metric: str) -> str:
-    gap = gain(found, metric)
+def _signed(group: Group, metric: str) -> str:
+    gap = group.gain(metric)
     return "undefined" if gap is None else f"{gap:+.1f}"
 
 
-def gain(found: dict[str, Any], metric: str) -> float | None:
-    """Points above the trivial baseline; a baseline without a defined score counts as 0."""
-    value = found["scores"][metric]
-    return None if value is None else value - (found["trivial"][metric] or 0.0)
-
-
-def scores_section(scores: Sequence[dict[str, Any]]) -> Section:
-    """Table and figure of all results."""
-    is_official = any(found["is_official_dev"] for found in scores)
-    heads = ["task", "model", "seed", "metric", "score", "95 % interval", "trivial", "gain", "trained on", "scored on"]
-    if is_official:
-        heads.append(f"{PAPER_MODEL}, Table 36")
-    rows = [_row(found, metric, is_official) for found in scores for metric in paper_metrics(found)]
-    others = [
-        [found["task"], found["model"], str(found["seed"]), metric, number(value), number(found["trivial"][metric])]
-        for found in scores
-        for metric, value in found["scores"].items()
-        if metric not in paper_metrics(found)
-    ]
-    headlines = [found for found in scores if found["scores"][found["headline"]] is not None]
-    figure = draw_scores(
-        [f"{f['task']} · {f['headline']}" for f in headlines],
-        [f["scores"][f["headline"]] for f in headlines],
-        [f["trivial"][f["headline"]] or 0.0 for f in headlines],
-    )
-    blocks: list[Block] = [Picture(figure)] if headlines else []
+def scores_section(scores: Sequence[Result]) -> Section:
+    """Warnings, figure, tables, further figures by class, and wrong predictions of all results."""
+    groups = group_results(scores)
+    is_compared = len(groups) > len({found["task"] for found in scores}) or len(scores) > len(groups)
+    facts = [facts_of(found) for found in scores]
+    varying = [name for name in FACTS if len({fact[name] for fact in facts}) > 1]
+    shared = [said.format(facts[0][name]) for name, said in FACTS.items() if scores and name not in varying]
+    blocks: list[Block] = [*warnings(scores), *_figure(groups)]
+    blocks += [comparison(groups)] if is_compared else []
+    blocks += [Text(f"All results: {', '.join(shared)}.")] if shared else []
     blocks += [
-        Table(heads, rows, numbers=(4, 5, 6, 7, 8, 9, 10), signs=(7,)),
-        Table(
-            ["task", "model", "seed", "metric", "score", "trivial"],
-            others,
-            numbers=(4, 5),
-            title="Further metrics",
-            folded=True,
-        ),
-        Text(
-            "Scores are 0 to 100. The trivial baseline needs no model: the majority class, the mean, the right-hand "
-            "neighbour as head, no answer, an empty state. Intervals come from resampling the scored examples. Scores "
-            "of different tasks are never averaged. In AUPRC a constant prediction gets about 50: the reference takes "
-            "the area under two points.",
-            is_note=True,
-        ),
-        Table(["task", "scored on"], _splits(scores), title="What was scored"),
+        _results(scores, varying, is_compared),
+        _further(scores, varying),
+        Text(NOTE + (NOTE_ON_PAPER if any(found["is_official_dev"] for found in scores) else ""), is_note=True),
+        Table(["task", "scored on", "files", "version", "sha256"], _files(scores), title="What was scored"),
+        *table_blocks(groups),
+        *error_blocks(groups),
     ]
     return Section("Scores", blocks)
 
 
-def _row(found: dict[str, Any], metric: str, is_official: bool) -> list[str]:
+def facts_of(found: Result) -> dict[str, str]:
+    """What must be the same for two scores of a task to be comparable."""
+    versions = {split: file.get("version", "unknown") for split, file in found.get("data", {}).items()}
+    same = len(set(versions.values())) == 1
+    data = next(iter(versions.values())) if same else ", ".join(f"{split} {name}" for split, name in versions.items())
+    return {
+        "model": found["model"],
+        "seed": str(found["seed"]),
+        "protocol": found["protocol"],
+        "weights": weights_of(found),
+        "data": data or "unknown",
+    }
+
+
+def warnings(scores: Sequence[Result]) -> list[Text]:
+    """What a reader must know before comparing any of these scores with others."""
+
+    def tasks(which: list[Result]) -> str:
+        return ", ".join(dict.fromkeys(f["task"] for f in which)) if len(which) < len(scores) else "all results"
+
+    published = [found for found in scores if found["protocol"] == "klue-baseline"]
+    other = [found for found in scores if not found["is_official_dev"]]
+    chosen = [found for found in scores if weights_of(found) != LAST_WEIGHTS]
+    lines = []
+    if published:
+        lines.append(
+            f"Protocol klue-baseline ({tasks(published)}): inputs, targets and decoding repeat the faults of the "
+            "published code. These scores compare with published ones, not with scores of protocol malmoi."
+        )
+    if other:
+        lines.append(
+            f"Not scored on the official dev set: {tasks(other)}. These scores compare only with scores on the very "
+            "same examples (What was scored), not with published ones."
+        )
+    if chosen:
+        lines.append(
+            f"The weights were chosen by their score on the examples that are scored here: {tasks(chosen)}. Such "
+            "scores are too high for new text; the published ones were made in the same way."
+        )
+    return [Text(line, is_warning=True) for line in lines]
+
+
+def _figure(groups: Sequence[Group]) -> list[Block]:
+    """Bars of the headline of each group, the trivial baseline below each; none where they would be too many."""
+    shown = [group for group in groups if group.mean(group.first["headline"]) is not None]
+    has_models = len({group.name for group in groups}) > 1
+    names = [f"{g.first['task']} · {g.name if has_models else g.first['headline']}" for g in shown]
+    values = [group.mean(group.first["headline"]) or 0.0 for group in shown]
+    trivial = [group.mean(group.first["headline"], "trivial") or 0.0 for group in shown]
+    return [Picture(draw_scores(names, values, trivial))] if 0 < len(shown) <= MOST_BARS else []
+
+
+def _results(scores: Sequence[Result], varying: list[str], is_folded: bool) -> Table:
+    heads = ["task", *varying, "metric", *NUMBERS]
+    if not any(found["is_official_dev"] for found in scores):
+        heads.remove(NUMBERS[-1])
+    cells = [_cells(found, metric) for found in scores for metric in paper_metrics(found)]
+    return _table(heads, cells, title="Every result" if is_folded else "", folded=is_folded)
+
+
+def _further(scores: Sequence[Result], varying: list[str]) -> Table:
+    metrics = [(found, metric) for found in scores for metric in found["scores"] if metric not in paper_metrics(found)]
+    heads = ["task", *varying, "metric", "score", "95 % interval", "trivial"]
+    return _table(heads, [_cells(*pair) for pair in metrics], title="Further metrics", folded=True)
+
+
+def _table(heads: list[str], cells: list[dict[str, str]], title: str, folded: bool) -> Table:
+    numbers = [place for place, head in enumerate(heads) if head in NUMBERS]
+    signs = [place for place, head in enumerate(heads) if head == "gain"]
+    return Table(heads, [[row[head] for head in heads] for row in cells], numbers, signs, title, folded)
+
+
+def _cells(found: Result, metric: str) -> dict[str, str]:
+    """One metric of one result, by the heads of the tables."""
     interval = found["intervals"].get(metric)
-    gap = gain(found, metric)
-    row = [
-        found["task"],
-        found["model"],
-        str(found["seed"]),
-        metric,
-        number(found["scores"][metric]),
+    value, trivial = found["scores"][metric], found["trivial"][metric]
+    paper = found["paper_dev"][PAPER_MODEL].get(metric) if found["is_official_dev"] else None
+    values = (
+        number(value),
         "–" if interval is None else f"{interval[0]:.1f} to {interval[1]:.1f}",
-        number(found["trivial"][metric]),
-        "–" if gap is None else f"{gap:+.2f}",
+        number(trivial),
+        "–" if value is None else f"{value - (trivial or 0.0):+.2f}",
         count(found["n_train"]),
         count(found["n"]),
+        number(paper),
+    )
+    return {"task": found["task"], "metric": metric, **facts_of(found), **dict(zip(NUMBERS, values, strict=True))}
+
+
+def _files(scores: Sequence[Result]) -> list[list[str]]:
+    """The files behind the scores of each task, and what is known of their version."""
+    rows = [
+        [found["task"], found["split"], file["file"], file.get("version", "unknown"), file["sha256"][:12]]
+        for found in scores
+        for file in found.get("data", {}).values()
     ]
-    if is_official:
-        paper = found["paper_dev"].get(PAPER_MODEL, {}).get(metric) if found["is_official_dev"] else None
-        row.append(number(paper))
-    return row
-
-
-def _splits(scores: Sequence[dict[str, Any]]) -> list[list[str]]:
-    """Tasks by what they were scored on."""
-    tasks: dict[str, list[str]] = {}
-    for found in scores:
-        tasks.setdefault(found["split"], []).append(found["task"])
-    return [[", ".join(dict.fromkeys(names)), split] for split, names in tasks.items()]
+    return [list(row) for row in dict.fromkeys(map(tuple, rows))]

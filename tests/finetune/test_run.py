@@ -13,11 +13,11 @@ from finetune import job
 from finetune.config import TASK_NAMES, BadInput, FinetuneConfig
 from finetune.registry import TASKS
 from finetune.run import FinetuneInputs, plan, run
-from finetune.score import SCORES, score_predictions
+from finetune.score import read_rows, score_predictions
 
 TITLES = {"경제": "한빛은행 금리 인하", "스포츠": "푸른들팀 3연승", "정치": "시의회 예산안 처리"}
 SETTINGS: dict[str, Any] = {
-    "tasks": ("ynat", "klue-ner"), "seeds": (1,), "bootstrap_samples": 5,
+    "tasks": ("ynat", "klue-ner"), "seeds": (1,), "bootstrap_samples": 5, "split_dev": ("klue-ner",),
     "overrides": {"ynat": {"lr": 2e-3, "epochs": 20, "batch_size": 4}, "klue-ner": {"epochs": 1}},
 }  # fmt: skip
 
@@ -72,7 +72,24 @@ def test_results_say_what_was_scored_and_how(inputs: FinetuneInputs, tmp_path: P
     lower, upper = ynat["intervals"]["macro_f1"]
     assert lower <= ynat["scores"]["macro_f1"] <= upper
     names = sorted(path.name for path in out.rglob("*") if path.is_file())
-    assert names == ["predictions.jsonl", "predictions.jsonl", "scores.json", "scores.json"]
+    assert names == [name for name in ("errors.json", "predictions.jsonl", "scores.json") for _ in range(2)]
+    assert {row["class"] for row in ynat["tables"]["classes"]} > {"정치", "경제", "스포츠"}
+
+
+def test_as_published_with_selection_and_a_test_file(inputs: FinetuneInputs, tmp_path: Path) -> None:
+    dev, test = (inputs.data / "ynat-v1.1" / f"ynat-v1.1_{split}.json" for split in ("dev", "test"))
+    unlabelled = [{k: v for k, v in record.items() if k != "label"} for record in json.loads(dev.read_text("utf-8"))]
+    test.write_text(json.dumps(unlabelled, ensure_ascii=False), "utf-8")
+    settings = {**SETTINGS, "tasks": ("ynat",), "protocol": "klue-baseline", "evaluations_per_epoch": 2}
+    run(FinetuneConfig(**settings, predict_test=True), inputs, tmp_path / "out")
+    result = read(tmp_path / "out", "ynat")
+    assert result["protocol"] == "klue-baseline"
+    assert result["selected"]["evaluations"] == 40
+    assert result["selected"]["score"] == pytest.approx(result["scores"]["macro_f1"])
+    folder = tmp_path / "out" / "ynat" / "model" / "seed-1"
+    predicted = {row.guid: row.prediction for row in read_rows(folder / "predictions.jsonl")}
+    written = json.loads((folder / "ynat-v1.1_test.json").read_text("utf-8"))
+    assert {record["guid"]: record["label"] for record in written} == predicted  # the same titles as in dev
 
 
 def test_the_predictions_file_gives_the_same_scores(inputs: FinetuneInputs, tmp_path: Path) -> None:
@@ -92,7 +109,9 @@ def test_a_finished_job_is_kept_and_an_unfinished_one_repeated_to_the_same_resul
     (out / "ynat" / "model" / "seed-1" / "predictions.jsonl.partial").write_text('{"guid": "half', "utf-8")
     trained: list[str] = []
     train = job.train
-    monkeypatch.setattr(job, "train", lambda task, *rest: trained.append(task.name) or train(task, *rest))
+    monkeypatch.setattr(
+        job, "train", lambda task, *rest, **named: trained.append(task.name) or train(task, *rest, **named)
+    )
     run(config, inputs, out)
     assert trained == ["ynat"]
     assert files(out) == undisturbed
@@ -136,7 +155,7 @@ def test_models_are_named_by_their_folder_and_must_differ() -> None:
 
 
 def test_names_of_tasks_agree_everywhere() -> None:
-    assert tuple(TASKS) == TASK_NAMES == tuple(SCORES)
+    assert tuple(TASKS) == TASK_NAMES
     for name, task in TASKS.items():
         assert task.name == name
         assert task.select_by in next(iter(task.paper_dev.values()))

@@ -1,4 +1,4 @@
-"""KLUE-MRC: windows, character-exact spans, the span search against all pairs, real and published data."""
+"""KLUE-MRC: reading and writing, windows, character-exact spans, the span search against all pairs, real data."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from finetune.config import BadInput
+from finetune.encoder import load_tokenizer
 from finetune.predict import to_tensors
 from finetune.task import Example, Row
-from finetune.tasks.klue_mrc import ANSWER_TOKENS, KLUE_MRC, answer_span, best_span
+from finetune.tasks.klue_mrc import ANSWER_TOKENS, KLUE_MRC, best_span
 
 CONTEXT = "민지는 1987년에 부산에서 태어나 서울로 이사했다."
 
@@ -65,8 +66,29 @@ def raws_of(features):
     """What a perfect model would answer."""
     for feature in features:
         start, end = np.zeros((2, len(feature["input_ids"])), dtype=np.float32)
+        cut = np.zeros(len(start), dtype=np.uint8)
         start[feature["start"]] = end[feature["end"]] = 5
-        yield {"start": start, "end": end}
+        cut[feature["end"]] = feature["cut"]
+        yield {"start": start, "end": end, "cut": cut}
+
+
+def round_trip(examples, tokenizer, max_tokens=128):
+    features = KLUE_MRC.featurize(examples, tokenizer, max_tokens, False)
+    return [p.value for p in KLUE_MRC.decode(examples, features, list(raws_of(features)))]
+
+
+@pytest.fixture
+def wordpiece(tmp_path):
+    """``(text, further pieces)`` to a tokenizer of single characters and those pieces."""
+
+    def build(text, pieces=()):
+        letters = sorted(set(text) - set(" \n"))
+        entries = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{x}" for x in letters), *pieces]
+        path = tmp_path / "vocab.txt"
+        path.write_text("\n".join(entries), encoding="utf-8")
+        return load_tokenizer(str(path))
+
+    return build
 
 
 def score(examples, predictions):
@@ -97,6 +119,16 @@ def test_a_broken_question_is_reported_with_its_guid(write, broken, says):
         KLUE_MRC.read(write([broken]))
 
 
+def test_a_file_without_labels_has_no_gold(write, tiny_encoder):
+    bare = [{key: q[key] for key in ("guid", "question")} for q in QUESTIONS]
+    examples = KLUE_MRC.read(write(bare))
+    _, tokenizer = tiny_encoder([TEXT])
+    assert [example.gold for example in examples] == [None] * 4
+    assert len(KLUE_MRC.featurize(examples, tokenizer, 128, False)) == 4
+    with pytest.raises(BadInput, match="made-up-0: no 'answers'"):
+        KLUE_MRC.featurize(examples, tokenizer, 128, True)
+
+
 def test_a_file_without_questions_is_an_error(write):
     with pytest.raises(BadInput, match="no question found"):
         KLUE_MRC.read(write([]))
@@ -110,83 +142,93 @@ def test_an_answer_ends_before_its_particle(examples, tiny_encoder):
     assert (features[2]["start"], features[2]["end"]) == (0, 0)
 
 
+@pytest.mark.parametrize(
+    ("pieces", "says", "cut"),
+    [(("서울로", "##년에"), "1987년", 1), (("부산에서",), "부산", 2), (("서울로",), "서울", 1), ((), "서울로", 0)],
+)
+def test_a_particle_inside_the_last_token_is_cut_off(wordpiece, pieces, says, cut):
+    example = make_example(CONTEXT, says)
+    tokenizer = wordpiece(TEXT, pieces)
+    (feature,) = KLUE_MRC.featurize([example], tokenizer, 128, True)
+    assert feature["cut"] == cut
+    assert round_trip([example], tokenizer) == [says]
+
+
+def test_an_unknown_word_loses_its_particle_too(wordpiece):
+    context = "민지는 뷁쀍에서 태어났다."
+    example = make_example(context, "뷁쀍")
+    tokenizer = wordpiece("민지는태어났다.무엇?")
+    (feature,) = KLUE_MRC.featurize([example], tokenizer, 128, True)
+    assert tokenizer.convert_ids_to_tokens([feature["input_ids"][feature["start"]]]) == ["[UNK]"]
+    assert round_trip([example], tokenizer) == ["뷁쀍"]
+
+
+def test_a_cut_never_takes_the_whole_token(wordpiece):
+    example = make_example(CONTEXT, "서울")
+    features = KLUE_MRC.featurize([example], wordpiece(TEXT), 128, False)
+    (raw,) = raws_of(features)
+    raw["cut"][:] = 4
+    assert KLUE_MRC.decode([example], features, [raw])[0].value == "서울"
+
+
 def test_gold_targets_decode_to_the_gold_answers(examples, tiny_encoder):
     _, tokenizer = tiny_encoder([TEXT])
     features = KLUE_MRC.featurize(examples, tokenizer, 128, False)
     predictions = KLUE_MRC.decode(examples, features, list(raws_of(features)))
     assert [prediction.value for prediction in predictions] == ["1987년", "서울", "", "부산"]
-    assert score(examples, predictions) == {"exact_match": 100, "rouge_w": 100}
+    assert set(score(examples, predictions).values()) == {100}
     assert predictions[2].scores["null"] > 0 > predictions[0].scores["null"]
 
 
-def test_every_context_token_has_one_window_to_start_in(tiny_encoder):
-    example = make_example(" ".join(f"{number}번" for number in range(400)), "250번")
-    _, tokenizer = tiny_encoder([example.inputs["context"] + "무엇?"])
-    features = KLUE_MRC.featurize([example], tokenizer, 300, True)
-    starts = [tuple(span) for f in features for span in f["offsets"][f["can_start"]]]
-    assert len(features) > 3
-    assert len(starts) == len(set(starts)) == len(tokenizer.tokenize(example.inputs["context"]))
-    assert all(len(feature["input_ids"]) <= 300 for feature in features)
-    (prediction,) = KLUE_MRC.decode([example], features, list(raws_of(features)))
-    assert prediction.value == "250번"
-
-
-def test_a_window_with_part_of_the_answer_points_at_cls(tiny_encoder):
-    context = " ".join("가" * 250)
-    example = Example("x", {"answers": [context[200:300]]}, {"question": "나", "context": context, "start": 200})
-    _, tokenizer = tiny_encoder([context + "나"])
-    features = KLUE_MRC.featurize([example], tokenizer, 132, True)  # 128 tokens a window: 0..127, 128..249
-    assert [(feature["start"], feature["end"]) for feature in features] == [(0, 0), (0, 0)]
-
-
-def test_a_long_question_is_cut_and_leaves_room_for_the_context(tiny_encoder):
-    example = make_example(CONTEXT, "서울", ask="어디 " * 100)
-    _, tokenizer = tiny_encoder([CONTEXT + "어디"])
-    (long,) = KLUE_MRC.featurize([example], tokenizer, 300, True)
-    assert (~long["in_context"]).sum() == 64 + 3
-    short = KLUE_MRC.featurize([example], tokenizer, 40, True)
-    assert short[0]["in_context"].sum() == 40 - 20 - 3
-
-
-def test_a_misplaced_answer_is_evaluated_but_not_trained_on(write, tiny_encoder, caplog):
-    examples = KLUE_MRC.read(write([question(0, "어디로?", [("서울", 0)])]))
+@pytest.mark.parametrize("protocol", ["malmoi", "klue-baseline"])
+@pytest.mark.parametrize("place", [0, None])
+def test_a_misplaced_answer_is_evaluated_but_not_trained_on(write, tiny_encoder, caplog, protocol, place):
+    examples = KLUE_MRC.read(write([question(0, "어디로?", [("서울", place)])]))
+    task = KLUE_MRC.under(protocol)
     _, tokenizer = tiny_encoder([TEXT])
-    assert KLUE_MRC.featurize(examples, tokenizer, 128, True) == []
+    assert task.featurize(examples, tokenizer, 128, True) == []
     assert "1 questions are left out" in caplog.text
-    assert len(KLUE_MRC.featurize(examples, tokenizer, 128, False)) == 1
+    features = task.featurize(examples, tokenizer, 128, False)
+    assert len(features) == 1
+    assert task.record(examples[0], features, 128)["windows"] == []
 
 
 def test_the_best_span_equals_a_search_over_all_pairs():
     rng = np.random.default_rng(1)
-    for _ in range(50):
-        start, end = rng.normal(size=(2, 60))
-        inside = np.arange(60) >= 8
-        feature = {"in_context": inside, "can_start": inside & (rng.random(60) < 0.7)}
+    for _ in range(4):
+        start, end = rng.normal(size=(2, 110))
+        low, high = sorted(rng.integers(8, 109, size=2).tolist())
+        feature = {"context_at": 8, "offsets": np.zeros((101, 2)), "max_context": (low, high)}
         pairs = [
             (start[i] + end[j], i, j)
-            for i in range(60)
-            for j in range(i, min(i + ANSWER_TOKENS, 60))
-            if feature["can_start"][i] and inside[j]
-        ]
+            for i in range(low, high + 1)
+            for j in range(i, min(i + ANSWER_TOKENS, 109))
+        ]  # fmt: skip
         assert best_span(feature, start, end) == pytest.approx(max(pairs))
 
 
-def test_a_blank_context_is_unanswerable(tiny_encoder):
+@pytest.mark.parametrize("protocol", ["malmoi", "klue-baseline"])
+def test_a_blank_context_is_unanswerable(tiny_encoder, protocol):
     example = Example("x", {"answers": []}, {"question": "무엇?", "context": " ", "start": None})
+    task = KLUE_MRC.under(protocol)
     _, tokenizer = tiny_encoder([TEXT])
-    features = KLUE_MRC.featurize([example], tokenizer, 128, False)
-    assert KLUE_MRC.decode([example], features, list(raws_of(features))) == [("", {"null": None})]
+    features = task.featurize([example], tokenizer, 128, False)
+    assert task.decode([example], features, list(raws_of(features))) == [("", {"null": None})]
+    assert task.record(example, features, 128)["windows"][0]["context_chars"] is None
 
 
-def test_training_lowers_the_loss_and_learns_the_answers(examples, tiny_encoder):
-    folder, tokenizer = tiny_encoder([TEXT], "roberta")
+def test_training_learns_answers_and_where_particles_begin(write, tmp_path, tiny_encoder, wordpiece):
+    folder, _ = tiny_encoder([TEXT + "뷁"], "roberta")  # as many entries as below
+    examples = KLUE_MRC.read(write(QUESTIONS))
+    tokenizer = wordpiece(TEXT, ("서울로", "부산에서"))
     torch.manual_seed(1)
     model = KLUE_MRC.model(folder, tokenizer).train()
     features = KLUE_MRC.featurize(examples, tokenizer, 128, True)
+    assert [feature["cut"] for feature in features] == [0, 1, 0, 2]
     batch = to_tensors(KLUE_MRC.collate(features, tokenizer.pad_token_id))
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
     losses = []
-    for _ in range(80):
+    for _ in range(40):
         loss = model(**batch)["loss"]
         loss.backward()
         optimizer.step()
@@ -197,48 +239,60 @@ def test_training_lowers_the_loss_and_learns_the_answers(examples, tiny_encoder)
     assert score(examples, predictions)["exact_match"] == 100
 
 
+@pytest.mark.parametrize("protocol", ["malmoi", "klue-baseline"])
 @pytest.mark.parametrize("kind", ["bert", "roberta"])
-def test_scores_depend_on_neither_batch_mates_nor_padding(examples, tiny_encoder, kind):
+def test_scores_depend_on_neither_batch_mates_nor_padding(examples, tiny_encoder, kind, protocol):
     folder, tokenizer = tiny_encoder([TEXT], kind)
-    model = KLUE_MRC.model(folder, tokenizer).eval()
-    features = KLUE_MRC.featurize(examples, tokenizer, 128, False)
-    together = model.predict(**to_tensors(KLUE_MRC.collate(features[::-1], 0)))[::-1]
+    task = KLUE_MRC.under(protocol)
+    model = task.model(folder, tokenizer).eval()
+    features = task.featurize(examples, tokenizer, 128, False)
+    batch = {
+        key: np.pad(x, ((0, 0), (0, 30))) if x.ndim > 1 else x for key, x in task.collate(features[::-1], 0).items()
+    }
+    together = model.predict(**to_tensors(batch))[::-1]
     for feature, raw in zip(features, together, strict=True):
-        (alone,) = model.predict(**to_tensors(KLUE_MRC.collate([feature], 0)))
-        assert len(raw["start"]) == len(feature["input_ids"])
-        for key in ("start", "end"):
+        (alone,) = model.predict(**to_tensors(task.collate([feature], 0)))
+        assert len(raw["start"]) == len(raw["cut"]) == len(feature["input_ids"])
+        for key in ("start", "end", "cut"):
             np.testing.assert_allclose(alone[key], raw[key], atol=1e-5)
+
+
+def test_an_encoder_without_segments_needs_no_segment_ids(examples, tiny_encoder):
+    folder, tokenizer = tiny_encoder([TEXT], "roberta")
+    features = KLUE_MRC.featurize(examples, tokenizer, 128, True)
+    batch = to_tensors(KLUE_MRC.collate(features, 0))
+    model = KLUE_MRC.model(folder, tokenizer).eval()
+    without = {key: x for key, x in batch.items() if key != "token_type_ids"}
+    assert model(**without)["loss"] == model(**batch)["loss"]
 
 
 def test_trivially_no_question_has_an_answer(examples):
     assert score(examples, KLUE_MRC.trivial(examples, examples))["exact_match"] == 25
 
 
-def test_real_gold_spans_are_recovered(shared, klue_tokenizer):
+def test_written_predictions_are_an_official_file_again(write, tmp_path):
+    official = write(
+        [question(n, "무엇?", []) | {"plausible_answers": []} for n in range(4)], CONTEXT + "\n이사는 서울로"
+    )
+    before = json.loads(official.read_text("utf-8"))
+    values = {"made-up-0": "서울", "made-up-1": "", "made-up-2": "이사했다. 이사는", "made-up-3": "어디에도 없는 말"}
+    target = tmp_path / "klue-mrc-v1.1_test.json"
+    KLUE_MRC.write(official, values, target)
+    examples = KLUE_MRC.read(target)
+    assert [e.gold["answers"] for e in examples] == [["서울"], [], ["이사했다.\n이사는"], ["어디에도 없는 말"]]
+    assert [e.inputs["start"] for e in examples] == [20, None, CONTEXT.index("이사했다"), None]
+    after = json.loads(target.read_text("utf-8"))
+    for document in (before, after):
+        for record in document["data"][0]["paragraphs"][0]["qas"]:
+            for key in ("answers", "is_impossible", "plausible_answers"):
+                record.pop(key, None)
+    assert after == before
+    with pytest.raises(BadInput, match="made-up-1: no prediction"):
+        KLUE_MRC.write(official, {"made-up-0": ""}, target)
+
+
+def test_all_real_gold_spans_are_recovered(shared, klue_tokenizer):
     examples = KLUE_MRC.read(shared("data/klue/derived/klue-mrc-v1.1/klue-mrc-v1.1_dev.json.zst"))
-    features = KLUE_MRC.featurize(examples, klue_tokenizer, 510, False)
-    predictions = KLUE_MRC.decode(examples, features, list(raws_of(features)))
-    pairs = [(e.gold["answers"] or [""], p.value) for e, p in zip(examples, predictions, strict=True)]
-    lost = [(answers[0], value) for answers, value in pairs if value != answers[0]]
-    sharing = [value for answer, value in lost if value.startswith(answer)]
-    assert (len(pairs), len(lost), len(sharing)) == (1218, 10, 9)  # a token holds the particle; over 30 tokens
-
-
-def test_windows_equal_the_published_ones(shared, klue_tokenizer, published_features):
-    path = shared("data/klue/derived/klue-mrc-v1.1/klue-mrc-v1.1_dev.json.zst")
-    examples = {example.guid: example for example in KLUE_MRC.read(path)}
-    seen = 0
-    for record in published_features("klue-mrc"):
-        features = KLUE_MRC.featurize([examples[record["guid"]]], klue_tokenizer, record["max_seq_length"], True)
-        assert len(features) == len(record["windows"])
-        for window, feature in zip(record["windows"], features, strict=True):
-            assert feature["input_ids"] == window["input_ids"]
-            assert feature["token_type_ids"] == window["token_type_ids"]
-            shown = feature["offsets"][feature["in_context"]]
-            assert [shown[0][0], shown[-1][1]] == window["context_chars"]
-            places = np.flatnonzero(feature["can_start"])
-            assert (window["max_context"] or []) == ([places[0], places[-1]] if len(places) else [])
-            if answer_span(examples[record["guid"]]) is None:
-                assert feature["start"] == feature["end"] == window["start_position"] == 0
-            seen += 1
-    assert seen >= 50
+    values = round_trip(examples, klue_tokenizer, 510)
+    lost = [e.guid for e, value in zip(examples, values, strict=True) if value != (e.gold["answers"] or [""])[0]]
+    assert (len(values), sum(map(bool, values)), lost) == (1218, 839, [])

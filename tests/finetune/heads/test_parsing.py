@@ -1,0 +1,64 @@
+"""The search for a tree against all trees, and bilinear forms against those of torch."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from finetune.heads.biaffine import Biaffine
+from finetune.heads.tree import best_right_headed_trees
+
+
+def is_projective(heads) -> bool:
+    arcs = [(min(w, h), max(w, h)) for w, h in enumerate(heads, start=1) if h]
+    return not any(a < c < b < d for a, b in arcs for c, d in arcs)
+
+
+def right_headed_trees(n: int):
+    choices = [range(w + 1, n + 1) for w in range(1, n)]
+    return [[*heads, 0] for heads in product(*choices) if is_projective([*heads, 0])]
+
+
+def test_the_trees_found_are_the_best_of_all_right_headed_projective_trees():
+    scores = [np.random.default_rng([seed, n]).normal(size=(n, n + 1)) for seed in range(10) for n in range(1, 7)]
+    all_trees = {n: right_headed_trees(n) for n in range(1, 7)}
+    for arcs, found in zip(scores, best_right_headed_trees(scores), strict=True):
+        totals = [sum(arcs[w, h] for w, h in enumerate(heads)) for heads in all_trees[len(arcs)]]
+        assert found == all_trees[len(arcs)][int(np.argmax(totals))]
+
+
+def test_arcs_that_no_right_headed_tree_has_are_ignored_whatever_their_score():
+    scores = np.where(np.tri(5, 6) > 0, np.nan, 0.0)
+    scores[:, 0] = np.inf
+    (heads,) = best_right_headed_trees([scores])
+    assert heads[-1] == 0
+    assert all(head > word for word, head in enumerate(heads[:-1], start=1))
+
+
+def test_more_sentences_than_fit_at_once_give_the_same_trees(monkeypatch):
+    scores = [np.random.default_rng(seed).normal(size=(9, 10)) for seed in range(5)]
+    whole = best_right_headed_trees(scores)
+    monkeypatch.setattr("finetune.heads.tree.CELLS_AT_ONCE", 2 * 81)
+    assert best_right_headed_trees(scores) == whole
+
+
+def test_bilinear_forms_equal_those_of_torch():
+    torch.manual_seed(1)
+    forms = Biaffine(5, 3)
+    with torch.no_grad():
+        forms.weight.normal_()
+    weight = forms.weight
+    left_BWX, right_BPX = torch.randn(2, 4, 5), torch.randn(2, 6, 5)
+    chosen_BWX = right_BPX[:, [0, 2, 5, 1]]
+    expected_BWK = (
+        functional.bilinear(left_BWX, chosen_BWX, weight[:, :-1, :-1].contiguous(), weight[:, -1, -1])
+        + left_BWX @ weight[:, :-1, -1].T
+        + chosen_BWX @ weight[:, -1, :-1].T
+    )
+    torch.testing.assert_close(forms.score_pairs(left_BWX, chosen_BWX), expected_BWK)
+    all_BWPK = torch.stack([forms.score_all(left_BWX, right_BPX, form) for form in range(3)], dim=-1)
+    torch.testing.assert_close(all_BWPK[:, [0, 1, 2, 3], [0, 2, 5, 1]], expected_BWK)
+    assert torch.equal(forms.find_best(left_BWX, right_BPX), all_BWPK.argmax(-1).to(torch.uint8))

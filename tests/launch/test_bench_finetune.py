@@ -1,0 +1,104 @@
+"""The finetune bench: both sides convert alike and get the same batches but for padding; one whole run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import BertTokenizerLegacy
+
+from finetune.config import BadInput
+from finetune.encoder import load_tokenizer
+from finetune.metrics.ner import NER_TAGS
+from finetune.padding import IGNORED
+from finetune.registry import TASKS
+from finetune.task import Example
+from launch.bench.finetune import learn_vocabulary, make_encoder, run_finetune_bench, slots_per_token
+from launch.bench.finetuning_baseline import convert_all, fixed_batches, pad_fully
+
+SENTENCES = ("한빛시에 비가 온다", "푸른들팀이 이겼다", "금리가 올랐다, 또", "새 산책로가 놓였다")
+
+
+def pair(text: str) -> Example:
+    return Example(text, 2.5, {"sentence1": text, "sentence2": text[::-1]})
+
+
+def tagged(text: str) -> Example:
+    letters = len(text.replace(" ", ""))
+    return Example(text, ["B-LC", "I-LC", *["O"] * (letters - 2)], {"text": text})
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bench")
+    examples = {"klue-sts": [pair(text) for text in SENTENCES * 3]}
+    return make_encoder(learn_vocabulary(examples, folder / "vocab.txt"), folder / "encoder")
+
+
+@pytest.mark.parametrize(("name", "make"), [("klue-sts", pair), ("klue-ner", tagged)])
+def test_the_slow_side_converts_to_what_ours_has(name: str, make, encoder: Path) -> None:
+    examples = [make(text) for text in SENTENCES]
+    slow = BertTokenizerLegacy(str(encoder / "vocab.txt"), do_lower_case=False)
+    theirs = convert_all(name, examples, slow, 64)
+    ours = TASKS[name].featurize(examples, load_tokenizer(str(encoder)), 64, True)
+    assert len(theirs) == len(ours) == len(SENTENCES)
+    for padded, feature in zip(theirs, ours, strict=True):
+        length = len(feature["input_ids"])
+        assert padded["input_ids"] == [*feature["input_ids"], *[slow.pad_token_id] * (64 - length)]
+        assert sum(padded["attention_mask"]) == length
+        if name == "klue-ner":
+            assert len(padded["tags"]) == 64
+            assert padded["tags"][1 : length - 1] == feature["tags"][1 : length - 1]
+            assert NER_TAGS[padded["tags"][1]] == "B-LC"
+
+
+def test_fixed_batches_are_ours_with_more_padding(encoder: Path) -> None:
+    task = TASKS["klue-ner"]
+    features = task.featurize([tagged(text) for text in SENTENCES], load_tokenizer(str(encoder)), 64, True)
+    plain = task.collate(features, 0)
+    (full,) = fixed_batches(task, features, range(4), task.defaults, 0)
+    width = plain["input_ids"].shape[1]
+    assert {full[name].shape for name in ("input_ids", "attention_mask", "labels")} == {(4, 510)}
+    for name, filler in (("input_ids", 0), ("attention_mask", 0), ("labels", IGNORED)):
+        assert torch.equal(full[name][:, :width], torch.from_numpy(plain[name]))
+        assert (full[name][:, width:] == filler).all()
+    assert pad_fully({"input_ids": np.ones((2, 3)), "lengths": np.ones(2)}, 5, 0)["lengths"].shape == (2,)
+
+
+def test_slots_count_the_padding_of_every_batch() -> None:
+    assert slots_per_token(np.array([4, 4, 4, 4]), 2) == 1
+    assert slots_per_token(np.array([1, 3]), 2) == 6 / 4
+
+
+def test_a_whole_run_prints_a_table_and_keeps_the_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records = [
+        {"guid": str(i), "sentence1": text, "sentence2": text, "labels": {"real-label": float(i)}}
+        for i, text in enumerate(SENTENCES)
+    ]
+    path = tmp_path / "klue-sts-v1.1" / "klue-sts-v1.1_dev.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(records, ensure_ascii=False), "utf-8")
+    threads = torch.get_num_threads()
+    results = run_finetune_bench(tmp_path, None, ["klue-sts"], 3, 1, tmp_path / "bench.json")
+    assert json.loads((tmp_path / "bench.json").read_text("utf-8")) == results
+    row = results["tasks"]["klue-sts"]
+    assert row["examples"] == 3
+    for name, ratio in row["times_faster"].items():
+        ours, theirs = (row["seconds"][side][name] for side in ("malmoi", "published manner"))
+        assert ratio == pytest.approx(theirs / ours)
+    assert row["slots_per_token"]["published manner"] > 5 > row["slots_per_token"]["malmoi"] >= 1
+    assert results["metric"] is None
+    assert torch.get_num_threads() == threads
+    printed = capsys.readouterr().out
+    assert "klue-sts" in printed
+    assert "files given" in printed
+
+
+def test_options_that_cannot_be_met_are_named(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="--task takes ynat, klue-sts"):
+        run_finetune_bench(tmp_path, None, ["wos"], None, 1, None)
+    with pytest.raises(BadInput, match=r"klue-ner-v1.1_dev.tsv \(or .zst\) is missing"):
+        run_finetune_bench(tmp_path, None, [], None, 1, None)
