@@ -81,7 +81,7 @@ def test_what_makes_scores_incomparable_stands_above_them() -> None:
     assert not warned(is_official=True)
     assert "Not scored on the official dev set" in warned()
     assert "repeat the faults" in warned(is_official=True, protocol="klue-baseline")
-    chosen = warned(is_official=True, selected={"score": 60.0, "step": 80, "evaluations": 16})
+    chosen = warned(is_official=True, selected={"by": "accuracy", "score": 60.0, "step": 80, "evaluations": 16})
     assert "chosen by their score on the examples that are scored here" in chosen
 
 
