@@ -10,14 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import auc, average_precision_score, f1_score, precision_recall_curve
 from tokenizers import Tokenizer, decoders, pre_tokenizers, processors
 from tokenizers.models import BPE, Unigram
 from transformers import PreTrainedTokenizerFast
 
 from finetune.config import BadInput
 from finetune.files import find_files
-from finetune.metrics.re import RE_LABELS
 from finetune.predict import predict, to_tensors
 from finetune.task import Example, Hyperparameters, Row
 from finetune.tasks.klue_re import KLUE_RE, featurize_re, read_re
@@ -214,48 +212,6 @@ def test_predictions_are_written_as_an_official_file(tmp_path: Path, examples: l
         KLUE_RE.write(official, {examples[0].guid: "per:title"}, target)
     with pytest.raises(BadInput, match="the prediction is 'per:boss'; labels here are no_relation"):
         KLUE_RE.write(official, {**values, "1": "per:boss"}, target)
-
-
-def noisy_rows(count: int) -> list[Row]:
-    """Three classes with scores of one digit, so that many are equal; the other classes have no gold."""
-    generator = np.random.default_rng(3)
-    rows = []
-    for _ in range(count):
-        scores = generator.random(30).round(1).tolist()
-        gold, predicted = (RE_LABELS[id_] for id_ in generator.integers(3, size=2))
-        rows.append(Row("", gold, predicted, scores))
-    return rows
-
-
-def test_scores_and_tables_equal_those_of_scikit_learn() -> None:
-    rows = noisy_rows(200)
-    gold, predicted = [row.gold for row in rows], [row.prediction for row in rows]
-    curves, average = [], []
-    for id_, label in enumerate(RE_LABELS[:3]):
-        given = [name == label for name in gold], [row.scores[id_] for row in rows]
-        precision, recall, _ = precision_recall_curve(*given)
-        curves.append(100 * auc(recall, precision))
-        average.append(100 * average_precision_score(*given))
-    micro = f1_score(gold, predicted, labels=list(RE_LABELS[1:]), average="micro", zero_division=0)
-    assert KLUE_RE.score(rows) == pytest.approx({"micro_f1": 100 * micro, "auprc": np.mean(curves)})
-    lines = KLUE_RE.tables(rows)["classes"]
-    assert [line["class"] for line in lines] == list(RE_LABELS)
-    assert [line["auprc"] for line in lines[:4]] == [*map(pytest.approx, curves), None]
-    assert [line["average_precision"] for line in lines[:4]] == [*map(pytest.approx, average), None]
-    assert sum(line["gold"] for line in lines) == sum(line["predicted"] for line in lines) == 200
-
-
-@pytest.mark.parametrize(
-    ("row", "says"),
-    [
-        (Row("", "per:boss", "per:title"), "no relation is named 'per:boss'"),
-        (Row("", "per:title", "per:title", [0.5] * 29), "30 finite numbers"),
-        (Row("", "per:title", "per:title", [float("nan")] * 30), "30 finite numbers"),
-    ],
-)
-def test_rows_that_cannot_be_scored_are_refused(row: Row, says: str) -> None:
-    with pytest.raises(ValueError, match=says):
-        KLUE_RE.score([row])
 
 
 @pytest.mark.parametrize("kind", ["bert", "roberta"])
