@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from finetune.config import BadInput
 from finetune.predictions import match
 from finetune.registry import find_task
-from finetune.task import Task
 
 
 def export_predictions(name: str, source: Path, predictions: Path, target: Path) -> int:
@@ -33,16 +30,5 @@ def export_predictions(name: str, source: Path, predictions: Path, target: Path)
     examples = task.read(source)
     found = match(task, examples, predictions, source)
     values = {example.guid: prediction.value for example, prediction in zip(examples, found, strict=True)}
-    write_official(task, source, values, target)
+    task.write(source, values, target)
     return len(examples)
-
-
-def write_official(task: Task, source: Path, values: Mapping[str, Any], target: Path) -> None:
-    """The official file ``source`` with ``values`` (by guid) for labels; whole or not at all."""
-    partial = target.with_name(target.name + ".partial")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        task.write(source, values, partial)
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)

@@ -14,6 +14,7 @@ from transformers import PreTrainedTokenizerBase
 
 from finetune.config import ProtocolName
 from finetune.encoder import load_tokenizer
+from finetune.files import write_text
 from finetune.registry import find_task
 from finetune.task import Example, Feature, Task
 
@@ -36,11 +37,8 @@ def write_features(
     task = find_task(task_name).under(protocol)
     examples = task.read(file)
     loaded = load_tokenizer(tokenizer, task.special_tokens)
-    partial = target.with_name(target.name + ".partial")
-    with partial.open("w", encoding="utf-8", newline="\n") as out:
-        for record in make_records(task, examples, loaded, max_tokens or task.defaults.max_tokens):
-            out.write(canonical(record) + "\n")
-    partial.replace(target)
+    records = make_records(task, examples, loaded, max_tokens or task.defaults.max_tokens)
+    write_text(target, "".join(canonical(record) + "\n" for record in records))
     return len(examples)
 
 

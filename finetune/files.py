@@ -1,4 +1,4 @@
-"""Finding and reading official KLUE files: plain or ``.zst``, below one folder or several side by side.
+"""Finding, reading and writing official KLUE files: plain or ``.zst``, below one folder or several side by side.
 
 A benchmark folder looks like the KLUE repository (``ynat-v1.1/ynat-v1.1_dev.json``); the folder given may be such a
 folder or hold several (``official/``, ``derived/``). Every problem is a ``BadInput`` that names file and record.
@@ -71,6 +71,17 @@ def read_text(path: Path) -> str:
         return _read_bytes(path).decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadInput(f"{path}: not UTF-8 (byte {error.start}); convert the file to UTF-8") from None
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all; folders above it are made, lines end as in ``text``."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".partial")
+    try:
+        partial.write_text(text, encoding="utf-8", newline="\n")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def sha256(path: Path) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from finetune.config import BadInput
+from finetune.files import write_text
 from finetune.registry import TASKS
 from finetune.versions import SOURCE_NAME
 
@@ -85,7 +86,7 @@ def materialize(name_or_folder: str | Path, cache: Path, tasks: Sequence[str]) -
     for task in tasks:
         if task not in source["tasks"]:
             source["tasks"][task] = _write_task(copy, task, folder)
-            _write(folder / SOURCE_NAME, json.dumps(source, ensure_ascii=False, indent=1))
+            write_text(folder / SOURCE_NAME, json.dumps(source, ensure_ascii=False, indent=1))
     if "wos" in tasks and not (folder / "wos-v1.1" / "ontology.json").exists():
         log.warning(
             "%s has no ontology.json; copy the official one to %s, or values of WoS are spelt as generated",
@@ -111,7 +112,7 @@ def _write_task(copy: Copy, task: str, folder: Path) -> dict[str, Any]:
         if hub_split not in splits:
             continue
         rows = _named_rows(splits[hub_split], layout, f"{copy}, {layout.config}, {hub_split}")
-        _write(folder / getattr(files, split), layout.convert(rows, split))
+        write_text(folder / getattr(files, split), layout.convert(rows, split))
         done[split] = len(rows)
     if "dev" not in done:
         raise BadInput(f"{copy}, {layout.config}: no split 'validation'; found {', '.join(splits)}")
@@ -253,10 +254,3 @@ LAYOUTS: Mapping[str, Layout] = {
     ),
     "wos": Layout("wos", ("guid", "domains", "dialogue"), _to_wos),
 }
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(text, encoding="utf-8", newline="\n")
-    partial.replace(path)

@@ -9,11 +9,10 @@ from __future__ import annotations
 import gc
 import json
 import logging
-import math
 import platform
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from importlib.metadata import version
@@ -26,12 +25,11 @@ from torch import nn
 from finetune.config import FinetuneConfig
 from finetune.encoder import digest, load_config, load_tokenizer, most_tokens
 from finetune.errors import find_errors
-from finetune.export import write_official
-from finetune.files import SUFFIX
+from finetune.files import SUFFIX, write_text
 from finetune.hyperparameters import published
 from finetune.predict import choose_precision, predict
 from finetune.registry import task_of
-from finetune.score import bootstrap
+from finetune.score import bootstrap, defined, defined_tables
 from finetune.split import Data, load_data
 from finetune.task import Example, Feature, Hyperparameters, Prediction, Row, Task
 from finetune.train import Selection, seed_everything, train
@@ -79,16 +77,17 @@ def finetune_one(job: Job, config: FinetuneConfig, data_folder: Path, out: Path)
     predicted = _train_and_predict(task, job, config, settings, data)
     gc.collect()  # the model, before the next one
     rows = to_rows(data.scored, predicted.scored)
-    _write(folder / PREDICTIONS_NAME, (json.dumps(row._asdict(), ensure_ascii=False) for row in rows))
+    lines = (json.dumps(row._asdict(), ensure_ascii=False) + "\n" for row in rows)
+    write_text(folder / PREDICTIONS_NAME, "".join(lines))
     _write_json(folder / ERRORS_NAME, find_errors(task, data.scored, rows, seed=config.split_seed))
     if data.test_file is not None:
         values = zip(data.test, predicted.test, strict=True)
         target = folder / data.test_file.name.removesuffix(SUFFIX)
-        write_official(task, data.test_file, {example.guid: found.value for example, found in values}, target)
+        task.write(data.test_file, {example.guid: found.value for example, found in values}, target)
     result = {
         "task": job.task, "model": job.model, "seed": job.seed, "protocol": config.protocol, "split": data.split,
         "is_official_dev": data.is_official_dev, "n": len(rows), "n_train": len(data.training),
-        **_scores(task, rows, data, config), "tables": task.tables(rows),
+        **_scores(task, rows, data, config), "tables": defined_tables(task.tables(rows)),
         "hyperparameters": asdict(settings), **predicted.about, "data": data.files, "versions": _versions(),
         "seconds": round(time.perf_counter() - began, 1), "fingerprint": fingerprint,
     }  # fmt: skip
@@ -134,7 +133,7 @@ def _train_and_predict(task: Task, job: Job, config: FinetuneConfig, settings: H
     about = {
         "losses": [round(loss, 5) for loss in report.losses],
         "steps": report.steps,
-        "selected": {"by": task.select_by, **_finite(report.selected._asdict())} if report.selected else None,
+        "selected": {"by": task.select_by, **defined(report.selected._asdict())} if report.selected else None,
         "features": {"train": len(training), "dev": len(scored)},
         "device": next(model.parameters()).device.type,
         "precision": precision,
@@ -157,15 +156,11 @@ def _scores(task: Task, rows: list[Row], data: Data, config: FinetuneConfig) -> 
     intervals = bootstrap(rows, groups, task.score, config.bootstrap_samples, config.split_seed)
     return {
         "headline": next(iter(scores)),
-        "scores": _finite(scores),
+        "scores": defined(scores),
         "intervals": {name: intervals.get(name) for name in scores},
-        "trivial": _finite(trivial),
+        "trivial": defined(trivial),
         "paper_dev": {model: dict(figures) for model, figures in task.paper_dev.items()},
     }
-
-
-def _finite(scores: Mapping[str, float]) -> dict[str, float | None]:
-    return {name: value if math.isfinite(value) else None for name, value in scores.items()}
 
 
 def _fingerprint(job: Job, config: FinetuneConfig, settings: Hyperparameters, data: Data) -> str:
@@ -189,18 +184,11 @@ def _finished(folder: Path, fingerprint: str) -> dict[str, Any] | None:
 
 
 def _write_json(path: Path, content: Any) -> None:
-    _write(path, [json.dumps(content, ensure_ascii=False, indent=1)])
-
-
-def _write(path: Path, lines: Any) -> None:
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(line + "\n" for line in lines)
-    partial.replace(path)
+    write_text(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
 
 
 def _versions() -> dict[str, str]:
-    packages = ("malmoi", "torch", "transformers", "tokenizers", "scikit-learn")
+    packages = ("malmoi", "torch", "transformers", "tokenizers", "numpy")
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}
 
 

@@ -1,15 +1,14 @@
 """Scores of anybody's predictions, without torch: against an official file, or of our own file with its golds.
 
-Every example needs one prediction of its task's form (``finetune.export``): nothing is guessed, left out or counted as
-wrong in silence. The intervals of all tasks come from one bootstrap over groups, whose price is a scoring a resample.
+Every example needs one prediction of its task's form (``finetune.predictions``): nothing is guessed, left out or
+counted as wrong in silence. The intervals of all tasks come from one bootstrap over groups, whose price is a scoring a
+resample.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,12 +36,17 @@ class Scored(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         """The same for JSON, where an undefined number is null."""
-        tables = {title: [_defined(row) for row in rows] for title, rows in self.tables.items()}
-        return {**self._asdict(), "scores": _defined(self.scores), "tables": tables}
+        return {**self._asdict(), "scores": defined(self.scores), "tables": defined_tables(self.tables)}
 
 
-def _defined(row: Mapping[str, Any]) -> dict[str, Any]:
+def defined(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row for JSON: null in place of an undefined number."""
     return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in row.items()}
+
+
+def defined_tables(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+    """Tables of a task for JSON."""
+    return {title: [defined(row) for row in rows] for title, rows in tables.items()}
 
 
 def score_file(
@@ -133,18 +137,11 @@ def bootstrap(
     generator = np.random.default_rng(seed)
     whole = score(rows)
     values: dict[str, list[float]] = {name: [] for name in whole}
-    with _trusting():
-        for _ in range(samples if samples > 1 else 0):
-            drawn = [rows[i] for unit in generator.integers(len(units), size=len(units)).tolist() for i in units[unit]]
-            for name, value in score(drawn).items():
-                values[name].append(value)
+    for _ in range(samples if samples > 1 else 0):
+        drawn = [rows[i] for unit in generator.integers(len(units), size=len(units)).tolist() for i in units[unit]]
+        for name, value in score(drawn).items():
+            values[name].append(value)
     return {name: _interval(name, whole[name], found) for name, found in values.items()}
-
-
-def _trusting() -> AbstractContextManager[None]:
-    """No checks by scikit-learn, if the metric uses it: the rows have been scored before."""
-    loaded = sys.modules.get("sklearn")
-    return loaded.config_context(assume_finite=True, skip_parameter_validation=True) if loaded else nullcontext()
 
 
 def _interval(name: str, value: float, resampled: Sequence[float]) -> tuple[float, float] | None:

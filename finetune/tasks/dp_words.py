@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from finetune.config import BadInput
-from finetune.files import Block, read_blocks, read_text
+from finetune.files import Block, read_blocks, read_text, write_text
 from finetune.metrics.dp import DP_LABELS
 from finetune.task import Example
 
@@ -112,9 +112,7 @@ def write_klue_dp(path: Path, values: Mapping[str, Any], target: Path) -> None:
         for (number, line), head, name in zip(block.lines, tree["heads"], tree["types"], strict=True):
             end = "\r" if lines[number - 1].endswith("\r") else ""
             lines[number - 1] = "\t".join([*line.split("\t")[:4], str(head), name]) + end
-    partial = target.with_name(target.name + ".partial")
-    partial.write_text("\n".join(lines), encoding="utf-8", newline="\n")
-    partial.replace(target)
+    write_text(target, "\n".join(lines))
 
 
 def _tree_of(block: Block, values: Mapping[str, Any], path: Path) -> Mapping[str, Any]:

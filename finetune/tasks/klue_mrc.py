@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finetune.config import BadInput
-from finetune.files import read_json, text_of
+from finetune.files import read_json, text_of, write_text
 from finetune.klue_baseline.mrc import (
     build_as_published,
     collate_as_published,
@@ -216,9 +216,7 @@ def write_klue_mrc(official: Path, values: Mapping[str, Any], target: Path) -> N
         answer = {"text": found[0], "answer_start": found.start()} if found else {"text": text, "answer_start": None}
         question.update(answers=[answer] if text else [], is_impossible=not text)
         question.pop("plausible_answers", None)
-    partial = target.with_name(target.name + ".partial")
-    partial.write_text(dumps(document, ensure_ascii=False, indent=2) + "\n", encoding="utf-8", newline="\n")
-    partial.replace(target)
+    write_text(target, dumps(document, ensure_ascii=False, indent=2) + "\n")
 
 
 KLUE_MRC = Task(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from finetune.config import BadInput
-from finetune.files import Block, read_blocks, read_text
+from finetune.files import Block, read_blocks, read_text, write_text
 from finetune.klue_baseline import ner as published
 from finetune.metrics.ner import NER_TAGS, score, tables
 from finetune.padding import IGNORED, pad_inputs, pad_rows
@@ -149,9 +149,7 @@ def write_ner(source: Path, values: Mapping[str, Any], target: Path) -> None:
         remaining = iter(tags)
         for number, line in block.lines:
             lines[number - 1] = f"{line[0]}\t{OUTSIDE if line[0].isspace() else next(remaining)}"
-    partial = target.with_name(target.name + ".partial")
-    partial.write_text("\n".join(lines), "utf-8", newline="\n")
-    partial.replace(target)
+    write_text(target, "\n".join(lines))
 
 
 KLUE_NER = Task(

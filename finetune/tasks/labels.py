@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finetune.config import BadInput
-from finetune.files import label_of, read_records
+from finetune.files import label_of, read_records, write_text
 from finetune.padding import pad_inputs
 from finetune.task import Example, Feature, Prediction
 
@@ -173,4 +173,4 @@ def write_records(
             raise BadInput(f"{where}: no prediction for it; predict every record of the file")
         put(record, values[record["guid"]], where)
     text = json.dumps([record for _, record in records], ensure_ascii=False, indent=4)
-    target.write_text(text, encoding="utf-8", newline="\n")
+    write_text(target, text)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from finetune.config import BadInput
-from finetune.files import read_json, read_records
+from finetune.files import read_json, read_records, write_text
 from finetune.task import Example
 from finetune.tasks.wos_ontology import Ontology, find_ontology, read_ontology, split_state
 
@@ -109,6 +109,4 @@ def write_wos(source: Path, values: Mapping[str, Any], target: Path) -> None:
             for entry in values[guid]:
                 split_state(entry, f"prediction for {guid}")
             turn["state"] = list(values[guid])
-    partial = target.with_name(target.name + ".partial")
-    partial.write_text(json.dumps(dialogues, ensure_ascii=False, indent=4), encoding="utf-8", newline="\n")
-    partial.replace(target)
+    write_text(target, json.dumps(dialogues, ensure_ascii=False, indent=4))
