@@ -100,6 +100,7 @@ class Task:
             learn, for people and for comparison with other implementations.
         tables: rows to further figures: title to a list of rows (name of column to value), by class or question type.
         write: ``(official file, value by guid, target)``: the official file again, with predictions for labels.
+        fault: what is wrong with the form of somebody's prediction for an example, in words; None where nothing is.
         select_by: the metric that the published baseline selects checkpoints by.
         defaults: the published configuration of small and base models.
         large: the published configuration of large models (hidden size 1,024).
@@ -122,6 +123,7 @@ class Task:
     record: Callable[[Example, Sequence[Feature], int], dict[str, Any]]
     tables: Callable[[Sequence[Row]], dict[str, list[dict[str, Any]]]]
     write: Callable[[Path, Mapping[str, Any], Path], None]
+    fault: Callable[[Example, Prediction], str | None]
     select_by: str
     defaults: Hyperparameters
     large: Hyperparameters

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from finetune.forms import fault_of_tree
 from finetune.heads.tree import best_right_headed_trees
 from finetune.klue_baseline.dp import AS_PUBLISHED
 from finetune.metrics.dp import DP_LABELS, score, tables
@@ -138,6 +139,7 @@ KLUE_DP = Task(
     decode=decode_klue_dp,
     score=score,
     trivial=predict_trivially,
+    fault=partial(fault_of_tree, frozenset(DP_LABELS)),
     select_by="las_macro_f1",
     defaults=Hyperparameters(lr=5e-5, epochs=10, batch_size=32, warmup_share=0.1, max_tokens=256),
     large=Hyperparameters(lr=5e-5, epochs=15, batch_size=32, warmup_share=0.2, max_tokens=256),

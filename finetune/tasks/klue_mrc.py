@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from finetune.config import BadInput
 from finetune.files import read_json, text_of, write_text
+from finetune.forms import fault_of_text
 from finetune.klue_baseline.mrc import (
     build_as_published,
     collate_as_published,
@@ -229,6 +230,7 @@ KLUE_MRC = Task(
     decode=decode_klue_mrc,
     score=score,
     trivial=predict_trivially,
+    fault=fault_of_text,
     select_by="rouge_w",
     defaults=Hyperparameters(lr=3e-5, epochs=5, batch_size=16, warmup_share=0.0, max_tokens=510),
     large=Hyperparameters(lr=3e-5, epochs=5, batch_size=16, warmup_share=0.0, max_tokens=510),

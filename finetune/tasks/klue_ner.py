@@ -9,6 +9,7 @@ What a token cannot express is lost: an entity that begins or ends inside one (1
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from finetune.config import BadInput
 from finetune.files import Block, read_blocks, read_text, write_text
+from finetune.forms import fault_of_tags
 from finetune.klue_baseline import ner as published
 from finetune.metrics.ner import NER_TAGS, score, tables
 from finetune.padding import IGNORED, pad_inputs, pad_rows
@@ -166,6 +168,7 @@ KLUE_NER = Task(
     record=record_ner,
     tables=tables,
     write=write_ner,
+    fault=partial(fault_of_tags, frozenset(NER_TAGS)),
     select_by="character_macro_f1",
     defaults=Hyperparameters(lr=5e-5, epochs=3, batch_size=32, warmup_share=0.0, max_tokens=510),
     large=Hyperparameters(lr=1e-5, epochs=3, batch_size=8, warmup_share=0.0, max_tokens=510),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from finetune.files import text_of
+from finetune.forms import fault_of_label
 from finetune.klue_baseline.nli import encode_pairs_as_published
 from finetune.metrics.classification import class_tables, score_nli
 from finetune.task import Example, Feature, Files, Hyperparameters, Task
@@ -65,6 +66,7 @@ KLUE_NLI = Task(
     decode=decode_labels(NLI_LABELS),
     score=score_nli,
     trivial=predict_majority(NLI_LABELS),
+    fault=partial(fault_of_label, NLI_LABELS),
     select_by="accuracy",
     defaults=Hyperparameters(lr=5e-5, epochs=5, batch_size=32, warmup_share=0.1, max_tokens=128),
     large=Hyperparameters(lr=5e-5, epochs=5, batch_size=32, warmup_share=0.2, max_tokens=128),

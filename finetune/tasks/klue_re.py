@@ -6,11 +6,13 @@ The published architecture: markers around the entities, a label from [CLS]; the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from finetune.config import BadInput
 from finetune.files import text_of
+from finetune.forms import fault_of_label
 from finetune.klue_baseline.re import featurize_re_as_published
 from finetune.metrics.re import RE_LABELS, score, tables
 from finetune.task import Example, Feature, Files, Hyperparameters, Task
@@ -115,6 +117,7 @@ KLUE_RE = Task(
     decode=decode_labels(RE_LABELS),
     score=score,
     trivial=predict_majority(RE_LABELS),
+    fault=partial(fault_of_label, RE_LABELS),
     select_by="micro_f1",
     defaults=Hyperparameters(lr=5e-5, epochs=3, batch_size=32, warmup_share=0.1, max_tokens=256),
     large=Hyperparameters(lr=2e-5, epochs=10, batch_size=16, warmup_share=0.2, max_tokens=256),

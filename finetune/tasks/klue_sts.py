@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from finetune.config import BadInput
 from finetune.files import text_of
+from finetune.forms import fault_of_number
 from finetune.klue_baseline.nli import encode_pairs_as_published
 from finetune.metrics.sts import MOST_SIMILAR, SIMILAR_FROM, score, tables
 from finetune.task import Example, Feature, Files, Hyperparameters, Prediction, Task
@@ -110,6 +111,7 @@ KLUE_STS = Task(
     decode=decode_sts,
     score=score,
     trivial=predict_mean,
+    fault=fault_of_number,
     select_by="pearsonr",
     defaults=Hyperparameters(lr=5e-5, epochs=4, batch_size=32, warmup_share=0.1, max_tokens=128),
     large=Hyperparameters(lr=2e-5, epochs=4, batch_size=32, warmup_share=0.1, max_tokens=128),

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from finetune.forms import fault_of_state
 from finetune.klue_baseline.wos import build_as_published, decode_as_published, featurize_as_published
 from finetune.metrics.wos import score, tables
 from finetune.padding import IGNORED, pad_inputs, pad_rows
@@ -151,6 +153,7 @@ WOS = Task(
     decode=decode_wos,
     score=score,
     trivial=predict_trivially,
+    fault=partial(fault_of_state, frozenset(SLOTS)),
     select_by="slot_micro_f1",
     defaults=Hyperparameters(lr=3e-5, epochs=5, batch_size=16, warmup_share=0.1, weight_decay=0.01, max_tokens=510),
     large=Hyperparameters(

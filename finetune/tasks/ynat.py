@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from finetune.files import text_of
+from finetune.forms import fault_of_label
 from finetune.metrics.classification import class_tables, score_ynat
 from finetune.task import Example, Feature, Files, Hyperparameters, Task
 from finetune.tasks.labels import (
@@ -58,6 +60,7 @@ YNAT = Task(
     decode=decode_labels(YNAT_LABELS),
     score=score_ynat,
     trivial=predict_majority(YNAT_LABELS),
+    fault=partial(fault_of_label, YNAT_LABELS),
     select_by="macro_f1",
     defaults=Hyperparameters(lr=5e-5, epochs=4, batch_size=32, warmup_share=0.1, max_tokens=128),
     large=Hyperparameters(lr=5e-5, epochs=4, batch_size=32, warmup_share=0.2, max_tokens=128),
