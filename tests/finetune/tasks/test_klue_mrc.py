@@ -13,8 +13,7 @@ from finetune.encoder import load_tokenizer
 from finetune.predict import to_tensors
 from finetune.task import Example, Row
 from finetune.tasks.klue_mrc import ANSWER_TOKENS, KLUE_MRC, best_span
-
-CONTEXT = "민지는 1987년에 부산에서 태어나 서울로 이사했다."
+from tests.finetune.tasks.perfect_spans import CONTEXT, make_example, raws_of, round_trip
 
 
 def question(number, text, answers, kind=1):
@@ -54,27 +53,6 @@ def write(tmp_path):
 @pytest.fixture
 def examples(write):
     return KLUE_MRC.read(write(QUESTIONS))
-
-
-def make_example(context, answer, ask="무엇?"):
-    gold = {"answers": [answer] if answer else [], "question_type": 1}
-    start = context.index(answer) if answer else None
-    return Example("x", gold, {"question": ask, "context": context, "start": start})
-
-
-def raws_of(features):
-    """What a perfect model would answer."""
-    for feature in features:
-        start, end = np.zeros((2, len(feature["input_ids"])), dtype=np.float32)
-        cut = np.zeros(len(start), dtype=np.uint8)
-        start[feature["start"]] = end[feature["end"]] = 5
-        cut[feature["end"]] = feature["cut"]
-        yield {"start": start, "end": end, "cut": cut}
-
-
-def round_trip(examples, tokenizer, max_tokens=128):
-    features = KLUE_MRC.featurize(examples, tokenizer, max_tokens, False)
-    return [p.value for p in KLUE_MRC.decode(examples, features, list(raws_of(features)))]
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
@@ -11,30 +10,9 @@ from finetune.config import BadInput
 from finetune.task import Example
 from finetune.tasks.klue_mrc import KLUE_MRC
 from finetune.tasks.mrc_windows import cut_windows
+from tests.finetune.tasks.perfect_spans import CONTEXT, make_example, round_trip
 
-CONTEXT = "민지는 1987년에 부산에서 태어나 서울로 이사했다."
 TEXT = CONTEXT + "무엇?"
-
-
-def make_example(context, answer, ask="무엇?"):
-    gold = {"answers": [answer] if answer else [], "question_type": 1}
-    start = context.index(answer) if answer else None
-    return Example("x", gold, {"question": ask, "context": context, "start": start})
-
-
-def raws_of(features):
-    """What a perfect model would answer."""
-    for feature in features:
-        start, end = np.zeros((2, len(feature["input_ids"])), dtype=np.float32)
-        cut = np.zeros(len(start), dtype=np.uint8)
-        start[feature["start"]] = end[feature["end"]] = 5
-        cut[feature["end"]] = feature["cut"]
-        yield {"start": start, "end": end, "cut": cut}
-
-
-def round_trip(examples, tokenizer, max_tokens=128):
-    features = KLUE_MRC.featurize(examples, tokenizer, max_tokens, False)
-    return [p.value for p in KLUE_MRC.decode(examples, features, list(raws_of(features)))]
 
 
 @pytest.fixture
