@@ -32,12 +32,16 @@ class StageOrTools(TyperGroup):
 TASKS_HELP = "ynat, klue-sts, klue-nli, klue-ner, klue-re, klue-dp, klue-mrc, wos."
 
 app = typer.Typer(help=ABOUT, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-tokenizer_app = typer.Typer(cls=StageOrTools, no_args_is_help=True, help="Train, measure (stats), publish (push).")
-finetune_app = typer.Typer(
-    cls=StageOrTools,
-    no_args_is_help=True,
-    help="Train and score KLUE tasks; look at inputs (features), write predictions (export).",
-)
+TOKENIZER_HELP = """Train a vocabulary: tokenizer RECIPE [KEY=VALUE]… Or one of the tools below.
+
+Example:  malmoi tokenizer smoke tokenizer.vocab_size=8000
+"""
+FINETUNE_HELP = """Train and score the KLUE tasks: finetune RECIPE [KEY=VALUE]… Or one of the tools below.
+
+Example:  malmoi finetune smoke finetune.tasks=ynat,klue-ner
+"""
+tokenizer_app = typer.Typer(cls=StageOrTools, no_args_is_help=True, help=TOKENIZER_HELP)
+finetune_app = typer.Typer(cls=StageOrTools, no_args_is_help=True, help=FINETUNE_HELP)
 pii_app = typer.Typer(no_args_is_help=True, help="Detect or replace personal data in text or JSON lines.")
 app.add_typer(tokenizer_app, name="tokenizer")
 app.add_typer(finetune_app, name="finetune")
