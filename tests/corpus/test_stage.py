@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -172,18 +171,33 @@ def test_bytes_do_not_depend_on_workers_or_batches(
 
 
 PROGRAM = """
-import sys
+import os, signal, sys
 from pathlib import Path
 from corpus.reading import units
 from corpus.config import CorpusConfig
 from corpus.reading.inputs import find_inputs
 from corpus.run import CorpusInputs, run
 
+replace = os.replace
+left = int(os.environ["DIES_AT"])
+
+def replace_or_die(source, target):
+    global left
+    left -= 1
+    if left == 0 and os.environ["DIES"] == "half written":
+        written = max(p for p in [Path(source), *Path(source).rglob("*")] if p.is_file())
+        os.truncate(written, written.stat().st_size // 2)
+    if left or os.environ["DIES"] == "behind":
+        replace(source, target)
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
 if __name__ == "__main__":
-    out, workers, *texts = sys.argv[1:]
+    os.replace = replace_or_die
+    out, *texts = sys.argv[1:]
     units.UNIT_BYTES = 2_000
     config = CorpusConfig(inputs=texts, shard_documents=40)
-    run(config, CorpusInputs(find_inputs(texts, {}, "text"), []), Path(out), workers=int(workers))
+    run(config, CorpusInputs(find_inputs(texts, {}, "text"), []), Path(out), workers=1)
 """
 
 
@@ -191,24 +205,20 @@ def test_a_run_killed_at_twenty_moments_goes_on_to_the_same_bytes(tmp_path: Path
     script = tmp_path / "stage.py"
     script.write_text(PROGRAM, "utf-8")
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    for out in (whole, killed):
-        out.mkdir()
-    commands = {out: [sys.executable, str(script), str(out), "1", *map(str, many_files)] for out in (whole, killed)}
-    began = time.monotonic()
-    assert subprocess.run(commands[whole]).returncode == 0
-    seconds = time.monotonic() - began
     rng = random.Random(0)
-    deaths = 0
-    for moment in range(20):
-        if moment == 10:  # all that is done so far is lost, half of the kills fall into a run from the start
-            shutil.rmtree(killed)
-            killed.mkdir()
-        process = subprocess.Popen(commands[killed])
-        time.sleep(rng.uniform(0.4, 1.0) * seconds)
-        process.kill()
-        deaths += process.wait() == -signal.SIGKILL
-    assert deaths >= 3
-    assert subprocess.run(commands[killed]).returncode == 0
+
+    def start(out: Path, dies_at: int = 0) -> int:
+        out.mkdir(exist_ok=True)
+        dies = {"DIES_AT": str(dies_at), "DIES": rng.choice(["half written", "before", "behind"])}
+        return subprocess.run(
+            [sys.executable, str(script), str(out), *map(str, many_files)], env=os.environ | dies
+        ).returncode
+
+    assert start(whole) == 0
+    codes = [start(killed, dies_at=rng.randint(1, 6)) for _ in range(20)]
+    assert codes.count(-signal.SIGKILL) >= 10
+    assert set(codes) <= {-signal.SIGKILL, 0}
+    assert start(killed) == 0
     assert digests(killed) == digests(whole)
     assert not list(killed.glob(".*"))
 
