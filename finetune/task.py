@@ -59,7 +59,6 @@ class Files:
 
     train: str
     dev: str
-    extra: tuple[str, ...] = ()  # ontology.json, relation_list.json
 
     @property
     def test(self) -> str:

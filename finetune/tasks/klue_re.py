@@ -107,7 +107,6 @@ KLUE_RE = Task(
     files=Files(
         train="klue-re-v1.1/klue-re-v1.1_train.json",
         dev="klue-re-v1.1/klue-re-v1.1_dev.json",
-        extra=("klue-re-v1.1/relation_list.json",),
     ),
     read=read_re,
     featurize=featurize_re,

@@ -145,7 +145,7 @@ def dialogue_of(example: Example) -> str:
 
 WOS = Task(
     name="wos",
-    files=Files("wos-v1.1/wos-v1.1_train.json", "wos-v1.1/wos-v1.1_dev.json", ("wos-v1.1/ontology.json",)),
+    files=Files(train="wos-v1.1/wos-v1.1_train.json", dev="wos-v1.1/wos-v1.1_dev.json"),
     read=read_wos,
     featurize=featurize_wos,
     collate=collate_wos,
