@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from operator import attrgetter
 from typing import Any
@@ -24,11 +24,16 @@ from corpus.pii.url import trim_url
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """``text[start:end]`` is a value of ``type``, one of ``PII_TYPES``; offsets are ``str`` indices."""
+    """``text[start:end]`` is a value of ``type``, one of ``PII_TYPES``; offsets are ``str`` indices.
+
+    ``score`` (0..1) and ``why`` ("pattern", "label", "checksum") say how telling it is; they play no part in equality.
+    """
 
     start: int
     end: int
     type: str
+    score: float = field(default=1.0, compare=False)
+    why: tuple[str, ...] = field(default=("pattern",), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +61,24 @@ def _by_scope() -> list[tuple[Scope, list[tuple[PiiType, Format]]]]:
 _SCOPES = _by_scope()
 
 
-def find_pii(text: str) -> list[Span]:
+def find_pii(text: str, types: Collection[str] | None = None, label: str = "") -> list[Span]:
     """Personal data in ``text``: sorted, never overlapping, in time linear in the length of the text.
 
     Spans cover the value only: no particle, no punctuation of the sentence, no name of a bank.
+
+    Args:
+        types: names of the types to report; the sixteen of ``PII_TYPES`` if None.
+        label: words that announce the value from outside the text, such as the name of its column or key.
     """
     if not _CLUE.search(text):
         return []
-    return settle(_candidates(narrow(text)))
+    front = f"{label}: " if label else ""
+    found = settle(_candidates(narrow(front + text)))
+    return [
+        replace(span, start=span.start - len(front), end=span.end - len(front)) if front else span
+        for span in found
+        if span.start >= len(front) and (types is None or span.type in types)
+    ]
 
 
 def settle(candidates: Iterable[Candidate]) -> list[Span]:
@@ -77,7 +92,7 @@ def settle(candidates: Iterable[Candidate]) -> list[Span]:
     return [Span(candidate.start, candidate.end, candidate.kind.name) for candidate in kept]
 
 
-def find_pii_in_sentences(sentences: Sequence[str]) -> list[list[Span]]:
+def find_pii_in_sentences(sentences: Sequence[str], types: Collection[str] | None = None) -> list[list[Span]]:
     """Personal data of each sentence of a document; a label may stand in the sentence before its value.
 
     Values never reach over the end of a sentence: where they seem to, the sentence is looked at alone.
@@ -85,14 +100,14 @@ def find_pii_in_sentences(sentences: Sequence[str]) -> list[list[Span]]:
     starts = list(accumulate((len(sentence) + 1 for sentence in sentences), initial=0))
     found: list[list[Span]] = [[] for _ in sentences]
     torn = set()
-    for span in find_pii(" ".join(sentences)):
+    for span in find_pii(" ".join(sentences), types):
         number = bisect_right(starts, span.start) - 1
         if span.end >= starts[number + 1]:
             torn |= {number, number + 1}
         else:
             found[number].append(Span(span.start - starts[number], span.end - starts[number], span.type))
     for number in torn:
-        found[number] = find_pii(sentences[number])
+        found[number] = find_pii(sentences[number], types)
     return found
 
 
