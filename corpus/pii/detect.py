@@ -19,7 +19,7 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import Any
 
-from corpus.pii.fold import DISGUISED_DIGITS, Folded, fold_disguises, fold_signs, may_be_disguised
+from corpus.pii.fold import DISGUISED_DIGITS, Folded, fold_disguises, fold_signs, widen, worded_disguises
 from corpus.pii.labels import Labels
 from corpus.pii.table import TABLE
 from corpus.pii.tables import Tables
@@ -108,16 +108,17 @@ def find_pii(text: str, types: Collection[str] | None = None, label: str = "") -
 
 def _spans(text: str) -> list[Span]:
     folded = fold_signs(text)
-    if may_be_disguised(folded.text):
-        folded = fold_disguises(folded)
+    if places := worded_disguises(folded.text):
+        folded = fold_disguises(folded, places)
     clues = list(_CLUE.finditer(folded.text))
-    if clues and any(_DISGUISE.clue.match(folded.text, clue.start()) for clue in clues if clue[0].isdigit()):
-        unfolded, folded = folded, fold_disguises(folded)
-        if folded.text != unfolded.text:
+    disguised = [
+        clue.start() for clue in clues if clue[0].isdigit() and _DISGUISE.clue.match(folded.text, clue.start())
+    ]
+    if disguised:
+        unfolded, folded = folded, fold_disguises(folded, disguised)
+        if folded is not unfolded:
             clues = list(_CLUE.finditer(folded.text))
-    if not clues:
-        return []
-    return settle(_around_clues(folded.text, clues), folded)
+    return settle(_around_clues(folded.text, clues), folded) if clues else []
 
 
 def settle(candidates: Iterable[Candidate], folded: Folded) -> list[Span]:
@@ -178,7 +179,7 @@ def _around_clues(text: str, clues: Sequence[re.Match[str]]) -> Iterator[Candida
                     cluster_end = match.end()
                     yield from _numbers(text, match, announced)
                 else:
-                    _widen(windows.setdefault(scope, []), here - scope.before, match.end() + scope.after)
+                    widen(windows.setdefault(scope, []), here - scope.before, match.end() + scope.after)
     for scope, places in windows.items():
         for start, end in places:
             yield from _try_formats(text, FORMS[scope], start, end, announced)
@@ -192,15 +193,6 @@ def _numbers(text: str, cluster: re.Match[str], announced: Announced) -> Iterato
     yield from _try_formats(
         text, forms, max(0, cluster.start() - NUMBERS.before), cluster.end() + NUMBERS.after, announced
     )
-
-
-def _widen(places: list[tuple[int, int]], start: int, end: int) -> None:
-    """Add a window, joined with the one before where they meet, so that no stretch of text is searched twice."""
-    start = max(0, start)
-    if places and start <= places[-1][1]:
-        places[-1] = (places[-1][0], max(end, places[-1][1]))
-    else:
-        places.append((start, end))
 
 
 def _try_formats(

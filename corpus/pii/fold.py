@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from corpus.pii.types import one_of
@@ -35,11 +35,12 @@ class Folded:
 
     def __init__(self, text: str, steps: tuple[list[Cut], ...] = ()) -> None:
         self.text = text
-        self._steps = tuple((step, [cut.at for cut in step]) for step in steps if step)
+        self.steps = tuple(filter(None, steps))
+        self._places = [[cut.at for cut in step] for step in self.steps]
 
     def original(self, start: int, end: int) -> tuple[int, int]:
         """The span of the original that ``text[start:end]``, which is not empty, stands for."""
-        for cuts, places in reversed(self._steps):
+        for cuts, places in zip(reversed(self.steps), reversed(self._places), strict=True):
             start, end = _place(cuts, places, start)[0], _place(cuts, places, end - 1)[1]
         return start, end
 
@@ -56,24 +57,20 @@ def _place(cuts: list[Cut], places: list[int], index: int) -> tuple[int, int]:
     return start, start + 1
 
 
-def _rewrite(text: str, pattern: re.Pattern[str], read: Callable[[re.Match[str]], str | None]) -> Folded:
-    """``text`` with every match as ``read`` reads it; None leaves it. One cut for each change of length."""
-    pieces, cuts = [], []
+def _rewrite(folded: Folded, changes: Iterable[tuple[int, int, str]]) -> Folded:
+    """``folded`` with stretches of its text replaced, in order; one cut for each change of length."""
+    text = folded.text
+    pieces: list[str] = []
+    cuts: list[Cut] = []
     position = length = 0
-    for match in pattern.finditer(text):
-        new = read(match)
-        if new is None:
-            continue
-        start, end = match.span()
+    for start, end, new in changes:
         pieces += [text[position:start], new]
         length += start - position
         if len(new) != end - start:
             cuts.append(Cut(length, len(new), start, end - start))
         length += len(new)
         position = end
-    if not pieces:
-        return Folded(text)
-    return Folded("".join(pieces) + text[position:], (cuts,))
+    return Folded("".join(pieces) + text[position:], (*folded.steps, cuts)) if pieces else folded
 
 
 # --- single signs
@@ -89,10 +86,13 @@ _ZEROS = (
 )
 _UNSEEN = (
     "\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890-\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e"
-    "\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U00013438"
-    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f"
+    "\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb"
 )
-_FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u20e3\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef"
+_UNSEEN_ABOVE = (
+    "\U000110bd\U000110cd\U00013430-\U00013438\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001"
+    "\U000e0020-\U000e007f\U000e0100-\U000e01ef"
+)
+_FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u20e3\u3164\ufe00-\ufe0f\uffa0"
 _DIGITS = {chr(ord(zero) + digit): str(digit) for zero in _ZEROS for digit in range(10)}
 _WIDE = {chr(0xFEE0 + code): chr(code) for code in range(0x21, 0x7F)}
 _HYPHENS = "‐‑‒–—―−－﹣﹘⁃˗➖"
@@ -109,9 +109,12 @@ _MEANS = (
 )
 
 
+# above U+FFFF one range, told apart later: a search through a list of them is slow
+_ASTRAL = "\U00010000-\U0001ffff\U000e0000-\U000effff"
+_INVISIBLE = re.compile(f"[{_UNSEEN_ABOVE}]")
 _SIGN = re.compile(
     # one class first, so that the search is one pass over rare characters
-    rf"[\\&ㅡ\u1100-\u1112{re.escape(''.join(_MEANS))}{_UNSEEN}{_FILLERS}]"
+    rf"[\\&ㅡ\u1100-\u1112{re.escape(''.join(c for c in _MEANS if c < _ASTRAL[0]))}{_UNSEEN}{_FILLERS}{_ASTRAL}]"
     rf"(?:(?<=\\)(?<!\\\\)[nrt/]|(?<=&)(?:#(?:[0-9]{{1,5}}|[xX][0-9A-Fa-f]{{1,4}})|{one_of(_ENTITIES)});"
     # ㅡ (the vowel eu) is a hyphen between digits only
     r"|(?<=[0-9]ㅡ)(?=[0-9])|(?<=[0-9] ㅡ)(?= [0-9])"
@@ -122,7 +125,9 @@ _SIGN = re.compile(
 def _read_sign(match: re.Match[str]) -> str | None:
     sign = match[0]
     if len(sign) == 1:
-        return "-" if sign == "ㅡ" else _MEANS.get(sign, "")
+        if sign == "ㅡ":
+            return "-"
+        return _MEANS.get(sign, None if sign > "\uffff" and not _INVISIBLE.match(sign) else "")
     if sign[0] == "\\":
         return _ESCAPES[sign[1]]
     if sign[0] != "&":
@@ -138,7 +143,8 @@ def _read_sign(match: re.Match[str]) -> str | None:
 def fold_signs(text: str) -> Folded:
     """Digits of all scripts, full-width signs, hyphens, blanks and middle dots of all kinds as the plain ones, invisible
     characters left out, conjoining jamo as syllables, escapes of JSON and HTML as what they stand for."""
-    return _rewrite(text, _SIGN, _read_sign)
+    read = ((*match.span(), _read_sign(match)) for match in _SIGN.finditer(text))
+    return _rewrite(Folded(text), ((start, end, new) for start, end, new in read if new is not None))
 
 
 # --- disguises
@@ -151,7 +157,7 @@ _HANGUL = "공영빵일이삼사오육륙칠팔구"
 _DIGIT = f"[0-9{_HANGUL}OoㅇlI]"
 # between the digits: hyphens in words (다시, 대시), as people dictate (에), signs, or nothing
 _WORDS = "다시|대시|하이픈|빼기"
-_BETWEEN = rf"(?: ?(?:{_WORDS}) ?|에 ?(?=[0-9{_HANGUL}])| ?[-.~_/] ?|\)[- ]{{0,2}}| {{1,2}}|, ?)"
+_BETWEEN = rf"(?: ?(?:{_WORDS}) ?|에 ?(?=[0-9{_HANGUL}])| ?[-.~_/] ?|\)[- ]{{0,2}}| {{1,2}}|, ?|-[ \t\r]*\n[ \t]*)"
 _FREE = r"(?<![A-Za-z0-9])"
 _MOBILE_RUN = re.compile(
     rf"{_FREE}(?:\([공영0ㅇOo][일1lI]{_DIGIT}|[공영0ㅇOo]{_BETWEEN}?[일1lI]{_BETWEEN}?{_DIGIT})(?:{_BETWEEN}?{_DIGIT}){{8}}(?![A-Za-z0-9])"
@@ -232,29 +238,6 @@ DISGUISED_DIGITS = (
 )
 """What follows a digit where digits may be disguised; for the joint search of ``detect``."""
 
-_LITERALS = ("골뱅이", "닷", "앳", "@ ", " @", "at", "AT", "dot", "DOT", "(점", "[점", "영일영")
-_SPELLED = re.compile("공[-.~_/), ]{0,3}[공영일이삼사오육칠팔구0-9]")
-_POINT = re.compile("점(?= ?[A-Za-z])")
-
-
-def may_be_disguised(text: str) -> bool:
-    """Whether words may stand for digits, dots or ``@`` where no plain digit is, so that ``fold_disguises`` is worth
-    its time."""
-    return (
-        any(literal in text for literal in _LITERALS)
-        or _SPELLED.search(text) is not None
-        or _POINT.search(text) is not None
-    )
-
-
-def fold_disguises(folded: Folded) -> Folded:
-    """The same with disguised runs of digits, hosts and e-mail addresses in their plain form."""
-    for pattern, read in _DISGUISES:
-        found = _rewrite(folded.text, pattern, read)
-        folded = Folded(found.text, (*(cuts for cuts, _ in folded._steps), *(cuts for cuts, _ in found._steps)))
-    return folded
-
-
 _DISGUISES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]], ...] = (
     (_WRAPPED, lambda match: "-"),
     (_SPACED_RUN, _read_spaced),
@@ -264,6 +247,55 @@ _DISGUISES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]],
     (_SITE, _read_host),
     (_OCTETS, lambda match: re.sub(" ?[점닷] ?", ".", match[0])),
 )
+_REACH = 120
+"""Characters before and after a clue that a disguised value may take."""
+_LITERALS = ("골뱅이", "닷", "앳", "@ ", " @", "at", "AT", "dot", "DOT", "(점", "[점", "영일영")
+_SPELLED = re.compile("공[-.~_/), ]{0,3}[공영일이삼사오육칠팔구0-9]")
+_POINT = re.compile("점(?= ?[A-Za-z])")
+_WORDED = re.compile(
+    r"[골닷앳@ (\[{<점영](?:(?<=골)뱅이|(?<=[닷앳])|(?<=@) | (?:at|AT|dot|DOT) |(?<= )@|(?<= )(?:at|AT|dot|DOT) "
+    r"|(?<=[(\[{<])(?:at|AT|dot|DOT|점|@|\.)[)\]}>]|(?<=점) ?[A-Za-z]|(?<=영)일영)"
+)
+
+
+def worded_disguises(text: str) -> list[int]:
+    """Where words may stand for digits, dots or ``@`` though no plain digit is near."""
+    places = [match.start() for match in _SPELLED.finditer(text)]
+    if any(literal in text for literal in _LITERALS) or _POINT.search(text):
+        places += [match.start() for match in _WORDED.finditer(text)]
+    return places
+
+
+def fold_disguises(folded: Folded, places: Iterable[int] | None = None) -> Folded:
+    """The same with disguised runs of digits, hosts and e-mail addresses in their plain form; only around ``places`` of
+    the folded text where these are given."""
+    text = folded.text
+    windows = [(0, len(text))]
+    if places is not None:
+        windows = []
+        for place in sorted(places):
+            widen(windows, place - _REACH, place + _REACH)
+    found = [
+        (match.start(), order, match.end(), new)
+        for order, (pattern, read) in enumerate(_DISGUISES)
+        for window in windows
+        for match in pattern.finditer(text, *window)
+        if (new := read(match)) is not None
+    ]
+    changes: list[tuple[int, int, str]] = []
+    for start, _, end, new in sorted(found):
+        if not changes or changes[-1][1] <= start:
+            changes.append((start, end, new))
+    return _rewrite(folded, changes)
+
+
+def widen(windows: list[tuple[int, int]], start: int, end: int) -> None:
+    """Add a window, joined with the one before where they meet, so that no stretch of text is searched twice."""
+    start = max(0, start)
+    if windows and start <= windows[-1][1]:
+        windows[-1] = (windows[-1][0], max(end, windows[-1][1]))
+    else:
+        windows.append((start, end))
 
 
 def plain(value: str) -> str:

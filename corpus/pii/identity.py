@@ -85,10 +85,10 @@ def _fake_passport(rng: Random, value: str) -> str:
 # --- DRIVER
 
 _LICENCE_REGION = "(?:1[1-9]|2[0-68])"
-LICENCE = re.compile(
-    rf"{START}{_LICENCE_REGION}(?P<sep> ?- ?| )[0-9]{{2}}(?P=sep)[0-9]{{6}}(?P=sep)[0-9]{{2}}{END}"
+LICENCE = re.compile(rf"{START}{_LICENCE_REGION}(?P<sep> ?- ?| )[0-9]{{2}}(?P=sep)[0-9]{{6}}(?P=sep)[0-9]{{2}}{END}")
+LICENCE_ODD = re.compile(
+    rf"{START}{_LICENCE_REGION}(?P<sep>[-._~·/])[0-9]{{2}}(?P=sep)[0-9]{{6}}(?P=sep)?[0-9]{{2}}{END}"
 )
-LICENCE_ODD = re.compile(rf"{START}{_LICENCE_REGION}(?P<sep>[-._~·/])[0-9]{{2}}(?P=sep)[0-9]{{6}}(?P=sep)?[0-9]{{2}}{END}")
 LICENCE_BARE = re.compile(rf"{BARE_START}{_LICENCE_REGION}[0-9]{{10}}{BARE_END}")
 LICENCE_OLD = re.compile(
     rf"(?<![가-힣A-Za-z0-9]){SHORT_REGION_PATTERN} ?-?(?:[0-9]{{2}}[- ])?"

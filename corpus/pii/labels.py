@@ -35,7 +35,9 @@ _HAS_DIGIT = re.compile("[0-9]")
 # between a bank and its number may stand who holds the account: 신한 홍길동 110-…
 _PERSON = re.compile(rf"[ :/,(]{{1,3}}{SURNAME}[가-힣]{{1,2}}[ :/,)]{{1,3}}")
 _IN_BRACKETS = re.compile(r" ?[(\[/,] ?")
-_BANK_PARTICLE = re.compile(r"(?:은행|뱅크|계좌|통장|으?로(?![가-힣])|에(?![가-힣])|이(?:에요|고|며|구요|요)|예요|입니다|[)\],./]|$)")
+_BANK_PARTICLE = re.compile(
+    r"(?:은행|뱅크|계좌|통장|으?로(?![가-힣])|에(?![가-힣])|이(?:에요|고|며|구요|요)|예요|입니다|[)\],./]|$)"
+)
 # a list of values, whose label stands before the first: 계좌 110-…, 302-…
 _LIST = re.compile(r"[0-9][0-9\-.,·/|;:~_ \t\n()\[\]\"']*$")
 

@@ -42,7 +42,9 @@ _NO_HANDLE = re.compile(
     r"|@(?i:tbl|tmp|var|param|arg|str|int|num|val|id)[A-Za-z0-9_]*"
 )
 _CALLED = re.compile(rf" ?(?:{_PARTICLES}|계정)")
-_NAMED = re.compile(r"(?:(?:^|[\s(])(?i:cc|via|by|rt|from|dm|feat\.?)[ :]?|[ⓒ©=/가-힣]|@[A-Za-z0-9_.]{2,10}[ ,·/]{1,2})$")
+_NAMED = re.compile(
+    r"(?:(?:^|[\s(])(?i:cc|via|by|rt|from|dm|feat\.?)[ :]?|[ⓒ©=/가-힣]|@[A-Za-z0-9_.]{2,10}[ ,·/]{1,2})$"
+)
 _SPEAKS = re.compile("(?: ?[!,:~]|의|이?가|이랑|랑) ?[가-힣]|[)\"'’”](?![(])")
 _LATIN = re.compile("[A-Za-z_]")
 _CODE_BEHIND = re.compile(

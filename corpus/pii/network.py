@@ -85,7 +85,10 @@ def fake_ip(rng: Random, value: str) -> str:
 # --- MAC
 
 _HEX2 = "[0-9A-Fa-f]{2}"
-_MAC_START, _MAC_END = r"(?<![0-9A-Za-z])(?<!(?<![0-9A-Za-z])[0-9A-Fa-f]{2}[:\-.])", r"(?![0-9A-Za-z]|[:\-.][0-9A-Fa-f])"
+_MAC_START, _MAC_END = (
+    r"(?<![0-9A-Za-z])(?<!(?<![0-9A-Za-z])[0-9A-Fa-f]{2}[:\-.])",
+    r"(?![0-9A-Za-z]|[:\-.][0-9A-Fa-f])",
+)
 MAC_COLON = re.compile(rf"{_MAC_START}{_HEX2}(?::{_HEX2}){{5}}{_MAC_END}")
 MAC_HYPHEN = re.compile(rf"{_MAC_START}{_HEX2}(?:-{_HEX2}){{5}}{_MAC_END}")
 MAC_POINT = re.compile(rf"{_MAC_START}{_HEX2}(?:\.{_HEX2}){{5}}{_MAC_END}")
@@ -125,7 +128,10 @@ EMAIL = PiiType(
 )
 IP = PiiType(
     "IP",
-    (Format(IPV4, LIKELY, _is_public_ipv4, digits=4, needs=re.compile(r"\.[0-9]{1,3}\.[0-9]{1,3}\.")), Format(IPV6, CERTAIN, _is_global_ipv6, _COLONS)),
+    (
+        Format(IPV4, LIKELY, _is_public_ipv4, digits=4, needs=re.compile(r"\.[0-9]{1,3}\.[0-9]{1,3}\.")),
+        Format(IPV6, CERTAIN, _is_global_ipv6, _COLONS),
+    ),
     ("아이피", "ip", "ipv4", "ipv6"),
     fake_ip,
     "240.1.2.3",

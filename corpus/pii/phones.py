@@ -13,7 +13,9 @@ from corpus.pii.shapes import digits_of, draw_digits, refill
 from corpus.pii.types import BY_LABEL, CLEAR, LIKELY, Format, PiiType, words
 
 # no letter stands before a number, but for the last one of a label: Tel010-…, HP010-…
-_LABEL_GLUED = r"(?:(?<![A-Za-z])|(?<=[Tt][Ee][Ll])|(?<=[Ff][Aa][Xx])|(?<=[Hh][Pp])|(?<=[Oo][Nn][Ee])|(?<=[Ii][Ll][Ee]))"
+_LABEL_GLUED = (
+    r"(?:(?<![A-Za-z])|(?<=[Tt][Ee][Ll])|(?<=[Ff][Aa][Xx])|(?<=[Hh][Pp])|(?<=[Oo][Nn][Ee])|(?<=[Ii][Ll][Ee]))"
+)
 START = rf"(?<![0-9])(?<![0-9A-Za-z]-){_LABEL_GLUED}"
 END = r"(?![0-9]|-[0-9])"
 """Around numbers in groups, which any other sign may precede and follow."""

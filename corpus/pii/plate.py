@@ -30,7 +30,9 @@ MODERN = re.compile(
     rf"(?<![0-9A-Za-z])(?<![0-9][.\-])[0-9]{{2,3}}(?P<gap>{_GAP})(?P<letter>{_LETTERS}){_GAP}[0-9]{{4}}{_NO_COUNT}"
 )
 REGIONAL = re.compile(rf"{_START}{SHORT_REGION_PATTERN}{_GAP}[0-9]{{1,2}}{_GAP}{_LETTERS}{_GAP}[0-9]{{4}}{_NO_COUNT}")
-MOTORCYCLE = re.compile(rf"{_START}{SHORT_REGION_PATTERN} ?{COUNTY_STEM_PATTERN}{_GAP}{_LETTERS}{_GAP}[0-9]{{4}}{_NO_COUNT}")
+MOTORCYCLE = re.compile(
+    rf"{_START}{SHORT_REGION_PATTERN} ?{COUNTY_STEM_PATTERN}{_GAP}{_LETTERS}{_GAP}[0-9]{{4}}{_NO_COUNT}"
+)
 _IN_NUMBER = re.compile("[0-9][,:]$")
 _CASE_NUMBER = re.compile("[7-9][0-9][가-힣] ?[1-9][0-9]{3}")
 _SCOPE = Scope("0-9", f"(?:(?<={_LETTERS}[0-9])|(?<={_LETTERS}[ \\-][0-9]))[0-9]{{3}}", before=16, after=8)
@@ -47,7 +49,9 @@ def _is_plate(match: re.Match[str], label: str | None) -> bool:
     if label == "PLATE" or plate[-4] == "0":
         return plate[0] != "0" or plate[1] != "0"
     is_apart = not plate[:-4].isalnum()
-    counts = match["letter"] in _COUNTING or plate.endswith("00") or _IN_NUMBER.search(match.string[: match.start()][-2:])
+    counts = (
+        match["letter"] in _COUNTING or plate.endswith("00") or _IN_NUMBER.search(match.string[: match.start()][-2:])
+    )
     return plate[0] != "0" and not (match["gap"] or _CASE_NUMBER.fullmatch(plate) or (is_apart and counts))
 
 
