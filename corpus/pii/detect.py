@@ -19,7 +19,17 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import Any
 
-from corpus.pii.fold import DISGUISED_DIGITS, Folded, fold_disguises, fold_signs, widen, worded_disguises
+from corpus.pii.fold import (
+    AFTER_SIGN,
+    AFTER_WORD,
+    DISGUISED_DIGITS,
+    SIGNS,
+    WORDS,
+    Folded,
+    fold_disguises,
+    fold_signs,
+    widen,
+)
 from corpus.pii.labels import Labels
 from corpus.pii.table import TABLE
 from corpus.pii.tables import Tables
@@ -72,19 +82,24 @@ _NUMBER_FORMS = [
     [(kind, form) for kind, form in FORMS[NUMBERS] if form.digits <= count] for count in range(MAX_CLUSTER_DIGITS + 1)
 ]
 """Formats of ``NUMBERS`` that so many digits can hold."""
-_DISGUISE = Scope("0-9", DISGUISED_DIGITS, 0, 0)
 
 
 def _join_clues(scopes: Iterable[Scope]) -> re.Pattern[str]:
-    """The clues of all scopes as one pattern, with one character class in front: text without costs one fast pass."""
+    """The clues of all scopes, and of what is to be folded, as one pattern with one character class in front: text
+    without any costs one fast pass."""
     rests: dict[str, list[str]] = {}
     for scope in scopes:
         rests.setdefault(scope.first, []).append(scope.rest)
-    ways = (f"(?<=[{first}])(?={'|'.join(f'(?:{rest})' for rest in group)})" for first, group in rests.items())
-    return re.compile(f"[{''.join(rests)}](?:{'|'.join(ways)})")
+    ways = [
+        f"(?<=[{SIGNS}])(?={AFTER_SIGN})(?P<sign>)",
+        f"(?<=[{WORDS}])(?={AFTER_WORD})(?P<word>)",
+        f"(?<=[0-9])(?={DISGUISED_DIGITS})(?P<disguise>)",
+        *(f"(?<=[{first}])(?={'|'.join(f'(?:{rest})' for rest in group)})" for first, group in rests.items()),
+    ]
+    return re.compile(f"[{SIGNS}{WORDS}{''.join(rests)}](?:{'|'.join(ways)})")
 
 
-_CLUE = _join_clues([*FORMS, _DISGUISE])
+_CLUE = _join_clues(FORMS)
 _SCOPES_AT: dict[str, list[Scope]] = {
     c: [scope for scope in FORMS if re.match(f"[{scope.first}]", c)] for c in map(chr, (*range(0x20, 0x7F), ord("맥")))
 }
@@ -107,18 +122,19 @@ def find_pii(text: str, types: Collection[str] | None = None, label: str = "") -
 
 
 def _spans(text: str) -> list[Span]:
-    folded = fold_signs(text)
-    if places := worded_disguises(folded.text):
-        folded = fold_disguises(folded, places)
-    clues = list(_CLUE.finditer(folded.text))
-    disguised = [
-        clue.start() for clue in clues if clue[0].isdigit() and _DISGUISE.clue.match(folded.text, clue.start())
-    ]
+    clues = list(_CLUE.finditer(text))
+    if not clues:
+        return []
+    folded = Folded(text)
+    if any(clue.lastgroup == "sign" for clue in clues):
+        folded = fold_signs(text)
+        clues = list(_CLUE.finditer(folded.text))
+    disguised = [clue.start() for clue in clues if clue.lastgroup in ("word", "disguise")]
     if disguised:
         unfolded, folded = folded, fold_disguises(folded, disguised)
         if folded is not unfolded:
             clues = list(_CLUE.finditer(folded.text))
-    return settle(_around_clues(folded.text, clues), folded) if clues else []
+    return settle(_around_clues(folded.text, clues), folded)
 
 
 def settle(candidates: Iterable[Candidate], folded: Folded) -> list[Span]:

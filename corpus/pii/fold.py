@@ -112,14 +112,15 @@ _MEANS = (
 # above U+FFFF one range, told apart later: a search through a list of them is slow
 _ASTRAL = "\U00010000-\U0001ffff\U000e0000-\U000effff"
 _INVISIBLE = re.compile(f"[{_UNSEEN_ABOVE}]")
-_SIGN = re.compile(
-    # one class first, so that the search is one pass over rare characters
-    rf"[\\&ㅡ\u1100-\u1112{re.escape(''.join(c for c in _MEANS if c < _ASTRAL[0]))}{_UNSEEN}{_FILLERS}{_ASTRAL}]"
+SIGNS = f"\\\\&ㅡ\u1100-\u1112{re.escape(''.join(c for c in _MEANS if c < _ASTRAL[0]))}{_UNSEEN}{_FILLERS}{_ASTRAL}"
+AFTER_SIGN = (
     rf"(?:(?<=\\)(?<!\\\\)[nrt/]|(?<=&)(?:#(?:[0-9]{{1,5}}|[xX][0-9A-Fa-f]{{1,4}})|{one_of(_ENTITIES)});"
     # ㅡ (the vowel eu) is a hyphen between digits only
     r"|(?<=[0-9]ㅡ)(?=[0-9])|(?<=[0-9] ㅡ)(?= [0-9])"
-    rf"|(?<=[\u1100-\u1112])[\u1161-\u1175][\u11a8-\u11c2]?|(?<=[^\\&ㅡ\u1100-\u1112]))"
+    r"|(?<=[\u1100-\u1112])[\u1161-\u1175][\u11a8-\u11c2]?|(?<=[^\\&ㅡ\u1100-\u1112]))"
 )
+"""The characters that a sign to fold begins with, and what follows the first one."""
+_SIGN = re.compile(f"[{SIGNS}]{AFTER_SIGN}")
 
 
 def _read_sign(match: re.Match[str]) -> str | None:
@@ -249,21 +250,12 @@ _DISGUISES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]],
 )
 _REACH = 120
 """Characters before and after a clue that a disguised value may take."""
-_LITERALS = ("골뱅이", "닷", "앳", "@ ", " @", "at", "AT", "dot", "DOT", "(점", "[점", "영일영")
-_SPELLED = re.compile("공[-.~_/), ]{0,3}[공영일이삼사오육칠팔구0-9]")
-_POINT = re.compile("점(?= ?[A-Za-z])")
-_WORDED = re.compile(
-    r"[골닷앳@ (\[{<점영](?:(?<=골)뱅이|(?<=[닷앳])|(?<=@) | (?:at|AT|dot|DOT) |(?<= )@|(?<= )(?:at|AT|dot|DOT) "
-    r"|(?<=[(\[{<])(?:at|AT|dot|DOT|점|@|\.)[)\]}>]|(?<=점) ?[A-Za-z]|(?<=영)일영)"
+WORDS = "골닷앳@aAdD점영공"
+AFTER_WORD = (
+    r"(?:(?<=골)뱅이|(?<=[닷앳])|(?<= @)|(?<=@) |(?<=점) ?[A-Za-z]|(?<=영)일영|(?<=공)[-.~_/), ]{0,3}[공영일이삼사오육칠팔구0-9]"
+    r"|(?<= [aA])[tT] |(?<= [dD])[oO][tT] |(?<=[(\[{<][aA])[tT][)\]}>]|(?<=[(\[{<][dD])[oO][tT][)\]}>]|(?<=[(\[{<][점@])[)\]}>])"
 )
-
-
-def worded_disguises(text: str) -> list[int]:
-    """Where words may stand for digits, dots or ``@`` though no plain digit is near."""
-    places = [match.start() for match in _SPELLED.finditer(text)]
-    if any(literal in text for literal in _LITERALS) or _POINT.search(text):
-        places += [match.start() for match in _WORDED.finditer(text)]
-    return places
+"""The same of words that may stand for digits, dots or ``@`` though no plain digit is near."""
 
 
 def fold_disguises(folded: Folded, places: Iterable[int] | None = None) -> Folded:
