@@ -61,10 +61,14 @@ class Candidate:
     kind: PiiType
     score: float = 1.0
     why: tuple[str, ...] = ("pattern",)
+    goes_on: bool = False
+    """Only one where the value before is of the same type: a list, whose label stands before the first."""
 
 
 _LABELS = Labels(TABLE)
 MAX_CLUSTER_DIGITS = 32
+MAX_LIST_GAP = 24
+_BETWEEN = re.compile(r"(?:[^0-9A-Za-z가-힣<>]|<[^<>]{1,12}>|[<>])+")
 _DIGIT = re.compile("[0-9]")
 _DATE = re.compile(r"(?:19|20)[0-9]{2}(?P<sep>[-./] ?)[0-9]{1,2}(?P=sep)[0-9]{1,2}")
 
@@ -141,6 +145,8 @@ def settle(candidates: Iterable[Candidate], folded: Folded) -> list[Span]:
     """The spans that win where candidates overlap, sorted, as places of the text before it was folded."""
     kept: list[Candidate] = []
     for candidate in sorted(candidates, key=attrgetter("start")):
+        if candidate.goes_on and not (kept and _continues(kept[-1], candidate, folded.text)):
+            continue
         if kept and kept[-1].end > candidate.start and _rank(candidate) > _rank(kept[-1]):
             kept.pop()
         if not kept or kept[-1].end <= candidate.start:
@@ -171,6 +177,12 @@ def detect_records(records: Iterable[dict[str, Any]], field: str = "text") -> It
     """Each record with ``spans``, a list of ``[start, end, TYPE]``, in order and one for one."""
     for record in records:
         yield record | {"spans": [[span.start, span.end, span.type] for span in find_pii(record[field])]}
+
+
+def _continues(last: Candidate, candidate: Candidate, text: str) -> bool:
+    """Whether a list goes on from ``last`` to the candidate: nothing but separators, brackets and tags between."""
+    between = text[last.end : candidate.start]
+    return last.kind is candidate.kind and len(between) <= MAX_LIST_GAP and bool(_BETWEEN.fullmatch(between))
 
 
 def _rank(candidate: Candidate) -> tuple[int, int]:
@@ -251,10 +263,13 @@ def judge(match: re.Match[str], kind: PiiType, form: Format, announced: Announce
     is_ruled_out = not is_announced if form.strength == BY_LABEL else label == OTHER and form.strength < CERTAIN
     if form.strength == WEAK and not is_announced and match.string[:start][-1:] == "_":
         is_ruled_out = True  # a part of the name of a file
+    goes_on = False
     if is_ruled_out or not form.check(match, label):
-        return
+        goes_on = is_announced = label is None and form.check(match, kind.name)
+        if not goes_on:
+            return
     if kind.name == "URL":
         end = start + len(trim_url(match[group]))
     why = ("pattern", *["label"] * is_announced, *["checksum"] * form.has_checksum)
     score = min(1.0, SCORES[min(form.strength, len(SCORES) - 1)] + 0.2 * is_announced + 0.1 * form.has_checksum)
-    yield Candidate(start, end, form.strength + LABEL_BONUS * is_announced, kind, score, why)
+    yield Candidate(start, end, form.strength + LABEL_BONUS * is_announced, kind, score, why, goes_on)

@@ -57,7 +57,7 @@ def _place(cuts: list[Cut], places: list[int], index: int) -> tuple[int, int]:
     return start, start + 1
 
 
-def _rewrite(folded: Folded, changes: Iterable[tuple[int, int, str]]) -> Folded:
+def _rewrite(folded: Folded, changes: Iterable[Change]) -> Folded:
     """``folded`` with stretches of its text replaced, in order; one cut for each change of length."""
     text = folded.text
     pieces: list[str] = []
@@ -158,102 +158,135 @@ _HANGUL = "공영빵일이삼사오육륙칠팔구"
 _DIGIT = f"[0-9{_HANGUL}OoㅇlI]"
 # between the digits: hyphens in words (다시, 대시), as people dictate (에), signs, or nothing
 _WORDS = "다시|대시|하이픈|빼기"
-_BETWEEN = rf"(?: ?(?:{_WORDS}) ?|에 ?(?=[0-9{_HANGUL}])| ?[-.~_/] ?|\)[- ]{{0,2}}| {{1,2}}|, ?|-[ \t\r]*\n[ \t]*)"
+_BETWEEN = rf"(?: ?(?:{_WORDS}) ?|에 ?(?=[0-9{_HANGUL}])| ?[-.~_/] ?|\)[- ]{{0,2}}| {{1,2}}|-[ \t\r]*\n[ \t]*)"
 _FREE = r"(?<![A-Za-z0-9])"
 _MOBILE_RUN = re.compile(
     rf"{_FREE}(?:\([공영0ㅇOo][일1lI]{_DIGIT}|[공영0ㅇOo]{_BETWEEN}?[일1lI]{_BETWEEN}?{_DIGIT})(?:{_BETWEEN}?{_DIGIT}){{8}}(?![A-Za-z0-9])"
 )
-_RUN = re.compile(rf"{_FREE}(?<![가-힣])\(?{_DIGIT}(?:{_BETWEEN}?{_DIGIT}){{7,31}}+(?![A-Za-z0-9])")
+_RUN = re.compile(rf"{_FREE}(?:(?<![가-힣])|(?=[0-9]))\(?{_DIGIT}(?:{_BETWEEN}?{_DIGIT}){{7,31}}+(?![A-Za-z0-9])")
 _SPACED_RUN = re.compile(r"(?<![0-9])(?<![0-9] )[0-9](?![0-9])(?:(?: ?[-.~_/] ?| {1,3})[0-9](?![0-9])){8,31}")
 _PART = re.compile(rf"({_DIGIT})|{_BETWEEN}|[(]")
 _LETTER = re.compile(f"[{_HANGUL}OoㅇlI]")
+_LATIN_DIGIT = re.compile("[OoㅇlI]")
 _WORD = re.compile(_WORDS)
-_LENGTHS = (10, 11, 13, 16)
-"""Digits of business, telephone, registration and card numbers: a 이 behind so many is the copula (…입니다)."""
+_PASSPORT = re.compile("O[0-9]{8}")
+_COPULA = re.compile(f"(?<=[0-9])[이일][{_HANGUL}]*$")
 
 
-def _read_run(match: re.Match[str]) -> str | None:
-    """Digits for what stands for them; None where plain digits, or letters, are just that."""
+def _read_run(match: re.Match[str]) -> list[Change]:
+    """Digits for what stands for them; nothing where plain digits, or letters, are just that."""
     run = match[0]
-    has_letters = _LETTER.search(run)
-    if not (has_letters or _WORD.search(run)):
-        return None
-    if has_letters and sum(c.isdigit() or c in _HANGUL for c in run) < 6:
-        return None
-    parts = []
-    for part in _PART.finditer(run):
-        bare = part[0].strip()
-        if part[1]:
-            parts.append(_SPOKEN.get(bare, bare))
-        else:
-            parts.append(bare[0] if bare and bare[0] in "-.~_/)(," else "-" if bare else " ")
-    digits = sum(part.isdigit() for part in parts)
-    if (
-        run[-1] == "이"
-        and digits - 1 in _LENGTHS
-        and digits not in _LENGTHS
-        and "가" <= match.string[match.end() :][:1] <= "힣"
-    ):
-        parts[-1] = "이"
-    return "".join(parts)
+    has_letters, has_words = _LETTER.search(run), _WORD.search(run)
+    if not (has_letters or has_words):
+        return []
+    if sum(c in _HANGUL for c in run) == 1 and not (_LATIN_DIGIT.search(run) or has_words):
+        return []  # the letter of a number plate: 123구 4567
+    if has_letters and (sum(c.isdigit() or c in _HANGUL for c in run) < 6 or _PASSPORT.fullmatch(run)):
+        return []
+    parts = list(_PART.finditer(match.string, match.start(), match.end()))
+    copula = _COPULA.search(run)
+    if copula:  # …5678이구요: letters, not digits
+        parts = parts[: -len(copula[0])]
+        if not (has_words or _LETTER.search(run, 0, copula.start())):
+            return []
+    return [(*part.span(), _read_part(part)) for part in parts if part[0] != _read_part(part)]
 
 
-def _read_spaced(match: re.Match[str]) -> str:
-    """Single blanks part digits; wider ones and signs part groups."""
-    return re.sub(" {2,}", "\0", match[0]).replace(" ", "").replace("\0", " ")
+def _read_part(part: re.Match[str]) -> str:
+    bare = part[0].strip()
+    if part[1]:
+        return _SPOKEN.get(bare, bare)
+    if not bare:
+        return " "
+    return bare[0] if bare[0] in "-.~_/)(," else "-"
+
+
+def _read_spaced(match: re.Match[str]) -> list[Change]:
+    """Single blanks part digits, wider ones groups; none stand beside signs."""
+    blanks = re.compile(" +").finditer(match.string, match.start(), match.end())
+    return [
+        (*blank.span(), "")
+        for blank in blanks
+        if len(blank[0]) == 1 or not (blank.string[blank.start() - 1] + blank.string[blank.end()]).isdigit()
+    ]
 
 
 _AT = r"(?:@|\((?:at|AT|골뱅이|앳|@)\)|\[(?:at|AT|골뱅이|앳|@)\]|\{(?:at|AT)\}|<(?:at|AT)>|골뱅이|앳)"
-_SAID_DOT = r"(?: ?(?:\((?:dot|DOT|점|\.)\)|\[(?:dot|DOT|점|닷|\.)\]|\{(?:dot|DOT)\}|점|닷) ?| (?:dot|DOT) )"
+_SAID_DOT = r"(?: \. | ?(?:\((?:dot|DOT|점|\.)\)|\[(?:dot|DOT|점|닷|\.)\]|\{(?:dot|DOT)\}|점|닷) ?| (?:dot|DOT) )"
 _ENDING = r"(?:(?:co|or|ac|go|re|ne|pe)\.kr|com|net|org|kr|io|me|edu|example|컴|넷)"
 _ENDINGS = {"컴": "com", "넷": "net"}
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,30}[A-Za-z0-9])?+"
 _LOOSE_HOST = rf"{_LABEL}(?:(?:{_SAID_DOT}| ?\. ?){_LABEL}){{0,3}}(?:{_SAID_DOT}| ?\. ?){_ENDING}(?![A-Za-z0-9])"
 _HOST = rf"{_LABEL}(?:(?:{_SAID_DOT}|\.){_LABEL}){{0,3}}{_SAID_DOT}(?:{_LABEL}(?:{_SAID_DOT}|\.)){{0,2}}{_ENDING}(?![A-Za-z0-9])"
 _ADDRESS = re.compile(
-    rf"(?<![A-Za-z0-9._%+\-])[A-Za-z0-9_][A-Za-z0-9._%+\-]{{0,63}}(?: ?{_AT} ?| (?:at|AT) ){_LOOSE_HOST}"
+    rf"(?<![A-Za-z0-9._%+\-])[A-Za-z0-9_][A-Za-z0-9._%+\-]{{0,63}}(?: ?{_AT}(?: |[ \t\r]*\n[ \t]*)?| (?:at|AT) ){_LOOSE_HOST}"
 )
 _SITE = re.compile(rf"(?<![A-Za-z0-9.@\-]){_HOST}")
 _TOKEN = re.compile(rf"({_AT}| (?:at|AT) )|({_SAID_DOT})|(컴|넷)|[A-Za-z0-9._%+\-]| ")
 
 
-def _read_host(match: re.Match[str]) -> str:
-    parts = []
-    for token in _TOKEN.finditer(match[0]):
-        if token[1] or token[2]:
-            parts.append("@" if token[1] else ".")
-        elif token[0] != " ":
-            parts.append(_ENDINGS.get(token[0], token[0]))
-    return "".join(parts)
+def _read_host(match: re.Match[str]) -> list[Change]:
+    changes = []
+    for token in _TOKEN.finditer(match.string, match.start(), match.end()):
+        new = "@" if token[1] else "." if token[2] else _ENDINGS.get(token[0], token[0].strip())
+        if new != token[0]:
+            changes.append((*token.span(), new))
+    return changes
 
 
-_OCTETS = re.compile(r"(?<![0-9])[0-9]{1,3}(?: ?(?:점|닷) ?[0-9]{1,3}){3}(?![0-9])")
+_OCTET_DOT = r"(?: ?(?:[점닷]|\[(?:\.|dot|점)\]|\((?:\.|dot|점)\)) ?| \. ?|\. )"
+_OCTETS = re.compile(rf"(?<![0-9])[0-9]{{1,3}}(?:{_OCTET_DOT}[0-9]{{1,3}}){{3}}(?![0-9])")
 _WRAPPED = re.compile(r"(?<=[0-9])(?:-[ \t\r]*\n[ \t]*|[ \t\r]*\n[ \t]*-)(?=[0-9])")
+_HYPHENATED = re.compile(
+    r"(?<=[A-Za-z0-9])-[ \t\r]*\n[ \t]*(?=[A-Za-z0-9.-]{0,40}[@.])|(?<=@)[ \t\r]*\n[ \t]*(?=[a-z])"
+)
 
+_LOOSE_DOT = r"(?: \. ?|\. |\[\.\]|\(\.\))"
 DISGUISED_DIGITS = (
     "(?![0-9])(?:"
-    # single digits parted by blanks, letters or words among them, a line end beside a hyphen
-    rf" ?[ \-][ ]?[0-9] ?[ \-][ ]?[0-9] ?[ \-][ ]?[0-9](?![0-9])|[OoㅇlI](?:[0-9\-.~_ )]|ㅇ)|[-.~_/) ]{{0,3}}[{_HANGUL}]{{2}}"
-    rf"| ?(?:{_WORDS}) ?[0-9공영]|(?:-[ \t\r]*\n[ \t]*|[ \t\r]*\n[ \t]*-)[0-9]| ?[점닷] ?[0-9]{{1,3}} ?[점닷]"
-    r"|(?<=[Ooㅇ][1lI])[-Ooㅇ]|(?<=[Ooㅇ][1lI][0-9]))"
+    # single digits parted by blanks
+    r" ?[ \-] ?[0-9] ?[ \-] ?[0-9] ?[ \-] ?[0-9](?![0-9])"
+    # letters, digits in Hangul or words among them
+    rf"|[OoㅇlI](?:[0-9\-.~_ )]|ㅇ)|[-.~_/) ]{{0,3}}[{_HANGUL}]{{2}}| ?(?:{_WORDS}) ?[0-9공영]"
+    # a line end beside a hyphen, points in words or apart
+    r"|(?:-[ \t\r]*\n[ \t]*|[ \t\r]*\n[ \t]*-)[0-9]| ?[점닷] ?[0-9]{1,3} ?[점닷]"
+    rf"|{_LOOSE_DOT}[0-9]{{1,3}}{_LOOSE_DOT}[0-9]"
+    # the digit itself stands behind letters
+    r")|(?<=[Ooㅇ][1lI])[-Ooㅇ]|(?<=[Ooㅇ][1lI][0-9])|(?<=[Ooㅇ0][1lI][Ooㅇ0][-.~_ )][0-9])"
+    rf"|(?<=[{_HANGUL}][{_HANGUL}][-.~_ ][0-9])"
 )
 """What follows a digit where digits may be disguised; for the joint search of ``detect``."""
 
-_DISGUISES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]], ...] = (
-    (_WRAPPED, lambda match: "-"),
+
+def _read_octets(match: re.Match[str]) -> list[Change]:
+    parted = re.compile("[^0-9]+").finditer(match.string, match.start(), match.end())
+    return [(*dot.span(), ".") for dot in parted if dot[0] != "."]
+
+
+def _read_break(match: re.Match[str]) -> list[Change]:
+    """A line end inside a value: only a hyphen beside it stays."""
+    return [(*match.span(), "-" if "-" in match[0] else "")]
+
+
+_DISGUISES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], list[Change]]], ...] = (
     (_SPACED_RUN, _read_spaced),
     (_MOBILE_RUN, _read_run),
     (_RUN, _read_run),
     (_ADDRESS, _read_host),
     (_SITE, _read_host),
-    (_OCTETS, lambda match: re.sub(" ?[점닷] ?", ".", match[0])),
+    (_OCTETS, _read_octets),
+    (_WRAPPED, _read_break),
+    (_HYPHENATED, _read_break),
 )
 _REACH = 120
 """Characters before and after a clue that a disguised value may take."""
-WORDS = "골닷앳@aAdD점영공"
+WORDS = "골닷앳@aAdD점영공육칠팔.\\-"
 AFTER_WORD = (
-    r"(?:(?<=골)뱅이|(?<=[닷앳])|(?<= @)|(?<=@) |(?<=점) ?[A-Za-z]|(?<=영)일영|(?<=공)[-.~_/), ]{0,3}[공영일이삼사오육칠팔구0-9]"
-    r"|(?<= [aA])[tT] |(?<= [dD])[oO][tT] |(?<=[(\[{<][aA])[tT][)\]}>]|(?<=[(\[{<][dD])[oO][tT][)\]}>]|(?<=[(\[{<][점@])[)\]}>])"
+    r"(?:(?<=골)뱅이|(?<=[닷앳])|(?<= @)|(?<=@)\s|(?<=점) ?[A-Za-z]|(?<=영)일영"
+    rf"|(?<=[공영육칠팔])[-. ]?[{_HANGUL}][-. ]?[{_HANGUL}]|(?<=공)[-.~_/), ]{{0,3}}[{_HANGUL}0-9]"
+    rf"|(?<=[{_HANGUL}][{_HANGUL}][육칠팔])|(?<=[\[(]\.)[\])]|(?<= \.) [A-Za-z0-9]|(?<=-)[ \t\r]*\n[ \t]*[A-Za-z0-9]"
+    r"|(?<= [aA])[tT] |(?<= [dD])[oO][tT] |(?<=[(\[{<][aA])[tT][)\]}>]|(?<=[(\[{<][dD])[oO][tT][)\]}>]"
+    r"|(?<=[(\[{<][점@])[)\]}>])"
 )
 """The same of words that may stand for digits, dots or ``@`` though no plain digit is near."""
 
@@ -268,17 +301,19 @@ def fold_disguises(folded: Folded, places: Iterable[int] | None = None) -> Folde
         for place in sorted(places):
             widen(windows, place - _REACH, place + _REACH)
     found = [
-        (match.start(), order, match.end(), new)
+        (match.start(), order, match.end(), changes)
         for order, (pattern, read) in enumerate(_DISGUISES)
         for window in windows
         for match in pattern.finditer(text, *window)
-        if (new := read(match)) is not None
+        if (changes := read(match))
     ]
-    changes: list[tuple[int, int, str]] = []
-    for start, _, end, new in sorted(found):
-        if not changes or changes[-1][1] <= start:
-            changes.append((start, end, new))
-    return _rewrite(folded, changes)
+    kept: list[Change] = []
+    position = 0
+    for start, _, end, changes in sorted(found):
+        if start >= position:
+            kept += changes
+            position = end
+    return _rewrite(folded, kept)
 
 
 def widen(windows: list[tuple[int, int]], start: int, end: int) -> None:

@@ -16,7 +16,6 @@ SURNAME = "[김이박최정강조윤장임한오서신권황안송류홍전고�
 """The commonest surnames."""
 
 BEFORE_CHARS, AFTER_CHARS = 30, 14
-LIST_CHARS = 160
 OTHER_GAP_CHARS, BANK_GAP_CHARS = 9, 3
 
 _SHORT_BANKS = words(
@@ -38,8 +37,8 @@ _IN_BRACKETS = re.compile(r" ?[(\[/,] ?")
 _BANK_PARTICLE = re.compile(
     r"(?:은행|뱅크|계좌|통장|으?로(?![가-힣])|에(?![가-힣])|이(?:에요|고|며|구요|요)|예요|입니다|[)\],./]|$)"
 )
-# a list of values, whose label stands before the first: 계좌 110-…, 302-…
-_LIST = re.compile(r"[0-9][0-9\-.,·/|;:~_ \t\n()\[\]\"']*$")
+# 110-… (국민은행): a note that is a label and no more
+_BEHIND_IN_BRACKETS = re.compile(r" ?[(\[（［]([^()\[\]\n]{2,12})[)\]）］]")
 
 
 class Labels:
@@ -56,11 +55,10 @@ class Labels:
 
     def nearest(self, text: str, start: int, end: int) -> str | None:
         """The type announced for ``text[start:end]``, ``OTHER`` for nobody's data, None without a label."""
-        found = self._before(text, start) or self._behind(text, end)
-        if found:
-            return found
-        listed = _LIST.search(text, max(0, start - LIST_CHARS), start)
-        return self._before(text, listed.start()) if listed else None
+        bracket = _BEHIND_IN_BRACKETS.match(text, end)
+        if bracket and (meaning := self.meaning(bracket[1])):
+            return meaning
+        return self._before(text, start) or self._behind(text, end)
 
     def meaning(self, cell: str) -> str | None:
         """The type that a cell or a key announces by its last label word."""
@@ -93,7 +91,8 @@ class Labels:
 
 
 def _same_line(window: str) -> str:
-    """The part that belongs to what follows: its line, and the line before where that holds no number."""
+    """The part that belongs to what follows: its line, and of the line before what stands after its last number."""
     before, _, line = window.rpartition("\n")
-    last = before.rpartition("\n")[2]
-    return line if _HAS_DIGIT.search(last) or _HAS_DIGIT.search(line) else f"{last} {line}"
+    if _HAS_DIGIT.search(line):
+        return line
+    return re.sub(".*[0-9]", "", before.rpartition("\n")[2]) + f" {line}"

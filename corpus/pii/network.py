@@ -25,6 +25,12 @@ EMAIL_PATTERN = re.compile(
     rf"(?:{DOMAIN_LABEL}\.){{1,8}}[A-Za-z]{{2,24}}(?![A-Za-z0-9@*]|\.[A-Za-z0-9])"
 )
 
+# **address** of Markdown; other stars mask an address
+EMAIL_IN_BOLD = re.compile(
+    r"(?<=(?<![A-Za-z0-9*])\*\*)[A-Za-z0-9_][A-Za-z0-9._%+\-]{0,63}@"
+    rf"(?:{DOMAIN_LABEL}\.){{1,8}}[A-Za-z]{{2,24}}(?=\*\*)"
+)
+
 
 def fake_email(rng: Random, value: str) -> str:
     """A new user at a domain that exists for examples only."""
@@ -40,7 +46,7 @@ IPV4 = re.compile(
     rf"(?<![0-9A-Za-z.])(?<![A-Za-z]-){_OCTET}(?:\.{_OCTET}){{3}}(?![0-9A-Za-z]|\.[0-9]| ?(?:버전|버젼|판|편|장|절))"
 )
 IPV6 = re.compile(
-    r"(?:(?<![0-9A-Za-z:.])|(?<=[Ii][Pp]:)|(?<=[Vv]6:)|(?<=[가-힣\"']:))(?=[0-9A-Fa-f]{0,4}:)[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![0-9A-Za-z:]|\.[0-9])"
+    r"(?:(?<![0-9A-Za-z:.])|(?<=[Ii][Pp]:)|(?<=[Vv]6:)|(?<=[가-힣\"']:))(?!:[^:])(?=[0-9A-Fa-f]{0,4}:)[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![0-9A-Za-z:]|\.[0-9])"
 )
 _VERSION_WORD = re.compile(
     r"(?:버전|버젼|판|version|ver\.?|빌드|build|펌웨어|firmware|릴리스|release|v)[은는이가을를]?[ :：]?$", re.I
@@ -116,13 +122,14 @@ def fake_mac(rng: Random, value: str) -> str:
 
 # --- rows
 
+_AT = Scope("@", "", before=66, after=260)
 _COLONS = Scope(":", "[0-9A-Fa-f:]", before=6, after=42)
 _MAC_WORD = Scope("Mm맥", "(?:[Aa][Cc](?![A-Za-z])| ?주소)", before=60, after=2_000)  # it may head a column
 
 EMAIL = PiiType(
     "EMAIL",
-    (Format(EMAIL_PATTERN, CERTAIN, scope=Scope("@", "", before=66, after=260)),),
-    ("이메일", "메일", "e-mail", "email"),
+    (Format(EMAIL_PATTERN, CERTAIN, scope=_AT), Format(EMAIL_IN_BOLD, CERTAIN, scope=_AT)),
+    ("이메일", "메일", "e-mail", "email", "이메일주소", "이메일 주소", "메일주소", "메일 주소"),
     fake_email,
     "hong@example.com",
 )
@@ -132,7 +139,7 @@ IP = PiiType(
         Format(IPV4, LIKELY, _is_public_ipv4, digits=4, needs=re.compile(r"\.[0-9]{1,3}\.[0-9]{1,3}\.")),
         Format(IPV6, CERTAIN, _is_global_ipv6, _COLONS),
     ),
-    ("아이피", "ip", "ipv4", "ipv6"),
+    ("아이피", "ip", "ipv4", "ipv6", "아이피주소", "아이피 주소", "ip주소", "ip 주소"),
     fake_ip,
     "240.1.2.3",
 )
@@ -146,7 +153,7 @@ MAC = PiiType(
         Format(MAC_BLANK, BY_LABEL, scope=_MAC_WORD),
         Format(MAC_BARE, BY_LABEL, scope=_MAC_WORD),
     ),
-    ("맥주소", "맥 주소", "mac"),
+    ("맥주소", "맥 주소", "mac", "mac주소", "mac 주소"),
     fake_mac,
     "00-00-5E-00-53-00",
 )

@@ -47,12 +47,12 @@ def _is_plate(match: re.Match[str], label: str | None) -> bool:
     """
     plate = match.group()
     if label == "PLATE" or plate[-4] == "0":
-        return plate[0] != "0" or plate[1] != "0"
+        return plate[:2] != "00"
     is_apart = not plate[:-4].isalnum()
     counts = (
         match["letter"] in _COUNTING or plate.endswith("00") or _IN_NUMBER.search(match.string[: match.start()][-2:])
     )
-    return plate[0] != "0" and not (match["gap"] or _CASE_NUMBER.fullmatch(plate) or (is_apart and counts))
+    return plate[:2] != "00" and not (match["gap"] or _CASE_NUMBER.fullmatch(plate) or (is_apart and counts))
 
 
 def _fake_plate(rng: Random, value: str) -> str:

@@ -12,9 +12,10 @@ from random import Random
 
 from faker import Faker
 
+from corpus.pii.fold import plain
+
 DIGIT = re.compile("[0-9]")
 _PIECE = re.compile("%[0-9A-Fa-f]{2}|[A-Za-z0-9가-힣]")
-_WIDE = re.compile("[０-９＠]")
 _NARROW = {0xFEE0 + code: code for code in range(0x21, 0x7F)}
 _WIDEN = {code: wide for wide, code in _NARROW.items()}
 # syllables that neither are particles nor end in one
@@ -22,8 +23,8 @@ _SYLLABLES = "별꽃샘숲봄빛솔달숨꿈"
 
 
 def narrow(text: str) -> str:
-    """``text`` with full-width forms (０１０－…) as ASCII, character for character, if it has such digits or ＠."""
-    return text.translate(_NARROW) if _WIDE.search(text) else text
+    """A value in the plain form that the patterns read it in: ASCII digits, hyphens and blanks."""
+    return text if text.isascii() and text.isalnum() else plain(text)
 
 
 def widen_like(model: str, text: str) -> str:

@@ -15,7 +15,7 @@ from bisect import bisect_right
 from itertools import accumulate
 
 MAX_CELLS = 200
-_SIGNS = "\t|,;"
+_SIGNS = ("\t", "|", " / ", ",", ";")
 _NUMBER = re.compile("[0-9]{4}|[0-9][-.][0-9]|@")
 _TAG = re.compile(r"<(?:table|t[rdh])(?=[\s>])[^<>]{0,200}>", re.IGNORECASE)
 

@@ -13,7 +13,7 @@ from corpus.pii.network import DOMAIN_LABEL, RESERVED_DOMAINS
 from corpus.pii.shapes import draw_user_name, scramble
 from corpus.pii.types import CERTAIN, Format, PiiType, Scope
 
-_PATH_SIGN = r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%|]"
+_PATH_SIGN = r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]"
 # a list goes on: the sign parts a URL from the value behind it
 _NEXT = (
     r"(?![,;|]['\"]?(?:https?://|ftp://|www\.|[0-9]{2,4}-|[0-9]{6}|[A-Za-z0-9._%+\-]{1,64}@|@|\+82)|(?:https?|ftp)://)"
