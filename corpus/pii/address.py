@@ -117,11 +117,13 @@ def _is_place(match: re.Match[str], label: str | None) -> bool:
 
 
 # a number behind a road, a town, 산 (mountain lot) or 지하 (underground)
-_BEHIND = "[로길동읍면리가산하트라션텔립]"
-_SCOPE = Scope("0-9", f"(?<={_BEHIND}[0-9])|(?<={_BEHIND} [0-9])", before=80, after=160)
+# 으로 and 하면 are no road and no town; 가 follows a number (종로 3가), 산 (hill) and 지하 (underground) stand alone
+_BEHIND = "(?<=[길동읍리]{0}[0-9])|(?<=[^으]로{0}[0-9])|(?<=[^하]면{0}[0-9])|(?<=[0-9]가{0}[0-9])|(?<=[ 동리면]산{0}[0-9])|(?<=지하{0}[0-9])"
+_HOUSE = "(?<=아파트 [0-9])|(?<=빌라 [0-9])|(?<=맨션 [0-9])|(?<=스텔 [0-9])|(?<=연립 [0-9])"
+_SCOPE = Scope("0-9", f"(?:{_BEHIND.format('')}|{_BEHIND.format(' ')}|{_HOUSE})", before=80, after=160)
 
-_REGION_WORD = re.compile(rf"(?<![가-힣A-Za-z0-9])(?:{REGION_PATTERN}|주소|소재지|배송지|거주지)")
-_DISTRICT_WORD = re.compile(rf"(?<![가-힣A-Za-z0-9]){TELLING_DISTRICT_PATTERN}")
+_REGION_WORD = re.compile(REGION_PATTERN)
+_DISTRICT_WORD = re.compile(TELLING_DISTRICT_PATTERN)
 _SIDE_WORD, _LOT_WORD, _ROOM_WORD = re.compile("번길 ?[0-9]"), re.compile("[0-9] ?번지"), re.compile("[0-9] ?[호층]")
 _LABEL_WORD = re.compile("주소|소재지|배송지|수령지|거주지|본적|자택")
 _LOT_SIGN = re.compile("[동리] [0-9]{1,4}-[0-9]")

@@ -70,7 +70,6 @@ MAX_CLUSTER_DIGITS = 32
 MAX_LIST_GAP = 24
 _BETWEEN = re.compile(r"(?:[^0-9A-Za-z가-힣<>]|<[^<>]{1,12}>|[<>])+")
 _DIGIT = re.compile("[0-9]")
-_DATE = re.compile(r"(?:19|20)[0-9]{2}(?P<sep>[-./] ?)[0-9]{1,2}(?P=sep)[0-9]{1,2}")
 
 
 def _by_scope() -> dict[Scope, list[tuple[PiiType, Format]]]:
@@ -83,9 +82,17 @@ def _by_scope() -> dict[Scope, list[tuple[PiiType, Format]]]:
 
 FORMS = _by_scope()
 _NUMBER_FORMS = [
-    [(kind, form) for kind, form in FORMS[NUMBERS] if form.digits <= count] for count in range(MAX_CLUSTER_DIGITS + 1)
+    {
+        lead: [(kind, form) for kind, form in FORMS[NUMBERS] if form.digits <= count and lead in form.leads]
+        for lead in "0123456789(+"
+    }
+    for count in range(MAX_CLUSTER_DIGITS + 1)
 ]
-"""Formats of ``NUMBERS`` that so many digits can hold."""
+"""Formats of ``NUMBERS`` that so many digits can hold, by the character they begin with."""
+_NAMED_NUMBER_FORMS = [(kind, form) for kind, form in FORMS[NUMBERS] if not form.leads]
+_NUMBER_START = re.compile("(?<![0-9])[0-9(+]")
+# fewer than ten digits: a number of the 15xx series, a landline, an IP address
+_SHORT_NUMBER = re.compile(r"[0-9]{3,4}[^0-9]{0,3}[0-9]{4}(?![0-9])|[0-9]{8}|\.[0-9]{1,3}\.[0-9]{1,3}\.")
 
 
 def _join_clues(scopes: Iterable[Scope]) -> re.Pattern[str]:
@@ -94,16 +101,21 @@ def _join_clues(scopes: Iterable[Scope]) -> re.Pattern[str]:
     rests: dict[str, list[str]] = {}
     for scope in scopes:
         rests.setdefault(scope.first, []).append(scope.rest)
+    numbers = "|".join(f"(?:{rest})" for rest in rests.pop("0-9"))
     ways = [
-        f"(?<=[{SIGNS}])(?={AFTER_SIGN})(?P<sign>)",
-        f"(?<=[{WORDS}])(?={AFTER_WORD})(?P<word>)",
-        f"(?<=[0-9])(?={DISGUISED_DIGITS})(?P<disguise>)",
+        f"(?<=[0-9])(?:(?<![0-9][0-9])(?={numbers})|(?={DISGUISED_DIGITS})(?P<disguise>))",
         *(f"(?<=[{first}])(?={'|'.join(f'(?:{rest})' for rest in group)})" for first, group in rests.items()),
+        f"(?<=[{WORDS}])(?={AFTER_WORD})(?P<word>)",
+        f"(?<=[{SIGNS}])(?={AFTER_SIGN})(?P<sign>)",
     ]
-    return re.compile(f"[{SIGNS}{WORDS}{''.join(rests)}](?:{'|'.join(ways)})")
+    return re.compile(f"[0-9{''.join(rests)}{WORDS}{SIGNS}](?:{'|'.join(ways)})")
 
 
 _CLUE = _join_clues(FORMS)
+_DISGUISE_AT = {
+    "0": re.compile(f"[0-9](?:{DISGUISED_DIGITS})"),
+    **dict.fromkeys(".@-", re.compile(rf"[.@\-](?:{AFTER_WORD})")),
+}
 _SCOPES_AT: dict[str, list[Scope]] = {
     c: [scope for scope in FORMS if re.match(f"[{scope.first}]", c)] for c in map(chr, (*range(0x20, 0x7F), ord("맥")))
 }
@@ -133,12 +145,20 @@ def _spans(text: str) -> list[Span]:
     if any(clue.lastgroup == "sign" for clue in clues):
         folded = fold_signs(text)
         clues = list(_CLUE.finditer(folded.text))
-    disguised = [clue.start() for clue in clues if clue.lastgroup in ("word", "disguise")]
+    disguised = [clue.start() for clue in clues if _is_disguise(clue)]
     if disguised:
         unfolded, folded = folded, fold_disguises(folded, disguised)
         if folded is not unfolded:
             clues = list(_CLUE.finditer(folded.text))
     return settle(_around_clues(folded.text, clues), folded)
+
+
+def _is_disguise(clue: re.Match[str]) -> bool:
+    """Clues of formats are told before disguises where both stand at one place."""
+    if clue.lastgroup:
+        return clue.lastgroup != "sign"
+    pattern = _DISGUISE_AT.get("0" if clue[0].isdigit() else clue[0])
+    return pattern is not None and pattern.match(clue.string, clue.start()) is not None
 
 
 def settle(candidates: Iterable[Candidate], folded: Folded) -> list[Span]:
@@ -196,31 +216,54 @@ def _around_clues(text: str, clues: Sequence[re.Match[str]]) -> Iterator[Candida
     """All formats, each tried around the clues of its scope."""
     announced = Announced(text)
     windows: dict[Scope, list[tuple[int, int]]] = {}
-    cluster_end = 0
+    done: dict[Scope, int] = {}
     for clue in clues:
         here = clue.start()
         for scope in _SCOPES_AT.get(clue[0], ()):
-            if scope is NUMBERS and here < cluster_end:
+            if here < done.get(scope, 0) or not (match := scope.clue.match(text, here)):
                 continue
-            if match := scope.clue.match(text, here):
-                if scope is NUMBERS:
-                    cluster_end = match.end()
-                    yield from _numbers(text, match, announced)
-                else:
-                    widen(windows.setdefault(scope, []), here - scope.before, match.end() + scope.after)
+            if scope is NUMBERS:
+                done[scope] = match.end()
+                yield from _numbers(text, match, announced)
+            elif scope.run:
+                start = _run_start(text, here, scope)
+                yield from _match_formats(text, FORMS[scope], start, match.end() + scope.after, announced)
+            else:
+                widen(windows.setdefault(scope, []), here - scope.before, match.end() + scope.after)
     for scope, places in windows.items():
         for start, end in places:
             yield from _try_formats(text, FORMS[scope], start, end, announced)
 
 
+def _run_start(text: str, here: int, scope: Scope) -> int:
+    """Where the run of characters begins that the clue stands in."""
+    assert scope.run
+    head = text[max(0, here - scope.before) : here][::-1]
+    run = scope.run.match(head)
+    assert run, "a run may be empty"
+    start = here - run.end()
+    while start < here and text[start] == ".":
+        start += 1
+    return start
+
+
 def _numbers(text: str, cluster: re.Match[str], announced: Announced) -> Iterator[Candidate]:
     digits = len(_DIGIT.findall(cluster[0]))
-    if digits <= 8 and _DATE.fullmatch(cluster[0]):
+    if digits < 10 and not _SHORT_NUMBER.search(cluster[0]):
         return
-    forms = _NUMBER_FORMS[min(digits, MAX_CLUSTER_DIGITS)]
-    yield from _try_formats(
-        text, forms, max(0, cluster.start() - NUMBERS.before), cluster.end() + NUMBERS.after, announced
-    )
+    forms_of = _NUMBER_FORMS[min(digits, MAX_CLUSTER_DIGITS)]
+    end = cluster.end() + NUMBERS.after
+    for start in _NUMBER_START.finditer(text, max(0, cluster.start() - 3), cluster.end()):
+        yield from _match_formats(text, forms_of[start[0]], start.start(), end, announced)
+    yield from _try_formats(text, _NAMED_NUMBER_FORMS, max(0, cluster.start() - NUMBERS.before), end, announced)
+
+
+def _match_formats(
+    text: str, forms: Sequence[tuple[PiiType, Format]], start: int, end: int, announced: Announced
+) -> Iterator[Candidate]:
+    for kind, form in forms:
+        if match := form.pattern.match(text, start, end):
+            yield from judge(match, kind, form, announced)
 
 
 def _try_formats(

@@ -57,6 +57,10 @@ def _place(cuts: list[Cut], places: list[int], index: int) -> tuple[int, int]:
     return start, start + 1
 
 
+Change = tuple[int, int, str]
+"""A stretch of text, and what it is read as."""
+
+
 def _rewrite(folded: Folded, changes: Iterable[Change]) -> Folded:
     """``folded`` with stretches of its text replaced, in order; one cut for each change of length."""
     text = folded.text
@@ -112,12 +116,14 @@ _MEANS = (
 # above U+FFFF one range, told apart later: a search through a list of them is slow
 _ASTRAL = "\U00010000-\U0001ffff\U000e0000-\U000effff"
 _INVISIBLE = re.compile(f"[{_UNSEEN_ABOVE}]")
-SIGNS = f"\\\\&ㅡ\u1100-\u1112{re.escape(''.join(c for c in _MEANS if c < _ASTRAL[0]))}{_UNSEEN}{_FILLERS}{_ASTRAL}"
+SIGNS = f"\\r\\\\&ㅡ\u1100-\u1112{re.escape(''.join(c for c in _MEANS if c < _ASTRAL[0]))}{_UNSEEN}{_FILLERS}{_ASTRAL}"
 AFTER_SIGN = (
-    rf"(?:(?<=\\)(?<!\\\\)[nrt/]|(?<=&)(?:#(?:[0-9]{{1,5}}|[xX][0-9A-Fa-f]{{1,4}})|{one_of(_ENTITIES)});"
+    rf"(?:(?<=\r)(?=\n)|(?<=\\)(?<!\\\\)[nrt/]|(?<=&)(?:#(?:[0-9]{{1,5}}|[xX][0-9A-Fa-f]{{1,4}})|{one_of(_ENTITIES)});"
     # ㅡ (the vowel eu) is a hyphen between digits only
     r"|(?<=[0-9]ㅡ)(?=[0-9])|(?<=[0-9] ㅡ)(?= [0-9])"
-    r"|(?<=[\u1100-\u1112])[\u1161-\u1175][\u11a8-\u11c2]?|(?<=[^\\&ㅡ\u1100-\u1112]))"
+    rf"|(?<=[\u1100-\u1112])[\u1161-\u1175][\u11a8-\u11c2]?|(?<=[^\r\\&ㅡ\u1100-\u1112{_DOTS}])"
+    # a middle dot matters beside values only
+    rf"|(?<=[{_DOTS}])(?:(?=[0-9A-Za-z@+(\[\"'])|(?<=[0-9A-Za-z)\]\"'][{_DOTS}])))"
 )
 """The characters that a sign to fold begins with, and what follows the first one."""
 _SIGN = re.compile(f"[{SIGNS}]{AFTER_SIGN}")
@@ -161,7 +167,7 @@ _WORDS = "다시|대시|하이픈|빼기"
 _BETWEEN = rf"(?: ?(?:{_WORDS}) ?|에 ?(?=[0-9{_HANGUL}])| ?[-.~_/] ?|\)[- ]{{0,2}}| {{1,2}}|-[ \t\r]*\n[ \t]*)"
 _FREE = r"(?<![A-Za-z0-9])"
 _MOBILE_RUN = re.compile(
-    rf"{_FREE}(?:\([공영0ㅇOo][일1lI]{_DIGIT}|[공영0ㅇOo]{_BETWEEN}?[일1lI]{_BETWEEN}?{_DIGIT})(?:{_BETWEEN}?{_DIGIT}){{8}}(?![A-Za-z0-9])"
+    rf"{_FREE}(?:\([공영0ㅇOo][일1lI]{_DIGIT}|[공영0ㅇOo]{_BETWEEN}?[일1lI]{_BETWEEN}?{_DIGIT})(?:{_BETWEEN}?{_DIGIT}){{8}}(?![A-Za-z0-9]|[{_HANGUL}]{{2}})"
 )
 _RUN = re.compile(rf"{_FREE}(?:(?<![가-힣])|(?=[0-9]))\(?{_DIGIT}(?:{_BETWEEN}?{_DIGIT}){{7,31}}+(?![A-Za-z0-9])")
 _SPACED_RUN = re.compile(r"(?<![0-9])(?<![0-9] )[0-9](?![0-9])(?:(?: ?[-.~_/] ?| {1,3})[0-9](?![0-9])){8,31}")
@@ -179,8 +185,6 @@ def _read_run(match: re.Match[str]) -> list[Change]:
     has_letters, has_words = _LETTER.search(run), _WORD.search(run)
     if not (has_letters or has_words):
         return []
-    if sum(c in _HANGUL for c in run) == 1 and not (_LATIN_DIGIT.search(run) or has_words):
-        return []  # the letter of a number plate: 123구 4567
     if has_letters and (sum(c.isdigit() or c in _HANGUL for c in run) < 6 or _PASSPORT.fullmatch(run)):
         return []
     parts = list(_PART.finditer(match.string, match.start(), match.end()))
@@ -189,6 +193,8 @@ def _read_run(match: re.Match[str]) -> list[Change]:
         parts = parts[: -len(copula[0])]
         if not (has_words or _LETTER.search(run, 0, copula.start())):
             return []
+    if sum(part[0] in _HANGUL for part in parts) == 1 and not (_LATIN_DIGIT.search(run) or has_words):
+        return []  # the letter of a number plate: 123구 4567
     return [(*part.span(), _read_part(part)) for part in parts if part[0] != _read_part(part)]
 
 
@@ -222,7 +228,7 @@ _ADDRESS = re.compile(
     rf"(?<![A-Za-z0-9._%+\-])[A-Za-z0-9_][A-Za-z0-9._%+\-]{{0,63}}(?: ?{_AT}(?: |[ \t\r]*\n[ \t]*)?| (?:at|AT) ){_LOOSE_HOST}"
 )
 _SITE = re.compile(rf"(?<![A-Za-z0-9.@\-]){_HOST}")
-_TOKEN = re.compile(rf"({_AT}| (?:at|AT) )|({_SAID_DOT})|(컴|넷)|[A-Za-z0-9._%+\-]| ")
+_TOKEN = re.compile(rf"({_AT}| (?:at|AT) )|({_SAID_DOT})|(컴|넷)|[A-Za-z0-9._%+\-]|\s")
 
 
 def _read_host(match: re.Match[str]) -> list[Change]:
@@ -243,17 +249,17 @@ _HYPHENATED = re.compile(
 
 _LOOSE_DOT = r"(?: \. ?|\. |\[\.\]|\(\.\))"
 DISGUISED_DIGITS = (
-    "(?![0-9])(?:"
+    rf"(?=[ \-OoㅇlI.~_/)\t\r\n\[(점닷{_WORDS.replace('|', '')}{_HANGUL}])(?:"
     # single digits parted by blanks
     r" ?[ \-] ?[0-9] ?[ \-] ?[0-9] ?[ \-] ?[0-9](?![0-9])"
     # letters, digits in Hangul or words among them
     rf"|[OoㅇlI](?:[0-9\-.~_ )]|ㅇ)|[-.~_/) ]{{0,3}}[{_HANGUL}]{{2}}| ?(?:{_WORDS}) ?[0-9공영]"
     # a line end beside a hyphen, points in words or apart
     r"|(?:-[ \t\r]*\n[ \t]*|[ \t\r]*\n[ \t]*-)[0-9]| ?[점닷] ?[0-9]{1,3} ?[점닷]"
-    rf"|{_LOOSE_DOT}[0-9]{{1,3}}{_LOOSE_DOT}[0-9]"
+    rf"|{_LOOSE_DOT}[0-9]{{1,3}}{_LOOSE_DOT}[0-9])"
     # the digit itself stands behind letters
-    r")|(?<=[Ooㅇ][1lI])[-Ooㅇ]|(?<=[Ooㅇ][1lI][0-9])|(?<=[Ooㅇ0][1lI][Ooㅇ0][-.~_ )][0-9])"
-    rf"|(?<=[{_HANGUL}][{_HANGUL}][-.~_ ][0-9])"
+    r"|(?<=[1lI][0-9])(?<=[Ooㅇ][1lI][0-9])|(?<=[Ooㅇ]1)[-Ooㅇ]"
+    rf"|(?<=[-.~_ )][0-9])(?<=[Ooㅇ0{_HANGUL}][-.~_ )][0-9])(?:(?<=[Ooㅇ0][1lI][Ooㅇ0][-.~_ )][0-9])|(?<=[{_HANGUL}]{{2}}[-.~_ ][0-9]))"
 )
 """What follows a digit where digits may be disguised; for the joint search of ``detect``."""
 

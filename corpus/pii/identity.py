@@ -141,10 +141,10 @@ PASSPORT = PiiType(
 DRIVER = PiiType(
     "DRIVER",
     (
-        Format(LICENCE, CLEAR, digits=12),
-        Format(LICENCE_ODD, BY_LABEL, digits=12),
-        Format(LICENCE_BARE, WEAK, _is_no_timestamp, digits=12),
-        Format(LICENCE_OLD, CERTAIN, digits=10),
+        Format(LICENCE, CLEAR, digits=12, leads="12"),
+        Format(LICENCE_ODD, BY_LABEL, digits=12, leads="12"),
+        Format(LICENCE_BARE, WEAK, _is_no_timestamp, digits=12, leads="12"),
+        Format(LICENCE_OLD, CERTAIN, digits=10, leads=""),
     ),
     ("면허", "licence", "license"),
     _fake_licence,
@@ -152,7 +152,7 @@ DRIVER = PiiType(
 )
 HEALTH = PiiType(
     "HEALTH",
-    (Format(HEALTH_NUMBER, BY_LABEL, digits=11),),
+    (Format(HEALTH_NUMBER, BY_LABEL, digits=11, leads="123456789"),),
     words("건강보험 의료보험 보험증 증번호 건보 의료급여 건강보험카드 의료보험카드"),
     _fake_health,
     "1-0000000000",

@@ -6,6 +6,8 @@ many cities (중구, 동구 …) announce an address only behind their region.
 
 from __future__ import annotations
 
+from corpus.pii.types import one_of
+
 REGIONS: dict[str, tuple[str, ...]] = {
     "서울": ("서울특별시", "서울시"),
     "부산": ("부산광역시", "부산시"),
@@ -82,20 +84,15 @@ CITY_DISTRICTS: dict[str, tuple[str, ...]] = {
 """Districts inside large cities."""
 
 
-def longest_first(names: set[str]) -> str:
-    """A regular expression that matches any of ``names``, longer ones first."""
-    return "(?:" + "|".join(sorted(names, key=lambda name: (-len(name), name))) + ")"
-
-
-REGION_PATTERN = longest_first(set(REGIONS) | {name for names in REGIONS.values() for name in names})
-SHORT_REGION_PATTERN = longest_first(set(REGIONS))
+REGION_PATTERN = one_of(set(REGIONS) | {name for names in REGIONS.values() for name in names})
+SHORT_REGION_PATTERN = one_of(set(REGIONS))
 _ALL_DISTRICTS = {name for names in (*DISTRICTS.values(), *CITY_DISTRICTS.values()) for name in names}
 _STEMS = {name[:-1] for name in _ALL_DISTRICTS if len(name) > 2}
-_BIG_CITY_STEM = longest_first({name[:-1] for name in CITY_DISTRICTS}) + "(?= )"
-STEM_PATTERN = longest_first({name for name in _STEMS if len(name) > 1}) + "(?= )"
+_BIG_CITY_STEM = one_of({name[:-1] for name in CITY_DISTRICTS}) + "(?= )"
+STEM_PATTERN = one_of({name for name in _STEMS if len(name) > 1}) + "(?= )"
 """Cities, counties and districts without their last syllable, as people say them: 수원 for 수원시."""
-DISTRICT_PATTERN = f"(?:{longest_first(_ALL_DISTRICTS)}|{_BIG_CITY_STEM})"
+DISTRICT_PATTERN = f"(?:{one_of(_ALL_DISTRICTS)}|{_BIG_CITY_STEM})"
 TELLING_DISTRICT_PATTERN = (
-    f"(?:{longest_first({name for name in _ALL_DISTRICTS if len(name) > 2})}|{_BIG_CITY_STEM}(?= [가-힣]{{1,4}}구 ))"
+    f"(?:{one_of({name for name in _ALL_DISTRICTS if len(name) > 2})}|{_BIG_CITY_STEM}(?= [가-힣]{{1,4}}구 ))"
 )
-COUNTY_STEM_PATTERN = longest_first(_STEMS)
+COUNTY_STEM_PATTERN = one_of(_STEMS)

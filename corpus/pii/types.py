@@ -47,23 +47,31 @@ def always(match: re.Match[str], label: str | None) -> bool:
 
 
 def one_of(names: Iterable[str]) -> str:
-    """A regular expression that matches any of ``names``, longer ones first."""
-    return "(?:" + "|".join(sorted(map(re.escape, names), key=lambda name: (-len(name), name))) + ")"
+    """A regular expression that matches any of ``names``, longer ones first; shared beginnings are looked at once."""
+    following: dict[str, list[str]] = {}
+    for name in names:
+        following.setdefault(name[:1], []).append(name[1:])
+    has_end = following.pop("", None) is not None
+    ways = [re.escape(first) + (one_of(rests) if rests != [""] else "") for first, rests in sorted(following.items())]
+    return f"(?:{'|'.join(ways)})" + "?" * has_end if ways else ""
 
 
 class Scope:
     """Where formats are tried: from ``before`` characters ahead of each clue to ``after`` characters behind it.
 
     A clue is one of the characters ``first``, rare in text, and what ``rest`` matches from behind it; the clues of all
-    scopes are found by one joint search.
+    scopes are found by one joint search. Where ``run`` is given, formats begin where the run of such characters does
+    that the clue stands in.
     """
 
-    def __init__(self, first: str, rest: str, before: int, after: int) -> None:
+    def __init__(self, first: str, rest: str, before: int, after: int, run: str = "") -> None:
         self.first, self.rest, self.before, self.after = first, rest, before, after
-        self.clue = re.compile(f"[{first}](?:{rest})")
+        whole = "(?<![0-9][0-9])" if first == "0-9" else ""  # not in the middle of a number
+        self.clue = re.compile(f"[{first}]{whole}(?:{rest})")
+        self.run = re.compile(f"[{run}]*+") if run else None
 
 
-NUMBERS = Scope("0-9", r"(?<![0-9][0-9])[0-9\-.·)(/ +_~:]{5,}[0-9]", before=9, after=8)
+NUMBERS = Scope("0-9", r"[0-9\-.·)(/ +_~:]{5,}[0-9]", before=9, after=8)
 """Clusters of digits and separators; a region or a bracket may stand before them, a word such as 년 (year) behind."""
 
 
@@ -74,7 +82,8 @@ class Format:
     ``pattern``: linear time, never ``\\b`` (Hangul is a letter to ``re``, so a glued particle hides the boundary); the
     group ``value`` is the span where the pattern has it, else the whole match. It searches folded text (``fold``): plain
     digits, one kind of hyphen and of blank.
-    ``digits``: of ``NUMBERS``, the fewest digits that a value has. ``needs``: what must stand in the searched text too,
+    ``digits``: of ``NUMBERS``, the fewest digits that a value has; ``leads``: the characters it begins with, any if
+    empty. ``needs``: what must stand in the searched text too,
     for patterns that are dear. ``has_checksum``: the check holds a check digit against the value.
     """
 
@@ -83,6 +92,7 @@ class Format:
     check: Check = always
     scope: Scope = NUMBERS
     digits: int = 8
+    leads: str = "0123456789"
     needs: re.Pattern[str] | None = None
     has_checksum: bool = False
 

@@ -35,7 +35,7 @@ URL_SCHEME = re.compile(
     re.IGNORECASE,
 )
 URL_WWW = re.compile(
-    rf"(?<![A-Za-z0-9@./\-_])(?P<value>www\.(?:{DOMAIN_LABEL}\.){{1,6}}[A-Za-z]{{2,24}}(?![A-Za-z0-9]){_PATH})",
+    rf"(?<![A-Za-z0-9@.\-_])(?P<value>www\.(?:{DOMAIN_LABEL}\.){{1,6}}[A-Za-z]{{2,24}}(?![A-Za-z0-9]){_PATH})",
     re.IGNORECASE,
 )
 URL_BARE = re.compile(
@@ -134,12 +134,12 @@ def fake_url(rng: Random, value: str) -> str:
     return f"{front}{user}{parts['www'] or ''}{host}{parts['port'] or ''}{scramble(rng, parts['path'])}"
 
 
-_DOMAIN = Scope(".", "[A-Za-z]{2}", before=130, after=MAX_URL)
+_DOMAIN = Scope(".", "[A-Za-z]{2}", before=130, after=MAX_URL, run=r"A-Za-z0-9*.\-")
 
 URL = PiiType(
     "URL",
     (
-        Format(URL_SCHEME, CERTAIN + 2, _has_host, Scope(":", "//", before=6, after=MAX_URL)),
+        Format(URL_SCHEME, CERTAIN + 2, _has_host, Scope(":", "//", before=6, after=MAX_URL, run="A-Za-z")),
         Format(URL_WWW, CERTAIN + 2, scope=_DOMAIN),
         Format(URL_BARE, CERTAIN + 1, _is_domain, _DOMAIN),
         Format(URL_SHORT, CERTAIN + 1, scope=_DOMAIN),
