@@ -20,6 +20,7 @@ from operator import attrgetter
 from typing import Any
 
 from corpus.pii.fold import (
+    AFTER_POINT,
     AFTER_SIGN,
     AFTER_WORD,
     DISGUISED_DIGITS,
@@ -96,12 +97,14 @@ _SHORT_NUMBER = re.compile(r"[0-9]{3,4}[^0-9]{0,3}[0-9]{4}(?![0-9])|[0-9]{8}|\.[
 
 
 def _join_clues(scopes: Iterable[Scope]) -> re.Pattern[str]:
-    """The clues of all scopes, and of what is to be folded, as one pattern with one character class in front: text
+    """The clues of ``scopes``, and of what is to be folded, as one pattern with one character class in front: text
     without any costs one fast pass."""
-    rests: dict[str, list[str]] = {}
+    rests: dict[str, list[str]] = {"0-9": []}
     for scope in scopes:
         rests.setdefault(scope.first, []).append(scope.rest)
     numbers = "|".join(f"(?:{rest})" for rest in rests.pop("0-9"))
+    if "." in rests:
+        rests["."].append(AFTER_POINT)
     ways = [
         f"(?<=[0-9])(?:(?<![0-9][0-9])(?={numbers})|(?={DISGUISED_DIGITS})(?P<disguise>))",
         *(f"(?<=[{first}])(?={'|'.join(f'(?:{rest})' for rest in group)})" for first, group in rests.items()),
@@ -112,9 +115,13 @@ def _join_clues(scopes: Iterable[Scope]) -> re.Pattern[str]:
 
 
 _CLUE = _join_clues(FORMS)
+# points are frequent, so whether there is a clue at all is asked of them apart, by a search for one character
+_CLUE_BUT_POINTS = _join_clues(scope for scope in FORMS if scope.first != ".")
+_CLUE_AT_POINT = re.compile("\\.(?:" + "|".join([*(s.rest for s in FORMS if s.first == "."), AFTER_POINT]) + ")")
 _DISGUISE_AT = {
     "0": re.compile(f"[0-9](?:{DISGUISED_DIGITS})"),
-    **dict.fromkeys(".@-", re.compile(rf"[.@\-](?:{AFTER_WORD})")),
+    ".": re.compile(rf"\.(?:{AFTER_POINT})"),
+    **dict.fromkeys("@-", re.compile(rf"[@\-](?:{AFTER_WORD})")),
 }
 _SCOPES_AT: dict[str, list[Scope]] = {
     c: [scope for scope in FORMS if re.match(f"[{scope.first}]", c)] for c in map(chr, (*range(0x20, 0x7F), ord("맥")))
@@ -130,6 +137,8 @@ def find_pii(text: str, types: Collection[str] | None = None, label: str = "") -
         types: names of the types to report; the sixteen of ``PII_TYPES`` if None.
         label: words that announce the value from outside the text, such as the name of its column or key.
     """
+    if not (_CLUE_BUT_POINTS.search(text) or _CLUE_AT_POINT.search(text)):
+        return []
     front = f"{label[-40:]}: " if label else ""
     found = _spans(front + text)
     if front:

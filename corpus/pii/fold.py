@@ -286,14 +286,15 @@ _DISGUISES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], list[Change]]
 )
 _REACH = 120
 """Characters before and after a clue that a disguised value may take."""
-WORDS = "골닷앳@aAdD점영공육칠팔.\\-"
+WORDS = "골닷앳@aAdD점영공육칠팔\\-"
 AFTER_WORD = (
     r"(?:(?<=골)뱅이|(?<=[닷앳])|(?<= @)|(?<=@)\s|(?<=점) ?[A-Za-z]|(?<=영)일영"
-    rf"|(?<=[공영육칠팔])[-. ]?[{_HANGUL}][-. ]?[{_HANGUL}]|(?<=공)[-.~_/), ]{{0,3}}[{_HANGUL}0-9]"
-    rf"|(?<=[{_HANGUL}][{_HANGUL}][육칠팔])|(?<=[\[(]\.)[\])]|(?<= \.) [A-Za-z0-9]|(?<=-)[ \t\r]*\n[ \t]*[A-Za-z0-9]"
+    rf"|(?<=[공영육칠팔])(?:[-. ]?[{_HANGUL}0-9]){{3}}|(?<=공)[-.~_/)]{{1,3}}[{_HANGUL}0-9]{{2}}"
+    rf"|(?<=[{_HANGUL}][{_HANGUL}][육칠팔])|(?<=-)[ \t\r]*\n[ \t]*[A-Za-z0-9]"
     r"|(?<= [aA])[tT] |(?<= [dD])[oO][tT] |(?<=[(\[{<][aA])[tT][)\]}>]|(?<=[(\[{<][dD])[oO][tT][)\]}>]"
     r"|(?<=[(\[{<][점@])[)\]}>])"
 )
+AFTER_POINT = r"(?<=[\[(]\.)[\])]|(?<= \.) [A-Za-z0-9]"
 """The same of words that may stand for digits, dots or ``@`` though no plain digit is near."""
 
 

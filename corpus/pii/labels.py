@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from corpus.pii.types import OTHER, PiiType, words
+from corpus.pii.types import OTHER, PiiType, one_of, words
 
 SURNAME = "[김이박최정강조윤장임한오서신권황안송류홍전고문손양배백허유남심노하곽성차주우구민]"
 """The commonest surnames."""
@@ -47,10 +47,10 @@ class Labels:
     def __init__(self, kinds: Iterable[PiiType]) -> None:
         self._meaning = dict.fromkeys(_OTHERS, OTHER) | dict.fromkeys(_SHORT_BANKS, "ACCOUNT")
         self._meaning |= {word: kind.name for kind in kinds for word in kind.context}
-        words = sorted(self._meaning, key=lambda word: (-len(word), word))
         # Latin labels stand alone: "ip" is none inside "zip", "sc" none inside "discount"
+        latin = one_of(word for word in self._meaning if word[0].isascii())
         self._pattern = re.compile(
-            "|".join(rf"(?<![a-z]){re.escape(w)}(?![a-z])" if w[0].isascii() else re.escape(w) for w in words)
+            f"{one_of(w for w in self._meaning if not w[0].isascii())}|(?<![a-z]){latin}(?![a-z])"
         )
 
     def nearest(self, text: str, start: int, end: int) -> str | None:
