@@ -10,8 +10,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from corpus.escaping import visible_lines
 from launch.bench.commands import bench_app
-from launch.console import rank, set_up_console, world_size
+from launch.console import rank, set_up_console, world_size, write_whatever_the_encoding
 from launch.errors import LaunchError, exit_code, one_sentence, user_errors
 from launch.guard import refuse_foreign_packages
 
@@ -244,6 +245,7 @@ def main() -> None:
     """Entry point: bad input gets one sentence and exit code 2, our own bugs get their traceback."""
     # the deepspeed launcher adds --local_rank=N in front; the environment says the same
     sys.argv[1:] = [argument for argument in sys.argv[1:] if not argument.startswith("--local_rank=")]
+    write_whatever_the_encoding()
     try:
         refuse_foreign_packages()
         app()
@@ -257,5 +259,5 @@ def main() -> None:
 
 def _refuse(error: Exception, code: int = 2) -> None:
     prefix = f"[rank {rank()}] " if world_size() > 1 else ""
-    print(f"malmoi: {prefix}{one_sentence(error)}", file=sys.stderr)
+    print(visible_lines(f"malmoi: {prefix}{one_sentence(error)}"), file=sys.stderr)
     sys.exit(code)

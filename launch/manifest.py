@@ -18,6 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from corpus.escaping import visible_json
 from launch.errors import LaunchError
 
 MANIFEST_NAME = "manifest.json"
@@ -140,7 +141,7 @@ def hardware() -> str:
 def write_json(path: Path, value: Any) -> None:
     """Write JSON under a temporary name, then rename."""
     temporary = path.with_name(path.name + ".partial")
-    temporary.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", "utf-8")
+    temporary.write_text(visible_json(json.dumps(value, ensure_ascii=False, indent=1)) + "\n", "utf-8")
     temporary.replace(path)
 
 
