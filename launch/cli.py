@@ -25,6 +25,10 @@ Try it:  malmoi run smoke        (embedded sample, a few minutes on two cores)
 class StageOrTools(TyperGroup):
     """``malmoi tokenizer RECIPE`` runs the stage, ``malmoi tokenizer stats …`` a tool: unknown words are recipes."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        begins_with_option = args and args[0].startswith("-") and args[0] != "--help"
+        return super().parse_args(ctx, ["build", *args] if begins_with_option else args)
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         known = args and args[0] in self.commands
         return super().resolve_command(ctx, args if known else ["build", *args])
@@ -33,6 +37,10 @@ class StageOrTools(TyperGroup):
 TASKS_HELP = "ynat, klue-sts, klue-nli, klue-ner, klue-re, klue-dp, klue-mrc, wos."
 
 app = typer.Typer(help=ABOUT, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+CORPUS_HELP = """Clean, pseudonymize, decontaminate text: corpus RECIPE [KEY=VALUE]… Or one of the tools below.
+
+Example:  malmoi corpus smoke corpus.inputs=news/*.jsonl.gz
+"""
 TOKENIZER_HELP = """Train a vocabulary: tokenizer RECIPE [KEY=VALUE]… Or one of the tools below.
 
 Example:  malmoi tokenizer smoke tokenizer.vocab_size=8000
@@ -41,9 +49,11 @@ FINETUNE_HELP = """Train and score the KLUE tasks: finetune RECIPE [KEY=VALUE]�
 
 Example:  malmoi finetune smoke finetune.tasks=ynat,klue-ner
 """
+corpus_app = typer.Typer(cls=StageOrTools, no_args_is_help=True, help=CORPUS_HELP)
 tokenizer_app = typer.Typer(cls=StageOrTools, no_args_is_help=True, help=TOKENIZER_HELP)
 finetune_app = typer.Typer(cls=StageOrTools, no_args_is_help=True, help=FINETUNE_HELP)
 pii_app = typer.Typer(no_args_is_help=True, help="Detect or replace personal data in text or JSON lines.")
+app.add_typer(corpus_app, name="corpus")
 app.add_typer(tokenizer_app, name="tokenizer")
 app.add_typer(finetune_app, name="finetune")
 app.add_typer(pii_app, name="pii")
@@ -79,17 +89,15 @@ def _stage_command(verb: str, purpose: str, example: str) -> Callable[..., None]
 STAGE_VERBS = (
     ("run", "Do all stages in order, from text to report.", "malmoi run smoke"),
     ("sample", "Write the embedded sample: invented Korean documents and KLUE files.", "malmoi sample smoke"),
-    (
-        "corpus",
-        "Clean, pseudonymize, decontaminate text.",
-        "malmoi corpus smoke corpus.inputs=news/*.jsonl.gz",
-    ),
     ("pack", "Encode the corpus into the token store.", "malmoi pack smoke"),
     ("pretrain", "Pretrain and export the model.", "torchrun --nproc-per-node 2 -m launch pretrain smoke"),
     ("report", "Write report.md and report.html.", "malmoi report smoke"),
 )
 for _verb, _purpose, _example in STAGE_VERBS:
     app.command(_verb)(_stage_command(_verb, _purpose, _example))
+corpus_app.command("build", hidden=True)(
+    _stage_command("corpus", "Clean text.", "malmoi corpus smoke corpus.inputs=news/*.jsonl.gz")
+)
 tokenizer_app.command("build", hidden=True)(
     _stage_command("tokenizer", "Train the vocabulary.", "malmoi tokenizer smoke tokenizer.vocab_size=8000")
 )
@@ -164,9 +172,35 @@ def tokenizer_push(
     Example:  malmoi tokenizer push runs/smoke/tokenizer my-team/korean-wordpiece --private
     """
     set_up_console()
-    from tokenizer.push import push
+    from launch.hub import push
+    from launch.publish import tokenizer_repository
 
-    typer.echo(push(folder, repository, private=private, revision=revision))
+    typer.echo(push(tokenizer_repository(folder), repository, private=private, revision=revision))
+
+
+@corpus_app.command("push")
+def corpus_push(
+    corpus: Annotated[
+        str, typer.Argument(metavar="CORPUS", help="A recipe that was run, a run, or its corpus folder.")
+    ],
+    repository: Annotated[str, typer.Argument(help="NAME/REPOSITORY on the Hugging Face Hub.")],
+    private: Annotated[bool, typer.Option(help="Hide the repository.")] = False,
+    revision: Annotated[str | None, typer.Option(help="Branch; made where there is none.")] = None,
+    runs: Runs = Path("runs"),
+    with_personal_data: Annotated[
+        bool, typer.Option("--with-personal-data", help="Publish a corpus in which personal data was kept.")
+    ] = False,
+) -> None:
+    """Check a finished corpus and publish it as a data set of the Hugging Face Hub: documents, card and counts.
+
+    Example:  malmoi corpus push smoke my-team/korean-text --private
+    """
+    set_up_console()
+    from launch.hub import push
+    from launch.publish import corpus_repository
+
+    found = corpus_repository(corpus, runs, with_personal_data=with_personal_data)
+    typer.echo(push(found, repository, private=private, revision=revision))
 
 
 @pii_app.command("detect")
