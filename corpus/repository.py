@@ -1,4 +1,4 @@
-"""A cleaned corpus as a data set of the Hugging Face Hub: which files of its folder it is, and that they belong together.
+"""A cleaned corpus as a data set of the Hugging Face Hub: which files of its folder, and that they belong together.
 
 Samples of what was dropped and changed, quarantine and scores stay at home: they are for who made the corpus.
 """

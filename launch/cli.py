@@ -15,6 +15,7 @@ from launch.bench.commands import bench_app
 from launch.console import rank, set_up_console, world_size, write_whatever_the_encoding
 from launch.errors import LaunchError, exit_code, one_sentence, user_errors
 from launch.guard import refuse_foreign_packages
+from launch.push import push_corpus, push_tokenizer
 
 ABOUT = """Raw Korean text in; a pseudonymized corpus, a vocabulary, a pretrained encoder and its KLUE scores out.
 
@@ -142,6 +143,10 @@ def finetune_export(
     export_task_predictions(task, official, predictions, output)
 
 
+corpus_app.command("push")(push_corpus)
+tokenizer_app.command("push")(push_tokenizer)
+
+
 @tokenizer_app.command("stats")
 def tokenizer_stats(
     tokenizer: Annotated[Path, typer.Argument(help="Tokenizer folder or vocab.txt.")],
@@ -158,49 +163,6 @@ def tokenizer_stats(
     from launch.tools import print_tokenizer_statistics
 
     print_tokenizer_statistics([tokenizer, *(others or [])], texts, gold or [], out or [])
-
-
-@tokenizer_app.command("push")
-def tokenizer_push(
-    folder: Annotated[Path, typer.Argument(help="Tokenizer folder, such as runs/smoke/tokenizer.")],
-    repository: Annotated[str, typer.Argument(help="NAME/REPOSITORY on the Hugging Face Hub.")],
-    private: Annotated[bool, typer.Option(help="Hide the repository.")] = False,
-    revision: Annotated[str | None, typer.Option(help="Branch; made where there is none.")] = None,
-) -> None:
-    """Check a tokenizer and publish it on the Hugging Face Hub; `hf auth login` or HF_TOKEN gives access.
-
-    Example:  malmoi tokenizer push runs/smoke/tokenizer my-team/korean-wordpiece --private
-    """
-    set_up_console()
-    from launch.hub import push
-    from launch.publish import tokenizer_repository
-
-    typer.echo(push(tokenizer_repository(folder), repository, private=private, revision=revision))
-
-
-@corpus_app.command("push")
-def corpus_push(
-    corpus: Annotated[
-        str, typer.Argument(metavar="CORPUS", help="A recipe that was run, a run, or its corpus folder.")
-    ],
-    repository: Annotated[str, typer.Argument(help="NAME/REPOSITORY on the Hugging Face Hub.")],
-    private: Annotated[bool, typer.Option(help="Hide the repository.")] = False,
-    revision: Annotated[str | None, typer.Option(help="Branch; made where there is none.")] = None,
-    runs: Runs = Path("runs"),
-    with_personal_data: Annotated[
-        bool, typer.Option("--with-personal-data", help="Publish a corpus in which personal data was kept.")
-    ] = False,
-) -> None:
-    """Check a finished corpus and publish it as a data set of the Hugging Face Hub: documents, card and counts.
-
-    Example:  malmoi corpus push smoke my-team/korean-text --private
-    """
-    set_up_console()
-    from launch.hub import push
-    from launch.publish import corpus_repository
-
-    found = corpus_repository(corpus, runs, with_personal_data=with_personal_data)
-    typer.echo(push(found, repository, private=private, revision=revision))
 
 
 @pii_app.command("detect")

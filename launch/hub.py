@@ -88,7 +88,7 @@ def push(
 
 @contextmanager
 def _told_in_one_sentence(repo_id: str) -> Iterator[None]:
-    """Failures in one sentence. Messages of the HTTP library are not passed on: they may show a header with the token."""
+    """Messages of the HTTP library are not passed on: they may show a header with the token."""
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, HTTPError, LocalTokenNotFoundError
 
     try:

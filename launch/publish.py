@@ -1,4 +1,4 @@
-"""What ``malmoi tokenizer push`` and ``malmoi corpus push`` publish: a checked tokenizer, a finished and safe corpus."""
+"""What ``malmoi tokenizer push`` and ``malmoi corpus push`` publish: a checked tokenizer, a finished corpus."""
 
 from __future__ import annotations
 
