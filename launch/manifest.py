@@ -39,7 +39,7 @@ class Head:
     def key(self) -> str:
         """Digest over stage, settings and inputs; the next stage's input fingerprint."""
         text = json.dumps([self.stage, self.settings, self.inputs], sort_keys=True, ensure_ascii=False)
-        return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+        return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
     def as_json(self) -> dict[str, Any]:
         return {
