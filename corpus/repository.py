@@ -34,6 +34,9 @@ def check_repository(folder: Path) -> tuple[int, list[str]]:
     shards = shard_paths(folder / "documents")
     if strange := sorted({path.name for path in (folder / "documents").iterdir()} - {path.name for path in shards}):
         raise BadInput(f"{folder / 'documents' / strange[0]}: malmoi did not write this; remove it, or it is published")
+    for path in [*(folder / name for name in (CARD_NAME, COUNTS, REPORT)), folder / "documents", *shards]:
+        if path.is_symlink():
+            raise BadInput(f"{path}: is a link, so what it leads to would be published; put the file itself there")
     documents = sum(map(_rows_of, shards))
     if documents != counted:
         raise BadInput(

@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 from corpus.escaping import visible_lines
 from launch.bench.commands import bench_app
-from launch.console import rank, set_up_console, world_size, write_whatever_the_encoding
+from launch.console import rank, set_up_console, show_any_character, world_size
 from launch.errors import LaunchError, exit_code, one_sentence, user_errors
 from launch.guard import refuse_foreign_packages
 from launch.push import push_corpus, push_tokenizer
@@ -241,7 +241,7 @@ def main() -> None:
     """Entry point: bad input gets one sentence and exit code 2, our own bugs get their traceback."""
     # the deepspeed launcher adds --local_rank=N in front; the environment says the same
     sys.argv[1:] = [argument for argument in sys.argv[1:] if not argument.startswith("--local_rank=")]
-    write_whatever_the_encoding()
+    show_any_character()
     try:
         refuse_foreign_packages()
         app()

@@ -97,8 +97,8 @@ def _plain_warning(*args: Any, **settings: Any) -> str:
     return visible(_format_warning(*args, **settings), keep="\n")
 
 
-def write_whatever_the_encoding() -> None:
-    """A locale or PYTHONIOENCODING that lacks a character must not end a command: it is written as ``\\uNNNN``."""
+def show_any_character() -> None:
+    """A character that the terminal's encoding lacks is shown escaped; data is written as UTF-8 past this."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -141,6 +141,10 @@ def grow(folder: Path) -> None:
     shutil.copy(folder / "documents" / "shard-00000.parquet", folder / "documents" / "shard-00003.parquet")
 
 
+def link(path: Path) -> None:
+    path.symlink_to(path.rename(path.parent.parent / "elsewhere"))
+
+
 def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-10])
 
@@ -149,7 +153,7 @@ def cut(path: Path) -> None:
     ("damage", "message"),
     [
         (lambda f: (f / "manifest.json").rename(f / "started.json"), "is not finished"),
-        (lambda f: (f / "manifest.json").write_text('{"stage": "tokenizer"}'), "not of a corpus"),
+        (lambda f: (f / "manifest.json").write_text('{"stage": "tokenizer", "key": "k"}'), "not of a corpus"),
         (lambda f: shutil.rmtree(f), "no corpus there"),
         (lambda f: (f / "README.md").unlink(), r"no README\.md; run"),
         (lambda f: (f / "README.md").write_text("# ours"), "its data files are not"),
@@ -159,6 +163,8 @@ def cut(path: Path) -> None:
         (grow, "hold 35 documents"),
         (lambda f: cut(f / "documents" / "shard-00001.parquet"), "not a whole Parquet file"),
         (lambda f: pq.write_table(pa.table({"text": [PHONE]}), f / "documents" / "shard-00002.parquet"), "its columns"),
+        (lambda f: link(f / "statistics.json"), "is a link"),
+        (lambda f: link(f / "documents" / "shard-00001.parquet"), "is a link"),
         (lambda f: (f / "documents" / "notes.txt").write_text("mine"), "malmoi did not write this"),
     ],
 )

@@ -31,7 +31,8 @@ def test_the_detector_does_not_need_it() -> None:
 @pytest.fixture
 def engine() -> Any:
     """Presidio's engine with our recogniser alone, and an NLP engine that knows nothing."""
-    presidio = pytest.importorskip("presidio_analyzer", reason="needs presidio-analyzer: pip install 'malmoi[presidio]'")
+    missing = "needs presidio-analyzer: pip install 'malmoi[presidio]'"
+    presidio = pytest.importorskip("presidio_analyzer", reason=missing)
     from presidio_analyzer.nlp_engine import NlpArtifacts, NlpEngine
 
     from corpus.pii.presidio import MalmoiRecognizer
