@@ -59,6 +59,15 @@ class DeduplicateConfig(BaseModel, frozen=True, extra="forbid"):
     near: NearConfig = Field(NearConfig(), description="Nearly equal documents.")
 
 
+class CardConfig(BaseModel, frozen=True, extra="forbid"):
+    """What the data card says of the corpus that nothing in it tells."""
+
+    licence: str | None = Field(
+        None, pattern=r"^[a-z0-9][a-z0-9.+-]*$", description="Identifier of the Hub: cc-by-sa-4.0, other …"
+    )
+    pretty_name: str | None = Field(None, min_length=1, description="Title of the data set, for people.")
+
+
 class CorpusConfig(BaseModel, frozen=True, extra="forbid"):
     """Raw text in, cleaned and pseudonymized document shards out."""
 
@@ -81,6 +90,8 @@ class CorpusConfig(BaseModel, frozen=True, extra="forbid"):
     pii: PiiConfig = Field(PiiConfig(), description="Personal data (section 2.3, Table 29).")
     deduplicate: DeduplicateConfig = Field(DeduplicateConfig(), description="Duplicates; not in the paper.")
     toxicity: ToxicityConfig = Field(ToxicityConfig(), description="Toxic sentences; the paper argues against it.")
+
+    card: CardConfig = Field(CardConfig(), description="The data card, README.md.")
 
     shard_documents: int = Field(10_000, gt=0, description="Documents per shard.")
     samples_per_rule: int = Field(50, ge=0, description="Dropped and changed sentences kept for the reader, per rule.")

@@ -2,7 +2,7 @@
 
 ```
 texts ─ clean ─▶ parts ─ find repeats ─ judge ─▶ verdicts ─ assemble ─▶ documents/shard-00000.parquet …
-benchmarks ─▶ index ─┘   (by fingerprint)                               statistics.json, decontamination.json, card.md …
+benchmarks ─▶ index ─┘   (by fingerprint)                               statistics.json, README.md …
 ```
 Every arrow is a parallel map over units that can be killed and resumed. Its intermediate files live in a hidden folder
 named by the settings and inputs they were made from, so other settings never meet them; it goes at the end.
@@ -29,6 +29,7 @@ from corpus.decontamination.report import report_contamination, write_index
 from corpus.deduplicate import cut_ranges, find_repeats
 from corpus.documents import BadInput, unit_folder
 from corpus.documents import map_units as map_in_processes
+from corpus.escaping import visible_json
 from corpus.parts import DOCUMENTS, IDS, SENTENCES
 from corpus.pii.key import key_fingerprint, read_key
 from corpus.reading.inputs import Input, stamp
@@ -262,5 +263,5 @@ def _link(source: Path, target: Path) -> None:
 
 def _write_json(path: Path, value: Any) -> None:
     temporary = path.with_name(path.name + ".partial")
-    temporary.write_text(json.dumps(value, ensure_ascii=False, indent=2), "utf-8")
+    temporary.write_text(visible_json(json.dumps(value, ensure_ascii=False, indent=2)), "utf-8")
     temporary.replace(path)

@@ -10,10 +10,12 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from corpus.escaping import visible_lines
 from launch.bench.commands import bench_app
-from launch.console import rank, set_up_console, world_size
+from launch.console import rank, set_up_console, show_any_character, world_size
 from launch.errors import LaunchError, exit_code, one_sentence, user_errors
 from launch.guard import refuse_foreign_packages
+from launch.push import push_corpus, push_tokenizer
 
 ABOUT = """Raw Korean text in; a pseudonymized corpus, a vocabulary, a pretrained encoder and its KLUE scores out.
 
@@ -24,6 +26,10 @@ Try it:  malmoi run smoke        (embedded sample, a few minutes on two cores)
 class StageOrTools(TyperGroup):
     """``malmoi tokenizer RECIPE`` runs the stage, ``malmoi tokenizer stats …`` a tool: unknown words are recipes."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        begins_with_option = args and args[0].startswith("-") and args[0] != "--help"
+        return super().parse_args(ctx, ["build", *args] if begins_with_option else args)
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         known = args and args[0] in self.commands
         return super().resolve_command(ctx, args if known else ["build", *args])
@@ -32,6 +38,10 @@ class StageOrTools(TyperGroup):
 TASKS_HELP = "ynat, klue-sts, klue-nli, klue-ner, klue-re, klue-dp, klue-mrc, wos."
 
 app = typer.Typer(help=ABOUT, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+CORPUS_HELP = """Clean, pseudonymize, decontaminate text: corpus RECIPE [KEY=VALUE]… Or one of the tools below.
+
+Example:  malmoi corpus smoke corpus.inputs=news/*.jsonl.gz
+"""
 TOKENIZER_HELP = """Train a vocabulary: tokenizer RECIPE [KEY=VALUE]… Or one of the tools below.
 
 Example:  malmoi tokenizer smoke tokenizer.vocab_size=8000
@@ -40,9 +50,11 @@ FINETUNE_HELP = """Train and score the KLUE tasks: finetune RECIPE [KEY=VALUE]�
 
 Example:  malmoi finetune smoke finetune.tasks=ynat,klue-ner
 """
+corpus_app = typer.Typer(cls=StageOrTools, no_args_is_help=True, help=CORPUS_HELP)
 tokenizer_app = typer.Typer(cls=StageOrTools, no_args_is_help=True, help=TOKENIZER_HELP)
 finetune_app = typer.Typer(cls=StageOrTools, no_args_is_help=True, help=FINETUNE_HELP)
 pii_app = typer.Typer(no_args_is_help=True, help="Detect or replace personal data in text or JSON lines.")
+app.add_typer(corpus_app, name="corpus")
 app.add_typer(tokenizer_app, name="tokenizer")
 app.add_typer(finetune_app, name="finetune")
 app.add_typer(pii_app, name="pii")
@@ -78,17 +90,15 @@ def _stage_command(verb: str, purpose: str, example: str) -> Callable[..., None]
 STAGE_VERBS = (
     ("run", "Do all stages in order, from text to report.", "malmoi run smoke"),
     ("sample", "Write the embedded sample: invented Korean documents and KLUE files.", "malmoi sample smoke"),
-    (
-        "corpus",
-        "Clean, pseudonymize, decontaminate text.",
-        "malmoi corpus smoke corpus.inputs=news/*.jsonl.gz",
-    ),
     ("pack", "Encode the corpus into the token store.", "malmoi pack smoke"),
     ("pretrain", "Pretrain and export the model.", "torchrun --nproc-per-node 2 -m launch pretrain smoke"),
     ("report", "Write report.md and report.html.", "malmoi report smoke"),
 )
 for _verb, _purpose, _example in STAGE_VERBS:
     app.command(_verb)(_stage_command(_verb, _purpose, _example))
+corpus_app.command("build", hidden=True)(
+    _stage_command("corpus", "Clean text.", "malmoi corpus smoke corpus.inputs=news/*.jsonl.gz")
+)
 tokenizer_app.command("build", hidden=True)(
     _stage_command("tokenizer", "Train the vocabulary.", "malmoi tokenizer smoke tokenizer.vocab_size=8000")
 )
@@ -133,6 +143,10 @@ def finetune_export(
     export_task_predictions(task, official, predictions, output)
 
 
+corpus_app.command("push")(push_corpus)
+tokenizer_app.command("push")(push_tokenizer)
+
+
 @tokenizer_app.command("stats")
 def tokenizer_stats(
     tokenizer: Annotated[Path, typer.Argument(help="Tokenizer folder or vocab.txt.")],
@@ -149,23 +163,6 @@ def tokenizer_stats(
     from launch.tools import print_tokenizer_statistics
 
     print_tokenizer_statistics([tokenizer, *(others or [])], texts, gold or [], out or [])
-
-
-@tokenizer_app.command("push")
-def tokenizer_push(
-    folder: Annotated[Path, typer.Argument(help="Tokenizer folder, such as runs/smoke/tokenizer.")],
-    repository: Annotated[str, typer.Argument(help="NAME/REPOSITORY on the Hugging Face Hub.")],
-    private: Annotated[bool, typer.Option(help="Hide the repository.")] = False,
-    revision: Annotated[str | None, typer.Option(help="Branch; made where there is none.")] = None,
-) -> None:
-    """Check a tokenizer and publish it on the Hugging Face Hub; `hf auth login` or HF_TOKEN gives access.
-
-    Example:  malmoi tokenizer push runs/smoke/tokenizer my-team/korean-wordpiece --private
-    """
-    set_up_console()
-    from tokenizer.push import push
-
-    typer.echo(push(folder, repository, private=private, revision=revision))
 
 
 @pii_app.command("detect")
@@ -244,6 +241,7 @@ def main() -> None:
     """Entry point: bad input gets one sentence and exit code 2, our own bugs get their traceback."""
     # the deepspeed launcher adds --local_rank=N in front; the environment says the same
     sys.argv[1:] = [argument for argument in sys.argv[1:] if not argument.startswith("--local_rank=")]
+    show_any_character()
     try:
         refuse_foreign_packages()
         app()
@@ -257,5 +255,5 @@ def main() -> None:
 
 def _refuse(error: Exception, code: int = 2) -> None:
     prefix = f"[rank {rank()}] " if world_size() > 1 else ""
-    print(f"malmoi: {prefix}{one_sentence(error)}", file=sys.stderr)
+    print(visible_lines(f"malmoi: {prefix}{one_sentence(error)}"), file=sys.stderr)
     sys.exit(code)

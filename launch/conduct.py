@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import yaml
-from rich.console import Console
 from rich.table import Column, Table
 
-from launch.console import rank, world_size
+from launch.console import PlainConsole, rank, world_size
 from launch.errors import LaunchError
 from launch.manifest import MANIFEST_NAME
 from launch.pipeline import given_inputs, run_stage, stages_of
@@ -38,14 +37,14 @@ def conduct(verb: str, name: str, overrides: Sequence[str], runs: Path, *, dry_r
     if verb in ("run", "finetune"):
         show_scores(run)
     if verb in ("run", "report"):
-        Console().print(f"\nreport: {run / 'report' / 'report.html'}", highlight=False, soft_wrap=True)
+        PlainConsole().print(f"\nreport: {run / 'report' / 'report.html'}", soft_wrap=True)
 
 
 def show_plan(verb: str, recipe: Recipe, run: Path) -> None:
     """Print the resolved recipe and, for each stage, its folder and whether it is complete."""
-    console = Console(highlight=False, soft_wrap=True)
+    console = PlainConsole(soft_wrap=True)
     resolved = yaml.safe_dump(recipe.model_dump(mode="json"), allow_unicode=True, sort_keys=False)
-    console.print(resolved, markup=False)
+    console.print(resolved)
     table = Table("stage", "folder", "state", title=f"malmoi {verb} {recipe.name}")
     for stage in stages_of(verb, recipe):
         folder = run / stage.name
@@ -86,4 +85,4 @@ def show_scores(run: Path) -> None:
             table.add_row(
                 found["task"], found["model"], str(found["seed"]), metric, score, trivial, f"{found['n']:,}"
             )  # fmt: skip
-    Console().print(table)
+    PlainConsole().print(table)

@@ -12,8 +12,8 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from typing import NamedTuple
 
 from packaging.requirements import Requirement
-from rich.console import Console
 
+from launch.console import PlainConsole
 from launch.guard import HOME, refuse_foreign_packages
 
 GIB = 1 << 30
@@ -39,13 +39,14 @@ class Check(NamedTuple):
 
 def examine() -> bool:
     """Print every check; returns False when one of them stops malmoi from working."""
-    console = Console(highlight=False)
+    console = PlainConsole()
     healthy = True
     for check in _checks():
-        mark = {True: "[green]✓[/]", False: "[red]✗[/]", None: "[dim]·[/]"}[check.is_well]
-        console.print(f"{mark} {check.name:<12} {check.found}", soft_wrap=True)
+        mark, colour = {True: ("✓", "green"), False: ("✗", "red"), None: ("·", "dim")}[check.is_well]
+        console.print(mark, style=colour, end=" ")
+        console.print(f"{check.name:<12} {check.found}", soft_wrap=True)
         if check.mend:
-            console.print(f"  [yellow]→ {check.mend}[/]", soft_wrap=True)
+            console.print(f"  → {check.mend}", style="yellow", soft_wrap=True)
         healthy = healthy and check.is_well is not False
     return healthy
 

@@ -18,6 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from corpus.escaping import visible_json
 from launch.errors import LaunchError
 
 MANIFEST_NAME = "manifest.json"
@@ -38,7 +39,7 @@ class Head:
     def key(self) -> str:
         """Digest over stage, settings and inputs; the next stage's input fingerprint."""
         text = json.dumps([self.stage, self.settings, self.inputs], sort_keys=True, ensure_ascii=False)
-        return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+        return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -140,7 +141,7 @@ def hardware() -> str:
 def write_json(path: Path, value: Any) -> None:
     """Write JSON under a temporary name, then rename."""
     temporary = path.with_name(path.name + ".partial")
-    temporary.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", "utf-8")
+    temporary.write_text(visible_json(json.dumps(value, ensure_ascii=False, indent=1)) + "\n", "utf-8")
     temporary.replace(path)
 
 

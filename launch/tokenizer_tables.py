@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from corpus.escaping import markdown, visible
 from launch.errors import LaunchError
 from launch.report.blocks import Table
 from launch.report.gather import count, number
@@ -139,11 +140,11 @@ def print_comparison(found: Sequence[Comparison], console: Console) -> None:
     from rich.text import Text
 
     for table in comparison_tables(found):
-        shown = RichTable(title=Text(table.title), title_justify="left")
+        shown = RichTable(title=Text(visible(table.title)), title_justify="left")
         for column, head in enumerate(table.heads):
             shown.add_column(Text(head), justify="right" if column in table.numbers else "left", overflow="fold")
         for row in table.rows:
-            shown.add_row(*(Text(cell) for cell in row))  # Text: [UNK] is no mark-up
+            shown.add_row(*(Text(visible(cell)) for cell in row))  # Text: [UNK] is no mark-up
         console.print(shown)
     for note in NOTES:
         console.print(Text(note, style="dim"))
@@ -155,13 +156,13 @@ def as_markdown(found: Sequence[Comparison]) -> str:
     for table in comparison_tables(found):
         rule = ["---:" if column in table.numbers else "---" for column in range(len(table.heads))]
         lines = [_markdown_row(row) for row in (table.heads, rule, *table.rows)]
-        parts.append("\n".join([f"**{table.title}**", "", *lines]))
+        parts.append("\n".join([f"**{markdown(table.title)}**", "", *lines]))
     parts.append("\n".join(f"- {note}" for note in NOTES))
     return "\n\n".join(parts) + "\n"
 
 
 def _markdown_row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+    return "| " + " | ".join(map(markdown, cells)) + " |"
 
 
 def as_json(found: Sequence[Comparison]) -> str:

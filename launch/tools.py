@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 import typer
-from rich.console import Console
 
+from corpus.escaping import visible
+from launch.console import PlainConsole
 from launch.errors import LaunchError
 
 Record = dict[str, Any]
@@ -48,7 +49,7 @@ def print_tokenizer_statistics(
     """Print the figures of tokenizers over the given files side by side, and write them to ``outputs``."""
     from launch.tokenizer_tables import compare_tokenizers, print_comparison
 
-    print_comparison(compare_tokenizers(tokenizers, _texts(texts), golds, outputs), Console())
+    print_comparison(compare_tokenizers(tokenizers, _texts(texts), golds, outputs), PlainConsole())
 
 
 def _texts(files: list[Path]) -> Iterator[str]:
@@ -87,7 +88,7 @@ def print_scores(
 def _figure(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4f}" if math.isfinite(value) else "undefined"
-    return str(value)
+    return visible(str(value))
 
 
 def export_task_predictions(task: str, source: Path, predictions: Path, output: Path) -> None:

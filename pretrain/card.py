@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from corpus.escaping import markdown, visible
 from pretrain.config import PretrainConfig
 from pretrain.starting import SIZES, longest_input
 
@@ -72,7 +73,7 @@ def _about(family: str, config: PretrainConfig) -> str:
     if config.init_from is not None:
         # where a folder lay is nobody's business
         began = Path(config.init_from).name if _is_folder(config.init_from) else config.init_from
-        began = f", going on from `{began}`"
+        began = f", going on from `{visible(began).replace('`', chr(39))}`"
     return f"A Korean {family} pretrained with malmoi{began}: {objectives}."
 
 
@@ -104,7 +105,7 @@ def _settings(network: Any, config: PretrainConfig, facts: Mapping[str, Any]) ->
 def _data(sources: Mapping[str, int] | None) -> str:
     if not sources:
         return ""
-    rows = [(name, f"{tokens:,}") for name, tokens in sources.items()]
+    rows = [(markdown(name), f"{tokens:,}") for name, tokens in sources.items()]
     return "## Data\n\n" + _table(("source", "tokens"), [*rows, ("all", f"{sum(sources.values()):,}")])
 
 
@@ -113,7 +114,7 @@ def _held_out(found: Mapping[str, Any] | None) -> str:
         return ""
     figures = [name for name in FIGURES if name in found]
     by_source = found.get("sources", {})
-    rows = [(name, *_figures(scores, figures)) for name, scores in {**by_source, "all": found}.items()]
+    rows = [(markdown(name), *_figures(scores, figures)) for name, scores in {**by_source, "all": found}.items()]
     text = "## Held-out text\n\nOf the same corpus, never trained on.\n\n"
     text += _table(("source", "rows", *(NAMES[name] for name in figures)), rows)
     baselines = found.get("baselines")
@@ -135,4 +136,4 @@ def _figures(scores: Mapping[str, Any], names: list[str]) -> list[str]:
 
 def _table(heads: tuple[str, ...], rows: list[Any]) -> str:
     lines = [heads, ("---",) * len(heads), *rows]
-    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)

@@ -6,9 +6,11 @@ that a run did not measure is left out, never guessed. Licence and name are the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from corpus.escaping import markdown
 from tokenizer.config import TokenizerConfig
 
 HOW = {
@@ -20,6 +22,7 @@ HOW = {
 }
 # fertility, share of words in several pieces, share of [UNK]: its 32,000 entries over Korean Wikipedia
 PAPER_TABLE_35 = {"BPE of the paper": (2.073, 0.578, 0.011), "morpheme-based BPE of the paper": (2.468, 0.765, 0.009)}
+UNESCAPED = re.compile(r"(?<!\\)\|")
 LISTED_SOURCES = 20  # a source may be a file, and there may be thousands
 PRUNING = {
     "overgenerated": "learnt at first",
@@ -114,7 +117,7 @@ def _corpus(corpus: Mapping[str, Any]) -> str:
         f"{corpus['characters']:,} characters."
     )
     ranked = sorted(corpus["sources"].items(), key=lambda row: (-row[1], row[0]))
-    rows: list[tuple[str, int]] = ranked[:LISTED_SOURCES]
+    rows: list[tuple[str, int]] = [(markdown(name), count) for name, count in ranked[:LISTED_SOURCES]]
     if others := ranked[LISTED_SOURCES:]:
         rows.append((f"{len(others):,} others", sum(count for _, count in others)))
     return f"## Corpus\n\n{size}\n\n" + _table(("source", "documents"), rows)
@@ -196,8 +199,8 @@ def _table(heads: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
 
 
 def _cell(value: Any) -> str:
-    """Text inside a table: names of sources are files' names and may hold anything."""
-    return " ".join(_number(value).split()).replace("|", "\\|").replace("<", "&lt;")
+    """Text of ours inside a table."""
+    return UNESCAPED.sub(r"\\|", " ".join(_number(value).split()))
 
 
 def _number(value: Any) -> str:

@@ -7,19 +7,19 @@ here, not by a plotting library: byte-equal for equal numbers, in the colours of
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from corpus.escaping import fenced, markdown, visible
 
 PLOT_WIDTH, PLOT_HEIGHT = 300, 84
 TAG = re.compile(r"\[[A-Z]{2,10}\]")
 SHOWN_AROUND = 60  # characters before and after what changed
 MAX_SHOWN = 240
-INVISIBLE = frozenset(("Cc", "Cf", "Co", "Zl", "Zp"))  # control, format, private use, line and paragraph separators
-MARKDOWN = re.compile(r"([\\`*_\[\]|<>~#])")
 
 
 class Bar(NamedTuple):
@@ -122,13 +122,6 @@ def width(part: float, whole: float) -> str:
     return "0" if not part or not whole else f"{max(0.4, 100 * part / whole):.2f}"
 
 
-def visible(text: str) -> str:
-    """Characters without a glyph as their code points, line ends as an arrow: a sample must show what a rule saw."""
-    return "".join(
-        "↵" if c == "\n" else f"⟨U+{ord(c):04X}⟩" if unicodedata.category(c) in INVISIBLE else c for c in text
-    )
-
-
 def cut(text: str, chars: int = MAX_SHOWN) -> str:
     return text if len(text) <= chars else text[:chars] + "…"
 
@@ -185,13 +178,11 @@ def _parts(text: str, first: int, last: int, spans: Sequence[tuple[int, int]]) -
         yield Part("…")
 
 
-def escape_markdown(text: str) -> str:
-    """Text for a Markdown paragraph or table cell that renders as it reads, whatever it holds."""
-    return MARKDOWN.sub(r"\\\1", " ".join(visible(str(text)).split())).replace("\\<", "&lt;").replace("\\>", "&gt;")
-
-
 def render(template: str, facts: Mapping[str, Any]) -> str:
-    """A page from its template in this folder; ``.html.j2`` templates escape text themselves."""
+    """A page from its template in this folder; ``.html.j2`` templates escape text themselves.
+
+    Whatever a template prints passes through ``visible``; ``lines`` keeps the line ends of preformatted text.
+    """
     environment = Environment(
         loader=PackageLoader("corpus.card", "."),
         autoescape=template.endswith("html.j2"),
@@ -199,8 +190,17 @@ def render(template: str, facts: Mapping[str, Any]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        finalize=_shown if template.endswith("html.j2") else None,
     )
     shown = (count, share, size, name, label, width, plot, to_bars, median_bar, visible, cut, mark_tags)
     environment.globals |= {function.__name__: function for function in shown}
-    environment.filters["md"] = escape_markdown
+    environment.filters |= {"md": markdown, "fenced": fenced, "lines": _lines}
     return environment.get_template(template).render(**facts)
+
+
+def _shown(value: Any) -> Any:
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _lines(text: str) -> Markup:
+    return escape(visible(text, keep="\n"))

@@ -1,4 +1,4 @@
-"""The data card of a cleaned corpus: ``card.md`` in the form of a Hugging Face data set card, and ``card.html``.
+"""The data card of a cleaned corpus: ``README.md``, which makes its folder a Hub data set, and ``card.html``.
 
 Facts are only read from what the stage left in its folder; what is not there is said to be missing, never guessed.
 Safe to publish: wherever sample text is shown, whatever the detector still finds in it gives way to its type's name
@@ -19,6 +19,7 @@ import yaml
 
 from corpus.card.page import Bar, Part, mark_change, mark_replaced, render, to_bars
 from corpus.documents import BadInput
+from corpus.escaping import visible
 from corpus.pii.detect import find_pii
 from corpus.pii.types import PII_TYPES
 
@@ -45,12 +46,14 @@ TREATMENTS = {
     "tag": "replaced by the name of their type",
     "drop": "taken out with their sentences",
 }
+CARD_NAME, PAGE_NAME = "README.md", "card.html"
+DATA_FILES = "documents/*.parquet"
 UNSHOWN = re.compile(r"key|secret|token|passw|credential", re.I)
 NAMES_OF_SECRETS_ONLY = frozenset(("text_key", "id_key"))
 
 
 def write_card(out: Path, settings: Mapping[str, Any]) -> None:
-    """Write ``out/card.md`` and ``out/card.html``; the same folder and settings give the same bytes.
+    """Write ``out/README.md`` and ``out/card.html``; the same folder and settings give the same bytes.
 
     Args:
         out: folder of a finished corpus stage: statistics.json, and where the stage left them decontamination.json,
@@ -62,10 +65,10 @@ def write_card(out: Path, settings: Mapping[str, Any]) -> None:
         BadInput: statistics.json is missing or damaged.
     """
     facts = gather_facts(out, settings)
-    for suffix in ("md", "html"):
-        path = out / f"card.{suffix}"
+    for name, template in ((CARD_NAME, "card.md.j2"), (PAGE_NAME, "page.html.j2")):
+        path = out / name
         temporary = path.with_name(path.name + ".partial")
-        temporary.write_text(render(f"{'page' if suffix == 'html' else 'card'}.{suffix}.j2", facts), "utf-8")
+        temporary.write_text(render(template, facts), "utf-8")
         temporary.replace(path)
 
 
@@ -79,11 +82,15 @@ def gather_facts(out: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
     changed = _samples(out / "changed" / "samples.parquet")
     lost = sum(total["dropped_sentences"].values())
     mode = settings.get("pii", {}).get("mode", "replace")
+    card = settings.get("card", {})
+    pretty_name = card.get("pretty_name") or f"Korean text, {total['sentences']:,} sentences"
     return {
+        "metadata": _metadata(total["documents"], pretty_name, card.get("licence")),
+        "pretty_name": pretty_name,
+        "licence": card.get("licence"),
         "total": total,
         "source_count": len(statistics["sources"]),
         "sources": _sources(statistics["sources"]),
-        "size_category": next((name for limit, name in PARTS_OF_SIZE if total["documents"] < limit), "n>1T"),
         "dropped_sentences": _rules(total["dropped_sentences"], dropped),
         "dropped_documents": _rules(total["dropped_documents"], {}),
         "duplicates": _duplicates(total),
@@ -100,6 +107,21 @@ def gather_facts(out: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
         "settings": yaml.safe_dump(publishable(settings), allow_unicode=True, sort_keys=True),
         "is_screened": bool(settings.get("toxicity", {}).get("enabled")),
     }
+
+
+def _metadata(documents: int, pretty_name: str, licence: str | None) -> str:
+    """What the Hub and ``load_dataset`` read: without the data files, samples would be taken for documents."""
+    files = [{"split": "train", "path": DATA_FILES}]
+    fields = {
+        "pretty_name": visible(pretty_name),
+        "language": ["ko"],
+        "license": licence,
+        "size_categories": [next((name for limit, name in PARTS_OF_SIZE if documents < limit), "n>1T")],
+        "task_categories": ["fill-mask", "text-generation"],
+        "tags": ["korean", "pretraining", "malmoi"],
+        "configs": [{"config_name": "default", "data_files": files}],
+    }
+    return yaml.safe_dump({k: v for k, v in fields.items() if v}, allow_unicode=True, sort_keys=False)
 
 
 def publishable(value: Any, under: str = "") -> Any:

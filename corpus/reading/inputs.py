@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from corpus.config import SourceConfig
 from corpus.documents import BadInput
+from corpus.escaping import visible
 from corpus.reading.containers import SCANNERS
 from corpus.reading.files import find_files, find_texts, format_of, is_local, name_files
 from corpus.reading.formats import ADAPTERS
@@ -65,7 +66,7 @@ def find_inputs(patterns: Sequence[str], sources: Mapping[str, SourceConfig], te
     names = dict(
         zip(files, name_files([item.path for item in files if not isinstance(item.path, HubSet)]), strict=True)
     )
-    return [item._replace(name=names.get(item, str(item.path))) for item in first.values()]
+    return [item._replace(name=visible(names.get(item, str(item.path)))) for item in first.values()]
 
 
 def _locate(patterns: Sequence[str], finder: Callable[[Sequence[str]], list[Path]]) -> list[Path | HubSet]:

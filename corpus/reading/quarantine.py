@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from corpus.documents import BadInput
+from corpus.escaping import visible_json
 from corpus.reading.containers import EXCERPT_BYTES
 from corpus.reading.read import Reject
 
@@ -25,7 +26,7 @@ def quarantine_line(file: str, reject: Reject) -> str:
     """A JSON line; bytes that are not UTF-8 appear as ``\\xNN``."""
     excerpt = mask(reject.raw[:EXCERPT_BYTES])
     row = {"file": file, "line": reject.line, "offset": reject.offset, "reason": reject.reason, "excerpt": excerpt}
-    return json.dumps(row, ensure_ascii=False) + "\n"
+    return visible_json(json.dumps(row, ensure_ascii=False)) + "\n"
 
 
 def join_quarantine(parts: Sequence[tuple[Path, int]], out: Path) -> Path:
@@ -46,7 +47,8 @@ def join_quarantine(parts: Sequence[tuple[Path, int]], out: Path) -> Path:
             for part, before in parts:
                 for line in part.read_text("utf-8").splitlines():
                     row = json.loads(line)
-                    joined.write(json.dumps(row | {"line": row["line"] + before}, ensure_ascii=False) + "\n")
+                    row["line"] += before
+                    joined.write(visible_json(json.dumps(row, ensure_ascii=False)) + "\n")
     return path
 
 

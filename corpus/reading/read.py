@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from corpus.documents import BadInput
+from corpus.escaping import visible
 from corpus.reading.containers import BROKEN_JSON, INVALID_UTF8, NOT_AN_OBJECT, Item
 from corpus.reading.files import DamagedFile
 from corpus.reading.formats import ADAPTERS, Skip
@@ -139,7 +140,7 @@ def _record(item: Input, place: str, fields: Mapping[str, Any]) -> Record:
     if SURROGATE.search(text):
         raise _Unreadable("lone_surrogate")
     default = item.path.name.split(".")[0] if not isinstance(item.path, HubSet) else item.path.name.rpartition("/")[2]
-    source = item.source or _name(fields.get("source"), default)
+    source = visible(item.source or _name(fields.get("source"), default))
     return Record(place, _name(name, place), source, unicodedata.normalize("NFC", text))
 
 

@@ -12,8 +12,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from rich.console import Console
-
 from corpus.documents import BadInput
 from launch.bench.decontamination import bench_decontamination
 from launch.bench.material import gather_material
@@ -22,6 +20,7 @@ from launch.bench.rounds import ROUNDS
 from launch.bench.splitting import bench_splitting
 from launch.bench.tables import print_results
 from launch.bench.whole_stage import bench_whole_stage, compare_with_naive
+from launch.console import PlainConsole
 
 
 def run_corpus_bench(
@@ -69,7 +68,7 @@ def run_corpus_bench(
         "rounds": ROUNDS,
         "machine": {"python": platform.python_version(), "architecture": platform.machine()},
     }
-    print_results(results, Console())
+    print_results(results, PlainConsole())
     if json_path:
         temporary = json_path.with_name(json_path.name + ".partial")
         temporary.write_text(json.dumps(results, ensure_ascii=False, indent=2), "utf-8")

@@ -36,6 +36,7 @@ from finetune.task import Example, Feature, Row, Task
 from finetune.train import seed_everything, train
 from launch.bench.finetuning_baseline import CONVERTERS, convert_all, predict_plainly, train_plainly
 from launch.bench.rounds import time_in_turns, version_of
+from launch.console import PlainConsole
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +84,7 @@ def run_finetune_bench(
     finally:
         torch.set_num_threads(threads)
     results["material"] = "embedded sample" if klue is None else "files given"
-    print_results(results, Console())
+    print_results(results, PlainConsole())
     if out:
         out.write_text(json.dumps(results, ensure_ascii=False, indent=2) + "\n", "utf-8")
     return results

@@ -15,7 +15,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from pydantic import ValidationError
-from rich.console import Console
 
 from launch.bench.loading import bench_loading
 from launch.bench.pretrain_tables import print_results, write_results
@@ -23,6 +22,7 @@ from launch.bench.rounds import version_of
 from launch.bench.synthetic import complete_tokenizer, write_synthetic
 from launch.bench.trainers import bench_trainers, contest_config
 from launch.bench.training import INVENTED_TOKENS, Order, bench_training
+from launch.console import PlainConsole
 from pretrain.config import BadInput
 
 log = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ def run_pretrain_bench(
             log.info("training over sizes and modes")
             paths = {"tokens": str(tokens), "tokenizer": str(tokenizer)}
             results["sizes"] = bench_training(asked.model_copy(update=paths))
-        print_results(results, Console())
+        print_results(results, PlainConsole())
         if out:
             write_results(results, out)
     return dict(json.loads(json.dumps(results)))

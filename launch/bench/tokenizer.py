@@ -15,14 +15,13 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from corpus.documents import BadInput, Document, to_table
 from launch.bench.builds import build
 from launch.bench.encoding import bench_encoding
 from launch.bench.mix import Mix, mix_texts, write_corpus
 from launch.bench.rounds import byte_count, time_in_turns, version_of
 from launch.bench.vocabulary_tables import as_json, print_results, write_results
+from launch.console import PlainConsole
 from tokenizer.config import TokenizerConfig
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ def run_tokenizer_bench(
             "machine": {"python": platform.python_version(), "architecture": platform.machine(), "workers": workers},
             "versions": {name: version_of(name) for name in ("tokenizers", "python-mecab-ko", "python-mecab-ko-dic")},
         }
-        print_results(results, Console())
+        print_results(results, PlainConsole())
         if out:
             write_results(results, out)
     return dict(json.loads(as_json(results)))

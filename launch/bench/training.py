@@ -20,12 +20,12 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 from pydantic import BaseModel, Field
-from rich.console import Console
 
 from launch.bench.fresh import report_measured, run_fresh
 from launch.bench.kernels import Profiler
 from launch.bench.pretrain_tables import print_sizes
 from launch.bench.synthetic import write_synthetic
+from launch.console import PlainConsole
 from pretrain.batches import TrainingBatches
 from pretrain.config import BadInput, PretrainConfig
 from pretrain.engine import start_engine
@@ -234,7 +234,7 @@ def carry_out(order: dict[str, Any]) -> dict[str, Any]:
     """What the fresh process does."""
     logging.basicConfig(level=logging.WARNING)
     found = measure_training(Order.model_validate(order))
-    print_sizes(found, Console(stderr=True))  # for who started the module by hand
+    print_sizes(found, PlainConsole(stderr=True))  # for who started the module by hand
     return found
 
 

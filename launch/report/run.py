@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
+from corpus.escaping import fenced, markdown, visible
 from launch.manifest import read_manifest
-from launch.report.blocks import Code, Section, Table, Text
+from launch.report.blocks import Code, Part, Section, Table, Text
 from launch.report.corpus import corpus_sections
 from launch.report.gather import count, duration, read_scores
 from launch.report.scores import scores_section, verdict_on_scores
@@ -51,7 +53,7 @@ def run(recipe: Recipe, folder: Path, out: Path) -> dict[str, Any]:
 
 
 def render(template: str, page: dict[str, Any]) -> str:
-    """A page from its template; text is escaped in HTML."""
+    """A page from its template; text is escaped, in HTML by the environment, in Markdown by the filters."""
     environment = Environment(
         loader=PackageLoader("launch.report", "."),
         autoescape=template.endswith("html.j2"),
@@ -59,11 +61,24 @@ def render(template: str, page: dict[str, Any]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        finalize=_shown if template.endswith("html.j2") else None,
     )
-    environment.filters["cell"] = lambda text: str(text).replace("|", "\\|").replace("\n", " ")
-    environment.filters["bold"] = lambda parts: "".join(f"**{p.text}**" if p.is_marked else p.text for p in parts)
+    environment.filters |= {"plain": markdown, "cell": _cell, "bold": _bold, "fenced": fenced}
     css = environment.loader.get_source(environment, "style.css")[0] if environment.loader else ""
     return environment.get_template(template).render(**page, css=css)
+
+
+def _shown(value: Any) -> Any:
+    """Cells and code keep their line ends."""
+    return visible(value, keep="\n") if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _cell(text: Any) -> str:
+    return "<br>".join(map(markdown, str(text).split("\n")))
+
+
+def _bold(parts: Sequence[Part]) -> str:
+    return "".join(f"**{markdown(p.text)}**" if p.is_marked else markdown(p.text) for p in parts)
 
 
 SUMMARIES = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from corpus.escaping import visible
 from launch.report.blocks import Block, Picture, Section, Table, Text
 from launch.report.compare import LAST_WEIGHTS, Group, comparison, group_results, weights_of
 from launch.report.details import error_blocks, table_blocks
@@ -137,7 +138,7 @@ def _figure(groups: Sequence[Group]) -> list[Block]:
     """Bars of the headline of each group, the trivial baseline below each; none where they would be too many."""
     shown = [group for group in groups if group.mean(group.first["headline"]) is not None]
     has_models = len({group.name for group in groups}) > 1
-    names = [f"{g.first['task']} · {g.name if has_models else g.first['headline']}" for g in shown]
+    names = [visible(f"{g.first['task']} · {g.name if has_models else g.first['headline']}") for g in shown]
     values = [group.mean(group.first["headline"]) or 0.0 for group in shown]
     trivial = [group.mean(group.first["headline"], "trivial") or 0.0 for group in shown]
     return [Picture(draw_scores(names, values, trivial))] if 0 < len(shown) <= MOST_BARS else []

@@ -61,7 +61,7 @@ def one_source(name: str = "뉴스", **changes: Any) -> dict[str, Any]:
 
 def pages(out: Path, settings: dict[str, Any] | None = None) -> tuple[str, str]:
     write_card(out, {} if settings is None else settings)
-    return (out / "card.md").read_text("utf-8"), (out / "card.html").read_text("utf-8")
+    return (out / "README.md").read_text("utf-8"), (out / "card.html").read_text("utf-8")
 
 
 CONTAMINATION = {
@@ -119,7 +119,7 @@ def test_same_folder_gives_the_same_bytes_whatever_the_hash_seed(folder: Path) -
     for seed in ("1", "2"):
         environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
         subprocess.run([sys.executable, "-c", program, str(folder)], check=True, env=environment)
-        contents.append([(folder / name).read_bytes() for name in ("card.md", "card.html")])
+        contents.append([(folder / name).read_bytes() for name in ("README.md", "card.html")])
     assert contents[0] == contents[1]
 
 

@@ -29,7 +29,7 @@ def test_help_imports_no_heavy_library() -> None:
     assert result.returncode == 0, result.stderr
 
 
-@pytest.mark.parametrize("verb", [*(verb for verb, _, _ in STAGE_VERBS), "tokenizer", "finetune"])
+@pytest.mark.parametrize("verb", [*(verb for verb, _, _ in STAGE_VERBS), "corpus", "tokenizer", "finetune"])
 def test_every_verb_has_a_worked_example(verb: str, tmp_path: Path) -> None:
     result = malmoi(verb, "--help", cwd=tmp_path)
     assert result.returncode == 0

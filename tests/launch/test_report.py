@@ -160,8 +160,8 @@ def test_text_of_examples_cannot_break_either_page() -> None:
     section = scores_section([result("ynat", 60.0, 4.0, model="<m>`[x](y)", errors=ERRORS, tables=CLASSES)])
     html, markdown = render("page.html.j2", page(section)), render("page.md.j2", page(section))
     assert "&lt;b&gt;새 도서관&lt;/b&gt;" in html and "&lt;m&gt;" in html
-    assert "&lt;b>새 도서관&lt;/b> \\| \\*연다\\* |" in markdown
-    assert "encoder &lt;m>\\`\\[x](y)" in markdown
+    assert "&lt;b&gt;새 도서관&lt;/b&gt; \\| \\*연다\\* |" in markdown
+    assert "encoder &lt;m&gt;\\`\\[x\\](y)" in markdown
     assert "자리 0<br>자리 1<br>" in markdown
 
 

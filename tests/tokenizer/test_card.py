@@ -133,7 +133,7 @@ def test_names_of_sources_cannot_break_the_table() -> None:
     statistics = {**STATISTICS, "corpus": {**STATISTICS["corpus"], "sources": {"a|b<c\n# 뉴스": 7}}}
     card = write_card(config(), statistics)
 
-    assert [r"a\|b&lt;c # 뉴스", "7"] in rows(card)
+    assert [r"a\|b&lt;c↵\# 뉴스", "7"] in rows(card)
     assert "\n# 뉴스" not in card
 
 

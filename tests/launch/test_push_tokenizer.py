@@ -1,127 +1,36 @@
-"""Against a server on this machine that answers as the Hub does: what is sent, and what is said where it fails."""
+"""A tokenizer to a server that answers as the Hub does: what is sent, and what is said where it fails."""
 
 from __future__ import annotations
 
-import base64
 import json
 import logging
 import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
 from transformers import AutoTokenizer
 
 from corpus.documents import BadInput
+from launch.errors import LaunchError
+from launch.hub import push as send
+from launch.publish import tokenizer_repository
+from tests.launch.fake_hub import TOKEN, Hub, reach
 from tokenizer.config import TokenizerConfig
 from tokenizer.export import build_vocabulary, export
 from tokenizer.jamo import ALWAYS_KNOWN
-from tokenizer.push import check_repository, push
+from tokenizer.repository import check_repository
 
-TOKEN = "hf_" + "inventedForTests"
 PIECES = [piece for char in (*ALWAYS_KNOWN, "한", "국") for piece in (char, f"##{char}")]
 ROOT_FILES = ["README.md", "special_tokens_map.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt"]
 PLAIN_FILES = [f"plain/{name}" for name in ROOT_FILES[1:]]
 CARD = "---\nlanguage: ko\n---\n\n# 낱말 조각\n"
 
 
-@dataclass
-class Hub:
-    """What a Hub keeps: visibility of repositories, files by repository and branch; and the requests it saw."""
-
-    url: str = ""
-    private: dict[str, bool] = field(default_factory=dict)
-    files: dict[tuple[str, str], dict[str, bytes]] = field(default_factory=dict)
-    requests: list[str] = field(default_factory=list)
-    refuses: dict[str, tuple[int, str]] = field(default_factory=dict)  # by a part of the path
-
-    def answer(self, method: str, path: str, body: bytes) -> tuple[int, Any]:
-        self.requests.append(f"{method} {path}")
-        for part, (status, message) in self.refuses.items():
-            if part in path:
-                return status, {"error": message}
-        if path == "/api/repos/create":
-            return self.create(json.loads(body))
-        if path == "/api/validate-yaml":
-            return 200, {}
-        _, _, kind, owner, name, *rest = path.split("/")
-        repository = f"{owner}/{name}"
-        if kind != "models" or repository not in self.private:
-            return 404, {"error": "not found"}
-        if not rest:
-            return 200, {"id": repository, "private": self.private[repository]}
-        return self.in_repository(repository, rest[0], rest[1].split("?")[0], body)
-
-    def create(self, wanted: dict[str, Any]) -> tuple[int, Any]:
-        repository = f"{wanted['organization']}/{wanted['name']}"
-        exists = repository in self.private
-        if not exists:
-            self.private[repository] = wanted["visibility"] == "private"
-            self.files[repository, "main"] = {".gitattributes": b""}
-        return 409 if exists else 200, {"url": f"{self.url}/{repository}"}
-
-    def in_repository(self, repository: str, what: str, branch: str, body: bytes) -> tuple[int, Any]:
-        if what == "branch":
-            exists = (repository, branch) in self.files
-            self.files.setdefault((repository, branch), dict(self.files[repository, "main"]))
-            return 409 if exists else 200, {}
-        stored = self.files[repository, branch]
-        if what == "tree":
-            return 200, [{"type": "file", "path": name, "size": len(stored[name]), "oid": "0"} for name in stored]
-        if what == "preupload":
-            rows = json.loads(body)["files"]
-            return 200, {"files": [{**row, "uploadMode": "regular", "shouldIgnore": False} for row in rows]}
-        assert what == "commit"
-        for line in body.splitlines():
-            operation = json.loads(line)
-            if operation["key"] == "file":
-                stored[operation["value"]["path"]] = base64.b64decode(operation["value"]["content"])
-            elif operation["key"] == "deletedFile":
-                del stored[operation["value"]["path"]]
-        return 200, {"commitUrl": f"{self.url}/{repository}/commit/{len(self.requests)}", "commitOid": "0" * 40}
-
-
-@pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    found = Hub()
-
-    class Handler(BaseHTTPRequestHandler):
-        def reply(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            if self.headers.get("Authorization") != f"Bearer {TOKEN}":
-                status, answer = 401, {"error": "Invalid username or password."}
-                found.requests.append(f"{self.command} refused")
-            else:
-                status, answer = found.answer(self.command, self.path, body)
-            content = json.dumps(answer).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(b"" if self.command == "HEAD" else content)
-
-        do_GET = do_POST = do_HEAD = reply
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    found.url = f"http://127.0.0.1:{server.server_port}"
-    reach(monkeypatch, found.url)
-    Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    yield found
-    server.shutdown()
-    server.server_close()
-
-
-def reach(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", url)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", True)
+def push(folder: Path, name: str, **settings: Any) -> str:
+    return send(tokenizer_repository(folder), name, **settings)
 
 
 @pytest.fixture
@@ -194,14 +103,14 @@ def test_private_is_asked_for_and_never_lost(hub: Hub, folder: Path) -> None:
     (folder / "README.md").write_text(CARD + "secret", "utf-8")
 
     assert hub.private == {"someone/hidden": True, "someone/open": False}
-    with pytest.raises(BadInput, match="someone/open: is public already"):
+    with pytest.raises(LaunchError, match="someone/open: is public already"):
         push(folder, "someone/open", private=True, token=TOKEN)
     assert hub.files["someone/open", "main"] == before
 
 
 @pytest.mark.parametrize("name", ["a/b/c", "some one/words", "someone/wor--ds", "", "someone/" + "x" * 100])
 def test_a_name_that_cannot_be_is_told(hub: Hub, folder: Path, name: str) -> None:
-    with pytest.raises(BadInput, match="expected NAME/REPOSITORY"):
+    with pytest.raises(LaunchError, match="expected NAME/REPOSITORY"):
         push(folder, name, token=TOKEN)
     assert hub.requests == []
 
@@ -209,10 +118,12 @@ def test_a_name_that_cannot_be_is_told(hub: Hub, folder: Path, name: str) -> Non
 def test_a_refused_token_is_told_and_never_shown(hub: Hub, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     wrong = "hf_wrongToken"
-    with pytest.raises(BadInput, match=r"someone/words: the Hub refuses the access token \(401.*hf auth login") as told:
+    with pytest.raises(
+        LaunchError, match=r"someone/words: the Hub refuses the access token \(401.*hf auth login"
+    ) as told:
         push(folder, "someone/words", token=wrong)
     hub.refuses["/commit/"] = (403, f"token {TOKEN} may not write")
-    with pytest.raises(BadInput, match=r"\(403, token hf_… may not write\)") as told_too:
+    with pytest.raises(LaunchError, match=r"\(403, token hf_… may not write\)") as told_too:
         push(folder, "someone/words", token=TOKEN)
 
     for text in (str(told.value), str(told_too.value), caplog.text):
@@ -222,7 +133,7 @@ def test_a_refused_token_is_told_and_never_shown(hub: Hub, folder: Path, caplog:
 
 @pytest.mark.parametrize("token", ["", "hf_a b", "hf_secret\n", "hf_한글"])
 def test_a_token_that_cannot_be_is_not_sent(hub: Hub, folder: Path, token: str) -> None:
-    with pytest.raises(BadInput, match="copy it again") as told:
+    with pytest.raises(LaunchError, match="copy it again") as told:
         push(folder, "someone/words", token=token)
     assert hub.requests == []
     assert "hf_" not in str(told.value)
@@ -230,10 +141,10 @@ def test_a_token_that_cannot_be_is_not_sent(hub: Hub, folder: Path, token: str) 
 
 def test_other_answers_of_the_hub_are_passed_on(hub: Hub, folder: Path) -> None:
     hub.refuses["/commit/"] = (409, "A commit has happened since.")
-    with pytest.raises(BadInput, match=r"the Hub answers 409, A commit has happened since;"):
+    with pytest.raises(LaunchError, match=r"the Hub answers 409, A commit has happened since;"):
         push(folder, "someone/words", token=TOKEN)
     hub.refuses = {"validate-yaml": (400, "Invalid metadata")}
-    with pytest.raises(BadInput, match=r"the Hub takes no such README\.md"):
+    with pytest.raises(LaunchError, match=r"the Hub takes no such README\.md"):
         push(folder, "someone/words", token=TOKEN)
 
 
@@ -241,11 +152,11 @@ def test_no_network_is_told(monkeypatch: pytest.MonkeyPatch, hub: Hub, folder: P
     closed = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
     closed.server_close()
     reach(monkeypatch, f"http://127.0.0.1:{closed.server_port}")
-    with pytest.raises(BadInput, match="the Hub cannot be reached"):
+    with pytest.raises(LaunchError, match="the Hub cannot be reached"):
         push(folder, "someone/words", token=TOKEN)
     reach(monkeypatch, hub.url)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(BadInput, match="HF_HUB_OFFLINE"):
+    with pytest.raises(LaunchError, match="HF_HUB_OFFLINE"):
         push(folder, "someone/words", token=TOKEN)
     assert hub.requests == []
 

@@ -1,0 +1,66 @@
+"""Text that somebody else wrote, made fit to be shown: file names, sources, samples, messages.
+
+ESC and the other control characters command a terminal, bidi overrides turn what a reader sees around, and ``<``, ``|``
+or a backtick command a page. Here they become characters that only say what stood there: ``⟨U+001B⟩``. The price: the
+joiners inside an emoji and private-use letters are shown as their numbers, too. Standard library only: cards, report
+and console all come here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+
+# control, format (bidi, zero width), lone surrogate (a byte that is no text), private use, separators of lines
+UNSHOWN = frozenset(("Cc", "Cf", "Cs", "Co", "Zl", "Zp"))
+UNUSUAL = re.compile("[^ -~ㄱ-ㅎ가-힣一-鿿]")  # few characters are looked up
+MARKDOWN = re.compile(r"[\\`*_\[\]|~#$]")
+HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+LEADING = re.compile(r"^( ?\d{1,9})([.)])(?= |$)|^( ?)([-+=])(?=[-+=]*(?: |$))")  # begins a list, underlines a heading
+FENCE = re.compile("`{3,}")
+
+
+def visible(text: str, keep: str = "") -> str:
+    """``text`` without a character that cannot be seen: ``↵`` for a line end, ``⟨U+202E⟩`` and the like for others.
+
+    Args:
+        keep: characters that stay, such as line ends where text is shown line by line.
+    """
+
+    def show(found: re.Match[str]) -> str:
+        character = found[0]
+        if character in keep or unicodedata.category(character) not in UNSHOWN:
+            return character
+        return "↵" if character == "\n" else f"⟨U+{ord(character):04X}⟩"
+
+    return UNUSUAL.sub(show, text)
+
+
+def visible_lines(text: str) -> str:
+    """The same for a message of several lines: further lines are indented in ours, so no name can feign one."""
+    return re.sub(r"\n(?! {2})", "↵", visible(text, keep="\n"))
+
+
+def visible_json(text: str) -> str:
+    """JSON with such characters as ``\\u202e``: the same value, and safe to print. Line ends between values stay."""
+
+    def show(found: re.Match[str]) -> str:
+        is_shown = found[0] == "\n" or unicodedata.category(found[0]) not in UNSHOWN
+        return found[0] if is_shown else json.dumps(found[0])[1:-1]
+
+    return UNUSUAL.sub(show, text)
+
+
+def markdown(text: str) -> str:
+    """One line of Markdown, for a paragraph or a table cell, that renders as ``text`` reads, whatever it holds."""
+    line = re.sub(r"\s+", " ", visible(text))
+    line = MARKDOWN.sub(r"\\\g<0>", line)
+    line = re.sub("[&<>]", lambda found: HTML[found[0]], line)
+    return LEADING.sub(lambda found: f"{found[1] or found[3] or ''}\\{found[2] or found[4]}", line)
+
+
+def fenced(text: str, language: str = "") -> str:
+    """A code block of Markdown that ``text`` cannot end."""
+    ticks = max((len(run) for run in FENCE.findall(text)), default=2) + 1
+    return f"{'`' * ticks}{language}\n{visible(text, keep=chr(10)).rstrip()}\n{'`' * ticks}"

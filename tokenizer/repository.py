@@ -1,0 +1,81 @@
+"""An exported tokenizer as a repository of the Hugging Face Hub: which files it is, and that they say the same.
+
+It is checked before anything is sent, because a tokenizer whose files disagree loads without complaint and encodes
+wrongly. statistics.json stays at home: it lists words of the corpus. ``launch.hub`` does the sending.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tokenizers import Tokenizer
+
+from corpus.documents import BadInput
+from tokenizer.export import CARD_NAME, ENCODER_FILES, PLAIN_FOLDER, read_vocabulary
+
+# what loaders may read differently: a rare syllable, loose jamo, NFD, case, a special token, a long word
+PROBE = (
+    "조경현은 인공지능 분야의 저명한 연구자이다. 뷁 \u110f\u110f ㅋㅋ \u1112\u1161\u11ab Ab é 漢字 [MASK] " + "가" * 101
+)
+
+
+def check_repository(folder: Path) -> list[str]:
+    """Names of the files to publish, after making sure that they are all there and say the same.
+
+    Raises:
+        BadInput: a file is missing or broken, ids differ, or transformers would encode otherwise than tokenizer.json.
+    """
+    if not folder.is_dir():
+        raise BadInput(f"{folder}: no such folder; give the tokenizer folder of a run, such as runs/smoke/tokenizer")
+    parts = [folder]
+    if (folder / PLAIN_FOLDER).is_dir() or _settings(folder).get("tokenizer_class") == "PreTrainedTokenizerFast":
+        parts.append(folder / PLAIN_FOLDER)
+    paths = [folder / CARD_NAME, *(part / name for part in parts for name in ENCODER_FILES)]
+    if missing := [path.relative_to(folder).as_posix() for path in paths if not path.is_file()]:
+        raise BadInput(f"{folder}: no {', '.join(missing)}; run `malmoi tokenizer` again, it writes them all")
+    vocabularies = [_check_encoder(part) for part in parts]
+    if vocabularies[0] != vocabularies[-1]:
+        raise BadInput(f"{folder}: vocab.txt there and in {PLAIN_FOLDER}/ differ; run `malmoi tokenizer` again")
+    return [path.relative_to(folder).as_posix() for path in paths]
+
+
+def _settings(folder: Path, name: str = "tokenizer_config.json") -> dict[str, object]:
+    path = folder / name
+    try:
+        settings = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise BadInput(f"{folder}: no {name}, so this is not an exported tokenizer; give one") from None
+    except ValueError as error:
+        raise BadInput(f"{path}: not JSON ({error}); run `malmoi tokenizer` again") from None
+    if not isinstance(settings, dict):
+        raise BadInput(f"{path}: expected an object of settings; run `malmoi tokenizer` again")
+    return settings
+
+
+def _check_encoder(folder: Path) -> list[str]:
+    """Vocabulary of one folder, once its files are known to agree."""
+    from transformers import AutoTokenizer
+
+    for name in ("tokenizer_config.json", "special_tokens_map.json"):
+        _settings(folder, name)
+    vocabulary = read_vocabulary(folder / "vocab.txt")
+    again = "export the tokenizer again, its files do not belong together"
+    try:
+        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        loaded = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    except Exception as error:  # the libraries raise whatever they like for files they cannot read
+        raise BadInput(f"{folder}: does not load ({_first_line(error)}); {again}") from error
+    ids = {piece: number for number, piece in enumerate(vocabulary)}
+    if tokenizer.get_vocab() != ids:
+        differing = {piece for piece, _ in ids.items() ^ tokenizer.get_vocab().items()}
+        raise BadInput(f"{folder}: vocab.txt and tokenizer.json differ in {len(differing):,} entries; {again}")
+    if loaded(PROBE)["input_ids"] != tokenizer.encode(PROBE).ids:
+        raise BadInput(f"{folder}: {type(loaded).__name__} encodes otherwise than tokenizer.json does; {again}")
+    return vocabulary
+
+
+def _first_line(message: object) -> str:
+    """Of what somebody else's code says, the beginning."""
+    lines = str(message).strip().splitlines()
+    return lines[0].rstrip(".") if lines else "no reason given"
