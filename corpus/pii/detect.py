@@ -34,7 +34,19 @@ from corpus.pii.fold import (
 from corpus.pii.labels import Labels
 from corpus.pii.table import TABLE
 from corpus.pii.tables import Tables
-from corpus.pii.types import BY_LABEL, CERTAIN, LABEL_BONUS, NUMBERS, OTHER, SCORES, WEAK, Format, PiiType, Scope
+from corpus.pii.types import (
+    BY_LABEL,
+    CERTAIN,
+    LABEL_BONUS,
+    NUMBER_CLUSTER,
+    NUMBERS,
+    OTHER,
+    SCORES,
+    WEAK,
+    Format,
+    PiiType,
+    Scope,
+)
 from corpus.pii.url import trim_url
 
 
@@ -232,8 +244,10 @@ def _around_clues(text: str, clues: Sequence[re.Match[str]]) -> Iterator[Candida
             if here < done.get(scope, 0) or not (match := scope.clue.match(text, here)):
                 continue
             if scope is NUMBERS:
-                done[scope] = match.end()
-                yield from _numbers(text, match, announced)
+                cluster = NUMBER_CLUSTER.match(text, here)
+                assert cluster, "a cluster may be empty"
+                done[scope] = cluster.end()
+                yield from _numbers(text, cluster, announced)
             elif scope.run:
                 start = _run_start(text, here, scope)
                 yield from _match_formats(text, FORMS[scope], start, match.end() + scope.after, announced)
