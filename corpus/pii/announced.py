@@ -2,8 +2,8 @@
 
 Names of people (``corpus.pii.names``), registration numbers of companies, accounts of messengers and social networks,
 personal customs codes, parcel numbers and membership numbers. Their forms tell little by themselves (a parcel number is
-any twelve digits), so each needs a word that announces it; only customs codes stand alone. Off by default: the paper has
-none of these types.
+any twelve digits), so each needs a word that announces it; only customs codes stand alone. The paper has none of these
+types, so they are found only where they are asked for.
 """
 
 from __future__ import annotations
@@ -59,24 +59,26 @@ def _fake_org_number(rng: Random, value: str) -> str:
 # --- HANDLE: the name of a service, perhaps a word for account, then Latin letters
 
 _SERVICES = (
-    r"(?:카카오 ?톡|카톡|카카오|텔레그램|텔레그렘|텔레|텔그|인스타그램|인스타|디스코드|디코|트위터|유튜브|유투브|페이스북|페북|스카이프|위챗|틱톡|왓츠앱"
-    r"|(?<![A-Za-z_])(?i:kakao ?talk|kakao|telegram|instagram|insta|discord|twitter|youtube|facebook|skype|we ?chat|tik ?tok"
-    r"|whats ?app)(?![A-Za-z.])"
-    r"|(?P<weak>(?<![가-힣])(?:라인|톡|스레드)|(?<![A-Za-z_])(?i:line|threads)(?![A-Za-z.])))"
+    r"(?:카카오 ?톡|카톡|카카오|텔레그램|텔레그렘|텔레|텔그|인스타그램|인스타|디스코드|디코|트위터|유튜브|유투브"
+    r"|페이스북|페북|스카이프|위챗|틱톡|왓츠앱|(?<![A-Za-z_])(?i:kakao ?talk|kakao|telegram|instagram|insta|discord"
+    r"|twitter|youtube|facebook|skype|we ?chat|tik ?tok|whats ?app)(?![A-Za-z.])|(?P<weak>(?<![가-힣])(?:라인|톡"
+    r"|스레드)|(?<![A-Za-z_])(?i:line|threads)(?![A-Za-z.])))"
 )
 _ACCOUNT_WORDS = r"(?:아이디|계정|닉네임|닉넴|닉|핸들|(?i:id|account|handle|username|user ?name|nick)(?![A-Za-z]))"
 _HANDLE = r"(?P<at>@?)(?P<name>[A-Za-z0-9_][A-Za-z0-9_.\-]{2,28}[A-Za-z0-9_](?:#[0-9]{4})?)"
 _HANDLE_END = r"(?![A-Za-z0-9@#(\[=]|/[A-Za-z0-9]|[-_.][A-Za-z0-9]|://)"
 HANDLE = re.compile(
-    rf"(?:{_SERVICES}(?P<word>[ _-]?{_ACCOUNT_WORDS})?|(?P<bare>(?<![가-힣])아이디|(?<![A-Za-z_])ID(?= ?[:=])))"
-    rf"{_IS}(?P<gap>[ \"'”’)]{{0,2}}(?P<colon>[:=|>]?)\s{{0,3}}{_OPENING}){_HANDLE}{_HANDLE_END}"
+    rf"(?=[카텔인디트유페스위틱왓라톡줄아AaDdFfIiKkLlSsTtWwYy])(?:{_SERVICES}(?P<word>[ _-]?{_ACCOUNT_WORDS})?"
+    rf"|(?P<bare>(?<![가-힣])아이디|(?<![A-Za-z_])ID(?= ?[:=]))){_IS}(?P<gap>[ \"'”’)]{{0,2}}(?P<colon>[:="
+    rf"|>]?)\s{{0,3}}{_OPENING}){_HANDLE}{_HANDLE_END}"
 )
 _TELLING = re.compile(r"[A-Za-z].*[0-9]|[0-9].*[A-Za-z]|[A-Za-z].*_|_.*[A-Za-z]|[a-z]\.[a-z]")
 _NO_HANDLE = re.compile(
-    r"(?i:.*[._](?:pdf|png|jpe?g|gif|zip|py|js|ts|json|html?|txt|mp[34]|com|net|org|kr|io|gg|me|apk|exe|md|token|key|id|bot|api"
-    r"|url|secret|hook|client|user|name)|(?:bot|api|token|client|user|channel|chat|webhook|server|access|v[0-9]|ver|version|http"
-    r"|ios|android|iphone|ipad|galaxy|windows|win|mp[34]|web|html?|covid|top|part|ep|ch|no)[_.0-9-].*|[0-9.,]+[a-z]{0,4}"
-    r"|number|card|settings?|private|public|login|password|passwd|null|none|true|false|undefined|and|the|for|error|message)"
+    r"(?i:.*[._](?:pdf|png|jpe?g|gif|zip|py|js|ts|json|html?|txt|mp[34]|com|net|org|kr|io|gg|me|apk|exe|md|token|key"
+    r"|id|bot|api|url|secret|hook|client|user|name)|(?:bot|api|token|client|user|channel|chat|webhook|server|access"
+    r"|v[0-9]|ver|version|http|ios|android|iphone|ipad|galaxy|windows|win|mp[34]|web|html?|covid|top|part|ep|ch"
+    r"|no)[_.0-9-].*|[0-9.,]+[a-z]{0,4}|number|card|settings?|private|public|login|password|passwd|null|none|true"
+    r"|false|undefined|and|the|for|error|message)"
 )
 
 
@@ -112,7 +114,8 @@ def _draw_like(rng: Random, character: str) -> str:
 # --- CUSTOMS: P, two digits of the year of issue, nine of a serial number, a check digit
 
 CUSTOMS_CODE = re.compile(
-    rf"{_FREE}(?P<value>[Pp](?: ?- ?| )?(?:[0-9]{{12}}|[0-9]{{3}}(?:[ -][0-9]{{3}}){{3}}|[0-9]{{4}}(?:[ -][0-9]{{4}}){{2}})){_FREE_END}"
+    rf"{_FREE}(?P<value>[Pp](?: ?- ?| )?(?:[0-9]{{12}}|[0-9]{{3}}(?:[ -][0-9]{{3}}){{3}}"
+    rf"|[0-9]{{4}}(?:[ -][0-9]{{4}}){{2}})){_FREE_END}"
 )
 _CUSTOMS_WORDS = re.compile("통관|(?i:pccc|customs)|세관|관세|직구")
 _PLAIN_CUSTOMS = re.compile(r"(?<![/=.\-?&])P-?[0-9]{12}(?![0-9])")
@@ -135,16 +138,16 @@ def _fake_customs_code(rng: Random, value: str) -> str:
 # --- COURIER and MEMBERSHIP: a word, then digits
 
 _COURIER_NAMES = (
-    "CJ ?대한통운|대한통운|CJ ?택배|씨제이 ?택배|한진 ?택배|롯데 ?택배|로젠 ?택배|로젠|우체국 ?택배|경동 ?택배|대신 ?택배|일양 ?택배|일양로지스|편의점 ?택배"
-    "|GS ?택배|CU ?택배|CVS ?택배|쿠팡 ?로켓|택배사"
+    "CJ ?대한통운|대한통운|CJ ?택배|씨제이 ?택배|한진 ?택배|롯데 ?택배|로젠 ?택배|로젠|우체국 ?택배|경동 ?택배"
+    "|대신 ?택배|일양 ?택배|일양로지스|편의점 ?택배|GS ?택배|CU ?택배|CVS ?택배|쿠팡 ?로켓|택배사"
 )
 _COURIER_WORDS = (
-    r"운송장 ?(?:번호|no\.?|#)?|송장 ?(?:번호|no\.?|#)?|등기 ?번호|택배 ?번호|배송 ?번호|화물 ?번호|등기우편|소포 ?번호|EMS ?(?:번호)?"
-    r"|(?<![A-Za-z])(?i:(?:tracking|waybill) ?(?:no\.?|number|#)?)"
+    r"운송장 ?(?:번호|no\.?|#)?|송장 ?(?:번호|no\.?|#)?|등기 ?번호|택배 ?번호|배송 ?번호|화물 ?번호|등기우편"
+    r"|소포 ?번호|EMS ?(?:번호)?|(?<![A-Za-z])(?i:(?:tracking|waybill) ?(?:no\.?|number|#)?)"
 )
 _PARCEL = r"[A-Z]{2}[ -]?[0-9]{3}[ -]?[0-9]{3}[ -]?[0-9]{3}[ -]?[A-Z]{2}|[0-9]{3,6}(?:[- ][0-9]{3,6}){1,3}|[0-9]{9,14}"
 COURIER = re.compile(
-    rf"(?:(?P<word>{_COURIER_WORDS})|(?:{_COURIER_NAMES})){_IS}[ \"'”’)]{{0,2}}{_COLON}{_OPENING}"
+    rf"(?=[CGETWtw가-힣])(?:(?P<word>{_COURIER_WORDS})|(?:{_COURIER_NAMES})){_IS}[ \"'”’)]{{0,2}}{_COLON}{_OPENING}"
     rf"(?:(?:{_COURIER_NAMES})[ \"'”’):/]{{0,3}}{_OPENING})?(?P<value>{_PARCEL}){_FREE_END}"
 )
 _PHONE = re.compile("0(?:1[016-9]|2|[3-6][1-5]|70|50[0-9]?)[- ]|01[016-9][0-9]{7,8}$|1[568][0-9]{2}[- ]?[0-9]{4}$")
@@ -158,7 +161,7 @@ def _parcels(text: str) -> Iterator[Announced]:
 
 
 def _fake_parcel(rng: Random, value: str) -> str:
-    """Ends in 7, 8 or 9: the couriers' last digit is the rest of a division by 7. Numbers of EMS get a wrong check digit."""
+    """Ends in 7, 8 or 9 where couriers use the rest of a division by 7; numbers of EMS get a wrong check digit."""
 
     def draw() -> str:
         digits = draw_digits(rng, len(digits_of(value)) - 1)
@@ -177,13 +180,15 @@ def _postal_check_digit(first_eight: str) -> int:
 
 _NUMBER_WORD = r"(?: ?(?:번호|코드|(?i:no\.?|number|id|아이디)(?![A-Za-z])))"
 _MEMBERSHIP_WORDS = (
-    rf"(?:회원|고객|멤버십|멤버쉽|마일리지(?: ?회원)?|포인트|적립|가입자|이용자|조합원|사원|직원|교번|학생|응시|수험|대출증|회원증|학생증|사원증|사번|학번|군번|독자"
-    rf"|(?:회원|포인트|멤버십|멤버쉽|적립|도서관) ?카드){_NUMBER_WORD}|사번|학번|군번"
-    rf"|(?<![A-Za-z])(?i:(?:member(?:ship)?|customer|student|employee|loyalty)[ _]?(?:no\.?|number|id|code))(?![A-Za-z])"
+    rf"(?:회원|고객|멤버십|멤버쉽|마일리지(?: ?회원)?|포인트|적립|가입자|이용자|조합원|사원|직원|교번|학생|응시|수험"
+    rf"|대출증|회원증|학생증|사원증|사번|학번|군번|독자|(?:회원|포인트|멤버십|멤버쉽|적립|도서관) ?카드){_NUMBER_WORD}"
+    rf"|사번|학번|군번|(?<![A-Za-z])(?i:(?:member(?:ship)?|customer|student|employee|loyalty)[ _]?(?:no\.?|number|id"
+    rf"|code))(?![A-Za-z])"
 )
 MEMBERSHIP = re.compile(
-    rf"(?<![가-힣])(?:{_MEMBERSHIP_WORDS}){_IS}[ \"'”’)]{{0,2}}{_COLON}{_OPENING}"
-    rf"(?P<value>[A-Za-z]{{0,5}}-?[0-9]{{2,16}}(?:[- ][0-9]{{2,8}}){{0,4}}|[A-Za-z0-9]{{2,8}}(?:-[A-Za-z0-9]{{2,8}}){{0,3}}){_FREE_END}"
+    rf"(?=[A-Za-z가-힣])(?<![가-힣])(?:{_MEMBERSHIP_WORDS}){_IS}[ \"'”’)]{{0,2}}{_COLON}{_OPENING}"
+    rf"(?P<value>[A-Za-z]{{0,5}}-?[0-9]{{2,16}}(?:[- ][0-9]{{2,8}}){{0,4}}"
+    rf"|[A-Za-z0-9]{{2,8}}(?:-[A-Za-z0-9]{{2,8}}){{0,3}}){_FREE_END}"
     r"(?! ?(?:[년월일명원개점%]|퍼센트|만|천|억|자리|학번))"
 )
 _MIN_DIGITS = 4
@@ -215,7 +220,7 @@ _FINDERS: dict[str, Callable[[str], Iterator[Announced]]] = {
 def find_extra(
     text: str, types: Collection[str], label: str = "", names_model: NamesModel | None = None
 ) -> list[Announced]:
-    """Values of the ``types`` among ``EXTRA_TYPES``: sorted, never overlapping, in time linear in the length of ``text``.
+    """Values of the ``types`` among ``EXTRA_TYPES``: sorted, never overlapping, in time linear in the length of text.
 
     Args:
         text: with plain digits and hyphens.
@@ -224,11 +229,9 @@ def find_extra(
         names_model: finds more names; where one of its spans overlaps another, the longest wins.
     """
     front = f"{label}: " if label else ""
-    found = [value for name in EXTRA_TYPES if name in types for value in _FINDERS[name](front + text)]
     shift = len(front)
-    inside = [
-        value._replace(start=value.start - shift, end=value.end - shift) for value in found if value.start >= shift
-    ]
+    found = [value for name in EXTRA_TYPES if name in types for value in _FINDERS[name](front + text)]
+    inside = [value._replace(start=value.start - shift, end=value.end - shift) for value in found if value[0] >= shift]
     if names_model and "PERSON" in types:
         inside += [Announced(start, end, "PERSON", 1.0, "model") for start, end in names_model(text)]
     return _settle(inside)
