@@ -37,7 +37,7 @@ _ORG_WEIGHTS = (1, 2) * 6
 
 
 def org_check_digit(first_twelve: str) -> int:
-    """The last digit of a company's registration number, as registers issued it until January 2025."""
+    """The last digit of a company's registration number, which a register may leave out: it only tells, never rejects."""
     total = sum(weight * int(digit) for weight, digit in zip(_ORG_WEIGHTS, first_twelve, strict=True))
     return -total % 10
 
@@ -51,7 +51,7 @@ def _org_numbers(text: str) -> Iterator[Announced]:
 
 
 def _fake_org_number(rng: Random, value: str) -> str:
-    """No registry office has a number that begins with 99."""
+    """The numbers of registry offices begin with 1 or 2, so 99 is nobody's."""
     front = f"99{draw_digits(rng, 10)}"
     return _unlike(value, lambda: refill(value, f"{front}{(org_check_digit(front) + rng.randrange(1, 10)) % 10}"))
 

@@ -80,12 +80,12 @@ NOT_STEMS = frozenset(
         "성별 영화 이란 허세 아주 다른 그런 이런 운영 저는"
     )
 )
+# what is no name before 씨: ends of nouns (날씨 weather, 솜씨 skill) and plants, whose 씨 are seeds
 NO_SSI = re.compile(
     "(?:날|솜|글|맵|불|말|맘|음|눈|아|저|가|홀|볍|꽃|풀|박|앗|새끼|과일|사과|포도|참외|고추|해바라기|배추|상추|목화"
     "|대추|참깨|들깨|복숭아|석류|식물|나무|열매|채소|종자|이름|움직)$"
 )
-
-NO_NAME_END = re.compile("(?:의|에서|는|은|며|으로|이|고|도|만|게|색)$")
+NO_FOREIGN_NAME = re.compile("(?:의|에서|는|은|며|으로|이|고|도|만|게|색)$")
 
 # --- words that call for a person
 
@@ -244,7 +244,7 @@ def _honorific_score(name: str, word: str, has_gap: bool) -> float:
             return 0
         if SHORT.fullmatch(name) or GIVEN.fullmatch(name) or (len(name) == 3 and name[0] in COMMON_SURNAMES):
             return 0.7
-        return 0.6 if has_gap and not NO_NAME_END.search(name) else 0
+        return 0.6 if has_gap and not NO_FOREIGN_NAME.search(name) else 0
     if has_gap and is_common and word not in _KIN and SHORT.fullmatch(name):
         return 0.6
     return 0
@@ -253,15 +253,14 @@ def _honorific_score(name: str, word: str, has_gap: bool) -> float:
 def _after_labels(text: str) -> Iterator[Announced]:
     for label in LABEL.finditer(text):
         at, gap = label.end(), label["gap"]
-        if gap is None:
+        if gap is None:  # a role, such as 배우 (actor)
             name = _NAME_AFTER.match(text, at)
             if name and name["full"] and name.group()[0] in COMMON_SURNAMES and not _is_word(name[0]):
                 yield Announced(*name.span(), "PERSON", 0.7, "label")
             continue
-        if not gap:
+        # 저자는 … (the author …) begins a sentence, 이름은 … (the name is …) names somebody
+        if not gap or (label["some"] and gap[0] in "은는이가" and not _CALLED.match(label["some"])):
             continue
-        if label["some"] and gap[0] in "은는이가" and not _CALLED.match(label["some"]):
-            continue  # 저자는 … (the author …) begins a sentence, 이름은 … (the name is …) names somebody
         yield from _after_label(text, at, bool(label["sure"]), bool(_SEPARATOR.search(gap)))
 
 
@@ -285,9 +284,8 @@ def _after_label(text: str, at: int, is_sure: bool, is_separated: bool) -> Itera
 
 def _fits_label(name: re.Match[str], is_sure: bool, is_separated: bool) -> bool:
     """Without a colon or the like only a common surname counts, and two syllables only after the surest labels."""
-    if _is_word(name[0]) or (
-        name[0][-1] == "하" and name.string.startswith(("는", "고", "게", "지", "여"), name.end())
-    ):
+    is_verb = name[0][-1] == "하" and name.string.startswith(_VERB_ENDINGS, name.end())
+    if is_verb or _is_word(name[0]):
         return False
     is_common = name[0][0] in COMMON_SURNAMES or len(name[0]) > 3
     is_clear = bool(name["full"]) and name[0][-1] not in "은이도만인해지나라하"

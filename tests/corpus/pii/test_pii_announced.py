@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import json
 import string
 import time
-from itertools import pairwise
+from collections.abc import Callable
+from itertools import islice, pairwise
+from pathlib import Path
 from random import Random
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -141,12 +146,11 @@ def test_the_check_digit_of_company_numbers_is_that_of_the_register() -> None:
     assert org_check_digit("000000000005") == 0
 
 
-@pytest.mark.parametrize("name", EXTRA_TYPES)
+@pytest.mark.parametrize("name", sorted(set(EXTRA_TYPES) - {"COURIER"}))  # no parcel number is marked there
 def test_texts_with_marked_values_are_scored_above_the_bars(name: str) -> None:
     rows = read_marked(FOLDER / "extra_types.txt")
     labelled = [(row.text, [span for span in row.spans if span[2] == name]) for row in rows]
-    if not any(spans for _, spans in labelled):
-        pytest.skip(f"no {name} is marked")
+    assert sum(len(spans) for _, spans in labelled) >= 4
     scores = score_spans(labelled, lambda text: [value[:3] for value in find_extra(text, [name])])
     assert scores["precision"] >= 0.95
     assert scores["recall"] >= 0.95
@@ -196,11 +200,22 @@ def test_values_are_sorted_and_never_overlap(pieces: list[str]) -> None:
     assert all(left[1] <= right[0] for left, right in pairwise(found_in("".join(pieces))))
 
 
+def test_petitions_hold_hardly_any_but_names(shared: Callable[[str], Path]) -> None:
+    """In all ten megabytes of the file there is one handle and one parcel number; here a quarter of it is read."""
+    with shared("data/corpora/petitions.jsonl.zst").open("rb") as packed:
+        stream = zstandard.ZstdDecompressor(max_window_size=2**31).stream_reader(packed)
+        texts = [json.loads(line)["text"] for line in islice(io.TextIOWrapper(stream, "utf-8"), 900)]
+    assert sum(len(text.encode()) for text in texts) >= 2.5e6
+    types = set(EXTRA_TYPES) - {"PERSON"}
+    assert sum(len(find_extra(text, types)) for text in texts) <= 2
+
+
 UNITS = [
     "가", "김", "김민", "김민준", "김민준 ", "김민준,", "김민준·", "씨", " 씨", "님", "성명", "성 ", "성명: ",
-    "성명: 김 ", "이름 ", "(", "김민준(", "배우 ", "의원", "A", "Kim ", "KIM/", "kim/ga", "洪", "성명 洪",
-    "1", "1-", "1 ", "12345 ", "P", "P1", "p 1234 ", "법인번호", "법인번호 1", "카톡", "카톡 ", "카톡 a", "카톡a.",
-    "카톡 a_", "아이디", "송장", "송장 1", "송장 123-", "회원번호", "회원번호 1-", "회원번호 a-", "\n", " ", '"',
+    "성명: 김 ", "이름 ", "(", "김민준(", "김성명,", "김성명과 ", "배우 ", "의원", "A", "Kim ", "KIM/", "kim/ga",
+    "洪", "성명 洪", "1", "1-", "1 ", "12345 ", "P", "P1", "p 1234 ", "법인번호", "법인번호 1", "카톡", "카톡 ",
+    "카톡 a", "카톡a.", "카톡 a_", "아이디", "송장", "송장 1", "송장 123-", "회원번호", "회원번호 1-",
+    "회원번호 a-", "\n", " ", '"',
 ]  # fmt: skip
 
 

@@ -109,12 +109,13 @@ def test_common_words_and_masked_names_are_left_alone(text: str) -> None:
 
 LABELS = words(
     """
-    성명 성함 본명 실명 고객명 환자명 학생명 회원명 직원명 예금주 예금주명 수취인 수취인명 수령인 입금자명 송금인 받는분
-    받는사람 받으실분 보내는분 보낸이 발송인 발신인 송하인 수하인 신청인 신청자 청원인 보호자 계약자 피보험자 대표자 담당자
-    작성자 검토자 승인자 결재자 구매자 주문자 예약자 피고인 피고소인 고소인 고발인 참고인 신고인 민원인 채무자 채권자 임대인
-    임차인 매도인 매수인 위임인 책임자 세대주 소유자 명의자 변호인 피의자 진정인 청구인 이름 글쓴이 지은이 담당 원고 피고
-    환자 피해자 가해자 대표이사 대표 증인 고인 저자 name full_name recipient Receiver applicant user_name sender_name
-    buyer_name member_name owner_name author_name contact_name employee_name holder_name guest_name student_name
+    성명 성함 본명 실명 고객명 환자명 학생명 회원명 직원명 예금주 예금주명 수취인 수취인명 수령인 입금자명 송금인
+    받는분 받는사람 받으실분 보내는분 보낸이 발송인 발신인 송하인 수하인 신청인 신청자 청원인 보호자 계약자 피보험자
+    대표자 담당자 작성자 검토자 승인자 결재자 구매자 주문자 예약자 피고인 피고소인 고소인 고발인 참고인 신고인 민원인
+    채무자 채권자 임대인 임차인 매도인 매수인 위임인 책임자 세대주 소유자 명의자 변호인 피의자 진정인 청구인 이름
+    글쓴이 지은이 담당 원고 피고 환자 피해자 가해자 대표이사 대표 증인 고인 저자
+    name full_name recipient Receiver applicant user_name sender_name buyer_name member_name owner_name author_name
+    contact_name employee_name holder_name guest_name student_name
     """
 )
 ROLES = words(
