@@ -37,7 +37,7 @@ _ORG_WEIGHTS = (1, 2) * 6
 
 
 def org_check_digit(first_twelve: str) -> int:
-    """The last digit of a company's registration number, which a register may leave out: it only tells, never rejects."""
+    """The last digit of the registration number of a company; a wrong one lowers the score and rules nothing out."""
     total = sum(weight * int(digit) for weight, digit in zip(_ORG_WEIGHTS, first_twelve, strict=True))
     return -total % 10
 

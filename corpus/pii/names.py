@@ -57,7 +57,8 @@ NOT_NAMES = frozenset(
         "경제학 정치학 수의학 천문학 지리학 고고학 인류학 교육학 신문방송 선진 유산 구원자 기원전 문제아 안은 주범 "
         "반별 지휘 우린 기레기 기생충 이나라 이미지 이라서 방송국 배우자 백반집 양아치 연예인 연애인 조부모 삼형제 "
         "한겨레 천주교 사회학 제자리 오래전 대다수 도서관 모바일 민주화 소나무 신기술 주권자 최대한 최일선 노예제 "
-        "마스크 저기나 모가지 저정권 호구아 담담 저희 어린 가진 그런 하도록 이름 움직 직접 아무개 모씨"
+        "마스크 저기나 모가지 저정권 호구아 제정신 전교조 연기자 학도병 조연상 주연상 이런 담담 저희 어린 가진 그런 "
+        "하도록 이름 움직 직접 아무개 모씨"
     )
 )
 NOT_STEMS = frozenset(
@@ -106,8 +107,10 @@ _NOT_BEFORE = "(?<![가-힣A-Za-z0-9*○◯〇●□])"  # a masked name, such a
 _COMPOUNDS = ("동시장", "주차장", "학교수", "학교장", "지부장", "복지사")  # 공영주차장 (car park) is no 공영주, manager
 _KIN = ("할머니", "할아버지", "누나", "언니", "오빠", "형님")
 HONORIFIC = re.compile(
-    rf"(?P<word>씨(?!를? ?(?:말[리려린렸]|뿌)|를 ?심|네 ?21)|님|귀하|군|양|옹|{_TITLES})님?{_PARTICLES}"
+    rf"(?P<word>씨(?!를? ?(?:말[리려린렸]|뿌)|를 ?심|네 ?21|[xX])|님|귀하|군|양|옹|{_TITLES})님?{_PARTICLES}"
 )
+# 김민준씨나오는 (in which Kim appears), where what follows is written without a blank
+_GLUED = re.compile(rf"{_NOT_BEFORE}(?P<name>{_FULL})[씨님](?!앗|발|족|리즈)(?=[가-힣])")
 _FORMER = "(?:(?:전|현|前|現|신임) ?)?"
 _BEFORE_HONORIFIC = re.compile(
     rf"{_NOT_BEFORE}(?P<name>[가-힣]{{2,6}})(?P<age> ?\((?:만 ?)?[0-9一-龥][^()\n]{{0,14}}\))?(?P<gap> ?{_FORMER})$"
@@ -211,6 +214,9 @@ def _before_honorifics(text: str) -> Iterator[Announced]:
         if score:
             yield Announced(*before.span("name"), "PERSON", score, "label")
             yield from _joint_before(text, before.start("name"))
+    for glued in _GLUED.finditer(text):
+        if not _is_word(glued["name"]):
+            yield Announced(*glued.span("name"), "PERSON", 0.7, "label")
 
 
 def _joint_before(text: str, at: int) -> Iterator[Announced]:

@@ -40,6 +40,7 @@ MARKED = """
 ⟦PERSON:엄태리⟧ 씨가 택배를 받아 줬다
 ⟦PERSON:민준⟧씨는 어제 왔어요
 ⟦PERSON:도미닉⟧ 씨의 사진
+⟦PERSON:이소담⟧씨나오는 장면이 제일 좋았음
 ⟦PERSON:석다온⟧ 고객님, 주문하신 상품이 나왔습니다
 안녕하세요 ⟦PERSON:옥지안⟧님 예약이 확정되었습니다
 ⟦PERSON:금별아⟧ 귀하께서 신청하신 민원
@@ -85,6 +86,7 @@ NOT_NAMES = """
 경남 고성군에서 증평군까지
 이번 대회 우리 군 선수
 영화 전문지 씨네21이 뽑았다
+이건담씨리즈 전부
 product_name: iPhone case
 담당자: 010-0000-0000
 SEO/SEM 대행, TCP/IP
@@ -229,10 +231,10 @@ def test_people_of_klue_ner_are_found_where_words_announce_them(shared: Callable
         korean, korean_right = korean + len(three), korean_right + sum(span in matched for span in three)
     assert len(people) == 2500
     assert true == 2239
-    assert right / found >= 0.95, (right, found)
-    assert right / true >= 0.12, (right, true)
-    assert within_right / within >= 0.69, (within_right, within)
-    assert korean_right / korean >= 0.82, (korean_right, korean)
+    assert right / found >= 0.955, (right, found)
+    assert right / true >= 0.125, (right, true)
+    assert within_right / within >= 0.71, (within_right, within)
+    assert korean_right / korean >= 0.85, (korean_right, korean)
 
 
 @given(st.lists(st.sampled_from([text for block in MARKED for text in unmark(block)[0].split(" ")]), max_size=30))
