@@ -1,0 +1,370 @@
+"""Names of people that words announce: ``성명: 한보람``, ``옥지안님``, ``엄태리 씨``, ``이상일 의원``.
+
+There is no model here. A word is a name where three things meet: it has the form of one (a surname, then syllables that
+given names are made of), a word before or after it calls for a person, and it is no common word of that form. The price
+is recall: names without such a word (``지소연은 결승에서``) stay. A surname alone (``박씨``) and a name that is masked
+already (``홍*동``, ``김○○ 씨``, ``A씨``) identify nobody and are not reported.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from random import Random
+from typing import NamedTuple
+
+from corpus.pii.types import PiiType, words
+
+# --- what a Korean name is made of
+
+COMMON_SURNAMES = (
+    "김이박최정강조윤장임한오서신권황안송류홍전고문손양배백허유남심노하곽성차주우구나민진지엄채원천방공현함변염여추도"
+    "소석선설마길연위표명기반왕금옥육인맹제모"
+)
+RARE_SURNAMES = (
+    "가간갈감견경계국군궁근단담당대돈동두라량려로뢰매목묘묵미범복봉부빈빙사삼상섭수순승시아야어영예온옹요용운은음자저"
+    "점종좌즙증창척초총춘탁탄태판팽편평포풍피필학해형호화환후흥"
+)
+LONG_SURNAMES = "남궁|황보|제갈|사공|선우|서문|독고|동방|망절|어금"
+FIRST_SYLLABLES = (
+    "가강갑건경계광관교구국권균규근금기길나남다단달대덕도동두라래로루리만명모무문미민바반방백범별병보복봄봉부빈빛상새"
+    "샛생서석선설성세소솔송수숙순숭슬승시신아안애양언연열영예오옥온완요용우욱운웅원월유윤율은을의이익인일임자장재정제"
+    "조종주준중지진찬창채천철청초춘충치칠태택평필하학한해향헌혁현형혜호홍화환회효후훈휘흥희"
+)
+LAST_SYLLABLES = (
+    "강건걸겸결경곤관광교구국권규균근금기길나남녀년늘단달담덕도돈동득라란람랑래량려련렬령례록룡루륜률름리린림만명모목"
+    "무묵문미민배백범별병보복봄봉분비빈빛산삼상샘서석선설섭성세솔송수숙순술솜슬승식신실심아안애양언연열엽영예오옥온완용"
+    "우욱운웅원월유윤율은을이익인일자재전정제조종주준중지직진집찬창채천철초춘출충치칠탁태택팔표필하학한해향헌혁현협형"
+    "혜호홍화환효후훈흠희"
+)
+SINGLE_SYLLABLES = "건걸결겸균담란랑린별봄범빈빛산샘석섭솔슬숙웅욱윤율은완준진찬철탁헌혁현환훈휘희"
+
+_FULL = f"(?:(?:{LONG_SURNAMES}|[{COMMON_SURNAMES}{RARE_SURNAMES}])[{FIRST_SYLLABLES}][{LAST_SYLLABLES}])"
+_SHORT = f"(?:[{COMMON_SURNAMES}{RARE_SURNAMES}][{SINGLE_SYLLABLES}]|(?:{LONG_SURNAMES})[{LAST_SYLLABLES}])"
+_GIVEN = f"(?:[{FIRST_SYLLABLES}][{LAST_SYLLABLES}])"
+FULL, SHORT, GIVEN = (re.compile(pattern) for pattern in (_FULL, _SHORT, _GIVEN))
+# common words of that form, and nouns that with a particle take it: 주민은 (the residents), 이용해 (using)
+NOT_NAMES = frozenset(
+    words(
+        "이용자 공무원 조무사 종사자 변호사 신청인 주인공 유가족 장애인 외국인 한국인 노동자 구성원 조종사 지원자 "
+        "전문가 하나님 이사장 여러분 미기재 강아지 고양이 요양원 사회복 피해자 정규직 유치원 지하주 부동산 경기도 "
+        "은평구 학부모 하지만 전천후 영아기 소방관 민원제 신생아 원청인 정무원 나오지 대하여 관련해 유의해 연구소 "
+        "선후배 공동선 윤리위 전문의 신경정 정신과 영유아 기초의 고등학 원주민 고기집 고소인 군의관 군의원 권리금 "
+        "노부모 시부모 영부인 주무관 주문관 사무관 사무직 남대문 동대문 서대문 대부분 대해서 위해서 의해서 대회중 "
+        "명나라 모자라 미관상 상태라 서초동 소방서 소수자 아무나 아무리 아보전 안가서 양천구 여기서 오로지 원해서 "
+        "유자녀 이래서 이래나 저래나 임대인 정치인 지나자 초창기 최소한 후보자 한국학 진단서 채권자 채무자 변호인 "
+        "선관이 영유권 상이 주민등 이메일 고객센 조사관 수사관 상담사 공화국 원로원 민의원 국무원 대학교 심리학 "
+        "경제학 정치학 수의학 천문학 지리학 고고학 인류학 교육학 신문방송 선진 유산 구원자 기원전 문제아 안은 주범 "
+        "반별 지휘 우린 기레기 기생충 이나라 이미지 이라서 방송국 배우자 백반집 양아치 연예인 연애인 조부모 삼형제 "
+        "한겨레 천주교 사회학 제자리 오래전 대다수 도서관 모바일 민주화 소나무 신기술 주권자 최대한 최일선 노예제 "
+        "마스크 저기나 모가지 저정권 호구아 제정신 전교조 연기자 학도병 조연상 주연상 이런 담담 저희 어린 가진 그런 "
+        "하도록 이름 움직 직접 아무개 모씨"
+    )
+)
+NOT_STEMS = frozenset(
+    words(
+        "이용 이상 이유 이전 이번 이후 이해 이동 이사 이외 이익 이자 이모 박수 박사 최고 최소 최대 최종 최근 최선 "
+        "최초 정부 정도 정치 정신 정상 정리 정문 정원 정기 정지 정의 정규 정보 정책 정확 강조 강요 강의 강화 강제 "
+        "강철 조건 조사 조치 조직 조정 조기 조성 조선 윤리 장소 장기 장애 장관 임대 임신 임시 임금 임원 한국 한도 "
+        "한번 한편 오전 오후 오류 오해 서로 서민 서명 서울 서해 신고 신문 신청 신규 신용 신상 신부 권리 권한 권위 "
+        "권익 안내 안전 안정 안건 송금 홍보 전문 전화 전국 전체 전부 전원 전용 전기 전담 전설 전진 전환 전직 고객 "
+        "고소 고발 고통 고민 고용 고위 고인 고모 고철 문제 문의 문화 문서 문자 양육 양성 양심 배상 배경 배우 배송 "
+        "유지 유명 유형 유사 유아 유의 유일 남자 남성 남편 심사 심의 심정 노동 노인 노력 노조 하루 하자 하나 하지 "
+        "차량 차이 차별 주민 주장 주인 주요 주의 주변 주소 주문 주택 주석 우리 우선 우려 구매 구조 구속 구성 구청 "
+        "민원 민주 민간 민심 나라 나이 나오 진행 진정 진실 진료 진술 지원 지금 지역 지방 지자 지시 지급 지정 지진 "
+        "엄마 엄벌 채용 채무 채권 원인 원장 원칙 원래 방법 방문 방송 방안 공무 공사 공개 공공 공정 공급 공석 현재 "
+        "현장 현실 현금 현직 변경 변호 변환 여성 여자 여기 여론 여인 추가 추천 추진 도로 도시 소비 소송 소유 소장 "
+        "소속 소설 석사 선거 선생 선택 선임 선정 선별 설명 설치 마음 마을 연구 연금 연락 연기 위원 위치 위험 위반 "
+        "표현 표시 표기 명의 명예 명복 기자 기관 기업 기존 기간 기사 기재 기준 기타 반대 반려 반복 금지 금융 금액 "
+        "인정 인간 인권 인도 인천 제도 제보 제안 제출 제시 제주 모두 모든 모집 부모 부담 사건 사진 사정 수석 시민 "
+        "국민 국가 판단 영향 영국 일본 미국 중국 태국 분석 해석 해당 교환 경기 강원 선수 신랑 신부 지루 인용 전해 "
+        "성별 영화 이란 허세 아주 다른 그런 이런 운영 저는"
+    )
+)
+# what is no name before 씨: ends of nouns (날씨 weather, 솜씨 skill) and plants, whose 씨 are seeds
+NO_SSI = re.compile(
+    "(?:날|솜|글|맵|불|말|맘|음|눈|아|저|가|홀|볍|꽃|풀|박|앗|새끼|과일|사과|포도|참외|고추|해바라기|배추|상추|목화"
+    "|대추|참깨|들깨|복숭아|석류|식물|나무|열매|채소|종자|이름|움직)$"
+)
+NO_FOREIGN_NAME = re.compile("(?:의|에서|는|은|며|으로|이|고|도|만|게|색)$")
+
+# --- words that call for a person
+
+_PARTICLES = (
+    "(?:이?라[는고며]|입니다|입니까|이에요|예요|이었다|였다|이[다고며나자]|인데|나|에게[서는도]?|에서|한테"
+    "|께(?:서[는도]?)?|으?로[는도서]?|이?랑|이[와가는]|하고|처럼|보다|까지|부터|만[의은이을]?|[와과][의는도]?"
+    "|[은는이가을를의도에측등네])?(?![가-힣])"
+)
+_TITLES = (
+    "선생님|선생|여사|작가|감독|배우|기자|특파원|앵커|아나운서|대표이사|대표|이사장|이사|부사장|사장|부회장|회장|과장"
+    "|부장판사|부장검사|부장|팀장|실장|국장|본부장|센터장|소장|차장|지점장|대리|주임|상무|전무|교수|총장|학장|교장"
+    "|박사|연구원|연구위원|의원|위원장|위원|변호사|판사|검사|검찰총장|대법관|재판관|경감|경위|경사|순경|형사|장관|차관"
+    "|총리|대통령|후보|시장|지사|구청장|군수|대변인|원내대표|의장|원장|의사|간호사|선수|코치|PD|피디|셰프|목사|신부"
+    "|스님|장군|병장|상병|일병|이병|대위|소령|중령|대령|고객님|회원님|할머니|할아버지|누나|언니|오빠|형님"
+)
+_POLITE = ("씨", "님", "귀하", "군", "양", "옹", "선생님", "선생", "여사", "고객님", "회원님")
+_NOT_BEFORE = "(?<![가-힣A-Za-z0-9*○◯〇●□])"  # a masked name, such as 김○○, begins before
+_COMPOUNDS = ("동시장", "주차장", "학교수", "학교장", "지부장", "복지사")  # 공영주차장 (car park) is no 공영주, manager
+_KIN = ("할머니", "할아버지", "누나", "언니", "오빠", "형님")
+HONORIFIC = re.compile(
+    rf"(?P<word>씨(?!를? ?(?:말[리려린렸]|뿌)|를 ?심|네 ?21|[xX])|님|귀하|군|양|옹|{_TITLES})님?{_PARTICLES}"
+)
+# 김민준씨나오는 (in which Kim appears), where what follows is written without a blank
+_GLUED = re.compile(rf"{_NOT_BEFORE}(?P<name>{_FULL})[씨님](?!앗|발|족|리즈)(?=[가-힣])")
+_FORMER = "(?:(?:전|현|前|現|신임) ?)?"
+_BEFORE_HONORIFIC = re.compile(
+    rf"{_NOT_BEFORE}(?P<name>[가-힣]{{2,6}})(?P<age> ?\((?:만 ?)?[0-9一-龥][^()\n]{{0,14}}\))?(?P<gap> ?{_FORMER})$"
+)
+_BEFORE_JOINT = re.compile(rf"{_NOT_BEFORE}(?P<name>{_FULL})(?: ?[,·/] ?|[와과] )$")
+
+# these announce a name even without a colon
+_SURE_LABELS = (
+    "성 {0,4}명|성함|본명|실명|고객명|환자명|학생명|회원명|직원명|사원명|예금주|수취인|수령인|수령자|입금자|입금인"
+    "|송금인|받(?:는|으시는|으실) ?(?:분|사람|이)|보내(?:는|시는) ?(?:분|사람|이)|보낸 ?(?:분|사람|이)|발송인|발신인"
+    "|송하인|수하인|신청[인자]|청원인|보호자|계약자|피보험자|대표자|담당자|작성자|검토자|승인자|결재자|구매자|주문자"
+    "|예약자|피고인|피고소인|피고발인|고소인|고발인|참고인|신고[인자]|민원인|채무자|채권자|임대인|임차인|매도인|매수인"
+    "|위임인|수임인|책임자|세대주|소유자|명의자|변호인|피의자|진정인|청구인"
+)
+_SOME_LABELS = "이 {0,4}름|글쓴이|지은이|담당|원고|피고|환자|피해자|가해자|대표이사|대표|증인|고인|저자|고객"
+_LATIN_LABELS = (
+    "(?<![A-Za-z])(?i:(?:(?:full|real|first|last|customer|user|recipient|receiver|sender|buyer|member|patient|owner"
+    "|student|author|contact|employee|applicant|account|holder|guest|passenger)[ _-]?)?name|recipient|receiver"
+    "|applicant|account holder)(?![A-Za-z])"
+)
+_ROLES = (
+    "배우|여배우|가수|여가수|감독|개그맨|개그우먼|방송인|작가|소설가|래퍼|변호사|기자|아나운서|교수|투수|포수|골키퍼"
+    "|수비수|공격수|피아니스트|지휘자|고객님|회원님|남편|부인|아내"
+)
+# looked at first, for speed: what labels and roles begin with
+_LABEL_START = (
+    "(?=[가개검결계고공교구글기남담대래매명민받발방배변보본부사성세소송수승신실아여예원위의이임입작저주증지직진참채책"
+    "청투포피학환회골감사여AaBbCcDdEeFfGgHhLlMmNnOoPpRrSsUu])"
+)
+LABEL = re.compile(
+    rf"{_LABEL_START}(?:(?P<sure>{_SURE_LABELS})(?: ?(?:이름|성명|성함|명))?|(?<![가-힣])(?P<some>{_SOME_LABELS}"
+    rf"|{_LATIN_LABELS}))"
+    r"(?P<gap>(?:[은는이가]|란에?)?(?=[^가-힣])[\"'”’)\]]{0,2}\s{0,2}[:=|>\t\n\-]?\s{0,3}[\"'“‘(\[]{0,2})"
+    rf"|{_LABEL_START}(?<![가-힣])(?P<role>{_ROLES}) "
+)
+_VERB_ENDINGS = ("는", "고", "게", "지", "여")  # 주장하는 (claiming)
+_CALLED = re.compile("이 {0,4}름|[A-Za-z]")
+_SEPARATOR = re.compile(r"[:=|>\t\n]")
+_AFTER_NAME = rf"(?=(?: ?(?:씨|님|귀하|군|양|{_TITLES}))?{_PARTICLES}(?![*○◯〇●□OXx0-9]))"
+_NAME_AFTER = re.compile(rf"(?P<full>{_FULL}){_AFTER_NAME}|(?P<short>{_SHORT}){_AFTER_NAME}")
+_SPACED_AFTER = re.compile(rf"[{COMMON_SURNAMES}] {{1,3}}[{FIRST_SYLLABLES}] {{0,3}}[{LAST_SYLLABLES}](?! ?[가-힣*○])")
+_JOINT_AFTER = re.compile(rf"(?: ?[,·/、&] ?| 및 |[와과] )(?P<name>{_FULL}){_AFTER_NAME}")
+_AGE = re.compile(r" ?\((?:만 ?)?[1-9][0-9](?:세|살)?[),·]")
+
+# --- names in other scripts, only after a label
+
+_ROMAN_SURNAMES = words(
+    "kim lee park choi jung jeong kang cho jo yoon yun jang lim im han oh seo shin sin kwon hwang ahn an song ryu yoo "
+    "you hong jeon ko go moon mun son yang bae baek heo hur nam shim sim noh roh ha kwak sung seong cha joo ju woo "
+    "koo gu min na jin ji um eom chae won chun bang gong hyun ham byun yeom yeo choo chu do so seok sun seol ma gil "
+    "yeon wi pyo"
+)
+_SYLLABLE = (
+    "(?:kk|tt|pp|ss|jj|ch|sh|[bdfghjkmnprstyw])?"
+    "(?:yae|yeo|ae|eo|eu|oo|ou|ee|ya|yu|yo|ye|wa|wo|ui|wi|we|a|e|i|o|u)(?:ng|ck|[kgnlrmpbt])?"
+)
+_LATIN_NAME = re.compile(
+    r"[A-Za-z][A-Za-z'\-]{1,19}(?:(?: |, ?|/)(?!(?i:tel|e-?mail|phone|mobile|fax|date|sex"
+    r"|id)(?![a-z]))[A-Z][A-Za-z'\-]{0,19}){1,3}(?![A-Za-z0-9@._])"
+)
+_TICKET_NAME = re.compile(
+    rf"(?=[A-Z])(?<![A-Za-z/.])(?!SEO/)(?:{'|'.join(_ROMAN_SURNAMES).upper()})/"
+    rf"(?i:{_SYLLABLE}[ -]?{_SYLLABLE})(?: ?M[RS]S?)?(?![A-Za-z/])"
+)
+_HANJA_SURNAMES = (
+    "金李朴崔鄭姜趙尹張林任韓吳徐申權黃安宋柳洪全高文孫梁裵白許劉南沈盧河郭成車朱禹具羅閔陳池嚴蔡元千方孔"
+    "玄咸卞廉呂秋都石宣薛馬吉延魏表明奇王琴玉陸印孟諸牟"
+)
+_HANJA_NAME = re.compile(rf"[{_HANJA_SURNAMES}][一-龥]{{1,3}}(?![一-龥])")
+
+
+class Announced(NamedTuple):
+    """``text[start:end]`` is a value of ``type``.
+
+    ``score`` (0..1) says how telling it is; ``why`` is "pattern", "label", "checksum" or "model".
+    """
+
+    start: int
+    end: int
+    type: str
+    score: float
+    why: str
+
+
+def find_names(text: str) -> Iterator[Announced]:
+    """Names that words announce; they may overlap, and are not sorted."""
+    yield from _before_honorifics(text)
+    yield from _after_labels(text)
+    yield from _with_ages(text)
+    for ticket in _TICKET_NAME.finditer(text):
+        yield Announced(*ticket.span(), "PERSON", 0.7, "pattern")
+
+
+def _before_honorifics(text: str) -> Iterator[Announced]:
+    for honorific in HONORIFIC.finditer(text):
+        at, word = honorific.start(), honorific["word"]
+        before = _BEFORE_HONORIFIC.search(text, max(0, at - 32), at)
+        if before is None:
+            continue
+        score = _honorific_score(before["name"], word, bool(before["gap"]))
+        if score:
+            yield Announced(*before.span("name"), "PERSON", score, "label")
+            yield from _joint_before(text, before.start("name"))
+    for glued in _GLUED.finditer(text):
+        if not _is_word(glued["name"]):
+            yield Announced(*glued.span("name"), "PERSON", 0.7, "label")
+
+
+def _joint_before(text: str, at: int) -> Iterator[Announced]:
+    """``김영희·박철수 의원``: the names joined to the one that the honorific follows."""
+    while (joint := _BEFORE_JOINT.search(text, max(0, at - 8), at)) and not _is_word(joint["name"]):
+        yield Announced(*joint.span("name"), "PERSON", 0.7, "label")
+        at = joint.start("name")
+
+
+def _is_word(name: str, is_polite: bool = False) -> bool:
+    """Whether it is a common word; 씨 and 님 are polite enough to make a name of words such as 지원 (support)."""
+    stem, last = name[:-1], name[-1]
+    if name in NOT_NAMES or (last == "모" and len(name) == 2):  # 김모 (one Kim)
+        return True
+    if not is_polite and (name in NOT_STEMS or (stem in NOT_STEMS and last in "은이을도만인해하나라중비")):
+        return True
+    return (last == "을" and name[-2] not in "가노하") or (last == "한" and name[0] not in "김박최")
+
+
+def _honorific_score(name: str, word: str, has_gap: bool) -> float:
+    """0 where ``name`` before the honorific ``word`` is no name; a blank between them makes it more telling."""
+    if _is_word(name, word in ("씨", "님")) or (word in ("군", "양", "옹") and not has_gap):
+        return 0
+    if name[-1] + word in _COMPOUNDS:
+        return 0
+    is_common = name[0] in COMMON_SURNAMES or bool(re.match(LONG_SURNAMES, name))
+    if FULL.fullmatch(name):
+        return 0.9 if word in _POLITE else 0.8 if is_common or (has_gap and name[-1] not in "은이도만인") else 0
+    if word == "씨":
+        if NO_SSI.search(name):
+            return 0
+        if SHORT.fullmatch(name) or GIVEN.fullmatch(name) or (len(name) == 3 and name[0] in COMMON_SURNAMES):
+            return 0.7
+        return 0.6 if has_gap and not NO_FOREIGN_NAME.search(name) else 0
+    if has_gap and is_common and word not in _KIN and SHORT.fullmatch(name):
+        return 0.6
+    return 0
+
+
+def _after_labels(text: str) -> Iterator[Announced]:
+    for label in LABEL.finditer(text):
+        at, gap = label.end(), label["gap"]
+        if gap is None:  # a role, such as 배우 (actor)
+            name = _NAME_AFTER.match(text, at)
+            if name and name["full"] and name.group()[0] in COMMON_SURNAMES and not _is_word(name[0]):
+                yield Announced(*name.span(), "PERSON", 0.7, "label")
+            continue
+        # 저자는 … (the author …) begins a sentence, 이름은 … (the name is …) names somebody
+        if not gap or (label["some"] and gap[0] in "은는이가" and not _CALLED.match(label["some"])):
+            continue
+        yield from _after_label(text, at, bool(label["sure"]), bool(_SEPARATOR.search(gap)))
+
+
+def _after_label(text: str, at: int, is_sure: bool, is_separated: bool) -> Iterator[Announced]:
+    name = _NAME_AFTER.match(text, at)
+    if name and _fits_label(name, is_sure, is_separated):
+        yield Announced(*name.span(), "PERSON", 0.95 if is_separated else 0.85, "label")
+        at = name.end()
+        while (joint := _JOINT_AFTER.match(text, at)) and not _is_word(joint["name"]):
+            yield Announced(*joint.span("name"), "PERSON", 0.7, "label")
+            at = joint.end()
+    elif (is_sure or is_separated) and (spaced := _SPACED_AFTER.match(text, at)):
+        yield Announced(*spaced.span(), "PERSON", 0.8, "label")
+    elif hanja := _HANJA_NAME.match(text, at):
+        yield Announced(*hanja.span(), "PERSON", 0.8, "label")
+    elif latin := _LATIN_NAME.match(text, at):
+        has_surname = any(part in _ROMAN_SURNAMES for part in re.split("[ ,/]+", latin.group().lower()))
+        if has_surname or (is_sure and is_separated):
+            yield Announced(*latin.span(), "PERSON", 0.8 if has_surname else 0.6, "label")
+
+
+def _fits_label(name: re.Match[str], is_sure: bool, is_separated: bool) -> bool:
+    """Without a colon or the like only a common surname counts, and two syllables only after the surest labels."""
+    is_verb = name[0][-1] == "하" and name.string.startswith(_VERB_ENDINGS, name.end())
+    if is_verb or _is_word(name[0]):
+        return False
+    is_common = name[0][0] in COMMON_SURNAMES or len(name[0]) > 3
+    is_clear = bool(name["full"]) and name[0][-1] not in "은이도만인해지나라하"
+    return is_separated or (is_common and (is_sure or is_clear)) or (is_sure and is_clear)
+
+
+def _with_ages(text: str) -> Iterator[Announced]:
+    """``이상민(42)``: a full name and an age in brackets."""
+    for age in _AGE.finditer(text):
+        before = _BEFORE_HONORIFIC.search(text, max(0, age.start() - 8), age.start())
+        if before and FULL.fullmatch(before["name"]) and not _is_word(before["name"]):
+            yield Announced(*before.span("name"), "PERSON", 0.7, "label")
+
+
+# --- replacements: every name may be somebody's, so these are drawn from few, whoever the text was about
+
+MAX_DRAWS = 50
+_FAKE_SURNAMES = "김이박최정강조윤장임한오서신권안송홍전고문손양배백허남심노하"
+_FAKE_GIVEN = words(
+    "가람 나래 다온 단비 도담 라온 루리 보람 새봄 서리 선율 소담 수련 슬기 아름 아린 예솔 "
+    "온유 우람 은결 은별 재하 주원 지안 찬솔 태양 하람 하율 한결 한별 해솔 현우"
+)
+_FAKE_ROMAN_SURNAMES = words(
+    "kim lee park choi jung kang cho yoon jang lim han oh shin kwon ahn song hong moon son bae"
+)
+_FAKE_ROMAN_GIVEN = words("ga na da ra min jun seo yeon ji woo hyun soo young eun jae ho bin sol")
+_FAKE_HANJA = "敏俊瑞妍智宇賢貞秀英哲恩珍美善淑"
+_ROMAN_WORD = re.compile("[A-Za-z]+(?:[-'][A-Za-z]+)*")
+
+
+def fake_name(rng: Random, value: str) -> str:
+    """Another name in the script of ``value``, with its spaces; Korean names of two to four syllables stay as long.
+
+    Longer ones, which are foreign, become Korean names of four syllables.
+    """
+    draw = _draw_roman if value.isascii() else _draw_hanja if "一" <= value[0] <= "龥" else _draw_hangul
+    for _ in range(MAX_DRAWS):
+        fake = draw(rng, value)
+        if fake != value and not _is_word(fake):
+            break
+    return fake
+
+
+def _draw_hangul(rng: Random, value: str) -> str:
+    count = len(value.replace(" ", ""))
+    surname = rng.choice(_FAKE_SURNAMES) if count < 4 else rng.choice(LONG_SURNAMES.split("|"))
+    name = surname + (rng.choice(SINGLE_SYLLABLES) if count < 3 else rng.choice(_FAKE_GIVEN))
+    if count > 4 or " " not in value:
+        return name
+    syllables = iter(name)
+    return "".join(" " if character == " " else next(syllables) for character in value)
+
+
+def _draw_hanja(rng: Random, value: str) -> str:
+    return rng.choice(_HANJA_SURNAMES) + "".join(rng.choices(_FAKE_HANJA, k=len(value) - 1))
+
+
+def _draw_roman(rng: Random, value: str) -> str:
+    """Where no word is a Korean surname, the last one becomes such."""
+    found = _ROMAN_WORD.findall(value)
+    surnames = [word for word in found if word.lower() in _ROMAN_SURNAMES] or found[-1:]
+
+    def draw(match: re.Match[str]) -> str:
+        word = match.group()
+        if word in ("MR", "MS", "MRS"):
+            return word
+        if word == surnames[0]:
+            fake = rng.choice(_FAKE_ROMAN_SURNAMES)
+        else:
+            fake = rng.choice(_FAKE_ROMAN_GIVEN) + "-" * ("-" in word) + rng.choice(_FAKE_ROMAN_GIVEN) * (len(word) > 3)
+        return fake.upper() if word.isupper() else fake.capitalize() if word[0].isupper() else fake
+
+    return _ROMAN_WORD.sub(draw, value)
+
+
+PERSON = PiiType("PERSON", (), words("성명 이름 성함 고객명 예금주 수취인 담당자 신청인"), fake_name, "한보람")
