@@ -19,6 +19,7 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import Any
 
+from corpus.pii.announced import EXTRA_TYPES, find_extra
 from corpus.pii.fold import (
     AFTER_POINT,
     AFTER_SIGN,
@@ -32,12 +33,13 @@ from corpus.pii.fold import (
     widen,
 )
 from corpus.pii.labels import Labels
-from corpus.pii.table import TABLE
+from corpus.pii.table import BY_NAME, TABLE
 from corpus.pii.tables import Tables
 from corpus.pii.types import (
     BY_LABEL,
     CERTAIN,
     LABEL_BONUS,
+    LIKELY,
     NUMBER_CLUSTER,
     NUMBERS,
     OTHER,
@@ -146,21 +148,22 @@ def find_pii(text: str, types: Collection[str] | None = None, label: str = "") -
     Spans cover the value only: no particle, no punctuation of the sentence, no name of a bank.
 
     Args:
-        types: names of the types to report; the sixteen of ``PII_TYPES`` if None.
+        types: names of the types to report, of ``PII_TYPES`` and ``EXTRA_TYPES``; the sixteen of the former if None.
         label: words that announce the value from outside the text, such as the name of its column or key.
     """
-    if not (_CLUE_BUT_POINTS.search(text) or _CLUE_AT_POINT.search(text)):
+    extras = () if types is None else [name for name in EXTRA_TYPES if name in types]
+    if not extras and not (_CLUE_BUT_POINTS.search(text) or _CLUE_AT_POINT.search(text)):
         return []
     front = f"{label[-40:]}: " if label else ""
-    found = _spans(front + text)
+    found = _spans(front + text, extras)
     if front:
         found = [replace(s, start=s.start - len(front), end=s.end - len(front)) for s in found if s.start >= len(front)]
     return found if types is None else [span for span in found if span.type in types]
 
 
-def _spans(text: str) -> list[Span]:
+def _spans(text: str, extras: Sequence[str]) -> list[Span]:
     clues = list(_CLUE.finditer(text))
-    if not clues:
+    if not (clues or extras):
         return []
     folded = Folded(text)
     if any(clue.lastgroup == "sign" for clue in clues):
@@ -171,7 +174,14 @@ def _spans(text: str) -> list[Span]:
         unfolded, folded = folded, fold_disguises(folded, disguised)
         if folded is not unfolded:
             clues = list(_CLUE.finditer(folded.text))
-    return settle(_around_clues(folded.text, clues), folded)
+    return settle([*_around_clues(folded.text, clues), *_announced(folded.text, extras)], folded)
+
+
+def _announced(text: str, extras: Sequence[str]) -> Iterator[Candidate]:
+    """Types outside Table 29; words announce them, so they outweigh what is found by its form."""
+    for value in find_extra(text, extras) if extras else ():
+        strength = LIKELY if value.type == "PERSON" else CERTAIN + LABEL_BONUS + 1
+        yield Candidate(value.start, value.end, strength, BY_NAME[value.type], value.score, (value.why,))
 
 
 def _is_disguise(clue: re.Match[str]) -> bool:
