@@ -374,7 +374,7 @@ def test_time_grows_with_length_only(piece: str) -> None:
     for size in (500_000, 1_000_000):
         text = piece * (size // len(piece))
         start = time.process_time()
-        clean(text)
+        failed_rule(clean(text), LIMITS)
         seconds.append(time.process_time() - start)
     assert seconds[1] < 3 * seconds[0] + 0.5  # twice the text; quadratic would be four times
 
@@ -399,7 +399,7 @@ PAPER = SentenceLimits(min_chars=5, max_han_kana=10, count_glosses=True)
 @pytest.mark.parametrize(
     "sentence",
     [
-        "대한민국(大韓民國)의 수도는 서울특별시(서울特別市)이고 상하이(上海)는 아니며 제이의 도시는 부산광역시(釜山廣域市)이다.",
+        "대한민국(大韓民國)의 수도는 서울특별시(서울特別市)이고 다음 도시는 부산광역시(釜山廣域市)이다.",
         "《가나다록 (假那多錄)》과 ‘나다라기’(那多羅記)와 다라마서(多羅馬書(上))가 함께 전해 내려온다.",
         "만화 머나먼 시공 속에서(遙かなる時空の中でシリーズ) 제이권은 나중에 나왔다고 한다.",
     ],
