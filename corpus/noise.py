@@ -106,8 +106,10 @@ ATTRIBUTES = r"(?:\s+[A-Za-z_:][\w:.-]{0,60}\s{0,9}=[^<>]{0,1000})?\s{0,9}/?>"
 NO_CODE = r"(?!(?<=[A-Za-z0-9_]<)(?-i:[A-Z]>)|(?<=\?P<)|(?<=['\"`‘“]<)[^<>]{1,60}>['\"`’”])"
 
 # with what it holds; one more opening tag inside must be quoted, so that each text is looked at once
-HTML_CODE = r"<(?<!['\"`‘“]<)(script|style)(?:\s[^<>]{0,1000})?>(?!\.\.\.<)"
+HTML_CODE = (
+    r"<(?<!['\"`‘“]<)(script|style)(?:\s[^<>]{0,1000})?>(?!\.\.\.<)"
     r"(?:[^<]++|(?<=['\"(+])<|<(?!/?(?:script|style)\b))*+</\1\s{0,9}>"
+)
 
 OUTLET = (
     r"(?:뉴스[1A-Z]?|일보|신문|뉴시스|경제|통신|방송|미디어|투데이|데일리|타임[스즈]|닷컴|헤럴드|저널|매경|한경|포스트|코리아|한겨레"
