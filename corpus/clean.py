@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from corpus.config import CorpusConfig
 from corpus.decontamination.index import ContaminationIndex, Hit
 from corpus.decontamination.report import IN_BENCHMARK, ITEMS_NAME
-from corpus.noise import SentenceLimits, failed_rule, has_too_many_han_or_kana, remove_noise, rules_without
+from corpus.noise import SentenceLimits, failed_rule, has_many_han_or_kana, remove_noise, rules_without
 from corpus.parts import PartWriter, Row
 from corpus.pii.detect import find_pii
 from corpus.pii.key import read_key
@@ -121,8 +121,8 @@ class _Cleaner:
         sentences = self.split(text)
         counts["sentences_split"] += len(sentences)
         min_chars = self.config.min_sentence_chars.get(record.source, self.config.min_chars)
-        limits = SentenceLimits(min_chars, self.config.max_han_kana)
-        if limits.min_chars <= 1 and not has_too_many_han_or_kana(text, limits):
+        limits = SentenceLimits(min_chars, self.config.max_han_kana, self.config.count_glosses)
+        if limits.min_chars <= 1 and not has_many_han_or_kana(text, limits):
             return Draft(record, sentences)  # what the whole text has not, no sentence has
         kept = []
         for before, sentence in zip(["", *sentences], sentences, strict=False):

@@ -85,6 +85,9 @@ class CorpusConfig(BaseModel, frozen=True, extra="forbid"):
         {"CC-100": 200, "NEWSCRAWL": 200}, description="The same for single sources (section 2.3)."
     )
     max_han_kana: int = Field(10, ge=0, description="Sentences with more Han or Kana characters go (section 2.3).")
+    count_glosses: bool = Field(
+        False, description="Han and Kana of glosses count too, as in 대한민국(大韓民國); the paper's rule."
+    )
 
     decontaminate: DecontaminateConfig = Field(DecontaminateConfig(), description="Benchmark sentences (section 2.3).")
     pii: PiiConfig = Field(PiiConfig(), description="Personal data (section 2.3, Table 29).")

@@ -17,7 +17,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus.documents import BadInput
-from corpus.noise import NOISE_RULES, ODD_CHARACTER, SentenceLimits, failed_rule, remove_noise, rules_without
+from corpus.noise import (
+    LINE_HEAD,
+    NOISE_RULES,
+    ODD_CHARACTER,
+    SentenceLimits,
+    failed_rule,
+    remove_noise,
+    rules_without,
+)
 
 LIMITS = SentenceLimits(min_chars=5, max_han_kana=10)
 # what outlets put around the one sentence of an article; all invented
@@ -81,8 +89,25 @@ EXAMPLES = [
     ("html_break", "첫 줄<br/>둘째 줄", "첫 줄\n둘째 줄"),
     ("bad_character", "한\u200b국\ufeff어", "한국어"),
     ("bad_character", "깨진 \ufffd글자\x07", "깨진 글자"),
-    ("bad_character", "가족 \U0001f468\u200d\U0001f467 좋아\u2764\ufe0f", "가족 \U0001f468\U0001f467 좋아\u2764"),
+    ("bad_character", "좋아\u2764\ufe0f 가\u200d나 \u200d\U0001f467", "좋아\u2764 가나 \U0001f467"),
+    ("bad_character", "\u202e뒤집은\u202c \u2066말\u2069\u061c", "뒤집은 말"),
+    ("bad_character", "\x1b[31m붉은\x1b[0m 글씨", "붉은 글씨"),
+    ("html_code", '앞<script type="a">if (a<b) { w("<script>"); }</script>뒤', "앞뒤"),
+    ("html_code", "앞 &lt;STYLE&gt;p { color: red }&lt;/STYLE&gt;", "앞"),
     ("line_separator", "앞\r\n뒤", "앞\n뒤"),
+    ("time_stamp", "입력 2023.01.02 10:11 수정 2023.01.03 12:13\n비가 왔다.", "비가 왔다."),
+    ("time_stamp", "기사입력 : 2023/01/02 [10:11]\n비가 왔다.", "비가 왔다."),
+    ("time_stamp", "비가 왔다.\n[입력 2023-01-02]", "비가 왔다."),
+    ("time_stamp", "등록 2023.01.02. 오후 3:05 | 수정 2023.01.03. 오전 9:00 비가 왔다.", "비가 왔다."),
+    ("portal_buttons", "댓글 0개 공유\n비가 왔다.", "비가 왔다."),
+    ("portal_buttons", "비가 왔다.\n공유하기 | 인쇄 | 글자크기 조절\n댓글 12", "비가 왔다."),
+    ("about_article", "비가 왔다. ※ 본 기사는 자동으로 작성되었습니다.", "비가 왔다."),
+    ("speaker_label", "앵커: 비가 왔다.", "비가 왔다."),
+    ("news_link", "비가 왔다.\n☞ [단독] 첫눈이 온다", "비가 왔다."),
+    ("dateline", "비가 왔다. [홍길동 기자] 눈도 왔다.", "비가 왔다. 눈도 왔다."),
+    ("bracket_gap", "홍길동(, 1915년 ~ )은 시인이다.", "홍길동(1915년 ~ )은 시인이다."),
+    ("bracket_gap", "발효(醱酵, , )는 변화이다.", "발효(醱酵)는 변화이다."),
+    ("wiki_placeholder", "공간 formula_38으로 간다. codice_2 선언", "공간으로 간다. 선언"),
     ("hashtag", "오늘은 #맛집 #서울_여행 #SeoulTrip 다녀왔다", "오늘은 다녀왔다"),
     ("empty_bracket", "백남준( , )은 태어났다[]", "백남준은 태어났다"),
     ("empty_bracket", "황해(黃海)()와 《》의 「 」", "황해(黃海)와 의"),
@@ -131,6 +156,18 @@ def test_only_the_sentence_of_a_news_article_stays(article: str) -> None:
     "sentence",
     [
         "어제 기자회견이 열렸다.",
+        "입력 장치는 키보드이다.",
+        "입력 2개와 출력 1개가 있다.",
+        "수정 2023.1.2. 판에서 오류를 고쳤다.",
+        "댓글을 공유했다.",
+        "공유",
+        "앵커는 배를 세운다: 닻이다.",
+        "※ 본 약관은 오늘부터 적용됩니다.",
+        "☞ 여기를 보라.",
+        "[홍길동 기자회견] 소식이 나왔다.",
+        "사과, 배 (감, 귤)를 샀다.",
+        "formula_name 과 my_formula_1(x) 은 이름이다.",
+        "‘<script>’ 와 `<style>` 은 태그다.",
         "그는 사진을 찍었다.",
         "출처를 밝혔다.",
         "○○○ 기자는 말했다.",
@@ -227,11 +264,45 @@ def test_cues_lose_no_match() -> None:
         for rule in NOISE_RULES:
             lines = text.split("\n") if rule.by_line else [text]
             everywhere = "\n".join(rule.pattern.sub(rule.replacement, line) for line in lines)
+            if rule.at_line_start:
+                everywhere = rule.pattern.sub("\n", "\n" + text)[1:]
             assert rule.apply(text)[0] == everywhere, (rule.name, text)
+
+
+def test_the_search_for_heads_of_lines_finds_what_its_rules_change() -> None:
+    texts = [noisy for _, noisy, _ in EXAMPLES] + [article.replace("|", "\n").replace("ǀ", "|") for article in ARTICLES]
+    found = Counter[str]()
+    for line in {line for text in texts for line in text.split("\n")}:
+        for rule in NOISE_RULES:
+            if rule.at_line_start and rule.pattern.search("\n" + line):
+                found[rule.name] += 1
+                assert LINE_HEAD.match("\n" + line), (rule.name, line)
+    assert set(found) == {rule.name for rule in NOISE_RULES if rule.at_line_start}
 
 
 def test_jamo_that_meet_after_removal_are_composed() -> None:
     assert clean("\u1112\u200b\u1161\u11ab") == "한"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["ᄒᆞᆫ글", "나랏말ᄊᆞ미", "ᄀᆞᆯ", "\u115fᆞ", "\ua960ᅡ", "ㅎㆍㄴ글"],
+)
+def test_old_hangul_stays_as_it_is(text: str) -> None:
+    assert clean(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        ("가족 \U0001f468\u200d\U0001f469\u200d\U0001f467!", "가족 \U0001f468\u200d\U0001f469\u200d\U0001f467!"),
+        ("\U0001f3c3\U0001f3fb\u200d\u2640\ufe0f", "\U0001f3c3\U0001f3fb\u200d\u2640"),
+        ("\u2764\ufe0f\u200d\U0001f525", "\u2764\u200d\U0001f525"),
+        ("가\u200d\U0001f525\u200d나", "가\U0001f525나"),
+    ],
+)
+def test_a_joiner_stays_between_emoji_only(text: str, cleaned: str) -> None:
+    assert clean(text) == cleaned
 
 
 def test_decomposed_text_meets_the_rules_composed() -> None:
@@ -273,6 +344,28 @@ def read_texts(path: Path) -> Iterator[str]:
     [
         *("1-", "a.", "@", "a@", "1", "(", "[", "{", "<", "「", "“", "《", "【", "&", "&amp;", "&#1", "가", '"', "ㅋ"),
         *("▶", "▶ ", "[사진=", "(사진=", "ⓒ", "저작권자 ⓒ", "\n", " ", "\n ", "<a", "<a ", "<!--", "#", "#가", "다. "),
+        *(
+            "<script>",
+            '"<script>',
+            "</script><script>",
+            "<style ",
+            "입력 2023.01.02 10:11 ",
+            "입력 20",
+            "댓글 0개 ",
+            "(, ",
+        ),
+        *(
+            ", )",
+            "가(漢",
+            "漢(",
+            ", ",
+            "※ 본 기사는 ",
+            "☞ [단독] ",
+            "formula_1 ",
+            "\u200d",
+            "\U0001f468\u200d",
+            "\u1160",
+        ),
         *("기자 ", "홍길동 기자", "홍길동·", "(서울=", "무단전재 ", "▲ 가", "지금까지 가", "KBS 뉴스 ", "\u200b", "\r"),
     ],
 )
@@ -281,7 +374,7 @@ def test_time_grows_with_length_only(piece: str) -> None:
     for size in (500_000, 1_000_000):
         text = piece * (size // len(piece))
         start = time.process_time()
-        clean(text)
+        failed_rule(clean(text), LIMITS)
         seconds.append(time.process_time() - start)
     assert seconds[1] < 3 * seconds[0] + 0.5  # twice the text; quadratic would be four times
 
@@ -298,3 +391,32 @@ def test_time_grows_with_length_only(piece: str) -> None:
 )
 def test_the_first_limit_that_fails_names_the_drop(sentence: str, rule: str | None) -> None:
     assert failed_rule(sentence, LIMITS) == rule
+
+
+PAPER = SentenceLimits(min_chars=5, max_han_kana=10, count_glosses=True)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "대한민국(大韓民國)의 수도는 서울특별시(서울特別市)이고 다음 도시는 부산광역시(釜山廣域市)이다.",
+        "《가나다록 (假那多錄)》과 ‘나다라기’(那多羅記)와 다라마서(多羅馬書(上))가 함께 전해 내려온다.",
+        "만화 머나먼 시공 속에서(遙かなる時空の中でシリーズ) 제이권은 나중에 나왔다고 한다.",
+    ],
+)
+def test_korean_with_glosses_stays_unless_the_paper_is_followed(sentence: str) -> None:
+    assert failed_rule(sentence, LIMITS) is None
+    assert failed_rule(sentence, PAPER) == "has_too_many_han_or_kana"
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "《忠淸右道 暗行御史 李建昌 別單》은 책이다.",
+        "책(" + "漢" * 40 + ")",  # more gloss than Korean
+        "그는 (一二三四五六七八九十百) 이라 썼다 一二三四五六七八九十百.",
+        "愛☆アリガトウアリガトウ(사랑)",
+    ],
+)
+def test_text_in_han_or_kana_itself_goes(sentence: str) -> None:
+    assert failed_rule(sentence, LIMITS) == failed_rule(sentence, PAPER) == "has_too_many_han_or_kana"

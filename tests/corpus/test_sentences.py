@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -33,6 +34,19 @@ def squeeze(text: str) -> str:
         ["또 올게요^^", "정말 맛있어요😊😊", "다음에 봬요"],
         ["(그는 웃었다.)", "그녀도 웃었다."],
         ["이건 쉬움.", "저건 해야 함", "그건 좋음"],
+        ["재밌다..", "또 봐야지"],
+        ["맛은 그냥 그래..", "그래도 또 올 듯"],
+        ["감동적이네ㅎㅎ", "다음에 또 봐야지ㅋㅋ", "잘 있어"],
+        ["배송이 빨라요ㅠ", "색은 별로"],
+        ["생일 축하해🎂", "선물은 나중에"],
+        ["날씨가 좋네요 :)", "나가야지"],
+        ["말만 하지 말고 좀 해라", "다들 보고 있다"],
+        ["그만합시다", "보기 싫다", "다 같이 사는 세상"],
+        ["1. 사과를 산다", "2. 배를 산다", "3. 귤"],
+        ["1.사과", "2.배"],
+        ["비가 왔다.", "생각보다 많이 왔다.", "만 하루를 왔다.", "고 홍길동 씨도 젖었다."],
+        ["노력해야 한다.", "보다 나은 내일을 위해서다."],
+        ["봄이 왔다.", "(꽃도 피었다.)", "새도 운다."],
     ],
 )
 def test_a_text_comes_apart_at_these_places(sentences: list[str]) -> None:
@@ -61,14 +75,49 @@ def test_a_text_comes_apart_at_these_places(sentences: list[str]) -> None:
         "표[1. 첫째 2. 둘째]는 아래에 있다.",
         "가야겠다 생각했다.",
         "그런데... 문이 열렸다.",
+        "그래도 오기는 했지 않습니까?",
+        "아무도 오지 않았다 합니다.",
+        "그들이 먼저 해야한다. 보다 우리가 먼저 나서는 것이 옳다.",
+        '"어디 가니?" 했더니 아이는 웃었다.',
+        "과연 누가 주인인가 ? 가 문제다.",
+        "그는 “간다.”는 말을 남겼다.",
+        "음.. 그건 잘 모르겠다.",
+        "이 길이냐 저 길이냐 고민했다.",
+        "개봉일은 2020. 1. 2. 이다.",
+        "2. 배를 산다 3. 귤을 산다",
+        "ㅋㅋㅋ 그랬구나",
+        "... 그렇게 되었다",
     ],
 )
 def test_a_sentence_stays_whole(sentence: str) -> None:
     assert split_sentences(sentence) == [sentence]
 
 
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("비가 왔다. ... 그리고 갰다.", ["비가 왔다. ...", "그리고 갰다."]),
+        ("축하합니다 !!! 또 봐요", ["축하합니다 !!!", "또 봐요"]),
+        ("재밌네요! ㅋㅋ 또 봐요", ["재밌네요! ㅋㅋ", "또 봐요"]),
+        ("비가 왔다 . 갰다 .", ["비가 왔다 .", "갰다 ."]),
+        ("!!! 놀랐다. 끝.", ["!!! 놀랐다.", "끝."]),
+        ("비가 왔다.\n...\n갰다. ^^", ["비가 왔다.", "...", "갰다. ^^"]),  # a line of its own stays one
+        (". . . !", [". . . !"]),
+    ],
+)
+def test_punctuation_alone_joins_a_sentence_of_its_line(text: str, sentences: list[str]) -> None:
+    assert split_sentences(text) == sentences
+
+
+@given(st.text(alphabet=st.sampled_from('가다요.!? \n()"ㅋ~1😊'), max_size=60))
+def test_no_sentence_is_punctuation_unless_its_line_is(text: str) -> None:
+    bare = [sentence for sentence in split_sentences(text) if not re.search("[가다요1]", sentence)]
+    assert bare == [line.strip() for line in text.split("\n") if line.strip() and not re.search("[가다요1]", line)]
+
+
 def test_every_line_end_is_a_boundary() -> None:
     assert split_sentences("제목\n\n (본문은\n다음 줄에 있다)") == ["제목", "(본문은", "다음 줄에 있다)"]
+    assert split_sentences("비가 왔다.\n라고 썼다\n하고 지웠다") == ["비가 왔다.", "라고 썼다", "하고 지웠다"]
 
 
 @given(st.text(alphabet=st.sampled_from("가다요.!?…\"'“”()[]<> \n1aㅋ~"), max_size=80))
@@ -109,6 +158,15 @@ def test_the_first_character_of_a_candidate_is_searched_for(text: str) -> None:
             "요^",
             "\n",
             " ",
+            "! ",
+            "다 . ",
+            " ...",
+            "1. ",
+            "1. 가 ",
+            " 2.가",
+            "냐 ",
+            "요ㅋ ",
+            "한다. 보다 ",
         ),
         *("(", "[", "{", "<", "「", "『", "“", "‘", "《", "〈", '"', "'", "<<", "&", "▶", "[사진=", "ⓒ"),
     ],
@@ -121,6 +179,23 @@ def test_time_grows_with_length_only(piece: str) -> None:
         split_sentences(text)
         seconds.append(time.process_time() - start)
     assert seconds[1] < 3 * seconds[0] + 0.5  # twice the text; quadratic would be four times
+
+
+def test_boundaries_of_eight_registers_are_found() -> None:
+    """The labelled paragraphs beside this file; the rules before this set was written had P .939, R .849, F1 .892."""
+    counts: Counter[str] = Counter()
+    for line in (Path(__file__).parent / "gold_sentences.txt").read_text("utf-8").splitlines():
+        if line and line[0] not in "#=":
+            wanted, found = (
+                {end for _, end in _spans(sentences)[:-1]}
+                for sentences in (line.split("⏎"), split_sentences(line.replace("⏎", "")))
+            )
+            counts.update(right=len(wanted & found), wanted=len(wanted), found=len(found))
+    assert counts["wanted"] == 272
+    precision, recall = counts["right"] / counts["found"], counts["right"] / counts["wanted"]
+    assert precision >= 0.96  # measured .965; kss 6 with mecab .939, Kiwi .910
+    assert recall >= 0.90  # measured .908; .901, .930
+    assert 2 * precision * recall / (precision + recall) >= 0.93  # measured .936; .919, .920
 
 
 def gold_documents(folder: Path) -> Iterator[list[str]]:
@@ -140,9 +215,9 @@ def test_gold_sentences_are_found(shared: Callable[[str], Path]) -> None:
         f1 += overlap
         normalized += overlap * min(1.0, len(wanted) / len(found))
     assert total == 1_223
-    assert exact / total >= 0.82  # measured .825; KSS C++ of the paper .550, Kiwi .778
-    assert f1 / total >= 0.88  # measured .885; .750, .901
-    assert normalized / total >= 0.87  # measured .876; .738, .865
+    assert exact / total >= 0.83  # measured .834; KSS C++ of the paper .550, Kiwi .778
+    assert f1 / total >= 0.88  # measured .888; .750, .901
+    assert normalized / total >= 0.87  # measured .879; .738, .865
 
 
 def _spans(sentences: list[str]) -> list[tuple[int, int]]:
