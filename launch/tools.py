@@ -34,11 +34,11 @@ def replace_personal_data(
 ) -> None:
     """Write every record with its personal data hidden, in the kind of the input (text lines or JSON lines)."""
     from corpus.pii.key import read_key, seeded_secret
-    from corpus.pii.protect import MODES, Mode, Protection, replace_records
+    from corpus.pii.protect import MODES, Protection, replace_records
 
     if mode not in MODES:
         raise LaunchError(f"--mode {mode}: no such mode; there are {', '.join(MODES)}")
-    protection = Protection(cast(Mode, mode), seeded_secret(seed), read_key(key_file, key_variable))
+    protection = Protection(mode, seeded_secret(seed), read_key(key_file, key_variable))
     _stream(source, target, partial(replace_records, protection=protection))
 
 

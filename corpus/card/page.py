@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -188,6 +189,11 @@ def _parts(text: str, first: int, last: int, spans: Sequence[tuple[int, int]]) -
 def escape_markdown(text: str) -> str:
     """Text for a Markdown paragraph or table cell that renders as it reads, whatever it holds."""
     return MARKDOWN.sub(r"\\\1", " ".join(visible(str(text)).split())).replace("\\<", "&lt;").replace("\\>", "&gt;")
+
+
+def read_templates() -> list[str]:
+    """The text of the pages without any facts."""
+    return [path.read_text("utf-8") for path in sorted(Path(__file__).parent.glob("*.j2"))]
 
 
 def render(template: str, facts: Mapping[str, Any]) -> str:

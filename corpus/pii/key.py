@@ -89,8 +89,8 @@ def _refuse_open_file(file: Path) -> None:
     mode = stat.S_IMODE(file.stat().st_mode)
     if file.is_file() and mode & 0o077:
         raise BadInput(
-            f"key file {file}: others than its owner may use it (mode {mode:03o}); close it with: chmod 600 {file} — or "
-            "give the key in an environment variable where the file system keeps no modes"
+            f"key file {file}: others than its owner may use it (mode {mode:03o}); close it with: chmod 600 {file}, or "
+            "where the file system keeps no modes give the key in an environment variable"
         )
 
 

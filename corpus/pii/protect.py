@@ -6,10 +6,10 @@
                             tag      문의 [TEL]입니다.
                             drop     (no sentence)
 ```
-The result is looked at again, because what stands around a value decides what is found: with its left neighbour changed,
-the second number of a list may be one. Whatever is found then and is not ours goes as well, round by round; all rounds
-start from the text as it was, so a value is replaced once. The number of rounds is bounded, and the last ones take more
-than they need: first the value is masked, then all of its sentence.
+The result is looked at again, because what stands around a value decides what is found: with its left neighbour
+changed, the second number of a list may be one. Whatever is found then and is not ours goes as well, round by round;
+all rounds start from the text as it was, so a value is replaced once. The number of rounds is bounded, and the last
+ones take more than they need: first the value is masked, then all of its sentence.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, Literal, NamedTuple, get_args
 
 from corpus.documents import BadInput
@@ -329,13 +329,13 @@ def _sentences_with_blanks(text: str) -> list[str]:
         starts.append(position)
         position += len(sentence)
     bounds = [0, *starts, len(text)]
-    return [text[start:end] for start, end in zip(bounds[:-1], bounds[1:], strict=True)]
+    return [text[start:end] for start, end in pairwise(bounds)]
 
 
 def _still_there(document_id: str, found: Sequence[Sequence[Span]]) -> BadInput:
     number, span = next((number, spans[0]) for number, spans in enumerate(found) if spans)
     name = cover(document_id, find_pii(document_id), "tag")
     return BadInput(
-        f"document {name}, sentence {number + 1}, characters {span.start} to {span.end}: a {span.type} is found again after "
-        f"{ROUNDS} rounds of hiding; take the document out, or use mode drop"
+        f"document {name}, sentence {number + 1}, characters {span.start} to {span.end}: a {span.type} is found "
+        f"again after {ROUNDS} rounds of hiding; take the document out, or use mode drop"
     )

@@ -1,10 +1,10 @@
 """Draw invented values of the same type and form for personal data (paper section 2.3, Table 29).
 
-A replacement depends on secret, document, type and value: the same value in a document always gets the same one, whatever
-its separators, and no number of workers changes it. With a key it depends on key, type and value: alike across a
-corpus, at the price that the key gives the values away. Stricter than the paper's: every replacement is found again by
-the detector, none is or holds another value of its document, and where blocks exist that belong to nobody it comes from
-them.
+A replacement depends on secret, document, type and value: the same value in a document always gets the same one,
+regardless of its separators, and no number of workers changes it. With a key it depends on key, type and value: alike
+across a corpus, at the price that the key gives the values away. Stricter than the paper's: every replacement is found
+again by the detector, none is or holds another value of its document, and where blocks exist that belong to nobody it
+comes from them.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Pseudonymizer:
 
     def keep_out(self, values: Iterable[tuple[str, str]]) -> None:
         """Type and text of values of the document: none will be a replacement, and none that is one stays."""
-        if any([self.originals.add(name, value) for name, value in values]):
+        if sum(self.originals.add(name, value) for name, value in values):
             for (name, value), fake in list(self._known.items()):
                 if fake is not None and self.originals.are_in(name, fake):
                     del self._known[name, value]
@@ -145,7 +145,7 @@ def writings(name: str, value: str) -> tuple[str, str]:
 
 
 def _draw(kind: PiiType, rng: Random, shape: str) -> str | None:
-    """None where the type's generator cannot read ``shape``: a value that grew by what stood beside it is no address."""
+    """None where the type's generator cannot read ``shape``, such as a value that grew by what stood beside it."""
     try:
         return widen_like(shape, kind.fake(rng, narrow(shape)))
     except _UNREADABLE:
