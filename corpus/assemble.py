@@ -20,6 +20,7 @@ from corpus.audit import Guard, load_guard, scan_shard
 from corpus.config import CorpusConfig
 from corpus.documents import SCHEMA, write_tables
 from corpus.parts import LENGTHS_NAME, PART_NAME
+from corpus.pii.protect import cover
 from corpus.pii.types import PII_TYPES
 from corpus.samples import DROPPED, SAMPLE_CHARS, Sample, Samples, write_samples
 from corpus.statistics import Tally
@@ -177,6 +178,7 @@ def _hide_again(
         for place, text, spans in zip(places, protected.sentences, protected.spans, strict=True):
             if text is None:
                 batch.verdict_S[place] = PERSONAL
+                changed[place] = cover(texts[place].as_py(), spans, "tag")  # for its sample
             elif spans:
                 changed[place] = text
                 _count_new(shard.tally, batch, document, place - first, [span.type for span in spans])

@@ -113,7 +113,13 @@ class Guard:
     def public_place(self, place: str) -> str:
         """A file and a byte or item, of which the file may be private."""
         file, sign, number = re.fullmatch(r"(.*?)(?:([@#])([0-9]+))?", place, re.DOTALL).groups("")  # type: ignore[union-attr]
-        return f"{self.public_name(file)}{sign}{number}"
+        return f"{self.public_file(file)}{sign}{number}"
+
+    def public_file(self, name: str) -> str:
+        """A file's name, which is looked at with its suffix and without: ``….txt`` could be a part of a number's word."""
+        public = self.public_name(name)
+        stem = name[: name.find(".", name.rfind("/") + 1)] if "." in name[name.rfind("/") + 1 :] else name
+        return self.public_name(stem) + name[len(stem) :] if public == name else public
 
     def public_source(self, source: str) -> str:
         """A name of a source, where addresses of pages may stay."""
@@ -199,7 +205,8 @@ def scan_folder(
     """
     originals = np.unique(np.concatenate([np.zeros(0, np.uint64), *(np.load(u / ORIGINALS_NAME) for u in units)]))
     own = set(known) | set(_marks_of_names(names, guard))
-    for path in sorted(file for entry in written for file in _files(out / entry)):
+    files = sorted(file for entry in written for file in _files(out / entry))
+    for path in sorted(files, key=lambda file: file.suffix != ".parquet"):  # what pages show comes from the tables
         name = path.relative_to(out).as_posix()
         if path.suffix == ".parquet":
             _scan_table(path, name, guard, known)

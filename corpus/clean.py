@@ -50,7 +50,7 @@ def clean_unit(
         private: the run's own folder, which holds its secret.
     """
     cleaner = _Cleaner(config, index_folder, private)
-    file = cleaner.guard.public_name(unit.input.name) if cleaner.guard else unit.input.name
+    file = cleaner.guard.public_file(unit.input.name) if cleaner.guard else unit.input.name
     counts: Counter[str] = Counter()
     rejected: Counter[str] = Counter()
     with (
