@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from corpus.audit import Guard, load_guard, scan_shard
+from corpus.audit import Guard, Look, load_guard, scan_shard
 from corpus.config import CorpusConfig
 from corpus.documents import SCHEMA, write_tables
 from corpus.parts import LENGTHS_NAME, PART_NAME
@@ -90,18 +90,18 @@ def write_shard_of(sources: list[Source], scratch: Path, *, config: CorpusConfig
     write_samples(scratch / SAMPLES_NAME, list(shard.samples), DROPPED, for_merging=True)
     if shard.guard:
         number = scratch.name.partition(".")[0].removeprefix("unit-")
-        scan_shard(scratch / SHARD_NAME, shard.marks, shard.guard, f"documents/shard-{number}.parquet")
+        scan_shard(scratch / SHARD_NAME, shard.looks, shard.guard, f"documents/shard-{number}.parquet")
         shard.guard.write(scratch)
     return {"sources": shard.tally}
 
 
 class _Shard(NamedTuple):
-    """What a shard is made with, and the marks of the replacements in each document written."""
+    """What a shard is made with, and what each document written was like when it was looked at."""
 
     tally: Tally
     samples: Samples
     guard: Guard | None
-    marks: list[list[int]]
+    looks: list[Look]
 
 
 class _Batch(NamedTuple):
@@ -133,8 +133,8 @@ def _keep(batch: _Batch, shard: _Shard) -> pa.Table:
     sentences = batch.table["sentences"].combine_chunks()
     lengths_N = np.diff(sentences.offsets.to_numpy())
     document_S = np.repeat(np.arange(len(lengths_N)), lengths_N)
-    marks_N = batch.table["marks"].to_pylist()
-    texts = _hide_again(batch, sentences.flatten(), lengths_N, marks_N, shard)
+    looks_N = list(map(Look, batch.table["seal"].to_pylist(), batch.table["marks"].to_pylist()))
+    texts = _hide_again(batch, sentences.flatten(), lengths_N, looks_N, shard)
     is_kept_S = batch.verdict_S == KEPT
     kept_N = np.bincount(document_S[is_kept_S], minlength=len(lengths_N))
     sources = batch.table["source"].combine_chunks().dictionary_encode()
@@ -142,7 +142,7 @@ def _keep(batch: _Batch, shard: _Shard) -> pa.Table:
     _count_kept(tally, names, code_N, texts.filter(pa.array(is_kept_S)), document_S[is_kept_S], kept_N)
     _count_pii(tally, names, code_N, batch.table["pii"].combine_chunks(), is_kept_S, lengths_N)
     if not is_kept_S.all():
-        _count_dropped(shard, batch, texts, document_S, kept_N, marks_N)
+        _count_dropped(shard, batch, texts, document_S, kept_N, looks_N)
     offsets = np.concatenate([[0], np.cumsum(kept_N[kept_N > 0])]).astype(np.int32)
     lists = pa.ListArray.from_arrays(pa.array(offsets), texts.filter(pa.array(is_kept_S)))
     rows = batch.table.filter(pa.array(kept_N > 0))
@@ -150,16 +150,14 @@ def _keep(batch: _Batch, shard: _Shard) -> pa.Table:
     for n in np.flatnonzero(batch.is_renamed_N[kept_N > 0]).tolist():
         name = f"{ids[n]}~{rows['place'][n].as_py()}"
         ids[n] = shard.guard.public_name(name) if shard.guard else name
-    shard.marks.extend(marks_N[n] for n in np.flatnonzero(kept_N > 0).tolist())
+    shard.looks.extend(looks_N[n] for n in np.flatnonzero(kept_N > 0).tolist())
     return pa.table([pa.array(ids, pa.string()), rows["source"].combine_chunks(), lists], schema=SCHEMA)
 
 
-def _hide_again(
-    batch: _Batch, texts: pa.Array, lengths_N: np.ndarray, marks_N: list[list[int]], shard: _Shard
-) -> pa.Array:
+def _hide_again(batch: _Batch, texts: pa.Array, lengths_N: np.ndarray, looks_N: list[Look], shard: _Shard) -> pa.Array:
     """The sentences without what is personal data between the neighbours that they have now.
 
-    Where sentences go for it, the verdict says so; the marks of new replacements join ``marks_N``.
+    Where sentences go for it, the verdict says so; ``looks_N`` follows.
     """
     if not shard.guard:
         return texts
@@ -170,11 +168,12 @@ def _hide_again(
     for document in np.flatnonzero((kept_N > 0) & (kept_N < lengths_N)).tolist():
         first, last = int(last_N[document] - lengths_N[document]), int(last_N[document])
         places = [place for place in range(first, last) if batch.verdict_S[place] == KEPT]
-        name, marks = batch.table["id"][document].as_py(), marks_N[document]
+        name, marks = batch.table["id"][document].as_py(), looks_N[document].marks
         protected = shard.guard.hide([texts[place].as_py() for place in places], name, marks)
+        marks = [*marks, *shard.guard.marks(protected.sentences, protected.left)]
+        looks_N[document] = Look(shard.guard.seal([text for text in protected.sentences if text is not None]), marks)
         if not any(protected.spans):
             continue
-        marks_N[document] = [*marks, *shard.guard.marks(protected.sentences, protected.left)]
         for place, text, spans in zip(places, protected.sentences, protected.spans, strict=True):
             if text is None:
                 batch.verdict_S[place] = PERSONAL
@@ -246,7 +245,7 @@ def _count_dropped(
     texts: pa.Array,
     document_S: np.ndarray,
     kept_N: np.ndarray,
-    marks_N: list[list[int]],
+    looks_N: list[Look],
 ) -> None:
     """Reasons of sentences and documents, with samples; a dropped document is one sample."""
     tally = shard.tally
@@ -255,7 +254,9 @@ def _count_dropped(
         reason, document = int(batch.verdict_S[n]), int(document_S[n])
         tally[sources[document]][f"dropped_sentences.{REASONS[reason]}"] += 1
         if reason not in (DUPLICATE_DOCUMENT, NEAR_DUPLICATE):
-            _add_sample(shard, REASONS[reason], sources[document], ids[document], texts[n].as_py(), marks_N[document])
+            _add_sample(
+                shard, REASONS[reason], sources[document], ids[document], texts[n].as_py(), looks_N[document].marks
+            )
     for document in np.flatnonzero(kept_N == 0).tolist():
         of_document = document_S == document
         reason = int(batch.verdict_S[of_document].max(initial=0)) if of_document.any() else 0
@@ -263,7 +264,7 @@ def _count_dropped(
         tally[sources[document]][f"dropped_documents.{name}"] += 1
         if reason in (DUPLICATE_DOCUMENT, NEAR_DUPLICATE):
             text = "\n".join(texts.filter(pa.array(of_document)).to_pylist())
-            _add_sample(shard, name, sources[document], ids[document], text, marks_N[document])
+            _add_sample(shard, name, sources[document], ids[document], text, looks_N[document].marks)
 
 
 def _add_sample(shard: _Shard, rule: str, source: str, document: str, text: str, marks: list[int]) -> None:

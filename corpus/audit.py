@@ -39,6 +39,13 @@ MARK_BYTES, CODE_LETTERS = 8, 8
 BLOCK_CHARS = 1 << 20
 
 
+class Look(NamedTuple):
+    """What the detector has passed: the seal of a document's sentences, and the marks of the replacements in them."""
+
+    seal: int
+    marks: list[int]
+
+
 class Shown(NamedTuple):
     """A text that may be published, and the marks of the replacements found in it."""
 
@@ -65,6 +72,10 @@ class Guard:
         """64 bits that tell values apart and say nothing without the salt."""
         digest = hashlib.blake2b(value.encode(), key=self._salt, digest_size=MARK_BYTES).digest()
         return int.from_bytes(digest, "little")
+
+    def seal(self, sentences: Sequence[str]) -> int:
+        """64 bits of all sentences of a document: equal where they are what was looked at."""
+        return self.mark("\0".join(sentences))
 
     def note(self, texts: Sequence[str], found: Sequence[Sequence[Span]]) -> None:
         """Take in the originals found in texts."""
@@ -116,7 +127,7 @@ class Guard:
         return f"{self.public_file(file)}{sign}{number}"
 
     def public_file(self, name: str) -> str:
-        """A file's name, which is looked at with its suffix and without: ``….txt`` could be a part of a number's word."""
+        """A file's name, which is looked at with its suffix and without: a number never ends at a dot and letters."""
         public = self.public_name(name)
         stem = name[: name.find(".", name.rfind("/") + 1)] if "." in name[name.rfind("/") + 1 :] else name
         return self.public_name(stem) + name[len(stem) :] if public == name else public
@@ -162,30 +173,35 @@ def load_guard(config: CorpusConfig, private: Path) -> Guard | None:
 # --- the last look
 
 
-def scan_shard(path: Path, marks: Sequence[Collection[int]], guard: Guard, name: str) -> int:
+def scan_shard(path: Path, looks: Sequence[Look], guard: Guard, name: str) -> int:
     """Read a shard again: in none of its documents may anything be found but replacements with the document's marks.
 
+    What bears the seal of its look is, letter for letter, what the detector passed; all else it looks at now.
+
     Args:
-        marks: of each document, in order.
+        looks: at each document, in order.
         name: of the shard, for the message.
 
     Returns:
-        the number of replacements found.
+        the number of documents without their seal.
 
     Raises:
         BadInput: something else is found; the message says where, not what.
     """
-    found_in_all = 0
-    for number, (document, own) in enumerate(zip(read_documents(path), marks, strict=True), 1):
-        for column, value in (("id", document.id), (SOURCE_COLUMN, document.source)):
-            for span in _in_column(column, value, guard):
-                raise _left(f"{name}, document {number}, {column}", span)
+    unsealed = 0
+    for number, (document, look) in enumerate(zip(read_documents(path), looks, strict=True), 1):
+        for span in find_pii(document.id, guard.types):
+            raise _left(f"{name}, document {number}, id", span)
+        if document.source != guard.public_source(document.source):
+            raise _left(f"{name}, document {number}, source", find_pii(document.source, guard.types)[0])
+        if guard.seal(document.sentences) == look.seal:
+            continue
+        unsealed += 1
         for sentence, spans in enumerate(find_pii_in_sentences(document.sentences, guard.types), 1):
-            found_in_all += len(spans)
             for span in spans:
-                if guard.mark(document.sentences[sentence - 1][span.start : span.end]) not in own:
+                if guard.mark(document.sentences[sentence - 1][span.start : span.end]) not in look.marks:
                     raise _left(f"{name}, document {number} ({document.id}), sentence {sentence}", span)
-    return found_in_all
+    return unsealed
 
 
 def scan_folder(

@@ -191,10 +191,10 @@ class _Cleaner:
     def _protect(self, record: Record, sentences: list[str]) -> Row:
         """The document without personal data."""
         if not self.guard:
-            return Row(record, sentences, sentences, [], [])
+            return Row(record, sentences, sentences, [], [], 0)
         protected = self.guard.hide(sentences, record.id)
         if not any(protected.spans):
-            return Row(record, sentences, sentences, [], [])
+            return Row(record, sentences, sentences, [], [], self.guard.seal(sentences))
         self.shown.protect(record, sentences, protected)
         if dropped := protected.sentences.count(None):
             self.tally[record.source][f"dropped_sentences.{HAS_PII}"] += dropped
@@ -205,4 +205,5 @@ class _Cleaner:
             for span in protected.spans[n]
         ]
         marks = self.guard.marks(protected.sentences, protected.left)
-        return Row(record, [sentences[n] for n, _ in kept], [text for _, text in kept], pii, marks)
+        texts = [text for _, text in kept]
+        return Row(record, [sentences[n] for n, _ in kept], texts, pii, marks, self.guard.seal(texts))

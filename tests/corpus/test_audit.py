@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from corpus import assemble, clean, run
+from corpus import assemble, audit, clean, run
 from corpus.audit import Guard
 from corpus.documents import SCHEMA, BadInput, read_documents, shard_paths
 from corpus.pii.detect import find_pii, find_pii_in_sentences
@@ -154,6 +154,24 @@ def test_an_original_left_stops_the_run_and_is_not_printed(
     with pytest.raises(BadInput, match=f"^{where}, characters [0-9]+ to [0-9]+: a (TEL|EMAIL) stands here") as caught:
         clean(path, pii={"mode": mode})
     assert "0123" not in str(caught.value) and "gaeun" not in str(caught.value)
+
+
+def test_what_the_detector_passed_is_told_by_its_seal_and_not_looked_at_twice(
+    tmp_path: Path, clean: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def count(sentences: list[str], types: Any) -> Any:
+        looked_at.append(sentences)
+        return find_pii_in_sentences(sentences, types)
+
+    looked_at: list[list[str]] = []
+    monkeypatch.setattr(audit, "find_pii_in_sentences", count)
+    path = write(tmp_path / "a.jsonl", STORY)
+    clean(path)
+    assert looked_at == []
+    plant_in_documents(monkeypatch)
+    with pytest.raises(BadInput):
+        clean(path, out="planted")
+    assert [len(sentences) for sentences in looked_at] == [3]
 
 
 def test_a_run_that_keeps_personal_data_is_not_looked_at_again(tmp_path: Path, clean: Callable[..., Any]) -> None:
