@@ -45,6 +45,13 @@ TREATMENTS = {
     "tag": "replaced by the name of their type",
     "drop": "taken out with their sentences",
 }
+DRAWN = {
+    "secret": "Replacements were drawn with a random secret that went when the corpus was done: nobody can recompute them.",
+    "key": "Replacements were drawn with a secret key: a value has the same one in the whole corpus, and whoever holds the "
+    "key can recompute it.",
+    "seed": "Replacements are reversible: they were drawn from the seed of the recipe, so anyone with the recipe can test "
+    "guesses of what was replaced.",
+}
 UNSHOWN = re.compile(r"key|secret|token|passw|credential", re.I)
 NAMES_OF_SECRETS_ONLY = frozenset(("text_key", "id_key"))
 
@@ -93,6 +100,7 @@ def gather_facts(out: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
         "unreadable": dict(sorted(statistics.get("records", {}).get("rejected", {}).items())),
         "is_protected": mode in TREATMENTS,
         "treatment": TREATMENTS.get(mode, ""),
+        "drawn": DRAWN[_drawn_from(settings["pii"])] if mode == "replace" and "pii" in settings else "",
         "pii": _personal_data(total, changed),
         "values": sum(total["pii"].values()),
         "decontamination": _decontamination(out, total),
@@ -100,6 +108,13 @@ def gather_facts(out: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
         "settings": yaml.safe_dump(publishable(settings), allow_unicode=True, sort_keys=True),
         "is_screened": bool(settings.get("toxicity", {}).get("enabled")),
     }
+
+
+def _drawn_from(pii: Mapping[str, Any]) -> str:
+    """What replacements follow from."""
+    if pii.get("key_file") or pii.get("key_variable"):
+        return "key"
+    return "seed" if pii.get("repeatable") else "secret"
 
 
 def publishable(value: Any, under: str = "") -> Any:

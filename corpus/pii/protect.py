@@ -9,11 +9,12 @@
 The result is looked at again, because what stands around a value decides what is found: with its left neighbour
 changed, the second number of a list may be one. Whatever is found then and is not ours goes as well, round by round;
 all rounds start from the text as it was, so a value is replaced once. The number of rounds is bounded, and the last
-ones take more than they need: first the value is masked, then all of its sentence.
+ones take more than they need: first the value is masked, then its sentence, at last the document.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,12 +28,15 @@ from corpus.pii.key import random_secret
 from corpus.pii.replace import Pseudonymizer
 from corpus.sentences import split_sentences
 
+log = logging.getLogger(__name__)
+
 Mode = Literal["replace", "mask", "tag", "drop"]
 MODES: tuple[Mode, ...] = get_args(Mode)
-REDRAWS, IN_ITS_WAY, MASKED, ROUNDS = 3, 8, 12, 16
-"""Rounds with other draws, rounds that hide as the mode says, rounds that mask, and all; the rest mask sentences."""
+REDRAWS, IN_ITS_WAY, MASKED, ALL_MASKED, ROUNDS = 3, 8, 12, 14, 16
+"""Until which round other replacements are drawn, the mode says how to hide, values are masked, and sentences; the last
+two mask all of the document."""
 
-_SIGN = re.compile(r"[^\W_]")
+_LETTER = re.compile(r"[^\W_]")
 _MAY_HOLD_ONE = re.compile(r"[\d@]|[A-Za-z][.:]")
 
 Look = Callable[[Sequence[str]], list[list[Span]]]
@@ -110,9 +114,10 @@ class Protection:
             return Protected(list(texts), found, found)
         document = _Document(texts, self.mode, Pseudonymizer(self.secret, document_id, self.key))
         for step in range(ROUNDS):
-            if not document.cover(found, step):
-                return Protected([*document.written], document.hidden(), found)
+            document.cover(found, step)
             found = look(document.write())
+            if document.are_ours(found):
+                return Protected([*document.written], document.hidden(), found)
         raise _still_there(document_id, found)
 
 
@@ -146,10 +151,25 @@ class _Document:
         """The values hidden, as spans of the original texts."""
         return [[Span(cover.start, cover.end, cover.name) for cover in covers] for covers in self._covers]
 
-    def cover(self, found: Sequence[Sequence[Span]], step: int) -> bool:
-        """Take in what was found in the texts as written; whether anything has to be written again."""
-        changes = [self._cover_text(number, spans, step) for number, spans in enumerate(found) if spans]
-        return any(changes)
+    def are_ours(self, found: Sequence[Sequence[Span]]) -> bool:
+        """Whether all that was found in the texts as written is what was written there, and no original."""
+        return all(
+            self._is_ours(number, span, touched)
+            for number, spans in enumerate(found)
+            for span, _, touched in self._touched(number, spans)
+        )
+
+    def cover(self, found: Sequence[Sequence[Span]], step: int) -> None:
+        """Take in what was found in the texts as written, so that the next writing hides it."""
+        if step < ALL_MASKED:
+            for number, spans in enumerate(found):
+                self._cover_text(number, spans, step)
+            return
+        log.warning("a document goes on to show personal data wherever it is changed: it was masked")
+        name = next(spans[0].type for spans in found if spans)
+        for number, text in enumerate(self._texts):
+            if step > ALL_MASKED or _MAY_HOLD_ONE.search(text):
+                self._covers[number] = [_Cover(0, len(text), name, "mask")]
 
     def write(self) -> list[str]:
         """The texts with everything hidden that is known by now."""
@@ -177,37 +197,39 @@ class _Document:
         fake = self._pseudonyms.replacement(cover.name, value) if cover.mode == "replace" else None
         return f"[{cover.name}]" if cover.mode == "tag" else _mask(value) if fake is None else fake
 
-    def _cover_text(self, number: int, spans: Sequence[Span], step: int) -> bool:
-        covers, places = self._covers[number], self._places[number]
-        new: list[_Cover] = []
-        is_changed, first = False, 0
+    def _touched(self, number: int, spans: Sequence[Span]) -> Iterator[tuple[Span, int, Sequence[_Place]]]:
+        """Each span of a written text, how many covers end before it, and the covers that it reaches into."""
+        places, first = self._places[number], 0
         for span in spans:
             while first < len(places) and places[first].end <= span.start:
                 first += 1
             last = first
             while last < len(places) and places[last].start < span.end:
                 last += 1
-            touched = places[first:last]
-            if self._is_ours(number, span, touched):
-                continue
-            is_changed = True
-            if not self._redraw(number, touched, step):
-                new.append(self._widened(number, span, first, touched, step))
+            yield span, first, places[first:last]
+
+    def _cover_text(self, number: int, spans: Sequence[Span], step: int) -> None:
+        new = [
+            self._widened(number, span, first, touched, step)
+            for span, first, touched in self._touched(number, spans)
+            if not (self._is_ours(number, span, touched) or self._redraw(number, touched, step))
+        ]
         if new:
-            self._covers[number] = _merge([*covers, *new])
-        return is_changed
+            self._covers[number] = _merge([*self._covers[number], *new])
 
     def _is_ours(self, number: int, span: Span, touched: Sequence[_Place]) -> bool:
         """Whether a span of the written text is replacements alone, with signs between them, and no original."""
-        if self._mode != "replace" or not touched:
-            return False
         text, position = self.written[number], span.start
+        if not _LETTER.search(text, span.start, span.end):
+            return True
+        if self._mode != "replace":
+            return False
         for place in touched:
-            if _SIGN.search(text[position : max(position, place.start)]):
+            if _LETTER.search(text, position, max(position, place.start)):
                 return False
             position = max(position, place.end)
-        rest = text[position : span.end] if position < span.end else ""
-        return not (_SIGN.search(rest) or self._pseudonyms.originals.has(span.type, text[span.start : span.end]))
+        is_loose = position < span.end and _LETTER.search(text, position, span.end)
+        return not (is_loose or self._pseudonyms.originals.has(span.type, text[span.start : span.end]))
 
     def _redraw(self, number: int, touched: Sequence[_Place], step: int) -> bool:
         """Other replacements in the first rounds: what was found may come of this one alone."""
@@ -299,7 +321,7 @@ def cover(text: str, spans: Sequence[Span], mode: str) -> str:
 
 
 def _mask(value: str) -> str:
-    return _SIGN.sub("*", value)
+    return _LETTER.sub("*", value)
 
 
 def _unless(known: IsKnown | None, texts: Sequence[str], found: list[list[Span]]) -> list[list[Span]]:
