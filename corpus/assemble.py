@@ -20,7 +20,7 @@ from corpus.audit import Guard, Look, load_guard, scan_shard
 from corpus.config import CorpusConfig
 from corpus.documents import SCHEMA, write_tables
 from corpus.parts import LENGTHS_NAME, PART_NAME
-from corpus.pii.protect import cover
+from corpus.pii.cover import cover
 from corpus.pii.types import PII_TYPES
 from corpus.samples import DROPPED, SAMPLE_CHARS, Sample, Samples, write_samples
 from corpus.statistics import Tally

@@ -27,9 +27,10 @@ import pyarrow.parquet as pq
 
 from corpus.config import CorpusConfig
 from corpus.documents import BadInput, read_documents
+from corpus.pii.cover import cover
 from corpus.pii.detect import Span, find_pii, find_pii_in_sentences
 from corpus.pii.key import kept_secret, read_key, seeded_secret
-from corpus.pii.protect import Protected, Protection, cover
+from corpus.pii.protect import Protected, Protection
 from corpus.pii.replace import writings
 
 SECRET_NAME = "secret"

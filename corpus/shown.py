@@ -11,8 +11,9 @@ from bisect import bisect_left
 from pathlib import Path
 
 from corpus.audit import Guard
+from corpus.pii.cover import cover
 from corpus.pii.detect import find_pii
-from corpus.pii.protect import Protected, cover
+from corpus.pii.protect import Protected
 from corpus.reading.read import Record
 from corpus.samples import CHANGED, DROPPED, SAMPLE_CHARS, Sample, Samples, write_samples
 

@@ -46,11 +46,12 @@ TREATMENTS = {
     "drop": "taken out with their sentences",
 }
 DRAWN = {
-    "secret": "Replacements were drawn with a random secret that went when the corpus was done: nobody can recompute them.",
-    "key": "Replacements were drawn with a secret key: a value has the same one in the whole corpus, and whoever holds the "
-    "key can recompute it.",
-    "seed": "Replacements are reversible: they were drawn from the seed of the recipe, so anyone with the recipe can test "
-    "guesses of what was replaced.",
+    "secret": "Replacements were drawn with a random secret that was thrown away when the corpus was done: nobody can "
+    "recompute them.",
+    "key": "Replacements were drawn with a secret key: a value has the same one in the whole corpus, and whoever holds "
+    "the key can recompute it.",
+    "seed": "Replacements are reversible: they were drawn from the seed of the recipe, so anyone with the recipe can "
+    "test guesses of what was replaced.",
 }
 UNSHOWN = re.compile(r"key|secret|token|passw|credential", re.I)
 NAMES_OF_SECRETS_ONLY = frozenset(("text_key", "id_key"))

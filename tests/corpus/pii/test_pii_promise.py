@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus.documents import BadInput
-from corpus.pii import protect, replace
+from corpus.pii import cover, protect, replace
+from corpus.pii.cover import IN_ITS_WAY
 from corpus.pii.detect import Span, find_pii, find_pii_in_sentences
 from corpus.pii.key import seeded_secret
-from corpus.pii.protect import IN_ITS_WAY, MODES, Mode, Protection
+from corpus.pii.protect import MODES, Mode, Protection
 from corpus.pii.replace import Originals, canonical
 from corpus.pii.table import TABLE
 
@@ -221,7 +222,7 @@ def test_what_stands_there_all_the_same_is_an_error_that_says_where_not_what(
     monkeypatch: pytest.MonkeyPatch, mode: Mode
 ) -> None:
     detect_with(monkeypatch, BlindDetector(()))
-    monkeypatch.setattr(protect, "_mask", str)
+    monkeypatch.setattr(cover, "_mask", str)
     with pytest.raises(BadInput, match=r"^document \[TEL\], sentence 1, characters 0 to [0-9]+: a TEL") as caught:
         Protection(mode, SECRET).hide_in_sentences(["secret word", "another"], "letter")
     assert not any(word in str(caught.value) for word in ("secret", "word", "letter"))
