@@ -1,6 +1,8 @@
 """Last pass, one shard at a time: what stays of the units' parts becomes ``shard-00000.parquet``, counted on the way.
 
-A shard holds the same documents however the text was cut into units; it is read and written a few rows at a time.
+A shard holds the same documents however the text was cut into units; it is read and written a few rows at a time. A
+document that lost sentences is looked at for personal data again, because its sentences have other neighbours now; the
+shard as a whole is, once it is written.
 """
 
 from __future__ import annotations
@@ -14,12 +16,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from corpus.audit import Guard, Look, load_guard, scan_shard
+from corpus.config import CorpusConfig
 from corpus.documents import SCHEMA, write_tables
 from corpus.parts import LENGTHS_NAME, PART_NAME
+from corpus.pii.cover import cover
 from corpus.pii.types import PII_TYPES
-from corpus.samples import DROPPED, Samples, write_samples
+from corpus.samples import DROPPED, SAMPLE_CHARS, Sample, Samples, write_samples
 from corpus.statistics import Tally
-from corpus.verdict import DUPLICATE_DOCUMENT, KEPT, NEAR_DUPLICATE, REASONS, RENAMED_NAME, VERDICT_NAME, kept_documents
+from corpus.verdict import (
+    DUPLICATE_DOCUMENT,
+    KEPT,
+    NEAR_DUPLICATE,
+    PERSONAL,
+    REASONS,
+    RENAMED_NAME,
+    VERDICT_NAME,
+    kept_documents,
+)
 
 SHARD_NAME = "shard.parquet"
 SAMPLES_NAME = "dropped.parquet"
@@ -62,13 +76,32 @@ def _kept(part: Path, verdict: Path) -> np.ndarray:
     return kept_documents(np.load(verdict / VERDICT_NAME), np.load(part / LENGTHS_NAME))
 
 
-def write_shard_of(sources: list[Source], scratch: Path, *, samples_per_rule: int, seed: int) -> dict[str, Any]:
-    """Write one shard and the samples of what was dropped here; returns counts by source."""
-    tally, samples = Tally(), Samples(samples_per_rule, seed)
-    tables = (_keep(batch, tally, samples) for source in sources for batch in _batches(source))
-    write_tables(scratch / SHARD_NAME, tables)
-    write_samples(scratch / SAMPLES_NAME, list(samples), DROPPED, with_order=True)
-    return {"sources": tally}
+def write_shard_of(sources: list[Source], scratch: Path, *, config: CorpusConfig, private: Path) -> dict[str, Any]:
+    """Write one shard and the samples of what was dropped here; returns counts by source.
+
+    Args:
+        private: the run's own folder, which holds its secret.
+
+    Raises:
+        BadInput: the shard holds personal data.
+    """
+    shard = _Shard(Tally(), Samples(config.samples_per_rule, config.seed), load_guard(config, private), [])
+    write_tables(scratch / SHARD_NAME, (_keep(batch, shard) for source in sources for batch in _batches(source)))
+    write_samples(scratch / SAMPLES_NAME, list(shard.samples), DROPPED, for_merging=True)
+    if shard.guard:
+        number = scratch.name.partition(".")[0].removeprefix("unit-")
+        scan_shard(scratch / SHARD_NAME, shard.looks, shard.guard, f"documents/shard-{number}.parquet")
+        shard.guard.write(scratch)
+    return {"sources": shard.tally}
+
+
+class _Shard(NamedTuple):
+    """What a shard is made with, and what each document written was like when it was looked at."""
+
+    tally: Tally
+    samples: Samples
+    guard: Guard | None
+    looks: list[Look]
 
 
 class _Batch(NamedTuple):
@@ -94,12 +127,14 @@ def _batches(source: Source) -> Iterator[_Batch]:
             row = end
 
 
-def _keep(batch: _Batch, tally: Tally, samples: Samples) -> pa.Table:
+def _keep(batch: _Batch, shard: _Shard) -> pa.Table:
     """The rows that stay, in the columns of document shards."""
+    tally = shard.tally
     sentences = batch.table["sentences"].combine_chunks()
-    texts = sentences.flatten()
     lengths_N = np.diff(sentences.offsets.to_numpy())
     document_S = np.repeat(np.arange(len(lengths_N)), lengths_N)
+    looks_N = list(map(Look, batch.table["seal"].to_pylist(), batch.table["marks"].to_pylist()))
+    texts = _hide_again(batch, sentences.flatten(), lengths_N, looks_N, shard)
     is_kept_S = batch.verdict_S == KEPT
     kept_N = np.bincount(document_S[is_kept_S], minlength=len(lengths_N))
     sources = batch.table["source"].combine_chunks().dictionary_encode()
@@ -107,14 +142,55 @@ def _keep(batch: _Batch, tally: Tally, samples: Samples) -> pa.Table:
     _count_kept(tally, names, code_N, texts.filter(pa.array(is_kept_S)), document_S[is_kept_S], kept_N)
     _count_pii(tally, names, code_N, batch.table["pii"].combine_chunks(), is_kept_S, lengths_N)
     if not is_kept_S.all():
-        _count_dropped(tally, samples, batch, texts, document_S, kept_N)
+        _count_dropped(shard, batch, texts, document_S, kept_N, looks_N)
     offsets = np.concatenate([[0], np.cumsum(kept_N[kept_N > 0])]).astype(np.int32)
     lists = pa.ListArray.from_arrays(pa.array(offsets), texts.filter(pa.array(is_kept_S)))
     rows = batch.table.filter(pa.array(kept_N > 0))
     ids = rows["id"].to_pylist()
     for n in np.flatnonzero(batch.is_renamed_N[kept_N > 0]).tolist():
-        ids[n] = f"{ids[n]}~{rows['place'][n].as_py()}"
+        name = f"{ids[n]}~{rows['place'][n].as_py()}"
+        ids[n] = shard.guard.public_name(name) if shard.guard else name
+    shard.looks.extend(looks_N[n] for n in np.flatnonzero(kept_N > 0).tolist())
     return pa.table([pa.array(ids, pa.string()), rows["source"].combine_chunks(), lists], schema=SCHEMA)
+
+
+def _hide_again(batch: _Batch, texts: pa.Array, lengths_N: np.ndarray, looks_N: list[Look], shard: _Shard) -> pa.Array:
+    """The sentences without what is personal data between the neighbours that they have now.
+
+    Where sentences go for it, the verdict says so; ``looks_N`` follows.
+    """
+    if not shard.guard:
+        return texts
+    last_N = np.cumsum(lengths_N)
+    kept_S = np.concatenate([[0], np.cumsum(batch.verdict_S == KEPT)])
+    kept_N = kept_S[last_N] - kept_S[last_N - lengths_N]
+    changed: dict[int, str] = {}
+    for document in np.flatnonzero((kept_N > 0) & (kept_N < lengths_N)).tolist():
+        first, last = int(last_N[document] - lengths_N[document]), int(last_N[document])
+        places = [place for place in range(first, last) if batch.verdict_S[place] == KEPT]
+        name, marks = batch.table["id"][document].as_py(), looks_N[document].marks
+        protected = shard.guard.hide([texts[place].as_py() for place in places], name, marks)
+        marks = [*marks, *shard.guard.marks(protected.sentences, protected.left)]
+        looks_N[document] = Look(shard.guard.seal([text for text in protected.sentences if text is not None]), marks)
+        if not any(protected.spans):
+            continue
+        for place, text, spans in zip(places, protected.sentences, protected.spans, strict=True):
+            if text is None:
+                batch.verdict_S[place] = PERSONAL
+                changed[place] = cover(texts[place].as_py(), spans, "tag")  # for its sample
+            elif spans:
+                changed[place] = text
+                _count_new(shard.tally, batch, document, place - first, [span.type for span in spans])
+    if not changed:
+        return texts
+    return pa.array([changed.get(place, text) for place, text in enumerate(texts.to_pylist())], pa.string())
+
+
+def _count_new(tally: Tally, batch: _Batch, document: int, sentence: int, names: list[str]) -> None:
+    counts = tally[batch.table["source"][document].as_py()]
+    had_some = any(value // len(PII_TYPES) == sentence for value in batch.table["pii"][document].as_py())
+    counts.update(f"pii.{name}" for name in names)
+    counts["sentences_with_pii"] += not had_some
 
 
 def _count_kept(
@@ -164,15 +240,23 @@ def _count_pii(
 
 
 def _count_dropped(
-    tally: Tally, samples: Samples, batch: _Batch, texts: pa.Array, document_S: np.ndarray, kept_N: np.ndarray
+    shard: _Shard,
+    batch: _Batch,
+    texts: pa.Array,
+    document_S: np.ndarray,
+    kept_N: np.ndarray,
+    looks_N: list[Look],
 ) -> None:
     """Reasons of sentences and documents, with samples; a dropped document is one sample."""
+    tally = shard.tally
     ids, sources = batch.table["id"].to_pylist(), batch.table["source"].to_pylist()
     for n in np.flatnonzero(batch.verdict_S != KEPT).tolist():
         reason, document = int(batch.verdict_S[n]), int(document_S[n])
         tally[sources[document]][f"dropped_sentences.{REASONS[reason]}"] += 1
         if reason not in (DUPLICATE_DOCUMENT, NEAR_DUPLICATE):
-            samples.add(REASONS[reason], sources[document], ids[document], texts[n].as_py())
+            _add_sample(
+                shard, REASONS[reason], sources[document], ids[document], texts[n].as_py(), looks_N[document].marks
+            )
     for document in np.flatnonzero(kept_N == 0).tolist():
         of_document = document_S == document
         reason = int(batch.verdict_S[of_document].max(initial=0)) if of_document.any() else 0
@@ -180,7 +264,16 @@ def _count_dropped(
         tally[sources[document]][f"dropped_documents.{name}"] += 1
         if reason in (DUPLICATE_DOCUMENT, NEAR_DUPLICATE):
             text = "\n".join(texts.filter(pa.array(of_document)).to_pylist())
-            samples.add(name, sources[document], ids[document], text)
+            _add_sample(shard, name, sources[document], ids[document], text, looks_N[document].marks)
+
+
+def _add_sample(shard: _Shard, rule: str, source: str, document: str, text: str, marks: list[int]) -> None:
+    """A sample of what was dropped, without what is personal data where it stands alone."""
+    order = shard.samples.place(rule, document, text)
+    if order is None:
+        return
+    shown, own = shard.guard.show(text, SAMPLE_CHARS, marks) if shard.guard else (text, ())
+    shard.samples.keep(Sample(rule, source, document, "", shown, order, marks=own))
 
 
 def _add(tally: Tally, names: list[str], sums: dict[str, np.ndarray]) -> None:

@@ -16,14 +16,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from corpus.audit import Guard, load_guard
 from corpus.config import CorpusConfig
 from corpus.decontamination.index import ContaminationIndex, Hit
 from corpus.decontamination.report import IN_BENCHMARK, ITEMS_NAME
 from corpus.noise import SentenceLimits, failed_rule, has_many_han_or_kana, remove_noise, rules_without
 from corpus.parts import PartWriter, Row
-from corpus.pii.detect import find_pii
-from corpus.pii.key import read_key
-from corpus.pii.protect import Protection, cover
 from corpus.pii.types import PII_TYPES
 from corpus.reading.quarantine import quarantine_line
 from corpus.reading.read import Record, Reject, read_unit
@@ -31,10 +29,10 @@ from corpus.reading.units import Unit
 from corpus.shown import Shown
 from corpus.splitters import load_splitter
 from corpus.statistics import Tally
+from corpus.verdict import HAS_PII
 
 QUARANTINE_NAME = "quarantine.jsonl"
 BESIDE_BENCHMARK = "beside_a_benchmark_sentence"
-HAS_PII = "has_personal_data"
 BATCH_CHARS = 200_000
 
 
@@ -43,9 +41,16 @@ class Draft(NamedTuple):
     sentences: list[str]
 
 
-def clean_unit(unit: Unit, scratch: Path, *, config: CorpusConfig, index_folder: Path | None) -> dict[str, Any]:
-    """Write the unit's part, fingerprints, samples and quarantine into ``scratch``; returns counts, summed later."""
-    cleaner = _Cleaner(config, index_folder)
+def clean_unit(
+    unit: Unit, scratch: Path, *, config: CorpusConfig, index_folder: Path | None, private: Path
+) -> dict[str, Any]:
+    """Write the unit's part, fingerprints, samples and quarantine into ``scratch``; returns counts, summed later.
+
+    Args:
+        private: the run's own folder, which holds its secret.
+    """
+    cleaner = _Cleaner(config, index_folder, private)
+    file = cleaner.guard.public_file(unit.input.name) if cleaner.guard else unit.input.name
     counts: Counter[str] = Counter()
     rejected: Counter[str] = Counter()
     with (
@@ -57,7 +62,7 @@ def clean_unit(unit: Unit, scratch: Path, *, config: CorpusConfig, index_folder:
         for found in read_unit(unit, counts, config.max_documents_per_file):
             if isinstance(found, Reject):
                 rejected[found.reason] += 1
-                quarantine.write(quarantine_line(unit.input.name, found))
+                quarantine.write(quarantine_line(file, found))
                 continue
             batch.append(cleaner.draft(found))
             size += len(found.text)
@@ -66,22 +71,18 @@ def clean_unit(unit: Unit, scratch: Path, *, config: CorpusConfig, index_folder:
                 batch, size = [], 0
         part.write(cleaner.finish(batch))
     cleaner.shown.write(scratch)
+    if cleaner.guard:
+        cleaner.guard.write(scratch)
     lines = counts.pop("lines", 0)
     totals = {"sources": cleaner.tally, "records": counts, "rejected": rejected, "found": cleaner.found}
     return totals | {"input": unit.input.name, "lines": lines}
 
 
-def _without_private_names(record: Record) -> Record:
+def _without_private_names(record: Record, guard: Guard) -> Record:
     """An id that holds personal data gives way to its place; in a source's name only addresses of pages may stay."""
-    if find_pii(record.id):
-        record = record._replace(id=record.place)
-    return record._replace(source=_public(record.source))
-
-
-@lru_cache(maxsize=1_000)
-def _public(source: str) -> str:
-    spans = find_pii(source)
-    return cover(source, spans, "tag") if any(span.type != "URL" for span in spans) else source
+    place = guard.public_place(record.place)
+    id_ = place if record.id == record.place or guard.has_data(record.id) else record.id
+    return record._replace(place=place, id=id_, source=guard.public_source(record.source))
 
 
 @lru_cache(maxsize=1)
@@ -89,31 +90,25 @@ def _load_index(folder: Path) -> tuple[ContaminationIndex, list[list[tuple[str, 
     return ContaminationIndex.load(folder), json.loads((folder / ITEMS_NAME).read_text("utf-8"))
 
 
-def _protection(config: CorpusConfig) -> Protection | None:
-    if config.pii.mode == "keep":
-        return None
-    return Protection(config.pii.mode, config.seed, read_key(config.pii.key_file, config.pii.key_variable))
-
-
 class _Cleaner:
     """The rules of one run and the counts of one unit."""
 
-    def __init__(self, config: CorpusConfig, index_folder: Path | None) -> None:
+    def __init__(self, config: CorpusConfig, index_folder: Path | None, private: Path) -> None:
         self.config = config
         self.index: ContaminationIndex | None = None
         self.items: list[list[tuple[str, str]]] = []
         if index_folder:
             self.index, self.items = _load_index(index_folder)
         self.split = load_splitter(config.splitter)
-        self.protection = _protection(config)
+        self.guard = load_guard(config, private)
         self.tally = Tally()
         self.found: Counter[int] = Counter()
-        self.shown = Shown(config.samples_per_rule, config.seed, hides=self.protection is not None)
+        self.shown = Shown(config.samples_per_rule, config.seed, self.guard)
 
     def draft(self, record: Record) -> Draft:
         """Noise out, sentences apart, limits applied; an id that holds personal data gives way to its place."""
-        if self.protection:
-            record = _without_private_names(record)
+        if self.guard:
+            record = _without_private_names(record, self.guard)
         counts = self.tally[record.source]
         counts["documents_read"] += 1
         counts["characters_read"] += len(record.text)
@@ -195,11 +190,11 @@ class _Cleaner:
 
     def _protect(self, record: Record, sentences: list[str]) -> Row:
         """The document without personal data."""
-        if not self.protection:
-            return Row(record, sentences, sentences, [])
-        protected = self.protection.hide_in_sentences(sentences, record.id)
+        if not self.guard:
+            return Row(record, sentences, sentences, [], [], 0)
+        protected = self.guard.hide(sentences, record.id)
         if not any(protected.spans):
-            return Row(record, sentences, sentences, [])
+            return Row(record, sentences, sentences, [], [], self.guard.seal(sentences))
         self.shown.protect(record, sentences, protected)
         if dropped := protected.sentences.count(None):
             self.tally[record.source][f"dropped_sentences.{HAS_PII}"] += dropped
@@ -209,4 +204,6 @@ class _Cleaner:
             for place, (n, _) in enumerate(kept)
             for span in protected.spans[n]
         ]
-        return Row(record, [sentences[n] for n, _ in kept], [text for _, text in kept], pii)
+        marks = self.guard.marks(protected.sentences, protected.left)
+        texts = [text for _, text in kept]
+        return Row(record, [sentences[n] for n, _ in kept], texts, pii, marks, self.guard.seal(texts))

@@ -42,6 +42,9 @@ class PiiConfig(BaseModel, frozen=True, extra="forbid"):
     )
     key_file: Path | None = Field(None, description="File with a secret: a value maps alike in the whole corpus.")
     key_variable: str | None = Field(None, description="The same secret in an environment variable of this name.")
+    repeatable: bool = Field(
+        False, description="Without a key: draw from corpus.seed, so that a rerun repeats; whoever knows it can guess."
+    )
 
     @model_validator(mode="after")
     def _one_key_at_most(self) -> PiiConfig:
@@ -98,4 +101,4 @@ class CorpusConfig(BaseModel, frozen=True, extra="forbid"):
 
     shard_documents: int = Field(10_000, gt=0, description="Documents per shard.")
     samples_per_rule: int = Field(50, ge=0, description="Dropped and changed sentences kept for the reader, per rule.")
-    seed: int = Field(42, ge=0, description="Seed of the replacements and of the samples.")
+    seed: int = Field(42, ge=0, description="Seed of the samples, and of repeatable replacements.")

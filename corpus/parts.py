@@ -24,6 +24,8 @@ PART_SCHEMA = pa.schema(
         *SCHEMA,
         ("place", pa.string()),  # makes an id that others have, too, one of its own
         ("pii", pa.list_(pa.int32())),  # sentence number * 16 + type number, for each value
+        ("marks", pa.list_(pa.uint64())),  # of the replacements in it, see corpus.audit
+        ("seal", pa.uint64()),
     ]
 )
 PART_NAME = "documents.parquet"
@@ -33,12 +35,14 @@ SIGNATURES_NAME, KEYS_NAME = "signatures.npy", "band-keys.npy"
 
 
 class Row(NamedTuple):
-    """A document: its sentences as they were and as they stay, and ``pii`` as in ``PART_SCHEMA``."""
+    """A document: its sentences as they were and as they stay, the rest as in ``PART_SCHEMA``."""
 
     record: Record
     originals: list[str]
     sentences: list[str]
     pii: list[int]
+    marks: list[int]
+    seal: int
 
 
 class PartWriter:
@@ -59,6 +63,8 @@ class PartWriter:
             [row.sentences for row in rows],
             [row.record.place for row in rows],
             [row.pii for row in rows],
+            [row.marks for row in rows],
+            [row.seal for row in rows],
         ]
         self._writer.write_table(pa.table(columns, schema=PART_SCHEMA))
         self._lengths += [len(row.sentences) for row in rows]

@@ -5,7 +5,9 @@ texts ─ clean ─▶ parts ─ find repeats ─ judge ─▶ verdicts ─ asse
 benchmarks ─▶ index ─┘   (by fingerprint)                               statistics.json, README.md …
 ```
 Every arrow is a parallel map over units that can be killed and resumed. Its intermediate files live in a hidden folder
-named by the settings and inputs they were made from, so other settings never meet them; it goes at the end.
+named by the settings and inputs they were made from, so other settings never meet them. It is its owner's alone, for it
+holds the run's secret and fingerprints of the text as it was; it goes at the end, when all that was written has been
+read again and found free of personal data.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ from typing import Any, NamedTuple
 
 from corpus import samples as sampling
 from corpus.assemble import SAMPLES_NAME, SHARD_NAME, plan_shards, write_shard_of
+from corpus.audit import SECRET_NAME, load_guard, scan_folder
+from corpus.card.page import read_templates
 from corpus.card.write import write_card
 from corpus.clean import QUARANTINE_NAME, clean_unit
 from corpus.config import CorpusConfig
@@ -31,7 +35,7 @@ from corpus.documents import BadInput, unit_folder
 from corpus.documents import map_units as map_in_processes
 from corpus.escaping import visible_json
 from corpus.parts import DOCUMENTS, IDS, SENTENCES
-from corpus.pii.key import key_fingerprint, read_key
+from corpus.pii.key import kept_secret, key_fingerprint, read_key
 from corpus.reading.inputs import Input, stamp
 from corpus.reading.quarantine import check_share, join_quarantine
 from corpus.reading.units import DAMAGED, Unit, plan_units, total_bytes
@@ -45,6 +49,12 @@ from corpus.verdict import Judged, find_near, judge_documents, judge_unit
 log = logging.getLogger(__name__)
 
 MapUnits = Callable[..., list[dict[str, Any]]]
+
+WRITTEN = (
+    "dropped", "changed", "quarantine", "toxicity",
+    "statistics.json", "decontamination.json", "README.md", "card.html",
+)  # fmt: skip
+"""What the stage writes beside the documents, all of it looked at again."""
 
 
 class CorpusInputs(NamedTuple):
@@ -85,10 +95,11 @@ def run(
     statistics = describe(cleaned.tally, cleaned.records)
     _write_json(out / "statistics.json", statistics)
     report = report_contamination(
-        config.decontaminate, inputs.benchmarks, stage.index, cleaned.tally, cleaned.found, samples
+        config.decontaminate, inputs.benchmarks, stage.index, cleaned.tally, cleaned.found, samples[0]
     )
     _write_json(out / "decontamination.json", report)
     write_card(out, config.model_dump(mode="json"))
+    stage.look_again(samples, list(statistics["sources"]))
     _remove(stage.parts)
     return statistics["total"] | {"records": statistics["records"]}
 
@@ -108,6 +119,7 @@ class _Stage:
         self.parts = _open_parts(config, inputs, out)
         self.index = write_index(config.decontaminate, inputs.benchmarks, self.parts / "index")
         self.folders: list[Path] = []
+        self.shards: list[Path] = []
 
     def map(self, work: Callable[..., Any], units: Any, title: str, **progress: Any) -> tuple[list[Path], list[Any]]:
         folder = self.parts / title.replace(" ", "-")
@@ -119,7 +131,7 @@ class _Stage:
         units = plan_units(
             self.inputs.texts, whole_files=self.config.max_documents_per_file is not None, feed=self.feed
         )
-        work = partial(clean_unit, config=self.config, index_folder=self.index)
+        work = partial(clean_unit, config=self.config, index_folder=self.index, private=self.parts)
         size = total_bytes(self.inputs.texts)
         self.folders, counted = self.map(work, units, "clean", size_of=_size_of, total=size)
         cleaned = _sum(counted)
@@ -167,23 +179,31 @@ class _Stage:
             _link(unit / SCORES_NAME, folder / f"scores-{number:05}.parquet")
         return scored
 
-    def assemble(self, verdicts: list[Path], kept: list[dict[str, Any]], tally: Tally) -> Samples:
-        """Write ``out/documents``, ``out/dropped`` and ``out/changed``; returns the samples of what was dropped."""
+    def assemble(self, verdicts: list[Path], kept: list[dict[str, Any]], tally: Tally) -> tuple[Samples, Samples]:
+        """Write ``out/documents``, ``out/dropped`` and ``out/changed``; returns the samples of the latter two."""
         shards = plan_shards(self.folders, verdicts, kept, self.config.shard_documents)
-        work = partial(write_shard_of, samples_per_rule=self.config.samples_per_rule, seed=self.config.seed)
-        written, counted = self.map(work, shards, "assemble")
+        work = partial(write_shard_of, config=self.config, private=self.parts)
+        self.shards, counted = self.map(work, shards, "assemble")
         for counts in counted:
             tally.add(counts["sources"])
         for name in ("documents", "dropped", "changed"):
             shutil.rmtree(self.out / name, ignore_errors=True)
             (self.out / name).mkdir()
-        dropped = self._join([f / DROPPED_NAME for f in self.folders] + [f / SAMPLES_NAME for f in written])
+        dropped = self._join([f / DROPPED_NAME for f in self.folders] + [f / SAMPLES_NAME for f in self.shards])
         changed = self._join([folder / CHANGED_NAME for folder in self.folders])
         write_samples(self.out / "dropped" / "samples.parquet", list(dropped), sampling.DROPPED)
         write_samples(self.out / "changed" / "samples.parquet", list(changed), sampling.CHANGED)
-        for number, folder in enumerate(written):
+        for number, folder in enumerate(self.shards):
             _link(folder / SHARD_NAME, self.out / "documents" / f"shard-{number:05}.parquet")
-        return dropped
+        return dropped, changed
+
+    def look_again(self, samples: Sequence[Samples], sources: list[str]) -> None:
+        """The last look, at all but the documents, which were read again as they were written."""
+        guard = load_guard(self.config, self.parts)
+        if guard:
+            marks = {mark for kind in samples for sample in kind for mark in sample.marks}
+            names = [self.config.model_dump(mode="json"), *sources, *read_templates()]
+            scan_folder(self.out, WRITTEN, guard, [*self.folders, *self.shards], marks, names)
 
     def _join(self, files: Sequence[Path]) -> Samples:
         samples = Samples(self.config.samples_per_rule, self.config.seed)
@@ -215,14 +235,17 @@ def _open_parts(config: CorpusConfig, inputs: CorpusInputs, out: Path) -> Path:
     for other in out.glob(".parts-*"):
         if other != parts:
             shutil.rmtree(other)
-    parts.mkdir(exist_ok=True)
+    parts.mkdir(mode=0o700, exist_ok=True)
+    parts.chmod(0o700)  # regardless of the umask
+    kept_secret(parts / SECRET_NAME)  # before any work is handed out
     return parts
 
 
 def _remove(parts: Path) -> None:
-    """Rename first: a run killed here must not find half a folder under the old name."""
+    """Rename first: a run killed here must not find half a folder under the old name. Then the secret goes first."""
     waste = parts.with_name(parts.name + ".done")
     parts.replace(waste)
+    (waste / SECRET_NAME).unlink()
     shutil.rmtree(waste)
 
 

@@ -19,7 +19,8 @@ CHANGED = ("rule", "source", "document", "before", "after")
 
 
 class Sample(NamedTuple):
-    """``context`` is what stood before a dropped sentence; it is never written."""
+    """``context`` is what stood before a dropped sentence, ``marks`` are of the replacements in the text; neither is
+    published."""
 
     rule: str
     source: str
@@ -28,6 +29,7 @@ class Sample(NamedTuple):
     text: str
     order: int
     context: str = ""
+    marks: tuple[int, ...] = ()
 
 
 class Samples:
@@ -66,24 +68,27 @@ class Samples:
         return sorted(rows, key=lambda row: (row.order, row.document, row.text))[: self._limit]
 
 
-def write_samples(path: Path, samples: list[Sample], columns: tuple[str, ...], *, with_order: bool = False) -> None:
-    """``order`` is for merging only: a hash of the original text would let others guess what was replaced in it."""
-    names = (*columns, "order") if with_order else columns
-    schema = pa.schema([(name, pa.uint64() if name == "order" else pa.string()) for name in names])
+def write_samples(path: Path, samples: list[Sample], columns: tuple[str, ...], *, for_merging: bool = False) -> None:
+    """``for_merging``: with marks and order, which is a hash of the original text and would let others test guesses."""
+    fields = [(name, pa.string()) for name in columns]
+    if for_merging:
+        fields += [("order", pa.uint64()), ("marks", pa.list_(pa.uint64()))]
+    schema = pa.schema(fields)
     rows = [
-        (s.rule, s.source, s.document, s.note[:SAMPLE_CHARS], s.text[:SAMPLE_CHARS], s.order)[: len(names)]
+        (s.rule, s.source, s.document, s.note[:SAMPLE_CHARS], s.text[:SAMPLE_CHARS], s.order, s.marks)[: len(fields)]
         for s in samples
     ]
     table = pa.table(
-        [pa.array(column, field.type) for column, field in zip(_columns(rows, names), schema, strict=True)],
+        [pa.array([row[n] for row in rows], field.type) for n, field in enumerate(schema)],
         schema=schema,
     )
     pq.write_table(table, path, compression="zstd")
 
 
-def _columns(rows: list[tuple[str | int, ...]], names: tuple[str, ...]) -> list[list[str | int]]:
-    return [[row[n] for row in rows] for n in range(len(names))]
-
-
 def read_samples(path: Path) -> list[Sample]:
-    return [Sample(*row.values()) for row in pq.read_table(path).to_pylist()]
+    """Samples that were written for merging."""
+    columns = pq.read_table(path).to_pydict().values()
+    return [
+        Sample(rule, source, document, note, text, order, marks=tuple(marks))
+        for rule, source, document, note, text, order, marks in zip(*columns, strict=True)
+    ]

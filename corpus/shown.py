@@ -1,7 +1,8 @@
 """What a reader is shown of a unit's cleaning: sentences that were dropped, text before and after a change.
 
 Personal data stand there as ``[TEL]``. They are looked for where they stood, with the words around them, and before the
-text is cut to size: a label left out, or half a number, would be no longer recognized and yet be somebody's.
+text is cut to size: a label left out, or half a number, would be no longer recognized and yet be somebody's. What comes
+of it is looked at once more, alone, as readers get it.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from pathlib import Path
 
+from corpus.audit import Guard
+from corpus.pii.cover import cover
 from corpus.pii.detect import find_pii
-from corpus.pii.protect import Protected, Protection, cover
+from corpus.pii.protect import Protected
 from corpus.reading.read import Record
-from corpus.samples import CHANGED, DROPPED, Sample, Samples, write_samples
+from corpus.samples import CHANGED, DROPPED, SAMPLE_CHARS, Sample, Samples, write_samples
 
 DROPPED_NAME = "dropped.parquet"
 CHANGED_NAME = "changed.parquet"
@@ -22,12 +25,12 @@ CONTEXT_CHARS = 300  # labels stand at most 30 characters before a value
 
 
 class Shown:
-    """Samples of one unit, up to ``limit`` a rule; ``hides`` is False where the run keeps personal data."""
+    """Samples of one unit, up to ``limit`` a rule; without a guard where the run keeps personal data."""
 
-    def __init__(self, limit: int, seed: int, *, hides: bool) -> None:
+    def __init__(self, limit: int, seed: int, guard: Guard | None) -> None:
         self._dropped = Samples(limit, seed)
         self._changed = Samples(limit, seed)
-        self._hides = hides
+        self._guard = guard
 
     def drop(self, rule: str, record: Record, sentence: str, before: str = "", note: str = "") -> None:
         """A sentence that goes; ``before`` is the sentence before it, which may name what it holds."""
@@ -51,19 +54,25 @@ class Shown:
                 order = self._changed.place(f"{PII}{name}", record.id, f"{record.place} {n}")
                 if order is not None:
                     before = cover(sentences[n], spans, "tag")
-                    self._changed.keep(Sample(f"{PII}{name}", record.source, record.id, before, text or "", order))
+                    marks = tuple(self._guard.marks(protected.sentences, protected.left)) if self._guard else ()
+                    sample = Sample(f"{PII}{name}", record.source, record.id, before, text or "", order, marks=marks)
+                    self._changed.keep(sample)
 
     def write(self, folder: Path) -> None:
         """Write both kinds without personal data."""
         dropped = [sample._replace(text=self._hide(sample.text, sample.context)) for sample in self._dropped]
         changed = [sample if sample.rule.startswith(PII) else self._excerpt(sample) for sample in self._changed]
-        write_samples(folder / DROPPED_NAME, dropped, DROPPED, with_order=True)
-        write_samples(folder / CHANGED_NAME, changed, CHANGED, with_order=True)
+        write_samples(folder / DROPPED_NAME, [self._alone(sample) for sample in dropped], DROPPED, for_merging=True)
+        write_samples(folder / CHANGED_NAME, [self._alone(sample) for sample in changed], CHANGED, for_merging=True)
 
     def _hide(self, text: str, context: str = "") -> str:
-        if not self._hides:
-            return text
-        return Protection("tag").hide_in_sentences([context, text], "").sentences[1] or ""
+        return self._guard.tag(text, context) if self._guard else text
+
+    def _alone(self, sample: Sample) -> Sample:
+        if not self._guard:
+            return sample
+        note, text = (self._guard.show(part, SAMPLE_CHARS, sample.marks) for part in (sample.note, sample.text))
+        return sample._replace(note=note.text, text=text.text, marks=(*note.marks, *text.marks))
 
     def _excerpt(self, sample: Sample) -> Sample:
         start = _first_difference(sample.note, sample.text)
@@ -74,7 +83,7 @@ class Shown:
     def _cut(self, text: str, left: int, right: int) -> str:
         """``text[left:right]`` with whole values in place of those that reach into it."""
         pieces, position = [], left
-        for span in find_pii(text) if self._hides else ():
+        for span in find_pii(text, self._guard.types) if self._guard else ():
             if span.end > left and span.start < right:
                 pieces += [text[position : max(position, span.start)], f"[{span.type}]"]
                 position = span.end

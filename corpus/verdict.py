@@ -17,8 +17,9 @@ from corpus.near import NearConfig, near_duplicates
 from corpus.parts import KEYS_NAME, LENGTHS_NAME, SIGNATURES_NAME
 from corpus.score import TOXIC_NAME
 
-REASONS = ("", "duplicate_document", "near_duplicate", "toxic", "duplicate_sentence")
-KEPT, DUPLICATE_DOCUMENT, NEAR_DUPLICATE, TOXIC, DUPLICATE_SENTENCE = range(len(REASONS))
+HAS_PII = "has_personal_data"
+REASONS = ("", "duplicate_document", "near_duplicate", "toxic", "duplicate_sentence", HAS_PII)
+KEPT, DUPLICATE_DOCUMENT, NEAR_DUPLICATE, TOXIC, DUPLICATE_SENTENCE, PERSONAL = range(len(REASONS))
 NEAR_NAME = "near-{:05}.npy"  # bool per document of a unit
 VERDICT_NAME = "verdict.npy"
 RENAMED_NAME = "renamed.npy"

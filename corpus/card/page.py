@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -176,6 +177,11 @@ def _parts(text: str, first: int, last: int, spans: Sequence[tuple[int, int]]) -
         yield Part(visible(text[position:last]))
     if last < len(text):
         yield Part("…")
+
+
+def read_templates() -> list[str]:
+    """The text of the pages without any facts."""
+    return [path.read_text("utf-8") for path in sorted(Path(__file__).parent.glob("*.j2"))]
 
 
 def render(template: str, facts: Mapping[str, Any]) -> str:

@@ -48,6 +48,14 @@ TREATMENTS = {
 }
 CARD_NAME, PAGE_NAME = "README.md", "card.html"
 DATA_FILES = "documents/*.parquet"
+DRAWN = {
+    "secret": "Replacements were drawn with a random secret that was thrown away when the corpus was done: nobody can "
+    "recompute them.",
+    "key": "Replacements were drawn with a secret key: a value has the same one in the whole corpus, and whoever holds "
+    "the key can recompute it.",
+    "seed": "Replacements are reversible: they were drawn from the seed of the recipe, so anyone with the recipe can "
+    "test guesses of what was replaced.",
+}
 UNSHOWN = re.compile(r"key|secret|token|passw|credential", re.I)
 NAMES_OF_SECRETS_ONLY = frozenset(("text_key", "id_key"))
 
@@ -100,6 +108,7 @@ def gather_facts(out: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
         "unreadable": dict(sorted(statistics.get("records", {}).get("rejected", {}).items())),
         "is_protected": mode in TREATMENTS,
         "treatment": TREATMENTS.get(mode, ""),
+        "drawn": DRAWN[_drawn_from(settings["pii"])] if mode == "replace" and "pii" in settings else "",
         "pii": _personal_data(total, changed),
         "values": sum(total["pii"].values()),
         "decontamination": _decontamination(out, total),
@@ -122,6 +131,13 @@ def _metadata(documents: int, pretty_name: str, licence: str | None) -> str:
         "configs": [{"config_name": "default", "data_files": files}],
     }
     return yaml.safe_dump({k: v for k, v in fields.items() if v}, allow_unicode=True, sort_keys=False)
+
+
+def _drawn_from(pii: Mapping[str, Any]) -> str:
+    """What replacements follow from."""
+    if pii.get("key_file") or pii.get("key_variable"):
+        return "key"
+    return "seed" if pii.get("repeatable") else "secret"
 
 
 def publishable(value: Any, under: str = "") -> Any:

@@ -6,78 +6,132 @@
                             tag      문의 [TEL]입니다.
                             drop     (no sentence)
 ```
-Masked and tagged text is looked at again until nothing is found, as what is left of overlapping values could be one.
+The result is looked at again, because what stands around a value decides what is found: with its left neighbour
+changed, the second number of a list may be one. Whatever is found then and is not ours goes as well, round by round;
+all rounds start from the text as it was, so a value is replaced once. The number of rounds is bounded, and the last
+ones take more than they need: first the value is masked, then its sentence, at last the document.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 from typing import Any, Literal, NamedTuple, get_args
 
 from corpus.documents import BadInput
+from corpus.pii.cover import IN_ITS_WAY, MASKED, MAY_HOLD_ONE, ROUNDS, Covered, cover
 from corpus.pii.detect import Span, find_pii, find_pii_in_sentences
+from corpus.pii.key import random_secret
 from corpus.pii.replace import Pseudonymizer
 from corpus.sentences import split_sentences
 
 Mode = Literal["replace", "mask", "tag", "drop"]
 MODES: tuple[Mode, ...] = get_args(Mode)
-_SIGN = re.compile(r"[^\W_]")
+
+Look = Callable[[Sequence[str]], list[list[Span]]]
+IsKnown = Callable[[str], bool]
 
 
 class Protected(NamedTuple):
-    """Sentences without personal data, None where one was dropped, and what was found in each before."""
+    """Sentences without personal data, None where one was dropped.
+
+    ``spans``: what was hidden in each, places in the sentence as it was. ``left``: what the detector finds in each now,
+    replacements all of them (in no other mode than ``replace`` there are any).
+    """
 
     sentences: list[str | None]
     spans: list[list[Span]]
+    left: list[list[Span]]
 
 
 @dataclass(frozen=True, slots=True)
 class Protection:
     """How a run hides personal data.
 
-    ``key`` makes replacements alike across documents (see ``Pseudonymizer``); it is not part of the ``repr``.
+    Args:
+        secret: replacements follow from it (see ``Pseudonymizer``); a new random one unless given.
+        key: makes replacements alike across documents and runs, in place of ``secret``. Neither is in the ``repr``.
+        types: names of the types to hide; the sixteen of ``PII_TYPES`` if None.
     """
 
     mode: Mode = "replace"
-    seed: int = 0
+    secret: bytes = field(default_factory=random_secret, repr=False)
     key: bytes | None = field(default=None, repr=False)
+    types: frozenset[str] | None = None
 
-    def hide_in_sentences(self, sentences: Sequence[str], document_id: str) -> Protected:
-        """The sentences of a document, one for one and in order; labels of the sentence before count."""
-        found = find_pii_in_sentences(sentences)
-        if not any(found):
-            return Protected(list(sentences), found)
+    def hide_in_sentences(self, sentences: Sequence[str], document_id: str, known: IsKnown | None = None) -> Protected:
+        """The sentences of a document, one for one and in order; labels of the sentence before count.
+
+        Args:
+            known: whether a value found is a replacement of an earlier call, which stays.
+
+        Raises:
+            BadInput: something is found after all rounds; the message says where, not what.
+        """
+
+        def look(texts: Sequence[str]) -> list[list[Span]]:
+            return _unless(known, texts, find_pii_in_sentences(texts, self.types))
+
+        return self._hide(sentences, document_id, look, look)
+
+    def hide(self, text: str, document_id: str, label: str = "") -> str:
+        """A text as a whole; in mode ``drop`` sentences go together with the white space behind them.
+
+        Args:
+            label: words that announce what the text holds, such as the name of its column.
+
+        Raises:
+            BadInput: as ``hide_in_sentences``.
+        """
+
+        def look(texts: Sequence[str]) -> list[list[Span]]:
+            return [find_pii(text, self.types, label) for text in texts]
+
+        if self.mode != "drop":
+            return self._hide([text], document_id, look, look).sentences[0] or ""
+        if not find_pii(text, self.types, label):
+            return text
+        pieces = _sentences_with_blanks(text)
+        kept = self._hide(pieces, document_id, look, lambda texts: _find_in_pieces(texts, self.types, label)).sentences
+        return "".join(piece for piece in kept if piece is not None)
+
+    def _hide(self, texts: Sequence[str], document_id: str, look: Look, look_for_drops: Look) -> Protected:
         if self.mode == "drop":
-            return Protected([None if spans else s for s, spans in zip(sentences, found, strict=True)], found)
-        if self.mode == "replace":
-            document = Pseudonymizer(self.seed, document_id, self.key)
-            return Protected([document.replace(s, spans) for s, spans in zip(sentences, found, strict=True)], found)
-        hidden, spans_of = list(sentences), found
-        while any(spans_of):
-            hidden = [cover(s, spans, self.mode) for s, spans in zip(hidden, spans_of, strict=True)]
-            spans_of = find_pii_in_sentences(hidden)
-        return Protected([*hidden], found)
+            return _drop(texts, document_id, look_for_drops)
+        found = look(texts)
+        if not any(found):
+            return Protected(list(texts), found, found)
+        document = Covered(texts, self.mode, Pseudonymizer(self.secret, document_id, self.key))
+        for step in range(ROUNDS):
+            document.cover(found, step)
+            found = look(document.write())
+            if document.are_ours(found):
+                return Protected([*document.written], document.hidden(), found)
+        raise _still_there(document_id, found)
 
-    def hide(self, text: str, document_id: str) -> str:
-        """A text as a whole; in mode ``drop`` sentences go together with the white space behind them."""
-        spans = find_pii(text)
-        if self.mode == "replace":
-            return Pseudonymizer(self.seed, document_id, self.key).replace(text, spans) if spans else text
-        while spans:
-            text = _without_sentences(text, spans) if self.mode == "drop" else cover(text, spans, self.mode)
-            spans = find_pii(text)
-        return text
+
+def _drop(texts: Sequence[str], document_id: str, look: Look) -> Protected:
+    """Without the texts in which something is found, until nothing is; where that goes on, without all that might."""
+    spans: list[list[Span]] = [[] for _ in texts]
+    kept = list(range(len(texts)))
+    for step in range(MASKED):
+        found = look([texts[n] for n in kept])
+        if not any(found):
+            stays = set(kept)
+            return Protected([text if n in stays else None for n, text in enumerate(texts)], spans, [[] for _ in texts])
+        for n, here in zip(kept, found, strict=True):
+            spans[n] = here
+        goes = {n for n, here in zip(kept, found, strict=True) if here}
+        if step >= IN_ITS_WAY:
+            goes |= {n for n in kept if step > IN_ITS_WAY or MAY_HOLD_ONE.search(texts[n])}
+        kept = [n for n in kept if n not in goes]
+    raise _still_there(document_id, found)
 
 
 def replace_records(
-    records: Iterable[dict[str, Any]],
-    seed: int,
-    field: str = "text",
-    id_field: str = "id",
-    mode: Mode = "replace",
-    key: bytes | None = None,
+    records: Iterable[dict[str, Any]], protection: Protection, field: str = "text", id_field: str = "id"
 ) -> Iterator[dict[str, Any]]:
     """Each record with the personal data of ``field`` hidden, in order and one for one.
 
@@ -87,7 +141,6 @@ def replace_records(
     Raises:
         BadInput: a record whose ``field`` is missing or no text.
     """
-    protection = Protection(mode, seed, key)
     for position, record in enumerate(records):
         text = record.get(field)
         if not isinstance(text, str):
@@ -95,34 +148,40 @@ def replace_records(
         yield record | {field: protection.hide(text, str(record.get(id_field, position)))}
 
 
-def cover(text: str, spans: Sequence[Span], mode: str) -> str:
-    """Each value with ``*`` for letters and digits, or its type's name in its place."""
-    pieces, position = [], 0
-    for span in spans:
-        value = text[span.start : span.end]
-        pieces += [text[position : span.start], _SIGN.sub("*", value) if mode == "mask" else f"[{span.type}]"]
-        position = span.end
-    return "".join(pieces) + text[position:]
+def _unless(known: IsKnown | None, texts: Sequence[str], found: list[list[Span]]) -> list[list[Span]]:
+    if known is None:
+        return found
+    return [
+        [span for span in spans if not known(text[span.start : span.end])]
+        for text, spans in zip(texts, found, strict=True)
+    ]
 
 
-def _without_sentences(text: str, spans: Sequence[Span]) -> str:
-    """The sentences that no span touches, each with the white space behind it, and the white space before the first."""
-    places = list(_places(text))
-    kept, number = [text[: places[0][0]]], 0
-    for start, end in places:
-        while number < len(spans) and spans[number].end <= start:
-            number += 1
-        if number == len(spans) or spans[number].start >= end:
-            kept.append(text[start:end])
-    return "".join(kept)
+def _find_in_pieces(pieces: Sequence[str], types: frozenset[str] | None, label: str) -> list[list[Span]]:
+    """What is found in a text, for each piece that it reaches into; places are those of the text."""
+    starts = list(accumulate(map(len, pieces), initial=0))
+    found: list[list[Span]] = [[] for _ in pieces]
+    for span in find_pii("".join(pieces), types, label):
+        for number in range(bisect_right(starts, span.start) - 1, bisect_right(starts, span.end - 1)):
+            found[number].append(span)
+    return found
 
 
-def _places(text: str) -> Iterator[tuple[int, int]]:
-    """Where each sentence stands, from its first character to the end of the white space behind it."""
-    starts = []
-    position = 0
+def _sentences_with_blanks(text: str) -> list[str]:
+    """The sentences of a text, each with the white space behind it, and what stands before the first."""
+    starts, position = [], 0
     for sentence in split_sentences(text):
-        start = text.index(sentence, position)
-        starts.append(start)
-        position = start + len(sentence)
-    yield from zip(starts, [*starts[1:], len(text)], strict=True)
+        position = text.index(sentence, position)
+        starts.append(position)
+        position += len(sentence)
+    bounds = [0, *starts, len(text)]
+    return [text[start:end] for start, end in pairwise(bounds)]
+
+
+def _still_there(document_id: str, found: Sequence[Sequence[Span]]) -> BadInput:
+    number, span = next((number, spans[0]) for number, spans in enumerate(found) if spans)
+    name = cover(document_id, find_pii(document_id), "tag")
+    return BadInput(
+        f"document {name}, sentence {number + 1}, characters {span.start} to {span.end}: a {span.type} is found "
+        f"again after {ROUNDS} rounds of hiding; take the document out, or use mode drop"
+    )

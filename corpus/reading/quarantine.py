@@ -1,7 +1,8 @@
 """Records that cannot be read: one line each in ``quarantine/records.jsonl``, with file, line, byte and reason.
 
-The excerpt shows the form of the record, not its words: digits, letters and syllables are masked, because a broken
-record holds personal data as often as a good one and no detector can be trusted with it.
+The excerpt shows the form of the record, not its words: digits, letters and syllables are masked, and so are bytes that
+are not UTF-8 (names in another encoding), because a broken record holds personal data as often as a good one and no
+detector can be trusted with it.
 """
 
 from __future__ import annotations
@@ -19,11 +20,16 @@ from corpus.reading.read import Reject
 
 QUARANTINE_RECORDS = Path("quarantine") / "records.jsonl"
 ALWAYS_ALLOWED = 10  # a share means nothing for a handful of records
-MASKS = ((re.compile("[0-9]"), "0"), (re.compile("[A-Za-z]"), "a"), (re.compile(r"[^\W\d_a-zA-Z]"), "가"))
+MASKS = (
+    (re.compile(r"\d"), "0"),  # of all scripts: full-width ones too
+    (re.compile("[A-Za-z]"), "a"),
+    (re.compile(r"[^\W\d_a-zA-Z]"), "가"),
+    (re.compile("[\udc80-\udcff]"), "\N{REPLACEMENT CHARACTER}"),
+)
 
 
 def quarantine_line(file: str, reject: Reject) -> str:
-    """A JSON line; bytes that are not UTF-8 appear as ``\\xNN``."""
+    """A JSON line; a byte that is not UTF-8 appears as ``�``."""
     excerpt = mask(reject.raw[:EXCERPT_BYTES])
     row = {"file": file, "line": reject.line, "offset": reject.offset, "reason": reject.reason, "excerpt": excerpt}
     return visible_json(json.dumps(row, ensure_ascii=False)) + "\n"
@@ -53,11 +59,11 @@ def join_quarantine(parts: Sequence[tuple[Path, int]], out: Path) -> Path:
 
 
 def mask(raw: bytes) -> str:
-    """The form of a record: 0 for digits, a for Latin letters, 가 for all others."""
+    """The form of a record: 0 for digits, a for Latin letters, 가 for all others, � for bytes that are not UTF-8."""
     text = raw.decode("utf-8", "surrogateescape")
     for pattern, symbol in MASKS:
         text = pattern.sub(symbol, text)
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return text
 
 
 def check_share(rejected: Mapping[str, int], records: int, max_share: float, where: str) -> None:

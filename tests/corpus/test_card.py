@@ -260,6 +260,21 @@ def test_folder_without_statistics_is_bad_input(tmp_path: Path, content: str | N
         write_card(tmp_path, {})
 
 
+@pytest.mark.parametrize(
+    ("pii", "words"),
+    [
+        ({"mode": "replace"}, "a random secret that was thrown away"),
+        ({"mode": "replace", "key_variable": "KEY"}, "whoever holds the key can recompute it"),
+        ({"mode": "replace", "repeatable": True}, "Replacements are reversible"),
+        ({"mode": "mask", "repeatable": True}, ""),
+    ],
+)
+def test_cards_say_what_replacements_follow_from(folder: Path, pii: dict[str, Any], words: str) -> None:
+    for page in pages(folder, {"pii": pii}):
+        said = [line for line in page.splitlines() if "Replacements " in line]
+        assert len(said) == bool(words) and all(words in line for line in said)
+
+
 def test_card_of_a_real_run(clean: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
     rows = [
         {"text": f"문의는 {PHONE}로 주세요. 오늘은 맑다. <b>내일</b>은 흐리다.", "source": "편지"},

@@ -162,10 +162,11 @@ def test_bytes_do_not_depend_on_workers_or_batches(
 ) -> None:
     quiz = tmp_path / "quiz.txt"
     quiz.write_text("오래된 도서관 앞에서 아이들이 책을 기다렸다.", "utf-8")
-    clean(*many_files, benchmarks=[quiz], out="one", shard_documents=100, samples_per_rule=3)
-    clean(*many_files, benchmarks=[quiz], out="two", shard_documents=100, samples_per_rule=3, workers=2)
+    settings = {"benchmarks": [quiz], "shard_documents": 100, "samples_per_rule": 3, "pii": {"repeatable": True}}
+    clean(*many_files, out="one", **settings)
+    clean(*many_files, out="two", workers=2, **settings)
     monkeypatch.setattr(cleaning, "BATCH_CHARS", 50)
-    clean(*many_files, benchmarks=[quiz], out="small", shard_documents=100, samples_per_rule=3)
+    clean(*many_files, out="small", **settings)
     assert len(shard_paths(tmp_path / "one" / "documents")) == 3
     assert digests(tmp_path / "one") == digests(tmp_path / "two") == digests(tmp_path / "small")
 
@@ -176,6 +177,7 @@ from pathlib import Path
 from corpus.reading import units
 from corpus.config import CorpusConfig
 from corpus.reading.inputs import find_inputs
+from corpus.pii import key
 from corpus.run import CorpusInputs, run
 
 replace = os.replace
@@ -194,9 +196,11 @@ def replace_or_die(source, target):
 
 if __name__ == "__main__":
     os.replace = replace_or_die
+    if "SECRET" in os.environ:
+        key.random_secret = os.environ["SECRET"].encode
     out, *texts = sys.argv[1:]
     units.UNIT_BYTES = 2_000
-    config = CorpusConfig(inputs=texts, shard_documents=40)
+    config = CorpusConfig(inputs=texts, shard_documents=40, pii={"repeatable": "SECRET" not in os.environ})
     run(config, CorpusInputs(find_inputs(texts, {}, "text"), []), Path(out), workers=1)
 """
 

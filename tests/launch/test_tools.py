@@ -86,6 +86,7 @@ def test_personal_data_may_be_hidden_otherwise(tmp_path: Path, mode: str, shown:
 
 def test_with_a_key_all_records_share_replacements(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("a secret of this test alone\n", "utf-8")
+    (tmp_path / "key").chmod(0o600)
     outputs = [
         malmoi("pii", "replace", "-", "--seed", seed, "--key-file", "key", stdin=f"{LINE}\n{LINE}\n", cwd=tmp_path)
         for seed in ("1", "2")

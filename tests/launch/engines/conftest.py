@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from corpus.config import CorpusConfig
+from corpus.config import CorpusConfig, PiiConfig
 from corpus.reading import units
 from corpus.reading.inputs import find_inputs
 from corpus.run import CorpusInputs, run
@@ -68,7 +68,7 @@ def meet(unit, scratch, *, folder, guests):
 def copy(unit, scratch):
     return shout(Path(unit).read_text("utf-8"), scratch)
 """
-CORPUS = CorpusConfig(min_sentence_chars={}, shard_documents=20, max_bad_share=0.1)
+CORPUS = CorpusConfig(min_sentence_chars={}, shard_documents=20, max_bad_share=0.1, pii=PiiConfig(repeatable=True))
 WORDS = ["가람", "나무", "다리", "라면", "마을", "바다", "사슴"]
 
 

@@ -1,0 +1,243 @@
+"""Nothing that is somebody's stands in anything the stage writes, and what gets there all the same stops the run."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from corpus import assemble, audit, clean, run
+from corpus.audit import Guard
+from corpus.documents import SCHEMA, BadInput, read_documents, shard_paths
+from corpus.pii.detect import find_pii, find_pii_in_sentences
+from corpus.pii.protect import Protection
+from corpus.reading.quarantine import quarantine_line
+from corpus.samples import Sample
+from tests.corpus.test_stage import PROGRAM
+
+PHONE, OTHER_PHONE, MAIL, ACCOUNT = "010-0123-4567", "010-1234-0567", "gaeun.kim@example.com", "110-123-456789"
+MODES = ("replace", "mask", "tag", "drop")
+STORY = [
+    {"id": "a", "source": "편지", "text": f"문의는 {PHONE}로 주세요. 저녁에는 바람이 불었다."},
+    {"id": MAIL, "source": f"{MAIL}의 글", "text": f"연락처 {OTHER_PHONE} / {PHONE}입니다. 메일은 {MAIL}이다."},
+    {"id": "c", "source": "https://news.example.com", "text": f"한빛은행 계좌번호 {ACCOUNT}로 입금했다. 눈이 내렸다."},
+    {"id": "a", "source": "편지", "text": "같은 이름을 쓰는 다른 글이다. 문의는 없다."},
+]  # fmt: skip
+
+
+def write(path: Path, records: list[dict[str, str]], tail: str = "") -> Path:
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in records) + tail, "utf-8")
+    return path
+
+
+def texts_of(out: Path) -> str:
+    """Everything that a run left, as one text."""
+    files = sorted(path for path in out.rglob("*") if path.is_file())
+    return "\n".join(
+        str(pq.read_table(path).to_pylist()) if path.suffix == ".parquet" else path.read_text("utf-8") for path in files
+    )
+
+
+def sentences_of(out: Path) -> list[list[str]]:
+    return [list(d.sentences) for shard in shard_paths(out / "documents") for d in read_documents(shard)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_no_mode_leaves_an_original_in_any_file(tmp_path: Path, clean: Callable[..., Any], mode: str) -> None:
+    tail = '{"text": "０１０－０１２３－４５６７ 010-0123-4567\n'
+    name = f"{OTHER_PHONE} 편지.jsonl"
+    clean(write(tmp_path / name, STORY, tail), pii={"mode": mode})
+    everything = texts_of(tmp_path / "out")
+    for value in (PHONE, OTHER_PHONE, MAIL, ACCOUNT, "０１２３"):
+        assert value not in everything
+    if mode != "replace":
+        assert not [
+            found for sentences in sentences_of(tmp_path / "out") for found in find_pii_in_sentences(sentences) if found
+        ]
+
+
+def test_what_a_new_neighbour_announces_is_hidden_too(tmp_path: Path, clean: Callable[..., Any]) -> None:
+    """The sentence between label and number goes as a duplicate: only then a number of an account stands there."""
+    between = "그러니 서두르지 말고 천천히 보내 주시면 정말로 고맙겠습니다."
+    story = [
+        {"id": "first", "text": f"{between} 봄이 왔다."},
+        {"id": "second", "text": f"건강보험증 번호다. {between} 1-2345678901 이다. 봄이 왔다."},
+    ]
+    for mode in MODES:
+        counts = clean(write(tmp_path / "a.jsonl", story), out=mode, pii={"mode": mode})
+        assert counts["dropped_sentences"]["duplicate_sentence"] == 1
+        assert "2345678901" not in texts_of(tmp_path / mode)
+        if mode == "drop":
+            assert counts["dropped_sentences"]["has_personal_data"] == 1
+        else:
+            assert counts["pii"]["HEALTH"] == counts["sentences_with_pii"] == 1
+
+
+def test_samples_are_cut_to_size_before_the_last_look(tmp_path: Path, clean: Callable[..., Any]) -> None:
+    """Cut behind its eleventh digit, a number of twelve would be one of an account."""
+    text = f"{'春' * 20} {'나무 ' * 322}계좌는 1101234567890123456789 이다."
+    clean(write(tmp_path / "a.jsonl", [{"text": text}, {"text": "봄이 왔다."}]))
+    [row] = pq.read_table(tmp_path / "out" / "dropped" / "samples.parquet").to_pylist()
+    assert len(row["text"]) == 1_000 and find_pii(row["text"]) == []
+
+
+# --- planted originals
+
+
+def plant_in_documents(monkeypatch: pytest.MonkeyPatch) -> str:
+    def write_tables(path: Path, tables: Any) -> int:
+        rows = pa.concat_tables(list(tables)).to_pylist()
+        rows[0]["sentences"].append(f"연락처 {PHONE}")
+        return original(path, [pa.Table.from_pylist(rows, SCHEMA)])
+
+    original = assemble.write_tables
+    monkeypatch.setattr(assemble, "write_tables", write_tables)
+    return r"documents/shard-00000.parquet, document 1 \(a\), sentence 3"
+
+
+def plant_in_samples(monkeypatch: pytest.MonkeyPatch) -> str:
+    def write_samples(path: Path, samples: list[Sample], *columns: Any) -> None:
+        original(path, [sample._replace(text=f"{sample.text} {PHONE}") for sample in samples], *columns)
+
+    original = run.write_samples
+    monkeypatch.setattr(run, "write_samples", write_samples)
+    return "changed/samples.parquet, row 1, column after"
+
+
+def plant_in_card(monkeypatch: pytest.MonkeyPatch) -> str:
+    def write_card(out: Path, settings: Any) -> None:
+        original(out, settings)
+        with (out / "README.md").open("a", encoding="utf-8") as file:
+            file.write(f"\n연락처 {PHONE}\n")
+
+    original = run.write_card
+    monkeypatch.setattr(run, "write_card", write_card)
+    return "README.md, line [0-9]+"
+
+
+def plant_in_statistics(monkeypatch: pytest.MonkeyPatch) -> str:
+    original = run.describe
+    monkeypatch.setattr(run, "describe", lambda *given: original(*given) | {"note": f"메일 {MAIL}"})
+    return "statistics.json, line [0-9]+"
+
+
+def plant_in_quarantine(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(
+        clean, "quarantine_line", lambda *given: quarantine_line(*given)[:-2] + f', "was": "{PHONE}"}}\n'
+    )
+    return "quarantine/records.jsonl, line 1"
+
+
+@pytest.mark.parametrize(
+    "plant", [plant_in_documents, plant_in_samples, plant_in_card, plant_in_statistics, plant_in_quarantine]
+)
+@pytest.mark.parametrize("mode", ["replace", "tag"])
+def test_an_original_left_stops_the_run_and_is_not_printed(
+    tmp_path: Path,
+    clean: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    plant: Callable[[pytest.MonkeyPatch], str],
+    mode: str,
+) -> None:
+    path = write(tmp_path / "a.jsonl", STORY, '{"text": "끊겼다\n')
+    where = plant(monkeypatch)
+    with pytest.raises(BadInput, match=f"^{where}, characters [0-9]+ to [0-9]+: a (TEL|EMAIL) stands here") as caught:
+        clean(path, pii={"mode": mode})
+    assert "0123" not in str(caught.value) and "gaeun" not in str(caught.value)
+
+
+def test_what_the_detector_passed_is_told_by_its_seal_and_not_looked_at_twice(
+    tmp_path: Path, clean: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def count(sentences: list[str], types: Any) -> Any:
+        looked_at.append(sentences)
+        return find_pii_in_sentences(sentences, types)
+
+    looked_at: list[list[str]] = []
+    monkeypatch.setattr(audit, "find_pii_in_sentences", count)
+    path = write(tmp_path / "a.jsonl", STORY)
+    clean(path)
+    assert looked_at == []
+    plant_in_documents(monkeypatch)
+    with pytest.raises(BadInput):
+        clean(path, out="planted")
+    assert [len(sentences) for sentences in looked_at] == [3]
+
+
+def test_a_run_that_keeps_personal_data_is_not_looked_at_again(tmp_path: Path, clean: Callable[..., Any]) -> None:
+    clean(write(tmp_path / "a.jsonl", STORY), pii={"mode": "keep"})
+    assert PHONE in texts_of(tmp_path / "out")
+
+
+# --- the secret of a run
+
+
+def test_runs_with_secrets_of_their_own_differ_in_the_values_only(tmp_path: Path, clean: Callable[..., Any]) -> None:
+    path = write(tmp_path / "a.jsonl", STORY)
+    for out in ("one", "two"):
+        clean(path, out=out)
+    one, two = (
+        [[pattern_of(s) for s in sentences] for sentences in sentences_of(tmp_path / out)] for out in ("one", "two")
+    )
+    assert sentences_of(tmp_path / "one") != sentences_of(tmp_path / "two")
+    assert one == two
+    for out in ("three", "four"):
+        clean(path, out=out, pii={"repeatable": True})
+    assert sentences_of(tmp_path / "three") == sentences_of(tmp_path / "four")
+
+
+def pattern_of(sentence: str) -> str:
+    return Protection("tag").hide(sentence, "")
+
+
+def test_a_killed_run_goes_on_with_its_own_secret(tmp_path: Path) -> None:
+    story = [{"text": f"{n}번째 날의 연락처는 {PHONE}였고 메일은 {MAIL}이었다."} for n in range(60)]
+    text, script = write(tmp_path / "a.jsonl", story), tmp_path / "stage.py"
+    script.write_text(PROGRAM, "utf-8")
+
+    def start(out: str, secret: str, dies_at: int = 0) -> int:
+        (tmp_path / out).mkdir(exist_ok=True)
+        setting = {"DIES_AT": str(dies_at), "DIES": "behind", "SECRET": secret}
+        command = [sys.executable, str(script), str(tmp_path / out), str(text)]
+        return subprocess.run(command, env=os.environ | setting, check=False, capture_output=True).returncode
+
+    assert start("whole", "the first secret") == 0
+    assert start("killed", "the first secret", dies_at=3) == -signal.SIGKILL
+    [parts] = (tmp_path / "killed").glob(".parts-*")
+    assert stat.S_IMODE(parts.stat().st_mode) == 0o700
+    assert stat.S_IMODE((parts / "secret").stat().st_mode) == 0o600
+    assert start("killed", "another secret") == 0
+    assert start("other", "another secret") == 0
+    whole, killed, other = (texts_of(tmp_path / out) for out in ("whole", "killed", "other"))
+    assert whole == killed != other
+    assert "the first secret" not in whole
+    assert not list((tmp_path / "killed").glob(".*"))
+
+
+# --- names
+
+
+def test_private_names_stay_apart_without_saying_what_they_were() -> None:
+    guard = Guard(Protection("tag", b"secret"), b"salt")
+    names = [
+        guard.public_place(f"편지/{phone}.jsonl@{byte}") for phone in (PHONE, OTHER_PHONE) for byte in (0, 1234567890)
+    ]
+    assert len(set(names)) == 4
+    assert all(name.startswith("편지/[TEL]") and find_pii(name) == [] for name in names)
+    assert guard.public_place("은행/a.txt@110123456789") == "은행/a.txt@110123456789"
+    assert Guard(Protection("tag", b"other"), b"salt").public_file(f"{PHONE}.txt") != guard.public_file(f"{PHONE}.txt")
+
+
+def test_marks_say_nothing_without_their_salt() -> None:
+    one, other = (Guard(Protection("tag", b""), salt) for salt in (b"one", b"other"))
+    assert one.mark(PHONE) == one.mark(PHONE) != other.mark(PHONE)
