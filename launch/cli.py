@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 from launch.bench.commands import bench_app
 from launch.console import rank, set_up_console, world_size
-from launch.errors import LaunchError, exit_code, one_sentence, user_errors
+from launch.errors import LaunchError, exit_code, is_for_user, one_sentence
 from launch.guard import refuse_foreign_packages
 
 ABOUT = """Raw Korean text in; a pseudonymized corpus, a vocabulary, a pretrained encoder and its KLUE scores out.
@@ -250,7 +250,7 @@ def main() -> None:
     except LaunchError as error:
         _refuse(error)
     except Exception as error:
-        if not isinstance(error, user_errors()):
+        if not is_for_user(error):
             raise
         _refuse(error, exit_code(error))
 

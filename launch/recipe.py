@@ -28,7 +28,7 @@ from tokenizer.config import TokenizerConfig
 
 SAMPLE = "malmoi:sample"  # stands for the embedded sample wherever a recipe names text or benchmark files
 SHOWN_PROBLEMS = 20
-QUOTES = ("'", '"')
+MARKS: dict[type, tuple[str, ...]] = {str: ("'", '"'), list: ("[",), dict: ("{",)}  # how an override shows its kind
 SHOWN_CHARACTERS = 80  # of a value that is refused
 
 
@@ -131,7 +131,7 @@ def _apply(values: dict[str, Any], override: str) -> None:
     if not equals or not key:
         raise LaunchError(f"{override}: an override looks like section.key=value, for example pretrain.steps=500")
     if not _is_writable(override):
-        raise LaunchError(f"{ascii(override)}: not UTF-8; rename what it names, or write the override in UTF-8")
+        raise LaunchError(f"{override!a}: not UTF-8; rename what it names, or write the override in UTF-8")
     *sections, last = key.split(".")
     place = values
     for section in sections:
@@ -157,8 +157,8 @@ def read_value(text: str, kind: Any) -> Any:
         value = parse_yaml(text) if text else ""
     except NotPlain:
         value = text
-    begins = text.lstrip()[:1]
-    if isinstance(value, str) and begins not in QUOTES or isinstance(value, list | dict) and begins not in ("[", "{"):
+    marks = MARKS.get(type(value))
+    if marks and not text.lstrip().startswith(marks):
         value = text  # YAML would cut a comment off, or read "- a" as a list
     if kind is None or _fits(value, kind):
         return value
