@@ -1,8 +1,8 @@
 """YAML as far as a recipe needs it, so that any bytes under that name end in a value or in one sentence.
 
 PyYAML's safe loader runs no code, but it expands aliases (nine lines can become a billion values), keeps the last of
-two equal keys without a word, reads ``2024-01-01`` as a date, and follows nesting until Python's stack ends. None of these
-is of use in a recipe, so aliases, equal keys and deep nesting are refused and dates are text.
+two equal keys without a word, reads ``2024-01-01`` as a date, and follows nesting until Python's stack ends. A recipe
+needs none of these, so aliases, equal keys and deep nesting are refused and dates are text.
 """
 
 from __future__ import annotations
