@@ -96,6 +96,8 @@ def load_tokenizer(name: str, special_tokens: Sequence[str] = ()) -> PreTrainedT
 
 
 def _read_tokenizer(name: str) -> PreTrainedTokenizerBase:
+    if Path(name).is_dir():
+        refuse_links(Path(name), name)
     try:
         return AutoTokenizer.from_pretrained(name, trust_remote_code=False)
     except Exception as error:  # the libraries raise what they like for files they cannot read

@@ -35,14 +35,15 @@ def check_model_files(folder: Path, name: str) -> None:
     if (folder / WEIGHTS_NAME).is_file():
         shards.append(WEIGHTS_NAME)
     if not shards:
-        raise BadInput(f"{name}: {_why_no_weights(folder)}")
+        raise BadInput(f"{name}: its weights cannot be loaded: {_why_no_weights(folder)}")
     for shard in shards:
         try:
             with safe_open(folder / shard, "numpy") as file:
                 file.keys()
         except Exception as error:  # SafetensorError, OSError, and RecursionError from deep headers
             raise BadInput(
-                f"{name}: {shard} is no whole safetensors file ({str(error)[:100]}); copy it again"
+                f"{name}: its weights cannot be loaded: {shard} is no whole safetensors file ({str(error)[:100]}); "
+                "copy it again"
             ) from None
 
 

@@ -29,7 +29,7 @@ from corpus.documents import (
     shard_paths,
     unit_folder,
 )
-from corpus.whole_files import rename_settled, write_whole
+from corpus.whole_files import refuse_links, rename_settled, write_whole
 from pretrain.config import PackConfig
 from pretrain.encode import EojeolEncoder
 from pretrain.store import (
@@ -126,6 +126,8 @@ def _encoder_of(tokenizer: Path, morphemes: bool) -> EojeolEncoder:
 
 
 def _checked_encoder(tokenizer: Path, morphemes: bool) -> EojeolEncoder:
+    if tokenizer.is_dir():
+        refuse_links(tokenizer)
     try:
         pieces = len(read_pieces(tokenizer))
     except ValueError as error:
