@@ -39,6 +39,7 @@ log = logging.getLogger(__name__)
 SCHEMA = pa.schema([("id", pa.string()), ("source", pa.string()), ("sentences", pa.list_(pa.string()))])
 ROW_GROUP_DOCUMENTS = 1_000
 COUNTS_NAME = "counts.json"
+REMAKE = "delete the folder of the corpus stage and run `malmoi corpus` again"
 KILLED = (
     "a worker process was killed, most likely for want of memory; run the same command again with fewer workers "
     "(workers=1 is the least), it goes on where it stopped"
@@ -83,9 +84,21 @@ def documents_of(tables: Iterable[pa.Table]) -> Iterator[Document]:
 
 def read_tables(shard: Path, row_groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
     """The same as tables of ``SCHEMA``: of all row groups, or of those numbered."""
-    with pq.ParquetFile(shard) as file:
+    with _opened(shard) as file:
         for batch in file.iter_batches(ROW_GROUP_DOCUMENTS, row_groups, SCHEMA.names):
             yield pa.Table.from_batches([batch])
+
+
+@contextmanager
+def _opened(shard: Path) -> Iterator[pq.ParquetFile]:
+    """A shard open for reading; what is wrong with it while it is read is a ``BadInput``."""
+    try:
+        with pq.ParquetFile(shard) as file:
+            if missing := set(SCHEMA.names) - set(file.schema_arrow.names):
+                raise BadInput(f"{shard}: no column {', '.join(sorted(missing))}, so no document shard; {REMAKE}")
+            yield file
+    except pa.ArrowException as error:
+        raise BadInput(f"{shard}: a damaged shard ({str(error)[:100]}); {REMAKE}") from error
 
 
 class Portion(NamedTuple):
@@ -115,7 +128,7 @@ def portions_of(shards: Sequence[Path], size: int) -> list[Portion]:
 
 def row_group_sizes(shard: Path) -> list[int]:
     """Bytes of each row group before compression."""
-    with pq.ParquetFile(shard) as file:
+    with _opened(shard) as file:
         return [file.metadata.row_group(number).total_byte_size for number in range(file.num_row_groups)]
 
 

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 from collections import Counter
 from collections.abc import Iterator
@@ -105,32 +106,105 @@ def is_working_file(path: Path, target: Path) -> bool:
     return target.name == "meta.json" and ("units" in path.parts or path.name == "started.json")
 
 
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    Path("toy.yaml").write_text(RECIPE, "utf-8")
-    lines = [
-        json.dumps({"id": d.id, "text": "\n".join(d.sentences)}, ensure_ascii=False) for d in invented_documents(60)
-    ]
-    Path("texts.jsonl").write_text("\n".join(lines), "utf-8")
-    Path("klue/ynat-v1.1").mkdir(parents=True)
+def prepare(folder: Path) -> None:
+    """A recipe and what it reads."""
+    (folder / "toy.yaml").write_text(RECIPE, "utf-8")
+    documents = [{"id": d.id, "text": "\n".join(d.sentences)} for d in invented_documents(60)]
+    lines = [json.dumps(document, ensure_ascii=False) for document in documents]
+    (folder / "texts.jsonl").write_text("\n".join(lines), "utf-8")
+    (folder / "klue/ynat-v1.1").mkdir(parents=True)
     for split in ("train", "dev"):
         records = [{"guid": f"{split}-{n}", "title": f"{split} 소식 {n}", "label": "사회"} for n in range(4)]
-        Path(f"klue/ynat-v1.1/ynat-v1.1_{split}.json").write_text(json.dumps(records), "utf-8")
-    return tmp_path
+        (folder / f"klue/ynat-v1.1/ynat-v1.1_{split}.json").write_text(json.dumps(records), "utf-8")
 
 
-def test_nothing_is_vouched_for_before_the_disk_has_it(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    disk = Disk(monkeypatch)
-    outcome = run_command(capfd, "run", "toy.yaml")
-    assert outcome.code == 0, outcome.errors
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Disk]]:
+    """A folder with a finished run, and what the disk saw of it."""
+    folder = tmp_path_factory.mktemp("finished")
+    prepare(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        disk = Disk(patch)
+        assert run_command(None, "run", "toy.yaml").code == 0
+    yield folder, disk
+
+
+def test_nothing_is_vouched_for_before_the_disk_has_it(finished: tuple[Path, Disk]) -> None:
+    _, disk = finished
     assert not disk.early, disk.early[:5]
     assert not disk.open
     assert set(disk.renames) == VOUCHING
-    assert disk.renames["manifest.json"] == 7  # a stage each, the sample's aside
+    assert disk.renames["manifest.json"] == 7  # all stages but the sample
     assert disk.renames["step-N"] == disk.renames["loop.json"] == 2
+
+
+BROKEN_JSON: dict[str, bytes] = {
+    "cut": b"{",
+    "empty": b"",
+    "a list": b"[]",
+    "zero bytes, as power loss leaves them": b"\0" * 64,
+    "100,000 deep": b"[" * 100_000,
+    "half a character": b'{"key": "\\ud800"}',
+}
+READ_BY: dict[str, tuple[str, str]] = {  # file below the run: the stage to be run again, and its verb
+    "corpus/manifest.json": ("tokenizer", "tokenizer"),
+    "tokenizer/manifest.json": ("tokenizer", "tokenizer"),
+    "corpus/statistics.json": ("report", "report"),
+    "tokens/meta.json": ("pretrain", "pretrain"),
+    "pretrain/checkpoints/step-000000004/loop.json": ("pretrain", "pretrain"),
+    "pretrain/result.json": ("model", "pretrain"),
+    "finetune/ynat/model/seed-1/scores.json": ("finetune", "finetune"),
+}
+
+
+def unfinish(stage: Path) -> None:
+    """As if it had been killed at its end."""
+    if (stage / "manifest.json").is_file():
+        (stage / "manifest.json").rename(stage / "started.json")
+
+
+@pytest.mark.parametrize("fault", BROKEN_JSON)
+@pytest.mark.parametrize("file", READ_BY)
+def test_broken_json_in_a_run_is_one_sentence(
+    file: str, fault: str, finished: tuple[Path, Disk], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    damaged = copied(finished[0], tmp_path, monkeypatch)
+    stage, verb = READ_BY[file]
+    if not file.endswith("manifest.json"):
+        unfinish(damaged / stage)
+    (damaged / file).write_bytes(BROKEN_JSON[fault])
+    if file.endswith("scores.json") and fault == "a list":  # of an older release, say: trained again
+        assert run_command(capfd, verb, "toy.yaml").code == 0
+    else:
+        run_command(capfd, verb, "toy.yaml").refused(Path(file).name)
+
+
+def copied(finished: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A finished run to damage; its folder, the working folder beside it."""
+    shutil.copytree(finished, folder / "copy")
+    monkeypatch.chdir(folder / "copy")
+    return Path("runs/toy")
+
+
+OTHER_DAMAGE: dict[str, tuple[bytes, str, str]] = {
+    "corpus/documents/shard-00000.parquet": (b"PAR1 garbage PAR1", "tokens", "pack"),
+    "tokens/tokens.bin": (b"short", "pretrain", "pretrain"),
+    "pretrain/metrics.jsonl": (b"[" * 100_000 + b"\n", "pretrain", "pretrain"),
+}
+
+
+@pytest.mark.parametrize("file", OTHER_DAMAGE)
+def test_other_damage_in_a_run_is_one_sentence(
+    file: str, finished: tuple[Path, Disk], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    damaged = copied(finished[0], tmp_path, monkeypatch)
+    content, stage, verb = OTHER_DAMAGE[file]
+    unfinish(damaged / stage)
+    (damaged / file).write_bytes(content)
+    run_command(capfd, verb, "toy.yaml").refused(Path(file).name)
 
 
 def die_once(unit: int, scratch: Path, mark: Path) -> dict[str, int]:
