@@ -52,8 +52,11 @@ def read_json(path: Path, advice: str) -> Any:
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file under a temporary name, rename it once the disk has it; text becomes UTF-8, lines end as given."""
     temporary = path.with_name(path.name + ".partial")
-    temporary.write_bytes(content.encode() if isinstance(content, str) else content)
-    rename_settled(temporary, path)
+    try:
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+        rename_settled(temporary, path)
+    except OSError as error:
+        raise located(error, path) from error
 
 
 def rename_settled(temporary: Path, path: Path) -> None:

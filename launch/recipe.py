@@ -28,7 +28,8 @@ from tokenizer.config import TokenizerConfig
 
 SAMPLE = "malmoi:sample"  # stands for the embedded sample wherever a recipe names text or benchmark files
 SHOWN_PROBLEMS = 20
-MARKS: dict[type, tuple[str, ...]] = {str: ("'", '"'), list: ("[",), dict: ("{",)}  # how an override shows its kind
+# how an override shows that it is more than text
+MARKS = {str: ("'", '"'), list: ("[",), dict: ("{",), type(None): ("null", "Null", "NULL", "~")}
 SHOWN_CHARACTERS = 80  # of a value that is refused
 
 
@@ -157,9 +158,8 @@ def read_value(text: str, kind: Any) -> Any:
         value = parse_yaml(text) if text else ""
     except NotPlain:
         value = text
-    marks = MARKS.get(type(value))
-    if marks and not text.lstrip().startswith(marks):
-        value = text  # YAML would cut a comment off, or read "- a" as a list
+    if not text.lstrip().startswith(MARKS.get(type(value), "")):
+        value = text  # YAML would cut a comment off, read "- a" as a list and "&a" as nothing
     if kind is None or _fits(value, kind):
         return value
     if _fits(text, kind):

@@ -48,7 +48,10 @@ def starting_folder(name: str) -> Path:
     Raises:
         BadInput: there is no such folder, or the Hub cannot give it.
     """
-    path = Path(name).expanduser()
+    try:
+        path = Path(name).expanduser()
+    except RuntimeError:  # no user of that name
+        path = Path(name)
     if path.is_dir():
         return path
     if path.exists() or name.startswith((".", "/", "~")) or name.count("/") > 1:
