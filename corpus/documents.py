@@ -15,6 +15,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ProcessPoolExecutor
 from concurrent.futures import wait as wait_for
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -31,17 +32,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tqdm import tqdm
 
+from corpus.whole_files import BadInput, located, read_json, rename_settled, settle, settle_all
+
 log = logging.getLogger(__name__)
 
 SCHEMA = pa.schema([("id", pa.string()), ("source", pa.string()), ("sentences", pa.list_(pa.string()))])
 ROW_GROUP_DOCUMENTS = 1_000
 COUNTS_NAME = "counts.json"
+REMAKE = "delete the folder of the corpus stage and run `malmoi corpus` again"
+KILLED = (
+    "a worker process was killed, most likely for want of memory; run the same command again with fewer workers "
+    "(workers=1 is the least), it goes on where it stopped"
+)
 
 Unit = TypeVar("Unit")
-
-
-class BadInput(ValueError):
-    """What the user gave cannot be used; the message says what, where, what was expected and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +84,21 @@ def documents_of(tables: Iterable[pa.Table]) -> Iterator[Document]:
 
 def read_tables(shard: Path, row_groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
     """The same as tables of ``SCHEMA``: of all row groups, or of those numbered."""
-    with pq.ParquetFile(shard) as file:
+    with _opened(shard) as file:
         for batch in file.iter_batches(ROW_GROUP_DOCUMENTS, row_groups, SCHEMA.names):
             yield pa.Table.from_batches([batch])
+
+
+@contextmanager
+def _opened(shard: Path) -> Iterator[pq.ParquetFile]:
+    """A shard open for reading; what is wrong with it while it is read is a ``BadInput``."""
+    try:
+        with pq.ParquetFile(shard) as file:
+            if missing := set(SCHEMA.names) - set(file.schema_arrow.names):
+                raise BadInput(f"{shard}: no column {', '.join(sorted(missing))}, so no document shard; {REMAKE}")
+            yield file
+    except pa.ArrowException as error:
+        raise BadInput(f"{shard}: a damaged shard ({str(error)[:100]}); {REMAKE}") from error
 
 
 class Portion(NamedTuple):
@@ -112,7 +128,7 @@ def portions_of(shards: Sequence[Path], size: int) -> list[Portion]:
 
 def row_group_sizes(shard: Path) -> list[int]:
     """Bytes of each row group before compression."""
-    with pq.ParquetFile(shard) as file:
+    with _opened(shard) as file:
         return [file.metadata.row_group(number).total_byte_size for number in range(file.num_row_groups)]
 
 
@@ -131,7 +147,7 @@ def write_tables(path: Path, tables: Iterable[pa.Table]) -> int:
         for group in _row_groups(tables):
             writer.write_table(group, row_group_size=ROW_GROUP_DOCUMENTS)
             written += len(group)
-    temporary.replace(path)
+    rename_settled(temporary, path)
     return written
 
 
@@ -202,7 +218,7 @@ def map_units(
             found += not is_new
     if found:
         log.info("%s: %d of %d finished earlier", title, found, len(homes))
-    return [json.loads((home / COUNTS_NAME).read_text("utf-8")) for home in homes]
+    return [read_json(home / COUNTS_NAME, f"delete {folder} and run again") for home in homes]
 
 
 class _Job(NamedTuple):
@@ -262,6 +278,8 @@ def _in_processes(workers: int, jobs: Iterable[_Job]) -> Iterator[tuple[Any, boo
                 if len(running) > workers:
                     yield from _collect(running, FIRST_COMPLETED)
             yield from _collect(running, ALL_COMPLETED)
+        except BrokenProcessPool:
+            raise BadInput(KILLED) from None
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
@@ -283,12 +301,17 @@ def unit_folder(folder: Path, number: int) -> Path:
 
 
 def finish_unit(work: Callable[[Unit, Path], dict[str, Any]], unit: Unit, home: Path) -> None:
-    """Do one unit of ``map_units``: its files and counts appear in ``home`` at once."""
+    """Do one unit of ``map_units``: its files and counts appear in ``home`` at once, and the disk has them by then."""
     scratch = home.with_name(f"{home.name}.partial-{uuid4().hex}")  # nodes of a cluster may share process numbers
-    scratch.mkdir(parents=True)
-    counts = work(unit, scratch)
-    (scratch / COUNTS_NAME).write_text(json.dumps(counts, ensure_ascii=False), "utf-8")
-    scratch.replace(home)
+    try:
+        scratch.mkdir(parents=True)
+        counts = work(unit, scratch)
+        (scratch / COUNTS_NAME).write_text(json.dumps(counts, ensure_ascii=False), "utf-8")
+        settle_all(scratch)
+        scratch.replace(home)
+        settle(home.parent)
+    except OSError as error:
+        raise located(error, home.parent) from error
 
 
 def _start_process() -> None:

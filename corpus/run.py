@@ -45,6 +45,7 @@ from corpus.shown import CHANGED_NAME, DROPPED_NAME
 from corpus.statistics import Tally, describe
 from corpus.toxicity import load_classifier
 from corpus.verdict import Judged, find_near, judge_documents, judge_unit
+from corpus.whole_files import write_whole
 
 log = logging.getLogger(__name__)
 
@@ -285,6 +286,4 @@ def _link(source: Path, target: Path) -> None:
 
 
 def _write_json(path: Path, value: Any) -> None:
-    temporary = path.with_name(path.name + ".partial")
-    temporary.write_text(visible_json(json.dumps(value, ensure_ascii=False, indent=2)), "utf-8")
-    temporary.replace(path)
+    write_whole(path, visible_json(json.dumps(value, ensure_ascii=False, indent=2)))

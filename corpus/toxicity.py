@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, Field, model_validator
 
 from corpus.documents import BadInput
+from corpus.whole_files import read_json, refuse_links
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -67,13 +68,15 @@ def load_classifier(config: ToxicityConfig) -> Classifier:
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     name = config.model
+    if Path(name).is_dir():
+        _check_files(Path(name))
     try:
         model, report = AutoModelForSequenceClassification.from_pretrained(
             name, use_safetensors=True, trust_remote_code=False, output_loading_info=True
         )
         tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
-    except (OSError, ValueError, KeyError) as error:
-        reason = str(error).strip().split("\n")[0]
+    except Exception as error:  # the libraries raise what they like for files they cannot read
+        reason = (str(error).strip() or type(error).__name__).split("\n")[0][:200]
         raise BadInput(
             f"corpus.toxicity.model {name}: no classifier could be loaded ({reason}); name a folder or a Hub model "
             "with config.json, model.safetensors and a tokenizer"
@@ -131,6 +134,17 @@ def write_scores(
     temporary = path.with_name(path.name + ".partial")
     pq.write_table(pa.table(columns, names=[*PLACE_COLUMNS, *labels]), temporary, compression="zstd")
     temporary.replace(path)
+
+
+def _check_files(folder: Path) -> None:
+    """Weights of the folder are safetensors in it: transformers would follow an index to a pickle."""
+    refuse_links(folder)
+    path = folder / "model.safetensors.index.json"
+    index = read_json(path, "save the model again") if path.is_file() else {"weight_map": {}}
+    places = index.get("weight_map") if isinstance(index, dict) else None
+    files = list(places.values()) if isinstance(places, dict) else [""]
+    if any(not str(file).endswith(".safetensors") or Path(str(file)).name != file for file in files):
+        raise BadInput(f"{path}: expected .safetensors files of this folder only; save the model again, as safetensors")
 
 
 def _check_length(config: ToxicityConfig, model: PretrainedConfig, longest: int) -> None:

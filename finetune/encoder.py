@@ -27,6 +27,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_N
 from transformers.utils import logging as transformers_logging
 
 from finetune.config import FRESH, BadInput
+from finetune.model_files import INDEX_NAME, check_index, check_model_files, check_sizes, refuse_links
 
 # These count positions from the padding id plus one, so they hold fewer tokens than positions.
 _POSITIONS_AFTER_PADDING = {
@@ -46,8 +47,13 @@ def check_encoder(name: str) -> None:
     """
     config, tokenizer = load_config(name), load_tokenizer(name)
     _refuse_other_padding(name, config, tokenizer)
-    if not name.startswith(FRESH):
-        _refuse_pickles(Path(name))
+    if len(tokenizer) > int(config.vocab_size):
+        raise BadInput(
+            f"{name}: its tokenizer has {len(tokenizer):,} pieces, but config.json {config.vocab_size:,} embeddings; "
+            "give the tokenizer that the model was trained with"
+        )
+    if not name.startswith(FRESH) and Path(name).is_dir():
+        check_model_files(Path(name), name)
 
 
 def load_config(name: str) -> PreTrainedConfig:
@@ -57,11 +63,13 @@ def load_config(name: str) -> PreTrainedConfig:
         BadInput: there is none, or the model is not an encoder.
     """
     name = name.removeprefix(FRESH)
-    if Path(name).exists() and not (Path(name) / "config.json").is_file():
-        raise BadInput(f"{name}: no config.json here; give the Hugging Face folder of an encoder")
+    if Path(name).exists():
+        if Path(name).is_dir():
+            refuse_links(Path(name), name)
+        check_sizes(Path(name), name)
     try:
         config = AutoConfig.from_pretrained(name, trust_remote_code=False)
-    except (OSError, ValueError, KeyError) as error:
+    except Exception as error:  # the library raises what it likes for values it does not expect
         raise BadInput(f"{name}: not an encoder that transformers can load ({_first_line(error)})") from None
     kind = config.model_type
     if config.is_encoder_decoder or getattr(config, "is_decoder", False) or kind not in _ENCODER_KINDS:
@@ -88,9 +96,11 @@ def load_tokenizer(name: str, special_tokens: Sequence[str] = ()) -> PreTrainedT
 
 
 def _read_tokenizer(name: str) -> PreTrainedTokenizerBase:
+    if Path(name).is_dir():
+        refuse_links(Path(name), name)
     try:
         return AutoTokenizer.from_pretrained(name, trust_remote_code=False)
-    except (OSError, ValueError, KeyError, ImportError) as error:
+    except Exception as error:  # the libraries raise what they like for files they cannot read
         raise BadInput(f"{name}: no tokenizer that transformers can load ({_first_line(error)})") from None
 
 
@@ -98,7 +108,10 @@ def _read_vocabulary(path: Path) -> PreTrainedTokenizerBase:
     """Cased WordPiece over the entries of a ``vocab.txt``, as klue/bert-base has it."""
     if not path.is_file():
         raise BadInput(f"{path}: no such file; give a vocab.txt or the folder of a tokenizer")
-    return BertTokenizer(vocab=str(path), do_lower_case=False, strip_accents=False)
+    try:
+        return BertTokenizer(vocab=str(path), do_lower_case=False, strip_accents=False)
+    except Exception as error:
+        raise BadInput(f"{path}: not one piece a line in UTF-8 ({_first_line(error)}); give a vocab.txt") from None
 
 
 def load_encoder(name: str, tokenizer: PreTrainedTokenizerBase | None = None) -> Encoder:
@@ -119,7 +132,13 @@ def load_pretrained(kind: Any, name: str, tokenizer: PreTrainedTokenizerBase | N
     config = load_config(name)
     if tokenizer is not None:
         _refuse_other_padding(name, config, tokenizer)
-    model = _begin_anew(kind, config, settings) if name.startswith(FRESH) else _read_weights(kind, name, settings)
+    try:
+        model = _begin_anew(kind, config, settings) if name.startswith(FRESH) else _read_weights(kind, name, settings)
+    except BadInput:
+        raise
+    except Exception as error:  # by what is wrong with config.json or the files of weights
+        why = _first_line(error)
+        raise BadInput(f"{name}: its weights cannot be loaded ({why}); give a whole checkpoint") from error
     if tokenizer is not None and len(tokenizer) > model.get_input_embeddings().num_embeddings:
         model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
     return model
@@ -132,24 +151,27 @@ def _begin_anew(kind: Any, config: PreTrainedConfig, settings: Mapping[str, Any]
 
 
 def _read_weights(kind: Any, name: str, settings: Mapping[str, Any]) -> Any:
-    _refuse_pickles(Path(name))
-    try:
-        with _quiet():
-            model, found = kind.from_pretrained(
-                name, dtype=torch.float32, use_safetensors=True, trust_remote_code=False, output_loading_info=True,
-                ignore_mismatched_sizes=True, **settings,
-            )  # fmt: skip
-    except (OSError, ValueError, RuntimeError) as error:
-        raise BadInput(f"{name}: its weights cannot be loaded ({_first_line(error)})") from None
+    if Path(name).is_dir():
+        check_model_files(Path(name), name)
+    elif index := _index_on_hub(name):
+        check_index(index, name)
+    with _quiet():
+        model, found = kind.from_pretrained(
+            name, dtype=torch.float32, use_safetensors=True, trust_remote_code=False, output_loading_info=True,
+            ignore_mismatched_sizes=True, **settings,
+        )  # fmt: skip
     _refuse_random_weights(name, model, found)
     return model
 
 
-def _refuse_pickles(folder: Path) -> None:
-    if folder.is_dir() and not any(folder.glob("*.safetensors")):
-        pickles = sorted(path.name for path in folder.glob("*.bin"))
-        why = f"only {pickles[0]}, a pickle, which can run code when it is read" if pickles else "none are there"
-        raise BadInput(f"{folder}: its weights cannot be loaded: {why}; save the model again, as safetensors")
+def _index_on_hub(name: str) -> Path | None:
+    """The index of a Hub model's weights; None where it has none, or the Hub cannot be asked, as loading will say."""
+    from huggingface_hub import hf_hub_download
+
+    try:
+        return Path(hf_hub_download(name, INDEX_NAME))
+    except Exception:  # the Hub's client raises many kinds
+        return None
 
 
 def _refuse_other_padding(name: str, config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase) -> None:
@@ -234,4 +256,4 @@ def _quiet() -> Iterator[None]:
 
 
 def _first_line(error: BaseException) -> str:
-    return str(error).strip().split("\n")[0][:200]
+    return (str(error).strip() or type(error).__name__).split("\n")[0][:200]

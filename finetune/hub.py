@@ -99,7 +99,7 @@ def _read_source(path: Path, copy: Copy) -> dict[str, Any]:
     source = {"source": f"Hub {copy}", "tasks": {}}
     try:
         found = json.loads(path.read_text("utf-8"))
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, ValueError, RecursionError):
         return source
     return found if isinstance(found, dict) and found.get("source") == source["source"] else source
 

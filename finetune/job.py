@@ -25,7 +25,7 @@ from torch import nn
 from finetune.config import FinetuneConfig
 from finetune.encoder import digest, load_config, load_tokenizer, most_tokens
 from finetune.errors import find_errors
-from finetune.files import SUFFIX, write_text
+from finetune.files import SUFFIX, read_json, write_text
 from finetune.hyperparameters import published
 from finetune.predict import choose_precision, predict
 from finetune.registry import task_of
@@ -173,11 +173,10 @@ def _fingerprint(job: Job, config: FinetuneConfig, settings: Hyperparameters, da
 
 
 def _finished(folder: Path, fingerprint: str) -> dict[str, Any] | None:
-    try:
-        result: dict[str, Any] = json.loads((folder / SCORES_NAME).read_text("utf-8"))
-    except FileNotFoundError:
+    if not (folder / SCORES_NAME).is_file():
         return None
-    if result["fingerprint"] != fingerprint:
+    result = read_json(folder / SCORES_NAME)
+    if not isinstance(result, dict) or result.get("fingerprint") != fingerprint:
         log.info("%s: settings, data or encoder have changed; training again", folder)
         return None
     return result

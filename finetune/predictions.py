@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from finetune.config import BadInput
-from finetune.files import read_text
+from finetune.files import parse_json, read_text
 from finetune.task import Example, Prediction, Task
 
 
@@ -38,9 +38,11 @@ def read_lines(path: Path, keys: Sequence[str]) -> list[dict[str, Any]]:
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
+            record = parse_json(line)
         except json.JSONDecodeError:
             record = None
+        except ValueError as error:
+            raise BadInput(f"{path}, line {number}: {error}; mend or remove the line") from None
         if not isinstance(record, dict) or not all(key in record for key in keys) or type(record["guid"]) is not str:
             wanted = " and ".join([", ".join(f"'{key}'" for key in keys[:-1]), f"'{keys[-1]}'"])
             raise BadInput(f"{path}, line {number}: expected a JSON object with {wanted}, found {line[:80]!r}")
@@ -60,9 +62,11 @@ def _read_map(path: Path) -> dict[str, Any] | None:
         return dict(found)
 
     try:
-        value = json.loads(read_text(path), object_pairs_hook=remember)
+        value = parse_json(read_text(path), object_pairs_hook=remember)
     except json.JSONDecodeError:
         return None
+    except ValueError as error:
+        raise BadInput(f"{path}: {error}; write the predictions again") from None
     if not isinstance(value, dict) or not value or {"guid", "prediction"} <= set(value):
         return None
     _refuse_twice(path, [guid for guid, _ in pairs[-1]])

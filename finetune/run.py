@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -143,6 +144,11 @@ def _finish_side_by_side(jobs: Sequence[Job], work: Any, workers: int) -> Iterat
         try:
             for future in as_completed(futures):
                 yield future.result()
+        except BrokenProcessPool:
+            raise BadInput(
+                "a process that trained was killed, most likely for want of memory; run the same command again with "
+                "fewer workers (workers=1 is the least), it goes on where it stopped"
+            ) from None
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise

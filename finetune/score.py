@@ -98,6 +98,10 @@ def read_rows(path: Path) -> list[Row]:
         BadInput: no line, or one that is no JSON object with ``gold`` and ``prediction``.
     """
     records = read_lines(path, ("guid", "gold", "prediction"))
+    for record in records:
+        for key in ("gold", "prediction"):
+            if isinstance(record[key], float) and not math.isfinite(record[key]):
+                raise BadInput(f"{path}, {record['guid']}: '{key}' is {record[key]}, expected a label or a number")
     return [Row(r["guid"], r["gold"], r["prediction"], r.get("scores")) for r in records]
 
 

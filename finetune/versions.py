@@ -58,7 +58,7 @@ def version_of(path: Path, digest: str) -> str:
         return OFFICIAL
     try:
         source = json.loads((path.parent.parent / SOURCE_NAME).read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return UNKNOWN
     found = source.get("source") if isinstance(source, dict) else None
     return found if isinstance(found, str) else UNKNOWN

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from corpus.escaping import visible_lines
 from launch.bench.commands import bench_app
 from launch.console import rank, set_up_console, show_any_character, world_size
-from launch.errors import LaunchError, exit_code, one_sentence, user_errors
+from launch.errors import LaunchError, exit_code, is_for_user, one_sentence
 from launch.guard import refuse_foreign_packages
 from launch.push import push_corpus, push_tokenizer
 
@@ -248,7 +248,7 @@ def main() -> None:
     except LaunchError as error:
         _refuse(error)
     except Exception as error:
-        if not isinstance(error, user_errors()):
+        if not is_for_user(error):
             raise
         _refuse(error, exit_code(error))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from corpus.whole_files import is_full_disk
+
 
 class LaunchError(ValueError):
     """A recipe, a run folder or a command line that cannot be used; the message says what to do."""
@@ -17,6 +19,11 @@ def user_errors() -> tuple[type[BaseException], ...]:
     return (LaunchError, CorpusBadInput, PretrainBadInput, FinetuneBadInput, Interrupted, OSError)
 
 
+def is_for_user(error: BaseException) -> bool:
+    """Whether the message alone answers it: one of the above, or any library's way of saying that the disk is full."""
+    return isinstance(error, user_errors()) or is_full_disk(error)
+
+
 def exit_code(error: BaseException) -> int:
     """2 for what the user must change; another one for what goes on when the same command is run again."""
     from pretrain.interruption import REQUEUE_CODE, Interrupted
@@ -26,6 +33,9 @@ def exit_code(error: BaseException) -> int:
 
 def one_sentence(error: BaseException) -> str:
     """The message for the console; operating system errors get their file in front."""
+    if is_full_disk(error):
+        where = f" for {error.filename}" if isinstance(error, OSError) and error.filename else ""
+        return f"no space left on the disk{where}; make room and run the same command again, it goes on from there"
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror.lower()}; check the path, its permissions and the free space"

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from corpus.escaping import visible_json
+from corpus.whole_files import BadInput, read_json, settle, settle_all, write_whole
 from launch.errors import LaunchError
 
 MANIFEST_NAME = "manifest.json"
@@ -104,7 +105,8 @@ def start(folder: Path, head: Head) -> None:
 
 
 def finish(folder: Path, head: Head, counts: Mapping[str, Any], seconds: float, peak_mib: int) -> None:
-    """Write the manifest, last and atomically."""
+    """Write the manifest, last and atomically: all that it vouches for is on the disk before its name is."""
+    settle_all(folder)
     manifest = head.as_json() | {
         "counts": dict(counts),
         "versions": versions(),
@@ -113,6 +115,7 @@ def finish(folder: Path, head: Head, counts: Mapping[str, Any], seconds: float, 
         "peak_memory_mib": peak_mib,
     }
     write_json(folder / MANIFEST_NAME, manifest)
+    settle(folder.parent)
     (folder / STARTED_NAME).unlink(missing_ok=True)
 
 
@@ -139,18 +142,18 @@ def hardware() -> str:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write JSON under a temporary name, then rename."""
-    temporary = path.with_name(path.name + ".partial")
-    temporary.write_text(visible_json(json.dumps(value, ensure_ascii=False, indent=1)) + "\n", "utf-8")
-    temporary.replace(path)
+    """Write JSON under a temporary name, then rename, waiting for the disk before and after."""
+    write_whole(path, visible_json(json.dumps(value, ensure_ascii=False, indent=1)) + "\n")
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_text("utf-8"))
-    except ValueError as error:
-        raise LaunchError(f"{path}: not readable as JSON ({error}); delete its folder and run again") from None
-    return value if isinstance(value, dict) else {}
+        value = read_json(path, "delete its folder and run again")
+    except BadInput as error:
+        raise LaunchError(str(error)) from None
+    if not isinstance(value, dict) or not isinstance(value.get("key"), str):
+        raise LaunchError(f"{path}: not a file of malmoi (no text under 'key'); delete its folder and run again")
+    return value
 
 
 def _differences(found: Mapping[str, Any], wanted: Mapping[str, Any], limit: int = 12) -> list[str]:

@@ -8,24 +8,29 @@ from __future__ import annotations
 
 import difflib
 import os
+import types
 import typing
 from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import yaml
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_validator
 
 from corpus.config import CorpusConfig
 from finetune.config import FinetuneConfig
 from launch.config import LaunchConfig
 from launch.errors import LaunchError
+from launch.plain_yaml import NotPlain, parse_yaml, read_yaml
 from launch.sample.config import SampleConfig
 from pretrain.config import PackConfig, PretrainConfig
 from tokenizer.config import TokenizerConfig
 
 SAMPLE = "malmoi:sample"  # stands for the embedded sample wherever a recipe names text or benchmark files
+SHOWN_PROBLEMS = 20
+# how an override shows that it is more than text
+MARKS = {str: ("'", '"'), list: ("[",), dict: ("{",), type(None): ("null", "Null", "NULL", "~")}
+SHOWN_CHARACTERS = 80  # of a value that is refused
 
 
 class Recipe(BaseModel, frozen=True, extra="forbid"):
@@ -88,9 +93,11 @@ def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
     """
     path = _locate(name)
     try:
-        values = yaml.safe_load(path.read_text("utf-8")) or {}
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise LaunchError(f"{path}: not readable as YAML: {' '.join(str(error).split())}") from None
+        values = read_yaml(path)
+    except NotPlain as error:
+        raise LaunchError(f"{path}: not readable as YAML: {error}") from None
+    if values is None:
+        raise LaunchError(f"{path}: this recipe is empty; a recipe says at least what to read: corpus: {{inputs: […]}}")
     if not isinstance(values, dict):
         raise LaunchError(f"{path}: a recipe is a mapping of sections, this file holds a {type(values).__name__}")
     values.setdefault("name", path.stem)
@@ -101,7 +108,9 @@ def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
     except ValidationError as error:
         problems = [f"  {line}" for line in _problems(error)]
         count = f"{len(problems)} problem" + ("s" if len(problems) > 1 else "")
-        raise LaunchError("\n".join([f"{path.name}: {count} in this recipe", *problems])) from None
+        more = [f"  … and {len(problems) - SHOWN_PROBLEMS} more"] if len(problems) > SHOWN_PROBLEMS else []
+        lines = [f"{path.name}: {count} in this recipe", *problems[:SHOWN_PROBLEMS], *more]
+        raise LaunchError("\n".join(lines)) from None
 
 
 def _locate(name: str) -> Path:
@@ -122,10 +131,8 @@ def _apply(values: dict[str, Any], override: str) -> None:
     key, equals, text = override.partition("=")
     if not equals or not key:
         raise LaunchError(f"{override}: an override looks like section.key=value, for example pretrain.steps=500")
-    try:
-        value = yaml.safe_load(text) if text else ""
-    except yaml.YAMLError:
-        value = text
+    if not _is_writable(override):
+        raise LaunchError(f"{override!a}: not UTF-8; rename what it names, or write the override in UTF-8")
     *sections, last = key.split(".")
     place = values
     for section in sections:
@@ -133,17 +140,81 @@ def _apply(values: dict[str, Any], override: str) -> None:
         if not isinstance(inner, dict):
             raise LaunchError(f"{override}: {section} is a value, not a section")
         place = inner
-    place[last] = _as_list(text) if _is_list(key) and not isinstance(value, list | None) else value
+    place[last] = read_value(text, kind_of(key))
 
 
-def _as_list(text: str) -> list[Any]:
-    return [yaml.safe_load(part) for part in text.split(",")]
+def read_value(text: str, kind: Any) -> Any:
+    """What the text of an override stands for: YAML where that gives what the key holds, else the text itself.
+
+    So ``*.jsonl``, ``@x``, ``{a``, ``no`` and ``notes #1.txt`` stay file names, and a list may be parted by commas.
+
+    >>> read_value("7", int), read_value("7", str), read_value("*.txt,a #1.txt", list[str])
+    (7, '7', ['*.txt', 'a #1.txt'])
+
+    Args:
+        kind: annotation of the key; None where it is not known.
+    """
+    try:
+        value = parse_yaml(text) if text else ""
+    except NotPlain:
+        value = text
+    if not text.lstrip().startswith(MARKS.get(type(value), "")):
+        value = text  # YAML would cut a comment off, read "- a" as a list and "&a" as nothing
+    if kind is None or _fits(value, kind):
+        return value
+    if _fits(text, kind):
+        return text
+    item = _kind_of_items(kind)
+    if item is None or value is None or isinstance(value, list):
+        return value
+    if isinstance(value, str) and value != text:  # it was quoted
+        return [value]
+    return [read_value(part.strip(), item) for part in text.split(",")] if text else []
 
 
-def _is_list(key: str) -> bool:
-    field = dict(_fields(Recipe)).get(key)
-    options = (field.annotation, *typing.get_args(field.annotation)) if field else ()
-    return any(option in (list, tuple) or typing.get_origin(option) in (list, tuple) for option in options)
+def kind_of(key: str) -> Any:
+    """The annotation of a key such as ``corpus.sources.NAME.inputs``; None where the recipe has no such key."""
+    kind: Any = Recipe
+    for part in key.split("."):
+        kind = _kind_inside(kind, part)
+    return kind
+
+
+def _kind_inside(kind: Any, part: str) -> Any:
+    for option in _options(kind):
+        if isinstance(option, type) and issubclass(option, BaseModel):
+            field = option.model_fields.get(part)
+            return field.annotation if field else None
+        if typing.get_origin(option) is dict:
+            return typing.get_args(option)[1]
+    return None
+
+
+def _kind_of_items(kind: Any) -> Any:
+    lists = [option for option in _options(kind) if typing.get_origin(option) in (list, tuple)]
+    return typing.get_args(lists[0])[0] if lists else None
+
+
+def _options(kind: Any) -> tuple[Any, ...]:
+    """The members of a union, or the kind alone."""
+    return typing.get_args(kind) if typing.get_origin(kind) in (typing.Union, types.UnionType) else (kind,)
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    try:
+        TypeAdapter(kind).validate_python(value)
+    except ValidationError:
+        return False
+    return True
+
+
+def _is_writable(text: str) -> bool:
+    """Whether UTF-8 can hold it; arguments that are not UTF-8 reach Python as lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -158,7 +229,7 @@ def _problems(error: ValidationError) -> Iterator[str]:
     for problem in error.errors():
         key = ".".join(str(part) for part in problem["loc"])
         if problem["type"] != "extra_forbidden":
-            got = "" if isinstance(problem["input"], dict | BaseModel) else f" (got {problem['input']!r})"
+            got = "" if isinstance(problem["input"], dict | BaseModel) else f" (got {_shown(problem['input'])})"
             yield f"{key + ': ' if key else ''}{problem['msg'].removeprefix('Value error, ')}{got}"
             continue
         parent = key.rpartition(".")[0]
@@ -170,3 +241,8 @@ def _problems(error: ValidationError) -> Iterator[str]:
             else "keys here are: " + ", ".join(k.rpartition(".")[2] for k in siblings)
         )
         yield f"{key}: unknown key; {hint}"
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"

@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +26,7 @@ from torch import Tensor
 from pretrain.config import BadInput, PretrainConfig
 from pretrain.engine import Engine
 from pretrain.export import MODEL_NAME, WEIGHTS_NAME
+from pretrain.whole_files import PARTIAL, read_json, settle, settle_all, write_text
 from pretrain.world import World
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,6 @@ log = logging.getLogger(__name__)
 BEST_NAME = "best"
 LOOP_NAME = "loop.json"
 OPTIMIZER_NAME = "optimizer.safetensors"
-PARTIAL = ".partial"
 
 SaveModel = Callable[..., None]
 
@@ -107,9 +106,11 @@ class Checkpoints:
                 **self._identity,
                 "files": {str(path.relative_to(partial)): _seal(path) for path in _files_of(partial)},
             }
+            settle_all(partial)
             write_text(partial / LOOP_NAME, json.dumps(loop, ensure_ascii=False))
             shutil.rmtree(folder, ignore_errors=True)
             partial.replace(folder)
+            settle(self._folder)
             self._prune()
         self._world.wait_for_all()
 
@@ -130,12 +131,12 @@ class Checkpoints:
 
     def said_by_newest(self) -> dict[str, Any]:
         """What the loop.json of the newest checkpoint holds."""
-        return dict(json.loads((self._folders()[-1] / LOOP_NAME).read_text("utf-8")))
+        return _read_loop(self._folders()[-1])
 
     def _look(self) -> Found | str | None:
         folders = self._folders()
         for folder in reversed(folders):
-            found = Found(folder, json.loads((folder / LOOP_NAME).read_text("utf-8")))
+            found = Found(folder, _read_loop(folder))
             fault = self._contradiction(found)
             if fault:
                 return fault
@@ -164,7 +165,7 @@ class Checkpoints:
         folders = self._folders()
         losses = {}
         for folder in folders:
-            held_out = json.loads((folder / LOOP_NAME).read_text("utf-8"))["held_out"]
+            held_out = _read_loop(folder)["held_out"]
             if held_out is not None:
                 losses[folder] = held_out["mlm_loss"]
         best = min(losses, key=losses.__getitem__, default=None)  # the earlier one where they are equal
@@ -175,21 +176,17 @@ class Checkpoints:
                 shutil.rmtree(old)
 
 
+def _read_loop(folder: Path) -> dict[str, Any]:
+    return read_json(folder / LOOP_NAME, "delete this checkpoint, and the run goes on from the one before")
+
+
 def _files_of(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def _seal(path: Path) -> list[int | str]:
-    """Size and sha256; [0, ""] where there is no file. What is sealed is on the disk."""
+    """Size and sha256; [0, ""] where there is no file."""
     if not path.is_file():
         return [0, ""]
     with path.open("rb") as file:
-        os.fsync(file.fileno())
         return [path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest()]
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write under another name, then rename."""
-    temporary = path.with_name(path.name + PARTIAL)
-    temporary.write_text(text, "utf-8")
-    temporary.replace(path)

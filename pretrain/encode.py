@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pretrain.bulk import BulkEncoder
+from pretrain.config import BadInput
 from pretrain.morphemes import mark_morphemes
 from pretrain.store import eojeol_bit, token_type
 
@@ -52,7 +53,11 @@ class EojeolEncoder:
     def __init__(self, tokenizer: Path, *, morphemes: bool = False) -> None:
         from transformers import AutoTokenizer  # slow to import; only the processes that encode need it
 
-        loaded = AutoTokenizer.from_pretrained(tokenizer, local_files_only=True)
+        try:
+            loaded = AutoTokenizer.from_pretrained(tokenizer, local_files_only=True, trust_remote_code=False)
+        except Exception as error:  # the libraries raise what they like for files they cannot read
+            reason = (str(error).strip() or type(error).__name__).split("\n")[0][:200]
+            raise BadInput(f"{tokenizer}: no tokenizer that transformers can load ({reason}); save it again") from error
         self.vocab_size = len(loaded)
         self.special_ids = {role: getattr(loaded, f"{role}_token_id") for role in ROLES}
         self.dtype = token_type(self.vocab_size)

@@ -277,5 +277,12 @@ def _cut_lines(path: Path, last_step: int) -> None:
     lines = path.read_text("utf-8").splitlines(keepends=True) if path.is_file() else []
     whole = [line for line in lines if line.endswith("\n")]
     temporary = path.with_name(path.name + ".partial")
-    temporary.write_text("".join(line for line in whole if json.loads(line)["step"] <= last_step), "utf-8")
+    temporary.write_text("".join(line for line in whole if _step_of(line, path) <= last_step), "utf-8")
     temporary.replace(path)
+
+
+def _step_of(line: str, path: Path) -> int:
+    try:
+        return int(json.loads(line)["step"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise BadInput(f"{path}: {line[:60]!r} is no line of metrics; delete the line, or the file") from None

@@ -29,6 +29,7 @@ from corpus.documents import (
     shard_paths,
     unit_folder,
 )
+from corpus.whole_files import refuse_links, rename_settled, write_whole
 from pretrain.config import PackConfig
 from pretrain.encode import EojeolEncoder
 from pretrain.store import (
@@ -112,7 +113,7 @@ def run(config: PackConfig, inputs: PackInputs, out: Path, *, workers: int = 1) 
     _join_sources(homes, counts, list(meta["sources"]), out)
     if config.morphemes:
         _join_morphemes(homes, out)
-    _write_whole(out / META_NAME, json.dumps(meta, ensure_ascii=False, indent=1).encode())
+    write_whole(out / META_NAME, json.dumps(meta, ensure_ascii=False, indent=1))
     units.replace(spent)  # so that a half-deleted folder is never taken for finished work
     shutil.rmtree(spent)
     return meta
@@ -125,6 +126,8 @@ def _encoder_of(tokenizer: Path, morphemes: bool) -> EojeolEncoder:
 
 
 def _checked_encoder(tokenizer: Path, morphemes: bool) -> EojeolEncoder:
+    if tokenizer.is_dir():
+        refuse_links(tokenizer)
     try:
         pieces = len(read_pieces(tokenizer))
     except ValueError as error:
@@ -223,7 +226,7 @@ def _join_units(homes: list[Path], counts: list[dict[str, Any]], out: Path) -> N
                         joined.write(block)
             if name != TOKENS_NAME:
                 joined.write(totals[-1:].astype(OFFSET_TYPE).tobytes())
-        temporary.replace(out / name)
+        rename_settled(temporary, out / name)
 
 
 def _join_sources(homes: list[Path], counts: list[dict[str, Any]], names: list[str], out: Path) -> None:
@@ -237,7 +240,7 @@ def _join_sources(homes: list[Path], counts: list[dict[str, Any]], names: list[s
         for home, part in zip(homes, counts, strict=True):
             numbers = np.array([places[name] for name in part["sources"]], SOURCE_TYPE)
             joined.write(numbers[np.fromfile(home / SOURCES_NAME, NUMBER_TYPE)].tobytes())
-    temporary.replace(out / SOURCES_NAME)
+    rename_settled(temporary, out / SOURCES_NAME)
 
 
 def _join_morphemes(homes: list[Path], out: Path) -> None:
@@ -253,10 +256,4 @@ def _join_morphemes(homes: list[Path], out: Path) -> None:
                     joined.write(np.packbits(begins[:whole], bitorder="little").tobytes())
                     waiting = begins[whole:]
         joined.write(np.packbits(waiting, bitorder="little").tobytes())
-    temporary.replace(out / MORPHEMES_NAME)
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    temporary = path.with_name(path.name + ".partial")
-    temporary.write_bytes(content)
-    temporary.replace(path)
+    rename_settled(temporary, out / MORPHEMES_NAME)

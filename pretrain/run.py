@@ -27,7 +27,7 @@ from transformers import PreTrainedModel
 from pretrain.averaging import engine_with, mean_weights
 from pretrain.baselines import count_baselines, score_baselines
 from pretrain.batches import TrainingBatches
-from pretrain.checkpoints import PARTIAL, Checkpoints, write_text
+from pretrain.checkpoints import Checkpoints
 from pretrain.config import PretrainConfig
 from pretrain.engine import Engine, describe_engine, fit_micro_batch, ready_for_engine, start_engine
 from pretrain.export import MODEL_NAME, RESULT_NAME, save_model
@@ -45,6 +45,7 @@ from pretrain.split import Split, split_rows
 from pretrain.starting import check_starting_point, with_sizes_of
 from pretrain.store import TokenStore, open_store, read_pieces
 from pretrain.trackers import require_trackers
+from pretrain.whole_files import PARTIAL, settle_all, write_text
 from pretrain.world import World, join_world
 
 log = logging.getLogger(__name__)
@@ -214,6 +215,7 @@ def _save_result(out: Path, save_into: Callable[[Path], None], result: dict[str,
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir()
     save_into(temporary)
+    settle_all(temporary)
     shutil.rmtree(folder, ignore_errors=True)
     temporary.replace(folder)
     _write_json(out / RESULT_NAME, result)

@@ -19,6 +19,7 @@ from transformers import BertConfig, PreTrainedConfig, RobertaConfig
 from transformers.utils import logging as transformers_logging
 
 from pretrain.config import BadInput, PretrainConfig
+from pretrain.model_files import CONFIG_NAME, INDEX_NAME, WEIGHTS_NAME, check_model_files, check_sizes, refuse_links
 from pretrain.store import read_pieces
 
 if TYPE_CHECKING:
@@ -26,13 +27,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-CONFIG_NAME = "config.json"
-WEIGHTS_NAMES = ("model.safetensors", "model.safetensors.index.json")
 TOKENIZER_NAMES = (
     "tokenizer.json", "tokenizer_config.json", "vocab.txt", "special_tokens_map.json", "added_tokens.json",
     "vocab.json", "merges.txt", "spiece.model", "sentencepiece.bpe.model",
 )  # fmt: skip
-FETCHED = (CONFIG_NAME, *WEIGHTS_NAMES, "model-*.safetensors", *TOKENIZER_NAMES)
+FETCHED = (CONFIG_NAME, WEIGHTS_NAME, INDEX_NAME, "model-*.safetensors", *TOKENIZER_NAMES)
 FAMILIES: dict[str, type[PreTrainedConfig]] = {"bert": BertConfig, "roberta": RobertaConfig}
 # Settings of the recipe that a checkpoint decides, by their names in its config.json
 SIZES = {
@@ -49,7 +48,10 @@ def starting_folder(name: str) -> Path:
     Raises:
         BadInput: there is no such folder, or the Hub cannot give it.
     """
-    path = Path(name).expanduser()
+    try:
+        path = Path(name).expanduser()
+    except RuntimeError:  # no user of that name
+        path = Path(name)
     if path.is_dir():
         return path
     if path.exists() or name.startswith((".", "/", "~")) or name.count("/") > 1:
@@ -73,14 +75,7 @@ def check_starting_point(config: PretrainConfig, tokenizer: Path | None = None) 
         return
     folder = starting_folder(config.init_from)
     _check_config(config, _read_config(config, folder))
-    if not any((folder / name).is_file() for name in WEIGHTS_NAMES):
-        why = "no model.safetensors here; give the folder of a whole Hugging Face model"
-        if (folder / "pytorch_model.bin").is_file():
-            why = (
-                "only pytorch_model.bin, a pickle, which is never loaded; convert it once with "
-                "AutoModelForMaskedLM.from_pretrained(OLD).save_pretrained(NEW) and give the new folder"
-            )
-        raise BadInput(f"pretrain.init_from {config.init_from}: {why}")
+    check_model_files(folder, f"pretrain.init_from {config.init_from}")
     if tokenizer is not None:
         _check_pieces(config, folder, tokenizer)
 
@@ -185,8 +180,8 @@ def _parts(keys: Iterable[str]) -> list[str]:
 
 def _read_config(config: PretrainConfig, folder: Path) -> PreTrainedConfig:
     path, name = folder / CONFIG_NAME, config.init_from
-    if not path.is_file():
-        raise BadInput(f"pretrain.init_from {name}: no {CONFIG_NAME} here; give the folder of a Hugging Face model")
+    refuse_links(folder, f"pretrain.init_from {name}")
+    check_sizes(folder, f"pretrain.init_from {name}")
     try:
         kind = json.loads(path.read_text("utf-8")).get("model_type")
         if kind != config.architecture:

@@ -16,7 +16,6 @@ pieces, takes some 28 GB.
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pretrain.config import BadInput
+from pretrain.whole_files import read_json
 
 TOKENS_NAME = "tokens.bin"
 DOCUMENTS_NAME = "documents.idx"
@@ -36,6 +36,8 @@ VOCABULARY_NAME = "vocab.txt"
 TOKENIZER_NAME = "tokenizer.json"
 OFFSET_TYPE = np.dtype("<i8")
 SOURCE_TYPE = np.dtype("<u2")
+META_KINDS = {"dtype": str, "tokens": int, "documents": int, "sentences": int, "sources": dict, "special_ids": dict,
+              "vocab_size": int, "tokenizer_sha256": str}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,7 @@ def open_store(folder: Path, tokenizer: Path) -> TokenStore:
     """
     if not (folder / META_NAME).is_file():
         raise BadInput(f"{folder}: no token store ({META_NAME}) here; run `malmoi pack` first")
-    meta = json.loads((folder / META_NAME).read_text("utf-8"))
+    meta = _read_meta(folder / META_NAME)
     dtype = np.dtype(meta["dtype"])
     tokens = _map(folder / TOKENS_NAME, dtype, meta["tokens"])
     documents = _map(folder / DOCUMENTS_NAME, OFFSET_TYPE, meta["documents"] + 1)
@@ -122,13 +124,29 @@ def open_store(folder: Path, tokenizer: Path) -> TokenStore:
     return TokenStore(tokens, documents, sentences, sources, meta, morphemes)
 
 
+def _read_meta(path: Path) -> dict[str, Any]:
+    again = "delete its folder and run `malmoi pack` again"
+    meta = read_json(path, again)
+    wrong = [key for key, kind in META_KINDS.items() if type(meta.get(key)) is not kind]
+    if wrong or meta["dtype"] not in ("<u2", "<u4"):
+        raise BadInput(f"{path}: {(wrong or ['dtype'])[0]} is not what a token store says there; {again}")
+    return meta
+
+
 def read_pieces(tokenizer: Path) -> list[str]:
     """The vocabulary in order of ids: vocab.txt, or where there is none (BPE, SentencePiece) that of tokenizer.json.
 
     Raises:
         BadInput: neither is there, or the ids of tokenizer.json have gaps.
     """
-    return _vocabulary_bytes(tokenizer).decode("utf-8").removesuffix("\n").split("\n")
+    try:
+        text = _vocabulary_bytes(tokenizer).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInput(
+            f"{tokenizer / VOCABULARY_NAME}: byte {error.start} is not UTF-8; expected one piece a line, save the "
+            "tokenizer again"
+        ) from None
+    return text.removesuffix("\n").split("\n")
 
 
 def vocabulary_digest(tokenizer: Path) -> str:
@@ -149,11 +167,13 @@ def _vocabulary_bytes(tokenizer: Path) -> bytes:
 def _pieces_of_json(path: Path) -> list[str]:
     """Pieces of a tokenizer.json, those added later included."""
     try:
-        content = json.loads(path.read_text("utf-8"))
+        content = read_json(path, "save the tokenizer again")
         known = content["model"]["vocab"]  # a list of pieces and scores in SentencePiece's unigram model
         ids = known if isinstance(known, dict) else {piece: id_ for id_, (piece, _) in enumerate(known)}
         by_id = {id_: piece for piece, id_ in ids.items()}
         by_id |= {added["id"]: added["content"] for added in content.get("added_tokens", ())}
+    except BadInput:
+        raise
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BadInput(
             f"{path}: not a tokenizer of the tokenizers library ({type(error).__name__}: {error}); save it again"

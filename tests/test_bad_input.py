@@ -3,96 +3,215 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import resource
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+import zstandard
+
+from finetune.config import TASK_NAMES
+from tests.command import Outcome, run_command
 
 GOOD = '{"id": "1", "text": "가온시 도서관이 새 강좌를 연다."}\n'
+DEEP = "[" * 100_000
 
 
-def clean(
-    folder: Path, *inputs: str, prefix: str = "", overrides: tuple[str, ...] = ()
-) -> subprocess.CompletedProcess[str]:
-    names = ",".join(inputs)
-    command = [
-        f"{prefix}{sys.executable} -m launch corpus smoke corpus.inputs={names} finetune.data=null",
-        *overrides,
-    ]
-    return subprocess.run(["bash", "-c", " ".join(command)], capture_output=True, text=True, cwd=folder)
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
 
 
-def refused(result: subprocess.CompletedProcess[str], *words: str) -> None:
-    assert result.returncode == 2, result.stderr
-    assert "Traceback" not in result.stderr
-    last = result.stderr.strip().splitlines()[-1]
-    assert last.startswith("malmoi: ")
-    for word in words:
-        assert word in last
+class Clean:
+    """``malmoi corpus`` on the given inputs."""
+
+    def __init__(self, capfd: pytest.CaptureFixture[str]) -> None:
+        self.capfd = capfd
+
+    def __call__(self, *inputs: str, overrides: tuple[str, ...] = ()) -> Outcome:
+        given = (f"corpus.inputs={','.join(inputs)}", "finetune.data=null", "workers=1")
+        return run_command(self.capfd, "corpus", "smoke", *given, *overrides)
 
 
-def manifests(folder: Path) -> list[Path]:
-    return list(folder.rglob("manifest.json"))
+@pytest.fixture
+def clean(capfd: pytest.CaptureFixture[str]) -> Clean:
+    return Clean(capfd)
 
 
-def test_folder_without_data(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    refused(clean(tmp_path, "empty"), "empty")
-    assert not manifests(tmp_path)
+def manifests() -> list[Path]:
+    return list(Path().rglob("manifest.json"))
+
+
+def sentences() -> list[str]:
+    shards = sorted(Path("runs/smoke/corpus/documents").glob("*.parquet"))
+    return [s for shard in shards for row in pq.read_table(shard).to_pylist() for s in row["sentences"]]
+
+
+def test_folder_without_data(clean: Clean) -> None:
+    Path("empty").mkdir()
+    clean("empty").refused("empty")
+    assert not manifests()
 
 
 @pytest.mark.parametrize("content", ["", "\n\n\n"])
-def test_empty_corpus(tmp_path: Path, content: str) -> None:
-    (tmp_path / "a.jsonl").write_text(content)
-    refused(clean(tmp_path, "a.jsonl"), "no document")
-    assert not manifests(tmp_path)
+def test_empty_corpus(clean: Clean, content: str) -> None:
+    Path("a.jsonl").write_text(content)
+    clean("a.jsonl").refused("no document")
+    assert not manifests()
 
 
-def test_file_of_broken_lines_is_refused_and_its_lines_are_kept(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text(GOOD + '{"text": \n' * 50, "utf-8")
-    refused(clean(tmp_path, "a.jsonl"), "quarantine")
-    kept = (tmp_path / "runs/smoke/corpus/quarantine/records.jsonl").read_text("utf-8").splitlines()
+def test_file_of_broken_lines_is_refused_and_its_lines_are_kept(clean: Clean) -> None:
+    Path("a.jsonl").write_text(GOOD + '{"text": \n' * 50, "utf-8")
+    clean("a.jsonl").refused("quarantine")
+    kept = Path("runs/smoke/corpus/quarantine/records.jsonl").read_text("utf-8").splitlines()
     assert len(kept) == 50
-    assert not manifests(tmp_path)
+    assert not manifests()
 
 
-def test_single_bad_lines_cost_only_themselves(tmp_path: Path) -> None:
+def test_single_bad_lines_cost_only_themselves(clean: Clean) -> None:
     bad = b'{"text": 7}\n[1]\n{"text"\n{"id": "x"}\n{"text": "\xff\xfe"}\n'
-    (tmp_path / "a.jsonl").write_bytes(GOOD.encode() + bad + GOOD.replace("새", "첫").replace('"1"', '"2"').encode())
-    result = clean(tmp_path, "a.jsonl")
-    assert result.returncode == 0, result.stderr
-    lines = (tmp_path / "runs/smoke/corpus/quarantine/records.jsonl").read_text("utf-8").splitlines()
+    Path("a.jsonl").write_bytes(GOOD.encode() + bad + GOOD.replace("새", "첫").replace('"1"', '"2"').encode())
+    assert clean("a.jsonl").code == 0
+    lines = Path("runs/smoke/corpus/quarantine/records.jsonl").read_text("utf-8").splitlines()
     assert [json.loads(line)["line"] for line in lines] == [2, 3, 4, 5, 6]
     assert all(json.loads(line)["reason"] for line in lines)
-    assert len(sentences(tmp_path)) == 2
+    assert len(sentences()) == 2
 
 
-def test_nfd_and_crlf_text_comes_out_as_nfc(tmp_path: Path) -> None:
+def test_nfd_and_crlf_text_comes_out_as_nfc(clean: Clean) -> None:
     text = "가온시 도서관이 새 강좌를 연다."
-    (tmp_path / "a.txt").write_bytes(unicodedata.normalize("NFD", text).encode() + b"\r\n")
-    result = clean(tmp_path, "a.txt")
-    assert result.returncode == 0, result.stderr
-    assert sentences(tmp_path) == [text]
+    Path("a.txt").write_bytes(unicodedata.normalize("NFD", text).encode() + b"\r\n")
+    assert clean("a.txt").code == 0
+    assert sentences() == [text]
 
 
-def test_output_folder_that_is_a_file(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text(GOOD, "utf-8")
-    (tmp_path / "runs").write_text("in the way")
-    refused(clean(tmp_path, "a.jsonl"), "runs")
+def test_output_folder_that_is_a_file(clean: Clean) -> None:
+    Path("a.jsonl").write_text(GOOD, "utf-8")
+    Path("runs").write_text("in the way")
+    clean("a.jsonl").refused("runs")
 
 
-def test_full_disk_is_one_sentence_and_the_next_run_completes(tmp_path: Path) -> None:
-    texts = [GOOD.replace("도서관", f"도서관 {n}호점").replace('"1"', f'"{n}"') for n in range(3000)]
-    (tmp_path / "a.jsonl").write_text("".join(texts), "utf-8")
-    refused(clean(tmp_path, "a.jsonl", prefix="ulimit -f 16; "))
-    assert not manifests(tmp_path)
-    assert clean(tmp_path, "a.jsonl").returncode == 0
-    assert len(sentences(tmp_path)) == 3000
+@pytest.mark.parametrize("limit", [1 << 9, 1 << 12, 1 << 14])  # bytes of a file, so that other maps meet it first
+def test_full_disk_is_one_sentence_and_the_next_run_completes(clean: Clean, limit: int) -> None:
+    texts = [GOOD.replace("도서관", f"도서관 {n}호점").replace('"1"', f'"{n}"') for n in range(1000)]
+    Path("a.jsonl").write_text("".join(texts), "utf-8")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        clean("a.jsonl").refused("no space left on the disk", "smoke/corpus")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not manifests()
+    assert clean("a.jsonl").code == 0
+    assert len(sentences()) == 1000
 
 
-def sentences(folder: Path) -> list[str]:
-    shards = sorted((folder / "runs/smoke/corpus/documents").glob("*.parquet"))
-    return [s for shard in shards for row in pq.read_table(shard).to_pylist() for s in row["sentences"]]
+@pytest.mark.parametrize("name", ["@x.txt", "{a.txt", "!x.txt", "%x.txt", "`x.txt", "x #1.txt", "no", "2024-01-01.txt"])
+def test_file_names_that_yaml_would_read_otherwise(clean: Clean, name: str) -> None:
+    Path(name).with_suffix(".txt").write_text("가온시 도서관이 새 강좌를 연다.", "utf-8")
+    assert clean(str(Path(name).with_suffix(".txt"))).code == 0
+    assert len(sentences()) == 1
+
+
+def test_globs_are_no_aliases(clean: Clean) -> None:
+    Path("a.jsonl").write_text(GOOD, "utf-8")
+    assert clean("*.jsonl").code == 0
+    assert len(sentences()) == 1
+
+
+@pytest.mark.parametrize("name", ["*.jsonl", "@x", "{a", "[a", "!x", "%x", "`x", "x #1.txt", "~x", "?", "-", "&x"])
+def test_inputs_that_are_not_there_are_named_as_they_were_given(clean: Clean, name: str) -> None:
+    clean(name).refused(name)
+
+
+BOMB = "a: &a [x, x]\n" + "".join(
+    f"{b}: &{b} [{', '.join([f'*{a}'] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+)
+RECIPES: dict[str, tuple[bytes, str]] = {
+    "billion laughs": (BOMB.encode(), "an alias (*name) stands here; write the value out"),
+    "alias of itself": (b"&a [*a]", "an alias"),
+    "100,000 lists deep": (DEEP.encode(), "nested more than 20 deep"),
+    "100,000 mappings deep": (b"{a: " * 100_000, "nested more than 20 deep"),
+    "100,000 dashes deep": (b"- " * 100_000, "nested more than 20 deep"),
+    "not UTF-8": ("이름: 값".encode("cp949"), "not UTF-8"),
+    "UTF-16": ("name: x".encode("utf-16"), "not UTF-8"),
+    "tab": (b"corpus:\n\tinputs: a\n", "line 2, column 1"),
+    "key twice": (b"name: a\nname: b\n", "the key name stands here twice"),
+    "empty": (b"", "this recipe is empty"),
+    "list": (b"- 1\n", "holds a list"),
+    "scalar": (b"7\n", "holds a int"),
+    "two documents": (b"name: a\n---\nname: b\n", "another document"),
+    "huge": (b"name: a\n" + b"# x\n" * 300_000, "more than 1,048,576 bytes"),
+    "control character": (b"name: \0\n", "special characters are not allowed"),
+    "Python object": (b"!!python/object/apply:os.system [ls]\n", "could not determine a constructor"),
+    "endless number": (b"pretrain: {steps: " + b"9" * 5000 + b"}\n", "4300 digits"),
+    "number as key": (b"1: 2\n", "Keys should be strings"),
+    "section without content": (b"corpus:\n", "corpus: Input should be a valid dictionary"),
+    "half a character": (b'name: "\\ud800"\n', "name: Input should be a valid string"),
+    "thousands of problems": (b"corpus: {inputs: [" + b"1," * 3000 + b"]}\n", "and 2980 more"),
+    "long value": (b"pretrain: {steps: " + b"x" * 3000 + b"}\n", "pretrain.steps"),
+}
+
+
+@pytest.mark.parametrize("kind", RECIPES)
+def test_bad_recipe_is_explained(capfd: pytest.CaptureFixture[str], kind: str) -> None:
+    content, says = RECIPES[kind]
+    Path("bad.yaml").write_bytes(content)
+    for verb in ("corpus", "run"):
+        outcome = run_command(capfd, verb, "bad.yaml")
+        outcome.refused("bad.yaml", says)
+        assert len(outcome.errors) < 4_000
+    assert not Path("runs").exists()
+
+
+FILES: dict[str, bytes] = {
+    "no JSON": b"garbage",
+    "cut": b'[{"guid": "a", "prediction": ',
+    "empty": b"",
+    "number": b"7",
+    "null": b"null",
+    "list of numbers": b"[1, 2]",
+    "object": b"{}",
+    "100,000 deep": DEEP.encode(),
+    "100,000 objects deep": b'{"a":' * 100_000,
+    "deep inside": b'{"guid": "a", "prediction": ' + DEEP.encode() + b"\n",
+    "half a character": b'{"guid": "\\ud800", "prediction": "\\udfff"}\n',
+    "half a character in a map": b'{"a": "\\ud800"}',
+    "half a character in a list": b'[{"guid": "a", "title": "\\ud800", "label": "\\ud800"}]',
+    "not UTF-8": "예측".encode("cp949"),
+    "UTF-16": "예측".encode("utf-16"),
+    "endless number": b'{"guid": "a", "prediction": ' + b"9" * 5000 + b"}\n",
+    "guid is a list": b'{"guid": ["a"], "prediction": 1}\n',
+    "not a number": b'{"guid": "a", "prediction": NaN, "gold": Infinity}\n',
+}
+
+
+@pytest.mark.parametrize("task", TASK_NAMES)
+@pytest.mark.parametrize("kind", FILES)
+def test_bad_predictions_and_golds_are_explained(capfd: pytest.CaptureFixture[str], kind: str, task: str) -> None:
+    Path("bad").write_bytes(FILES[kind])
+    Path("bad.zst").write_bytes(zstandard.compress(FILES[kind]))
+    for arguments in (
+        ("score", task, "bad"),
+        ("score", task, "bad.zst", "bad"),
+        ("finetune", "export", task, "bad", "bad", "out"),
+    ):
+        run_command(capfd, *arguments).refused("bad")
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_bad_predictions_for_a_good_file_are_explained(capfd: pytest.CaptureFixture[str], kind: str) -> None:
+    gold: list[dict[str, Any]] = [{"guid": "a", "title": "새 소식", "label": "사회"}]
+    Path("gold.json").write_text(json.dumps(gold), "utf-8")
+    Path("bad").write_bytes(FILES[kind])
+    run_command(capfd, "score", "ynat", "gold.json", "bad").refused("bad")
+    run_command(capfd, "finetune", "export", "ynat", "gold.json", "bad", "out").refused("bad")
+    assert not Path("out").exists()
+
+
+def test_zst_that_is_cut_is_explained(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("bad.zst").write_bytes(zstandard.compress(b"x" * 10_000)[:-9])
+    run_command(capfd, "score", "ynat", "bad.zst", "bad.zst").refused("bad.zst")

@@ -17,6 +17,7 @@ from tokenizers.models import Unigram
 from tokenizers.normalizers import BertNormalizer
 
 from corpus.documents import BadInput
+from corpus.whole_files import read_json, refuse_links
 from tokenizer.export import build_tokenizer, read_vocabulary
 
 FILE_NAMES = ("tokenizer.json", "vocab.txt")
@@ -97,6 +98,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
     """
     file = path
     if path.is_dir():
+        refuse_links(path)
         file = next((path / name for name in FILE_NAMES if (path / name).is_file()), path)
     if not file.is_file():
         raise BadInput(f"{path}: no tokenizer here; expected a folder with tokenizer.json or vocab.txt, or a vocab.txt")
@@ -124,8 +126,5 @@ def _from_vocabulary(file: Path) -> Tokenizer:
 def _read_settings(file: Path) -> dict[str, Any]:
     if not file.is_file():
         return {}
-    try:
-        settings = json.loads(file.read_text("utf-8"))
-    except ValueError as error:
-        raise BadInput(f"{file}: not readable as JSON ({error}); mend it or move the vocab.txt away from it") from error
+    settings = read_json(file, "mend it or move the vocab.txt away from it")
     return settings if isinstance(settings, dict) else {}

@@ -20,6 +20,7 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import TemplateProcessing
 
 from corpus.documents import BadInput
+from corpus.whole_files import write_whole
 from tokenizer.config import SPECIAL_TOKENS, TokenizerConfig
 from tokenizer.jamo import hardened_normalizer, unwritable
 from tokenizer.words import LONGEST_WORD, bert_normalizer
@@ -130,6 +131,4 @@ def write_json(path: Path, values: Mapping[str, Any]) -> None:
 
 def write(path: Path, text: str) -> None:
     """A text file, whole or not at all."""
-    temporary = path.with_name(path.name + ".partial")
-    temporary.write_text(text, "utf-8", newline="\n")
-    temporary.replace(path)
+    write_whole(path, text)

@@ -6,12 +6,12 @@ wrongly. statistics.json stays at home: it lists words of the corpus. ``launch.h
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from tokenizers import Tokenizer
 
 from corpus.documents import BadInput
+from corpus.whole_files import read_json, refuse_links
 from tokenizer.export import CARD_NAME, ENCODER_FILES, PLAIN_FOLDER, read_vocabulary
 
 # what loaders may read differently: a rare syllable, loose jamo, NFD, case, a special token, a long word
@@ -34,6 +34,8 @@ def check_repository(folder: Path) -> list[str]:
     paths = [folder / CARD_NAME, *(part / name for part in parts for name in ENCODER_FILES)]
     if missing := [path.relative_to(folder).as_posix() for path in paths if not path.is_file()]:
         raise BadInput(f"{folder}: no {', '.join(missing)}; run `malmoi tokenizer` again, it writes them all")
+    for part in parts:
+        refuse_links(part)
     vocabularies = [_check_encoder(part) for part in parts]
     if vocabularies[0] != vocabularies[-1]:
         raise BadInput(f"{folder}: vocab.txt there and in {PLAIN_FOLDER}/ differ; run `malmoi tokenizer` again")
@@ -42,12 +44,9 @@ def check_repository(folder: Path) -> list[str]:
 
 def _settings(folder: Path, name: str = "tokenizer_config.json") -> dict[str, object]:
     path = folder / name
-    try:
-        settings = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        raise BadInput(f"{folder}: no {name}, so this is not an exported tokenizer; give one") from None
-    except ValueError as error:
-        raise BadInput(f"{path}: not JSON ({error}); run `malmoi tokenizer` again") from None
+    if not path.is_file():
+        raise BadInput(f"{folder}: no {name}, so this is not an exported tokenizer; give one")
+    settings = read_json(path, "run `malmoi tokenizer` again")
     if not isinstance(settings, dict):
         raise BadInput(f"{path}: expected an object of settings; run `malmoi tokenizer` again")
     return settings

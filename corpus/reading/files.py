@@ -81,7 +81,10 @@ def is_local(path: Path) -> bool:
 def to_path(name: str) -> Path:
     """A local path, or one behind an fsspec URL (``s3://bucket/news/*.jsonl.gz``), which acts alike."""
     if "://" not in name:
-        return Path(name).expanduser()
+        try:
+            return Path(name).expanduser()
+        except RuntimeError:  # no user of that name: then it is a file's
+            return Path(name)
     from upath import UPath
 
     try:

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+from corpus.whole_files import read_json as parse_file
 from launch.errors import LaunchError
 
 PAPER_MODEL = "klue/roberta-base"
@@ -18,20 +19,23 @@ def read_json(path: Path) -> dict[str, Any]:
     Raises:
         LaunchError: it is missing or damaged.
     """
+    advice = f"delete {path.parent} and run again"
     try:
-        value = json.loads(path.read_text("utf-8"))
+        value = parse_file(path, advice)
     except FileNotFoundError:
-        raise LaunchError(
-            f"{path}: missing, though its stage is complete; delete {path.parent} and run again"
-        ) from None
-    except ValueError:
-        raise LaunchError(f"{path}: not readable as JSON; delete {path.parent} and run again") from None
-    return dict(value)
+        raise LaunchError(f"{path}: missing, though its stage is complete; {advice}") from None
+    if not isinstance(value, dict):
+        raise LaunchError(f"{path}: expected a JSON object, found a {type(value).__name__}; {advice}")
+    return value
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """The objects of a .jsonl file, none where there is no such file."""
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.is_file() else []
+    lines = path.read_text("utf-8").splitlines() if path.is_file() else []
+    try:
+        return [dict(json.loads(line)) for line in lines]
+    except (ValueError, TypeError, RecursionError):
+        raise LaunchError(f"{path}: not lines of JSON objects; delete {path.parent} and run again") from None
 
 
 def read_scores(run: Path) -> list[dict[str, Any]]:

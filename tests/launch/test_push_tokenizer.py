@@ -175,7 +175,7 @@ def swap_lines(path: Path) -> None:
     [
         (lambda f: shutil.rmtree(f), "no such folder"),
         (lambda f: (f / "README.md").unlink(), "no README.md; run"),
-        (lambda f: (f / "tokenizer_config.json").write_text("{"), "not JSON"),
+        (lambda f: (f / "tokenizer_config.json").write_text("{"), "not readable as JSON"),
         (lambda f: (f / "special_tokens_map.json").write_text("[]"), "expected an object"),
         (lambda f: (f / "tokenizer_config.json").unlink(), "no tokenizer_config.json"),
         (lambda f: shutil.rmtree(f / "plain"), "no plain/tokenizer.json, plain/tokenizer_config.json"),

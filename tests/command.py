@@ -1,0 +1,53 @@
+"""The ``malmoi`` command in this process, for tests of many command lines: heavy imports are paid for once."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import NamedTuple
+
+import pytest
+
+from launch.cli import main
+
+
+class Outcome(NamedTuple):
+    """Exit code and what went to standard error."""
+
+    code: int
+    errors: str
+
+    def refused(self, *words: str) -> str:
+        """The message, after making sure that it is one, told as users expect it."""
+        assert self.code == 2, self.errors
+        assert "Traceback" not in self.errors
+        _, *messages = self.errors.split("malmoi: ")
+        assert len(messages) == 1, self.errors
+        (message,) = messages
+        shown, *further = message.rstrip("\n").split("\n")
+        assert all(line.startswith("  ") for line in further)  # the problems of a recipe are a list
+        for word in words:
+            assert word in message, message
+        return shown
+
+
+def run_command(capfd: pytest.CaptureFixture[str] | None, *arguments: str) -> Outcome:
+    """Run ``malmoi`` with the arguments; exceptions that would be tracebacks pass through.
+
+    Args:
+        capfd: pytest's fixture; None where only the exit code matters.
+    """
+    if capfd:
+        capfd.readouterr()
+    root = logging.getLogger()
+    handlers, level, argv = root.handlers[:], root.level, sys.argv
+    sys.argv = ["malmoi", *arguments]
+    try:
+        main()
+        code = 0
+    except SystemExit as end:
+        code = int(end.code or 0)
+    finally:
+        root.handlers[:], sys.argv = handlers, argv
+        root.setLevel(level)
+    return Outcome(code, capfd.readouterr().err if capfd else "")
