@@ -215,3 +215,20 @@ def test_bad_predictions_for_a_good_file_are_explained(capfd: pytest.CaptureFixt
 def test_zst_that_is_cut_is_explained(capfd: pytest.CaptureFixture[str]) -> None:
     Path("bad.zst").write_bytes(zstandard.compress(b"x" * 10_000)[:-9])
     run_command(capfd, "score", "ynat", "bad.zst", "bad.zst").refused("bad.zst")
+
+
+def test_benchmark_file_without_end_is_explained(clean: Clean) -> None:
+    Path("a.jsonl").write_text(GOOD, "utf-8")
+    Path("klue/ynat-v1.1").mkdir(parents=True)
+    Path("klue/ynat-v1.1/ynat-v1.1_dev.json").write_text(DEEP, "utf-8")
+    clean("a.jsonl", overrides=("corpus.benchmarks=klue",)).refused("ynat-v1.1_dev.json")
+
+
+def test_unknown_words_of_one_endless_eojeol_are_counted() -> None:
+    """BERT cuts it into a word a bracket, each [UNK]; every word against every [UNK] would take minutes."""
+    from tokenizer.encoder import make_encoder
+    from tokenizer.export import ROLES, build_tokenizer
+    from tokenizer.unknowns import classify_unknown_words
+
+    encoder = make_encoder(build_tokenizer(list(ROLES.values())), [])
+    assert classify_unknown_words(encoder, {"[" * 30_000: 2}) == {"symbol or emoji": 60_000}

@@ -7,6 +7,7 @@ alone, or that stands behind another and has no ``##`` form; the first such is w
 from __future__ import annotations
 
 import unicodedata
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping
 from itertools import islice
@@ -60,8 +61,12 @@ def classify_unknown_words(encoder: Encoder, eojeols: Mapping[str, int]) -> dict
     names = iter(eojeols)
     while batch := list(islice(names, EOJEOLS_PER_BATCH)):
         for eojeol, holes in zip(batch, encoder.unknown_spans(batch), strict=True):
+            ends = [
+                last for _, last in holes
+            ]  # in order: a search finds the first that ends inside or after a word
             for begin, end in word_spans(eojeol) or [(0, len(eojeol))]:
-                if any(first < end and begin < last for first, last in holes):
+                place = bisect_right(ends, begin)
+                if place < len(holes) and holes[place][0] < end:
                     found[_blame(encoder, eojeol[begin:end], alone)] += eojeols[eojeol]
     return {kind: found[kind] for kind in KINDS if found[kind]}
 

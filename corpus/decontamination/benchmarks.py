@@ -130,7 +130,7 @@ def read_benchmark(path: Path, name: str | None = None) -> list[BenchmarkText]:
     klue = _klue_file(path)
     try:
         task, found = (klue[0], list(klue[1](_content(path)))) if klue else (name or path.name, list(_plain(path)))
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         if isinstance(error, BadInput):
             raise
         raise BadInput(f"{path}: not laid out like the KLUE file of this name ({error!r}); fetch it again") from error
