@@ -158,7 +158,7 @@ class _Cleaner:
 
     def _decontaminate(self, index: ContaminationIndex, batch: list[Draft]) -> list[Draft]:
         hits: dict[int, list[Hit]] = {}
-        for hit in index.find([sentence for draft in batch for sentence in draft.sentences]):
+        for hit in index.find_in_documents([draft.sentences for draft in batch]):
             hits.setdefault(hit.sentence, []).append(hit)
         if not hits:
             return batch

@@ -30,6 +30,8 @@ class DecontaminateConfig(BaseModel, frozen=True, extra="forbid"):
     ngram: int = Field(3, ge=1, le=3, description="Characters per token; trigrams survive respacing (measured).")
     threshold: float = Field(0.6, gt=0, le=1, description="Share of a benchmark sentence's BM25 weight found.")
     window: float = Field(2.0, ge=1, description="Tokens looked at together, as a multiple of the benchmark sentence.")
+    threshold_across: float = Field(0.7, gt=0, le=1, description="The same where it runs over the ends of sentences.")
+    window_across: float = Field(1.25, ge=1, description="The window there: cut text is no longer than it was.")
     min_chars: int = Field(12, ge=3, description="Shorter benchmark sentences count when equal; letters, digits.")
     min_item_chars: int = Field(1, ge=1, description="Benchmark sentences with fewer letters and digits are ignored.")
 
