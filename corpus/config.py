@@ -33,7 +33,8 @@ class DecontaminateConfig(BaseModel, frozen=True, extra="forbid"):
     threshold_across: float = Field(0.7, gt=0, le=1, description="The same where it runs over the ends of sentences.")
     window_across: float = Field(1.25, ge=1, description="The window there: cut text is no longer than it was.")
     min_chars: int = Field(12, ge=3, description="Shorter benchmark sentences count when equal; letters, digits.")
-    min_item_chars: int = Field(1, ge=1, description="Benchmark sentences with fewer letters and digits are ignored.")
+    min_item_chars: int = Field(12, ge=1, description="Benchmark sentences with fewer letters and digits are ignored.")
+    min_item_words: int = Field(2, ge=1, description="The same for fewer words; the report lists what is ignored.")
 
 
 class PiiConfig(BaseModel, frozen=True, extra="forbid"):

@@ -1,7 +1,7 @@
 """Text fields of benchmark files: all eight KLUE tasks as published, and any .txt or .jsonl file.
 
-Long fields are split into sentences, because sentences are what the corpus is compared by. Files are told apart by
-name (``klue-nli-v1.1_dev.json.zst``); a table says how each is read.
+Fields of several sentences are split, so that one of them is found alone; titles and headlines stay whole, for their
+parts ("논란", controversy) are everybody's words. Files are told apart by name (``klue-nli-v1.1_dev.json.zst``); a table says how each is read.
 """
 
 from __future__ import annotations
@@ -98,6 +98,9 @@ KLUE_FILES: tuple[tuple[str, str, Callable[[str], Fields]], ...] = (
 )
 
 
+WHOLE = {"ynat"}  # tasks of headlines
+
+
 def _klue_file(path: Path) -> tuple[str, Callable[[str], Fields]] | None:
     name = path.name.removesuffix(format_of(path).packing)
     rows = (row for row in KLUE_FILES if name.startswith(row[0] + "-v1") and name.endswith(row[1]))
@@ -138,7 +141,7 @@ def read_benchmark(path: Path, name: str | None = None) -> list[BenchmarkText]:
         BenchmarkText(task, f"{guid}#{field}", sentence)
         for guid, field, text in found
         if isinstance(text, str)
-        for sentence in split_sentences(text)
+        for sentence in (split_sentences(text) if task not in WHOLE else [text])
     ]
     if not texts:
         raise BadInput(f"{path}: no text in this benchmark file; remove it from corpus.benchmarks")

@@ -10,9 +10,10 @@ the threshold; a q that shares none of them cannot reach it, so decisions equal 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +31,7 @@ LISTED_DEPTH = 0.6  # below 1 more tokens are listed than exactness needs: fewer
 GOLDEN_32 = np.uint32(0x9E3779B1)  # 2**32 / golden ratio: hashes by multiplication
 WHOLE_RATIO = 0.9  # a sentence that holds so much of an item leaves nothing of it to its neighbours
 K1, B, EPSILON = 1.5, 0.75, 0.25  # BM25Okapi's own
+WORD = re.compile(r"[^\W_]\S*")
 SETTINGS_NAME = "settings.json"
 
 
@@ -160,13 +162,13 @@ def build_index(texts: Sequence[str], config: DecontaminateConfig) -> tuple[Cont
     """Index benchmark sentences; equal ones (folded) share a number.
 
     Returns:
-        the index, and for each text its number in ``Hit.item``; -1 where fewer than ``min_item_chars`` letters and
-        digits are left of it.
+        the index, and for each text its number in ``Hit.item``; -1 where it has fewer than ``min_item_chars`` letters
+        and digits, or fewer than ``min_item_words`` words.
     """
-    least = config.min_item_chars
     folded = [fold(text) for text in texts]
-    long = list(dict.fromkeys(text for text in folded if len(text) >= max(config.min_chars, least)))
-    short = list(dict.fromkeys(text for text in folded if least <= len(text) < config.min_chars))
+    enough = [key for text, key in zip(texts, folded, strict=True) if _has_weight(text, key, config)]
+    long = list(dict.fromkeys(key for key in enough if len(key) >= config.min_chars))
+    short = list(dict.fromkeys(key for key in enough if len(key) < config.min_chars))
     number = {text: n for n, text in enumerate(long + short)}
     letter_C = letter_table()
     letters, sizes = fold_all(long, letter_C)
@@ -190,7 +192,12 @@ def build_index(texts: Sequence[str], config: DecontaminateConfig) -> tuple[Cont
         posting_shift_P=shift_D[postings["posting_item_P"]].astype(np.uint8),
         **postings,
     )
-    return index, [number.get(text, -1) for text in folded]
+    return index, [number.get(key, -1) for key in folded]
+
+
+def _has_weight(text: str, folded: str, config: DecontaminateConfig) -> bool:
+    least = config.min_item_words
+    return len(folded) >= config.min_item_chars and sum(1 for _ in islice(WORD.finditer(text), least)) == least
 
 
 def _tokenize(letters: np.ndarray, sizes: np.ndarray, ngram: int) -> tuple[np.ndarray, Entries]:

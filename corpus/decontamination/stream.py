@@ -13,7 +13,7 @@ import numpy as np
 
 from corpus.folding import fold, fold_all
 
-BATCH_CHARS = 200_000  # arrays of a stretch stay in the processor's cache
+BATCH_CHARS = 40_000  # arrays of a stretch stay in the processor's cache
 
 
 class Stretch(NamedTuple):
