@@ -1,7 +1,7 @@
 """First pass, one unit of work at a time: raw records to cleaned, decontaminated, pseudonymized sentences.
 
 ```
-record ─ noise ─▶ text ─ split ─▶ sentences ─ limits ─▶ ─ benchmark sentences out ─▶ ─ personal data replaced ─▶ part
+record ─ noise ─▶ text ─ wrapped lines joined, split ─▶ sentences ─ limits ─▶ ─ benchmark sentences out ─▶ ─ personal data replaced ─▶ part
 ```
 Fingerprints for the second pass are taken before replacement, so that duplicates are judged by the original text.
 """
@@ -31,10 +31,12 @@ from corpus.reading.units import Unit
 from corpus.shown import Shown
 from corpus.splitters import load_splitter
 from corpus.statistics import Tally
+from corpus.wrapping import rejoin_lines
 
 QUARANTINE_NAME = "quarantine.jsonl"
 BESIDE_BENCHMARK = "beside_a_benchmark_sentence"
 HAS_PII = "has_personal_data"
+REJOINED = "wrapped_line"
 BATCH_CHARS = 200_000
 
 
@@ -153,7 +155,11 @@ class _Cleaner:
         changed: Counter[str] = Counter()
         rules = rules_without(tuple(self.config.noise_rules_off.get(record.source, ())))
         text = remove_noise(record.text, changed, observe, rules)
-        self.tally[record.source].update({f"changed.{rule}": times for rule, times in changed.items()})
+        if self.config.rejoin_lines:
+            wrapped, (text, changed[REJOINED]) = text, rejoin_lines(text)
+            if changed[REJOINED]:
+                observe(REJOINED, wrapped, text)
+        self.tally[record.source].update({f"changed.{rule}": times for rule, times in changed.items() if times})
         return text
 
     def _decontaminate(self, index: ContaminationIndex, batch: list[Draft]) -> list[Draft]:

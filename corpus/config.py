@@ -73,6 +73,7 @@ class CorpusConfig(BaseModel, frozen=True, extra="forbid"):
     max_bad_share: float = Field(0.01, ge=0, le=1, description="Unreadable share of the records that stops the run.")
 
     noise_rules_off: dict[str, list[str]] = Field({}, description="Noise rules not applied, by source.")
+    rejoin_lines: bool = Field(True, description="Join the lines of hard-wrapped text before sentences are split.")
     splitter: Literal["rules", "kiwi", "kss"] = Field("rules", description="Who finds the ends of sentences.")
     min_chars: int = Field(1, ge=1, description="Shorter sentences are dropped; the paper has no general limit.")
     min_sentence_chars: dict[str, int] = Field(

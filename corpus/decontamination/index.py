@@ -21,10 +21,11 @@ import numpy as np
 
 from corpus.config import DecontaminateConfig
 from corpus.decontamination.held import Held
+from corpus.decontamination.letters import alike_letters
 from corpus.decontamination.ngrams import encode_ngrams, hash_table, look_up
 from corpus.decontamination.search import ROUNDING, find_places, read_tokens, search_across, search_within
 from corpus.decontamination.stream import cut_stretches
-from corpus.folding import fold, fold_all, letter_table
+from corpus.folding import fold, fold_all
 
 TOKEN_BITS = 32
 LISTED_DEPTH = 0.6  # below 1 more tokens are listed than exactness needs: fewer candidates to weigh
@@ -56,7 +57,7 @@ class ContaminationIndex:
     """Benchmark sentences by token. D long sentences, E entries, P postings; short sentences follow the long.
 
     Fields:
-        letter_C: what ``fold`` makes of every code point, 0 where it drops it.
+        letter_C: what ``alike_letters`` makes of every code point, 0 where it drops it.
         slot_code_S: hash table of token codes, 0 where empty; a token's number is its slot. S is a power of two.
         entry_start_D: where the tokens of a sentence begin, D + 1 numbers.
         entry_token_E, entry_weight_E: distinct tokens of each sentence and their BM25 weights.
@@ -166,11 +167,11 @@ def build_index(texts: Sequence[str], config: DecontaminateConfig) -> tuple[Cont
         and digits, or fewer than ``min_item_words`` words.
     """
     folded = [fold(text) for text in texts]
-    enough = [key for text, key in zip(texts, folded, strict=True) if _has_weight(text, key, config)]
+    enough = [key for text, key in zip(texts, folded, strict=True) if has_weight(text, key, config)]
     long = list(dict.fromkeys(key for key in enough if len(key) >= config.min_chars))
     short = list(dict.fromkeys(key for key in enough if len(key) < config.min_chars))
     number = {text: n for n, text in enumerate(long + short)}
-    letter_C = letter_table()
+    letter_C = alike_letters()
     letters, sizes = fold_all(long, letter_C)
     lengths = sizes - config.ngram + 1
     slot_code_S, entries = _tokenize(letters, sizes, config.ngram)
@@ -195,7 +196,8 @@ def build_index(texts: Sequence[str], config: DecontaminateConfig) -> tuple[Cont
     return index, [number.get(key, -1) for key in folded]
 
 
-def _has_weight(text: str, folded: str, config: DecontaminateConfig) -> bool:
+def has_weight(text: str, folded: str, config: DecontaminateConfig) -> bool:
+    """Whether a benchmark sentence has the least length of an item; ``folded`` is ``fold(text)``."""
     least = config.min_item_words
     return len(folded) >= config.min_item_chars and sum(1 for _ in islice(WORD.finditer(text), least)) == least
 

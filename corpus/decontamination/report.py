@@ -35,7 +35,7 @@ def write_index(config: DecontaminateConfig, benchmarks: list[Path], folder: Pat
         return None
     if folder.is_dir():
         return folder
-    texts = read_benchmarks(benchmarks)
+    texts = read_benchmarks(benchmarks, config)
     index, numbers = build_index([text.text for text in texts], config)
     log.info("%d benchmark sentences from %d files", len(texts), len(benchmarks))
     scratch = folder.with_name(folder.name + ".partial")
