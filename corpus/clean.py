@@ -1,7 +1,8 @@
 """First pass, one unit of work at a time: raw records to cleaned, decontaminated, pseudonymized sentences.
 
 ```
-record ─ noise ─▶ text ─ wrapped lines joined, split ─▶ sentences ─ limits ─▶ ─ benchmark sentences out ─▶ ─ personal data replaced ─▶ part
+record ─ noise, wrapped lines joined ─▶ text ─ split ─▶ sentences ─ limits ─▶ ─ benchmark sentences out ─▶
+       ─ personal data replaced ─▶ part
 ```
 Fingerprints for the second pass are taken before replacement, so that duplicates are judged by the original text.
 """

@@ -34,6 +34,7 @@ class DecontaminateConfig(BaseModel, frozen=True, extra="forbid"):
     window_across: float = Field(1.25, ge=1, description="The window there: cut text is no longer than it was.")
     min_chars: int = Field(12, ge=3, description="Shorter benchmark sentences count when equal; letters, digits.")
     min_item_chars: int = Field(12, ge=1, description="Benchmark sentences with fewer letters and digits are ignored.")
+    cache_index: bool = Field(True, description="Keep the built index in ~/.cache/malmoi, or $MALMOI_CACHE.")
     min_item_words: int = Field(2, ge=1, description="The same for fewer words; the report lists what is ignored.")
 
 

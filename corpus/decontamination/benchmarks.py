@@ -1,7 +1,8 @@
 """Text fields of benchmark files: all eight KLUE tasks as published, and any .txt or .jsonl file.
 
 Fields of several sentences are split, so that one of them is found alone; titles and headlines stay whole, for their
-parts ("논란", controversy) are everybody's words. Files are told apart by name (``klue-nli-v1.1_dev.json.zst``); a table says how each is read.
+parts ("논란", controversy) are everybody's words. Files are told apart by name (``klue-nli-v1.1_dev.json.zst``); a
+table says how each is read.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from corpus.reading.inputs import Input
 from corpus.reading.read import Reject, read_unit
 from corpus.reading.units import Unit
 from corpus.sentences import split_sentences
-
 
 DEFAULTS = DecontaminateConfig()
 
@@ -129,9 +129,7 @@ def find_benchmarks(patterns: Sequence[str]) -> list[Path]:
     return find_files(patterns, accepts, "benchmark file (a KLUE v1.1 file, or a .txt or .jsonl file named itself)")
 
 
-def read_benchmark(
-    path: Path, name: str | None = None, config: DecontaminateConfig = DEFAULTS
-) -> list[BenchmarkText]:
+def read_benchmark(path: Path, name: str | None = None, config: DecontaminateConfig = DEFAULTS) -> list[BenchmarkText]:
     """All sentences of a benchmark file in file order; ``null`` fields are passed over.
 
     Neighbours that are too short to be items stand together: the reviews of NSMC are often two such sentences.

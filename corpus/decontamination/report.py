@@ -11,6 +11,7 @@ from typing import Any
 
 from corpus.config import DecontaminateConfig
 from corpus.decontamination.benchmarks import BenchmarkText, read_benchmarks
+from corpus.decontamination.cache import fetch_index, index_digest, keep_index
 from corpus.decontamination.index import build_index
 from corpus.folding import fold
 from corpus.reading.files import name_files
@@ -35,17 +36,25 @@ def write_index(config: DecontaminateConfig, benchmarks: list[Path], folder: Pat
         return None
     if folder.is_dir():
         return folder
-    texts = read_benchmarks(benchmarks, config)
-    index, numbers = build_index([text.text for text in texts], config)
-    log.info("%d benchmark sentences from %d files", len(texts), len(benchmarks))
     scratch = folder.with_name(folder.name + ".partial")
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()
-    index.save(scratch)
-    (scratch / ITEMS_NAME).write_text(json.dumps(_group_items(texts, numbers), ensure_ascii=False), "utf-8")
-    (scratch / SHORT_NAME).write_text(json.dumps(_too_short(texts, numbers), ensure_ascii=False), "utf-8")
+    digest = index_digest(config, benchmarks) if config.cache_index else ""
+    if not (digest and fetch_index(digest, scratch)):
+        _build(config, benchmarks, scratch)
+        if digest:
+            keep_index(digest, scratch)
     scratch.replace(folder)
     return folder
+
+
+def _build(config: DecontaminateConfig, benchmarks: list[Path], folder: Path) -> None:
+    texts = read_benchmarks(benchmarks, config)
+    index, numbers = build_index([text.text for text in texts], config)
+    log.info("%d benchmark sentences from %d files", len(texts), len(benchmarks))
+    index.save(folder)
+    (folder / ITEMS_NAME).write_text(json.dumps(_group_items(texts, numbers), ensure_ascii=False), "utf-8")
+    (folder / SHORT_NAME).write_text(json.dumps(_too_short(texts, numbers), ensure_ascii=False), "utf-8")
 
 
 def _group_items(texts: list[BenchmarkText], numbers: list[int]) -> list[list[tuple[str, str]]]:

@@ -21,7 +21,11 @@ from corpus.decontamination.stream import Stretch
 if TYPE_CHECKING:
     from corpus.decontamination.index import ContaminationIndex
 
-CELLS_PER_POSTING, CELLS_PER_PAIR, CELLS_PER_TOKEN = 1, 2, 8  # fewer let unlike pairs meet, more leave the processor's cache
+CELLS_PER_POSTING, CELLS_PER_PAIR, CELLS_PER_TOKEN = (
+    1,
+    2,
+    8,
+)  # fewer let unlike pairs meet, more leave the processor's cache
 GAP = 256  # places between two documents: most windows cannot span it, and those that do are sorted out at the end
 ROUNDING = 1e-9  # sums in another order must not change a decision
 SLACK = 1e-4  # of the filters before the decision, which add 32-bit numbers

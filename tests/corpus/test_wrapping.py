@@ -15,7 +15,20 @@ from corpus.noise import remove_noise
 from corpus.reading.files import read_blocks
 from corpus.wrapping import find_wrapping, rejoin_lines
 
-WORDS = ["강가의", "오래된", "도서관에서", "소년이", "책을", "천천히", "읽고", "나서", "바람이", "부는", "들판을", "지나"]
+WORDS = [
+    "강가의",
+    "오래된",
+    "도서관에서",
+    "소년이",
+    "책을",
+    "천천히",
+    "읽고",
+    "나서",
+    "바람이",
+    "부는",
+    "들판을",
+    "지나",
+]
 WORDS += ["고양이", "두", "마리가", "시장", "골목으로", "달아나는", "저녁", "구름이", "산을", "넘어오자", "아이들은"]
 
 
