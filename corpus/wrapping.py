@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from itertools import pairwise
 from typing import NamedTuple
 
 WIDTHS = range(15, 121)
@@ -41,7 +42,7 @@ def rejoin_lines(text: str) -> tuple[str, int]:
     if not wrapping:
         return text, 0
     joined, ends = [lines[0]], 0
-    for line, following in zip(lines, lines[1:], strict=False):
+    for line, following in pairwise(lines):
         if _goes_on(line, following) and _is_full(line, following, wrapping):
             exact = wrapping.cuts_words and _size(line, wrapping.in_columns) >= wrapping.width
             joined.append(("" if exact else " ") + following)

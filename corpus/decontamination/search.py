@@ -195,7 +195,7 @@ def search_across(index: ContaminationIndex, tokens: Tokens, place: Place, exclu
     for oldest, newest, covered in _windows(index, tokens, place, outer, document, width):
         if covered >= least:
             best = max(best, covered)
-            held += [n for n in range(max(oldest, held[-1] + 1 if held else 0), newest + 1)]
+            held.extend(range(max(oldest, held[-1] + 1 if held else 0), newest + 1))
     outside = set(outer)
     return Across(place.item, [place.seen[n] for n in held if n in outside], index.ratio(place.item, best))
 
