@@ -1,7 +1,8 @@
 """First pass, one unit of work at a time: raw records to cleaned, decontaminated, pseudonymized sentences.
 
 ```
-record ─ noise ─▶ text ─ split ─▶ sentences ─ limits ─▶ ─ benchmark sentences out ─▶ ─ personal data replaced ─▶ part
+record ─ noise, wrapped lines joined ─▶ text ─ split ─▶ sentences ─ limits ─▶ ─ benchmark sentences out ─▶
+       ─ personal data replaced ─▶ part
 ```
 Fingerprints for the second pass are taken before replacement, so that duplicates are judged by the original text.
 """
@@ -30,9 +31,11 @@ from corpus.shown import Shown
 from corpus.splitters import load_splitter
 from corpus.statistics import Tally
 from corpus.verdict import HAS_PII
+from corpus.wrapping import rejoin_lines
 
 QUARANTINE_NAME = "quarantine.jsonl"
 BESIDE_BENCHMARK = "beside_a_benchmark_sentence"
+REJOINED = "wrapped_line"
 BATCH_CHARS = 200_000
 
 
@@ -148,12 +151,16 @@ class _Cleaner:
         changed: Counter[str] = Counter()
         rules = rules_without(tuple(self.config.noise_rules_off.get(record.source, ())))
         text = remove_noise(record.text, changed, observe, rules)
-        self.tally[record.source].update({f"changed.{rule}": times for rule, times in changed.items()})
+        if self.config.rejoin_lines:
+            wrapped, (text, changed[REJOINED]) = text, rejoin_lines(text)
+            if changed[REJOINED]:
+                observe(REJOINED, wrapped, text)
+        self.tally[record.source].update({f"changed.{rule}": times for rule, times in changed.items() if times})
         return text
 
     def _decontaminate(self, index: ContaminationIndex, batch: list[Draft]) -> list[Draft]:
         hits: dict[int, list[Hit]] = {}
-        for hit in index.find([sentence for draft in batch for sentence in draft.sentences]):
+        for hit in index.find_in_documents([draft.sentences for draft in batch]):
             hits.setdefault(hit.sentence, []).append(hit)
         if not hits:
             return batch

@@ -30,8 +30,12 @@ class DecontaminateConfig(BaseModel, frozen=True, extra="forbid"):
     ngram: int = Field(3, ge=1, le=3, description="Characters per token; trigrams survive respacing (measured).")
     threshold: float = Field(0.6, gt=0, le=1, description="Share of a benchmark sentence's BM25 weight found.")
     window: float = Field(2.0, ge=1, description="Tokens looked at together, as a multiple of the benchmark sentence.")
+    threshold_across: float = Field(0.7, gt=0, le=1, description="The same where it runs over the ends of sentences.")
+    window_across: float = Field(1.25, ge=1, description="The window there: cut text is no longer than it was.")
     min_chars: int = Field(12, ge=3, description="Shorter benchmark sentences count when equal; letters, digits.")
-    min_item_chars: int = Field(1, ge=1, description="Benchmark sentences with fewer letters and digits are ignored.")
+    min_item_chars: int = Field(12, ge=1, description="Benchmark sentences with fewer letters and digits are ignored.")
+    cache_index: bool = Field(True, description="Keep the built index in ~/.cache/malmoi, or $MALMOI_CACHE.")
+    min_item_words: int = Field(2, ge=1, description="The same for fewer words; the report lists what is ignored.")
 
 
 class PiiConfig(BaseModel, frozen=True, extra="forbid"):
@@ -82,6 +86,7 @@ class CorpusConfig(BaseModel, frozen=True, extra="forbid"):
     max_bad_share: float = Field(0.01, ge=0, le=1, description="Unreadable share of the records that stops the run.")
 
     noise_rules_off: dict[str, list[str]] = Field({}, description="Noise rules not applied, by source.")
+    rejoin_lines: bool = Field(True, description="Join the lines of hard-wrapped text before sentences are split.")
     splitter: Literal["rules", "kiwi", "kss"] = Field("rules", description="Who finds the ends of sentences.")
     min_chars: int = Field(1, ge=1, description="Shorter sentences are dropped; the paper has no general limit.")
     min_sentence_chars: dict[str, int] = Field(

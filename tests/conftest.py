@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,14 @@ LONGEST_FILE = "test_whole_run.py"
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest file first: where files run side by side, nothing then waits for it at the end."""
     items.sort(key=lambda item: item.path.name != LONGEST_FILE)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nothing is read from or written to the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MALMOI_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(scope="session")

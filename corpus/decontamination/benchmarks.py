@@ -1,7 +1,8 @@
 """Text fields of benchmark files: all eight KLUE tasks as published, and any .txt or .jsonl file.
 
-Long fields are split into sentences, because sentences are what the corpus is compared by. Files are told apart by
-name (``klue-nli-v1.1_dev.json.zst``); a table says how each is read.
+Fields of several sentences are split, so that one of them is found alone; titles and headlines stay whole, for their
+parts ("논란", controversy) are everybody's words. Files are told apart by name (``klue-nli-v1.1_dev.json.zst``); a
+table says how each is read.
 """
 
 from __future__ import annotations
@@ -9,19 +10,26 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from corpus.config import DecontaminateConfig
+from corpus.decontamination.index import has_weight
 from corpus.documents import BadInput
+from corpus.folding import fold
 from corpus.reading.files import find_files, format_of, name_files, read_blocks
 from corpus.reading.inputs import Input
 from corpus.reading.read import Reject, read_unit
 from corpus.reading.units import Unit
 from corpus.sentences import split_sentences
 
+DEFAULTS = DecontaminateConfig()
+
 
 class BenchmarkText(NamedTuple):
-    """One sentence of a benchmark; ``key`` is ``guid#field``."""
+    """One sentence of a benchmark, or some short ones; ``key`` is ``guid#field``."""
 
     task: str
     key: str
@@ -98,6 +106,9 @@ KLUE_FILES: tuple[tuple[str, str, Callable[[str], Fields]], ...] = (
 )
 
 
+WHOLE = {"ynat"}  # tasks of headlines
+
+
 def _klue_file(path: Path) -> tuple[str, Callable[[str], Fields]] | None:
     name = path.name.removesuffix(format_of(path).packing)
     rows = (row for row in KLUE_FILES if name.startswith(row[0] + "-v1") and name.endswith(row[1]))
@@ -118,8 +129,10 @@ def find_benchmarks(patterns: Sequence[str]) -> list[Path]:
     return find_files(patterns, accepts, "benchmark file (a KLUE v1.1 file, or a .txt or .jsonl file named itself)")
 
 
-def read_benchmark(path: Path, name: str | None = None) -> list[BenchmarkText]:
+def read_benchmark(path: Path, name: str | None = None, config: DecontaminateConfig = DEFAULTS) -> list[BenchmarkText]:
     """All sentences of a benchmark file in file order; ``null`` fields are passed over.
+
+    Neighbours that are too short to be items stand together: the reviews of NSMC are often two such sentences.
 
     Args:
         name: task of a file that is not KLUE's; its file name if not given.
@@ -138,15 +151,23 @@ def read_benchmark(path: Path, name: str | None = None) -> list[BenchmarkText]:
         BenchmarkText(task, f"{guid}#{field}", sentence)
         for guid, field, text in found
         if isinstance(text, str)
-        for sentence in split_sentences(text)
+        for sentence in (_join_short(split_sentences(text), config) if task not in WHOLE else [text])
     ]
     if not texts:
         raise BadInput(f"{path}: no text in this benchmark file; remove it from corpus.benchmarks")
     return texts
 
 
-def read_benchmarks(paths: Sequence[Path]) -> list[BenchmarkText]:
-    return [text for path, name in zip(paths, name_files(paths), strict=True) for text in read_benchmark(path, name)]
+def read_benchmarks(paths: Sequence[Path], config: DecontaminateConfig = DEFAULTS) -> list[BenchmarkText]:
+    named = zip(paths, name_files(paths), strict=True)
+    return [text for path, name in named for text in read_benchmark(path, name, config)]
+
+
+def _join_short(sentences: list[str], config: DecontaminateConfig) -> Iterator[str]:
+    is_long = [has_weight(sentence, fold(sentence), config) for sentence in sentences]
+    for has_length, group in groupby(zip(sentences, is_long, strict=True), key=itemgetter(1)):
+        texts = [sentence for sentence, _ in group]
+        yield from texts if has_length else [" ".join(texts)]
 
 
 def _content(path: Path) -> str:

@@ -10,25 +10,29 @@ the threshold; a q that shares none of them cannot reach it, so decisions equal 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from corpus.config import DecontaminateConfig
-from corpus.decontamination.ngrams import batch_texts, encode_ngrams, first_slots, hash_table, look_up
-from corpus.folding import fold, fold_all, letter_table
+from corpus.decontamination.held import Held
+from corpus.decontamination.letters import alike_letters
+from corpus.decontamination.ngrams import encode_ngrams, hash_table, look_up
+from corpus.decontamination.search import ROUNDING, find_places, read_tokens, search_across, search_within
+from corpus.decontamination.stream import cut_stretches
+from corpus.folding import fold, fold_all
 
-TOKEN_BITS = ITEM_BITS = 32
-CELLS_PER_POSTING, CELLS_PER_TOKEN = 2, 8  # fewer let unlike pairs meet, more leave the processor's cache
-LISTED_DEPTH = 0.8  # below 1 more tokens are listed than exactness needs: fewer candidates to weigh
-ROUNDING = 1e-9  # sums in another order must not change a decision
-SLACK = 1e-4  # of the filters before the decision, which add 32-bit numbers
+TOKEN_BITS = 32
+LISTED_DEPTH = 0.6  # below 1 more tokens are listed than exactness needs: fewer candidates to weigh
 GOLDEN_32 = np.uint32(0x9E3779B1)  # 2**32 / golden ratio: hashes by multiplication
+WHOLE_RATIO = 0.9  # a sentence that holds so much of an item leaves nothing of it to its neighbours
 K1, B, EPSILON = 1.5, 0.75, 0.25  # BM25Okapi's own
-NO_WINDOW = 1 << 62
+WORD = re.compile(r"[^\W_]\S*")
 SETTINGS_NAME = "settings.json"
 
 
@@ -53,15 +57,16 @@ class ContaminationIndex:
     """Benchmark sentences by token. D long sentences, E entries, P postings; short sentences follow the long.
 
     Fields:
-        letter_C: what ``fold`` makes of every code point, 0 where it drops it.
+        letter_C: what ``alike_letters`` makes of every code point, 0 where it drops it.
         slot_code_S: hash table of token codes, 0 where empty; a token's number is its slot. S is a power of two.
         entry_start_D: where the tokens of a sentence begin, D + 1 numbers.
         entry_token_E, entry_weight_E: distinct tokens of each sentence and their BM25 weights.
         posting_start_S: where the postings of a token begin, S + 1 numbers.
-        posting_item_P, posting_mixed_P: sentences listed under a token; their numbers hashed.
+        posting_item_P, posting_mixed_P, posting_shift_P: sentences listed under a token; their numbers hashed; shifts.
         posting_share_P: the token's weight over what the listed tokens of the sentence must reach; float32.
         total_D: BM25(d, d).
-        window_D: tokens of a corpus sentence that are looked at together.
+        window_D, reach_D: tokens that are looked at together within a sentence, and over the ends of sentences.
+        shift_D: power of two of the blocks in which the sentence is searched, at least as long as both.
         short: folded short sentences and their numbers, shorter than ``min_chars`` letters and digits.
     """
 
@@ -73,11 +78,15 @@ class ContaminationIndex:
     posting_start_S: np.ndarray
     posting_item_P: np.ndarray
     posting_mixed_P: np.ndarray
+    posting_shift_P: np.ndarray
     posting_share_P: np.ndarray
     total_D: np.ndarray
     window_D: np.ndarray
+    reach_D: np.ndarray
+    shift_D: np.ndarray
     ngram: int
     threshold: float
+    threshold_across: float
     min_chars: int
     short: dict[str, int]
 
@@ -100,124 +109,97 @@ class ContaminationIndex:
         arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in names}
         return cls(**settings | {name: np.asarray(array) for name, array in arrays.items()})
 
+    def weights_of(self, item: int) -> dict[int, float]:
+        """Distinct tokens of a long sentence and their weights."""
+        entries = slice(*self.entry_start_D[item : item + 2].tolist())
+        return dict(zip(self.entry_token_E[entries].tolist(), self.entry_weight_E[entries].tolist(), strict=True))
+
+    def least(self, item: int, threshold: float) -> float:
+        """Weight from which a long sentence is held."""
+        return (threshold - ROUNDING) * float(self.total_D[item])
+
+    def ratio(self, item: int, weight: float) -> float:
+        return min(1.0, weight / float(self.total_D[item]))
+
     def find(self, sentences: Sequence[str]) -> list[Hit]:
         """All pairs of a corpus sentence and a benchmark sentence it holds, by sentence, then item."""
+        return self.find_in_documents([[sentence] for sentence in sentences])
+
+    def find_in_documents(self, documents: Sequence[Sequence[str]]) -> list[Hit]:
+        """The same for documents of several sentences, numbered through; also items that run over sentence ends.
+
+        Of such an item every sentence is a hit that is ``HELD_LETTERS`` covered by it and others of its kind, or that
+        bears ``HELD_WEIGHT`` of it.
+        """
+        held = Held(self)
         hits: dict[tuple[int, int], float] = {}
-        window = max(self.min_chars, int(self.window_D.max())) if len(self.window_D) else NO_WINDOW
-        for origin, texts in batch_texts(sentences, window, self.ngram):
-            letters, sizes = fold_all(texts, self.letter_C)
-            for n in np.flatnonzero((sizes > 0) & (sizes < self.min_chars)).tolist():
-                if (item := self.short.get(fold(texts[n]))) is not None:
-                    hits[origin[n], item] = 1.0
-            for query, item, ratio in self._match(letters, sizes):
-                pair = origin[query], item
-                hits[pair] = max(ratio, hits.get(pair, 0.0))
+        longest = int(max(self.window_D.max(), self.reach_D.max())) if len(self.window_D) else 0
+        for stretch in cut_stretches(documents, self.letter_C, longest + self.ngram):
+            tokens = read_tokens(self, stretch)
+            places = list(find_places(self, tokens))
+            for place in places:
+                for sentence, ratio in search_within(self, tokens, place).items():
+                    hits[sentence, place.item] = max(ratio, hits.get((sentence, place.item), 0.0))
+            alone: dict[int, set[int]] = {}
+            for (sentence, item), ratio in hits.items():
+                if ratio >= WHOLE_RATIO:
+                    alone.setdefault(item, set()).add(sentence)
+            for place in places:
+                held.add(search_across(self, tokens, place, alone.get(place.item, ())), tokens, stretch)
+            held.pass_by(stretch)
+        for sentence, item, ratio in chain(held.sentences(), self._short(documents)):
+            hits[sentence, item] = max(ratio, hits.get((sentence, item), 0.0))
         return [Hit(sentence, item, ratio) for (sentence, item), ratio in sorted(hits.items())]
 
-    def _match(self, letters: np.ndarray, sizes: np.ndarray) -> Iterator[tuple[int, int, float]]:
-        code, at, query_of = encode_ngrams(letters, sizes, self.ngram)
-        token = look_up(code, self.slot_code_S)
-        is_known = token >= 0
-        token, at, query_of = token[is_known], at[is_known], query_of[is_known]
-        pairs = self._candidates(token, query_of)
-        for is_exact in (False, True):
-            ratio = self._ratios(token, query_of, *pairs, is_exact=is_exact)
-            is_hit = ratio >= self.threshold - ROUNDING
-            pairs = pairs[0][is_hit], pairs[1][is_hit]
-        for q, d, r in zip(*(column.tolist() for column in (*pairs, ratio[is_hit])), strict=True):
-            if sizes[q] - self.ngram + 1 > self.window_D[d]:
-                inside = slice(*np.searchsorted(query_of, (q, q + 1)))
-                r = self._best_window(at[inside], token[inside], d)
-            if r >= self.threshold - ROUNDING:
-                yield q, d, min(r, 1.0)
-
-    def _candidates(self, token: np.ndarray, query_of: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Distinct pairs (query, item), sorted, whose shared listed tokens weigh enough; repeated tokens count again.
-
-        Shares are first added in cells where pairs may meet, so no sum is too small; few pairs are left to sort.
-        """
-        start = self.posting_start_S[token]
-        size = self.posting_start_S[token + 1] - start
-        ends = np.cumsum(size)
-        posting = np.arange(ends[-1] if len(ends) else 0) + np.repeat(start - (ends - size), size)
-        share = self.posting_share_P[posting]
-        cells = CELLS_PER_POSTING << len(posting).bit_length()
-        mixed = self.posting_mixed_P[posting] + np.repeat(query_of.astype(np.uint32) * GOLDEN_32, size)
-        cell = (mixed >> np.uint32(33 - cells.bit_length())).astype(np.int64)
-        left = np.flatnonzero(np.bincount(cell, share)[cell] >= 1 - SLACK)
-        query = query_of[np.searchsorted(ends, left, side="right")]
-        pairs, inverse = np.unique(query << ITEM_BITS | self.posting_item_P[posting[left]], return_inverse=True)
-        pairs = pairs[np.bincount(inverse, share[left], minlength=len(pairs)) >= 1 - SLACK]
-        return pairs >> ITEM_BITS, pairs & ((1 << ITEM_BITS) - 1)
-
-    def _ratios(
-        self, token: np.ndarray, query_of: np.ndarray, query: np.ndarray, item: np.ndarray, *, is_exact: bool
-    ) -> np.ndarray:
-        """BM25(q, d) / BM25(d, d) of pairs; if not exact, fast and never too small: tokens are told by a hash."""
-        is_wanted = np.zeros(int(query_of[-1]) + 1 if len(query_of) else 0, bool)
-        is_wanted[query] = True
-        is_wanted = is_wanted[query_of]
-        present = query_of[is_wanted] << TOKEN_BITS | token[is_wanted]
-        entries, owner = _ranges(self.entry_start_D[item], self.entry_start_D[item + 1])
-        wanted = query[owner] << TOKEN_BITS | self.entry_token_E[entries]
-        if is_exact:
-            is_covered = np.isin(wanted, present)
-        else:
-            is_cell = np.zeros(CELLS_PER_TOKEN << len(present).bit_length(), bool)
-            is_cell[first_slots(present.view(np.uint64), len(is_cell))] = True
-            is_covered = is_cell[first_slots(wanted.view(np.uint64), len(is_cell))]
-        weights = self.entry_weight_E[entries[is_covered]]
-        return np.bincount(owner[is_covered], weights, minlength=len(query)) / self.total_D[item]
-
-    def _best_window(self, at: np.ndarray, token: np.ndarray, item: int) -> float:
-        """The ratio within the best run of ``window_D[item]`` tokens; ``at`` are places in the text, ascending."""
-        entries = slice(*self.entry_start_D[item : item + 2])
-        weights = dict(zip(self.entry_token_E[entries].tolist(), self.entry_weight_E[entries].tolist(), strict=True))
-        inside: dict[int, int] = {}
-        best = covered = 0.0
-        places = [place for place in zip(at.tolist(), token.tolist(), strict=True) if place[1] in weights]
-        window, oldest = int(self.window_D[item]), 0
-        for last, newest in places:
-            if not inside.get(newest):
-                covered += weights[newest]
-            inside[newest] = inside.get(newest, 0) + 1
-            while places[oldest][0] <= last - window:
-                gone = places[oldest][1]
-                inside[gone] -= 1
-                covered -= 0.0 if inside[gone] else weights[gone]
-                oldest += 1
-            best = max(best, covered)
-        return best / float(self.total_D[item])
+    def _short(self, documents: Sequence[Sequence[str]]) -> Iterator[tuple[int, int, float]]:
+        """Sentences equal to a short benchmark sentence."""
+        if self.short:
+            for number, sentence in enumerate(chain.from_iterable(documents)):
+                if (item := self.short.get(fold(sentence))) is not None:
+                    yield number, item, 1.0
 
 
 def build_index(texts: Sequence[str], config: DecontaminateConfig) -> tuple[ContaminationIndex, list[int]]:
     """Index benchmark sentences; equal ones (folded) share a number.
 
     Returns:
-        the index, and for each text its number in ``Hit.item``; -1 where fewer than ``min_item_chars`` letters and
-        digits are left of it.
+        the index, and for each text its number in ``Hit.item``; -1 where it has fewer than ``min_item_chars`` letters
+        and digits, or fewer than ``min_item_words`` words.
     """
-    least = config.min_item_chars
     folded = [fold(text) for text in texts]
-    long = list(dict.fromkeys(text for text in folded if len(text) >= max(config.min_chars, least)))
-    short = list(dict.fromkeys(text for text in folded if least <= len(text) < config.min_chars))
+    enough = [key for text, key in zip(texts, folded, strict=True) if has_weight(text, key, config)]
+    long = list(dict.fromkeys(key for key in enough if len(key) >= config.min_chars))
+    short = list(dict.fromkeys(key for key in enough if len(key) < config.min_chars))
     number = {text: n for n, text in enumerate(long + short)}
-    letter_C = letter_table()
+    letter_C = alike_letters()
     letters, sizes = fold_all(long, letter_C)
     lengths = sizes - config.ngram + 1
     slot_code_S, entries = _tokenize(letters, sizes, config.ngram)
     entries = _weigh(entries, lengths)
+    postings = _list_tokens(entries, len(long), len(slot_code_S), config.threshold)
+    window_D, reach_D = (np.ceil(lengths * share).astype(np.int64) for share in (config.window, config.window_across))
+    shift_D = np.ceil(np.log2(np.maximum(np.maximum(window_D, reach_D), 2))).astype(np.int64)
     index = ContaminationIndex(
         letter_C=letter_C,
         slot_code_S=slot_code_S,
-        window_D=np.ceil(lengths * config.window).astype(np.int64),
+        window_D=window_D,
+        reach_D=reach_D,
+        shift_D=shift_D,
         ngram=config.ngram,
         threshold=config.threshold,
+        threshold_across=max(config.threshold, config.threshold_across),
         min_chars=config.min_chars,
         short={text: number[text] for text in short},
-        **_list_tokens(entries, len(long), len(slot_code_S), config.threshold),
+        posting_shift_P=shift_D[postings["posting_item_P"]].astype(np.uint8),
+        **postings,
     )
-    return index, [number.get(text, -1) for text in folded]
+    return index, [number.get(key, -1) for key in folded]
+
+
+def has_weight(text: str, folded: str, config: DecontaminateConfig) -> bool:
+    """Whether a benchmark sentence has the least length of an item; ``folded`` is ``fold(text)``."""
+    least = config.min_item_words
+    return len(folded) >= config.min_item_chars and sum(1 for _ in islice(WORD.finditer(text), least)) == least
 
 
 def _tokenize(letters: np.ndarray, sizes: np.ndarray, ngram: int) -> tuple[np.ndarray, Entries]:
@@ -271,10 +253,3 @@ def _list_tokens(entries: Entries, D: int, S: int, threshold: float) -> dict[str
         "posting_share_P": (weight_P / needed[item_P]).astype(np.float32),
         "total_D": total,
     }
-
-
-def _ranges(starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """All numbers of the ranges one after another, and the number of the range each came from."""
-    sizes = ends - starts
-    owner = np.repeat(np.arange(len(sizes)), sizes)
-    return np.arange(len(owner)) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes), owner

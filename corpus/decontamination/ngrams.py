@@ -5,38 +5,11 @@ The hash table finds an n-gram in one or two steps where a sorted array takes tw
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-
 import numpy as np
 
-from corpus.folding import fold
-
-BATCH_CHARS = 200_000  # arrays of a batch stay in the processor's cache
 CODE_POINT_BITS = 21
 SLOTS_PER_CODE = 3
 GOLDEN_64 = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: neighbouring codes fall far apart
-
-
-def batch_texts(sentences: Sequence[str], window: int, ngram: int) -> Iterator[tuple[list[int], list[str]]]:
-    """Texts of about ``BATCH_CHARS`` characters together, and the number of the sentence each comes from.
-
-    Very long sentences come in overlapping pieces, so that every window lies within one and time stays linear.
-    """
-    origin: list[int] = []
-    texts: list[str] = []
-    size, longest = 0, 2 * window + ngram
-    for n, sentence in enumerate(sentences):
-        pieces: Iterable[str] = (sentence,)
-        if len(sentence) > longest and len(text := fold(sentence)) > longest:
-            pieces = (text[at : at + longest - 1] for at in range(0, len(text) - window, window))
-        for piece in pieces:
-            origin.append(n)
-            texts.append(piece)
-            size += len(piece)
-            if size >= BATCH_CHARS:
-                yield origin, texts
-                origin, texts, size = [], [], 0
-    yield origin, texts
 
 
 def encode_ngrams(letters: np.ndarray, sizes: np.ndarray, ngram: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

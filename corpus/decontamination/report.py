@@ -11,7 +11,9 @@ from typing import Any
 
 from corpus.config import DecontaminateConfig
 from corpus.decontamination.benchmarks import BenchmarkText, read_benchmarks
+from corpus.decontamination.cache import fetch_index, index_digest, keep_index
 from corpus.decontamination.index import build_index
+from corpus.folding import fold
 from corpus.reading.files import name_files
 from corpus.samples import Samples
 from corpus.statistics import Tally
@@ -21,7 +23,7 @@ log = logging.getLogger(__name__)
 IN_BENCHMARK = "in_benchmark"
 """The rule that drops such sentences; its samples and counts are kept by task."""
 
-ITEMS_NAME = "items.json"
+ITEMS_NAME, SHORT_NAME = "items.json", "too-short.json"
 EXAMPLES_PER_TASK = 5
 
 
@@ -34,25 +36,46 @@ def write_index(config: DecontaminateConfig, benchmarks: list[Path], folder: Pat
         return None
     if folder.is_dir():
         return folder
-    texts = read_benchmarks(benchmarks)
-    index, numbers = build_index([text.text for text in texts], config)
-    log.info("%d benchmark sentences from %d files", len(texts), len(benchmarks))
     scratch = folder.with_name(folder.name + ".partial")
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()
-    index.save(scratch)
-    (scratch / ITEMS_NAME).write_text(json.dumps(_group_items(texts, numbers), ensure_ascii=False), "utf-8")
+    digest = index_digest(config, benchmarks) if config.cache_index else ""
+    if not (digest and fetch_index(digest, scratch)):
+        _build(config, benchmarks, scratch)
+        if digest:
+            keep_index(digest, scratch)
     scratch.replace(folder)
     return folder
 
 
+def _build(config: DecontaminateConfig, benchmarks: list[Path], folder: Path) -> None:
+    texts = read_benchmarks(benchmarks, config)
+    index, numbers = build_index([text.text for text in texts], config)
+    log.info("%d benchmark sentences from %d files", len(texts), len(benchmarks))
+    index.save(folder)
+    (folder / ITEMS_NAME).write_text(json.dumps(_group_items(texts, numbers), ensure_ascii=False), "utf-8")
+    (folder / SHORT_NAME).write_text(json.dumps(_too_short(texts, numbers), ensure_ascii=False), "utf-8")
+
+
 def _group_items(texts: list[BenchmarkText], numbers: list[int]) -> list[list[tuple[str, str]]]:
     """For every number of the index the (task, key) pairs that share its text."""
-    items: list[list[tuple[str, str]]] = [[] for _ in range(max(numbers) + 1)]
+    items: list[list[tuple[str, str]]] = [[] for _ in range(max(numbers, default=-1) + 1)]
     for text, number in zip(texts, numbers, strict=True):
         if number >= 0:
             items[number].append((text.task, text.key))
     return items
+
+
+def _too_short(texts: list[BenchmarkText], numbers: list[int]) -> dict[str, dict[str, Any]]:
+    """By task the distinct sentences that are no item, for they are everybody's words; the longest as examples."""
+    found: dict[str, dict[str, None]] = {}
+    for text, number in zip(texts, numbers, strict=True):
+        if number < 0 and fold(text.text):
+            found.setdefault(text.task, {})[text.text] = None
+    return {
+        task: {"count": len(short), "examples": sorted(short, key=lambda text: (-len(text), text))[:EXAMPLES_PER_TASK]}
+        for task, short in found.items()
+    }
 
 
 def report_contamination(
@@ -63,8 +86,11 @@ def report_contamination(
     found: Counter[str],
     samples: Samples,
 ) -> dict[str, Any]:
-    """Per task: benchmark items, those found in the corpus, corpus sentences dropped for them, examples."""
+    """Per task: benchmark items, those found in the corpus, corpus sentences dropped for them, examples; and what was
+    too short to be an item.
+    """
     items = json.loads((index_folder / ITEMS_NAME).read_text("utf-8")) if index_folder else []
+    short = json.loads((index_folder / SHORT_NAME).read_text("utf-8")) if index_folder else {}
     tasks: dict[str, dict[str, Any]] = {}
     for number, pairs in enumerate(items):
         for task, key in pairs:
@@ -72,10 +98,13 @@ def report_contamination(
             row["items"].add(key)
             if str(number) in found:
                 row["found"].add(key)
+    for task in short:
+        tasks.setdefault(task, {"items": set(), "found": set()})
     for task, row in tasks.items():
         rule = f"{IN_BENCHMARK}:{task}"
         row["items"], row["found"] = len(row["items"]), sorted(row["found"])
         row["dropped_sentences"] = sum(counts[f"{IN_BENCHMARK}.{task}"] for counts in tally.values())
+        row["too_short"] = short.get(task, {"count": 0, "examples": []})
         row["examples"] = [
             {"item": sample.note, "document": sample.document, "sentence": sample.text}
             for sample in samples

@@ -54,11 +54,9 @@ FILES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "klue-mrc-v1.1_dev.json": (
         json.dumps(MRC),
         [
-            ("m0#context", "봄이 왔다."),
-            ("m0#context", "손님도 왔다."),
+            ("m0#context", "봄이 왔다. 손님도 왔다."),
             ("m0#question", "누가 왔나?"),
-            ("m1#context", "봄이 왔다."),
-            ("m1#context", "손님도 왔다."),
+            ("m1#context", "봄이 왔다. 손님도 왔다."),
             ("m1#question", "언제 왔나?"),
         ],
     ),
@@ -76,6 +74,15 @@ def test_every_klue_file_gives_its_texts(tmp_path: Path, name: str) -> None:
     texts = read_benchmark(tmp_path / name)
     assert [(text.key, text.text) for text in texts] == expected
     assert {text.task for text in texts} == {name.split("-v1.1")[0]}
+
+
+def test_long_sentences_stand_alone_short_ones_together_and_headlines_whole(tmp_path: Path) -> None:
+    long = "저녁에는 강가에 바람이 많이 불었다."
+    (tmp_path / "quiz.txt").write_text(f"예. 그래요. {long} 네.", "utf-8")
+    assert [text.text for text in read_benchmark(tmp_path / "quiz.txt")] == ["예. 그래요.", long, "네."]
+    path = tmp_path / "ynat-v1.1_dev.json"
+    path.write_text(json.dumps([{"guid": "y0", "title": f"논란. {long}"}]), "utf-8")
+    assert [text.text for text in read_benchmark(path)] == [f"논란. {long}"]
 
 
 def test_folders_give_klue_files_and_other_texts_are_named_one_by_one(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from corpus.decontamination.ngrams import batch_texts, encode_ngrams, hash_table, look_up
+from corpus.decontamination.ngrams import encode_ngrams, hash_table, look_up
 from corpus.folding import fold, fold_all, letter_table
 
 
@@ -54,15 +54,3 @@ def test_the_hash_table_finds_what_it_holds_and_nothing_else(count: int) -> None
     assert np.array_equal(code_S[slots], inside)
     assert len(set(slots.tolist())) == count == np.count_nonzero(code_S)
     assert (look_up(outside, code_S) == -1).all()
-
-
-def test_long_texts_come_in_pieces_that_hold_every_window_and_others_whole() -> None:
-    text = "".join(chr(0xAC00 + n) for n in range(1000))
-    window, ngram = 20, 3
-    batches = list(batch_texts([text[:40], " ".join(text), "짧다."], window, ngram))
-    pieces = [pair for origin, texts in batches for pair in zip(origin, texts, strict=True)]
-    assert [text for n, text in pieces if n != 1] == [text[:40], "짧다."]
-    parts = [part for n, part in pieces if n == 1]
-    width = window + ngram - 1  # letters of a window of tokens
-    assert all(any(text[at : at + width] in part for part in parts) for at in range(len(text) - width + 1))
-    assert max(map(len, parts)) <= 2 * window + ngram

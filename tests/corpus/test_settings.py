@@ -83,11 +83,13 @@ def test_a_benchmark_sentence_takes_its_document_along_if_that_is_asked_for(tmp_
     assert counts["dropped_documents"] == {"no_sentence_left": 1}
 
 
-def test_short_benchmark_sentences_can_be_ignored(tmp_path: Path, clean: Clean) -> None:
+def test_short_benchmark_sentences_are_ignored_and_listed_and_can_count(tmp_path: Path, clean: Clean) -> None:
     (tmp_path / "quiz.txt").write_text("추천합니다~", "utf-8")
     path = write(tmp_path / "a.jsonl", f"추천합니다! {QUIET}")
-    clean(path, benchmarks=[tmp_path / "quiz.txt"], out="all")
-    clean(path, benchmarks=[tmp_path / "quiz.txt"], out="long", decontaminate={"min_item_chars": 6})
+    clean(path, benchmarks=[tmp_path / "quiz.txt"], out="all", decontaminate={"min_item_chars": 1, "min_item_words": 1})
+    clean(path, benchmarks=[tmp_path / "quiz.txt"], out="long")
+    report = json.loads((tmp_path / "long" / "decontamination.json").read_text("utf-8"))
+    assert report["tasks"]["quiz.txt"]["too_short"] == {"count": 1, "examples": ["추천합니다~"]}
     assert sentences_of(tmp_path / "all") == [(QUIET,)]
     assert sentences_of(tmp_path / "long") == [("추천합니다!", QUIET)]
 

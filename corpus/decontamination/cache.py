@@ -1,0 +1,119 @@
+"""Built indexes of benchmark files, kept between runs and found again by a digest of all that they depend on.
+
+An entry is a folder of files with a list of their digests, written aside and renamed, so that processes may build the
+same one at once. Nothing of it is trusted: every file is compared with its digest while it is copied into the run's
+folder, and an entry that differs is removed and built again. Files hold numbers and JSON, never pickles.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+import sys
+import tempfile
+import time
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+
+from corpus.config import DecontaminateConfig
+from corpus.reading.files import name_files
+
+log = logging.getLogger(__name__)
+
+CACHE_VARIABLE = "MALMOI_CACHE"
+KEPT_ENTRIES = 4  # about 150 MB each with all of KLUE
+STALE_SECONDS = 86_400  # what a killed process left aside goes after a day
+LIST_NAME = "digests.json"
+CODE = ("sentences.py", "folding.py", "reading", "decontamination")  # what an index is made by
+CHUNK_BYTES = 1 << 20
+
+
+def cache_folder() -> Path:
+    """``$MALMOI_CACHE``, else ``malmoi`` in ``$XDG_CACHE_HOME``, else ``~/.cache/malmoi``."""
+    if named := os.environ.get(CACHE_VARIABLE):
+        return Path(named).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "malmoi"
+
+
+def index_digest(config: DecontaminateConfig, benchmarks: Sequence[Path]) -> str:
+    """Of the files' names and contents, the settings, and the code that reads and indexes them."""
+    found = hashlib.blake2b(digest_size=16)
+    settings = [config.model_dump(mode="json"), sys.version_info[:2], unicodedata.unidata_version, sys.byteorder]
+    found.update(json.dumps([settings, name_files(benchmarks)], sort_keys=True).encode())
+    for path in [*benchmarks, *_code()]:
+        found.update(path.name.encode() + bytes.fromhex(_digest(path)))
+    return found.hexdigest()
+
+
+def fetch_index(digest: str, folder: Path) -> bool:
+    """Copy the entry into an existing empty folder; False, and the folder empty, where there is none that is sound."""
+    entry = _entries() / digest
+    try:
+        listed = json.loads((entry / LIST_NAME).read_text("utf-8"))
+        for name, expected in listed.items():
+            if Path(name).name != name or _digest(entry / name, folder / name) != expected:
+                raise ValueError(f"{name} is not what was written")
+        os.utime(entry)  # the newest are kept
+    except FileNotFoundError:
+        sound = False
+    except (OSError, ValueError, AttributeError, TypeError) as error:
+        log.warning("%s: damaged (%s); the benchmark index is built again", entry, error)
+        shutil.rmtree(entry, ignore_errors=True)
+        sound = False
+    else:
+        sound = True
+    if not sound:
+        for path in folder.iterdir():
+            path.unlink()
+    return sound
+
+
+def keep_index(digest: str, folder: Path) -> None:
+    """Store the files of a folder; a cache that cannot be written is no error."""
+    entries = _entries()
+    try:
+        entries.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=".partial-", dir=entries))
+        try:
+            listed = {path.name: _digest(path, scratch / path.name) for path in sorted(folder.iterdir())}
+            (scratch / LIST_NAME).write_text(json.dumps(listed), "utf-8")
+            shutil.rmtree(entries / digest, ignore_errors=True)
+            scratch.rename(entries / digest)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+        _forget_oldest(entries)
+    except OSError as error:  # disk full, read-only, or another process was first
+        log.info("the benchmark index is not kept in %s: %s", entries, error)
+
+
+def _forget_oldest(entries: Path) -> None:
+    by_age = sorted((path.stat().st_mtime, path) for path in entries.iterdir())
+    finished = [path for _, path in by_age if not path.name.startswith(".")]
+    killed = [path for modified, path in by_age if path.name.startswith(".") and modified < time.time() - STALE_SECONDS]
+    for path in [*finished[:-KEPT_ENTRIES], *killed]:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _entries() -> Path:
+    return cache_folder() / "benchmark-index"
+
+
+def _code() -> list[Path]:
+    root = Path(__file__).parent.parent
+    return [path for name in CODE for path in sorted([root / name, *(root / name).glob("*.py")]) if path.is_file()]
+
+
+def _digest(path: Path, copy: Path | None = None) -> str:
+    """Digest of a file, which is copied on the way if that is asked for."""
+    found = hashlib.blake2b(digest_size=16)
+    with path.open("rb") as source, (copy or Path(os.devnull)).open("wb") as target:
+        while chunk := source.read(CHUNK_BYTES):
+            found.update(chunk)
+            if copy:
+                target.write(chunk)
+    return found.hexdigest()
