@@ -19,6 +19,7 @@ from corpus.reading.read import Reject
 QUARANTINE_RECORDS = Path("quarantine") / "records.jsonl"
 ALWAYS_ALLOWED = 10  # a share means nothing for a handful of records
 MASKS = ((re.compile("[0-9]"), "0"), (re.compile("[A-Za-z]"), "a"), (re.compile(r"[^\W\d_a-zA-Z]"), "가"))
+UNDECODED = re.compile("[\udc80-\udcff]{2,}")  # text in another encoding could be read back from its bytes
 
 
 def quarantine_line(file: str, reject: Reject) -> str:
@@ -55,6 +56,7 @@ def mask(raw: bytes) -> str:
     text = raw.decode("utf-8", "surrogateescape")
     for pattern, symbol in MASKS:
         text = pattern.sub(symbol, text)
+    text = UNDECODED.sub(lambda run: "\N{REPLACEMENT CHARACTER}" * len(run[0]), text)
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
