@@ -33,13 +33,13 @@ def replace_personal_data(
     source: str, target: str, seed: int, mode: str, key_file: Path | None, key_variable: str | None
 ) -> None:
     """Write every record with its personal data hidden, in the kind of the input (text lines or JSON lines)."""
-    from corpus.pii.key import read_key
-    from corpus.pii.protect import MODES, replace_records
+    from corpus.pii.key import read_key, seeded_secret
+    from corpus.pii.protect import MODES, Mode, Protection, replace_records
 
     if mode not in MODES:
         raise LaunchError(f"--mode {mode}: no such mode; there are {', '.join(MODES)}")
-    key = read_key(key_file, key_variable)
-    _stream(source, target, partial(replace_records, seed=seed, mode=mode, key=key))
+    protection = Protection(cast(Mode, mode), seeded_secret(seed), read_key(key_file, key_variable))
+    _stream(source, target, partial(replace_records, protection=protection))
 
 
 def print_tokenizer_statistics(

@@ -20,11 +20,11 @@ from corpus.pii.places import (
     STEM_PATTERN,
     TELLING_DISTRICT_PATTERN,
 )
-from corpus.pii.types import CERTAIN, LIKELY, Format, PiiType, Scope, words
+from corpus.pii.types import CERTAIN, CLEAR, LIKELY, Format, PiiType, Scope, words
 
 # what makes the number after a road or town a count of something: 강남대로 2시간, 별빛동 3만
 _NO_COUNT = (
-    r"(?![0-9A-Za-z%㎞㎡]|[.:][0-9]|,[0-9]{3}|(?:년|월|일(?!대)|시|분|초|명|개|점|원|위|회|차|세|살|억|만|천|퍼센트|프로|배|권|편|대|호선"
+    r"(?![0-9A-Za-z%㎞㎡]|[.:][0-9]{1,2}(?![0-9])|,[0-9]{3}(?![0-9\-])|(?:년|월|일(?!대)|시|분|초|명|개|점|원|위|회|차|세|살|억|만|천|퍼센트|프로|배|권|편|대|호선"
     r"|건(?!물)|평|가지|곳|번(?! ?지|길)|층|동 )| (?:년|개월|명|만|억))"
 )
 _LOT = r"[0-9]{1,5}(?:-[0-9]{1,5}|의(?: ?[0-9]{1,4}(?= ?번지)|[0-9]{1,4}))"
@@ -55,7 +55,13 @@ _LED_BY_REGION = (
     rf"(?P<districts>(?: ?{DISTRICT_PATTERN}){{1,2}}| {STEM_PATTERN}|(?<=세종특별자치시)|(?<=세종시)|(?<=세종)(?= ))"
     rf"{_CORE}{_DETAIL}"
 )
-WITH_REGION = re.compile(rf"(?<![가-힣A-Za-z0-9]){_LED_BY_REGION}")
+_START = r"(?:(?<![가-힣A-Za-z0-9])|(?<=주소)|(?<=소재지)|(?<=배송지)|(?<=거주지))"
+WITH_REGION = re.compile(rf"{_START}{_LED_BY_REGION}")
+# districts that were renamed or merged are in no list: region, county, town and number together are telling
+WITH_OLD_DISTRICT = re.compile(
+    rf"{_START}(?P<region>{REGION_PATTERN})(?P<districts> [가-힣]{{1,4}}[시군구])(?= [가-힣]{{1,5}}(?:읍|면|동|로|길) ?)"
+    rf"{_CORE}{_DETAIL}"
+)
 WITH_POSTCODE = re.compile(rf"(?<![0-9\-]){_POSTCODE}{_LED_BY_REGION}")
 WITHOUT_REGION = re.compile(
     rf"(?<![가-힣A-Za-z0-9])(?P<districts>{TELLING_DISTRICT_PATTERN}(?: {DISTRICT_PATTERN})?)(?= ){_CORE}{_DETAIL}"
@@ -79,6 +85,19 @@ APARTMENT = re.compile(
     r"(?<![가-힣A-Za-z0-9])(?P<building>[가-힣A-Za-z0-9]{2,12}(?:아파트|빌라|맨션|오피스텔|연립) "
     r"[0-9]{1,4}동 ?[0-9]{1,5}호)"
 )
+ROAD_AND_ROOM = re.compile(
+    rf"(?<![가-힣A-Za-z0-9])(?P<value>(?P<road>[가-힣][가-힣0-9·]{{1,13}}(?:대로|로|길)) ?(?P<number>{_NUMBER})"
+    rf"(?P<detail>(?:{_BRACKET})?{_INSIDE}(?:{_INSIDE})?(?:{_BRACKET})?))"
+)
+TOWN_AND_LOT = re.compile(
+    rf"(?<![가-힣A-Za-z0-9])(?P<value>(?P<village>[가-힣]{{2,4}}(?:동|리)) (?P<lot>[0-9]{{1,4}}-[0-9]{{1,4}}{_NO_COUNT}(?!-))"
+    rf"(?! ?(?:승|패|무승부|로 |회|주|호|끝|이닝|득점|완승))(?P<detail>(?:{_INSIDE})?))"
+)
+# nouns in 동 and 리 that numbers follow: activity, movement, labour …; seat, distance, management …
+_NO_VILLAGE = re.compile(
+    "(?:.*[활운행노감자수작변공아연진충폭소파협출유반선역요거구기시부전제격생냉해율]동"
+    "|.*[거자우다마머소관처정원권논윤심물분수승유의이무보허꼬고요도조]리) "
+)
 _NO_TOWN = re.compile(r"(?:거리|자리|우리|다리|마리|머리|활동|운동|행동|이동) ?[0-9]")
 _NO_ROAD = re.compile(r"(?:.*으로|바로|새로|따로|서로|별로|그대로|이대로|절대로|반대로|제대로|실제로) ?[0-9]")
 
@@ -87,20 +106,25 @@ def _is_town(match: re.Match[str], label: str | None) -> bool:
     return not _NO_TOWN.match(match.group())
 
 
+def _is_lot(match: re.Match[str], label: str | None) -> bool:
+    """``활동 3-2`` is a score or a clause, not a lot."""
+    return label == "ADDRESS" or not _NO_VILLAGE.match(match["value"])
+
+
 def _is_place(match: re.Match[str], label: str | None) -> bool:
     """바로 (at once) and 끝으로 (at last) are no roads."""
     return not (_NO_ROAD.match(match["value"]) or _NO_TOWN.match(match["value"]))
 
 
 # a number behind a road, a town, 산 (mountain lot) or 지하 (underground)
-_SCOPE = Scope(
-    re.compile("[0-9](?:(?<=[로길동읍면리가산하][0-9])|(?<=[로길동읍면리가산하] [0-9]))"), before=80, after=160
-)
+_BEHIND = "[로길동읍면리가산하트라션텔립]"
+_SCOPE = Scope("0-9", f"(?<={_BEHIND}[0-9])|(?<={_BEHIND} [0-9])", before=80, after=160)
 
-_SIDE_SCOPE = Scope(re.compile("번길 ?[0-9]"), before=24, after=160)
-_LOT_SCOPE = Scope(re.compile("번지(?:(?<=[0-9]번지)|(?<=[0-9] 번지))"), before=40, after=160)
-_FLAT_SCOPE = Scope(re.compile("동 ?[0-9]{1,5}호"), before=24, after=8)
-_LABEL_SCOPE = Scope(re.compile("[주소배수거본자](?:소|재지|송지|령지|주지|적|택)"), before=0, after=220)
+_REGION_WORD = re.compile(rf"(?<![가-힣A-Za-z0-9])(?:{REGION_PATTERN}|주소|소재지|배송지|거주지)")
+_DISTRICT_WORD = re.compile(rf"(?<![가-힣A-Za-z0-9]){TELLING_DISTRICT_PATTERN}")
+_SIDE_WORD, _LOT_WORD, _ROOM_WORD = re.compile("번길 ?[0-9]"), re.compile("[0-9] ?번지"), re.compile("[0-9] ?[호층]")
+_LABEL_WORD = re.compile("주소|소재지|배송지|수령지|거주지|본적|자택")
+_LOT_SIGN = re.compile("[동리] [0-9]{1,4}-[0-9]")
 
 # no syllable of these ends a road or a town, so an invented name is read back as one name
 _FIRST = ("윤슬", "꽃다지", "여우비", "별똥", "무지개", "노랑", "하양", "달팽이", "솜사탕", "단추", "풀피리", "종달새")
@@ -194,14 +218,17 @@ def _fake_address(rng: Random, value: str) -> str:
 
 
 _FORMATS = (
-    Format(WITH_REGION, CERTAIN, scope=_SCOPE),
-    Format(WITH_POSTCODE, CERTAIN, scope=_SCOPE),
-    Format(WITHOUT_REGION, CERTAIN, scope=_SCOPE),
-    Format(WITHOUT_DISTRICT, LIKELY, scope=_SCOPE),
-    Format(SIDE_STREET, LIKELY, scope=_SIDE_SCOPE),
-    Format(HOUSE_LOT, LIKELY, _is_town, _LOT_SCOPE),
-    Format(APARTMENT, LIKELY, scope=_FLAT_SCOPE),
-    Format(LABELLED, LIKELY, _is_place, _LABEL_SCOPE),
+    Format(WITH_REGION, CERTAIN, scope=_SCOPE, needs=_REGION_WORD),
+    Format(WITH_POSTCODE, CERTAIN, scope=_SCOPE, needs=_REGION_WORD),
+    Format(WITH_OLD_DISTRICT, CLEAR, scope=_SCOPE, needs=_REGION_WORD),
+    Format(WITHOUT_REGION, CERTAIN, scope=_SCOPE, needs=_DISTRICT_WORD),
+    Format(WITHOUT_DISTRICT, LIKELY, scope=_SCOPE, needs=_REGION_WORD),
+    Format(SIDE_STREET, LIKELY, scope=_SCOPE, needs=_SIDE_WORD),
+    Format(HOUSE_LOT, LIKELY, _is_town, _SCOPE, needs=_LOT_WORD),
+    Format(APARTMENT, LIKELY, scope=_SCOPE, needs=_ROOM_WORD),
+    Format(ROAD_AND_ROOM, LIKELY, _is_place, _SCOPE, needs=_ROOM_WORD),
+    Format(TOWN_AND_LOT, LIKELY, _is_lot, _SCOPE, needs=_LOT_SIGN),
+    Format(LABELLED, LIKELY, _is_place, _SCOPE, needs=_LABEL_WORD),
 )
 _WRITINGS = (*(form.pattern for form in _FORMATS), PLAIN)
 ADDRESS = PiiType(

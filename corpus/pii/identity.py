@@ -10,7 +10,7 @@ import re
 from random import Random
 
 from corpus.pii.checks import is_birth_date, looks_typed, resident_check_digit
-from corpus.pii.phones import END, START
+from corpus.pii.phones import BARE_END, BARE_START, END, START
 from corpus.pii.places import REGIONS, SHORT_REGION_PATTERN
 from corpus.pii.shapes import digits_of, draw_digits, refill
 from corpus.pii.types import BY_LABEL, CERTAIN, CLEAR, LIKELY, WEAK, Format, PiiType, Scope, words
@@ -20,15 +20,16 @@ from corpus.pii.types import BY_LABEL, CERTAIN, CLEAR, LIKELY, WEAK, Format, Pii
 
 def _registration(century_digits: str, separator: str) -> re.Pattern[str]:
     date = "(?P<date>[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01]))"
-    return re.compile(rf"{START}{date}{separator}(?P<century>[{century_digits}])[0-9]{{6}}{END}")
+    start, end = (START, END) if separator else (BARE_START, BARE_END)
+    return re.compile(rf"{start}{date}{separator}(?P<century>[{century_digits}])[0-9]{{6}}{end}")
 
 
 def _registration_formats(century_digits: str) -> tuple[Format, ...]:
     return (
-        Format(_registration(century_digits, "(?: ?[-‐‑–—−] ?| )"), CLEAR, _has_birth_date),
-        Format(_registration(century_digits, "(?: ?[·~_] ?)"), LIKELY, _has_birth_date),
-        Format(_registration(century_digits, "(?: ?[./] ?)"), BY_LABEL, _has_birth_date),
-        Format(_registration(century_digits, ""), WEAK, _is_no_bar_code),
+        Format(_registration(century_digits, "(?: ?- ?| {1,2})"), CLEAR, _has_birth_date, digits=13),
+        Format(_registration(century_digits, "(?: ?[·~_] ?)"), LIKELY, _has_birth_date, digits=13),
+        Format(_registration(century_digits, "(?: ?[./:,] ?)"), BY_LABEL, _has_birth_date, digits=13),
+        Format(_registration(century_digits, ""), WEAK, _is_no_bar_code, digits=13),
     )
 
 
@@ -66,7 +67,7 @@ PASSPORT_PARTED = re.compile(
     r"(?![0-9A-Za-z]|-[0-9A-Za-z])"
 )
 _PASSPORT_SCOPE = Scope(
-    re.compile("[0-9]{3}(?:(?<=[MSRODGmsrodg][0-9]{3})|(?<=[MSRODGmsrodg][ \\-][0-9]{3}))"), before=4, after=8
+    "0-9", "(?:(?<=[MSRODGmsrodg][0-9])|(?<=[MSRODGmsrodg][ \\-][0-9]))[0-9]{2}[0-9A-Za-z][0-9]{4}", before=4, after=8
 )
 
 
@@ -84,14 +85,14 @@ def _fake_passport(rng: Random, value: str) -> str:
 # --- DRIVER
 
 _LICENCE_REGION = "(?:1[1-9]|2[0-68])"
-LICENCE = re.compile(
-    rf"{START}{_LICENCE_REGION}(?P<sep> ?[-–—] ?| )[0-9]{{2}}(?P=sep)[0-9]{{6}}(?P=sep)[0-9]{{2}}{END}"
+LICENCE = re.compile(rf"{START}{_LICENCE_REGION}(?P<sep> ?- ?| )[0-9]{{2}}(?P=sep)[0-9]{{6}}(?P=sep)[0-9]{{2}}{END}")
+LICENCE_ODD = re.compile(
+    rf"{START}{_LICENCE_REGION}(?P<sep>[-._~·/])[0-9]{{2}}(?P=sep)[0-9]{{6}}(?P=sep)?[0-9]{{2}}{END}"
 )
-LICENCE_ODD = re.compile(rf"{START}{_LICENCE_REGION}(?P<sep>[-.])[0-9]{{2}}(?P=sep)[0-9]{{6}}(?P=sep)?[0-9]{{2}}{END}")
-LICENCE_BARE = re.compile(rf"{START}{_LICENCE_REGION}[0-9]{{10}}{END}")
+LICENCE_BARE = re.compile(rf"{BARE_START}{_LICENCE_REGION}[0-9]{{10}}{BARE_END}")
 LICENCE_OLD = re.compile(
     rf"(?<![가-힣A-Za-z0-9]){SHORT_REGION_PATTERN} ?-?(?:[0-9]{{2}}[- ])?"
-    rf"[0-9]{{2}}(?: ?[-–] ?| )[0-9]{{6}}(?: ?[-–] ?| |)[0-9]{{2}}{END}"
+    rf"[0-9]{{2}}(?: ?[-_~.] ?| )[0-9]{{6}}(?: ?[-_~.] ?| |)[0-9]{{2}}{END}"
 )
 _TIMESTAMP = re.compile("(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:[01][0-9]|2[0-3])[0-5][0-9]")
 
@@ -112,7 +113,7 @@ def _fake_licence(rng: Random, value: str) -> str:
 
 # --- HEALTH
 
-HEALTH_NUMBER = re.compile(rf"{START}[1-9](?: ?[-–—] ?| )?[0-9]{{10}}{END}(?! ?원)")
+HEALTH_NUMBER = re.compile(rf"{START}[1-9](?: ?[-_~.] ?| )?[0-9]{{10}}{BARE_END}(?! ?원)")
 
 
 def _fake_health(rng: Random, value: str) -> str:
@@ -140,10 +141,10 @@ PASSPORT = PiiType(
 DRIVER = PiiType(
     "DRIVER",
     (
-        Format(LICENCE, CLEAR),
-        Format(LICENCE_ODD, BY_LABEL),
-        Format(LICENCE_BARE, WEAK, _is_no_timestamp),
-        Format(LICENCE_OLD, CERTAIN),
+        Format(LICENCE, CLEAR, digits=12),
+        Format(LICENCE_ODD, BY_LABEL, digits=12),
+        Format(LICENCE_BARE, WEAK, _is_no_timestamp, digits=12),
+        Format(LICENCE_OLD, CERTAIN, digits=10),
     ),
     ("면허", "licence", "license"),
     _fake_licence,
@@ -151,7 +152,7 @@ DRIVER = PiiType(
 )
 HEALTH = PiiType(
     "HEALTH",
-    (Format(HEALTH_NUMBER, BY_LABEL),),
+    (Format(HEALTH_NUMBER, BY_LABEL, digits=11),),
     words("건강보험 의료보험 보험증 증번호 건보 의료급여 건강보험카드 의료보험카드"),
     _fake_health,
     "1-0000000000",

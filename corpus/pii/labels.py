@@ -16,6 +16,7 @@ SURNAME = "[김이박최정강조윤장임한오서신권황안송류홍전고�
 """The commonest surnames."""
 
 BEFORE_CHARS, AFTER_CHARS = 30, 14
+LIST_CHARS = 160
 OTHER_GAP_CHARS, BANK_GAP_CHARS = 9, 3
 
 _SHORT_BANKS = words(
@@ -34,6 +35,11 @@ _HAS_DIGIT = re.compile("[0-9]")
 # between a bank and its number may stand who holds the account: 신한 홍길동 110-…
 _PERSON = re.compile(rf"[ :/,(]{{1,3}}{SURNAME}[가-힣]{{1,2}}[ :/,)]{{1,3}}")
 _IN_BRACKETS = re.compile(r" ?[(\[/,] ?")
+_BANK_PARTICLE = re.compile(
+    r"(?:은행|뱅크|계좌|통장|으?로(?![가-힣])|에(?![가-힣])|이(?:에요|고|며|구요|요)|예요|입니다|[)\],./]|$)"
+)
+# a list of values, whose label stands before the first: 계좌 110-…, 302-…
+_LIST = re.compile(r"[0-9][0-9\-.,·/|;:~_ \t\n()\[\]\"']*$")
 
 
 class Labels:
@@ -50,7 +56,19 @@ class Labels:
 
     def nearest(self, text: str, start: int, end: int) -> str | None:
         """The type announced for ``text[start:end]``, ``OTHER`` for nobody's data, None without a label."""
-        window = text[max(0, start - BEFORE_CHARS) : start].rpartition("\n")[2].lower()
+        found = self._before(text, start) or self._behind(text, end)
+        if found:
+            return found
+        listed = _LIST.search(text, max(0, start - LIST_CHARS), start)
+        return self._before(text, listed.start()) if listed else None
+
+    def meaning(self, cell: str) -> str | None:
+        """The type that a cell or a key announces by its last label word."""
+        found = self._pattern.findall(cell.lower())
+        return self._meaning[found[-1]] if found else None
+
+    def _before(self, text: str, start: int) -> str | None:
+        window = _same_line(text[max(0, start - BEFORE_CHARS) : start]).lower()
         for match in reversed(list(self._pattern.finditer(window))):
             word, gap = match.group(), window[match.end() :]
             if self._meaning[word] == OTHER and (len(gap) > OTHER_GAP_CHARS or _HAS_DIGIT.search(gap)):
@@ -58,11 +76,24 @@ class Labels:
             if word in _SHORT_BANKS and len(gap) > BANK_GAP_CHARS and not _PERSON.fullmatch(gap):
                 continue
             return self._meaning[word]
+        return None
+
+    def _behind(self, text: str, end: int) -> str | None:
         after = text[end : end + AFTER_CHARS].partition("\n")[0].lower()
         for match in self._pattern.finditer(after):
             word = match.group()
-            if word in _SHORT_BANKS and not _IN_BRACKETS.fullmatch(after[: match.start()]):
+            if word in _SHORT_BANKS and not (
+                _IN_BRACKETS.fullmatch(after[: match.start()])
+                or (match.start() <= 1 and _BANK_PARTICLE.match(after, match.end()))
+            ):
                 continue
             if self._meaning[word] != OTHER:
                 return self._meaning[word]
         return None
+
+
+def _same_line(window: str) -> str:
+    """The part that belongs to what follows: its line, and the line before where that holds no number."""
+    before, _, line = window.rpartition("\n")
+    last = before.rpartition("\n")[2]
+    return line if _HAS_DIGIT.search(last) or _HAS_DIGIT.search(line) else f"{last} {line}"

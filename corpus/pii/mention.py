@@ -24,8 +24,8 @@ _NO_CODE = (
     r"|beta|canary|types|username)(?![A-Za-z0-9_]))"
 )
 MENTION_LATIN = re.compile(
-    rf"(?<![A-Za-z0-9@*_\\\-])(?<![^가-힣]/)(?<!^/)(?<![A-Za-z0-9]\.)@{_NO_CODE}(?=[0-9_.]{{0,9}}[A-Za-z])"
-    r"[A-Za-z0-9_][A-Za-z0-9_.]{0,28}[A-Za-z0-9_](?![A-Za-z0-9_@*(\[/=]|-[A-Za-z]|\.[A-Za-z0-9])"
+    rf"(?<![A-Za-z0-9@*_\\\-])(?<![^가-힣A-Za-z0-9_]/)(?<!^/)(?<![A-Za-z0-9]\.)@{_NO_CODE}(?=[0-9_.]{{0,9}}[A-Za-z])"
+    r"[A-Za-z0-9_][A-Za-z0-9_.]{0,28}[A-Za-z0-9_](?![A-Za-z0-9_@*(\[=]|/[A-Za-z]|-[A-Za-z]|\.[A-Za-z0-9])"
 )
 MENTION_HYPHEN = re.compile(
     r"(?<![A-Za-z0-9@/*_\\\-.])@[A-Za-z][A-Za-z0-9_.]{0,20}(?:-[A-Za-z0-9_]{1,20}){1,3}(?![A-Za-z0-9_@*(\[/=\-])"
@@ -42,6 +42,11 @@ _NO_HANDLE = re.compile(
     r"|@(?i:tbl|tmp|var|param|arg|str|int|num|val|id)[A-Za-z0-9_]*"
 )
 _CALLED = re.compile(rf" ?(?:{_PARTICLES}|계정)")
+_NAMED = re.compile(
+    r"(?:(?:^|[\s(])(?i:cc|via|by|rt|from|dm|feat\.?)[ :]?|[ⓒ©=/가-힣]|@[A-Za-z0-9_.]{2,10}[ ,·/]{1,2})$"
+)
+_SPEAKS = re.compile("(?: ?[!,:~]|의|이?가|이랑|랑) ?[가-힣]|[)\"'’”](?![(])")
+_LATIN = re.compile("[A-Za-z_]")
 _CODE_BEHIND = re.compile(
     " ?(?:지시[문어]|키워드|블록|특성|속성|태그|함수|메서드|메소드|데코레이터|변수|매개|애너테이션|어노테이션|패키지"
     "|모듈|파라미터|라이브러리|플러그인|인터페이스|클래스|컴포넌트|연산자)"
@@ -54,7 +59,18 @@ def _is_handle(match: re.Match[str], label: str | None) -> bool:
     text, start, end = match.string, match.start(), match.end()
     if end - start <= 3 or _CODE_BEHIND.match(text, end) or _CODE_BEFORE.search(text, max(0, start - 12), start):
         return False
-    return label == "MENTION" or not _NO_HANDLE.fullmatch(match.group()) or bool(_CALLED.match(text, end))
+    if label == "MENTION" or _CALLED.match(text, end):
+        return True
+    if _NO_HANDLE.fullmatch(match.group()):
+        return False
+    # a word of letters alone is as often code (@tailrec): somebody must be spoken to or named
+    is_word = match.group()[1:].isalpha()
+    return not is_word or bool(_NAMED.search(text, max(0, start - 12), start) or _SPEAKS.match(text, end))
+
+
+def _is_hangul_handle(match: re.Match[str], label: str | None) -> bool:
+    """``@벙커1`` says where (at Bunker 1); a handle in Hangul has Latin letters or an underscore, or is announced."""
+    return label == "MENTION" or bool(_LATIN.search(match.group()) or _CALLED.match(match.string, match.end()))
 
 
 def fake_mention(rng: Random, value: str) -> str:
@@ -64,13 +80,13 @@ def fake_mention(rng: Random, value: str) -> str:
     return f"@{draw_user_name(rng)}_{rng.randrange(10_000):04}"
 
 
-_AROUND_AT = Scope(re.compile("@"), before=2, after=36)
+_AROUND_AT = Scope("@", "", before=2, after=36)
 
 MENTION = PiiType(
     "MENTION",
     (
         Format(MENTION_LATIN, CERTAIN, _is_handle, _AROUND_AT),
-        Format(MENTION_MIXED, CERTAIN, scope=_AROUND_AT),
+        Format(MENTION_MIXED, CERTAIN, _is_hangul_handle, _AROUND_AT),
         Format(MENTION_CALLED, CERTAIN, scope=_AROUND_AT),
         Format(MENTION_NAME, CERTAIN, scope=_AROUND_AT),
         Format(MENTION_HANGUL, BY_LABEL, scope=_AROUND_AT),

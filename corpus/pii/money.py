@@ -10,7 +10,7 @@ import re
 from random import Random
 
 from corpus.pii.checks import business_check_digit, looks_typed, luhn_check_digit
-from corpus.pii.phones import END, START
+from corpus.pii.phones import BARE_END, BARE_START, END, START
 from corpus.pii.shapes import digits_of, draw_digits, refill
 from corpus.pii.types import BY_LABEL, CLEAR, LIKELY, WEAK, Format, PiiType, words
 
@@ -19,11 +19,11 @@ from corpus.pii.types import BY_LABEL, CLEAR, LIKELY, WEAK, Format, PiiType, wor
 _ACCOUNT_WORDS = words(
     "계좌 통장 입금 송금 이체 예금주 은행 뱅크 금고 농협 수협 신협 우체국 카뱅 케뱅 토뱅 토스 account"
 )
-_TEN_DIGITS = "(?=(?:[0-9][-‐–—−. ]{0,3}){10})"  # a date has fewer
+_TEN_DIGITS = "(?=(?:[0-9][-._~/· ]{0,3}){10})"  # a date has fewer
 ACCOUNT_GROUPS = re.compile(
-    rf"{START}{_TEN_DIGITS}[0-9]{{2,6}}(?P<sep>[-‐–—−.]| [-–—] | )[0-9]{{1,8}}(?:(?P=sep)[0-9]{{1,8}}){{1,3}}{END}"
+    rf"{START}{_TEN_DIGITS}[0-9]{{2,6}}(?P<sep>[-._~/·]| - | )[0-9]{{1,8}}(?:(?P=sep)[0-9]{{1,8}}){{1,3}}{END}"
 )
-ACCOUNT_BARE = re.compile(rf"{START}[0-9]{{10,14}}{END}")
+ACCOUNT_BARE = re.compile(rf"{BARE_START}[0-9]{{10,14}}{BARE_END}")
 MIN_ACCOUNT_DIGITS, MAX_ACCOUNT_DIGITS = 10, 16
 _AMOUNT = re.compile(r" ?(?:원|달러|명|개|건|년|억|만|배)")
 
@@ -45,9 +45,9 @@ def _fake_account(rng: Random, value: str) -> str:
 
 # --- BRN
 
-BUSINESS = re.compile(rf"{START}[0-9]{{3}}(?P<sep> ?[-‐–—−] ?)[0-9]{{2}}(?P=sep)[0-9]{{5}}{END}")
-BUSINESS_ODD = re.compile(rf"{START}[0-9]{{3}}(?P<sep>[-. ])[0-9]{{2}}(?P=sep)?[0-9]{{5}}{END}")
-BUSINESS_BARE = re.compile(rf"{START}[0-9]{{10}}{END}")
+BUSINESS = re.compile(rf"{START}[0-9]{{3}}(?P<sep> ?- ?)[0-9]{{2}}(?P=sep)[0-9]{{5}}{END}")
+BUSINESS_ODD = re.compile(rf"{START}[0-9]{{3}}(?P<sep>[-._~/· ])[0-9]{{2}}(?P=sep)?[0-9]{{5}}{END}")
+BUSINESS_BARE = re.compile(rf"{BARE_START}[0-9]{{10}}{BARE_END}")
 
 
 def _is_business(match: re.Match[str], label: str | None) -> bool:
@@ -67,10 +67,10 @@ def _fake_business(rng: Random, value: str) -> str:
 # --- CARD
 
 CARD_SIXTEEN = re.compile(
-    rf"{START}[2-69][0-9]{{3}}(?P<sep> ?[-‐–—−] ?| |\.)[0-9]{{4}}(?P=sep)[0-9]{{4}}(?P=sep)[0-9]{{4}}{END}"
+    rf"{START}[2-69][0-9]{{3}}(?P<sep> ?- ?| {{1,2}}|[._~/·])[0-9]{{4}}(?P=sep)[0-9]{{4}}(?P=sep)[0-9]{{4}}{END}"
 )
-CARD_FIFTEEN = re.compile(rf"{START}3[47][0-9]{{2}}(?P<sep> ?[-–] ?| )[0-9]{{6}}(?P=sep)[0-9]{{5}}{END}")
-CARD_BARE = re.compile(rf"{START}(?:[2-69][0-9]{{15}}|3[47][0-9]{{13}}){END}")
+CARD_FIFTEEN = re.compile(rf"{START}3[47][0-9]{{2}}(?P<sep> ?- ?| |[._~/·])[0-9]{{6}}(?P=sep)[0-9]{{5}}{END}")
+CARD_BARE = re.compile(rf"{BARE_START}(?:[2-69][0-9]{{15}}|3[47][0-9]{{13}}){BARE_END}")
 
 
 def _is_card(match: re.Match[str], label: str | None) -> bool:
@@ -88,7 +88,7 @@ def _fake_card(rng: Random, value: str) -> str:
 
 ACCOUNT = PiiType(
     "ACCOUNT",
-    (Format(ACCOUNT_GROUPS, BY_LABEL, _is_account), Format(ACCOUNT_BARE, BY_LABEL, _is_account)),
+    (Format(ACCOUNT_GROUPS, BY_LABEL, _is_account, digits=10), Format(ACCOUNT_BARE, BY_LABEL, _is_account, digits=10)),
     _ACCOUNT_WORDS,
     _fake_account,
     "100-000-000000",
@@ -96,9 +96,9 @@ ACCOUNT = PiiType(
 BRN = PiiType(
     "BRN",
     (
-        Format(BUSINESS, CLEAR, _is_business),
-        Format(BUSINESS_ODD, BY_LABEL, _is_business),
-        Format(BUSINESS_BARE, WEAK, _is_business),
+        Format(BUSINESS, CLEAR, _is_business, digits=10, has_checksum=True),
+        Format(BUSINESS_ODD, BY_LABEL, _is_business, digits=10, has_checksum=True),
+        Format(BUSINESS_BARE, WEAK, _is_business, digits=10, has_checksum=True),
     ),
     ("사업자", "세금계산서", "현금영수증", "brn"),
     _fake_business,
@@ -106,7 +106,11 @@ BRN = PiiType(
 )
 CARD = PiiType(
     "CARD",
-    (Format(CARD_SIXTEEN, CLEAR, _is_card), Format(CARD_FIFTEEN, CLEAR, _is_card), Format(CARD_BARE, LIKELY, _is_card)),
+    (
+        Format(CARD_SIXTEEN, CLEAR, _is_card, digits=16, has_checksum=True),
+        Format(CARD_FIFTEEN, CLEAR, _is_card, digits=15, has_checksum=True),
+        Format(CARD_BARE, LIKELY, _is_card, digits=15, has_checksum=True),
+    ),
     ("카드", "card", "결제", "아멕스"),
     _fake_card,
     "9999-9999-9999-9995",

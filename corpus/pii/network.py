@@ -40,7 +40,7 @@ IPV4 = re.compile(
     rf"(?<![0-9A-Za-z.])(?<![A-Za-z]-){_OCTET}(?:\.{_OCTET}){{3}}(?![0-9A-Za-z]|\.[0-9]| ?(?:버전|버젼|판|편|장|절))"
 )
 IPV6 = re.compile(
-    r"(?<![0-9A-Za-z:.])(?=[0-9A-Fa-f]{0,4}:)[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![0-9A-Za-z:]|\.[0-9])"
+    r"(?:(?<![0-9A-Za-z:.])|(?<=[Ii][Pp]:)|(?<=[Vv]6:)|(?<=[가-힣\"']:))(?=[0-9A-Fa-f]{0,4}:)[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![0-9A-Za-z:]|\.[0-9])"
 )
 _VERSION_WORD = re.compile(
     r"(?:버전|버젼|판|version|ver\.?|빌드|build|펌웨어|firmware|릴리스|release|v)[은는이가을를]?[ :：]?$", re.I
@@ -85,7 +85,10 @@ def fake_ip(rng: Random, value: str) -> str:
 # --- MAC
 
 _HEX2 = "[0-9A-Fa-f]{2}"
-_MAC_START, _MAC_END = r"(?<![0-9A-Za-z])(?<![0-9A-Za-z][:\-.])", r"(?![0-9A-Za-z]|[:\-.][0-9A-Fa-f])"
+_MAC_START, _MAC_END = (
+    r"(?<![0-9A-Za-z])(?<!(?<![0-9A-Za-z])[0-9A-Fa-f]{2}[:\-.])",
+    r"(?![0-9A-Za-z]|[:\-.][0-9A-Fa-f])",
+)
 MAC_COLON = re.compile(rf"{_MAC_START}{_HEX2}(?::{_HEX2}){{5}}{_MAC_END}")
 MAC_HYPHEN = re.compile(rf"{_MAC_START}{_HEX2}(?:-{_HEX2}){{5}}{_MAC_END}")
 MAC_POINT = re.compile(rf"{_MAC_START}{_HEX2}(?:\.{_HEX2}){{5}}{_MAC_END}")
@@ -113,19 +116,22 @@ def fake_mac(rng: Random, value: str) -> str:
 
 # --- rows
 
-_COLONS = Scope(re.compile(":[0-9A-Fa-f:]"), before=6, after=42)
-_MAC_WORD = Scope(re.compile("[Mm맥](?:[Aa][Cc]| ?주소)"), before=60, after=60)
+_COLONS = Scope(":", "[0-9A-Fa-f:]", before=6, after=42)
+_MAC_WORD = Scope("Mm맥", "(?:[Aa][Cc](?![A-Za-z])| ?주소)", before=60, after=2_000)  # it may head a column
 
 EMAIL = PiiType(
     "EMAIL",
-    (Format(EMAIL_PATTERN, CERTAIN, scope=Scope(re.compile("@"), before=66, after=260)),),
+    (Format(EMAIL_PATTERN, CERTAIN, scope=Scope("@", "", before=66, after=260)),),
     ("이메일", "메일", "e-mail", "email"),
     fake_email,
     "hong@example.com",
 )
 IP = PiiType(
     "IP",
-    (Format(IPV4, LIKELY, _is_public_ipv4), Format(IPV6, CERTAIN, _is_global_ipv6, _COLONS)),
+    (
+        Format(IPV4, LIKELY, _is_public_ipv4, digits=4, needs=re.compile(r"\.[0-9]{1,3}\.[0-9]{1,3}\.")),
+        Format(IPV6, CERTAIN, _is_global_ipv6, _COLONS),
+    ),
     ("아이피", "ip", "ipv4", "ipv6"),
     fake_ip,
     "240.1.2.3",
@@ -134,9 +140,9 @@ MAC = PiiType(
     "MAC",
     (
         Format(MAC_COLON, CERTAIN, _is_mac, _COLONS),
-        Format(MAC_HYPHEN, CERTAIN, _is_mac, Scope(re.compile("-[0-9A-Fa-f]{2}-"), before=6, after=18)),
-        Format(MAC_DOTS, CERTAIN, _is_mac, Scope(re.compile(r"\.[0-9A-Fa-f]{4}\."), before=6, after=8)),
-        Format(MAC_POINT, CERTAIN, _has_letter, Scope(re.compile(r"\.[0-9A-Fa-f]{2}\.[0-9A-Fa-f]{2}\."), 12, 12)),
+        Format(MAC_HYPHEN, CERTAIN, _is_mac, Scope(r"\-", "[0-9A-Fa-f]{2}-[0-9A-Fa-f]{2}-", before=6, after=18)),
+        Format(MAC_DOTS, CERTAIN, _is_mac, Scope(".", r"[0-9A-Fa-f]{4}\.", before=6, after=8)),
+        Format(MAC_POINT, CERTAIN, _has_letter, Scope(".", r"[0-9A-Fa-f]{2}\.[0-9A-Fa-f]{2}\.", 12, 12)),
         Format(MAC_BLANK, BY_LABEL, scope=_MAC_WORD),
         Format(MAC_BARE, BY_LABEL, scope=_MAC_WORD),
     ),

@@ -12,11 +12,20 @@ from random import Random
 from corpus.pii.shapes import digits_of, draw_digits, refill
 from corpus.pii.types import BY_LABEL, CLEAR, LIKELY, Format, PiiType, words
 
-START = r"(?<![0-9A-Za-z_])(?<![0-9][-–—.,·])(?<![A-Za-z]-)"
-END = r"(?![0-9A-Za-z_]|[-–—.·][0-9]|\.[A-Za-z])"
+# no letter stands before a number, but for the last one of a label: Tel010-…, HP010-…
+_LABEL_GLUED = (
+    r"(?:(?<![A-Za-z])|(?<=[Tt][Ee][Ll])|(?<=[Ff][Aa][Xx])|(?<=[Hh][Pp])|(?<=[Oo][Nn][Ee])|(?<=[Ii][Ll][Ee]))"
+)
+START = rf"(?<![0-9])(?<![0-9A-Za-z]-){_LABEL_GLUED}"
+END = r"(?![0-9]|-[0-9])"
+"""Around numbers in groups, which any other sign may precede and follow."""
+BARE_START = rf"{START}(?<![0-9]\.)"
+BARE_END = r"(?![0-9A-Za-z]|[-.][0-9]|\.[A-Za-z])"
+"""Around digits in a row: no decimals, no part of a code or of the name of a file."""
 
-_SEP = r"(?: ?[-‐‑–—−.·)/] ?| {1,2})"
-_TAIL = rf"{_SEP}?[0-9]{{4}}{END}"
+_SEP = r"(?: ?[-.·)/_~] ?| {1,2})"
+_INITIAL = r"(?:(?<![A-Za-z])|(?<=(?<![A-Za-z0-9])[TtMmHhPpFfCc])|(?<=[Tt][Ee][Ll])|(?<=[Ff][Aa][Xx])|(?<=[Hh][Pp])|(?<=[Oo][Nn][Ee])|(?<=[Ii][Ll][Ee]))"
+_START = rf"(?<![0-9])(?<![0-9A-Za-z]-){_INITIAL}"
 _AREA = "(?:2|3[1-3]|4[1-4]|5[1-5]|6[1-4])"
 _NATIONWIDE = (
     "1(?:5(?:11|22|33|44|5[15]|66|77|88|99)|6(?:0[01]|11|22|33|44|55|6[0168]|7[017]|88|99)"
@@ -24,18 +33,24 @@ _NATIONWIDE = (
 )
 
 MOBILE = re.compile(
-    rf"{START}(?:(?:010{_SEP}?|\(010\) ?)[0-9]{{4}}|(?:01[16-9]{_SEP}?|\(01[16-9]\) ?)[0-9]{{3,4}}){_TAIL}"
+    rf"{_START}(?:(?:010{_SEP}|\(010\) ?-? ?)[0-9]{{4}}{_SEP}?|010[0-9]{{4}}{_SEP}"
+    rf"|(?:01[16-9]{_SEP}|\(01[16-9]\) ?-? ?)[0-9]{{3,4}}{_SEP}?|01[16-9][0-9]{{3,4}}{_SEP})[0-9]{{4}}{END}"
 )
+MOBILE_BARE = re.compile(rf"{BARE_START}01(?:0[0-9]{{8}}|[16-9][0-9]{{7,8}}){BARE_END}")
 INTERNATIONAL = re.compile(
     rf"{START}(?:\(?\+ ?82\)?|\(?(?:00 ?)?82\)?(?=[- ]))[- .)]{{0,2}}(?:\(0\)[- ]?)?"
-    rf"(?:0?(?:1[016-9]|70|50[0-9]){_SEP}?[0-9]{{3,4}}|0?{_AREA}{_SEP}[0-9]{{3,4}}){_TAIL}"
+    rf"(?:0?(?:1[016-9]|70|50[0-9]){_SEP}?[0-9]{{3,4}}|0?{_AREA}{_SEP}[0-9]{{3,4}}){_SEP}?[0-9]{{4}}{END}"
 )
-LANDLINE = re.compile(rf"{START}(?:\(0{_AREA}\) ?|0{_AREA}{_SEP})[0-9]{{3,4}}{_SEP}[0-9]{{4}}{END}")
-LANDLINE_BARE = re.compile(rf"{START}0{_AREA}[0-9]{{7,8}}{END}")
+LANDLINE = re.compile(rf"{_START}(?:\(0{_AREA}\) ?-? ?|0{_AREA}{_SEP})[0-9]{{3,4}}{_SEP}[0-9]{{4}}{END}")
+LANDLINE_BARE = re.compile(rf"{BARE_START}0{_AREA}[0-9]{{7,8}}{BARE_END}")
 SERVICE = re.compile(
-    rf"{START}(?:0(?:70|[35]0[0-9]?){_SEP}?[0-9]{{3,4}}|\(070\) ?[0-9]{{3,4}}|0[68]0{_SEP}[0-9]{{3,4}}){_TAIL}"
+    rf"{_START}(?:0(?:70|[35]0[0-9]?){_SEP}[0-9]{{3,4}}{_SEP}?|0(?:70|[35]0[0-9]?)[0-9]{{3,4}}{_SEP}"
+    rf"|\(070\) ?-? ?[0-9]{{3,4}}{_SEP}?|0[68]0{_SEP}[0-9]{{3,4}}{_SEP}?)[0-9]{{4}}{END}"
 )
-NATIONWIDE = re.compile(rf"{START}{_NATIONWIDE}(?P<sep> ?[-–.] ?| |)(?P<last>[0-9]{{4}}){END}(?!억|만|원|명|회|건|개)")
+SERVICE_BARE = re.compile(rf"{BARE_START}0(?:70|[35]0[0-9]?)[0-9]{{7,8}}{BARE_END}")
+NATIONWIDE = re.compile(
+    rf"{BARE_START}{_NATIONWIDE}(?P<sep> ?[-.~_] ?| |)(?P<last>[0-9]{{4}}){END}(?![A-Za-z]|\.[0-9A-Za-z]|억|만|원|명|회|건|개)"
+)
 
 _YEAR_WORD = re.compile(r" ?\)?(?:년|년대|세기|시즌|학년도|때|까지)")
 
@@ -80,11 +95,13 @@ _WORDS = words(
 TEL = PiiType(
     "TEL",
     (
-        Format(MOBILE, CLEAR),
-        Format(INTERNATIONAL, CLEAR + 1),
-        Format(LANDLINE, CLEAR),
-        Format(LANDLINE_BARE, BY_LABEL),
-        Format(SERVICE, CLEAR),
+        Format(MOBILE, CLEAR, digits=10),
+        Format(MOBILE_BARE, CLEAR, digits=10),
+        Format(INTERNATIONAL, CLEAR + 1, digits=10),
+        Format(LANDLINE, CLEAR, digits=9),
+        Format(LANDLINE_BARE, BY_LABEL, digits=9),
+        Format(SERVICE, CLEAR, digits=10),
+        Format(SERVICE_BARE, CLEAR, digits=10),
         Format(NATIONWIDE, LIKELY, _is_not_a_span_of_years),
     ),
     _WORDS,

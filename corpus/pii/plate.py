@@ -17,33 +17,42 @@ _LETTERS = f"[{_PRIVATE}바사아자배하허호국합육해공]"
 _COUNTING = "조도보주수부구모자배루로호가나하대사국해"
 """Letters that also count or name things behind a number."""
 
-_NO_MORE = r"(?![0-9A-Za-z%]|[.,:~\-][0-9])"
+_NO_MORE = r"(?![0-9A-Za-z%]|[.~\-][0-9])"
 # counts never start with 0; of the counting words some begin others: 건강 (health), 회사 (company), 여자 (woman)
 _NO_COUNT = (
     rf"{_NO_MORE}(?:(?<=0[0-9]{{3}})|(?! ?(?:억|만|천|조|원(?!룸|장)|명(?!의)|시간|년|월(?!요|세)|개(?!인)"
     r"|회(?!사|색|원|의)|건(?!강|물|설)|점(?!심|검|포)|달러|여(?![자성기권])|달|분(?!의)|일(?! |$)|대(?! |$)|칼로리"
     r"|보(?!험|호)|번씩|쪽| [a-z])))"
 )
-_START = r"(?<![0-9A-Za-z가-힣])(?<![0-9][.,\-])"
+_START = r"(?<![0-9A-Za-z가-힣])(?<![0-9][.\-])"
+_GAP = "[ \\-]?"
 MODERN = re.compile(
-    rf"(?<![0-9A-Za-z])(?<![0-9][.,:\-])[0-9]{{2,3}}(?P<gap> ?)(?P<letter>{_LETTERS}) ?[0-9]{{4}}{_NO_COUNT}"
+    rf"(?<![0-9A-Za-z])(?<![0-9][.\-])[0-9]{{2,3}}(?P<gap>{_GAP})(?P<letter>{_LETTERS}){_GAP}[0-9]{{4}}{_NO_COUNT}"
 )
-REGIONAL = re.compile(rf"{_START}{SHORT_REGION_PATTERN} ?[0-9]{{1,2}} ?{_LETTERS} ?[0-9]{{4}}{_NO_COUNT}")
-MOTORCYCLE = re.compile(rf"{_START}{SHORT_REGION_PATTERN} ?{COUNTY_STEM_PATTERN} ?{_LETTERS} ?[0-9]{{4}}{_NO_COUNT}")
+REGIONAL = re.compile(rf"{_START}{SHORT_REGION_PATTERN}{_GAP}[0-9]{{1,2}}{_GAP}{_LETTERS}{_GAP}[0-9]{{4}}{_NO_COUNT}")
+MOTORCYCLE = re.compile(
+    rf"{_START}{SHORT_REGION_PATTERN} ?{COUNTY_STEM_PATTERN}{_GAP}{_LETTERS}{_GAP}[0-9]{{4}}{_NO_COUNT}"
+)
+_IN_NUMBER = re.compile("[0-9][,:]$")
 _CASE_NUMBER = re.compile("[7-9][0-9][가-힣] ?[1-9][0-9]{3}")
-_SCOPE = Scope(re.compile(f"[0-9]{{4}}(?:(?<={_LETTERS}[0-9]{{4}})|(?<={_LETTERS} [0-9]{{4}}))"), before=16, after=8)
+_SCOPE = Scope("0-9", f"(?:(?<={_LETTERS}[0-9])|(?<={_LETTERS}[ \\-][0-9]))[0-9]{{3}}", before=16, after=8)
 
 
 def _is_plate(match: re.Match[str], label: str | None) -> bool:
     """Tight writing with a letter that counts nothing is enough, so is a zero in front of the last four, which no
     count has; otherwise a word for a vehicle must be near.
 
-    Court cases (96도2753) are numbered by year and without zeros in front.
+    Court cases (96도2753) are numbered by year and without zeros in front; round numbers behind a blank (50다 1000)
+    count something, digits behind a comma or a colon belong to a larger number.
     """
     plate = match.group()
-    is_case = bool(_CASE_NUMBER.fullmatch(plate))
-    is_doubtful = match["gap"] or is_case or (" " in plate and match["letter"] in _COUNTING)
-    return plate[0] != "0" and (label == "PLATE" or plate[-4] == "0" or not is_doubtful)
+    if label == "PLATE" or plate[-4] == "0":
+        return plate[0] != "0" or plate[1] != "0"
+    is_apart = not plate[:-4].isalnum()
+    counts = (
+        match["letter"] in _COUNTING or plate.endswith("00") or _IN_NUMBER.search(match.string[: match.start()][-2:])
+    )
+    return plate[0] != "0" and not (match["gap"] or _CASE_NUMBER.fullmatch(plate) or (is_apart and counts))
 
 
 def _fake_plate(rng: Random, value: str) -> str:
@@ -53,7 +62,7 @@ def _fake_plate(rng: Random, value: str) -> str:
     if region:
         name = rng.choice([region for region in REGIONS if DISTRICTS[region]])
         rest = value[2:]
-    head, tail = rest[:-4], f"{rng.randrange(100):04}"
+    head, tail = rest[:-4], f"{rng.randrange(100):04}"  # the signs between stay
     letter = rng.choice([letter for letter in _PRIVATE if letter not in _COUNTING])
     numbers = re.search("[0-9]+", head)
     if numbers:

@@ -1,82 +1,121 @@
-"""Replace personal data by invented values of the same type and form (paper section 2.3, Table 29).
+"""Draw invented values of the same type and form for personal data (paper section 2.3, Table 29).
 
-A replacement depends on seed, document, type and value alone: the same value in a document always gets the same one,
-whatever its separators, and no number of workers changes it. With a secret key it depends on key, type and value: alike
-across a corpus, at the price that the key gives the values away. Stricter than the paper's: every replacement is found
-again by the detector, and where blocks exist that belong to nobody it comes from them.
+A replacement depends on secret, document, type and value: the same value in a document always gets the same one, whatever
+its separators, and no number of workers changes it. With a key it depends on key, type and value: alike across a
+corpus, at the price that the key gives the values away. Stricter than the paper's: every replacement is found again by
+the detector, none is or holds another value of its document, and where blocks exist that belong to nobody it comes from
+them.
 """
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from random import Random
 
 from corpus.pii.detect import Span, find_pii
 from corpus.pii.shapes import digits_of, narrow, widen_like
 from corpus.pii.table import BY_NAME
+from corpus.pii.types import PiiType
 
 log = logging.getLogger(__name__)
 
 MAX_DRAWS = 50
+MAX_PART_CHARS = 64
+"""Longer values are compared as a whole only: a draw never holds one by chance, and looking would not be linear."""
+
 _COUNTRY = re.compile("^(?:00)?82(?=[0-9]{8})|^0")
+_UNREADABLE = (AssertionError, ValueError, LookupError, AttributeError, StopIteration)
+
+
+class Originals:
+    """Values that must not come back, in any writing."""
+
+    def __init__(self) -> None:
+        self._values: set[str] = set()
+        self._lengths: set[int] = set()
+
+    def add(self, name: str, value: str) -> bool:
+        """Whether this value was new."""
+        is_new = value not in self._values
+        self._values |= {value, *writings(name, value)}
+        if len(value) <= MAX_PART_CHARS:
+            self._lengths.add(len(value))
+        return is_new
+
+    def has(self, name: str, value: str) -> bool:
+        """Whether a text is one of the values, in other separators or case if need be."""
+        return value in self._values or not self._values.isdisjoint(writings(name, value))
+
+    def are_in(self, name: str, text: str) -> bool:
+        """Whether a text is or holds one of the values; time is linear in the text."""
+        if self.has(name, text):
+            return True
+        return any(
+            text[start : start + length] in self._values
+            for length in self._lengths
+            for start in range(len(text) - length + 1)
+        )
 
 
 class Pseudonymizer:
-    """Replacements for the texts of one document, or of all documents if there is a key.
+    """Replacements for the values of one document, or of all documents if there is a key.
 
     Args:
-        seed: of the corpus.
+        secret: of the run; whoever knows it can test guesses of what a replacement stands for.
         document_id: values of different documents are replaced independently.
-        key: secret; where given, seed and document play no part.
+        key: secret of the user; where given, secret and document play no part.
     """
 
-    def __init__(self, seed: int, document_id: str, key: bytes | None = None) -> None:
-        self._key = key
-        self._identity = f"{seed}\0{document_id}"
-        self._known: dict[tuple[str, str], str] = {}
+    def __init__(self, secret: bytes, document_id: str, key: bytes | None = None) -> None:
+        self._secret = key or secret
+        self._identity = "" if key else f"{document_id}\0"
+        self._known: dict[tuple[str, str], str | None] = {}
+        self._refused: dict[tuple[str, str], set[str]] = {}
+        self.originals = Originals()
 
-    def replace(self, text: str, spans: Sequence[Span]) -> str:
-        """``text`` with every span replaced; ``spans`` as ``find_pii`` returns them, the rest stays as it is."""
-        originals = {text[span.start : span.end] for span in spans}
-        pieces, position = [], 0
-        for span in spans:
-            value = text[span.start : span.end]
-            pieces += [text[position : span.start], self._replacement(span.type, value, originals)]
-            position = span.end
-        return "".join(pieces) + text[position:]
+    def keep_out(self, values: Iterable[tuple[str, str]]) -> None:
+        """Type and text of values of the document: none will be a replacement, and none that is one stays."""
+        if any([self.originals.add(name, value) for name, value in values]):
+            for (name, value), fake in list(self._known.items()):
+                if fake is not None and self.originals.are_in(name, fake):
+                    del self._known[name, value]
 
-    def _replacement(self, name: str, value: str, originals: set[str]) -> str:
-        key = (name, value)
-        if key not in self._known:
-            # with a key the rest of the text must not matter, so only the value itself is kept out of its replacement
-            self._known[key] = self._draw(name, value, {value} if self._key else originals)
-        return self._known[key]
+    def replacement(self, name: str, value: str) -> str | None:
+        """What stands for a value of type ``name``; None where no draw is fit, so that the value has to be masked."""
+        at = (name, value)
+        if at not in self._known:
+            self._known[at] = next(self._draws(name, value), None)
+            if self._known[at] is None:
+                log.warning("a document needs a %s that no draw was fit for: the value was masked", name)
+        return self._known[at]
 
-    def _draw(self, name: str, value: str, originals: set[str]) -> str:
+    def refuse(self, name: str, value: str) -> None:
+        """Draw another replacement for a value, because this one does not fit where it stands."""
+        fake = self._known.pop((name, value), None)
+        if fake is not None:
+            self._refused.setdefault((name, value), set()).add(fake)
+
+    def _draws(self, name: str, value: str) -> Iterator[str]:
+        """Fit replacements of a value, always the same ones in the same order."""
         kind = BY_NAME[name]
         rng = Random(self._seed_for(name, value))
+        refused = self._refused.get((name, value), ())
         # odd writings that no draw is found again in are replaced by a value in the plainest form of the type
         for shape in (value, kind.example):
             for _ in range(MAX_DRAWS):
-                fake = widen_like(shape, kind.fake(rng, narrow(shape)))
-                if not any(original in fake for original in originals) and _is_found(name, kind.context[0], fake):
-                    return fake
-        log.warning("document needs a %s that no draw was fit for: an unfit one was taken", name)
-        while fake == value:
-            fake = kind.fake(rng, kind.example)
-        return fake
+                fake = _draw(kind, rng, shape)
+                if fake is None:
+                    break
+                is_free = fake not in refused and not self.originals.are_in(name, fake)
+                if is_free and _is_found(name, kind.context[0], fake):
+                    yield fake
 
     def _seed_for(self, name: str, value: str) -> int:
-        what = f"{name}\0{canonical(name, value)}"
-        if self._key:
-            digest = hmac.digest(self._key, what.encode(), "sha256")[:8]
-        else:
-            digest = hashlib.blake2b(f"{self._identity}\0{what}".encode(), digest_size=8).digest()
-        return int.from_bytes(digest, "big")
+        what = f"{self._identity}{name}\0{canonical(name, value)}"
+        return int.from_bytes(hmac.digest(self._secret, what.encode(), "sha256")[:8], "big")
 
 
 def canonical(name: str, value: str) -> str:
@@ -92,9 +131,27 @@ def canonical(name: str, value: str) -> str:
         return value
     if name in ("EMAIL", "MENTION", "IP"):
         return value.casefold()
-    return "".join(c for c in value.casefold() if c.isalnum())
+    return letters_of(value)
+
+
+def letters_of(value: str) -> str:
+    """The letters and digits of a value in one case: what it has in common with itself read as another type."""
+    return "".join(c for c in narrow(value).casefold() if c.isalnum())
+
+
+def writings(name: str, value: str) -> tuple[str, str]:
+    """What any writing of a value shares with it: as its own type, and as any other."""
+    return canonical(name, value), letters_of(value)
+
+
+def _draw(kind: PiiType, rng: Random, shape: str) -> str | None:
+    """None where the type's generator cannot read ``shape``: a value that grew by what stood beside it is no address."""
+    try:
+        return widen_like(shape, kind.fake(rng, narrow(shape)))
+    except _UNREADABLE:
+        return None
 
 
 def _is_found(name: str, label: str, fake: str) -> bool:
     announced = f"{label} {fake}"
-    return find_pii(announced) == [Span(len(label) + 1, len(announced), name)]
+    return find_pii(announced, {name}) == [Span(len(label) + 1, len(announced), name)]

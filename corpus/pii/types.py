@@ -7,7 +7,7 @@ it is), the words that announce it in Korean text, and a generator of replacemen
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from random import Random
 
@@ -30,6 +30,8 @@ CLEAR, LIKELY, WEAK, BY_LABEL = 3, 2, 1, 0
 ``BY_LABEL`` formats count only where a label announces their type."""
 
 LABEL_BONUS = 2
+SCORES = (0.4, 0.5, 0.65, 0.8, 0.9, 0.9, 0.95)
+"""How sure a span of each strength is, 0..1, without label or check digit."""
 CERTAIN = 6
 """Formats that no label, not even of something else, puts in doubt: e-mail addresses, URLs and the like."""
 
@@ -44,19 +46,24 @@ def always(match: re.Match[str], label: str | None) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """Where formats are tried: from ``before`` characters ahead of each ``clue`` to ``after`` characters behind it.
+def one_of(names: Iterable[str]) -> str:
+    """A regular expression that matches any of ``names``, longer ones first."""
+    return "(?:" + "|".join(sorted(map(re.escape, names), key=lambda name: (-len(name), name))) + ")"
 
-    Clues begin with a rare character, so that text without them costs one fast search.
+
+class Scope:
+    """Where formats are tried: from ``before`` characters ahead of each clue to ``after`` characters behind it.
+
+    A clue is one of the characters ``first``, rare in text, and what ``rest`` matches from behind it; the clues of all
+    scopes are found by one joint search.
     """
 
-    clue: re.Pattern[str]
-    before: int
-    after: int
+    def __init__(self, first: str, rest: str, before: int, after: int) -> None:
+        self.first, self.rest, self.before, self.after = first, rest, before, after
+        self.clue = re.compile(f"[{first}](?:{rest})")
 
 
-NUMBERS = Scope(re.compile(r"[0-9][0-9\-‐‑–—−.·)(/ +_~:]{5,}[0-9]"), before=9, after=8)
+NUMBERS = Scope("0-9", r"(?<![0-9][0-9])[0-9\-.·)(/ +_~:]{5,}[0-9]", before=9, after=8)
 """Clusters of digits and separators; a region or a bracket may stand before them, a word such as 년 (year) behind."""
 
 
@@ -65,13 +72,19 @@ class Format:
     """One way to write a type.
 
     ``pattern``: linear time, never ``\\b`` (Hangul is a letter to ``re``, so a glued particle hides the boundary); the
-    group ``value`` is the span where the pattern has it, else the whole match.
+    group ``value`` is the span where the pattern has it, else the whole match. It searches folded text (``fold``): plain
+    digits, one kind of hyphen and of blank.
+    ``digits``: of ``NUMBERS``, the fewest digits that a value has. ``needs``: what must stand in the searched text too,
+    for patterns that are dear. ``has_checksum``: the check holds a check digit against the value.
     """
 
     pattern: re.Pattern[str]
     strength: int
     check: Check = always
     scope: Scope = NUMBERS
+    digits: int = 8
+    needs: re.Pattern[str] | None = None
+    has_checksum: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,12 @@ from corpus.pii.shapes import draw_user_name, scramble
 from corpus.pii.types import CERTAIN, Format, PiiType, Scope
 
 _PATH_SIGN = r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%|]"
+# a list goes on: the sign parts a URL from the value behind it
+_NEXT = (
+    r"(?![,;|]['\"]?(?:https?://|ftp://|www\.|[0-9]{2,4}-|[0-9]{6}|[A-Za-z0-9._%+\-]{1,64}@|@|\+82)|(?:https?|ftp)://)"
+)
 # Hangul belongs to a path behind / _ - = only: directly behind a word it is a particle
-_PATH = rf"(?::[0-9]{{1,5}})?(?:[/?#](?:{_PATH_SIGN}|(?<=[/_\-=+])[가-힣]{{1,40}}){{0,2000}})?"
+_PATH = rf"(?::[0-9]{{1,5}})?(?:[/?#](?:{_NEXT}{_PATH_SIGN}|(?<=[/_\-=+])[가-힣]{{1,40}}){{0,2000}})?"
 _USER = r"(?:[A-Za-z0-9._~%!$&+:\-]{1,64}@)?"
 _HANGUL_HOST = (
     r"(?:[A-Za-z0-9\-]{1,63}\.){0,3}[가-힣][가-힣0-9\-]{0,40}\."
@@ -80,6 +84,8 @@ def trim_url(url: str) -> str:
     """A URL without the punctuation and the particle of the sentence around it; a closing bracket stays if it was
     opened inside. Escaped brackets and quotation marks of HTML end a URL."""
     url = _trim_marks(_ENTITY.split(url, maxsplit=1)[0])
+    if "&" in url and "?" not in url:  # the next pair of key=value&key=value
+        url = url[: url.index("&")]
     return _trim_marks(_trim_hangul(url))
 
 
@@ -105,9 +111,10 @@ def _has_host(match: re.Match[str], label: str | None) -> bool:
 
 def _is_domain(match: re.Match[str], label: str | None) -> bool:
     """``M.net`` (a television channel) and ``P.S.M.de`` are no domains: the name before the suffix has two letters.
-    Neither is ``com.example.app``, the name of a program."""
-    is_reversed = re.match(r"(?:com|org|net|io)\.", match["value"])
-    return not is_reversed and bool(re.search(rf"[A-Za-z0-9-]{{2}}\.{_TLDS}$", re.split("[:/?#]", match["value"])[0]))
+    Neither is ``com.example.app``, the name of a program, nor ``3.14.com``."""
+    host = re.split("[:/?#]", match["value"])[0]
+    is_no_host = re.match(r"(?:com|org|net|io)\.|[0-9]+\.[0-9]+\.", host)
+    return not is_no_host and bool(re.search(rf"[A-Za-z0-9-]{{2}}\.{_TLDS}$", host))
 
 
 _URL_PARTS = re.compile(
@@ -127,12 +134,12 @@ def fake_url(rng: Random, value: str) -> str:
     return f"{front}{user}{parts['www'] or ''}{host}{parts['port'] or ''}{scramble(rng, parts['path'])}"
 
 
-_DOMAIN = Scope(re.compile(r"\.[A-Za-z]{2}"), before=130, after=MAX_URL)
+_DOMAIN = Scope(".", "[A-Za-z]{2}", before=130, after=MAX_URL)
 
 URL = PiiType(
     "URL",
     (
-        Format(URL_SCHEME, CERTAIN + 2, _has_host, Scope(re.compile("://"), before=6, after=MAX_URL)),
+        Format(URL_SCHEME, CERTAIN + 2, _has_host, Scope(":", "//", before=6, after=MAX_URL)),
         Format(URL_WWW, CERTAIN + 2, scope=_DOMAIN),
         Format(URL_BARE, CERTAIN + 1, _is_domain, _DOMAIN),
         Format(URL_SHORT, CERTAIN + 1, scope=_DOMAIN),

@@ -38,7 +38,7 @@ def score_spans(labelled: Labelled, detect: Detect) -> dict[str, Any]:
     by_type: dict[str, Counter[str]] = {"true": Counter(), "right": Counter()}
     for text, spans in labelled:
         found = detect(text)
-        matched = _match(found, spans)
+        matched = match_spans(found, spans)
         right += len(matched)
         exact += sum(span in found for span in spans)
         predicted, true = predicted + len(found), true + len(spans)
@@ -58,7 +58,7 @@ def score_spans(labelled: Labelled, detect: Detect) -> dict[str, Any]:
     }
 
 
-def _match(found: list[Span], true: list[Span]) -> list[Span]:
+def match_spans(found: list[Span], true: list[Span]) -> list[Span]:
     """The true spans that predictions hit, each prediction taking the first that is still free."""
     free, matched = list(true), []
     for start, end, kind in found:

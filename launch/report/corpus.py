@@ -14,7 +14,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from corpus.pii.detect import Span, find_pii
-from corpus.pii.replace import Pseudonymizer
+from corpus.pii.key import seeded_secret
+from corpus.pii.protect import Protection
 from launch.report.blocks import Block, Marked, MarkedRow, Part, Picture, Section, Table, Text
 from launch.report.figures import draw_counts
 from launch.report.gather import count, read_json, share
@@ -117,7 +118,7 @@ def _personal_data(statistics: dict[str, Any]) -> Section:
 
 def _before_and_after(sentence: str) -> MarkedRow:
     spans = find_pii(sentence)
-    after = Pseudonymizer(0, "report").replace(sentence, spans)
+    after = Protection("replace", seeded_secret(0)).hide(sentence, "report")
     names = ", ".join(dict.fromkeys(span.type for span in spans))
     return MarkedRow(names or "none", _parts(sentence, spans), _parts(after, find_pii(after)))
 

@@ -15,6 +15,7 @@ SECRET = "sesame-open-sesame"
 def test_a_key_comes_from_a_file_or_a_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "key"
     file.write_text(f"{SECRET}\n")
+    file.chmod(0o600)
     monkeypatch.setenv("PII_KEY", SECRET)
     assert read_key(file, None) == read_key(None, "PII_KEY") == SECRET.encode()
     assert read_key(None, None) is None
@@ -28,6 +29,7 @@ def test_a_key_that_cannot_be_used_is_an_error_without_the_key(
 ) -> None:
     short = tmp_path / "short"
     short.write_text("fifteen-bytes-k")
+    short.chmod(0o600)
     monkeypatch.setenv("PII_KEY", SECRET)
     monkeypatch.delenv("NO_KEY", raising=False)
     for file, variable, words in (

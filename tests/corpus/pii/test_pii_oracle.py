@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,15 +11,11 @@ import zstandard
 
 from corpus.pii.detect import find_pii
 from corpus.pii.types import PII_TYPES
+from launch.bench.material import read_labelled
+from launch.bench.personal_data import score_spans
 
 Shared = Callable[[str], Path]
 Found = tuple[int, int, str]
-
-
-def overlap(left: Found, right: Found) -> float:
-    """Intersection over union."""
-    shared_length = min(left[1], right[1]) - max(left[0], right[0])
-    return shared_length / (max(left[1], right[1]) - min(left[0], right[0]))
 
 
 def rows_of(path: Path) -> list[dict]:
@@ -33,28 +28,15 @@ def found_in(text: str) -> list[Found]:
 
 def test_korean_sentences_are_scored_above_the_bars(shared: Shared) -> None:
     """A prediction is right when a gold span of its type, not taken yet, overlaps it by half or more."""
-    gold_counts: Counter[str] = Counter()
-    right_counts: Counter[str] = Counter()
-    predicted_count = flagged = exact = 0
-    for row in rows_of(shared("oracle/pii_public.jsonl")):
-        gold: list[Found] = [(start, end, name) for start, end, name in row["spans"]]
-        predicted = found_in(row["text"])
-        gold_counts.update(name for *_, name in gold)
-        predicted_count += len(predicted)
-        flagged += bool(predicted) and not gold
-        exact += len(set(gold) & set(predicted))
-        for span in predicted:
-            hit = next((g for g in gold if g[2] == span[2] and overlap(span, g) >= 0.5), None)
-            if hit:
-                gold.remove(hit)
-                right_counts[span[2]] += 1
-    right, total = right_counts.total(), gold_counts.total()
-    assert total == 155
-    assert right / predicted_count >= 0.97
-    assert right / total >= 0.97
-    assert exact / total >= 0.95
-    assert {name for name in PII_TYPES if right_counts[name] < 0.9 * gold_counts[name]} == set()
-    assert flagged <= 2
+    labelled = read_labelled(shared("oracle/pii_public.jsonl"))
+    scores = score_spans(labelled, found_in)
+    assert sum(len(spans) for _, spans in labelled) == 155
+    assert scores["precision"] >= 0.97
+    assert scores["recall"] >= 0.97
+    assert scores["exact_recall"] >= 0.95
+    assert set(scores["recall_by_type"]) == set(PII_TYPES)
+    assert {name for name, share in scores["recall_by_type"].items() if share < 0.9} == set()
+    assert scores["flagged"] <= 2
 
 
 def test_the_cases_of_presidio_pass(shared: Shared) -> None:

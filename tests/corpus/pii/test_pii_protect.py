@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 
 from corpus.documents import BadInput
 from corpus.pii.detect import find_pii, find_pii_in_sentences
+from corpus.pii.key import seeded_secret
 from corpus.pii.protect import MODES, Mode, Protection, replace_records
 from corpus.pii.table import TABLE
 
 KEY = b"0123456789abcdef"
+SECRET = seeded_secret(1)
 PHONE, MAIL = "010-0123-4567", "hong@example.com"
 TEXT = f"  안녕하세요.  문의 {PHONE}입니다.\n메일은 {MAIL}이다. 끝이다.\n"
 
@@ -36,7 +38,7 @@ PIECES = st.sampled_from(
 
 
 def hidden(mode: Mode, text: str, key: bytes | None = None, document: str = "d") -> str:
-    return Protection(mode, 1, key).hide(text, document)
+    return Protection(mode, SECRET, key).hide(text, document)
 
 
 def test_each_mode_hides_in_its_way() -> None:
@@ -54,13 +56,13 @@ def test_a_text_of_personal_sentences_alone_is_dropped_to_nothing() -> None:
 def test_text_without_personal_data_comes_back_as_it_is(mode: Mode) -> None:
     text = " 맑다.\n\n 10시에 만나자. "
     assert hidden(mode, text) == text
-    assert Protection(mode).hide_in_sentences(["맑다."], "d") == (["맑다."], [[]])
+    assert Protection(mode).hide_in_sentences(["맑다."], "d") == (["맑다."], [[]], [[]])
 
 
 def test_sentences_come_back_one_for_one() -> None:
     sentences = ["건강보험증 번호를 불러 주세요.", "23456789012예요.", "네."]
     for mode, second in (("mask", "***********예요."), ("tag", "[HEALTH]예요."), ("drop", None)):
-        protected = Protection(mode, 1).hide_in_sentences(sentences, "d")  # type: ignore[arg-type]
+        protected = Protection(mode, SECRET).hide_in_sentences(sentences, "d")  # type: ignore[arg-type]
         assert protected.sentences == [sentences[0], second, sentences[2]]
         assert [len(spans) for spans in protected.spans] == [0, 1, 0]
 
@@ -85,12 +87,14 @@ def test_a_mask_keeps_length_and_separators(pieces: list[str]) -> None:
 
 
 def test_a_key_makes_a_value_alike_in_all_documents_and_seeds() -> None:
-    plain = {Protection("replace", seed).hide(f"전화 {PHONE}", "a") for seed in (1, 2)}
+    plain = {Protection("replace", seeded_secret(seed)).hide(f"전화 {PHONE}", "a") for seed in (1, 2)}
     assert len(plain) == 2
-    keyed = Protection("replace", 1, KEY).hide(f"전화 {PHONE}", "a")[3:]
+    keyed = Protection("replace", SECRET, KEY).hide(f"전화 {PHONE}", "a")[3:]
     for seed, document in ((1, "b"), (2, "a"), (3, "c")):
-        assert keyed in Protection("replace", seed, KEY).hide(f"{MAIL}, 폰은 {PHONE}이고 {MAIL}", document)
-    assert keyed != Protection("replace", 1, KEY + b"!").hide(f"전화 {PHONE}", "a")[3:]
+        assert keyed in Protection("replace", seeded_secret(seed), KEY).hide(
+            f"{MAIL}, 폰은 {PHONE}이고 {MAIL}", document
+        )
+    assert keyed != Protection("replace", SECRET, KEY + b"!").hide(f"전화 {PHONE}", "a")[3:]
 
 
 def test_writings_of_one_number_share_a_replacement() -> None:
@@ -103,7 +107,7 @@ def test_addresses_that_differ_in_a_dot_stay_apart() -> None:
 
 
 def test_the_key_is_not_in_the_repr() -> None:
-    assert "0123456789abcdef" not in repr(Protection("replace", 1, KEY))
+    assert "0123456789abcdef" not in repr(Protection("replace", SECRET, KEY))
 
 
 def test_full_width_numbers_are_replaced_in_full_width() -> None:
@@ -115,7 +119,7 @@ def test_full_width_numbers_are_replaced_in_full_width() -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_replace_records_gives_a_record_for_a_record(mode: Mode) -> None:
     records = [{"id": "a", "text": f"전화 {PHONE}로.", "n": 1}, {"text": "없다"}]
-    first, second = replace_records(records, seed=3, mode=mode)
+    first, second = replace_records(records, Protection(mode))
     assert first["id"] == "a" and first["n"] == 1
     assert PHONE not in first["text"]
     assert second == {"text": "없다"}
@@ -124,4 +128,4 @@ def test_replace_records_gives_a_record_for_a_record(mode: Mode) -> None:
 @pytest.mark.parametrize("record", [{"id": 1}, {"text": None}, {"text": 5}])
 def test_a_record_without_text_is_an_error_that_says_where(record: dict) -> None:
     with pytest.raises(BadInput, match="record 2: 'text' must hold text"):
-        list(replace_records([{"text": ""}, record], seed=1))
+        list(replace_records([{"text": ""}, record], Protection()))

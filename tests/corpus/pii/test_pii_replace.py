@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus.pii.detect import Span, find_pii
-from corpus.pii.replace import Pseudonymizer
+from corpus.pii.key import seeded_secret
+from corpus.pii.protect import Protection
 from corpus.pii.shapes import digits_of
 from corpus.pii.table import BY_NAME, TABLE
 
@@ -50,7 +51,7 @@ def found(name: str, value: str) -> list[Span]:
 
 
 def replaced(text: str, seed: int = 1, document_id: str = "document") -> str:
-    return Pseudonymizer(seed, document_id).replace(text, find_pii(text))
+    return Protection("replace", seeded_secret(seed)).hide(text, document_id)
 
 
 @pytest.mark.parametrize(("name", "value"), WRITTEN)
@@ -89,13 +90,12 @@ def test_nothing_but_the_values_changes_and_none_is_left(values, seed: int) -> N
 
 
 def test_a_value_keeps_its_replacement_within_a_document() -> None:
-    document = Pseudonymizer(7, "petition-1")
+    protection = Protection("replace", seeded_secret(7))
     texts = ["전화 010-0234-5678로", "제 번호 010-0234-5678은", "010 0234 5678이다"]
-    news = [document.replace(text, find_pii(text)) for text in texts]
+    news = [protection.hide(text, "petition-1") for text in texts]
     numbers = [digits_of(new) for new in news]
     assert numbers[0] == numbers[1] == numbers[2]  # other separators, same number
-    fresh = Pseudonymizer(7, "petition-1")
-    assert [fresh.replace(text, find_pii(text)) for text in reversed(texts)] == news[::-1]
+    assert [protection.hide(text, "petition-1") for text in reversed(texts)] == news[::-1]
 
 
 def test_documents_and_seeds_are_independent() -> None:
@@ -118,9 +118,8 @@ def test_a_value_without_a_fit_replacement_still_goes(caplog: pytest.LogCaptureF
     """Only 256 addresses are free, and here the text holds them all; the log must not tell the value."""
     value = "00-00-5E-00-53-1F"
     text = " ".join(f"00-00-5E-00-53-{last:02X}" for last in range(256))
-    document = Pseudonymizer(1, "document")
-    new = document.replace(text, find_pii(text)).split()
-    assert all(before != after for before, after in zip(text.split(), new, strict=True))
+    new = replaced(text)
+    assert new == " ".join(["**-**-**-**-**-**"] * 256)
     assert "MAC" in caplog.text and value not in caplog.text
 
 
@@ -132,9 +131,8 @@ def test_text_without_personal_data_comes_back_as_it_is() -> None:
 def test_the_hash_seed_of_python_changes_nothing() -> None:
     code = (
         "import json, sys\n"
-        "from corpus.pii.detect import find_pii\n"
-        "from corpus.pii.replace import Pseudonymizer\n"
-        "print(json.dumps([Pseudonymizer(1, 'd').replace(t, find_pii(t)) for t in json.loads(sys.argv[1])]))\n"
+        "from corpus.pii.protect import Protection\n"
+        "print(json.dumps([Protection('replace', b'secret').hide(t, 'd') for t in json.loads(sys.argv[1])]))\n"
     )
     texts = json.dumps([f"{kind.context[0]} {kind.example}" for kind in TABLE])
     outputs = [

@@ -1,0 +1,117 @@
+"""Which column does a value stand in? The cell above it, in the first row of its table, announces it.
+
+```
+이름,전화,계좌                 the 3rd cell of the row below stands under 계좌 (account)
+가온,010-0123-4567,110123456789
+```
+Tables of text are lines parted by the same sign (tab, ``|``, comma, semicolon; quoted cells may hold it), tables of HTML
+rows of ``<td>``. A first row that holds numbers itself is no header.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from itertools import accumulate
+
+MAX_CELLS = 200
+_SIGNS = "\t|,;"
+_NUMBER = re.compile("[0-9]{4}|[0-9][-.][0-9]|@")
+_TAG = re.compile(r"<(?:table|t[rdh])(?=[\s>])[^<>]{0,200}>", re.IGNORECASE)
+
+
+class Tables:
+    """The tables of one text; finding the header of a value takes time linear in its row, once the text was split."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._lines = text.split("\n")
+        self._starts = [0, *accumulate(len(line) + 1 for line in self._lines)]
+        self._headers: dict[int, list[str] | None] = {}
+        self._sign_of: dict[int, str] = {}
+        self._tags: list[tuple[int, str]] | None = None
+        self._first_rows: dict[int, int] = {}
+
+    def header(self, start: int) -> str:
+        """The header cell above the value at ``start``; empty where there is none."""
+        number = bisect_right(self._starts, start) - 1
+        sign = self._sign(number)
+        if sign and number and (cells := self._header(number, sign)):
+            column = _column(self._lines[number][: start - self._starts[number]], sign)
+            return cells[column] if column < len(cells) else ""
+        return self._html_header(start)
+
+    def _sign(self, number: int) -> str:
+        if number not in self._sign_of:
+            line = self._lines[number]
+            self._sign_of[number] = next((sign for sign in _SIGNS if sign in line), "")
+        return self._sign_of[number]
+
+    def _header(self, number: int, sign: str) -> list[str] | None:
+        """Cells of the first of the lines above, without a gap, that are parted by ``sign`` too."""
+        seen = []
+        while number not in self._headers and number and self._sign(number - 1) == sign:
+            seen.append(number)
+            number -= 1
+        if number not in self._headers:
+            line = self._lines[number]
+            self._headers[number] = None if _NUMBER.search(line) else _cells(line, sign)
+        cells = self._headers[number]
+        self._headers.update(dict.fromkeys(seen, cells))
+        return cells
+
+    def _html_header(self, start: int) -> str:
+        tags = self._read_tags()
+        here = bisect_right(tags, (start, "~")) - 1
+        row = here
+        while row >= 0 and here - row < MAX_CELLS and tags[row][1] in ("td", "th"):
+            row -= 1
+        if row not in self._first_rows:
+            return ""
+        wanted = self._first_rows[row] + here - row
+        if wanted >= row or tags[wanted][1] not in ("td", "th"):
+            return ""
+        end = self._text.find("<", tags[wanted][0])
+        return self._text[tags[wanted][0] : end].strip() if end >= 0 else ""
+
+    def _read_tags(self) -> list[tuple[int, str]]:
+        """Where each tag of a table ends and its first two letters; notes the first row above each row."""
+        if self._tags is None:
+            self._tags = [(tag.end(), tag[0][1:3].lower()) for tag in _TAG.finditer(self._text)]
+            first = -1
+            for number, (_, name) in enumerate(self._tags):
+                if name == "ta":
+                    first = -1
+                elif name == "tr":
+                    first = number if first < 0 else first
+                    self._first_rows[number] = first
+        return self._tags
+
+
+def _column(before: str, sign: str) -> int:
+    """How many cells end in ``before``, the head of a line."""
+    if sign not in before:
+        return 0
+    if '"' not in before:
+        return before.count(sign)
+    return len(_split(before, sign)) - 1
+
+
+def _cells(line: str, sign: str) -> list[str]:
+    return [cell.strip().strip("\"'*` ") for cell in _split(line, sign)[:MAX_CELLS]]
+
+
+def _split(line: str, sign: str) -> list[str]:
+    """Cells of a line; a sign between quotation marks belongs to its cell."""
+    if '"' not in line:
+        return line.split(sign)
+    parts = line.split('"')
+    cells = [""]
+    for number, part in enumerate(parts):
+        if number % 2:
+            cells[-1] += part
+        else:
+            head, *rest = part.split(sign)
+            cells[-1] += head
+            cells += rest
+    return cells
