@@ -11,7 +11,7 @@ from __future__ import annotations
 import codecs
 import logging
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -33,7 +33,9 @@ _EVERYDAY = re.compile("[이다는을의에가고하지로한을를은사기도�
 _MIN_HANGUL_SHARE, _MIN_EVERYDAY_SHARE, _ENOUGH_HANGUL = 0.6, 0.1, 40
 
 _MARK_ERROR = "malmoi.mark"
-codecs.register_error(_MARK_ERROR, lambda error: ("\udcff", error.end))  # type: ignore[attr-defined]
+UNDECODED = "\udcff"
+"""Stands in text for bytes that could not be decoded; surrogateescape turns it into the byte 0xFF."""
+codecs.register_error(_MARK_ERROR, lambda error: (UNDECODED, error.end))  # type: ignore[attr-defined]
 
 
 def recognise(sample: bytes) -> str:
@@ -46,7 +48,10 @@ def recognise(sample: bytes) -> str:
         return UTF8
     except UnicodeDecodeError:
         pass
-    foreign = [line for line in sample.split(b"\n") if _NON_ASCII.search(line)]
+    *lines, last = sample.split(b"\n")
+    if not _is_mostly_hangul(last):
+        last = last[:-1]  # the sample may end within a character
+    foreign = [line for line in (*lines, last) if _NON_ASCII.search(line)]
     utf8 = sum(decodes(line, UTF8) for line in foreign)
     korean = [line for line in foreign if not decodes(line, UTF8) and _is_mostly_hangul(line)]
     return CP949 if len(korean) > utf8 and _is_korean(b"\n".join(korean)) else UTF8
@@ -122,3 +127,30 @@ def _is_korean(lines: bytes) -> bool:
     text = lines.decode(CP949)
     hangul = sum("가" <= sign <= "힣" for sign in text)
     return hangul < _ENOUGH_HANGUL or len(_EVERYDAY.findall(text)) >= _MIN_EVERYDAY_SHARE * hangul
+
+
+def text_of(
+    blocks: Iterable[bytes], encoding: str, settled: Callable[[str], None] = lambda found: None
+) -> Iterator[str]:
+    """A stream as text without its byte order mark; each sequence that cannot be decoded becomes ``UNDECODED``.
+
+    With "auto" the first block that is not ASCII decides; ``settled`` is then told the encoding.
+    """
+    decoder: codecs.IncrementalDecoder | None = None
+    is_start = True
+    for block in blocks:
+        if decoder is None:
+            if encoding == AUTO and block.isascii():
+                text = block.decode("ascii")
+            else:
+                found = recognise(block) if encoding == AUTO else encoding
+                settled(found)
+                decoder = codecs.getincrementaldecoder(found)(_MARK_ERROR)
+                text = decoder.decode(block)
+        else:
+            text = decoder.decode(block)
+        if text:
+            yield text.removeprefix("\ufeff") if is_start else text
+            is_start = False
+    if decoder and (text := decoder.decode(b"", True)):
+        yield text

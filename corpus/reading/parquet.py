@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from corpus.reading import containers
 from corpus.reading.files import DamagedFile
 
-BATCH_BYTES = 64 << 20
+BATCH_BYTES = 32 << 20
 BATCH_ROWS = 1_000
 PAGE_BYTES = 48 << 20  # a page of any size costs about twice as much memory; writers aim at one MiB
 PAGE_RATIO = 100  # larger ones must at least be packed from so many bytes: a hundredth
@@ -51,7 +51,7 @@ def open_parquet(file: BinaryIO, name: str) -> pq.ParquetFile:
 
 def stored_schema(file: pq.ParquetFile) -> pa.Schema:
     """The schema as it was written: strings are strings."""
-    return file.metadata.schema.to_arrow_schema()
+    return file.metadata.schema.to_arrow_schema().with_metadata(file.schema_arrow.metadata)
 
 
 def read_rows(
@@ -189,7 +189,7 @@ def _header_at(source: BinaryIO, start: int) -> tuple[int, int, int]:
 
 
 def read_page_header(raw: bytes) -> tuple[int, int, int] | None:
-    """(bytes unpacked, bytes packed, bytes of the header) of a page, in Thrift's compact protocol; None for no header."""
+    """(bytes unpacked, bytes packed, bytes of the header) of a page in Thrift's compact protocol; None: no header."""
     reader = _Compact(raw)
     try:
         fields = reader.struct()
