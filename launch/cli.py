@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from launch.bench.commands import bench_app
-from launch.console import rank, set_up_console, world_size
+from launch.console import rank, set_up_console, show_any_character, world_size
 from launch.errors import LaunchError, exit_code, one_sentence, user_errors
 from launch.guard import refuse_foreign_packages
 from launch.pii.commands import pii_app
@@ -208,6 +208,7 @@ def main() -> None:
     """Entry point: bad input gets one sentence and exit code 2, our own bugs get their traceback."""
     # the deepspeed launcher adds --local_rank=N in front; the environment says the same
     sys.argv[1:] = [argument for argument in sys.argv[1:] if not argument.startswith("--local_rank=")]
+    show_any_character()
     try:
         refuse_foreign_packages()
         app()

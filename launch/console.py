@@ -7,6 +7,7 @@ import os
 import resource
 import sys
 import warnings
+from io import TextIOWrapper
 from pathlib import Path
 
 from tqdm import tqdm
@@ -57,6 +58,13 @@ def set_up_console(*, verbose: bool = False) -> None:
         os.environ.setdefault("DS_ACCELERATOR", "cpu")  # spares DeepSpeed's search for a GPU, and its warning
     warnings.filterwarnings("ignore", category=FutureWarning)
     warnings.filterwarnings("ignore", category=UserWarning, module="torch")
+
+
+def show_any_character() -> None:
+    """A character that the terminal's encoding lacks is shown escaped; data is written as UTF-8 past this."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def peak_memory_mib() -> int:

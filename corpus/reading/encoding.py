@@ -32,10 +32,23 @@ _NON_ASCII = re.compile(rb"[\x80-\xff]")
 _EVERYDAY = re.compile("[이다는을의에가고하지로한을를은사기도서대자시인으나리어해일정수보과부전아그라]")
 _MIN_HANGUL_SHARE, _MIN_EVERYDAY_SHARE, _ENOUGH_HANGUL = 0.6, 0.1, 40
 
-_MARK_ERROR = "malmoi.mark"
-UNDECODED = "\udcff"
-"""Stands in text for bytes that could not be decoded; surrogateescape turns it into the byte 0xFF."""
-codecs.register_error(_MARK_ERROR, lambda error: (UNDECODED, error.end))  # type: ignore[attr-defined]
+_MARK, _KEEP = "malmoi.mark", "malmoi.keep"
+UNDECODED = re.compile("[\udc00-\udcff]")
+"""In text of ``text_of``, stand for bytes that could not be decoded; no decoder gives such a character by itself."""
+
+
+def _mark_error(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return "\udcff", error.end
+
+
+def _keep_bytes(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return "".join(chr(0xDC00 + byte) for byte in error.object[error.start : error.end]), error.end
+
+
+codecs.register_error(_MARK, _mark_error)
+codecs.register_error(_KEEP, _keep_bytes)
 
 
 def recognise(sample: bytes) -> str:
@@ -97,7 +110,7 @@ def decodes(raw: bytes, encoding: str) -> bool:
 
 def line_to_utf8(raw: bytes, encoding: str) -> bytes:
     """A line of an encoding that keeps ASCII, as CP949 does, in UTF-8."""
-    return raw if encoding == UTF8 else _encode(raw.decode(encoding, _MARK_ERROR))
+    return raw if encoding == UTF8 else _encode(raw.decode(encoding, _MARK))
 
 
 def blocks_to_utf8(blocks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
@@ -105,7 +118,7 @@ def blocks_to_utf8(blocks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
     if encoding == UTF8:
         yield from blocks
         return
-    decoder = codecs.getincrementaldecoder(encoding)(_MARK_ERROR)
+    decoder = codecs.getincrementaldecoder(encoding)(_MARK)
     for block in blocks:
         if text := decoder.decode(block):
             yield _encode(text)
@@ -132,7 +145,7 @@ def _is_korean(lines: bytes) -> bool:
 def text_of(
     blocks: Iterable[bytes], encoding: str, settled: Callable[[str], None] = lambda found: None
 ) -> Iterator[str]:
-    """A stream as text without its byte order mark; each sequence that cannot be decoded becomes ``UNDECODED``.
+    """A stream as text without its byte order mark; bytes that cannot be decoded become ``UNDECODED``.
 
     With "auto" the first block that is not ASCII decides; ``settled`` is then told the encoding.
     """
@@ -145,7 +158,7 @@ def text_of(
             else:
                 found = recognise(block) if encoding == AUTO else encoding
                 settled(found)
-                decoder = codecs.getincrementaldecoder(found)(_MARK_ERROR)
+                decoder = codecs.getincrementaldecoder(found)(_KEEP)
                 text = decoder.decode(block)
         else:
             text = decoder.decode(block)

@@ -206,7 +206,7 @@ _MEMBERS: dict[str, Callable[[], Any]] = {
 
 
 def _unpack_members(file: BinaryIO, new_member: Callable[[], Any]) -> Iterator[bytes]:
-    member = None
+    member: Any = None
     rest = b""
     while packed := rest or file.read(PACKED_BYTES):
         member, rest = member or new_member(), b""
@@ -217,6 +217,6 @@ def _unpack_members(file: BinaryIO, new_member: Callable[[], Any]) -> Iterator[b
             if member.needs_input:
                 break
         if member.eof:
-            member, rest = None, member.unused_data
+            rest, member = member.unused_data, None
     if member is not None:
         raise EOFError

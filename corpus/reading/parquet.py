@@ -131,8 +131,9 @@ def row_bytes(column: pa.Array) -> np.ndarray:
         ends = np.concatenate([[0], np.cumsum(row_bytes(items))])
         offsets = column.offsets.to_numpy(False)
         return np.where(column.is_valid().to_numpy(False), ends[offsets[1:]] - ends[offsets[:-1]], 0)
-    lengths = None if _is_fixed(kind) else pc.binary_length(column.cast(pa.large_binary()))
-    return np.full(len(column), 8, np.int64) if lengths is None else lengths.fill_null(0).to_numpy(False)
+    if _is_fixed(kind):
+        return np.full(len(column), 8, np.int64)
+    return pc.binary_length(column.cast(pa.large_binary())).fill_null(0).to_numpy(False)
 
 
 def _is_map(kind: pa.DataType) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 from corpus.pii.records import EVERYTHING, Paths
@@ -89,6 +90,8 @@ class _Cutter:
         self.rest, self._scanned = text[start:], end - start
 
     def _follow(self, sign: str, token: str) -> None:
+        if self.has_value and not self.open:
+            raise Unreadable(containers.BROKEN_JSON)  # a second value: these are JSON lines
         self.has_value = True
         if sign in "{[":
             self.open.append(sign)
@@ -101,68 +104,90 @@ class _Cutter:
 
 @dataclass(slots=True)
 class Document:
-    """A JSON document on its way through: its pieces are changed, or give the lines of what was found.
-
-    What stands around the records is a record of its own; it is shown where it has spans or is all there is.
-    """
+    """A JSON document on its way through: its pieces are changed, or give the lines of what was found."""
 
     paths: Paths
-    work: Finding | Hiding
     flat: bool
     records: int = 0
-    seen: bool = False
     keys: str = "none"
+    has_text: bool = False
+    seen: bool = False
     outer: Walker = field(init=False)
-    around: list[str] = field(default_factory=list)
-    size: int = 0
 
     def __post_init__(self) -> None:
         self.outer = Walker(self.paths)
 
-    def change(self, piece: Piece) -> str:
-        """The piece without personal data, or the JSON line of a record.
+    def hide(self, piece: Piece, work: Hiding) -> str:
+        """The piece without personal data; what stands around the records is one document.
 
         Raises:
             Unreadable: the piece cannot be read.
         """
+        self.has_text = self.has_text or '"' in piece.raw
         if not piece.is_record:
-            return self._change_around(piece.raw)
+            if UNDECODED.search(piece.raw):
+                raise Unreadable(UNDECODABLE)
+            return hide_in_text(piece.raw, self.outer, work, "0")
+        walker = self._enter(piece)
+        hidden = hide_in_record(piece.raw, walker, work, self.records - 1)
+        self._leave(piece, walker)
+        return hidden
+
+    def find(self, piece: Piece, work: Finding) -> str:
+        """The JSON line of a record; what stands around the records has none."""
+        self.has_text = self.has_text or '"' in piece.raw
+        if not piece.is_record:
+            for _ in self.outer.places(piece.raw):
+                pass
+            return ""
+        walker = self._enter(piece)
+        line, _ = find_in_record(piece.raw, walker, work, self.flat)
+        self._leave(piece, walker)
+        return line + "\n"
+
+    def _enter(self, piece: Piece) -> Walker:
+        """Paths count from a record's own keys, or from the top of the document."""
         self.records += 1
-        walker = Walker(tuple(dict.fromkeys((*self.paths, *self.outer.stack[-1].paths))))
-        if isinstance(self.work, Finding):
-            changed = find_in_record(piece.raw, walker, self.work, self.flat)[0] + "\n"
-        else:
-            changed = hide_in_record(piece.raw, walker, self.work, self.records - 1)
+        around = self.outer.stack[-1].paths if self.outer.stack else ()
+        return Walker(tuple(dict.fromkeys((*self.paths, *around))))
+
+    def _leave(self, piece: Piece, walker: Walker) -> None:
         self.seen = self.seen or walker.seen
         if self.records == 1:
             self.keys = ", ".join(list(check_record(piece.raw))[:20])
-        return changed
 
-    def _change_around(self, raw: str) -> str:
-        if UNDECODED in raw:
-            raise Unreadable(UNDECODABLE)
-        if isinstance(self.work, Hiding):
-            return hide_in_text(raw, self.outer, self.work, "0")
-        for _ in self.outer.places(raw):
-            pass
-        if not self.records or raw.strip(", \t\r\n"):
-            self.around.append(raw)
-            self.size += len(raw)
-        if self.size > containers.RECORD_BYTES:
-            raise Unreadable(TOO_LONG)
-        return ""
-
-    def end(self) -> str:
-        """What is left to write at the end.
-
-        Raises:
-            Unreadable: no chosen field was anywhere.
-        """
-        line, found = "", False
-        around = "".join(self.around)
-        if around.lstrip().startswith("{") and isinstance(self.work, Finding):
-            walker = Walker(self.paths)
-            line, found = find_in_record(around, walker, self.work, self.flat)
-        if not self.seen and not self.outer.seen and self.paths != EVERYTHING:
+    def check_end(self) -> None:
+        """Raises: Unreadable where there was text, but no chosen field anywhere."""
+        if self.has_text and not self.seen and not self.outer.seen and self.paths != EVERYTHING:
             raise Unreadable(f"no_field: {self.keys}")
-        return line + "\n" if line and (found or not self.records) else ""
+
+
+def whole_or_pieces(pieces: Iterable[Piece], paths: Paths) -> Iterator[Piece]:
+    """One record where the document is an object that has chosen fields of its own, or no records; else its pieces.
+
+    What stands around records is shown, too, as a record without them, where a field is chosen there.
+    """
+    held: list[Piece] = []
+    size = 0
+    rest = iter(pieces)
+    for piece in rest:
+        held.append(piece)
+        size += len(piece.raw)
+        if size > containers.RECORD_BYTES:  # too large for a record
+            yield from chain(held, rest)
+            return
+    whole = "".join(piece.raw for piece in held)
+    if not whole.lstrip().startswith("{"):
+        yield from held
+        return
+    around = Walker(paths)
+    for piece in held:
+        if not piece.is_record:
+            for _ in around.places(piece.raw):
+                pass
+    if paths == EVERYTHING and any(piece.is_record for piece in held):
+        yield from held
+        frame = [piece.raw for piece in held if not piece.is_record and (piece.raw.strip(", \t\r\n"))]
+        yield Piece(True, "".join(frame))
+    else:
+        yield from [Piece(True, whole)] if around.seen or paths == EVERYTHING else held

@@ -100,7 +100,7 @@ def check_record(raw: str) -> dict[str, Any]:
     Raises:
         Unreadable: not decoded, not JSON, too deep, or no object.
     """
-    if UNDECODED in raw:
+    if UNDECODED.search(raw):
         raise Unreadable(UNDECODABLE)
     value = parse_json(raw.encode("utf-8"))
     if not isinstance(value, dict):

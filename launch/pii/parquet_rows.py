@@ -143,8 +143,8 @@ def _with_spans(row: dict[str, Any], columns: Columns, work: Finding, flat: bool
         for place in texts_of(row[name], paths, f"/{escape_key(name)}", name):
             if spans := work.spans(place.text, place.label):
                 found[place.pointer] = [work.shown(span) for span in spans]
-    spans: Any = [span for spans in found.values() for span in spans] if flat else found
-    return literal(_as_json(row) | {"spans": spans})
+    shown: Any = [span for rows in found.values() for span in rows] if flat else found
+    return literal(_as_json(row) | {"spans": shown})
 
 
 def _as_json(value: Any) -> Any:

@@ -81,8 +81,8 @@ def read_choices(
     if encoding != AUTO:
         try:
             encoding = codecs.lookup(encoding).name
-            codecs.getincrementaldecoder(encoding)().decode(b"").strip("")
-        except (LookupError, AttributeError):
+            b"a".decode(encoding, "replace")  # refuses codecs that are no text encodings
+        except LookupError:
             raise BadInput(f"--encoding {encoding}: no such text encoding; auto, utf-8, cp949, utf-16, …") from None
     return Choices(names, all_fields, format_, encoding, on_error == "skip", skipped)
 
@@ -175,8 +175,10 @@ class _Reader:
     def _text(self, texts: Iterator[str], work: Finding | Hiding) -> Iterator[str]:
         try:
             for block in plain_text.blocks_of(lines_of(texts), self._meet, self.choices.format == "auto"):
-                finds = isinstance(work, Finding)
-                yield plain_text.find_in_block(block, work) if finds else plain_text.hide_in_block(block, work)
+                if isinstance(work, Finding):
+                    yield plain_text.find_in_block(block, work)
+                else:
+                    yield plain_text.hide_in_block(block, work)
         except BadInput as error:
             raise BadInput(str(error) if self.job.name in str(error) else f"{self.job.name}: {error}") from None
 
@@ -204,16 +206,19 @@ class _Reader:
         return changed + end
 
     def _document(self, texts: Iterator[str], paths: Paths, work: Finding | Hiding) -> Iterator[str]:
-        document = json_document.Document(paths, work, self.choices.is_flat)
-        for piece in json_document.pieces_of(texts):
+        document = json_document.Document(paths, self.choices.is_flat)
+        pieces = json_document.pieces_of(texts)
+        if isinstance(work, Finding):
+            pieces = json_document.whole_or_pieces(pieces, paths)
+        for piece in pieces:
             try:
-                yield document.change(piece)
+                yield document.find(piece, work) if isinstance(work, Finding) else document.hide(piece, work)
             except Unreadable as error:
                 if not piece.is_record:
                     raise
                 self._meet(f"item {document.records}", str(error), piece.raw)
-                yield "" if isinstance(work, Finding) else "null"
-        yield document.end()
+                yield "" if isinstance(work, Finding) else "null"  # a place holder, so that commas stay right
+        document.check_end()
 
     def _table(self, texts: Iterator[str], delimiter: str, paths: Paths, work: Finding | Hiding) -> Iterator[str]:
         table = table_text.Table(paths)
@@ -251,6 +256,6 @@ def sniff_kind(head: str, kind: str = "auto") -> str:
         try:
             parse_json(first.encode("utf-8", "surrogateescape"))
         except Unreadable:
-            return "json" if kind == "json" or not end or first.strip() in ("{", "") else "jsonl"
+            return "json" if kind == "json" or (end and first.strip() == "{") else "jsonl"
         return "jsonl" if kind != "json" or rest.lstrip().startswith("{") else "json"
     return "json" if kind == "json" or _OBJECTS.match(head) else "text"

@@ -22,6 +22,7 @@ import zstandard
 
 from corpus.documents import BadInput
 from corpus.reading import containers
+from corpus.reading.encoding import UNDECODED
 from corpus.reading.files import PACKINGS, format_of, read_blocks, unpack
 
 STDIN = "standard input"
@@ -74,7 +75,7 @@ class Problems:
         if self.counts:
             reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(self.counts.items()))
             where = f"; they are kept in {self.aside}, which holds raw text" if self.aside else ""
-            tell(f"{self.counts.total():,} records could not be read and were left out ({reasons}){where}")
+            tell(f"records that could not be read were left out: {self.counts.total():,} ({reasons}){where}")
 
     def give_up(self) -> None:
         """Leave nothing where the run failed."""
@@ -222,4 +223,4 @@ def _line(number: int, text: str, end: str, size: int) -> Line:
         return Line(number, text[: containers.EXCERPT_BYTES], end, containers.TOO_LONG)
     if end and text.endswith("\r"):
         text, end = text[:-1], "\r\n"
-    return Line(number, text, end, "undecodable" if "\udcff" in text else "")
+    return Line(number, text, end, "undecodable" if UNDECODED.search(text) else "")

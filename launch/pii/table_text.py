@@ -153,7 +153,7 @@ def _is_word(value: str) -> bool:
 
 def check_row(row: Row) -> None:
     """Raises: Unreadable where it could not be decoded."""
-    if UNDECODED in row.raw:
+    if UNDECODED.search(row.raw):
         raise Unreadable(UNDECODABLE)
 
 

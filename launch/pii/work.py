@@ -8,12 +8,12 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from corpus.documents import BadInput
 from corpus.pii.detect import Span, find_pii
 from corpus.pii.key import random_secret, read_key, seeded_secret
-from corpus.pii.protect import MODES, Mode, Protection
+from corpus.pii.protect import MODES, Protection
 from corpus.pii.types import PII_TYPES
 
 SpanRow = list[Any] | dict[str, Any]
@@ -73,7 +73,7 @@ def read_protection(
         raise BadInput(f"--mode {mode}: no such mode; there are {', '.join(MODES)}")
     key = read_key(key_file, key_variable)
     secret = random_secret() if seed is None else seeded_secret(seed)
-    return Protection(cast(Mode, mode), secret, key, types)
+    return Protection(mode, secret, key, types)
 
 
 def nfc(text: str) -> str:
