@@ -26,9 +26,8 @@ HEADER_BYTES = (1 << 12, 1 << 20)  # with long minima and maxima a header takes 
 
 
 class Rows(NamedTuple):
-    """Consecutive rows as they are in the file's schema; of ``too_long`` the cells are not there."""
+    """Consecutive rows, strings as dictionaries (``spelled_out`` undoes that); of ``too_long`` the cells are null."""
 
-    first: int
     table: pa.RecordBatch
     too_long: frozenset[int]  # places in the table of rows with a cell above RECORD_BYTES
 
@@ -57,7 +56,7 @@ def stored_schema(file: pq.ParquetFile) -> pa.Schema:
 def read_rows(
     file: pq.ParquetFile, source: BinaryIO, name: str, groups: Sequence[int], columns: Sequence[str] | None = None
 ) -> Iterator[Rows]:
-    """All rows of some row groups, numbered from 1 in these.
+    """All rows of some row groups in order, in parts that spell out to ``BATCH_BYTES`` or are one row.
 
     Args:
         source: the bytes that ``file`` was opened from.
@@ -66,16 +65,12 @@ def read_rows(
     Raises:
         DamagedFile: what is left cannot be read.
     """
-    schema = stored_schema(file)
-    first = 1
     try:
         for group in groups:
             refuse_large_pages(file.metadata.row_group(group), source, name, columns)
             rows = _rows_at_once(file.metadata.row_group(group), columns)
             for batch in file.iter_batches(rows, row_groups=[group], columns=columns):
-                for part, too_long in _by_bytes(batch):
-                    yield Rows(first, _spelled_out(part, schema), too_long)
-                    first += part.num_rows
+                yield from _by_bytes(batch)
     except (pa.ArrowException, OSError) as error:
         raise DamagedFile(f"{name}: damaged Parquet file ({error})") from error
 
@@ -93,8 +88,7 @@ def _chunks(group: Any, columns: Sequence[str] | None) -> Iterator[Any]:
             yield chunk
 
 
-def _by_bytes(batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, frozenset[int]]]:
-    """Parts of a batch that spell out to ``BATCH_BYTES`` or are one row; cells above the record limit become null."""
+def _by_bytes(batch: pa.RecordBatch) -> Iterator[Rows]:
     sizes = [row_bytes(column) for column in batch.columns]
     too_long = np.any([size > containers.RECORD_BYTES for size in sizes], axis=0) if sizes else np.zeros(0, bool)
     if too_long.any():
@@ -112,7 +106,7 @@ def _by_bytes(batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, frozenset
         before = ends[start - 1] if start else 0
         end = max(start + 1, int(np.searchsorted(ends, before + BATCH_BYTES, side="right")))
         bad = np.flatnonzero(too_long[start:end])
-        yield batch.slice(start, end - start), frozenset(bad.tolist())
+        yield Rows(batch.slice(start, end - start), frozenset(bad.tolist()))
         start = end
 
 
@@ -145,19 +139,26 @@ def _is_fixed(kind: pa.DataType) -> bool:
     return not (types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind))
 
 
-def _spelled_out(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    fields = [schema.field(name) for name in batch.schema.names]
-    return pa.RecordBatch.from_arrays(
-        [_as_stored(column, field.type) for column, field in zip(batch.columns, fields, strict=True)],
-        schema=pa.schema(fields),
-    )
-
-
-def _as_stored(column: pa.Array, kind: pa.DataType) -> pa.Array:
+def spelled_out(column: pa.Array, kind: pa.DataType) -> pa.Array:
     """A column in the type it was written in; text is not checked for being UTF-8, as Arrow does not when it reads."""
     if pa.types.is_dictionary(column.type) and not pa.types.is_dictionary(kind):
         column = column.dictionary_decode()
     return column if column.type == kind else column.cast(kind)
+
+
+def cell(column: pa.Array, place: int) -> Any:
+    """A value as a Python object; of a dictionary, straight from it, as a scalar of one would copy the value first."""
+    if not pa.types.is_dictionary(column.type):
+        return column[place].as_py()
+    index = column.indices[place].as_py()
+    return None if index is None else column.dictionary[index].as_py()
+
+
+def as_bytes(column: pa.Array) -> pa.Array:
+    """The same with strings as bytes, without a copy: Arrow does not promise that a string column holds UTF-8."""
+    if pa.types.is_dictionary(column.type):
+        return pa.DictionaryArray.from_arrays(column.indices, as_bytes(column.dictionary))
+    return column.cast(pa.large_binary()) if not _is_fixed(column.type) else column
 
 
 def refuse_large_pages(group: Any, source: BinaryIO, name: str, columns: Sequence[str] | None) -> None:

@@ -11,8 +11,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-
 from corpus.documents import BadInput
 from corpus.reading.containers import EXCERPT_BYTES, INVALID_UTF8, NOT_AN_OBJECT, TOO_LONG, Item, Unreadable, parse_json
 from corpus.reading.encoding import UTF8
@@ -20,7 +18,7 @@ from corpus.reading.files import DamagedFile
 from corpus.reading.formats import ADAPTERS, Skip
 from corpus.reading.hub import HubSet, read_shard
 from corpus.reading.inputs import AUTO, Input
-from corpus.reading.parquet import Rows, open_parquet, read_rows, stored_schema
+from corpus.reading.parquet import Rows, as_bytes, cell, open_parquet, read_rows, stored_schema
 from corpus.reading.units import DAMAGED, Unit, scan
 
 NAME_CHARS = 200
@@ -148,22 +146,29 @@ def _read_rows(unit: Unit) -> Iterator[Record | Reject | Skip]:
     shard = f"{unit.start}." if isinstance(item.path, HubSet) else ""
     number = unit.first - 1
     try:
-        for number, fields in enumerate(_rows(unit), unit.first):
-            if isinstance(fields, str):
-                yield Reject(number, 0, fields, b"")
-                continue
-            raw = fields.get(item.text_field)
-            excerpt = (raw if isinstance(raw, bytes) else repr(raw).encode("utf-8", "replace"))[:EXCERPT_BYTES]
-            try:
-                yield _record(item, f"{item.name}#{shard}{number}", _decode(fields))
-            except UnicodeDecodeError:
-                yield Reject(number, 0, INVALID_UTF8, excerpt)
-            except Unreadable as error:
-                yield Reject(number, 0, str(error), excerpt)
-            except Skip as skip:
-                yield skip
+        for fields in _rows(unit):
+            number += 1
+            yield _row(item, shard, number, fields)
+            del fields  # a row may be large: it goes before the next one is made
     except DamagedFile as error:
         yield Reject(number + 1, 0, DAMAGED, str(error).partition(": ")[2].encode())
+
+
+def _row(item: Input, shard: str, number: int, fields: dict[str, Any] | str) -> Record | Reject | Skip:
+    if isinstance(fields, str):
+        return Reject(number, 0, fields, b"")
+    raw = fields.get(item.text_field)
+    try:
+        return _record(item, f"{item.name}#{shard}{number}", _decode(fields))
+    except UnicodeDecodeError:
+        reason = INVALID_UTF8
+    except Unreadable as error:
+        reason = str(error)
+    except Skip as skip:
+        return skip
+    return Reject(
+        number, 0, reason, (raw if isinstance(raw, bytes) else repr(raw).encode("utf-8", "replace"))[:EXCERPT_BYTES]
+    )
 
 
 def _decode(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -188,6 +193,7 @@ def _rows(unit: Unit) -> Iterator[dict[str, Any] | str]:
         columns = wanted if item.format == AUTO else None
         for rows in read_rows(file, source, str(item.path), groups, columns):
             yield from _rows_of(rows)
+            del rows
 
 
 def _no_column(item: Input, names: list[str]) -> BadInput:
@@ -197,15 +203,12 @@ def _no_column(item: Input, names: list[str]) -> BadInput:
 
 
 def _rows_of(rows: Rows) -> Iterator[dict[str, Any] | str]:
-    """Rows as dicts, strings as bytes: Arrow does not promise that a string column holds valid UTF-8."""
+    """Rows as dicts, strings as bytes, one at a time: as Python objects all take several times their bytes."""
     columns = [
-        column.cast(pa.large_binary())
-        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-        else column
-        for column in rows.table.columns
+        (name, as_bytes(column)) for name, column in zip(rows.table.schema.names, rows.table.columns, strict=True)
     ]
-    names = rows.table.schema.names
     for place in range(rows.table.num_rows):
-        # one row at a time: as Python objects a batch takes several times its bytes
-        row = {name: column[place].as_py() for name, column in zip(names, columns, strict=True)}
-        yield TOO_LONG if place in rows.too_long else row
+        try:
+            yield TOO_LONG if place in rows.too_long else {name: cell(column, place) for name, column in columns}
+        except UnicodeDecodeError:  # inside of a nested column
+            yield INVALID_UTF8

@@ -70,7 +70,7 @@ class _Cutter:
 
     def cut(self, text: str) -> Iterator[Piece]:
         """Pieces that are complete; what is not stays in ``rest``."""
-        start, end = 0, 0
+        start, end = 0, self._scanned
         for token in TOKEN.finditer(text, self._scanned):
             sign = text[token.start()]
             if (token.end() == len(text) and sign not in "{}[],:") or token[0] == '"':

@@ -164,7 +164,7 @@ def find_in_record(raw: str, walker: Walker, work: Finding, flat: bool) -> tuple
     def find(text: str, label: str) -> str:
         text = nfc(text)
         if spans := work.spans(text, label):
-            found[walker.pointer()] = [work.shown(span) for span in spans]
+            found.setdefault(walker.pointer(), []).extend(work.shown(span) for span in spans)  # a key may stand twice
         return text
 
     shown = _changed(raw, walker.places(raw), find)

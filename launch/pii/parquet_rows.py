@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from corpus.documents import BadInput
 from corpus.pii.records import EVERYTHING, Paths, below, change_texts, escape_key, texts_of
 from corpus.reading.containers import TOO_LONG, Unreadable
-from corpus.reading.parquet import Rows, open_parquet, read_rows, stored_schema
+from corpus.reading.parquet import Rows, cell, open_parquet, read_rows, spelled_out, stored_schema
 from launch.pii.json_text import NOT_TEXT, UNDECODABLE, literal
 from launch.pii.plain_text import Meet
 from launch.pii.streams import Output, written_whole
@@ -62,11 +62,11 @@ def hide_in_parquet(source: Path, target: Path, paths: Paths, work: Hiding, meet
         with written_whole(target) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
             first = 0
             for rows in read_rows(file, raw, str(source), range(file.num_row_groups)):
-                writer.write_batch(_hidden(rows, first, columns, work, meet))
+                writer.write_batch(_hidden(rows, first, schema, columns, work, meet))
                 first += rows.table.num_rows
 
 
-def _hidden(rows: Rows, first: int, columns: Columns, work: Hiding, meet: Meet) -> pa.RecordBatch:
+def _hidden(rows: Rows, first: int, schema: pa.Schema, columns: Columns, work: Hiding, meet: Meet) -> pa.RecordBatch:
     table = rows.table
     documents = _documents(table, first)
     bad: set[int] = set()
@@ -75,10 +75,12 @@ def _hidden(rows: Rows, first: int, columns: Columns, work: Hiding, meet: Meet) 
     for place in sorted(bad | rows.too_long):
         meet(f"row {first + place + 1}", TOO_LONG if place in rows.too_long else UNDECODABLE, "")
     arrays = [
-        pa.array(changed[field.name], field.type) if field.name in changed else table.column(field.name)
-        for field in table.schema
+        pa.array(changed[field.name], field.type)
+        if field.name in changed
+        else spelled_out(table.column(field.name), field.type)
+        for field in schema
     ]
-    batch = pa.RecordBatch.from_arrays(arrays, schema=table.schema)
+    batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
     left_out = bad | rows.too_long
     return batch.filter(pa.array([place not in left_out for place in range(table.num_rows)])) if left_out else batch
 
@@ -103,7 +105,7 @@ def _change_column(
         value = None
         if place not in passed_over:
             try:
-                value = column[place].as_py()
+                value = cell(column, place)
             except UnicodeDecodeError:
                 bad.add(place)
         values.append(change_texts(value, paths, _hide_in(document, work), name))
@@ -129,7 +131,7 @@ def find_in_parquet(source: Path, out: Output, paths: Paths, work: Finding, flat
                 try:
                     if place in rows.too_long:
                         raise Unreadable(TOO_LONG)
-                    row = {name: rows.table.column(name)[place].as_py() for name in rows.table.schema.names}
+                    row = {name: cell(rows.table.column(name), place) for name in rows.table.schema.names}
                 except (Unreadable, UnicodeDecodeError) as error:
                     meet(f"row {number}", UNDECODABLE if isinstance(error, UnicodeDecodeError) else str(error), "")
                     continue
