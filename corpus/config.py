@@ -11,6 +11,7 @@ from typing import Literal
 from pydantic import BaseModel, Field, model_validator
 
 from corpus.near import NearConfig
+from corpus.reading.encoding import Encoding
 from corpus.toxicity import ToxicityConfig
 
 
@@ -20,6 +21,7 @@ class SourceConfig(BaseModel, frozen=True, extra="forbid"):
     inputs: list[str] = Field(min_length=1, description="Files, folders, globs, fsspec URLs or hub:NAME data sets.")
     format: str = Field("auto", description="auto, or modu, cc100, namuwiki, news, petitions, wikipedia.")
     text_field: str | None = Field(None, min_length=1, description="As corpus.text_field, for this source.")
+    encoding: Encoding | None = Field(None, description="As corpus.encoding, for this source.")
 
 
 class DecontaminateConfig(BaseModel, frozen=True, extra="forbid"):
@@ -82,6 +84,7 @@ class CorpusConfig(BaseModel, frozen=True, extra="forbid"):
     sources: dict[str, SourceConfig] = Field({}, description="More inputs, by the name of their source.")
     benchmarks: list[str] | None = Field(None, description="KLUE folders or text files to keep out of the corpus.")
     text_field: str = Field("text", min_length=1, description="Key or column that holds a document's text.")
+    encoding: Encoding = Field("auto", description="Of text files: utf-8, cp949, utf-16; auto looks at each file.")
     max_documents_per_file: int | None = Field(None, gt=0, description="Read only the first documents of each file.")
     max_bad_share: float = Field(0.01, ge=0, le=1, description="Unreadable share of the records that stops the run.")
 

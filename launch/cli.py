@@ -15,6 +15,7 @@ from launch.bench.commands import bench_app
 from launch.console import rank, set_up_console, show_any_character, world_size
 from launch.errors import LaunchError, exit_code, is_for_user, one_sentence
 from launch.guard import refuse_foreign_packages
+from launch.pii.commands import pii_app
 from launch.push import push_corpus, push_tokenizer
 
 ABOUT = """Raw Korean text in; a pseudonymized corpus, a vocabulary, a pretrained encoder and its KLUE scores out.
@@ -53,7 +54,6 @@ Example:  malmoi finetune smoke finetune.tasks=ynat,klue-ner
 corpus_app = typer.Typer(cls=StageOrTools, no_args_is_help=True, help=CORPUS_HELP)
 tokenizer_app = typer.Typer(cls=StageOrTools, no_args_is_help=True, help=TOKENIZER_HELP)
 finetune_app = typer.Typer(cls=StageOrTools, no_args_is_help=True, help=FINETUNE_HELP)
-pii_app = typer.Typer(no_args_is_help=True, help="Detect or replace personal data in text or JSON lines.")
 app.add_typer(corpus_app, name="corpus")
 app.add_typer(tokenizer_app, name="tokenizer")
 app.add_typer(finetune_app, name="finetune")
@@ -163,42 +163,6 @@ def tokenizer_stats(
     from launch.tools import print_tokenizer_statistics
 
     print_tokenizer_statistics([tokenizer, *(others or [])], texts, gold or [], out or [])
-
-
-@pii_app.command("detect")
-def pii_detect(
-    source: Annotated[str, typer.Argument(metavar="INPUT", help="A .txt or .jsonl file, or - for standard input.")],
-    target: Annotated[str, typer.Argument(metavar="OUTPUT", help="A .jsonl file, or - for standard output.")] = "-",
-) -> None:
-    """Find the 16 types of personal data: each record out has its spans as [start, end, TYPE].
-
-    Example:  echo '문의 010-0123-4567' | malmoi pii detect -
-    """
-    from launch.tools import detect_personal_data
-
-    detect_personal_data(source, target)
-
-
-@pii_app.command("replace")
-def pii_replace(
-    source: Annotated[str, typer.Argument(metavar="INPUT", help="A .txt or .jsonl file, or - for standard input.")],
-    target: Annotated[str, typer.Argument(metavar="OUTPUT", help="A file of the same kind, or -.")] = "-",
-    seed: Annotated[int, typer.Option(help="Equal seeds give equal replacements.")] = 0,
-    mode: Annotated[
-        str, typer.Option(help="replace, mask (***-****), tag ([TEL]) or drop (the sentence).")
-    ] = "replace",
-    key_file: Annotated[Path | None, typer.Option(help="Secret: a value maps alike in all records.")] = None,
-    key_variable: Annotated[str | None, typer.Option(help="The same, in this environment variable.")] = None,
-) -> None:
-    """Replace personal data by invented values of the same type and format, or hide it otherwise.
-
-    A record out for a record in, in order; records with the same "id" are one document.
-
-    Example:  malmoi pii replace letters.jsonl letters.safe.jsonl
-    """
-    from launch.tools import replace_personal_data
-
-    replace_personal_data(source, target, seed, mode, key_file, key_variable)
 
 
 @app.command()

@@ -135,7 +135,7 @@ def given_inputs(recipe: Recipe) -> list[Input]:
     from corpus.reading.inputs import find_inputs
 
     own = [pattern for pattern in recipe.corpus.inputs if pattern != SAMPLE]
-    return find_inputs(own, recipe.corpus.sources, recipe.corpus.text_field)
+    return find_inputs(own, recipe.corpus.sources, recipe.corpus.text_field, recipe.corpus.encoding)
 
 
 def tokenizer_settings(recipe: Recipe) -> dict[str, Any]:
@@ -275,7 +275,7 @@ def raw_inputs(recipe: Recipe, run: Path) -> list[Input]:
     patterns = resolve(settings.inputs, run, "corpus")
     if not patterns and not settings.sources:
         raise LaunchError("corpus.inputs is empty; give files, folders or globs: corpus.inputs=PATH[,PATH…]")
-    return find_inputs(patterns, settings.sources, settings.text_field)
+    return find_inputs(patterns, settings.sources, settings.text_field, settings.encoding)
 
 
 def resolve(names: Sequence[str], run: Path, part: str) -> list[str]:

@@ -1,46 +1,19 @@
-"""Single tools of the command line: personal data in a stream of records, tokenizer statistics, scores of a file."""
+"""Single tools of the command line: tokenizer statistics, scores of a file, exports."""
 
 from __future__ import annotations
 
 import json
 import math
-import sys
-import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from functools import partial
-from io import BufferedReader
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import Any, cast
 
 import typer
 
 from corpus.escaping import visible
 from launch.console import PlainConsole
 from launch.errors import LaunchError
-
-Record = dict[str, Any]
-
-
-def detect_personal_data(source: str, target: str) -> None:
-    """Write one JSON line per record: the record, and its spans as [start, end, TYPE] over the NFC text."""
-    from corpus.pii.detect import detect_records
-
-    _stream(source, target, detect_records)
-
-
-def replace_personal_data(
-    source: str, target: str, seed: int, mode: str, key_file: Path | None, key_variable: str | None
-) -> None:
-    """Write every record with its personal data hidden, in the kind of the input (text lines or JSON lines)."""
-    from corpus.pii.key import read_key, seeded_secret
-    from corpus.pii.protect import MODES, Protection, replace_records
-
-    if mode not in MODES:
-        raise LaunchError(f"--mode {mode}: no such mode; there are {', '.join(MODES)}")
-    protection = Protection(mode, seeded_secret(seed), read_key(key_file, key_variable))
-    _stream(source, target, partial(replace_records, protection=protection))
 
 
 def print_tokenizer_statistics(
@@ -109,56 +82,3 @@ def write_task_features(
         raise LaunchError(f"--protocol {protocol}: no such protocol; there are {', '.join(PROTOCOLS)}")
     written = write_features(task, file, tokenizer, output, cast(Any, protocol), max_tokens)
     typer.echo(f"{output}: {written:,} records")
-
-
-def _stream(source: str, target: str, work: Callable[[Iterable[Record]], Iterable[Record]]) -> None:
-    with _lines_in(source) as lines, _lines_out(target) as out:
-        is_json = _holds_json(source, lines)
-        for record in work(_records(lines, source, is_json)):
-            keeps_text = not is_json and set(record) == {"text"}
-            out.write((record["text"] if keeps_text else json.dumps(record, ensure_ascii=False)) + "\n")
-
-
-def _holds_json(source: str, lines: BufferedReader) -> bool:
-    """Files tell by their name, standard input by its first character."""
-    return lines.peek(1)[:1] == b"{" if source == "-" else source.endswith((".jsonl", ".json"))
-
-
-def _records(lines: Iterable[bytes], source: str, is_json: bool) -> Iterator[Record]:
-    for number, raw in enumerate(lines, 1):
-        where = f"{'standard input' if source == '-' else source}, line {number}"
-        try:
-            line = raw.decode("utf-8").rstrip("\r\n")
-            record = json.loads(line) if is_json else {"text": line}
-        except UnicodeDecodeError:
-            raise LaunchError(f"{where}: not UTF-8; convert the file first") from None
-        except ValueError as error:
-            raise LaunchError(f"{where}: not JSON ({error}); a .jsonl file holds one object a line") from None
-        if not isinstance(record, dict) or not isinstance(record.get("text"), str):
-            raise LaunchError(f'{where}: expected an object with a string under "text"')
-        yield record | {"text": unicodedata.normalize("NFC", record["text"])}
-
-
-@contextmanager
-def _lines_in(source: str) -> Iterator[BufferedReader]:
-    if source == "-":
-        yield cast(BufferedReader, sys.stdin.buffer)
-    else:
-        with Path(source).open("rb") as file:
-            yield file
-
-
-@contextmanager
-def _lines_out(target: str) -> Iterator[TextIO]:
-    """Standard output, or a file that appears under its name only when it is whole."""
-    if target == "-":
-        yield sys.stdout
-        return
-    path = Path(target)
-    temporary = path.with_name(path.name + ".partial")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            yield file
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -1,7 +1,8 @@
 """Cut a stream of bytes into raw records: lines, paragraphs of a text file, ``<doc>`` blocks, items of a JSON array.
 
 Memory holds one record: of a longer one than ``RECORD_BYTES`` only the head is kept. A record that is damaged costs
-itself: the next line, block or item starts afresh. Numbers and offsets count from the start of the stream.
+itself: the next line, block or item is read as if nothing had been. Numbers and offsets count from the start of the
+stream. Scanners of lines take the encoding of the lines, and give them as UTF-8.
 """
 
 from __future__ import annotations
@@ -9,10 +10,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from typing import Any, NamedTuple
+
+from corpus.reading.encoding import UTF8, blocks_to_utf8, decodes, line_to_utf8
 
 RECORD_BYTES = 32 << 20
 EXCERPT_BYTES = 400
+MAX_UNFINISHED = 64  # each costs a look at all that follows; an array with more of them is given up
 PARAGRAPH_BYTES = 4 << 20  # a .txt file without blank lines must not become one document of gigabytes
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -21,6 +26,8 @@ BROKEN_JSON = "broken_json"
 UNFINISHED = "unfinished_record"
 INVALID_UTF8 = "invalid_utf8"
 NOT_AN_OBJECT = "not_an_object"
+TOO_DEEP = "json_too_deep"
+INT_DIGITS = 4_300  # longer numbers are valid JSON, but turning them into int takes more than linear time
 
 Blocks = Iterator[bytes]
 
@@ -35,7 +42,30 @@ class Item(NamedTuple):
     value: Any = None  # items of an array are parsed here: parsing tells whether they end where they seem to
 
 
-def scan_lines(blocks: Blocks, array_key: str | None = None) -> Iterator[Item]:
+class Unreadable(Exception):
+    """A record cannot be read; the message is the reason it is counted under."""
+
+
+_decode_json = json.JSONDecoder(parse_int=lambda digits: (int if len(digits) <= INT_DIGITS else Decimal)(digits)).decode
+
+
+def parse_json(raw: bytes) -> Any:
+    """A JSON value; integers of more than ``INT_DIGITS`` digits become ``Decimal``.
+
+    Raises:
+        Unreadable: not UTF-8, not JSON, or nested too deep for Python (about 1,000 levels).
+    """
+    try:
+        return _decode_json(raw.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise Unreadable(INVALID_UTF8) from None
+    except RecursionError:
+        raise Unreadable(TOO_DEEP) from None
+    except ValueError:
+        raise Unreadable(BROKEN_JSON) from None
+
+
+def scan_lines(blocks: Blocks, array_key: str | None = None, encoding: str = UTF8) -> Iterator[Item]:
     """Lines without their ends, empty ones too."""
     parts: list[bytes] = []
     number, offset, size = 1, 0, 0
@@ -44,13 +74,13 @@ def scan_lines(blocks: Blocks, array_key: str | None = None) -> Iterator[Item]:
         for piece in ended:
             _add(parts, piece, size)
             size += len(piece)
-            yield _line(number, offset, parts, size)
+            yield _line(number, offset, parts, size, encoding)
             number, offset, size = number + 1, offset + size + 1, 0
             parts.clear()
         _add(parts, rest, size)
         size += len(rest)
     if size:
-        yield _line(number, offset, parts, size)
+        yield _line(number, offset, parts, size, encoding)
 
 
 def _add(parts: list[bytes], piece: bytes, size: int) -> None:
@@ -60,15 +90,15 @@ def _add(parts: list[bytes], piece: bytes, size: int) -> None:
         parts.append(piece[:EXCERPT_BYTES])
 
 
-def _line(number: int, offset: int, parts: list[bytes], size: int) -> Item:
-    raw = parts[0] if len(parts) == 1 else b"".join(parts)
+def _line(number: int, offset: int, parts: list[bytes], size: int, encoding: str) -> Item:
+    raw = line_to_utf8(parts[0] if len(parts) == 1 else b"".join(parts), encoding)
     if size > RECORD_BYTES:
         return Item(number, offset, raw[:EXCERPT_BYTES], TOO_LONG)
     raw = raw.removesuffix(b"\r")
     return Item(number, offset, raw.removeprefix(BYTE_ORDER_MARK) if number == 1 else raw)
 
 
-def scan_paragraphs(blocks: Blocks, array_key: str | None = None) -> Iterator[Item]:
+def scan_paragraphs(blocks: Blocks, array_key: str | None = None, encoding: str = UTF8) -> Iterator[Item]:
     """Documents of plain text, their lines joined by line ends: a blank line stands between two of them.
 
     A line that is not UTF-8 or too long is an item of its own; the document goes on without it.
@@ -76,12 +106,12 @@ def scan_paragraphs(blocks: Blocks, array_key: str | None = None) -> Iterator[It
     first: Item | None = None
     lines: list[bytes] = []
     size = 0
-    for line in scan_lines(blocks):
+    for line in scan_lines(blocks, encoding=encoding):
         is_blank = not line.raw.strip()
         if first and (is_blank or size > PARAGRAPH_BYTES):
             yield first._replace(raw=b"\n".join(lines))
             first, lines, size = None, [], 0
-        if problem := line.problem or ("" if _is_utf8(line.raw) else INVALID_UTF8):
+        if problem := line.problem or ("" if decodes(line.raw, UTF8) else INVALID_UTF8):
             yield line._replace(problem=problem)
         elif not is_blank:
             first = first or line
@@ -91,20 +121,12 @@ def scan_paragraphs(blocks: Blocks, array_key: str | None = None) -> Iterator[It
         yield first._replace(raw=b"\n".join(lines))
 
 
-def _is_utf8(raw: bytes) -> bool:
-    try:
-        raw.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def scan_docs(blocks: Blocks, array_key: str | None = None) -> Iterator[Item]:
+def scan_docs(blocks: Blocks, array_key: str | None = None, encoding: str = UTF8) -> Iterator[Item]:
     """Blocks ``<doc id="…" …>`` to ``</doc>``, as WikiExtractor writes them; raw is all but the closing line."""
     first: Item | None = None
     lines: list[bytes] = []
     size = 0
-    for line in scan_lines(blocks):
+    for line in scan_lines(blocks, encoding=encoding):
         if line.raw.startswith(b"<doc "):
             if first:
                 yield first._replace(raw=lines[0], problem=UNFINISHED)
@@ -155,19 +177,22 @@ class _Window:
         self.offset += count
 
 
-def scan_array(blocks: Blocks, array_key: str | None = None) -> Iterator[Item]:
+def scan_array(blocks: Blocks, array_key: str | None = None, encoding: str = UTF8) -> Iterator[Item]:
     """Objects of a JSON array, of the one under ``array_key`` where the file is an object itself."""
-    window = _Window(blocks)
+    window = _Window(blocks_to_utf8(blocks, encoding))
     if not _open_array(window, array_key):
         if head := window.bytes[:EXCERPT_BYTES]:
             yield Item(1, 0, head, "not_a_json_array")
         return
-    number, position = 1, 0
+    number, position, unfinished = 1, 0, 0
     while (position := _skip_between(window, position)) >= 0:
         item = _next_object(window, position, number)
         yield item
         number += 1
         position = item.offset - window.offset + len(item.raw)
+        unfinished += item.problem in (UNFINISHED, TOO_LONG)
+        if unfinished > MAX_UNFINISHED:
+            return
         if item.problem:
             follows = _AFTER_VALUE if item.problem == NOT_AN_OBJECT else _AFTER_OBJECT
             position = _next_start(window, item.offset - window.offset, follows)
@@ -218,11 +243,9 @@ def _next_object(window: _Window, start: int, number: int) -> Item:
             return Item(number, offset, window.bytes[start : start + EXCERPT_BYTES], UNFINISHED)
     raw = window.bytes[start:end]
     try:
-        return Item(number, offset, raw, value=json.loads(raw.decode("utf-8")))
-    except UnicodeDecodeError:
-        return Item(number, offset, raw, INVALID_UTF8)
-    except (ValueError, RecursionError):
-        return Item(number, offset, raw, BROKEN_JSON)
+        return Item(number, offset, raw, value=parse_json(raw))
+    except Unreadable as error:
+        return Item(number, offset, raw, str(error))
 
 
 def _object_end(text: bytes, start: int) -> int:
@@ -250,7 +273,7 @@ def _next_start(window: _Window, start: int, follows: re.Pattern[bytes]) -> int:
     return match.end()
 
 
-SCANNERS: dict[str, Callable[[Blocks, str | None], Iterator[Item]]] = {
+SCANNERS: dict[str, Callable[[Blocks, str | None, str], Iterator[Item]]] = {
     "lines": scan_lines,
     "text": scan_paragraphs,
     "docs": scan_docs,

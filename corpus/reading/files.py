@@ -1,7 +1,7 @@
 """Finding input files and reading their bytes: plain or packed, local or behind an fsspec URL, a block at a time.
 
-Packed files are read by small blocks so that a decompression bomb costs megabytes. A file that ends in the middle is
-an error of its own kind: the corpus keeps what stands before it and counts the loss.
+No call that unpacks returns more than a block, so a file that unpacks to terabytes costs megabytes of memory. A file
+that ends in the middle is an error of its own kind: the corpus keeps what stands before it and counts the loss.
 """
 
 from __future__ import annotations
@@ -13,21 +13,19 @@ import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
-import zstandard
+import pyarrow as pa
 
 from corpus.documents import BadInput
 
-TEXT_FORMATS = (".txt", ".jsonl", ".parquet")
-NEW_UNPACKER: dict[str, Callable[[], Any]] = {
-    ".gz": lambda: zlib.decompressobj(wbits=31),
-    ".zst": lambda: zstandard.ZstdDecompressor().decompressobj(),
-    ".xz": lambda: lzma.LZMADecompressor(memlimit=1 << 30),
-    ".bz2": bz2.BZ2Decompressor,
-}
+TEXT_FORMATS = (".txt", ".jsonl", ".ndjson", ".parquet")
+PACKINGS = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd", ".xz": b"\xfd7zXZ\0", ".bz2": b"BZh"}
+"""Suffixes of packed files, and the bytes that such files begin with."""
 BLOCK_BYTES = 1 << 20
-PACKED_BLOCK_BYTES = 1 << 12  # a zstd block of 4 bytes can hold 128 KiB: 128 MiB at worst
+PACKED_BYTES = 1 << 16  # what is taken from a packed file at a time
+ZSTD_BLOCK_BYTES = 1 << 17  # what stands before damage within one call is lost, so calls are short
+XZ_MEMORY_BYTES = 160 << 20  # xz -9 needs 65 MiB to unpack
 
 
 class DamagedFile(BadInput):
@@ -41,7 +39,7 @@ class FileFormat(NamedTuple):
 
 def format_of(path: Path) -> FileFormat:
     """``petition.jsonl.zst`` is (".jsonl", ".zst"); either part may be empty."""
-    packing = path.suffix.lower() if path.suffix.lower() in NEW_UNPACKER else ""
+    packing = path.suffix.lower() if path.suffix.lower() in PACKINGS else ""
     kind = (Path(path.stem) if packing else path).suffix.lower()
     return FileFormat(kind, packing)
 
@@ -57,7 +55,9 @@ def find_texts(patterns: Sequence[str]) -> list[Path]:
     Raises:
         BadInput: a file is missing or of an unknown kind, a folder or glob holds no text file.
     """
-    return find_files(patterns, is_text_file, "text file (.txt, .jsonl, packed as .gz, .zst, .xz or not, or .parquet)")
+    return find_files(
+        patterns, is_text_file, "text file (.txt, .jsonl, .ndjson, packed as .gz, .zst, .xz, .bz2 or not, or .parquet)"
+    )
 
 
 def find_files(patterns: Sequence[str], accepts: Callable[[Path], bool], wanted: str) -> list[Path]:
@@ -144,7 +144,8 @@ def read_blocks(path: Path, start: int = 0, end: int | None = None) -> Iterator[
     """
     packing = format_of(path).packing
     if packing:
-        yield from _unpack(path, NEW_UNPACKER[packing])
+        with path.open("rb") as file:
+            yield from unpack(cast(BinaryIO, file), packing, str(path))
         return
     left = (path.stat().st_size if end is None else end) - start
     with path.open("rb") as file:
@@ -154,21 +155,71 @@ def read_blocks(path: Path, start: int = 0, end: int | None = None) -> Iterator[
             yield block
 
 
-def _unpack(path: Path, new_unpacker: Callable[[], Any]) -> Iterator[bytes]:
-    unpacker = None
-    with path.open("rb") as file:
-        while block := file.read(PACKED_BLOCK_BYTES):
-            while block:
-                unpacker = unpacker or new_unpacker()
-                try:
-                    unpacked = unpacker.decompress(block)
-                except (zlib.error, zstandard.ZstdError, lzma.LZMAError, OSError, ValueError) as error:
-                    raise DamagedFile(
-                        f"{path}: damaged {path.suffix} file ({error}); fetch or pack it again"
-                    ) from error
-                if unpacked:
-                    yield unpacked
-                block = unpacker.unused_data if unpacker.eof else b""
-                unpacker = None if unpacker.eof else unpacker
-    if unpacker is not None:
-        raise DamagedFile(f"{path}: the {path.suffix} file ends in the middle; fetch or pack it again")
+def unpack(file: BinaryIO, packing: str, name: str) -> Iterator[bytes]:
+    """The unpacked bytes of a stream, in blocks of at most ``BLOCK_BYTES``; several packed streams in a row are one.
+
+    Raises:
+        DamagedFile: the stream is damaged or ends too early; ``name`` says which.
+    """
+    blocks = _unpack_zstd(file) if packing == ".zst" else _unpack_members(file, _MEMBERS[packing])
+    try:
+        yield from blocks
+    except EOFError:
+        raise DamagedFile(f"{name}: the {packing} file ends in the middle; fetch or pack it again") from None
+    except (zlib.error, lzma.LZMAError, OSError, ValueError) as error:
+        raise DamagedFile(f"{name}: damaged {packing} file ({error}); fetch or pack it again") from error
+
+
+def _unpack_zstd(file: BinaryIO) -> Iterator[bytes]:
+    packed = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
+    try:
+        while block := packed.read(ZSTD_BLOCK_BYTES):
+            yield block
+    except OSError as error:
+        raise EOFError if "Truncated" in str(error) else error from None
+
+
+class _Gzip:
+    """zlib's object with the attributes that those of bz2 and lzma have."""
+
+    def __init__(self) -> None:
+        self._zlib = zlib.decompressobj(wbits=31)
+
+    def decompress(self, packed: bytes, most: int) -> bytes:
+        return self._zlib.decompress(self._zlib.unconsumed_tail + packed, most)
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._zlib.unconsumed_tail
+
+    @property
+    def eof(self) -> bool:
+        return self._zlib.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._zlib.unused_data
+
+
+_MEMBERS: dict[str, Callable[[], Any]] = {
+    ".gz": _Gzip,
+    ".xz": lambda: lzma.LZMADecompressor(memlimit=XZ_MEMORY_BYTES),
+    ".bz2": bz2.BZ2Decompressor,
+}
+
+
+def _unpack_members(file: BinaryIO, new_member: Callable[[], Any]) -> Iterator[bytes]:
+    member: Any = None
+    rest = b""
+    while packed := rest or file.read(PACKED_BYTES):
+        member, rest = member or new_member(), b""
+        while not member.eof:
+            if block := member.decompress(packed, BLOCK_BYTES):
+                yield block
+            packed = b""
+            if member.needs_input:
+                break
+        if member.eof:
+            rest, member = member.unused_data, None
+    if member is not None:
+        raise EOFError

@@ -143,7 +143,10 @@ FILE_LINK = re.compile(
 LINK = re.compile(r"\[\[(?:[^\[\]|\n]++\|)?([^\[\]|\n]++)\]\]")
 SWITCH = re.compile(r"__[A-Z가-힣]{2,20}__")  # __목차__
 PLACEHOLDER_LINE = re.compile(r"^(?:formula|codice)_\d+[.,;]?$", re.M)
-ATTRIBUTE = r"(?:colspan|rowspan|align|valign|style|width|class|scope|bgcolor)[ ]*=[ ]*(?:\"[^\"\n|]*+\"|[^\s\"|]++)"
+ATTRIBUTE = (
+    r"(?:colspan|rowspan|align|valign|style|width|class|scope|bgcolor)[ ]*=[ ]*"
+    r"(?:\"[^\"\n|]{0,300}+\"|[^\s\"|]{1,300}+)"
+)
 TABLE_LINE = re.compile(rf"^(?:!(?!!)[^\n]*(?:\|\||!!|{ATTRIBUTE}[ ]*\|)|[^\n]*?\|\|[^\n]*?\|\|)[^\n]*$", re.M)
 TABLE_CELL = re.compile(rf"(?:^[!|]|\|\||!!)[ ]*(?:(?:{ATTRIBUTE}[ ]*)++\|)?")
 

@@ -10,12 +10,13 @@ from corpus.config import SourceConfig
 from corpus.documents import BadInput
 from corpus.escaping import visible
 from corpus.reading.containers import SCANNERS
+from corpus.reading.encoding import UTF8, settle_encoding
 from corpus.reading.files import find_files, find_texts, format_of, is_local, name_files
 from corpus.reading.formats import ADAPTERS
 from corpus.reading.hub import PREFIX, HubSet, identify, parse_hub_name
 
 AUTO = "auto"
-CONTAINERS = {".txt": "text", ".jsonl": "lines", ".parquet": "parquet"}
+CONTAINERS = {".txt": "text", ".jsonl": "lines", ".ndjson": "lines", ".parquet": "parquet"}
 
 
 class Input(NamedTuple):
@@ -27,6 +28,7 @@ class Input(NamedTuple):
         format: a name in ``ADAPTERS``, or "auto": the file's kind decides and ``text_field`` holds the text.
         source: name of all its documents; None: the record says, or else the file's name.
         text_field: key or column that holds a document's text.
+        encoding: of a text file; "auto" until ``settled`` has looked at it.
     """
 
     path: Path | HubSet
@@ -34,6 +36,18 @@ class Input(NamedTuple):
     format: str = AUTO
     source: str | None = None
     text_field: str = "text"
+    encoding: str = UTF8
+
+    def settled(self) -> Input:
+        """The same with the encoding that the file turns out to be in.
+
+        Raises:
+            BadInput: UTF-8 was asked for and the file is clearly something else.
+        """
+        if isinstance(self.path, HubSet) or self.container == "parquet":
+            return self
+        setting = "corpus.encoding" if self.source is None else f"corpus.sources.{self.source}.encoding"
+        return self._replace(encoding=settle_encoding(self.path, self.encoding, setting))
 
     @property
     def container(self) -> str:
@@ -48,17 +62,19 @@ class Input(NamedTuple):
         return not isinstance(self.path, HubSet) and bool(format_of(self.path).packing)
 
 
-def find_inputs(patterns: Sequence[str], sources: Mapping[str, SourceConfig], text_field: str) -> list[Input]:
+def find_inputs(
+    patterns: Sequence[str], sources: Mapping[str, SourceConfig], text_field: str, encoding: str = AUTO
+) -> list[Input]:
     """All inputs: those of ``patterns`` in their order, then those of the sources in theirs; each file once.
 
     Raises:
         BadInput: a file is missing or of the wrong kind, a folder or glob holds none, a format is unknown.
     """
-    found = [Input(path, "", text_field=text_field) for path in _locate(patterns, find_texts)]
+    found = [Input(path, "", text_field=text_field, encoding=encoding) for path in _locate(patterns, find_texts)]
     for name, source in sources.items():
-        finder = _finder(source.format, name)
-        paths = _locate(source.inputs, finder)
-        found += [Input(path, "", source.format, name, source.text_field or text_field) for path in paths]
+        paths = _locate(source.inputs, _finder(source.format, name))
+        rest = (source.format, name, source.text_field or text_field, source.encoding or encoding)
+        found += [Input(path, "", *rest) for path in paths]
     first: dict[Any, Input] = {}
     for item in found:
         first.setdefault(item.path if isinstance(item.path, HubSet) else item.path.resolve(), item)

@@ -5,28 +5,26 @@ A record that cannot be read costs itself and nothing else. Text becomes NFC her
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-
 from corpus.documents import BadInput
 from corpus.escaping import visible
-from corpus.reading.containers import BROKEN_JSON, INVALID_UTF8, NOT_AN_OBJECT, Item
+from corpus.reading.containers import EXCERPT_BYTES, INVALID_UTF8, NOT_AN_OBJECT, TOO_LONG, Item, Unreadable, parse_json
+from corpus.reading.encoding import UTF8
 from corpus.reading.files import DamagedFile
 from corpus.reading.formats import ADAPTERS, Skip
 from corpus.reading.hub import HubSet, read_shard
 from corpus.reading.inputs import AUTO, Input
-from corpus.reading.units import DAMAGED, Unit, open_parquet, scan
+from corpus.reading.parquet import Rows, as_bytes, cell, open_parquet, read_rows, stored_schema
+from corpus.reading.units import DAMAGED, Unit, scan
 
-PARQUET_BATCH_ROWS = 1_000
 NAME_CHARS = 200
 SURROGATE = re.compile("[\ud800-\udfff]")
-DOC_ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
+DOC_ATTRIBUTE = re.compile(r'(?<!\w)(\w++)="([^"]*+)"')
 
 
 class Record(NamedTuple):
@@ -47,10 +45,6 @@ class Reject(NamedTuple):
     raw: bytes
 
 
-class _Unreadable(Exception):
-    pass
-
-
 def read_unit(unit: Unit, counts: Counter[str], max_documents: int | None = None) -> Iterator[Record | Reject]:
     """Records and rejects of a unit in order; adds "records", "empty", "skipped.<reason>" to ``counts``.
 
@@ -65,6 +59,8 @@ def read_unit(unit: Unit, counts: Counter[str], max_documents: int | None = None
         if isinstance(found, Skip):
             counts[f"skipped.{found.reason}"] += 1
             continue
+        if isinstance(found, Reject) and found.reason == INVALID_UTF8 and unit.input.encoding != UTF8:
+            found = found._replace(reason=f"invalid_{unit.input.encoding}")
         counts["records"] += 1
         yield found
         left -= isinstance(found, Record)
@@ -82,20 +78,14 @@ def _read_items(unit: Unit, counts: Counter[str]) -> Iterator[Record | Reject | 
             place = f"{unit.input.name}{sign}{item.number if sign == '#' else item.offset}"
             try:
                 yield _record(unit.input, place, parse(item))
-            except _Unreadable as error:
+            except Unreadable as error:
                 yield Reject(item.number, item.offset, str(error), item.raw)
             except Skip as skip:
                 yield skip
 
 
 def _parse_line(item: Item) -> dict[str, Any]:
-    try:
-        value = json.loads(item.raw.decode("utf-8"))
-    except UnicodeDecodeError:
-        raise _Unreadable(INVALID_UTF8) from None
-    except (ValueError, RecursionError):
-        raise _Unreadable(BROKEN_JSON) from None
-    return _object(value)
+    return _object(parse_json(item.raw))
 
 
 def _parse_value(item: Item) -> dict[str, Any]:
@@ -104,7 +94,7 @@ def _parse_value(item: Item) -> dict[str, Any]:
 
 def _object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise _Unreadable(NOT_AN_OBJECT)
+        raise Unreadable(NOT_AN_OBJECT)
     return value
 
 
@@ -116,7 +106,7 @@ def _parse_doc(item: Item) -> dict[str, Any]:
     try:
         head, _, text = item.raw.decode("utf-8").partition("\n")
     except UnicodeDecodeError:
-        raise _Unreadable(INVALID_UTF8) from None
+        raise Unreadable(INVALID_UTF8) from None
     return dict(DOC_ATTRIBUTE.findall(head)) | {"text": text}
 
 
@@ -124,7 +114,7 @@ PARSERS = {"lines": _parse_line, "array": _parse_value, "text": _parse_text, "do
 
 
 def _record(item: Input, place: str, fields: Mapping[str, Any]) -> Record:
-    """Raises: _Unreadable with the reason; Skip where it is no document."""
+    """Raises: Unreadable with the reason; Skip where it is no document."""
     if item.format == AUTO:
         text, name = fields.get("text" if item.container == "text" else item.text_field), fields.get("id")
     else:
@@ -132,13 +122,13 @@ def _record(item: Input, place: str, fields: Mapping[str, Any]) -> Record:
         try:
             text, name = adapter.text_of(fields), adapter.id_of(fields)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError):
-            raise _Unreadable(f"not_laid_out_as_{item.format}") from None
+            raise Unreadable(f"not_laid_out_as_{item.format}") from None
     if text is None:
-        raise _Unreadable("no_text")
+        raise Unreadable("no_text")
     if not isinstance(text, str):
-        raise _Unreadable("text_is_not_a_string")
+        raise Unreadable("text_is_not_a_string")
     if SURROGATE.search(text):
-        raise _Unreadable("lone_surrogate")
+        raise Unreadable("lone_surrogate")
     default = item.path.name.split(".")[0] if not isinstance(item.path, HubSet) else item.path.name.rpartition("/")[2]
     source = visible(item.source or _name(fields.get("source"), default))
     return Record(place, _name(name, place), source, unicodedata.normalize("NFC", text))
@@ -157,26 +147,37 @@ def _read_rows(unit: Unit) -> Iterator[Record | Reject | Skip]:
     shard = f"{unit.start}." if isinstance(item.path, HubSet) else ""
     number = unit.first - 1
     try:
-        for number, fields in enumerate(_rows(unit), unit.first):
-            raw = fields.get(item.text_field)
-            excerpt = raw if isinstance(raw, bytes) else repr(raw).encode("utf-8", "replace")
-            try:
-                yield _record(item, f"{item.name}#{shard}{number}", _decode(fields))
-            except UnicodeDecodeError:
-                yield Reject(number, 0, INVALID_UTF8, excerpt)
-            except _Unreadable as error:
-                yield Reject(number, 0, str(error), excerpt)
-            except Skip as skip:
-                yield skip
+        for fields in _rows(unit):
+            number += 1
+            yield _row(item, shard, number, fields)
+            del fields  # a row may be large: it goes before the next one is made
     except DamagedFile as error:
         yield Reject(number + 1, 0, DAMAGED, str(error).partition(": ")[2].encode())
+
+
+def _row(item: Input, shard: str, number: int, fields: dict[str, Any] | str) -> Record | Reject | Skip:
+    if isinstance(fields, str):
+        return Reject(number, 0, fields, b"")
+    raw = fields.get(item.text_field)
+    try:
+        return _record(item, f"{item.name}#{shard}{number}", _decode(fields))
+    except UnicodeDecodeError:
+        reason = INVALID_UTF8
+    except Unreadable as error:
+        reason = str(error)
+    except Skip as skip:
+        return skip
+    return Reject(
+        number, 0, reason, (raw if isinstance(raw, bytes) else repr(raw).encode("utf-8", "replace"))[:EXCERPT_BYTES]
+    )
 
 
 def _decode(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value.decode("utf-8") if isinstance(value, bytes) else value for key, value in fields.items()}
 
 
-def _rows(unit: Unit) -> Iterator[dict[str, Any]]:
+def _rows(unit: Unit) -> Iterator[dict[str, Any] | str]:
+    """Rows as dicts; in place of one that is too long, the reason."""
     item = unit.input
     if isinstance(item.path, HubSet):
         for row in read_shard(item.path, unit.start):
@@ -184,18 +185,16 @@ def _rows(unit: Unit) -> Iterator[dict[str, Any]]:
                 raise _no_column(item, list(row))
             yield row
         return
-    with open_parquet(item) as file:
-        names = file.schema_arrow.names
+    with item.path.open("rb") as source, open_parquet(source, str(item.path)) as file:
+        names = stored_schema(file).names
         if item.format == AUTO and item.text_field not in names:
             raise _no_column(item, names)
         wanted = [name for name in dict.fromkeys((item.text_field, "id", "source")) if name in names]
-        groups = list(range(unit.start, file.num_row_groups if unit.end is None else unit.end))
+        groups = range(unit.start, file.num_row_groups if unit.end is None else unit.end)
         columns = wanted if item.format == AUTO else None
-        try:
-            for batch in file.iter_batches(PARQUET_BATCH_ROWS, row_groups=groups, columns=columns):
-                yield from _rows_of(batch)
-        except (pa.ArrowException, OSError) as error:
-            raise DamagedFile(f"{item.path}: damaged Parquet file ({error})") from error
+        for rows in read_rows(file, source, str(item.path), groups, columns):
+            yield from _rows_of(rows)
+            del rows
 
 
 def _no_column(item: Input, names: list[str]) -> BadInput:
@@ -204,13 +203,13 @@ def _no_column(item: Input, names: list[str]) -> BadInput:
     )
 
 
-def _rows_of(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """Rows as dicts, strings as bytes: Arrow does not promise that a string column holds valid UTF-8."""
+def _rows_of(rows: Rows) -> Iterator[dict[str, Any] | str]:
+    """Rows as dicts, strings as bytes, one at a time: as Python objects all take several times their bytes."""
     columns = [
-        column.cast(pa.large_binary())
-        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-        else column
-        for column in batch.columns
+        (name, as_bytes(column)) for name, column in zip(rows.table.schema.names, rows.table.columns, strict=True)
     ]
-    for values in zip(*(column.to_pylist() for column in columns), strict=True):
-        yield dict(zip(batch.schema.names, values, strict=True))
+    for place in range(rows.table.num_rows):
+        try:
+            yield TOO_LONG if place in rows.too_long else {name: cell(column, place) for name, column in columns}
+        except UnicodeDecodeError:  # inside of a nested column
+            yield INVALID_UTF8

@@ -4,7 +4,7 @@
 plain .txt, .jsonl    byte ranges that end where a record does          read by the process that works on them
 Parquet               runs of row groups                                 the same
 Hub data set          its own shards                                     the same
-packed, JSON array    cut as they are unpacked, records in the unit      unpacked once, by the one that hands out work
+packed, array, UTF-16 cut as they are unpacked, records in the unit      unpacked once, by the one that hands out work
 ```
 """
 
@@ -13,19 +13,19 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from typing import NamedTuple
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from corpus.reading.containers import SCANNERS, Item
+from corpus.reading.encoding import UTF8, UTF16, blocks_to_utf8
 from corpus.reading.files import DamagedFile, read_blocks
 from corpus.reading.formats import ADAPTERS
 from corpus.reading.hub import HubSet, count_shards
 from corpus.reading.inputs import AUTO, Input
+from corpus.reading.parquet import open_parquet
 
 UNIT_BYTES = 16 << 20
-MAX_UNITS = 20_000  # terabytes come in larger units, lest their number be the work
+MAX_UNITS = 20_000  # terabytes come in larger units, or their number would be the work
 FED_BYTES = 64 << 20  # the most that a unit carries itself
 SMALL_BYTES = 2 << 20  # packed files below are unpacked by the process that works on them
 RECORD_ENDS = {
@@ -62,12 +62,12 @@ def plan_units(inputs: Sequence[Input], *, whole_files: bool = False, feed: bool
         feed: cut packed files here; False where units are listed first and worked on elsewhere.
     """
     unit_bytes = max(UNIT_BYTES, total_bytes(inputs) // MAX_UNITS)
-    for item in inputs:
+    for item in map(Input.settled, inputs):
         if isinstance(item.path, HubSet):
             yield from (Unit(item, shard, shard + 1) for shard in range(count_shards(item.path)))
             continue
         size = item.path.stat().st_size
-        is_sequential = item.is_packed or item.container == "array"
+        is_sequential = item.is_packed or item.container == "array" or item.encoding == UTF16
         if whole_files or size <= (SMALL_BYTES if is_sequential else unit_bytes):
             yield Unit(item, size=size)
         elif is_sequential:
@@ -108,10 +108,17 @@ def _scan(item: Input, blocks: Iterator[bytes], offset: int) -> Iterator[Item]:
     key = ADAPTERS[item.format].array_key if item.format != AUTO else None
     last = Item(0, 0, b"")
     try:
-        for last in SCANNERS[item.container](blocks, key):
+        for last in _scanned(item, blocks, key):
             yield last._replace(offset=last.offset + offset) if offset else last
     except DamagedFile as error:
         yield Item(last.number + 1, last.offset + len(last.raw), str(error).partition(": ")[2].encode(), DAMAGED)
+
+
+def _scanned(item: Input, blocks: Iterator[bytes], key: str | None) -> Iterator[Item]:
+    """In CP949 no character holds a line end, so its files are cut like UTF-8; UTF-16 is read as one stream."""
+    if item.encoding == UTF16:
+        return SCANNERS[item.container](blocks_to_utf8(blocks, UTF16), key, UTF8)
+    return SCANNERS[item.container](blocks, key, item.encoding)
 
 
 def _feed(item: Input, size: int, unit_bytes: int) -> Iterator[Unit]:
@@ -156,12 +163,14 @@ def _next_record_end(item: Input, position: int, size: int) -> int:
 
 
 def _cut_row_groups(item: Input, size: int, unit_bytes: int) -> Iterator[Unit]:
-    try:
-        file = open_parquet(item)
-    except DamagedFile:
-        yield Unit(item, size=size)  # reading it says so
-        return
-    with file:
+    assert not isinstance(item.path, HubSet)
+    with ExitStack() as opened:
+        source = opened.enter_context(item.path.open("rb"))
+        try:
+            file = opened.enter_context(open_parquet(source, str(item.path)))
+        except DamagedFile:
+            yield Unit(item, size=size)  # reading it says so
+            return
         start, first, rows, held = 0, 1, 0, 0
         for number in range(file.num_row_groups):
             group = file.metadata.row_group(number)
@@ -170,12 +179,3 @@ def _cut_row_groups(item: Input, size: int, unit_bytes: int) -> Iterator[Unit]:
                 stored = size * (number + 1 - start) // file.num_row_groups
                 yield Unit(item, start, number + 1, first, size=stored)
                 start, first, rows, held = number + 1, first + rows, 0, 0
-
-
-def open_parquet(item: Input) -> pq.ParquetFile:
-    """Raises: DamagedFile when it is not a Parquet file."""
-    assert not isinstance(item.path, HubSet)
-    try:
-        return pq.ParquetFile(item.path.open("rb"))
-    except (pa.ArrowException, OSError) as error:
-        raise DamagedFile(f"{item.path}: not a readable Parquet file ({error}); fetch or write it again") from error

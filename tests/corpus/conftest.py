@@ -31,7 +31,9 @@ def clean(tmp_path: Path) -> Clean:
         folder = tmp_path / out
         folder.mkdir(exist_ok=True)
         config = CorpusConfig(inputs=patterns, **settings)
-        inputs = CorpusInputs(find_inputs(config.inputs, config.sources, config.text_field), list(benchmarks))
+        inputs = CorpusInputs(
+            find_inputs(config.inputs, config.sources, config.text_field, config.encoding), list(benchmarks)
+        )
         return run(config, inputs, folder, workers=workers, map_units=map_units)
 
     return run_stage

@@ -74,8 +74,8 @@ DAMAGE = {
     b'{"text": 5}': "text_is_not_a_string",
     b'{"text": "\xff"}': "invalid_utf8",
     b'{"text": "\\ud800"}': "lone_surrogate",
-    b"[" * 100_000: "broken_json",
-    b'{"text": ' + b"1" * 5_000 + b"}": "broken_json",
+    b"[" * 100_000: "json_too_deep",
+    b'{"text": ' + b"1" * 5_000 + b"}": "text_is_not_a_string",
 }
 
 

@@ -1,0 +1,169 @@
+"""Which encoding a file is in, and its bytes as UTF-8.
+
+Korean text comes as UTF-8, as CP949 (what Windows calls ANSI there; EUC-KR is a part of it) or as UTF-16 with a byte
+order mark. The lines of a sample vote: one that is not UTF-8 but decodes as CP949 to everyday Hangul is a vote for
+CP949. GB 2312 uses the same bytes, so Chinese text decodes too, but to syllables that no Korean sentence is made of.
+Bytes that cannot be decoded become 0xFF, which UTF-8 never holds: the record they stand in is rejected like any other.
+"""
+
+from __future__ import annotations
+
+import codecs
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Literal, get_args
+
+from corpus.documents import BadInput
+from corpus.reading.files import DamagedFile, read_blocks
+
+log = logging.getLogger(__name__)
+
+Encoding = Literal["auto", "utf-8", "cp949", "utf-16"]
+ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
+AUTO, UTF8, CP949, UTF16 = ENCODINGS
+SAMPLE_BYTES = 1 << 20
+MARKS = ((codecs.BOM_UTF8, UTF8), (codecs.BOM_UTF16_LE, UTF16), (codecs.BOM_UTF16_BE, UTF16))
+
+_KS_HANGUL = re.compile(rb"[\xb0-\xc8][\xa1-\xfe]")  # the 2,350 syllables of KS X 1001, in nearly all Korean text
+_NON_ASCII = re.compile(rb"[\x80-\xff]")
+# the 40 commonest syllables of newspaper text make up two fifths of it; of Chinese text in GB 2312 a fiftieth
+_EVERYDAY = re.compile("[이다는을의에가고하지로한을를은사기도서대자시인으나리어해일정수보과부전아그라]")
+_MIN_HANGUL_SHARE, _MIN_EVERYDAY_SHARE, _ENOUGH_HANGUL = 0.6, 0.1, 40
+
+_MARK, _KEEP = "malmoi.mark", "malmoi.keep"
+UNDECODED = re.compile("[\udc00-\udcff]")
+"""In text of ``text_of``, stand for bytes that could not be decoded; no decoder gives such a character by itself."""
+
+
+def _mark_error(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return "\udcff", error.end
+
+
+def _keep_bytes(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return "".join(chr(0xDC00 + byte) for byte in error.object[error.start : error.end]), error.end
+
+
+codecs.register_error(_MARK, _mark_error)
+codecs.register_error(_KEEP, _keep_bytes)
+
+
+def recognise(sample: bytes) -> str:
+    """The encoding of the text that begins with ``sample``: "utf-8", "cp949" or "utf-16"; UTF-8 where nothing tells."""
+    for mark, encoding in MARKS:
+        if sample.startswith(mark):
+            return encoding
+    try:
+        codecs.getincrementaldecoder(UTF8)().decode(sample)
+        return UTF8
+    except UnicodeDecodeError:
+        pass
+    *lines, last = sample.split(b"\n")
+    if not _is_mostly_hangul(last):
+        last = last[:-1]  # the sample may end within a character
+    foreign = [line for line in (*lines, last) if _NON_ASCII.search(line)]
+    utf8 = sum(decodes(line, UTF8) for line in foreign)
+    korean = [line for line in foreign if not decodes(line, UTF8) and _is_mostly_hangul(line)]
+    return CP949 if len(korean) > utf8 and _is_korean(b"\n".join(korean)) else UTF8
+
+
+def recognise_file(path: Path) -> str:
+    """The same from the first MiB of a file, packed or not; a damaged file is UTF-8 here, reading it says more."""
+    sample = b""
+    try:
+        for block in read_blocks(path):
+            sample += block[: SAMPLE_BYTES - len(sample)]
+            if len(sample) >= SAMPLE_BYTES:
+                break
+    except DamagedFile:
+        pass
+    return recognise(sample)
+
+
+def settle_encoding(path: Path, encoding: str, setting: str) -> str:
+    """The encoding to read a file in; "auto" looks at it and says so where it is not UTF-8.
+
+    Raises:
+        BadInput: UTF-8 was asked for and the file is clearly something else; ``setting`` names what to change.
+    """
+    if encoding not in (AUTO, UTF8):
+        return encoding
+    found = recognise_file(path)
+    if found != UTF8:
+        if encoding == UTF8:
+            raise BadInput(f"{path}: looks like {found.upper()}, not UTF-8; set {setting}={found}, or auto")
+        log.info("%s: read as %s", path, found.upper())
+    return found
+
+
+def decodes(raw: bytes, encoding: str) -> bool:
+    """Whether all of ``raw`` is text in ``encoding``."""
+    try:
+        raw.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def line_to_utf8(raw: bytes, encoding: str) -> bytes:
+    """A line of an encoding that keeps ASCII, as CP949 does, in UTF-8."""
+    return raw if encoding == UTF8 else _encode(raw.decode(encoding, _MARK))
+
+
+def blocks_to_utf8(blocks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
+    """A stream of any encoding in UTF-8; a byte order mark goes."""
+    if encoding == UTF8:
+        yield from blocks
+        return
+    decoder = codecs.getincrementaldecoder(encoding)(_MARK)
+    for block in blocks:
+        if text := decoder.decode(block):
+            yield _encode(text)
+    if text := decoder.decode(b"", True):
+        yield _encode(text)
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _is_mostly_hangul(line: bytes) -> bool:
+    if not decodes(line, CP949):
+        return False
+    return 2 * len(_KS_HANGUL.findall(line)) >= _MIN_HANGUL_SHARE * len(_NON_ASCII.findall(line))
+
+
+def _is_korean(lines: bytes) -> bool:
+    text = lines.decode(CP949)
+    hangul = sum("가" <= sign <= "힣" for sign in text)
+    return hangul < _ENOUGH_HANGUL or len(_EVERYDAY.findall(text)) >= _MIN_EVERYDAY_SHARE * hangul
+
+
+def text_of(
+    blocks: Iterable[bytes], encoding: str, settled: Callable[[str], None] = lambda found: None
+) -> Iterator[str]:
+    """A stream as text without its byte order mark; bytes that cannot be decoded become ``UNDECODED``.
+
+    With "auto" the first block that is not ASCII decides; ``settled`` is then told the encoding.
+    """
+    decoder: codecs.IncrementalDecoder | None = None
+    is_start = True
+    for block in blocks:
+        if decoder is None:
+            if encoding == AUTO and block.isascii():
+                text = block.decode("ascii")
+            else:
+                found = recognise(block) if encoding == AUTO else encoding
+                settled(found)
+                decoder = codecs.getincrementaldecoder(found)(_KEEP)
+                text = decoder.decode(block)
+        else:
+            text = decoder.decode(block)
+        if text:
+            yield text.removeprefix("\ufeff") if is_start else text
+            is_start = False
+    if decoder and (text := decoder.decode(b"", True)):
+        yield text

@@ -1,0 +1,258 @@
+"""Rows of Parquet files, a bounded number of bytes at a time.
+
+A dictionary of one long string can stand for a terabyte, so strings are read as the dictionaries they are stored as,
+and only as many rows are spelled out at once as fill ``BATCH_BYTES``. A page is unpacked as a whole; pages that unpack
+to more than ``PAGE_BYTES`` from almost nothing are refused before, by their headers (parquet.thrift, ``PageHeader``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from corpus.reading import containers
+from corpus.reading.files import DamagedFile
+
+BATCH_BYTES = 32 << 20
+BATCH_ROWS = 1_000
+PAGE_BYTES = 48 << 20  # a page of any size costs about twice as much memory; writers aim at one MiB
+PAGE_RATIO = 100  # larger ones must at least be packed from so many bytes: a hundredth
+HEADER_BYTES = (1 << 12, 1 << 20)  # with long minima and maxima a header takes more
+
+
+class Rows(NamedTuple):
+    """Consecutive rows, strings as dictionaries (``spelled_out`` undoes that); of ``too_long`` the cells are null."""
+
+    table: pa.RecordBatch
+    too_long: frozenset[int]  # places in the table of rows with a cell above RECORD_BYTES
+
+
+def open_parquet(file: BinaryIO, name: str) -> pq.ParquetFile:
+    """Open for ``read_rows``.
+
+    Raises:
+        DamagedFile: it is not a Parquet file.
+    """
+    try:
+        schema = pq.read_metadata(file).schema
+        leaves = [schema.column(number) for number in range(len(schema.names))]
+        strings = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+        file.seek(0)
+        return pq.ParquetFile(file, read_dictionary=strings, buffer_size=1 << 20)
+    except (pa.ArrowException, OSError) as error:
+        raise DamagedFile(f"{name}: not a readable Parquet file ({error}); fetch or write it again") from error
+
+
+def stored_schema(file: pq.ParquetFile) -> pa.Schema:
+    """The schema as it was written: strings are strings."""
+    return file.metadata.schema.to_arrow_schema().with_metadata(file.schema_arrow.metadata)
+
+
+def read_rows(
+    file: pq.ParquetFile, source: BinaryIO, name: str, groups: Sequence[int], columns: Sequence[str] | None = None
+) -> Iterator[Rows]:
+    """All rows of some row groups in order, in parts that spell out to ``BATCH_BYTES`` or are one row.
+
+    Args:
+        source: the bytes that ``file`` was opened from.
+        columns: top-level columns wanted; all if None.
+
+    Raises:
+        DamagedFile: what is left cannot be read.
+    """
+    try:
+        for group in groups:
+            refuse_large_pages(file.metadata.row_group(group), source, name, columns)
+            rows = _rows_at_once(file.metadata.row_group(group), columns)
+            for batch in file.iter_batches(rows, row_groups=[group], columns=columns):
+                yield from _by_bytes(batch)
+    except (pa.ArrowException, OSError) as error:
+        raise DamagedFile(f"{name}: damaged Parquet file ({error})") from error
+
+
+def _rows_at_once(group: Any, columns: Sequence[str] | None) -> int:
+    """Rows that Arrow may hold beside their dictionaries, by what they take on average."""
+    size = sum(chunk.total_uncompressed_size for chunk in _chunks(group, columns))
+    return max(1, min(BATCH_ROWS, BATCH_BYTES * group.num_rows // max(1, size)))
+
+
+def _chunks(group: Any, columns: Sequence[str] | None) -> Iterator[Any]:
+    for number in range(group.num_columns):
+        chunk = group.column(number)
+        if columns is None or chunk.path_in_schema.split(".")[0] in columns or chunk.path_in_schema in columns:
+            yield chunk
+
+
+def _by_bytes(batch: pa.RecordBatch) -> Iterator[Rows]:
+    sizes = [row_bytes(column) for column in batch.columns]
+    too_long = np.any([size > containers.RECORD_BYTES for size in sizes], axis=0) if sizes else np.zeros(0, bool)
+    if too_long.any():
+        columns = [
+            pc.if_else(pa.array(size > containers.RECORD_BYTES), pa.scalar(None, column.type), column)
+            if (size > containers.RECORD_BYTES).any()
+            else column
+            for size, column in zip(sizes, batch.columns, strict=True)
+        ]
+        batch = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+        sizes = [np.where(size > containers.RECORD_BYTES, 0, size) for size in sizes]
+    ends = np.cumsum(np.sum(sizes, axis=0)) if sizes else np.zeros(0, np.int64)
+    start = 0
+    while start < batch.num_rows:
+        before = ends[start - 1] if start else 0
+        end = max(start + 1, int(np.searchsorted(ends, before + BATCH_BYTES, side="right")))
+        bad = np.flatnonzero(too_long[start:end])
+        yield Rows(batch.slice(start, end - start), frozenset(bad.tolist()))
+        start = end
+
+
+def row_bytes(column: pa.Array) -> np.ndarray:
+    """Bytes of each row when it is spelled out; of nested columns, the sum over all that it holds."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        if not len(column.dictionary):
+            return np.zeros(len(column), np.int64)
+        lengths = row_bytes(column.dictionary)
+        return np.where(column.is_valid().to_numpy(False), lengths[column.indices.fill_null(0).to_numpy(False)], 0)
+    if pa.types.is_struct(kind):
+        return np.sum([row_bytes(field) for field in column.flatten()] or [np.zeros(len(column))], axis=0)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
+        items = pa.StructArray.from_arrays([column.keys, column.items], ["k", "v"]) if _is_map(kind) else column.values
+        ends = np.concatenate([[0], np.cumsum(row_bytes(items))])
+        offsets = column.offsets.to_numpy(False)
+        return np.where(column.is_valid().to_numpy(False), ends[offsets[1:]] - ends[offsets[:-1]], 0)
+    if _is_fixed(kind):
+        return np.full(len(column), 8, np.int64)
+    return pc.binary_length(column.cast(pa.large_binary())).fill_null(0).to_numpy(False)
+
+
+def _is_map(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_map(kind))
+
+
+def _is_fixed(kind: pa.DataType) -> bool:
+    types = pa.types
+    return not (types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind))
+
+
+def spelled_out(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """A column in the type it was written in; text is not checked for being UTF-8, as Arrow does not when it reads."""
+    if pa.types.is_dictionary(column.type) and not pa.types.is_dictionary(kind):
+        column = column.dictionary_decode()
+    return column if column.type == kind else column.cast(kind)
+
+
+def cell(column: pa.Array, place: int) -> Any:
+    """A value as a Python object; of a dictionary of bytes, by a single copy, where a scalar of Arrow takes three."""
+    if not pa.types.is_dictionary(column.type):
+        return column[place].as_py()
+    index = column.indices[place].as_py()
+    values = column.dictionary
+    if index is None or not pa.types.is_large_binary(values.type):
+        return None if index is None else values[index].as_py()
+    _, ends, data = values.buffers()
+    start, end = np.frombuffer(ends, np.int64)[values.offset + index :][:2].tolist()
+    return data[start:end].to_pybytes() if data else b""
+
+
+def as_bytes(column: pa.Array) -> pa.Array:
+    """The same with strings as bytes, without a copy: Arrow does not promise that a string column holds UTF-8."""
+    if pa.types.is_dictionary(column.type):
+        return pa.DictionaryArray.from_arrays(column.indices, as_bytes(column.dictionary))
+    return column.cast(pa.large_binary()) if not _is_fixed(column.type) else column
+
+
+def refuse_large_pages(group: Any, source: BinaryIO, name: str, columns: Sequence[str] | None) -> None:
+    """Read the headers of all pages of a row group before any page is unpacked.
+
+    Raises:
+        DamagedFile: a page unpacks to far more than a page should.
+    """
+    position = source.tell()
+    for chunk in _chunks(group, columns):
+        start = min(filter(None, (chunk.dictionary_page_offset, chunk.data_page_offset)))
+        end = start + chunk.total_compressed_size
+        while start < end:
+            unpacked, packed, size = _header_at(source, start)
+            if unpacked > PAGE_BYTES and unpacked > PAGE_RATIO * packed:
+                raise DamagedFile(
+                    f"{name}: column {chunk.path_in_schema} has a page of {packed:,} bytes that unpacks to "
+                    f"{unpacked:,}; write the file again with pages of about one MiB"
+                )
+            start += size + packed
+    source.seek(position)
+
+
+def _header_at(source: BinaryIO, start: int) -> tuple[int, int, int]:
+    for most in HEADER_BYTES:
+        source.seek(start)
+        if found := read_page_header(source.read(most)):
+            return found
+    raise OSError("a page header cannot be read")
+
+
+def read_page_header(raw: bytes) -> tuple[int, int, int] | None:
+    """(bytes unpacked, bytes packed, bytes of the header) of a page in Thrift's compact protocol; None: no header."""
+    reader = _Compact(raw)
+    try:
+        fields = reader.struct()
+    except (IndexError, RecursionError):
+        return None
+    unpacked, packed = fields.get(2, -1), fields.get(3, -1)
+    return (unpacked, packed, reader.position) if unpacked >= 0 and packed >= 0 else None
+
+
+class _Compact:
+    """Values of Thrift's compact protocol; keeps integers, passes over all else."""
+
+    def __init__(self, raw: bytes) -> None:
+        self.raw, self.position = raw, 0
+
+    def byte(self) -> int:
+        self.position += 1
+        return self.raw[self.position - 1]
+
+    def varint(self) -> int:
+        value = shift = 0
+        while (byte := self.byte()) & 0x80:
+            value |= (byte & 0x7F) << shift
+            shift += 7
+        return value | byte << shift
+
+    def struct(self) -> dict[int, int]:
+        fields: dict[int, int] = {}
+        number = 0
+        while head := self.byte():
+            number = number + (head >> 4) if head >> 4 else self.zigzag()
+            value = self.value(head & 0xF)
+            if value is not None:
+                fields[number] = value
+        return fields
+
+    def zigzag(self) -> int:
+        value = self.varint()
+        return value >> 1 ^ -(value & 1)
+
+    def value(self, kind: int) -> int | None:
+        if kind in (4, 5, 6):  # i16, i32, i64
+            return self.zigzag()
+        if kind == 3:
+            self.byte()
+        elif kind == 7:  # double
+            self.position += 8
+        elif kind == 8:  # binary
+            length = self.varint()
+            self.position += length
+        elif kind in (9, 10):  # list, set
+            head = self.byte()
+            for _ in range(self.varint() if head >> 4 == 15 else head >> 4):
+                self.value(head & 0xF)
+        elif kind == 12:
+            self.struct()
+        elif kind not in (1, 2):  # true, false
+            raise IndexError
+        return None

@@ -1,0 +1,85 @@
+"""Which file becomes which: one file, or all of a folder or a glob under the same names in another folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from corpus.documents import BadInput
+from corpus.reading.files import find_files, format_of, to_path
+from launch.pii.streams import STDIN, tell
+
+KINDS = {".txt": "text", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".csv": "csv", ".tsv": "tsv",
+         ".parquet": "parquet"}  # fmt: skip
+
+
+class Job(NamedTuple):
+    """One file to read and one to write; None is standard input or output."""
+
+    source: Path | None
+    target: Path | None
+
+    @property
+    def name(self) -> str:
+        return STDIN if self.source is None else str(self.source)
+
+
+def plan_jobs(source: str, target: str, *, finds: bool) -> list[Job]:
+    """The files that are read and written; of a folder or a glob, the same relative paths in the output folder.
+
+    Raises:
+        BadInput: nothing to read, or an output that is an input.
+    """
+    to = None if target == "-" else Path(target)
+    if source == "-":
+        return [Job(None, to)]
+    path = to_path(source)
+    if path.exists() and not path.is_dir():
+        if to is not None and to.is_dir():
+            to = to / _output_name(Path(path.name), finds)
+        jobs = [Job(path, to)]
+    else:
+        kinds = ", ".join(KINDS)
+        found = find_files(
+            [source], lambda file: format_of(file).kind in KINDS, f"file to read ({kinds}, packed or not)"
+        )
+        if to is None or to.is_file():
+            raise BadInput(f"{source} names {len(found)} files; give a folder for the output")
+        root = path if path.is_dir() else _fixed_part(Path(source))
+        jobs = [Job(file, to / _output_name(file.relative_to(root), finds)) for file in found]
+        _tell_left_out(path, found)
+    inputs = {job.source.resolve() for job in jobs if job.source}
+    for job in jobs:
+        if job.target and job.target.resolve() in inputs:
+            raise BadInput(f"{job.target} is an input; write to another place, so that it is not lost")
+    if to and path.is_dir() and path.resolve() in (to.resolve(), *to.resolve().parents):
+        raise BadInput(f"{to} lies in the input folder {path}; write to another place, or it would be read next time")
+    return jobs
+
+
+def _output_name(name: Path, finds: bool) -> Path:
+    """Spans are JSON lines, whatever they were found in."""
+    kind, packing = format_of(name)
+    if not finds or KINDS.get(kind) == "jsonl":
+        return name
+    bare = name.name[: len(name.name) - len(packing)]
+    return name.with_name(f"{bare}.jsonl{packing}")
+
+
+def _fixed_part(pattern: Path) -> Path:
+    parts = []
+    for part in pattern.parts[:-1]:
+        if any(sign in part for sign in "*?["):
+            break
+        parts.append(part)
+    return Path(*parts)
+
+
+def _tell_left_out(path: Path, found: Sequence[Path]) -> None:
+    if not path.is_dir():
+        return
+    read = {file.resolve() for file in found}
+    others = sorted(str(file) for file in path.rglob("*") if file.is_file() and file.resolve() not in read)
+    if others:
+        tell(f"{len(others):,} files of other kinds are not read and not copied, such as {others[0]}")

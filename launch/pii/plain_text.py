@@ -1,0 +1,128 @@
+"""Plain text: found and hidden in blocks of lines, because a label or the head of a table stands in an earlier line.
+
+A block ends at a blank line, or at 500 lines or 64 KiB; the next one then still knows the head of its table. Line ends
+stay as they are. All of a text is one document, so a value maps alike everywhere in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from corpus.documents import BadInput
+from corpus.reading.containers import Unreadable
+from launch.pii.json_text import check_record, literal
+from launch.pii.streams import Line
+from launch.pii.work import Finding, Hiding, SpanRow, nfc
+
+BLOCK_LINES, BLOCK_CHARS = 500, 64 << 10
+DOCUMENT = "0"
+_TABLE_HEAD = re.compile(r"[^\d\n]{1,400}")
+_CELL_END = re.compile(r"[,;|\t]")
+
+Meet = Callable[[str, str, str], None]
+"""Deals with a line that cannot be read: its place, the reason, what it holds."""
+
+
+class Block(NamedTuple):
+    """Consecutive lines, and the head of their table where that stood in an earlier block."""
+
+    lines: list[Line]
+    head: str
+
+    @property
+    def text(self) -> str:
+        """All in one, NFC, lines parted by a line end."""
+        return "\n".join([*([self.head] if self.head else []), *(nfc(line.text) for line in self.lines)])
+
+
+def blocks_of(lines: Iterator[Line], meet: Meet, refuses_json: bool) -> Iterator[Block]:
+    """The readable lines in blocks; blank lines stand at the end of a block.
+
+    Raises:
+        BadInput: a line is a JSON object, so that its strings would be taken for text, and ``refuses_json``.
+    """
+    held: list[Line] = []
+    size, head = 0, ""
+    for line in lines:
+        if line.problem:
+            meet(f"line {line.number}", line.problem, line.text)
+            continue
+        if refuses_json:
+            _refuse_json(line)
+        is_blank = not line.text.strip()
+        held.append(line)
+        size += len(line.text)
+        if is_blank or len(held) >= BLOCK_LINES or size >= BLOCK_CHARS:
+            yield Block(held, head)
+            head = "" if is_blank else head or _table_head(held[0].text)
+            held, size = [], 0
+    if held:
+        yield Block(held, head)
+
+
+def _table_head(line: str) -> str:
+    return nfc(line) if _CELL_END.search(line) and _TABLE_HEAD.fullmatch(line) else ""
+
+
+def _refuse_json(line: Line) -> None:
+    text = line.text.strip()
+    if not (text.startswith("{") and text.endswith("}") and '"' in text):
+        return
+    try:
+        check_record(text)
+    except Unreadable:
+        return
+    raise BadInput(
+        f"line {line.number} is a JSON object, not plain text; give --format jsonl (or text, to take it as it is)"
+    )
+
+
+def hide_in_block(block: Block, work: Hiding) -> str:
+    """The block without personal data, every line with its own end."""
+    before = block.text.split("\n")
+    after = _without_lines(block, work) if work.drops else work.hidden(block.text, DOCUMENT).split("\n")
+    if len(after) != len(before):  # a value that went over a line end took it along
+        after = after[1:] if block.head else after
+        ends = [block.lines[0].end or "\n"] * (len(after) - 1) + [block.lines[-1].end]
+        return "".join(text + end for text, end in zip(after, ends, strict=True))
+    skipped = 1 if block.head else 0
+    rows = zip(block.lines, before[skipped:], after[skipped:], strict=True)
+    return "".join((line.text if new == old else new) + line.end for line, old, new in rows)
+
+
+def _without_lines(block: Block, work: Hiding) -> list[str]:
+    """Sentences with personal data go, their line stays; a line whose value only its surroundings tell goes empty."""
+    lines = block.text.split("\n")
+    finding = Finding(work.protection.types)
+    while touched := {number for number, _ in spans_by_line(lines, finding)}:
+        for number in touched:
+            hidden = work.hidden(lines[number], DOCUMENT)
+            lines[number] = "" if hidden == lines[number] else hidden
+    return lines
+
+
+def spans_by_line(lines: list[str], work: Finding) -> Iterator[tuple[int, SpanRow]]:
+    """(line, span) with places in that line; of a value over a line end, the part in each line."""
+    number = start = 0
+    for span in work.spans("\n".join(lines)):
+        while span.start > start + len(lines[number]):
+            start, number = start + len(lines[number]) + 1, number + 1
+        at, place = start, number
+        while place < len(lines) and at < span.end:
+            first, last = max(span.start - at, 0), min(span.end - at, len(lines[place]))
+            if first < last:
+                yield place, work.shown(span.__class__(first, last, span.type, span.score, span.why))
+            at, place = at + len(lines[place]) + 1, place + 1
+
+
+def find_in_block(block: Block, work: Finding) -> str:
+    """One JSON line for every line of the text: ``{"text": …, "spans": [[start, end, TYPE], …]}``."""
+    lines = block.text.split("\n")
+    found: list[list[SpanRow]] = [[] for _ in lines]
+    for number, span in spans_by_line(lines, work):
+        found[number].append(span)
+    skipped = 1 if block.head else 0
+    rows = zip(lines[skipped:], found[skipped:], strict=True)
+    return "".join(literal({"text": text, "spans": spans}) + "\n" for text, spans in rows)

@@ -1,0 +1,191 @@
+"""Tables in text: CSV and TSV, read as the csv module reads them, with every byte kept of cells that do not change.
+
+The head of a column announces what its cells hold. A first row without digits and without personal data is a head; in
+a table without one, the cell to the left may announce its neighbour (``전화,010-…``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from corpus.pii.detect import find_pii
+from corpus.pii.records import EVERYTHING, Paths, below, escape_key
+from corpus.reading import containers
+from corpus.reading.containers import TOO_LONG, Unreadable
+from corpus.reading.encoding import UNDECODED
+from launch.pii.json_text import UNDECODABLE, literal
+from launch.pii.work import Finding, Hiding, SpanRow, nfc
+
+MAX_HEAD_CHARS = 60
+DELIMITERS = ",\t;|"
+
+
+class Row(NamedTuple):
+    """A row as it stands in the file; ``cells`` are (start, end, value), ``line`` is its first line."""
+
+    line: int
+    raw: str
+    cells: list[tuple[int, int, str]]
+
+    @property
+    def values(self) -> list[str]:
+        return [value for _, _, value in self.cells]
+
+
+def choose_delimiter(head: str, is_tsv: bool) -> str:
+    """A comma or a tab as the name says; another one where the first line holds none of these."""
+    if is_tsv:
+        return "\t"
+    first = head.lstrip("\ufeff\r\n").partition("\n")[0]
+    return "," if "," in first else max(DELIMITERS, key=first.count) if any(map(first.count, DELIMITERS)) else ","
+
+
+def rows_of(blocks: Iterable[str], delimiter: str) -> Iterator[Row]:
+    """Rows of a table that comes in blocks; joined, they are the table.
+
+    Raises:
+        Unreadable: a row above ``RECORD_BYTES``.
+    """
+    pattern = _cell_pattern(delimiter)
+    held, wanted, line = [], 1, 1
+    for block in blocks:
+        held.append(block)
+        wanted -= len(block)
+        if wanted > 0:  # looked at again only when it has doubled, so the time stays linear
+            continue
+        text, position = "".join(held), 0
+        while row := _next_row(text, position, line, pattern, is_end=False):
+            yield row
+            position, line = position + len(row.raw), line + row.raw.count("\n")
+        held, wanted = [text[position:]], len(text) - position
+        if wanted > containers.RECORD_BYTES:
+            raise Unreadable(TOO_LONG)
+    text, position = "".join(held), 0
+    while row := _next_row(text, position, line, pattern, is_end=True):
+        yield row
+        position, line = position + len(row.raw), line + row.raw.count("\n")
+
+
+def _cell_pattern(delimiter: str) -> re.Pattern[str]:
+    mark = re.escape(delimiter)
+    plain = rf"[^{mark}\r\n]*+"
+    return re.compile(rf'(?:"((?:[^"]++|"")*+)("?)({plain})|(?!")({plain}))({mark}|\r\n|\n|\r|\Z)')
+
+
+def _next_row(text: str, start: int, line: int, pattern: re.Pattern[str], *, is_end: bool) -> Row | None:
+    """The row that begins at ``start``; None where its end is not there yet."""
+    if start == len(text):
+        return None
+    cells, position = [], start
+    while True:
+        match = pattern.match(text, position)
+        assert match, "every text begins with a cell"
+        if match.end() == len(text) and not is_end:
+            return None
+        quoted, _, rest, plain, end = match.groups()
+        value = plain if quoted is None else quoted.replace('""', '"') + rest
+        cells.append((position - start, match.end() - len(end) - start, value))
+        position = match.end()
+        if not end or end in "\r\n":
+            return Row(line, text[start:position], cells)
+
+
+@dataclass(slots=True)
+class Table:
+    """The columns of a table, known from its first row on."""
+
+    fields: Paths = EVERYTHING
+    head: list[str] | None = None
+    is_known: bool = False
+    chosen: list[bool] = field(default_factory=list)
+
+    def learn(self, row: Row) -> bool:
+        """Take in the first row; whether it is the head.
+
+        Raises:
+            Unreadable: columns were chosen by names that the head does not hold.
+        """
+        values = [value.strip() for value in row.values]
+        self.is_known = True
+        if looks_like_a_head(values):
+            self.head = values
+        if self.fields != EVERYTHING:
+            self.chosen = [() in below(self.fields, name) for name in self.head or self._numbers(row)]
+            if not any(self.chosen):
+                raise Unreadable(f"no_field: {', '.join(self.head or self._numbers(row))}")
+        return self.head is not None
+
+    def _numbers(self, row: Row) -> list[str]:
+        return [str(number) for number in range(1, len(row.cells) + 1)]
+
+    def names(self, row: Row) -> list[str]:
+        """A name for every cell: its column's where all have one of their own, else its number."""
+        numbers = self._numbers(row)
+        if not self.head or len(set(self.head)) < len(self.head):
+            return numbers
+        return [*self.head, *numbers[len(self.head) :]][: len(numbers)]
+
+    def looked_at(self, row: Row) -> Iterator[tuple[int, str, str]]:
+        """(place, value, label) of every chosen cell that holds something."""
+        before = ""
+        for place, value in enumerate(row.values):
+            if value.strip() and (not self.chosen or (place < len(self.chosen) and self.chosen[place])):
+                label = self.head[place] if self.head and place < len(self.head) else "" if self.head else before
+                yield place, value, label
+            before = value.strip() if _is_word(value.strip()) else ""
+
+
+def looks_like_a_head(values: Sequence[str]) -> bool:
+    """Whether a first row names columns: words, all there, none twice, no digits and nothing personal."""
+    return (
+        all(map(_is_word, values))
+        and len(set(values)) == len(values)
+        and not any(find_pii(nfc(value)) for value in values)
+    )
+
+
+def _is_word(value: str) -> bool:
+    return 0 < len(value) <= MAX_HEAD_CHARS and not any(sign.isdigit() for sign in value)
+
+
+def check_row(row: Row) -> None:
+    """Raises: Unreadable where it could not be decoded."""
+    if UNDECODED.search(row.raw):
+        raise Unreadable(UNDECODABLE)
+
+
+def hide_in_row(table: Table, row: Row, work: Hiding, position: int) -> str:
+    """The row without personal data; a row is a document."""
+    return _changed(row, table.looked_at(row), lambda text, label: work.hidden(text, str(position), label))
+
+
+def _changed(row: Row, cells: Iterable[tuple[int, str, str]], change: Callable[[str, str], str]) -> str:
+    pieces, position = [], 0
+    for place, value, label in cells:
+        new = change(value, label)
+        if new == value:
+            continue
+        start, end, _ = row.cells[place]
+        pieces += [row.raw[position:start], _quoted(new, is_quoted=row.raw[start : start + 1] == '"')]
+        position = end
+    return "".join([*pieces, row.raw[position:]])
+
+
+def _quoted(value: str, is_quoted: bool) -> str:
+    if is_quoted or any(sign in value for sign in f'"\r\n{DELIMITERS}'):
+        return '"' + value.replace('"', '""') + '"'
+    return value
+
+
+def find_in_row(table: Table, row: Row, work: Finding) -> str:
+    """The row as a JSON line: its cells by column, and spans by JSON pointer."""
+    names, values = table.names(row), [nfc(value) for value in row.values]
+    found: dict[str, list[SpanRow]] = {}
+    for place, value, label in table.looked_at(row):
+        if spans := work.spans(nfc(value), label):
+            found[f"/{escape_key(names[place])}"] = [work.shown(span) for span in spans]
+    record: dict[str, Any] = dict(zip(names, values, strict=True))
+    return literal(record | {"spans": found}) + "\n"
