@@ -61,9 +61,7 @@ def classify_unknown_words(encoder: Encoder, eojeols: Mapping[str, int]) -> dict
     names = iter(eojeols)
     while batch := list(islice(names, EOJEOLS_PER_BATCH)):
         for eojeol, holes in zip(batch, encoder.unknown_spans(batch), strict=True):
-            ends = [
-                last for _, last in holes
-            ]  # in order: a search finds the first that ends inside or after a word
+            ends = [last for _, last in holes]  # in order: a search finds the first that ends inside or after a word
             for begin, end in word_spans(eojeol) or [(0, len(eojeol))]:
                 place = bisect_right(ends, begin)
                 if place < len(holes) and holes[place][0] < end:
