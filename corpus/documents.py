@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ProcessPoolExecutor
@@ -21,10 +20,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
-from multiprocessing import get_context, parent_process
-from multiprocessing.connection import wait
 from pathlib import Path
-from threading import Thread
 from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 
@@ -32,18 +28,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tqdm import tqdm
 
+from corpus.processes import KILLED, start_processes
 from corpus.whole_files import BadInput, located, read_json, rename_settled, settle, settle_all
 
 log = logging.getLogger(__name__)
-
 SCHEMA = pa.schema([("id", pa.string()), ("source", pa.string()), ("sentences", pa.list_(pa.string()))])
 ROW_GROUP_DOCUMENTS = 1_000
 COUNTS_NAME = "counts.json"
 REMAKE = "delete the folder of the corpus stage and run `malmoi corpus` again"
-KILLED = (
-    "a worker process was killed, most likely for want of memory; run the same command again with fewer workers "
-    "(workers=1 is the least), it goes on where it stopped"
-)
 
 Unit = TypeVar("Unit")
 
@@ -192,9 +184,7 @@ def map_units(
         work: a picklable function (module level, or ``functools.partial`` of one).
         units: picklable descriptions of work, taken one by one as processes get free; results do not depend on the
             number of workers.
-        folder: where unit folders live.
         workers: processes; 1 runs in this process.
-        title: shown by the progress bar.
         size_of, total: bytes of a unit and of all, for rate and remaining time; units are counted without.
 
     Returns:
@@ -252,7 +242,7 @@ _shared_pool: ContextVar[ProcessPoolExecutor | None] = ContextVar("shared_pool",
 @contextmanager
 def shared_processes(workers: int) -> Iterator[None]:
     """All calls of ``map_units`` inside use the same processes: a stage of many short maps starts them once."""
-    with _start_processes(workers) as pool:
+    with start_processes(workers) as pool:
         token = _shared_pool.set(pool)
         try:
             yield
@@ -260,14 +250,10 @@ def shared_processes(workers: int) -> Iterator[None]:
             _shared_pool.reset(token)
 
 
-def _start_processes(workers: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_start_process)
-
-
 def _in_processes(workers: int, jobs: Iterable[_Job]) -> Iterator[tuple[Any, bool]]:
     """The same in processes; one unit waits beside those that are worked on, so memory stays bounded."""
     shared = _shared_pool.get()
-    with nullcontext(shared) if shared else _start_processes(workers) as pool:
+    with nullcontext(shared) if shared else start_processes(workers) as pool:
         running: dict[Future[None], Any] = {}
         try:
             for job in jobs:
@@ -312,11 +298,3 @@ def finish_unit(work: Callable[[Unit, Path], dict[str, Any]], unit: Unit, home: 
         settle(home.parent)
     except OSError as error:
         raise located(error, home.parent) from error
-
-
-def _start_process() -> None:
-    """A killed parent cannot stop its processes: each watches for its end, lest it work beside the next run."""
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the processes are the parallelism
-    parent = parent_process()
-    if parent is not None:
-        Thread(target=lambda: (wait([parent.sentinel]), os._exit(1)), daemon=True).start()
