@@ -52,14 +52,15 @@ _POSTCODE = (
 )
 _LED_BY_REGION = (
     rf"(?P<region>{REGION_PATTERN})"
-    rf"(?P<districts>(?:[ \n]?{DISTRICT_PATTERN}){{1,2}}|[ \n]{STEM_PATTERN}|(?<=세종특별자치시)|(?<=세종시)|(?<=세종)(?= ))"
+    rf"(?P<districts>(?:[ \n]?{DISTRICT_PATTERN}){{1,2}}|[ \n]{STEM_PATTERN}"
+    r"|(?<=세종특별자치시)|(?<=세종시)|(?<=세종)(?= ))"
     rf"{_CORE}{_DETAIL}"
 )
 _START = r"(?:(?<![가-힣A-Za-z0-9])|(?<=주소)|(?<=소재지)|(?<=배송지)|(?<=거주지))"
 WITH_REGION = re.compile(rf"{_START}{_LED_BY_REGION}")
 # districts that were renamed or merged are in no list: region, county, town and number together are telling
 WITH_OLD_DISTRICT = re.compile(
-    rf"{_START}(?P<region>{REGION_PATTERN})(?P<districts> [가-힣]{{1,4}}[시군구])(?= [가-힣]{{1,5}}(?:읍|면|동|로|길) ?)"
+    rf"{_START}(?P<region>{REGION_PATTERN})(?P<districts> [가-힣]{{1,4}}[시군구])(?= [가-힣]{{1,5}}[읍면동로길] ?)"
     rf"{_CORE}{_DETAIL}"
 )
 WITH_POSTCODE = re.compile(rf"(?<![0-9\-]){_POSTCODE}{_LED_BY_REGION}")
@@ -90,7 +91,7 @@ ROAD_AND_ROOM = re.compile(
     rf"(?P<detail>(?:{_BRACKET})?{_INSIDE}(?:{_INSIDE})?(?:{_BRACKET})?))"
 )
 TOWN_AND_LOT = re.compile(
-    rf"(?<![가-힣A-Za-z0-9])(?P<value>(?P<village>[가-힣]{{2,4}}(?:동|리)) (?P<lot>[0-9]{{1,4}}-[0-9]{{1,4}}{_NO_COUNT}(?!-))"
+    rf"(?<![가-힣A-Za-z0-9])(?P<value>(?P<village>[가-힣]{{2,4}}[동리]) (?P<lot>[0-9]{{1,4}}-[0-9]{{1,4}}{_NO_COUNT}(?!-))"
     rf"(?! ?(?:승|패|무승부|로 |회|주|호|끝|이닝|득점|완승))(?P<detail>(?:{_INSIDE})?))"
 )
 # nouns in 동 and 리 that numbers follow: activity, movement, labour …; seat, distance, management …
@@ -118,7 +119,10 @@ def _is_place(match: re.Match[str], label: str | None) -> bool:
 
 # a number behind a road, a town, 산 (mountain lot) or 지하 (underground)
 # 으로 and 하면 are no road and no town; 가 follows a number (종로 3가), 산 (hill) and 지하 (underground) stand alone
-_BEHIND = "(?<=[길동읍리]{0}[0-9])|(?<=[^으]로{0}[0-9])|(?<=[^하]면{0}[0-9])|(?<=[0-9]가{0}[0-9])|(?<=[ 동리면]산{0}[0-9])|(?<=지하{0}[0-9])"
+_BEHIND = (
+    "(?<=[길동읍리]{0}[0-9])|(?<=[^으]로{0}[0-9])|(?<=[^하]면{0}[0-9])"
+    "|(?<=[0-9]가{0}[0-9])|(?<=[ 동리면]산{0}[0-9])|(?<=지하{0}[0-9])"
+)
 _HOUSE = "(?<=아파트 [0-9])|(?<=빌라 [0-9])|(?<=맨션 [0-9])|(?<=스텔 [0-9])|(?<=연립 [0-9])"
 _SCOPE = Scope("0-9", f"(?:{_BEHIND.format('')}|{_BEHIND.format(' ')}|{_HOUSE})", before=80, after=160)
 

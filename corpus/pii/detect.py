@@ -1,7 +1,7 @@
 """Find personal data in Korean text: ``find_pii`` (paper section 2.3 and Table 29).
 
 ```
-text ─ fold ─▶ plain copy ─ one joint search for clues ─▶ windows ─ formats tried in them ─▶ candidates ─ settle ─▶ spans
+text ─ fold ─▶ plain copy ─ one joint search ─▶ clues ─ formats tried around them ─▶ candidates ─ settle ─▶ spans
 ```
 The joint search passes over text without a digit, an ``@`` or a host at once; patterns run around clues only. Where
 candidates overlap, the more telling one wins: the strength of its format, plus two when the nearest label, or the head
