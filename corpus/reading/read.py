@@ -62,8 +62,9 @@ def read_unit(unit: Unit, counts: Counter[str], max_documents: int | None = None
         if isinstance(found, Reject) and found.reason == INVALID_UTF8 and unit.input.encoding != UTF8:
             found = found._replace(reason=f"invalid_{unit.input.encoding}")
         counts["records"] += 1
-        yield found
         left -= isinstance(found, Record)
+        yield found
+        del found  # a record may be large: it goes before the next one is made
 
 
 def _read_items(unit: Unit, counts: Counter[str]) -> Iterator[Record | Reject | Skip]:
