@@ -5,8 +5,8 @@
 공일공 다시 일이삼사 다시 5678   O1O-1234-5678   0 1 0 - 1 2 3 4 - 5 6 7 8   010-1234-⏎5678   ─▶  010-1234-5678
 hong (at) example [dot] com   hong 골뱅이 example 닷컴   hong @ example.com                   ─▶  hong@example.com
 ```
-Two steps. ``fold_signs`` reads single signs, everywhere. ``fold_disguises`` reads runs of words and letters that stand for
-digits, dots and ``@``, and only where nothing else can be meant: nine digits in a row, a host with a known ending.
+Two steps. ``fold_signs`` reads single signs, everywhere. ``fold_disguises`` reads runs of words and letters that stand
+for digits, dots and ``@``, and only where nothing else can be meant: eight digits in a row, a host with a known ending.
 Patterns then search the copy, and values are replaced in the original.
 """
 
@@ -148,8 +148,10 @@ def _read_sign(match: re.Match[str]) -> str | None:
 
 
 def fold_signs(text: str) -> Folded:
-    """Digits of all scripts, full-width signs, hyphens, blanks and middle dots of all kinds as the plain ones, invisible
-    characters left out, conjoining jamo as syllables, escapes of JSON and HTML as what they stand for."""
+    """Digits of all scripts, full-width signs, hyphens, blanks and middle dots of all kinds as the plain ones.
+
+    Invisible characters are left out, conjoining jamo are syllables, escapes of JSON and HTML what they stand for.
+    """
     read = ((*match.span(), _read_sign(match)) for match in _SIGN.finditer(text))
     return _rewrite(Folded(text), ((start, end, new) for start, end, new in read if new is not None))
 
@@ -223,9 +225,13 @@ _ENDING = r"(?:(?:co|or|ac|go|re|ne|pe)\.kr|com|net|org|kr|io|me|edu|example|컴
 _ENDINGS = {"컴": "com", "넷": "net"}
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,30}[A-Za-z0-9])?+"
 _LOOSE_HOST = rf"{_LABEL}(?:(?:{_SAID_DOT}| ?\. ?){_LABEL}){{0,3}}(?:{_SAID_DOT}| ?\. ?){_ENDING}(?![A-Za-z0-9])"
-_HOST = rf"{_LABEL}(?:(?:{_SAID_DOT}|\.){_LABEL}){{0,3}}{_SAID_DOT}(?:{_LABEL}(?:{_SAID_DOT}|\.)){{0,2}}{_ENDING}(?![A-Za-z0-9])"
+_HOST = (
+    rf"{_LABEL}(?:(?:{_SAID_DOT}|\.){_LABEL}){{0,3}}{_SAID_DOT}(?:{_LABEL}(?:{_SAID_DOT}|\.)){{0,2}}"
+    rf"{_ENDING}(?![A-Za-z0-9])"
+)
 _ADDRESS = re.compile(
-    rf"(?<![A-Za-z0-9._%+\-])[A-Za-z0-9_][A-Za-z0-9._%+\-]{{0,63}}(?: ?{_AT}(?: |[ \t\r]*\n[ \t]*)?| (?:at|AT) ){_LOOSE_HOST}"
+    rf"(?<![A-Za-z0-9._%+\-])[A-Za-z0-9_][A-Za-z0-9._%+\-]{{0,63}}"
+    rf"(?: ?{_AT}(?: |[ \t\r]*\n[ \t]*)?| (?:at|AT) ){_LOOSE_HOST}"
 )
 _SITE = re.compile(rf"(?<![A-Za-z0-9.@\-]){_HOST}")
 _TOKEN = re.compile(rf"({_AT}| (?:at|AT) )|({_SAID_DOT})|(컴|넷)|[A-Za-z0-9._%+\-]|\s")
@@ -259,7 +265,8 @@ DISGUISED_DIGITS = (
     rf"|{_LOOSE_DOT}[0-9]{{1,3}}{_LOOSE_DOT}[0-9])"
     # the digit itself stands behind letters
     r"|(?<=[1lI][0-9])(?<=[Ooㅇ][1lI][0-9])|(?<=[Ooㅇ]1)[-Ooㅇ]"
-    rf"|(?<=[-.~_ )][0-9])(?<=[Ooㅇ0{_HANGUL}][-.~_ )][0-9])(?:(?<=[Ooㅇ0][1lI][Ooㅇ0][-.~_ )][0-9])|(?<=[{_HANGUL}]{{2}}[-.~_ ][0-9]))"
+    rf"|(?<=[-.~_ )][0-9])(?<=[Ooㅇ0{_HANGUL}][-.~_ )][0-9])"
+    rf"(?:(?<=[Ooㅇ0][1lI][Ooㅇ0][-.~_ )][0-9])|(?<=[{_HANGUL}]{{2}}[-.~_ ][0-9]))"
 )
 """What follows a digit where digits may be disguised; for the joint search of ``detect``."""
 
@@ -289,7 +296,8 @@ _REACH = 120
 WORDS = "골닷앳@aAdD점영공육칠팔\\-"
 AFTER_WORD = (
     r"(?:(?<=골)뱅이|(?<=[닷앳])|(?<= @)|(?<=@)\s|(?<=점) ?[A-Za-z]|(?<=영)일영"
-    rf"|(?<=[공영육칠팔])(?:[-. ]?[{_HANGUL}0-9]){{3}}|(?<=공)[일1][공영육칠팔구0-9]|(?<=공)[-.~_/)]{{1,3}}[{_HANGUL}0-9]{{2}}"
+    rf"|(?<=[공영육칠팔])(?:[-. ]?[{_HANGUL}0-9]){{3}}|(?<=공)[일1][공영육칠팔구0-9]"
+    rf"|(?<=공)[-.~_/)]{{1,3}}[{_HANGUL}0-9]{{2}}"
     rf"|(?<=[{_HANGUL}][{_HANGUL}][육칠팔])|(?<=-)[ \t\r]*\n[ \t]*[A-Za-z0-9]"
     r"|(?<= [aA])[tT] |(?<= [dD])[oO][tT] |(?<=[(\[{<][aA])[tT][)\]}>]|(?<=[(\[{<][dD])[oO][tT][)\]}>]"
     r"|(?<=[(\[{<][점@])[)\]}>])"

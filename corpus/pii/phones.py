@@ -24,8 +24,7 @@ BARE_END = r"(?![0-9A-Za-z]|[-.][0-9]|\.[A-Za-z])"
 """Around digits in a row: no decimals, no part of a code or of the name of a file."""
 
 _SEP = r"(?: ?[-.·)/_~] ?| {1,2})"
-_INITIAL = r"(?:(?<![A-Za-z])|(?<=(?<![A-Za-z0-9])[TtMmHhPpFfCc])|(?<=[Tt][Ee][Ll])|(?<=[Ff][Aa][Xx])|(?<=[Hh][Pp])|(?<=[Oo][Nn][Ee])|(?<=[Ii][Ll][Ee]))"
-_START = rf"(?<![0-9])(?<![0-9A-Za-z]-){_INITIAL}"
+_START = rf"(?<![0-9])(?<![0-9A-Za-z]-)(?:{_LABEL_GLUED}|(?<=(?<![A-Za-z0-9])[TtMmHhPpFfCc]))"
 _AREA = "(?:2|3[1-3]|4[1-4]|5[1-5]|6[1-4])"
 _NATIONWIDE = (
     "1(?:5(?:11|22|33|44|5[15]|66|77|88|99)|6(?:0[01]|11|22|33|44|55|6[0168]|7[017]|88|99)"
@@ -49,7 +48,8 @@ SERVICE = re.compile(
 )
 SERVICE_BARE = re.compile(rf"{BARE_START}0(?:70|[35]0[0-9]?)[0-9]{{7,8}}{BARE_END}")
 NATIONWIDE = re.compile(
-    rf"{BARE_START}{_NATIONWIDE}(?P<sep> ?[-.~_] ?| |)(?P<last>[0-9]{{4}}){END}(?![A-Za-z]|\.[0-9A-Za-z]|억|만|원|명|회|건|개)"
+    rf"{BARE_START}{_NATIONWIDE}(?P<sep> ?[-.~_] ?| |)(?P<last>[0-9]{{4}})"
+    rf"{END}(?![A-Za-z]|\.[0-9A-Za-z]|억|만|원|명|회|건|개)"
 )
 
 _YEAR_WORD = re.compile(r" ?\)?(?:년|년대|세기|시즌|학년도|때|까지)")

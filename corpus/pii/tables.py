@@ -4,8 +4,8 @@
 이름,전화,계좌                 the 3rd cell of the row below stands under 계좌 (account)
 가온,010-0123-4567,110123456789
 ```
-Tables of text are lines parted by the same sign (tab, ``|``, comma, semicolon; quoted cells may hold it), tables of HTML
-rows of ``<td>``. A first row that holds numbers itself is no header.
+Tables of text are lines parted by the same sign (tab, ``|``, slash, comma, semicolon; quoted cells may hold it), tables
+of HTML rows of ``<td>``. A first row that holds numbers itself is no header.
 """
 
 from __future__ import annotations

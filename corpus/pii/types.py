@@ -82,11 +82,11 @@ class Format:
     """One way to write a type.
 
     ``pattern``: linear time, never ``\\b`` (Hangul is a letter to ``re``, so a glued particle hides the boundary); the
-    group ``value`` is the span where the pattern has it, else the whole match. It searches folded text (``fold``): plain
-    digits, one kind of hyphen and of blank.
+    group ``value`` is the span where the pattern has it, else the whole match. It searches folded text (``fold``):
+    plain digits, one kind of hyphen and of blank.
     ``digits``: of ``NUMBERS``, the fewest digits that a value has; ``leads``: the characters it begins with, any if
-    empty. ``needs``: what must stand in the searched text too,
-    for patterns that are dear. ``has_checksum``: the check holds a check digit against the value.
+    empty. ``needs``: what must stand in the searched text too, for patterns that are dear. ``has_checksum``: the check
+    holds a check digit against the value.
     """
 
     pattern: re.Pattern[str]
