@@ -29,7 +29,7 @@ def bench_decontamination(documents: list[str], benchmarks: list[Path]) -> dict[
     from corpus.folding import fold
     from corpus.sentences import split_sentences
 
-    config = DecontaminateConfig()
+    config = DecontaminateConfig(min_item_words=1)  # folded below, so that each is one word
     folded = dict.fromkeys(fold(text.text) for text in read_benchmarks(benchmarks))
     items = [text for text in folded if len(text) >= config.min_chars]
     few = _spread(items, LIMIT)

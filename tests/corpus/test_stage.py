@@ -108,7 +108,8 @@ def test_benchmark_sentences_are_dropped_and_reported(tmp_path: Path, clean: Cal
     assert all(LONG not in document.sentences for document in documents_of(tmp_path / "out"))
     report = json.loads((tmp_path / "out" / "decontamination.json").read_text("utf-8"))
     task = report["tasks"]["klue-nli"]
-    assert (task["items"], task["found"], task["dropped_sentences"]) == (2, ["n0#premise"], 3)
+    assert (task["items"], task["found"], task["dropped_sentences"]) == (1, ["n0#premise"], 3)
+    assert task["too_short"] == {"count": 1, "examples": ["고양이는 없다."]}
     assert task["examples"][0]["item"] == "n0#premise 1.000"
 
 
