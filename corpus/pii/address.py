@@ -92,7 +92,8 @@ ROAD_AND_ROOM = re.compile(
 )
 TOWN_AND_LOT = re.compile(
     rf"(?<![가-힣A-Za-z0-9])(?P<value>(?P<village>[가-힣]{{2,4}}[동리]) "
-    rf"(?P<lot>[0-9]{{1,4}}-[0-9]{{1,4}}{_NO_COUNT}(?!-))(?! ?(?:승|패|무승부|로 |회|주|호|끝|이닝|득점|완승))(?P<detail>(?:{_INSIDE})?))"
+    rf"(?P<lot>[0-9]{{1,4}}-[0-9]{{1,4}}{_NO_COUNT}(?!-))"
+    rf"(?! ?(?:승|패|무승부|로 |회|주|호|끝|이닝|득점|완승))(?P<detail>(?:{_INSIDE})?))"
 )
 # nouns in 동 and 리 that numbers follow: activity, movement, labour …; seat, distance, management …
 _NO_VILLAGE = re.compile(
