@@ -21,7 +21,7 @@ from corpus.config import CorpusConfig
 from corpus.documents import SCHEMA, write_tables
 from corpus.parts import LENGTHS_NAME, PART_NAME
 from corpus.pii.cover import cover
-from corpus.pii.types import PII_TYPES
+from corpus.pii.types import ALL_TYPES
 from corpus.samples import DROPPED, SAMPLE_CHARS, Sample, Samples, write_samples
 from corpus.statistics import Tally
 from corpus.verdict import (
@@ -188,7 +188,7 @@ def _hide_again(batch: _Batch, texts: pa.Array, lengths_N: np.ndarray, looks_N: 
 
 def _count_new(tally: Tally, batch: _Batch, document: int, sentence: int, names: list[str]) -> None:
     counts = tally[batch.table["source"][document].as_py()]
-    had_some = any(value // len(PII_TYPES) == sentence for value in batch.table["pii"][document].as_py())
+    had_some = any(value // len(ALL_TYPES) == sentence for value in batch.table["pii"][document].as_py())
     counts.update(f"pii.{name}" for name in names)
     counts["sentences_with_pii"] += not had_some
 
@@ -227,13 +227,13 @@ def _count_pii(
         return
     document_P = np.repeat(np.arange(len(lengths_N)), np.diff(pii.offsets.to_numpy()))
     first_S = np.cumsum(lengths_N) - lengths_N
-    sentence_P = first_S[document_P] + values_P // len(PII_TYPES)
+    sentence_P = first_S[document_P] + values_P // len(ALL_TYPES)
     is_kept_P = is_kept_S[sentence_P]
-    code_P, kind_P = code_N[document_P][is_kept_P], values_P[is_kept_P] % len(PII_TYPES)
+    code_P, kind_P = code_N[document_P][is_kept_P], values_P[is_kept_P] % len(ALL_TYPES)
     _add(
         tally,
         names,
-        {f"pii.{t}": np.bincount(code_P[kind_P == n], minlength=len(names)) for n, t in enumerate(PII_TYPES)},
+        {f"pii.{t}": np.bincount(code_P[kind_P == n], minlength=len(names)) for n, t in enumerate(ALL_TYPES)},
     )
     first_P = np.unique(sentence_P[is_kept_P], return_index=True)[1]
     _add(tally, names, {"sentences_with_pii": np.bincount(code_P[first_P], minlength=len(names))})

@@ -32,6 +32,7 @@ from corpus.pii.detect import Span, find_pii, find_pii_in_sentences
 from corpus.pii.key import kept_secret, read_key, seeded_secret
 from corpus.pii.protect import Protected, Protection
 from corpus.pii.replace import writings
+from corpus.pii.types import PII_TYPES
 
 SECRET_NAME = "secret"
 ORIGINALS_NAME = "originals.npy"
@@ -168,7 +169,8 @@ def load_guard(config: CorpusConfig, private: Path) -> Guard | None:
     if config.pii.repeatable:
         drawn_from = seeded_secret(config.seed)
     key = read_key(config.pii.key_file, config.pii.key_variable)
-    return Guard(Protection(config.pii.mode, drawn_from, key), salt)
+    types = frozenset((*PII_TYPES, *config.pii.extra)) if config.pii.extra else None
+    return Guard(Protection(config.pii.mode, drawn_from, key, types), salt)
 
 
 # --- the last look

@@ -23,7 +23,7 @@ from corpus.decontamination.index import ContaminationIndex, Hit
 from corpus.decontamination.report import IN_BENCHMARK, ITEMS_NAME
 from corpus.noise import SentenceLimits, failed_rule, has_many_han_or_kana, remove_noise, rules_without
 from corpus.parts import PartWriter, Row
-from corpus.pii.types import PII_TYPES
+from corpus.pii.types import ALL_TYPES
 from corpus.reading.quarantine import quarantine_line
 from corpus.reading.read import Record, Reject, read_unit
 from corpus.reading.units import Unit
@@ -207,7 +207,7 @@ class _Cleaner:
             self.tally[record.source][f"dropped_sentences.{HAS_PII}"] += dropped
         kept = [(n, text) for n, text in enumerate(protected.sentences) if text is not None]
         pii = [
-            place * len(PII_TYPES) + PII_TYPES.index(span.type)
+            place * len(ALL_TYPES) + ALL_TYPES.index(span.type)
             for place, (n, _) in enumerate(kept)
             for span in protected.spans[n]
         ]

@@ -52,6 +52,10 @@ class PiiConfig(BaseModel, frozen=True, extra="forbid"):
         False, description="Without a key: draw from corpus.seed, so that a rerun repeats; whoever knows it can guess."
     )
 
+    extra: list[Literal["PERSON", "ORG_NUMBER", "HANDLE", "CUSTOMS", "COURIER", "MEMBERSHIP"]] = Field(
+        [], description="Types outside Table 29 to hide too: names, company numbers, accounts, parcels, memberships."
+    )
+
     @model_validator(mode="after")
     def _one_key_at_most(self) -> PiiConfig:
         if self.key_file and self.key_variable:

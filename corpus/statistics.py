@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from corpus.pii.types import PII_TYPES
+from corpus.pii.types import ALL_TYPES, PII_TYPES
 
 KEPT = ("documents", "sentences", "words", "characters", "bytes", "sentences_with_pii")
 READ = ("documents_read", "characters_read", "sentences_split")
@@ -47,7 +47,7 @@ def _nest(counts: Counter[str]) -> dict[str, Any]:
         nested[group] = dict(sorted(_group(counts, group)))
     for group in HISTOGRAMS:
         nested[group] = dict(sorted(_group(counts, group), key=lambda item: int(item[0])))
-    nested["pii"] = {name: counts[f"pii.{name}"] for name in PII_TYPES}
+    nested["pii"] = {n: counts[f"pii.{n}"] for n in ALL_TYPES if n in PII_TYPES or counts[f"pii.{n}"]}
     nested["share_with_pii"] = counts["sentences_with_pii"] / counts["sentences"] if counts["sentences"] else 0.0
     return nested
 

@@ -21,7 +21,7 @@ from corpus.card.page import Bar, Part, mark_change, mark_replaced, render, to_b
 from corpus.documents import BadInput
 from corpus.escaping import visible
 from corpus.pii.detect import find_pii
-from corpus.pii.types import PII_TYPES
+from corpus.pii.types import ALL_TYPES, PII_TYPES
 
 SHOWN_SOURCES = 12
 SHOWN_PLOTS = 8
@@ -35,7 +35,9 @@ PII_NAMES = {
     "EMAIL": "e-mail address", "IP": "IP address", "MAC": "MAC address", "MENTION": "@mention", "ADDRESS": "address",
     "ACCOUNT": "bank account number", "PASSPORT": "passport number", "DRIVER": "driver's licence number",
     "BRN": "business registration number", "HEALTH": "health insurance number", "CARD": "credit card number",
-    "PLATE": "vehicle registration plate", "URL": "web address",
+    "PLATE": "vehicle registration plate", "URL": "web address", "PERSON": "name of a person",
+    "ORG_NUMBER": "company registration number", "HANDLE": "account of a messenger or network",
+    "CUSTOMS": "personal customs code", "COURIER": "parcel number", "MEMBERSHIP": "membership number",
 }  # fmt: skip
 PARTS_OF_SIZE = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"),
                  (10_000_000, "1M<n<10M"), (100_000_000, "10M<n<100M"), (10**9, "100M<n<1B"), (10**10, "1B<n<10B"),
@@ -231,9 +233,9 @@ def _duplicates(total: Mapping[str, Any]) -> dict[str, dict[str, int]]:
 
 
 def _personal_data(total: Mapping[str, Any], changed: Mapping[str, list[dict[str, str]]]) -> list[dict[str, Any]]:
-    """The 16 types in the order of Table 29."""
+    """The 16 types in the order of Table 29, then those outside it that were asked for."""
     rows = []
-    for kind in PII_TYPES:
+    for kind in (name for name in ALL_TYPES if name in PII_TYPES or name in total["pii"]):
         samples = [
             mark_replaced(hide(row["before"]), row["after"])
             for row in changed.get(f"pii.{kind}", [])[:SAMPLES_PER_RULE]

@@ -15,9 +15,7 @@ from random import Random
 
 from corpus.pii.names import MAX_DRAWS, PERSON, Announced, find_names
 from corpus.pii.shapes import digits_of, draw_digits, refill
-from corpus.pii.types import PiiType, words
-
-EXTRA_TYPES = ("PERSON", "ORG_NUMBER", "HANDLE", "CUSTOMS", "COURIER", "MEMBERSHIP")
+from corpus.pii.types import EXTRA_TYPES, PiiType, words
 
 NamesModel = Callable[[str], Iterable[tuple[int, int]]]
 """Finds names in a text: (start, end) of each, in ``str`` indices."""

@@ -19,7 +19,7 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import Any
 
-from corpus.pii.announced import EXTRA_TYPES, find_extra
+from corpus.pii.announced import find_extra
 from corpus.pii.fold import (
     AFTER_POINT,
     AFTER_SIGN,
@@ -38,6 +38,7 @@ from corpus.pii.tables import Tables
 from corpus.pii.types import (
     BY_LABEL,
     CERTAIN,
+    EXTRA_TYPES,
     LABEL_BONUS,
     LIKELY,
     NUMBER_CLUSTER,
@@ -54,7 +55,7 @@ from corpus.pii.url import trim_url
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """``text[start:end]`` is a value of ``type``, one of ``PII_TYPES``; offsets are ``str`` indices.
+    """``text[start:end]`` is a value of ``type``, one of ``ALL_TYPES``; offsets are ``str`` indices.
 
     ``score`` (0..1) and ``why`` ("pattern", "label", "checksum") say how telling it is; they play no part in equality.
     """

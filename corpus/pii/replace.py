@@ -129,7 +129,7 @@ def canonical(name: str, value: str) -> str:
         return _COUNTRY.sub("", digits_of(value)).removeprefix("0")
     if name == "URL":
         return value
-    if name in ("EMAIL", "MENTION", "IP"):
+    if name in ("EMAIL", "MENTION", "IP", "HANDLE"):
         return value.casefold()
     return letters_of(value)
 

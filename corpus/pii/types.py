@@ -16,6 +16,11 @@ PII_TYPES = (
     "ACCOUNT", "PASSPORT", "DRIVER", "BRN", "HEALTH", "CARD", "PLATE", "URL",
 )  # fmt: skip
 
+EXTRA_TYPES = ("PERSON", "ORG_NUMBER", "HANDLE", "CUSTOMS", "COURIER", "MEMBERSHIP")
+"""Outside Table 29: found where they are asked for, by the words around them."""
+
+ALL_TYPES = PII_TYPES + EXTRA_TYPES
+
 OTHER = "OTHER"
 """Announced by words for numbers that are nobody's personal data, such as tracking or patent numbers."""
 

@@ -14,7 +14,7 @@ from corpus.documents import BadInput
 from corpus.pii.detect import Span, find_pii
 from corpus.pii.key import random_secret, read_key, seeded_secret
 from corpus.pii.protect import MODES, Protection
-from corpus.pii.types import PII_TYPES
+from corpus.pii.types import ALL_TYPES
 
 SpanRow = list[Any] | dict[str, Any]
 
@@ -55,13 +55,13 @@ class Hiding:
 
 
 def read_types(names: str | None) -> frozenset[str] | None:
-    """Types of a list such as ``TEL,RRN``; None for the paper's sixteen."""
+    """Types of a list such as ``TEL,PERSON``; None for the paper's sixteen."""
     if names is None:
         return None
     wanted = [name.strip().upper() for name in names.split(",") if name.strip()]
-    unknown = [name for name in wanted if name not in PII_TYPES]
+    unknown = [name for name in wanted if name not in ALL_TYPES]
     if unknown or not wanted:
-        raise BadInput(f"--types {names}: no type {', '.join(unknown) or 'named'}; there are {', '.join(PII_TYPES)}")
+        raise BadInput(f"--types {names}: no type {', '.join(unknown) or 'named'}; there are {', '.join(ALL_TYPES)}")
     return frozenset(wanted)
 
 
