@@ -52,7 +52,7 @@ _POSTCODE = (
 )
 _LED_BY_REGION = (
     rf"(?P<region>{REGION_PATTERN})"
-    rf"(?P<districts>(?:[ \n]?{DISTRICT_PATTERN}){{1,2}}|[ \n]{STEM_PATTERN}"
+    rf"(?P<districts>(?:[ \n]{{0,3}}{DISTRICT_PATTERN}){{1,2}}|[ \n]{STEM_PATTERN}"
     r"|(?<=세종특별자치시)|(?<=세종시)|(?<=세종)(?= ))"
     rf"{_CORE}{_DETAIL}"
 )

@@ -197,7 +197,7 @@ def settle(candidates: Iterable[Candidate], folded: Folded) -> list[Span]:
     """The spans that win where candidates overlap, sorted, as places of the text before it was folded."""
     kept: list[Candidate] = []
     for candidate in sorted(candidates, key=attrgetter("start")):
-        if candidate.goes_on and not (kept and _continues(kept[-1], candidate, folded.text)):
+        if candidate.goes_on and not _continues(kept, candidate, folded.text):
             continue
         if kept and kept[-1].end > candidate.start and _rank(candidate) > _rank(kept[-1]):
             kept.pop()
@@ -231,8 +231,11 @@ def detect_records(records: Iterable[dict[str, Any]], field: str = "text") -> It
         yield record | {"spans": [[span.start, span.end, span.type] for span in find_pii(record[field])]}
 
 
-def _continues(last: Candidate, candidate: Candidate, text: str) -> bool:
-    """Whether a list goes on from ``last`` to the candidate: nothing but separators, brackets and tags between."""
+def _continues(kept: Sequence[Candidate], candidate: Candidate, text: str) -> bool:
+    """Whether a list goes on from the value before to the candidate: only separators, brackets and tags between."""
+    last = next((value for value in reversed(kept[-2:]) if value.end <= candidate.start), None)
+    if last is None:
+        return False
     between = text[last.end : candidate.start]
     return last.kind is candidate.kind and len(between) <= MAX_LIST_GAP and bool(_BETWEEN.fullmatch(between))
 

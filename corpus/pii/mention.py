@@ -30,7 +30,7 @@ MENTION_LATIN = re.compile(
 MENTION_HYPHEN = re.compile(
     r"(?<![A-Za-z0-9@/*_\\\-.])@[A-Za-z][A-Za-z0-9_.]{0,20}(?:-[A-Za-z0-9_]{1,20}){1,3}(?![A-Za-z0-9_@*(\[/=\-])"
 )
-_BEFORE_HANGUL = r"(?<![A-Za-z0-9@./*_\-가-힣])"
+_BEFORE_HANGUL = r"(?:(?<![A-Za-z0-9@./*_\-가-힣])|(?<=인스타)|(?<=그램)|(?<=트위터)|(?<=유튜브)|(?<=채널))"
 _PARTICLES = "에게서|에게|한테서|한테|께서|께|님[이은을의께도]?|씨[가는를의]?"
 _COPULAS = "입니다|이에요|예요|이고|이다|에서|[을를은는이가의와과로]|으로|라고|이라고"
 MENTION_MIXED = re.compile(rf"{_BEFORE_HANGUL}@[가-힣]{{2,20}}[A-Za-z0-9_.]{{0,20}}[A-Za-z0-9_](?![A-Za-z0-9@*])")
