@@ -24,7 +24,7 @@ from corpus.pii.types import CERTAIN, CLEAR, LIKELY, Format, PiiType, Scope, wor
 
 # what makes the number after a road or town a count of something: 강남대로 2시간, 별빛동 3만
 _NO_COUNT = (
-    r"(?![0-9A-Za-z%㎞㎡]|[.:][0-9]{1,2}(?![0-9])|,[0-9]{3}(?![0-9\-])|(?:년|월|일(?!대)|시|분|초|명|개|점|원|위|회|차|세|살|억|만|천|퍼센트|프로|배|권|편|대|호선"
+    r"(?![0-9A-Za-z%㎞㎡]|[.:][0-9]{1,2}(?![0-9])|,[0-9]{3}(?![0-9.\-])|(?:년|월|일(?!대)|시|분|초|명|개|점|원|위|회|차|세|살|억|만|천|퍼센트|프로|배|권|편|대|호선"
     r"|건(?!물)|평|가지|곳|번(?! ?지|길)|층|동 )| (?:년|개월|명|만|억))"
 )
 _LOT = r"[0-9]{1,5}(?:-[0-9]{1,5}|의(?: ?[0-9]{1,4}(?= ?번지)|[0-9]{1,4}))"
@@ -63,7 +63,7 @@ WITH_OLD_DISTRICT = re.compile(
     rf"{_START}(?P<region>{REGION_PATTERN})(?P<districts> [가-힣]{{1,4}}[시군구])(?= [가-힣]{{1,5}}[읍면동로길] ?)"
     rf"{_CORE}{_DETAIL}"
 )
-WITH_POSTCODE = re.compile(rf"(?<![0-9\-]){_POSTCODE}{_LED_BY_REGION}")
+WITH_POSTCODE = re.compile(rf"(?<![0-9.\-]){_POSTCODE}{_LED_BY_REGION}")
 WITHOUT_REGION = re.compile(
     rf"(?<![가-힣A-Za-z0-9])(?P<districts>{TELLING_DISTRICT_PATTERN}(?: {DISTRICT_PATTERN})?)(?= ){_CORE}{_DETAIL}"
 )
