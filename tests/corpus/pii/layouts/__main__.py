@@ -11,7 +11,7 @@ from tests.corpus.pii.layouts.judge import Failure, failures_of
 
 
 def summary(cases: int, seed: int) -> str:
-    """Failures by what, type, writing, layout, label and disguise, the most frequent first, the shortest text of each."""
+    """Failures by what, type, writing, layout, label and disguise, the most frequent first, with the shortest text."""
     rng = Random(seed)
     groups: dict[tuple[str, ...], list[Failure]] = defaultdict(list)
     values = failed = 0

@@ -6,7 +6,7 @@
 | invisible characters inside | all types |
 | Hangul digits, all or some | TEL, RRN; with a label ACCOUNT and CARD |
 | letters for digits (O1O, ㅇ1ㅇ) | the front of mobile numbers |
-| spelled separators (다시, 점, 골뱅이, 닷컴, (at), [dot]) | TEL, RRN, EMAIL; with a label ACCOUNT, CARD, IP; URL with www |
+| spelled separators (다시, 점, 골뱅이, 닷컴, (at), [dot]) | TEL, RRN, EMAIL; labelled ACCOUNT, CARD, IP; www URL |
 | blanks between all digits | TEL, RRN; with a label CARD, ACCOUNT |
 | other hyphens | all numbers with hyphens; ``~`` and ``_`` with a label but for TEL, RRN, FRN |
 | a line break behind a hyphen, an ``@`` or between the words of an address | numbers, EMAIL, ADDRESS |
@@ -20,15 +20,16 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from tests.corpus.pii.layouts.texts import ENDINGS, LABELS, OPENINGS, Case, Piece, build, draw_label, glue, particle
-from tests.corpus.pii.layouts.values import WRITINGS, Value, draw_value
+from tests.corpus.pii.layouts.values import WRITINGS, draw_value
 
-_NUMBERS = tuple(
-    "TEL mobile|TEL area|TEL 070|RRN hyphen|FRN hyphen|IP v4|ACCOUNT hyphens|PASSPORT new|DRIVER hyphens|BRN hyphens"
-    "|HEALTH hyphen|CARD hyphens|PLATE tight".split("|")
-)
+_NUMBERS = (
+    "TEL mobile", "TEL area", "TEL 070", "RRN hyphen", "FRN hyphen", "IP v4", "ACCOUNT hyphens", "PASSPORT new",
+    "DRIVER hyphens", "BRN hyphens", "HEALTH hyphen", "CARD hyphens", "PLATE tight",
+)  # fmt: skip
 _HYPHENED = tuple(name for name in _NUMBERS if name.split()[0] not in ("IP", "PASSPORT", "PLATE"))
-_ALL = tuple(f"{w.type} {w.name}" for w in WRITINGS if w.is_telling) + ("ACCOUNT hyphens", "HEALTH hyphen")
+_ALL = (*(f"{w.type} {w.name}" for w in WRITINGS if w.is_telling), "ACCOUNT hyphens", "HEALTH hyphen")
 _READ_OUT = ("TEL mobile", "RRN hyphen", "ACCOUNT hyphens", "CARD hyphens")
+_PLAIN = ("TEL mobile", "RRN hyphen", "FRN hyphen")
 _HANGUL = "공일이삼사오육칠팔구"
 _HYPHENS = "‐‑‒–—―−－ㅡ"
 _INVISIBLE = "\u200b\u00ad\ufeff\u2060\u200c\u200d"
@@ -136,8 +137,13 @@ DISGUISES = (
     Disguise("spelled point", ("IP v4", "URL www"), _spelled_point, ("URL www",)),
     Disguise("blanks between digits", _READ_OUT, _blanks, ("TEL mobile",)),
     Disguise("other hyphens", _HYPHENED, _hyphen(_HYPHENS)),
-    Disguise("tilde, underscore", _HYPHENED, _hyphen("~_"), ("TEL mobile", "TEL area", "RRN hyphen", "FRN hyphen")),
-    Disguise("line break inside", (*_HYPHENED, "EMAIL plain", "ADDRESS road"), _broken),
+    Disguise("tilde, underscore", _HYPHENED, _hyphen("~_"), _PLAIN),
+    Disguise(
+        "line break inside",
+        (*_HYPHENED, "EMAIL plain", "ADDRESS road"),
+        _broken,
+        (*_PLAIN, "EMAIL plain", "ADDRESS road"),
+    ),
 )
 
 
@@ -153,7 +159,11 @@ def disguised(rng: Random) -> Case:
         value = replace(plain, text=disguise.change(rng, plain.text))
         is_bare = writing.is_telling and on in disguise.telling and not has_label and rng.randrange(2) == 0
         label = "" if is_bare else draw_label(rng, value.type)
-        pieces += [rng.choice((", ", "\n", " 그리고 ")) if number else "", label, glue(rng, label, value) if label else ""]
+        pieces += [
+            rng.choice((", ", "\n", " 그리고 ")) if number else "",
+            label,
+            glue(rng, label, value) if label else "",
+        ]
         pieces += [value, particle(rng, value) if value.text[-1] in "0123456789" else rng.choice(_PLAIN_PARTICLES)]
         has_label |= bool(label)
     assert LABELS

@@ -7,10 +7,10 @@ from random import Random
 
 from tests.corpus.pii.layouts.texts import (
     ENDINGS,
+    LABELS,
     NAMES,
     OPENINGS,
     PROSE_ENDINGS,
-    LABELS,
     SEPARATORS,
     WRAPS,
     Case,
@@ -36,6 +36,7 @@ def listed(rng: Random) -> Case:
     name = rng.choice(tuple(SEPARATORS))
     share = rng.choice((0, 0, 50, 100))
     wrap = rng.choice(WRAPS) if rng.randrange(4) == 0 else ""
+    opened, closed = wrap[: len(wrap) // 2], wrap[len(wrap) // 2 :]
     pieces: list[Piece] = [rng.choice(OPENINGS)]
     last: Value | None = None
     announced = ""
@@ -51,7 +52,7 @@ def listed(rng: Random) -> Case:
             break
         pieces += [SEPARATORS[name] if last else "", label]
         pieces += [_other_glue(rng, label, value, SEPARATORS[name]) if label else ""]
-        pieces += [wrap[:1], value, wrap[-1:] * len(wrap[:2])] if wrap else [value]
+        pieces += [opened, value, closed]
         last, announced = value, label or announced
     pieces += [_tail(rng, last, wrap)] if last else []
     kind = {0: "none", 50: "some before", 100: "before"}[share]
@@ -61,13 +62,15 @@ def listed(rng: Random) -> Case:
 def labels_behind(rng: Random) -> Case:
     """Each value with its label in brackets behind; a single one also without brackets."""
     count = rng.randrange(1, MAX_VALUES + 1)
-    name = rng.choice(("comma", "comma blank", "slash blanks", "newline", "CRLF", "semicolon blank", "tab", "pipe blanks", "·"))
+    name = rng.choice(
+        ("comma", "comma blank", "slash blanks", "newline", "CRLF", "semicolon blank", "tab", "pipe blanks", "·")
+    )
     pieces: list[Piece] = [rng.choice(OPENINGS)]
     for number in range(count):
         value = draw_value(rng, any_writing(rng))
         form = rng.choice((" ({})", " [{}]") if value.type in ("URL", "MENTION") else ("({})", " ({})", "[{}]"))
         if count == 1 and value.type not in ("ADDRESS", "URL", "MENTION"):
-            form = rng.choice((form, " {}", "({})", "로 적힌 {}", "/{}", ", {}"))
+            form = rng.choice((form, " {}", "로 적힌 {}", "/{}"))
         if count == 1 and value.type == "ACCOUNT":
             form = rng.choice((form, "로 입금", "으로 이체해 주세요", " 카카오뱅크 홍길동", " 신한"))
         pieces += [SEPARATORS[name] if number else "", value, form.format(draw_label(rng, value.type))]
@@ -102,7 +105,9 @@ def header_table(rng: Random) -> Case:
     kinds = rng.sample(possible, rng.randrange(1, 4))
     columns = ["name", *kinds, *rng.choice((["note"], []))] if rng.randrange(2) else ["number", *kinds]
     columns = columns if rng.randrange(5) else kinds
-    heads = [{"name": "이름", "note": "비고", "number": "번호"}.get(c) or draw_label(rng, c, is_column=True) for c in columns]
+    heads = [
+        {"name": "이름", "note": "비고", "number": "번호"}.get(c) or draw_label(rng, c, is_column=True) for c in columns
+    ]
     rows: list[list[Piece]] = [list(heads)]
     for number in range(rng.randrange(1, MAX_VALUES // len(kinds) + 1)):
         fill = {"name": rng.choice(NAMES), "note": rng.choice(("", "확인", "-")), "number": str(number + 1)}
@@ -194,8 +199,14 @@ def prose(rng: Random) -> Case:
         value = draw_value(rng, any_writing(rng) if is_labelled else telling_writing(rng, is_clear=announced))
         label = draw_label(rng, value.type)
         owner = rng.choice(("", "", "제 ", f"{rng.choice(NAMES)}의 "))
-        pieces += [owner, label, rng.choice((" ", "는 ", "가 ", ": ")) if label[-1] >= "가" else " "] if is_labelled else []
-        pieces += [value, particle(rng, value), rng.choice(PROSE_ENDINGS[:-2] if value.type == "URL" else PROSE_ENDINGS)]
+        pieces += (
+            [owner, label, rng.choice((" ", "는 ", "가 ", ": ")) if label[-1] >= "가" else " "] if is_labelled else []
+        )
+        pieces += [
+            value,
+            particle(rng, value),
+            rng.choice(PROSE_ENDINGS[:-2] if value.type == "URL" else PROSE_ENDINGS),
+        ]
         announced |= is_labelled
     return build(pieces, "prose", {0: "none", 50: "some before", 100: "before"}[share])
 

@@ -4,12 +4,12 @@ A careful reader must agree on every case, so these are never drawn:
 
 | not drawn | because |
 |---|---|
-| a separator that a value holds itself (``:`` and MAC, ``,`` and an address with a flat, ``·`` …) | it parts the value |
+| a separator that a value holds itself (``:`` and MAC, ``,`` and an address with a flat) | it parts the value |
 | a value without label whose form is not telling (see ``values``) | it may be an order number |
-| CARD, BRN, DRIVER, PASSPORT, TEL that is not mobile: without label behind a label of another type | it may be its second value |
+| CARD, BRN, DRIVER, PASSPORT, TEL not mobile: unlabelled behind a label of another type | may be its second value |
 | a URL with path before ``, ; = : / _``, any URL before ``/ : = _`` or ``&`` | these go on in a URL |
 | EMAIL, MENTION or URL next to ``_`` | ``_`` belongs to their names |
-| IP before ``:`` or ``/`` and a digit | a port, a network |
+| IP before ``:`` or ``/`` and a digit, MAC next to ``:`` | a port, a network, another pair |
 | ADDRESS before ``:`` or a blank; next to a blank | ``12:90`` is a time; numbers would join |
 | MENTION next to ``=`` without label, in ``{}`` or backticks, before ``/`` and a Latin letter | code, packages |
 | a bare domain behind ``/`` ``@`` ``_`` ``=`` | a path |
@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from tests.corpus.pii.layouts.values import WRITINGS, Value, Writing, draw_value
+from tests.corpus.pii.layouts.values import WRITINGS, Value, Writing
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +67,13 @@ SEPARATORS = {
     "item": "\n• ",
 }  # fmt: skip
 WRAPS = (
-    "()", "[]", "{}", "<>", "（）", "［］", "「」", "『』", "〈〉", "《》", "【】", "〔〕", '""', "''", "“”", "‘’", "``",
-    "«»", "**",
+    "()", "[]", "{}", "<>", "（）", "［］", "「」", "『』", "〈〉", "《》", "【】", "〔〕", '""', "''", "“”", "‘’",
+    "``", "«»", "****",
 )  # fmt: skip
 GLUES = (": ", ":", " : ", " ", "", "=", " = ", "는 ", " - ", "\t", "|", "\n", " → ", "：")
 NAMES = ("홍길동", "김윤슬", "나달빛", "이가람")
-PARTICLES = ("은", "는", "이", "가", "을", "를", "로", "으로", "에서", "입니다", "이고", "이며", "인데요", "과", "와", "도", "까지",
-             "의", "이에요", "예요")  # fmt: skip
+PARTICLES = ("은", "는", "이", "가", "을", "를", "로", "으로", "에서", "입니다", "이고", "이며", "인데요", "과", "와",
+             "도", "까지", "의", "이에요", "예요")  # fmt: skip
 LONG_PARTICLES = ("에서", "입니다", "이고", "이며", "인데요")
 OPENINGS = ("", "", "", "안녕하세요. ", "명단입니다.\n", "참고: ", "홍길동 ", "(확인) ")
 ENDINGS = ("", "", "", ".", " 끝.", "\n", " 적어 두었습니다.", " 입니다", "\n감사합니다.")
@@ -120,6 +120,8 @@ def goes_between(left: Value | None, separator: str, right: Value, label: str = 
     sign = separator.strip(" ")
     if sign and any(sign in value.text for value in (left, right) if value):
         return False
+    if sign == ":" and "MAC" in (right.type, left and left.type):
+        return False
     if left and not _can_end(left, sign, (label or right.text)[0]):
         return False
     if label:
@@ -148,7 +150,7 @@ def _can_end(left: Value, sign: str, follows: str) -> bool:
 
 def fits_wrap(value: Value, wrap: str) -> bool:
     """Whether brackets or quotes may stand around the value."""
-    if value.type == "MENTION" and wrap in ("{}", "``", "**"):
+    if value.type == "MENTION" and wrap in ("{}", "``", "****"):
         return False
     return not re.search(r"[()]", value.text) or not re.search(r"[()（）\[{<]", wrap)
 

@@ -2,7 +2,7 @@
 
 | type | telling without a label | told by a label only |
 |---|---|---|
-| TEL | mobile (hyphens, dots, blanks, tight, +82), area code with hyphens or brackets, 070 | 15xx-xxxx, area code tight |
+| TEL | mobile (hyphens, dots, blanks, tight, +82), area code with hyphens or brackets, 070 | 15xx-xxxx, tight |
 | RRN, FRN | six digits, hyphen, seven digits, with a date of the calendar | 13 digits tight, parted by a blank |
 | EMAIL | always | |
 | IP | four numbers above 10 and public; global IPv6 | numbers below 10 (a version, a chapter) |
@@ -25,6 +25,7 @@ from __future__ import annotations
 from calendar import monthrange
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from random import Random
 
 TELLING, BY_LABEL = True, False
@@ -106,7 +107,7 @@ def _card(separator: str) -> Callable[[Random], str]:
         front = rng.choice(("34", "37")) + _digits(rng, 12) if is_amex else rng.choice("4569") + _digits(rng, 14)
         number = next(front + last for last in "0123456789" if _passes_luhn(front + last))
         cuts = (0, 4, 10, 15) if is_amex else (0, 4, 8, 12, 16)
-        return separator.join(number[start:end] for start, end in zip(cuts, cuts[1:], strict=False))
+        return separator.join(number[start:end] for start, end in pairwise(cuts))
 
     return draw
 
@@ -117,7 +118,9 @@ _HOSTS = ("example.com", "example.org", "naver.com", "gmail.com", "sumin-shop.co
 
 def _email(rng: Random) -> str:
     name = rng.choice(_NAMES)
-    return f"{name}{rng.choice(('', '_', '.', '-'))}{rng.choice(('kim', 'lee77', _digits(rng, 3)))}@{rng.choice(_HOSTS)}"
+    return (
+        f"{name}{rng.choice(('', '_', '.', '-'))}{rng.choice(('kim', 'lee77', _digits(rng, 3)))}@{rng.choice(_HOSTS)}"
+    )
 
 
 def _ipv4(rng: Random) -> str:
@@ -193,9 +196,9 @@ def _url(front: str, path: str) -> Callable[[Random], str]:
     return lambda rng: f"{front}{rng.choice(hosts)}{rng.choice(('/a/b', '/post?id=ab', '/dabin/')) if path else ''}"
 
 
-_ACCOUNTS = ("######-01-######", "110-###-######", "1002-###-######", "123-######-###07", "301-####-####-#1",
-             "352-####-####-#3", "3333-##-#######", "1000-####-####", "100-2##-######", "###-20-######",
-             "9003-####-####-#", "112-####-####-##")  # fmt: skip
+_ACCOUNTS = ("4#####-01-######", "110-###-######", "1002-7##-######", "123-######-###07", "301-9###-####-#1",
+             "352-####-####-#3", "3333-##-#######", "1000-####-####", "100-2##-######", "1##-20-######",
+             "9090-####-####-#", "112-####-####-##")  # fmt: skip
 _PLAIN_LETTERS = "가나라마거너더러머버서어저고노소오누두무우"
 
 WRITINGS: tuple[Writing, ...] = (
