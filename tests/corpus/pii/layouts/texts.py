@@ -12,7 +12,6 @@ A careful reader must agree on every case, so these are never drawn:
 | IP before ``:`` or ``/`` and a digit, MAC next to ``:`` | a port, a network, another pair |
 | ADDRESS before ``:`` or a blank; next to a blank | ``12:90`` is a time; numbers would join |
 | MENTION next to ``=`` without label, in ``{}`` or backticks, before ``/`` and a Latin letter | code, packages |
-| a bare domain behind ``/`` ``@`` ``_`` ``=`` | a path |
 | values with brackets inside brackets; values with blanks parted by blanks | the borders are unclear |
 | 만 behind digits; 가, 로, 이 … behind addresses; 이 and others of the digits behind Hangul digits | another reading |
 """
