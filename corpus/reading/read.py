@@ -25,7 +25,7 @@ from corpus.reading.units import DAMAGED, Unit, open_parquet, scan
 PARQUET_BATCH_ROWS = 1_000
 NAME_CHARS = 200
 SURROGATE = re.compile("[\ud800-\udfff]")
-DOC_ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
+DOC_ATTRIBUTE = re.compile(r'(?<!\w)(\w++)="([^"]*+)"')
 
 
 class Record(NamedTuple):
