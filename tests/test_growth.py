@@ -6,6 +6,7 @@ patterns look for. A growth that is steeper than linear over two doublings, thre
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 from random import Random
@@ -62,10 +63,8 @@ def test_square_growth_is_told_from_linear() -> None:
 
 
 def test_attacks_find_what_is_known_to_be_slow() -> None:
-    import re
-
-    slow = {name: Found(re.compile(name), frozenset({"search"})) for name in (r"\s+$", r"(\w+)=", r'a="[^"]*";', "x*y")}
-    assert len(steep_patterns(slow, None, SHORT_CHARS)) == len(slow)
+    slow = {name: Found(re.compile(name), frozenset({"search"})) for name in (r"\s+$", r"(\w+)=", "(?:a|가)*1")}
+    assert len(steep_patterns(slow, None, SHORT_CHARS // 4)) == len(slow)
 
 
 def test_every_text_function_is_called_or_left_out_for_a_reason() -> None:
@@ -73,11 +72,11 @@ def test_every_text_function_is_called_or_left_out_for_a_reason() -> None:
 
 
 def test_no_pattern_grows_faster_than_its_text() -> None:
-    assert not steep_patterns(found_patterns(), 6, SHORT_CHARS)
+    assert not steep_patterns(found_patterns(), 5, SHORT_CHARS)
 
 
 def test_no_function_grows_faster_than_its_text() -> None:
-    assert not steep_calls(6, SHORT_CHARS)
+    assert not steep_calls(5, SHORT_CHARS)
 
 
 @pytest.mark.slow

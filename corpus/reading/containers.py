@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 RECORD_BYTES = 32 << 20
 EXCERPT_BYTES = 400
+MAX_UNFINISHED = 16  # objects of an array that never close: each costs a look at all that follows
 PARAGRAPH_BYTES = 4 << 20  # a .txt file without blank lines must not become one document of gigabytes
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -162,12 +163,15 @@ def scan_array(blocks: Blocks, array_key: str | None = None) -> Iterator[Item]:
         if head := window.bytes[:EXCERPT_BYTES]:
             yield Item(1, 0, head, "not_a_json_array")
         return
-    number, position = 1, 0
+    number, position, unfinished = 1, 0, 0
     while (position := _skip_between(window, position)) >= 0:
         item = _next_object(window, position, number)
         yield item
         number += 1
         position = item.offset - window.offset + len(item.raw)
+        unfinished += item.problem == UNFINISHED
+        if unfinished == MAX_UNFINISHED:
+            return  # the last of them stands for the rest
         if item.problem:
             follows = _AFTER_VALUE if item.problem == NOT_AN_OBJECT else _AFTER_OBJECT
             position = _next_start(window, item.offset - window.offset, follows)

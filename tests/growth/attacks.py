@@ -17,7 +17,8 @@ parser: Any = re._parser  # type: ignore[attr-defined]
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """``front``, then ``unit`` again and again, a number put in for each ``{}``, then a character nothing expects."""
+    """``front``, then ``unit`` again and again, a number put in for each ``{}``,
+    then a character nothing expects."""
 
     unit: str
     front: str = ""
@@ -34,14 +35,20 @@ class Attack:
 
 
 UNITS = (
-    "1-", "1", "1 ", "1.", "1,", "1:", "a", "a ", "a.", "a-", "a_", "a1", "a@", "@", "@a", ".", "..", "-", "_", " ",
-    "  ", "\n", " \n", "\t", "\n\n", "(", ")", "()", "[", "[[", "]", "{", "{{{", "}", "{\"", "|", "||", "|a", "<",
-    "<a ", "<doc ", "</", "<!--", "<ref>", "\"", "'", "\\", "&", "&amp;", "=", "a=", "a=\"", "a=\"b\" ", "#", "#a",
-    "*", "~~", "__", "''", "!", "?!", "가", "가 ", "가나다 ", "가.", "다. ", "다.\n", "ㅋ", "ㅋㅋ ", "전화 ", "전화: 010-",
+    "1-", "1", "1 ", "1.", "1,", "1:", "a", "a ", "a.", "a-", "a_", "a1", "a@", "@", "@a", ".",
+    "..", "-", "_", " ",
+    "  ", "\n", " \n", "\t", "\n\n", "(", ")", "()", "[", "[[", "]", "{", "{{{", "}", "{\"", "|",
+    "||", "|a", "<",
+    "<a ", "<doc ", "</", "<!--", "<ref>", "\"", "'", "\\", "&", "&amp;", "=", "a=", "a=\"",
+    "a=\"b\" ", "#", "#a",
+    "*", "~~", "__", "''", "!", "?!", "가", "가 ", "가나다 ", "가.", "다. ", "다.\n", "ㅋ", "ㅋㅋ ", "전화 ",
+    "전화: 010-",
     "010-1234-", "010-1234-5678 ", "900101-1234567,", "서울 강남구 ", "서울시 윤슬로 1", "윤슬동 1", "신한 110-", "http://",
     "http://a.b/", "www.a.", "a@b.c", "a@b.co ", "12가", "12가3456 ", "M1", "::", "a:b:", "ab-cd-", "0 ",
-    "{\"a\":1},", "{\"a\": \"", "[br]", "~", "··", "「", "“", "”", "(가", "(가) ", "漢", "漢字(", "\u200b", "\ufeff가",
-    "é", "\u0301", "[math(", "%EA", "1월 1일 ", "1억 ", "기자 ", "(서울=", "▶ ", "※ ", "입력 ", "日", "e.g. ", "Mr. ", "-\n",
+    "{\"a\":1},", "{\"a\": \"", "[br]", "~", "··", "「", "“", "”", "(가", "(가) ", "漢", "漢字(",
+    "\u200b", "\ufeff가",
+    "é", "\u0301", "[math(", "%EA", "1월 1일 ", "1억 ", "기자 ", "(서울=", "▶ ", "※ ", "입력 ", "日",
+    "e.g. ", "Mr. ", "-\n",
     ",\n", "\r\n",
 )  # fmt: skip
 NUMBERED = (
@@ -55,7 +62,8 @@ NUMBERED = (
     "http://a{}.com ",
     "| {} |\n",
 )
-GENERIC = (*(Attack(unit) for unit in UNITS), *(Attack(unit) for unit in NUMBERED))
+BRACES = '{"a":"},{'  # objects of an array that end inside a string
+GENERIC = (*(Attack(unit) for unit in UNITS), *(Attack(unit) for unit in NUMBERED), Attack(BRACES))
 
 
 def attacks_on(pattern: re.Pattern[Any], rng: Random, walks: int) -> list[Attack]:
