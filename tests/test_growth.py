@@ -63,7 +63,7 @@ def test_square_growth_is_told_from_linear() -> None:
 
 
 def test_attacks_find_what_is_known_to_be_slow() -> None:
-    slow = {name: Found(re.compile(name), frozenset({"search"})) for name in (r"\s+$", r"(\w+)=", "(?:a|가)*1")}
+    slow = {name: Found(re.compile(name), frozenset({"search"})) for name in (r"\s+$", r"(\w+)=", r"\d+가")}
     assert len(steep_patterns(slow, None, SHORT_CHARS // 4)) == len(slow)
 
 

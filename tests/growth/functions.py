@@ -11,7 +11,7 @@ import importlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from corpus.noise import SentenceLimits
@@ -101,6 +101,7 @@ CALLS: dict[str, Callable[[str], object]] = {
 """Functions with further arguments, and methods that are a public door for text ("module: what")."""
 
 
+@cache
 def text_functions() -> list[str]:
     """ "module.name" of every public function whose first argument is annotated as text."""
     found = []

@@ -7,6 +7,7 @@ import importlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -37,6 +38,7 @@ class Found:
             self.pattern.fullmatch(subject)
 
 
+@cache
 def sources() -> dict[str, ast.Module]:
     """The source of every module by its name."""
     paths = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py") if path.stem != "__main__")
