@@ -17,13 +17,14 @@ from corpus.reading.encoding import UTF8, blocks_to_utf8, decodes, line_to_utf8
 
 RECORD_BYTES = 32 << 20
 EXCERPT_BYTES = 400
-MAX_UNFINISHED = 64  # each costs a look at all that follows; an array with more of them is given up
+MAX_UNFINISHED = 64  # each costs a look at all that follows; the rest of an array with more is given up
 PARAGRAPH_BYTES = 4 << 20  # a .txt file without blank lines must not become one document of gigabytes
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 TOO_LONG = "record_too_long"
 BROKEN_JSON = "broken_json"
 UNFINISHED = "unfinished_record"
+GIVEN_UP = "rest_of_the_array"
 INVALID_UTF8 = "invalid_utf8"
 NOT_AN_OBJECT = "not_an_object"
 TOO_DEEP = "json_too_deep"
@@ -192,6 +193,7 @@ def scan_array(blocks: Blocks, array_key: str | None = None, encoding: str = UTF
         position = item.offset - window.offset + len(item.raw)
         unfinished += item.problem in (UNFINISHED, TOO_LONG)
         if unfinished > MAX_UNFINISHED:
+            yield Item(number, window.offset + position, window.bytes[position : position + EXCERPT_BYTES], GIVEN_UP)
             return
         if item.problem:
             follows = _AFTER_VALUE if item.problem == NOT_AN_OBJECT else _AFTER_OBJECT

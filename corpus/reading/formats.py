@@ -144,11 +144,11 @@ LINK = re.compile(r"\[\[(?:[^\[\]|\n]++\|)?([^\[\]|\n]++)\]\]")
 SWITCH = re.compile(r"__[A-Z가-힣]{2,20}__")  # __목차__
 PLACEHOLDER_LINE = re.compile(r"^(?:formula|codice)_\d+[.,;]?$", re.M)
 ATTRIBUTE = (
-    r"(?:colspan|rowspan|align|valign|style|width|class|scope|bgcolor)[ ]*=[ ]*"
-    r"(?:\"[^\"\n|]{0,300}+\"|[^\s\"|]{1,300}+)"
+    r"(?:colspan|rowspan|align|valign|style|width|class|scope|bgcolor)"
+    r"[ ]{0,9}=[ ]{0,9}(?:\"[^\"\n|]{0,500}+\"|[^\s\"|]{1,100}+)"
 )
-TABLE_LINE = re.compile(rf"^(?:!(?!!)[^\n]*(?:\|\||!!|{ATTRIBUTE}[ ]*\|)|[^\n]*?\|\|[^\n]*?\|\|)[^\n]*$", re.M)
-TABLE_CELL = re.compile(rf"(?:^[!|]|\|\||!!)[ ]*(?:(?:{ATTRIBUTE}[ ]*)++\|)?")
+TABLE_LINE = re.compile(rf"^(?:!(?!!)[^\n]*(?:\|\||!!|{ATTRIBUTE}[ ]{{0,9}}\|)|[^\n]*?\|\|[^\n]*?\|\|)[^\n]*$", re.M)
+TABLE_CELL = re.compile(rf"(?:^[!|]|\|\||!!)[ ]*(?:(?:{ATTRIBUTE}[ ]{{0,9}}+){{1,9}}+\|)?")
 
 # WikiExtractor ends a section head with a full stop; what ends like a sentence keeps it: 졸업함, 알아보자, but not 개요
 HEAD = re.compile(

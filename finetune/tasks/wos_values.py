@@ -92,7 +92,7 @@ def make_speller(tokenizer: PreTrainedTokenizerBase) -> Callable[[Sequence[int]]
         text = str(tokenizer.decode([token for token in ids if token not in silent]))
         if unknown and tokenizer.unk_token_id not in silent:
             text = text.replace(unknown, UNKNOWN)
-        return re.sub(r"\s*:\s*", ":", text).strip()
+        return ":".join(part.strip() for part in text.split(":"))
 
     return spell
 

@@ -27,7 +27,7 @@ class Choice(NamedTuple):
 Part = str | Slot | Choice
 TOKEN = re.compile(r"\{([a-z_0-9]*)(?::([가-힣]+))?\}|([\[\]|])|([^\[\]|{}]+)")
 BLANKS = re.compile(r" {2,}")
-BLANK_BEFORE_MARK = re.compile(r" +(?=[.,!?)])")
+BLANK_BEFORE_MARK = re.compile(r"(?<! ) ++(?=[.,!?)])")
 
 
 def render(template: str, slots: Mapping[str, object], rng: Random) -> str:

@@ -51,8 +51,8 @@ UNITS = {"km": NO_FINAL, "cm": NO_FINAL, "m": NO_FINAL, "kg": FINAL, "g": FINAL,
 WORDS = {"com": FINAL, "net": FINAL, "map": FINAL, "about": FINAL, "log": NO_FINAL}  # read as words
 SIGNS = {"%": NO_FINAL, "㎞": NO_FINAL, "㎡": NO_FINAL, "℃": NO_FINAL, "+": NO_FINAL, "&": NO_FINAL}
 QUOTES = "\"'”’」』》〉>…!?.,~ "
-BRACKET = re.compile(r"\s*[(\[（][^()\[\]（）]*[)\]）]\s*$")
-LATIN_WORD = re.compile(r"[A-Za-z]+$")
+BRACKET = re.compile(r"(?<!\s)\s*+[(\[（][^()\[\]（）]*[)\]）]\s*$")
+LATIN_WORD = re.compile(r"(?<![A-Za-z])[A-Za-z]++$")
 UNIT = re.compile(r"(?<=\d)\s?(km|cm|kg|ha|m|g|t)$")
 
 
