@@ -31,6 +31,7 @@ _OTHERS = words(
     "invoice commit 로또 당첨번호 좌표"
 )
 _HAS_DIGIT = re.compile("[0-9]")
+_TO_LAST_DIGIT = re.compile(".*[0-9]")
 # between a bank and its number may stand who holds the account: 신한 홍길동 110-…
 _PERSON = re.compile(rf"[ :/,(]{{1,3}}{SURNAME}[가-힣]{{1,2}}[ :/,)]{{1,3}}")
 _IN_BRACKETS = re.compile(r" ?[(\[/,] ?")
@@ -95,4 +96,4 @@ def _same_line(window: str) -> str:
     before, _, line = window.rpartition("\n")
     if _HAS_DIGIT.search(line):
         return line
-    return re.sub(".*[0-9]", "", before.rpartition("\n")[2]) + f" {line}"
+    return f"{_TO_LAST_DIGIT.sub('', before.rpartition(chr(10))[2])} {line}"

@@ -25,6 +25,7 @@ ACCOUNT_GROUPS = re.compile(
 )
 ACCOUNT_BARE = re.compile(rf"{BARE_START}[0-9]{{10,14}}{BARE_END}")
 MIN_ACCOUNT_DIGITS, MAX_ACCOUNT_DIGITS = 10, 16
+_GROUP = re.compile("[0-9]+")
 _AMOUNT = re.compile(r" ?(?:원|달러|명|개|건|년|억|만|배)")
 
 
@@ -32,7 +33,7 @@ def _is_account(match: re.Match[str], label: str | None) -> bool:
     """10 to 16 digits; not an amount of money, not a row of years."""
     if _AMOUNT.match(match.string, match.end()):
         return False
-    groups = re.findall("[0-9]+", match.group())
+    groups = _GROUP.findall(match.group())
     if len(groups) > 1 and all(len(group) == 4 and group[:2] in ("19", "20") for group in groups):
         return False
     return MIN_ACCOUNT_DIGITS <= sum(map(len, groups)) <= MAX_ACCOUNT_DIGITS

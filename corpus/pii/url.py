@@ -102,17 +102,22 @@ def _trim_marks(url: str) -> str:
     return url[:end]
 
 
+_PATH_START, _HOST_END = re.compile("[/?#]"), re.compile("[:/?#]")
+_NO_HOST = re.compile(r"(?:com|org|net|io)\.|[0-9]+\.[0-9]+\.")
+_CALL = re.compile("\\((?:[\"')]|[a-z]+[(,)=])")  # log.info("…") is a call
+_DOMAIN_END = re.compile(rf"[A-Za-z0-9-]{{2}}\.{_TLDS}$")
+
+
 def _has_host(match: re.Match[str], label: str | None) -> bool:
-    host = re.split("[/?#]", trim_url(match["value"]).partition("://")[2])[0]
+    host = _PATH_START.split(trim_url(match["value"]).partition("://")[2], 1)[0]
     return "." in host and len(host) > 3
 
 
 def _is_domain(match: re.Match[str], label: str | None) -> bool:
     """``M.net`` (a television channel) and ``P.S.M.de`` are no domains: the name before the suffix has two letters.
     Neither is ``com.example.app``, the name of a program, nor ``3.14.com``."""
-    host = re.split("[:/?#]", match["value"])[0]
-    is_no_host = re.match(r"(?:com|org|net|io)\.|[0-9]+\.[0-9]+\.", host)
-    return not is_no_host and bool(re.search(rf"[A-Za-z0-9-]{{2}}\.{_TLDS}$", host))
+    host = _HOST_END.split(match["value"], 1)[0]
+    return not (_NO_HOST.match(host) or _CALL.match(match.string, match.end())) and bool(_DOMAIN_END.search(host))
 
 
 _URL_PARTS = re.compile(
@@ -132,7 +137,13 @@ def fake_url(rng: Random, value: str) -> str:
     return f"{front}{user}{parts['www'] or ''}{host}{parts['port'] or ''}{scramble(rng, parts['path'])}"
 
 
-_DOMAIN = Scope(".", "[A-Za-z]{2}", before=130, after=MAX_URL, run=r"A-Za-z0-9*.\-")
+_DOMAIN = Scope(
+    ".",
+    rf"(?=[A-Za-z]{{2}})(?:(?<=[wW]\.)|{_TLDS}(?![A-Za-z0-9])|(?:be|gl|ly|do|co)/|[A-Za-z0-9-]{{2,63}}\.[A-Za-z])",
+    before=130,
+    after=MAX_URL,
+    run=r"A-Za-z0-9*.\-",
+)
 
 URL = PiiType(
     "URL",
