@@ -341,7 +341,7 @@ def judge(match: re.Match[str], kind: PiiType, form: Format, announced: Announce
     label = announced.type_of(start, end)
     is_announced = label == kind.name
     is_ruled_out = not is_announced if form.strength == BY_LABEL else label == OTHER and form.strength < CERTAIN
-    if form.strength == WEAK and not is_announced and match.string[:start][-1:] == "_":
+    if form.strength == WEAK and not is_announced and match.string[max(0, start - 1) : start] == "_":
         is_ruled_out = True  # a part of the name of a file
     goes_on = False
     if is_ruled_out or not form.check(match, label):
@@ -351,5 +351,6 @@ def judge(match: re.Match[str], kind: PiiType, form: Format, announced: Announce
     if kind.name == "URL":
         end = start + len(trim_url(match[group]))
     why = ("pattern", *["label"] * is_announced, *["checksum"] * form.has_checksum)
-    score = min(1.0, SCORES[min(form.strength, len(SCORES) - 1)] + 0.2 * is_announced + 0.1 * form.has_checksum)
-    yield Candidate(start, end, form.strength + LABEL_BONUS * is_announced, kind, score, why, goes_on)
+    score = SCORES[min(form.strength, len(SCORES) - 1)] + 0.2 * is_announced + 0.1 * form.has_checksum
+    strength = form.strength + LABEL_BONUS * is_announced
+    yield Candidate(start, end, strength, kind, round(min(1.0, score), 2), why, goes_on)

@@ -50,7 +50,9 @@ def _is_plate(match: re.Match[str], label: str | None) -> bool:
         return plate[:2] != "00"
     is_apart = not plate[:-4].isalnum()
     counts = (
-        match["letter"] in _COUNTING or plate.endswith("00") or _IN_NUMBER.search(match.string[: match.start()][-2:])
+        match["letter"] in _COUNTING
+        or plate.endswith("00")
+        or _IN_NUMBER.search(match.string[max(0, match.start() - 2) : match.start()])
     )
     return plate[:2] != "00" and not (match["gap"] or _CASE_NUMBER.fullmatch(plate) or (is_apart and counts))
 
