@@ -199,7 +199,7 @@ def settle(candidates: Iterable[Candidate], folded: Folded) -> list[Span]:
     for candidate in sorted(candidates, key=attrgetter("start")):
         if candidate.goes_on and not _continues(kept, candidate, folded.text):
             continue
-        if kept and kept[-1].end > candidate.start and _rank(candidate) > _rank(kept[-1]):
+        if kept and kept[-1].end > candidate.start and _outranks(candidate, kept[-1]):
             kept.pop()
         if not kept or kept[-1].end <= candidate.start:
             kept.append(candidate)
@@ -240,8 +240,12 @@ def _continues(kept: Sequence[Candidate], candidate: Candidate, text: str) -> bo
     return last.kind is candidate.kind and len(between) <= MAX_LIST_GAP and bool(_BETWEEN.fullmatch(between))
 
 
-def _rank(candidate: Candidate) -> tuple[int, int]:
-    return candidate.strength, candidate.end - candidate.start
+def _outranks(candidate: Candidate, other: Candidate) -> bool:
+    """Whether the more telling one of two that overlap is the first; a part of a value of the same type is not."""
+    if candidate.kind is other.kind and candidate.end <= other.end:
+        return False
+    length, other_length = candidate.end - candidate.start, other.end - other.start
+    return (candidate.strength, length) > (other.strength, other_length)
 
 
 # --- candidates
@@ -279,6 +283,8 @@ def _run_start(text: str, here: int, scope: Scope) -> int:
     run = scope.run.match(head)
     assert run, "a run may be empty"
     start = here - run.end()
+    if text.startswith("**", start):  # bold of Markdown
+        start += 2
     while start < here and text[start] == ".":
         start += 1
     return start

@@ -178,6 +178,8 @@ _LETTER = re.compile(f"[{_HANGUL}OoㅇlI]")
 _LATIN_DIGIT = re.compile("[OoㅇlI]")
 _WORD = re.compile(_WORDS)
 _PASSPORT = re.compile("O[0-9]{8}")
+PLATE_PARTS = 10
+"""Digits, letter and blanks of a number plate: 123 구 4567."""
 _COPULA = re.compile(f"(?<=[0-9])[이일][{_HANGUL}]*$")
 
 
@@ -195,7 +197,8 @@ def _read_run(match: re.Match[str]) -> list[Change]:
         parts = parts[: -len(copula[0])]
         if not (has_words or _LETTER.search(run, 0, copula.start())):
             return []
-    if sum(part[0] in _HANGUL for part in parts) == 1 and not (_LATIN_DIGIT.search(run) or has_words):
+    is_plate = len(parts) <= PLATE_PARTS and sum(part[0] in _HANGUL for part in parts) == 1
+    if is_plate and not (_LATIN_DIGIT.search(run) or has_words):
         return []  # the letter of a number plate: 123구 4567
     return [(*part.span(), _read_part(part)) for part in parts if part[0] != _read_part(part)]
 
@@ -297,6 +300,7 @@ WORDS = "골닷앳@aAdD점영공육칠팔\\-"
 AFTER_WORD = (
     r"(?:(?<=골)뱅이|(?<=[닷앳])|(?<= @)|(?<=@)\s|(?<=점) ?[A-Za-z]|(?<=영)일영"
     rf"|(?<=[공영육칠팔])(?:[-. ]?[{_HANGUL}0-9]){{3}}|(?<=공)[일1][공영육칠팔구0-9]"
+    rf"|(?<=[공영육칠팔])[{_HANGUL}]{{0,3}} ?(?:{_WORDS}) ?[{_HANGUL}0-9]"
     rf"|(?<=공)[-.~_/)]{{1,3}}[{_HANGUL}0-9]{{2}}"
     rf"|(?<=[{_HANGUL}][{_HANGUL}][육칠팔])|(?<=-)[ \t\r]*\n[ \t]*[A-Za-z0-9]"
     r"|(?<= [aA])[tT] |(?<= [dD])[oO][tT] |(?<=[(\[{<][aA])[tT][)\]}>]|(?<=[(\[{<][dD])[oO][tT][)\]}>]"

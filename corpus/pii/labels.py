@@ -17,6 +17,7 @@ SURNAME = "[김이박최정강조윤장임한오서신권황안송류홍전고�
 
 BEFORE_CHARS, AFTER_CHARS = 30, 14
 OTHER_GAP_CHARS, BANK_GAP_CHARS = 9, 3
+MAX_CELL_CHARS = 24
 
 _SHORT_BANKS = words(
     "국민 신한 우리 하나 기업 산업 부산 대구 광주 제주 전북 경남 씨티 카카오 케이 새마을 kb "
@@ -63,8 +64,13 @@ class Labels:
 
     def meaning(self, cell: str) -> str | None:
         """The type that a cell or a key announces by its last label word."""
-        found = self._pattern.findall(cell.lower())
-        return self._meaning[found[-1]] if found else None
+        found = (
+            self._pattern.findall(cell.lower()) if len(cell) <= MAX_CELL_CHARS and not _HAS_DIGIT.search(cell) else []
+        )
+        # short names of banks are parts of other words
+        return (
+            self._meaning[found[-1]] if found and (found[-1] not in _SHORT_BANKS or found[-1] == cell.lower()) else None
+        )
 
     def _before(self, text: str, start: int) -> str | None:
         window = _same_line(text[max(0, start - BEFORE_CHARS) : start]).lower()

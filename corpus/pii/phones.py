@@ -57,10 +57,11 @@ _YEAR_WORD = re.compile(r" ?\)?(?:년|년대|세기|시즌|학년도|때|까지)
 
 def _is_not_a_span_of_years(match: re.Match[str], label: str | None) -> bool:
     """``1588-1598년`` and ``(1545-1598)`` are years; with a blank or nothing between, only a label tells a phone."""
-    if _YEAR_WORD.match(match.string, match.end()):
-        return False
+    year = _YEAR_WORD.match(match.string, match.end())
     if label == "TEL":
-        return True
+        return not (year and "년" in year[0])
+    if year:
+        return False
     both_years = 1500 <= int(match["last"]) <= 2100
     return bool(match["sep"].strip()) and not both_years
 
