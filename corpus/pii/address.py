@@ -80,7 +80,8 @@ HOUSE_LOT = re.compile(
     rf"(?<![가-힣A-Za-z0-9])(?P<village>{_TOWN}(?: {_TOWN})?)(?: 산)? ?(?P<lot>(?:{_LOT}|[0-9]{{1,5}}) ?번지){_DETAIL}"
 )
 LABELLED = re.compile(
-    rf"(?:주소|소재지|배송지|수령지|거주지|본적|자택)(?:지|는|가|은|란)? ?[:：=\]]? ?"
+    rf"(?:주소|소재지|배송지|수령지|거주지|본적|자택|(?i:addr(?:ess)?[0-9]?))"
+    r"(?:지|는|가|은|란)?[\"']? ?[:：=\]]? ?[\"']?"
     rf"(?P<value>(?! ){_CORE}(?!가){_DETAIL})"
 )
 PLAIN = re.compile(f"{_CORE}{_DETAIL}")
@@ -137,7 +138,7 @@ _SCOPE = Scope(
 _REGION_WORD = re.compile(REGION_PATTERN)
 _DISTRICT_WORD = re.compile(TELLING_DISTRICT_PATTERN)
 _SIDE_WORD, _LOT_WORD, _ROOM_WORD = re.compile("번길 ?[0-9]"), re.compile("[0-9] ?번지"), re.compile("[0-9] ?[호층]")
-_LABEL_WORD = re.compile("주소|소재지|배송지|수령지|거주지|본적|자택")
+_LABEL_WORD = re.compile("주소|소재지|배송지|수령지|거주지|본적|자택|[Aa][Dd][Dd][Rr]")
 _LOT_SIGN = re.compile("[동리] [0-9]{1,4}-[0-9]")
 
 # no syllable of these ends a road or a town, so an invented name is read back as one name

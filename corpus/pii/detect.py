@@ -331,7 +331,7 @@ class Announced:
 
     @cached_property
     def _has_rows(self) -> bool:
-        return "\n" in self._text or "<t" in self._text
+        return "\n" in self._text or "<t" in self._text or "<T" in self._text
 
     def type_of(self, start: int, end: int) -> str | None:
         """A type's name, ``OTHER`` for nobody's data, None if nothing is announced."""

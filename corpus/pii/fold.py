@@ -129,6 +129,9 @@ AFTER_SIGN = (
 _SIGN = re.compile(f"[{SIGNS}]{AFTER_SIGN}")
 
 
+_EU = re.compile("(?<=[0-9])ㅡ(?=[0-9])|(?<=[0-9] )ㅡ(?= [0-9])")
+
+
 def _read_sign(match: re.Match[str]) -> str | None:
     sign = match[0]
     if len(sign) == 1:
@@ -153,7 +156,10 @@ def fold_signs(text: str) -> Folded:
     Invisible characters are left out, conjoining jamo are syllables, escapes of JSON and HTML what they stand for.
     """
     read = ((*match.span(), _read_sign(match)) for match in _SIGN.finditer(text))
-    return _rewrite(Folded(text), ((start, end, new) for start, end, new in read if new is not None))
+    folded = _rewrite(Folded(text), ((start, end, new) for start, end, new in read if new is not None))
+    if folded.text != text and "ㅡ" in folded.text:  # what stood beside it was no plain digit before
+        folded = _rewrite(folded, ((*match.span(), "-") for match in _EU.finditer(folded.text)))
+    return folded
 
 
 # --- disguises

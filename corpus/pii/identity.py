@@ -94,7 +94,9 @@ LICENCE_OLD = re.compile(
     rf"(?<![가-힣A-Za-z0-9]){SHORT_REGION_PATTERN} ?-?(?:[0-9]{{2}}[- ])?"
     rf"[0-9]{{2}}(?: ?[-_~.] ?| )[0-9]{{6}}(?: ?[-_~.] ?| |)[0-9]{{2}}{END}"
 )
-_TIMESTAMP = re.compile("(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:[01][0-9]|2[0-3])[0-5][0-9]")
+_DAY = "(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
+_TIMESTAMP = re.compile(f"20[0-9]{{2}}{_DAY}[0-9]{{4}}|[0-2][0-9]{_DAY}(?:[01][0-9]|2[0-3])[0-5][0-9][0-5][0-9]")
+"""YYYYMMDD and a time or a serial number, YYMMDDHHMMSS."""
 
 
 def _is_no_timestamp(match: re.Match[str], label: str | None) -> bool:
@@ -123,7 +125,11 @@ def _fake_health(rng: Random, value: str) -> str:
 # --- rows
 
 RRN = PiiType(
-    "RRN", _registration_formats("1-4"), ("주민등록", "주민번호", "주민", "rrn"), _fake_registration, "000101-3970000"
+    "RRN",
+    _registration_formats("1-4"),
+    ("주민등록", "주민번호", "주민", "rrn", "jumin", "ssn"),
+    _fake_registration,
+    "000101-3970000",
 )
 FRN = PiiType(
     "FRN", _registration_formats("5-8"), ("외국인등록", "외국인", "거소", "frn"), _fake_registration, "000101-7970000"
@@ -153,7 +159,9 @@ DRIVER = PiiType(
 HEALTH = PiiType(
     "HEALTH",
     (Format(HEALTH_NUMBER, BY_LABEL, digits=11, leads="123456789"),),
-    words("건강보험 의료보험 보험증 증번호 건보 의료급여 건강보험카드 의료보험카드"),
+    words(
+        "건강보험 의료보험 보험증 증번호 건보 의료급여 건강보험카드 의료보험카드 nhis healthinsurance health_insurance"
+    ),
     _fake_health,
     "1-0000000000",
 )

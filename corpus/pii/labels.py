@@ -29,9 +29,12 @@ _OTHERS = words(
     "게시글 글번호 바코드 법인등록번호 법인번호 법인등록 고객번호 회원번호 승인번호 거래번호 "
     "제품번호 상품번호 상품코드 제조번호 인증번호 예약번호 증권번호 허가번호 공고번호 문의번호 "
     "민원번호 신청번호 파일 버전 커밋 해시 서명 uuid serial tracking order "
-    "invoice commit 로또 당첨번호 좌표"
+    "invoice commit 로또 당첨번호 좌표 우체국택배 사서함 조합원번호"
 )
+_OTHERS += ("우체국 택배", "우체국 등기", "우체국등기", "조합원 번호")
 _HAS_DIGIT = re.compile("[0-9]")
+_CAMEL = re.compile("(?<=[a-z])(?=[A-Z])")
+_HANGUL = re.compile("[가-힣]")
 _TO_LAST_DIGIT = re.compile(".*[0-9]")
 # between a bank and its number may stand who holds the account: 신한 홍길동 110-…
 _PERSON = re.compile(rf"[ :/,(]{{1,3}}{SURNAME}[가-힣]{{1,2}}[ :/,)]{{1,3}}")
@@ -64,21 +67,20 @@ class Labels:
 
     def meaning(self, cell: str) -> str | None:
         """The type that a cell or a key announces by its last label word."""
-        found = (
-            self._pattern.findall(cell.lower()) if len(cell) <= MAX_CELL_CHARS and not _HAS_DIGIT.search(cell) else []
-        )
+        if len(cell) > MAX_CELL_CHARS or _HAS_DIGIT.search(cell):
+            return None
+        word = next(reversed(self._pattern.findall(_words_apart(cell))), None)
         # short names of banks are parts of other words
-        return (
-            self._meaning[found[-1]] if found and (found[-1] not in _SHORT_BANKS or found[-1] == cell.lower()) else None
-        )
+        return None if word is None or (word in _SHORT_BANKS and word != cell.lower()) else self._meaning[word]
 
     def _before(self, text: str, start: int) -> str | None:
-        window = _same_line(text[max(0, start - BEFORE_CHARS) : start]).lower()
+        window = _words_apart(_same_line(text[max(0, start - BEFORE_CHARS) : start]))
         for match in reversed(list(self._pattern.finditer(window))):
             word, gap = match.group(), window[match.end() :]
             if self._meaning[word] == OTHER and (len(gap) > OTHER_GAP_CHARS or _HAS_DIGIT.search(gap)):
                 continue
-            if word in _SHORT_BANKS and len(gap) > BANK_GAP_CHARS and not _PERSON.fullmatch(gap):
+            is_apart = len(gap) > BANK_GAP_CHARS or _HANGUL.search(gap)  # 하나는 (one is), 하나 더 (one more)
+            if word in _SHORT_BANKS and is_apart and not _PERSON.fullmatch(gap):
                 continue
             return self._meaning[word]
         return None
@@ -95,6 +97,11 @@ class Labels:
             if self._meaning[word] != OTHER:
                 return self._meaning[word]
         return None
+
+
+def _words_apart(text: str) -> str:
+    """In small letters; ``custTel`` and ``HPNo`` are two words."""
+    return _CAMEL.sub(" ", text).lower()
 
 
 def _same_line(window: str) -> str:

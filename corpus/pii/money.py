@@ -17,7 +17,8 @@ from corpus.pii.types import BY_LABEL, CLEAR, LIKELY, WEAK, Format, PiiType, wor
 # --- ACCOUNT
 
 _ACCOUNT_WORDS = words(
-    "계좌 통장 입금 송금 이체 예금주 은행 뱅크 금고 농협 수협 신협 우체국 카뱅 케뱅 토뱅 토스 account"
+    "계좌 통장 입금 송금 이체 예금주 은행 뱅크 금고 농협 수협 신협 우체국 카뱅 케뱅 토뱅 토스 account acct accountno"
+    " accountnumber acctno acc_no accno acct_no account_no bankaccount"
 )
 _TEN_DIGITS = "(?=(?:[0-9][-._~/· ]{0,3}){10})"  # a date has fewer
 ACCOUNT_GROUPS = re.compile(
@@ -26,6 +27,8 @@ ACCOUNT_GROUPS = re.compile(
 ACCOUNT_BARE = re.compile(rf"{BARE_START}[0-9]{{10,14}}{BARE_END}")
 MIN_ACCOUNT_DIGITS, MAX_ACCOUNT_DIGITS = 10, 16
 _GROUP = re.compile("[0-9]+")
+_TIME = re.compile("20[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:[01][0-9]|2[0-3])[0-5][0-9](?:[0-5][0-9])?")
+_DAY = re.compile("(?:19|20)[0-9]{2}([-.])(?:0[1-9]|1[0-2])\\1(?:0[1-9]|[12][0-9]|3[01])\\1")
 _AMOUNT = re.compile(r" ?(?:원|달러|명|개|건|년|억|만|배)")
 
 
@@ -34,6 +37,8 @@ def _is_account(match: re.Match[str], label: str | None) -> bool:
     if _AMOUNT.match(match.string, match.end()):
         return False
     groups = _GROUP.findall(match.group())
+    if _TIME.fullmatch(match.group()) or _DAY.match(match.group()):
+        return False
     if len(groups) > 1 and all(len(group) == 4 and group[:2] in ("19", "20") for group in groups):
         return False
     return MIN_ACCOUNT_DIGITS <= sum(map(len, groups)) <= MAX_ACCOUNT_DIGITS
@@ -104,7 +109,7 @@ BRN = PiiType(
         Format(BUSINESS_ODD, BY_LABEL, _is_business, digits=10, has_checksum=True),
         Format(BUSINESS_BARE, WEAK, _is_business, digits=10, has_checksum=True),
     ),
-    ("사업자", "세금계산서", "현금영수증", "brn"),
+    ("사업자", "세금계산서", "현금영수증", "brn", "biz_no", "bizno", "biz no", "business no"),
     _fake_business,
     "999-99-99997",
 )

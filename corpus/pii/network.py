@@ -13,7 +13,7 @@ from ipaddress import AddressValueError, IPv6Address
 from random import Random
 
 from corpus.pii.shapes import draw_user_name
-from corpus.pii.types import BY_LABEL, CERTAIN, LIKELY, Format, PiiType, Scope
+from corpus.pii.types import BY_LABEL, CERTAIN, LIKELY, Format, PiiType, Scope, words
 
 DOMAIN_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?+"
 RESERVED_DOMAINS = ("example.com", "example.net", "example.org", "mail.example")
@@ -43,13 +43,17 @@ def fake_email(rng: Random, value: str) -> str:
 
 _OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 IPV4 = re.compile(
-    rf"(?<![0-9A-Za-z.])(?<![A-Za-z]-){_OCTET}(?:\.{_OCTET}){{3}}(?![0-9A-Za-z]|\.[0-9]| ?(?:버전|버젼|판|편|장|절))"
+    rf"(?:(?<![0-9A-Za-z.])|(?<=[Ii][Pp]))(?<![A-Za-z]-){_OCTET}(?:\.{_OCTET}){{3}}"
+    r"(?![0-9A-Za-z]|\.[0-9]| ?(?:버전|버젼|판|편|장|절))"
 )
 IPV6 = re.compile(
     r"(?:(?<![0-9A-Za-z:.])|(?<=[Ii][Pp]:)|(?<=[Vv]6:)|(?<=[가-힣\"']:))(?!:[^:])(?=[0-9A-Fa-f]{0,4}:)[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![0-9A-Za-z:]|\.[0-9])"
 )
+_PORT = re.compile(r":[0-9]{2,5}(?![0-9])| - - \[| port [0-9]|\]:[0-9]")  # 26.7.7.7:8080, the lines of web servers
 _VERSION_WORD = re.compile(
-    r"(?:버전|버젼|판|version|ver\.?|빌드|build|펌웨어|firmware|릴리스|release|v)[은는이가을를]?[ :：]?$", re.I
+    r"(?:버전|버젼|판|version|ver\.?|빌드|build|펌웨어|firmware|릴리스|release|v|업데이트|패치|ios|android|chrome)"
+    r"[은는이가을를]?[ :：=]?$",
+    re.I,
 )
 
 
@@ -62,7 +66,7 @@ def _is_public_ipv4(match: re.Match[str], label: str | None) -> bool:
         return False
     if (a, b, c) in ((192, 0, 2), (198, 51, 100), (203, 0, 113)):
         return False
-    if label == "IP":
+    if label == "IP" or _PORT.match(match.string, match.end()):
         return True
     if (a < 100 and sum(octet >= 10 for octet in octets) < 2) or (a < 20 and 0 in (b, c)):
         return False
@@ -139,7 +143,10 @@ IP = PiiType(
         Format(IPV4, LIKELY, _is_public_ipv4, digits=4, needs=re.compile(r"\.[0-9]{1,3}\.[0-9]{1,3}\.")),
         Format(IPV6, CERTAIN, _is_global_ipv6, _COLONS),
     ),
-    ("아이피", "ip", "ipv4", "ipv6", "아이피주소", "아이피 주소", "ip주소", "ip 주소"),
+    words(
+        "아이피 ip ipv4 ipv6 아이피주소 ip주소 src dst client host nameserver remote_addr x-forwarded-for ssh gateway peer"
+    )
+    + ("아이피 주소", "ip 주소"),
     fake_ip,
     "240.1.2.3",
 )

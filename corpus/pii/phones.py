@@ -23,8 +23,8 @@ BARE_START = rf"{START}(?<![0-9]\.)"
 BARE_END = r"(?![0-9A-Za-z]|[-.][0-9]|\.[A-Za-z])"
 """Around digits in a row: no decimals, no part of a code or of the name of a file."""
 
-_SEP = r"(?: ?[-.·)/_~] ?| {1,2})"
-_START = rf"(?<![0-9])(?<![0-9A-Za-z]-)(?:{_LABEL_GLUED}|(?<=(?<![A-Za-z0-9])[TtMmHhPpFfCc]))"
+_SEP = r"(?: ?[-.·)/_~*] ?| {1,2})"
+_START = rf"(?<![0-9])(?<![0-9A-Za-z]-)(?:{_LABEL_GLUED}|(?<=(?<![A-Za-z0-9])[A-Za-z]))"
 _AREA = "(?:2|3[1-3]|4[1-4]|5[1-5]|6[1-4])"
 _NATIONWIDE = (
     "1(?:5(?:11|22|33|44|5[15]|66|77|88|99)|6(?:0[01]|11|22|33|44|55|6[0168]|7[017]|88|99)"
@@ -42,6 +42,9 @@ INTERNATIONAL = re.compile(
 )
 LANDLINE = re.compile(rf"{_START}(?:\(0{_AREA}\) ?-? ?|0{_AREA}{_SEP})[0-9]{{3,4}}{_SEP}[0-9]{{4}}{END}")
 LANDLINE_BARE = re.compile(rf"{BARE_START}0{_AREA}[0-9]{{7,8}}{BARE_END}")
+# a table program has taken the zero in front
+MOBILE_SHORT = re.compile(rf"{START}10{_SEP}?[0-9]{{4}}{_SEP}?[0-9]{{4}}{BARE_END}")
+LOCAL = re.compile(rf"{BARE_START}[2-9][0-9]{{2,3}}-[0-9]{{4}}{BARE_END}(?! ?(?:년|호|번지|원|명))")
 SERVICE = re.compile(
     rf"{_START}(?:0(?:70|[35]0[0-9]?){_SEP}[0-9]{{3,4}}{_SEP}?|0(?:70|[35]0[0-9]?)[0-9]{{3,4}}{_SEP}"
     rf"|\(070\) ?-? ?[0-9]{{3,4}}{_SEP}?|0[68]0{_SEP}[0-9]{{3,4}}{_SEP}?)[0-9]{{4}}{END}"
@@ -52,6 +55,9 @@ NATIONWIDE = re.compile(
     rf"{END}(?![A-Za-z]|\.[0-9A-Za-z]|억|만|원|명|회|건|개)"
 )
 
+_TELEPHONE = re.compile(
+    r"(?:전화|팩스|전송|☎|☏|연락처|(?i:tel|fax|phone)|[0-9]{3,4}-[0-9]{4} ?[/,~])[^0-9가-힣]{0,6}(?:번호[^0-9]{0,4})?$"
+)
 _YEAR_WORD = re.compile(r" ?\)?(?:년|년대|세기|시즌|학년도|때|까지)")
 
 
@@ -66,13 +72,25 @@ def _is_not_a_span_of_years(match: re.Match[str], label: str | None) -> bool:
     return bool(match["sep"].strip()) and not both_years
 
 
+def _is_local(match: re.Match[str], label: str | None) -> bool:
+    """Two years are a span, and words that ask for a call (문의, 상담) stand beside other numbers too."""
+    first, last = match.group().split("-")
+    if 1500 <= int(first) <= 2100 and 1500 <= int(last) <= 2100:
+        return False
+    return label == "TEL" and bool(_TELEPHONE.search(match.string[max(0, match.start() - 14) : match.start()]))
+
+
 def fake_tel(rng: Random, value: str) -> str:
     """Same kind of number (mobile, landline, internet, free, nationwide), from a block nobody has."""
     digits = digits_of(value)
     lead = "82" if "+" in value or (digits.startswith("82") and len(digits) > 9) else ""
     lead += "0" if digits[len(lead) :].startswith("0") else ""
     body = digits[len(lead) :]
-    if not lead:
+    if not lead and len(body) == 10 and body.startswith("10"):
+        fake = "10" + rng.choice("01") + draw_digits(rng, 7)
+    elif not lead and len(body) < 8:
+        fake = "1" + draw_digits(rng, len(body) - 1)
+    elif not lead:
         fake = "1511" + rng.choice("3456789") + draw_digits(rng, 3)
     elif body.startswith("1"):  # subscriber numbers of old 01X numbers may be one digit shorter
         fake = body[:2] + rng.choice("01") + draw_digits(rng, len(body) - 3)
@@ -91,13 +109,16 @@ def fake_tel(rng: Random, value: str) -> str:
 
 _WORDS = words(
     "전화 연락처 연락 휴대폰 핸드폰 휴대 폰 팩스 fax tel phone 문의 콜센터 고객센터 상담 대표번호 안심번호"
-    " ☎ ☏ h.p mobile"
+    " ☎ ☏ h.p mobile phoneno phonenumber telno telephone mobileno cell cellphone hp contact faxno sender callback"
+    " msisdn 수신번호 발신번호 회신번호 전송"
 )
 TEL = PiiType(
     "TEL",
     (
         Format(MOBILE, CLEAR, digits=10, leads="0("),
         Format(MOBILE_BARE, CLEAR, digits=10, leads="0"),
+        Format(MOBILE_SHORT, BY_LABEL, digits=10, leads="1"),
+        Format(LOCAL, BY_LABEL, _is_local, digits=7, leads="23456789"),
         Format(INTERNATIONAL, CLEAR + 1, digits=10, leads="+(08"),
         Format(LANDLINE, CLEAR, digits=9, leads="0("),
         Format(LANDLINE_BARE, BY_LABEL, digits=9, leads="0"),

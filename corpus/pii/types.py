@@ -76,7 +76,7 @@ class Scope:
         self.run = re.compile(f"[{run}]*+") if run else None
 
 
-_IN_NUMBERS = r"[0-9\-.·)(/ +_~:]"
+_IN_NUMBERS = r"[0-9\-.·)(/ +_~:*]"
 NUMBERS = Scope("0-9", f"{_IN_NUMBERS}{{5,24}}?[0-9]", before=9, after=8)
 """Clusters of digits and separators; a region or a bracket may stand before them, a word such as 년 (year) behind."""
 NUMBER_CLUSTER = re.compile(f"(?:{_IN_NUMBERS}*[0-9])?")

@@ -29,7 +29,7 @@ _TLDS = (
 )
 _BARE_END = r"(?![A-Za-z0-9@\-_]|\.[A-Za-z0-9])"
 URL_SCHEME = re.compile(
-    rf"(?<![A-Za-z0-9])(?P<value>(?:https?|ftp)://{_USER}(?:{_HANGUL_HOST}|[A-Za-z0-9][A-Za-z0-9.\-]{{0,250}}){_PATH})",
+    rf"(?P<value>(?:https?|ftp)://{_USER}(?:{_HANGUL_HOST}|[A-Za-z0-9][A-Za-z0-9.\-]{{0,250}}){_PATH})",
     re.IGNORECASE,
 )
 URL_WWW = re.compile(
@@ -103,7 +103,9 @@ def _trim_marks(url: str) -> str:
 
 
 _PATH_START, _HOST_END = re.compile("[/?#]"), re.compile("[:/?#]")
-_NO_HOST = re.compile(r"(?:com|org|net|io)\.|[0-9]+\.[0-9]+\.")
+_NO_HOST = re.compile(
+    r"(?:com|org|net|io)\.|[0-9]+\.[0-9]+\.|(?:co|or|go|ac)\.[a-z]+$|[A-Z][a-z]+\.(?:info|io|me|app)$"
+)
 _CALL = re.compile("\\((?:[\"')]|[a-z]+[(,)=])")  # log.info("…") is a call
 _DOMAIN_END = re.compile(rf"[A-Za-z0-9-]{{2}}\.{_TLDS}$")
 
@@ -148,7 +150,7 @@ _DOMAIN = Scope(
 URL = PiiType(
     "URL",
     (
-        Format(URL_SCHEME, CERTAIN + 2, _has_host, Scope(":", "//", before=6, after=MAX_URL, run="A-Za-z")),
+        Format(URL_SCHEME, CERTAIN + 2, _has_host, Scope(":", "//", before=6, after=MAX_URL, run="fhpstFHPST")),
         Format(URL_WWW, CERTAIN + 2, scope=_DOMAIN),
         Format(URL_BARE, CERTAIN + 1, _is_domain, _DOMAIN),
         Format(URL_SHORT, CERTAIN + 1, scope=_DOMAIN),
