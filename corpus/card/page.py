@@ -21,6 +21,7 @@ PLOT_WIDTH, PLOT_HEIGHT = 300, 84
 TAG = re.compile(r"\[[A-Z]{2,10}\]")
 SHOWN_AROUND = 60  # characters before and after what changed
 MAX_SHOWN = 240
+MAX_COMPARED = 2_000  # samples are half as long; the time of difflib grows with the square and more
 
 
 class Bar(NamedTuple):
@@ -128,8 +129,8 @@ def cut(text: str, chars: int = MAX_SHOWN) -> str:
 
 
 def mark_change(before: str, after: str) -> tuple[list[Part], list[Part]]:
-    """Both texts around what differs, the difference marked; at most a few lines each."""
-    same = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    """Both texts around what differs in their first ``MAX_COMPARED`` characters, the difference marked; a few lines."""
+    same = SequenceMatcher(None, before[:MAX_COMPARED], after[:MAX_COMPARED], autojunk=False).get_opcodes()
     changed = [block for block in same if block[0] != "equal"]
     return _around(before, [block[1:3] for block in changed]), _around(after, [block[3:5] for block in changed])
 

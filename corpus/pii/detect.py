@@ -234,10 +234,9 @@ def detect_records(records: Iterable[dict[str, Any]], field: str = "text") -> It
 def _continues(kept: Sequence[Candidate], candidate: Candidate, text: str) -> bool:
     """Whether a list goes on from the value before to the candidate: only separators, brackets and tags between."""
     last = next((value for value in reversed(kept[-2:]) if value.end <= candidate.start), None)
-    if last is None:
+    if last is None or candidate.start - last.end > MAX_LIST_GAP:
         return False
-    between = text[last.end : candidate.start]
-    return last.kind is candidate.kind and len(between) <= MAX_LIST_GAP and bool(_BETWEEN.fullmatch(between))
+    return last.kind is candidate.kind and bool(_BETWEEN.fullmatch(text, last.end, candidate.start))
 
 
 def _rank(candidate: Candidate) -> tuple[int, int]:
@@ -341,7 +340,7 @@ def judge(match: re.Match[str], kind: PiiType, form: Format, announced: Announce
     label = announced.type_of(start, end)
     is_announced = label == kind.name
     is_ruled_out = not is_announced if form.strength == BY_LABEL else label == OTHER and form.strength < CERTAIN
-    if form.strength == WEAK and not is_announced and match.string[:start][-1:] == "_":
+    if form.strength == WEAK and not is_announced and match.string[max(0, start - 1) : start] == "_":
         is_ruled_out = True  # a part of the name of a file
     goes_on = False
     if is_ruled_out or not form.check(match, label):
