@@ -7,8 +7,10 @@ here, not by a plotting library: byte-equal for equal numbers, in the colours of
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
+from os.path import commonprefix
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +23,7 @@ PLOT_WIDTH, PLOT_HEIGHT = 300, 84
 TAG = re.compile(r"\[[A-Z]{2,10}\]")
 SHOWN_AROUND = 60  # characters before and after what changed
 MAX_SHOWN = 240
-MAX_COMPARED = 2_000  # samples are half as long; the time of difflib grows with the square and more
+MAX_PAIRS = 150_000  # of equal characters, in which difflib looks; two samples of 1,000 have some 60,000
 
 
 class Bar(NamedTuple):
@@ -129,10 +131,20 @@ def cut(text: str, chars: int = MAX_SHOWN) -> str:
 
 
 def mark_change(before: str, after: str) -> tuple[list[Part], list[Part]]:
-    """Both texts around what differs in their first ``MAX_COMPARED`` characters, the difference marked; a few lines."""
-    same = SequenceMatcher(None, before[:MAX_COMPARED], after[:MAX_COMPARED], autojunk=False).get_opcodes()
+    """Both texts around what differs, the difference marked; at most a few lines each."""
+    in_after = Counter(after)
+    if sum(n * in_after[character] for character, n in Counter(before).items()) > MAX_PAIRS:
+        return _mark_middle(before, after)
+    same = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
     changed = [block for block in same if block[0] != "equal"]
     return _around(before, [block[1:3] for block in changed]), _around(after, [block[3:5] for block in changed])
+
+
+def _mark_middle(before: str, after: str) -> tuple[list[Part], list[Part]]:
+    """The same in linear time: all is marked from the first difference to the last."""
+    start = len(commonprefix((before, after)))
+    same = len(commonprefix((before[start:][::-1], after[start:][::-1])))
+    return _around(before, [(start, len(before) - same)]), _around(after, [(start, len(after) - same)])
 
 
 def mark_replaced(before: str, after: str) -> tuple[list[Part], list[Part]]:

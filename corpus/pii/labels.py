@@ -95,4 +95,4 @@ def _same_line(window: str) -> str:
     before, _, line = window.rpartition("\n")
     if _HAS_DIGIT.search(line):
         return line
-    return re.sub(".*[0-9]", "", before.rpartition("\n")[2]) + f" {line}"
+    return _HAS_DIGIT.split(before.rpartition("\n")[2])[-1] + f" {line}"
