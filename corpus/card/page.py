@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from os.path import commonprefix
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -142,9 +141,16 @@ def mark_change(before: str, after: str) -> tuple[list[Part], list[Part]]:
 
 def _mark_middle(before: str, after: str) -> tuple[list[Part], list[Part]]:
     """The same in linear time: all is marked from the first difference to the last."""
-    start = len(commonprefix((before, after)))
-    same = len(commonprefix((before[start:][::-1], after[start:][::-1])))
-    return _around(before, [(start, len(before) - same)]), _around(after, [(start, len(after) - same)])
+    start = _same_chars(before, after)
+    same = _same_chars(before[start:][::-1], after[start:][::-1])
+    spans = [[(start, len(text) - same)] if before != after else [] for text in (before, after)]
+    return _around(before, spans[0]), _around(after, spans[1])
+
+
+def _same_chars(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    shorter = min(len(one), len(other))
+    return next((n for n in range(shorter) if one[n] != other[n]), shorter)
 
 
 def mark_replaced(before: str, after: str) -> tuple[list[Part], list[Part]]:

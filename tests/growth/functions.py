@@ -56,7 +56,7 @@ LEFT_OUT: dict[str, str] = {
     r"corpus\.decontamination\.(?:benchmarks\..*|cache\.(?:fetch|keep)_index)": NAMES,
     r"corpus\.decontamination\.index\.build_index|corpus\.near\.signatures|corpus\.toxicity\..*": MODEL,
     r"corpus\.folding\.fold_all|corpus\.decontamination\.ngrams\.batch_texts": "array code, measured by bench corpus",
-    r"corpus\.pii\.checks\..*|corpus\.pii\.announced\.org_check_digit|corpus\.pii\.shapes\.(?:widen_like|refill)|corpus\.pii\.replace\.canonical": SMALL,
+    r"corpus\.pii\.(?:checks\..*|announced\.org_check_digit|shapes\.(?:widen_like|refill)|replace\.canonical)": SMALL,
     r"corpus\.pii\.key\..*|corpus\.noise\.rules_without|corpus\.splitters\.load_splitter": NAMES,
     r"corpus\.reading\.hub\.parse_hub_name": NAMES,
     r"tokenizer\.morphemes\.morphemes_of": "mecab's own search over brackets in a row is not linear; it gets words",
@@ -226,11 +226,15 @@ CALLS: dict[str, Callable[[str], object]] = {
     "launch.pii.json_text.check_record": partial(_unless, Unreadable, "launch.pii.json_text.check_record"),
     "launch.pii.json_text.hide_in_record": partial(_walk, "text"),
     "launch.pii.json_text.hide_in_text": partial(_walk, "more.전화"),
-    "launch.pii.json_text.find_in_record": lambda text: find_in_record(_record(text), Walker(EVERYTHING), FINDING, True),
+    "launch.pii.json_text.find_in_record": lambda text: find_in_record(
+        _record(text), Walker(EVERYTHING), FINDING, True
+    ),
     "launch.pii.plain_text.spans_by_line": lambda text: list(spans_by_line(_pieces(text), FINDING)),
     "launch.pii.plain_text: blocks": _change_plain,
     "launch.pii.streams.lines_of": lambda text: list(lines_of(iter(_parts(text)))),
-    "launch.pii.table_text.choose_delimiter": lambda text: _called("launch.pii.table_text.choose_delimiter")(text, False),
+    "launch.pii.table_text.choose_delimiter": lambda text: _called("launch.pii.table_text.choose_delimiter")(
+        text, False
+    ),
     "launch.pii.table_text.looks_like_a_head": lambda text: _called("launch.pii.table_text.looks_like_a_head")(
         text.split(",")
     ),
