@@ -21,7 +21,8 @@ CLOSERS = r"""["'”’」』》〉>)\]]*+"""
 FOOTNOTES = r"(?:\[(?:\d{1,3}|[가-힣]{1,3} ?\d{1,3})\])*+"
 FACES = rf"~∼^;♡♥ㅋㅎㅠㅜ{EMOJI}"
 FACE = rf"[~∼^;♡♥★☆ㅇㅋㅎㅠㅜㄷㅡ{EMOJI}][~∼^;♡♥★☆ㅇㅋㅎㅠㅜㅅㅁㅊㅡㄷ{EMOJI}]*+"
-TAIL = rf"(?: ?(?:{FACE}|:\)++))?+[.!?…~]*+"
+# bounded, because faces hold ~ too: …~…~…~ would be read to its end from every stop
+TAIL = rf"(?: ?(?:{FACE}|:\)++))?+[.!?…~]{{0,200}}+"
 SHORT_NOTE = r"(?:(?:\([^()\n]{1,20}| \([^()\n]{0,19}[^()\n.!?…])\)(?=\s|$))?"
 
 # 해요체, 합쇼체 (polite), 해라체, 해체 and noun forms (plain), each seen from its last syllable; the one before keeps

@@ -7,6 +7,7 @@ here, not by a plotting library: byte-equal for equal numbers, in the colours of
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -21,6 +22,7 @@ PLOT_WIDTH, PLOT_HEIGHT = 300, 84
 TAG = re.compile(r"\[[A-Z]{2,10}\]")
 SHOWN_AROUND = 60  # characters before and after what changed
 MAX_SHOWN = 240
+MAX_PAIRS = 150_000  # of equal characters, in which difflib looks; two samples of 1,000 have some 60,000
 
 
 class Bar(NamedTuple):
@@ -129,9 +131,26 @@ def cut(text: str, chars: int = MAX_SHOWN) -> str:
 
 def mark_change(before: str, after: str) -> tuple[list[Part], list[Part]]:
     """Both texts around what differs, the difference marked; at most a few lines each."""
+    in_after = Counter(after)
+    if sum(n * in_after[character] for character, n in Counter(before).items()) > MAX_PAIRS:
+        return _mark_middle(before, after)
     same = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
     changed = [block for block in same if block[0] != "equal"]
     return _around(before, [block[1:3] for block in changed]), _around(after, [block[3:5] for block in changed])
+
+
+def _mark_middle(before: str, after: str) -> tuple[list[Part], list[Part]]:
+    """The same in linear time: all is marked from the first difference to the last."""
+    start = _same_chars(before, after)
+    same = _same_chars(before[start:][::-1], after[start:][::-1])
+    spans = [[(start, len(text) - same)] if before != after else [] for text in (before, after)]
+    return _around(before, spans[0]), _around(after, spans[1])
+
+
+def _same_chars(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    shorter = min(len(one), len(other))
+    return next((n for n in range(shorter) if one[n] != other[n]), shorter)
 
 
 def mark_replaced(before: str, after: str) -> tuple[list[Part], list[Part]]:

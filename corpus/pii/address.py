@@ -180,7 +180,7 @@ def _new_road(rng: Random, old: str) -> str:
 
 
 def _new_towns(rng: Random, old: str) -> str:
-    return re.sub(r"[가-힣0-9]+?(?=(?:[읍면동리]|[0-9]가)(?: |$))", lambda _: _invent(rng), old)
+    return re.sub(r"[가-힣0-9]{1,16}?(?=(?:[읍면동리]|[0-9]가)(?: |$))", lambda _: _invent(rng), old)
 
 
 def _new_detail(rng: Random, old: str) -> str:

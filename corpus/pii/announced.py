@@ -70,7 +70,7 @@ HANDLE = re.compile(
     rf"|(?P<bare>(?<![가-힣])아이디|(?<![A-Za-z_])ID(?= ?[:=]))){_IS}(?P<gap>[ \"'”’)]{{0,2}}(?P<colon>[:="
     rf"|>]?)\s{{0,3}}{_OPENING}){_HANDLE}{_HANDLE_END}"
 )
-_TELLING = re.compile(r"[A-Za-z].*[0-9]|[0-9].*[A-Za-z]|[A-Za-z].*_|_.*[A-Za-z]|[a-z]\.[a-z]")
+_TELLING = re.compile(r"[A-Za-z].{0,40}[0-9]|[0-9].{0,40}[A-Za-z]|[A-Za-z].{0,40}_|_.{0,40}[A-Za-z]|[a-z]\.[a-z]")
 _NO_HANDLE = re.compile(
     r"(?i:.*[._](?:pdf|png|jpe?g|gif|zip|py|js|ts|json|html?|txt|mp[34]|com|net|org|kr|io|gg|me|apk|exe|md|token|key"
     r"|id|bot|api|url|secret|hook|client|user|name)|(?:bot|api|token|client|user|channel|chat|webhook|server|access"

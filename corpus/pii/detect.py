@@ -234,10 +234,9 @@ def detect_records(records: Iterable[dict[str, Any]], field: str = "text") -> It
 def _continues(kept: Sequence[Candidate], candidate: Candidate, text: str) -> bool:
     """Whether a list goes on from the value before to the candidate: only separators, brackets and tags between."""
     last = next((value for value in reversed(kept[-2:]) if value.end <= candidate.start), None)
-    if last is None:
+    if last is None or candidate.start - last.end > MAX_LIST_GAP:
         return False
-    between = text[last.end : candidate.start]
-    return last.kind is candidate.kind and len(between) <= MAX_LIST_GAP and bool(_BETWEEN.fullmatch(between))
+    return last.kind is candidate.kind and bool(_BETWEEN.fullmatch(text, last.end, candidate.start))
 
 
 def _outranks(candidate: Candidate, other: Candidate) -> bool:

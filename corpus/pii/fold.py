@@ -116,12 +116,14 @@ _MEANS = (
 # above U+FFFF one range, told apart later: a search through a list of them is slow
 _ASTRAL = "\U00010000-\U0001ffff\U000e0000-\U000effff"
 _INVISIBLE = re.compile(f"[{_UNSEEN_ABOVE}]")
-SIGNS = f"\\r\\\\&ㅡ\u1100-\u1112{re.escape(''.join(c for c in _MEANS if c < _ASTRAL[0]))}{_UNSEEN}{_FILLERS}{_ASTRAL}"
+SIGNS = (
+    f"\x1b\\r\\\\&ㅡ\u1100-\u1112{re.escape(''.join(c for c in _MEANS if c < _ASTRAL[0]))}{_UNSEEN}{_FILLERS}{_ASTRAL}"
+)
 AFTER_SIGN = (
-    rf"(?:(?<=\r)(?=\n)|(?<=\\)(?<!\\\\)[nrt/]|(?<=&)(?:#(?:[0-9]{{1,5}}|[xX][0-9A-Fa-f]{{1,4}})|{one_of(_ENTITIES)});"
+    rf"(?:(?<=\x1b)\[[0-9;]{{0,12}}[A-Za-z]|(?<=\r)(?=\n)|(?<=\\)(?<!\\\\)[nrt/]|(?<=&)(?:#(?:[0-9]{{1,5}}|[xX][0-9A-Fa-f]{{1,4}})|{one_of(_ENTITIES)});"
     # ㅡ (the vowel eu) is a hyphen between digits only
     r"|(?<=[0-9]ㅡ)(?=[0-9])|(?<=[0-9] ㅡ)(?= [0-9])"
-    rf"|(?<=[\u1100-\u1112])[\u1161-\u1175][\u11a8-\u11c2]?|(?<=[^\r\\&ㅡ\u1100-\u1112{_DOTS}])"
+    rf"|(?<=[\u1100-\u1112])[\u1161-\u1175][\u11a8-\u11c2]?|(?<=[^\x1b\r\\&ㅡ\u1100-\u1112{_DOTS}])"
     # a middle dot matters beside values only
     rf"|(?<=[{_DOTS}])(?:(?=[0-9A-Za-z@+(\[\"'])|(?<=[0-9A-Za-z)\]\"'][{_DOTS}])))"
 )
@@ -138,6 +140,8 @@ def _read_sign(match: re.Match[str]) -> str | None:
         if sign == "ㅡ":
             return "-"
         return _MEANS.get(sign, None if sign > "\uffff" and not _INVISIBLE.match(sign) else "")
+    if sign[0] == "\x1b":
+        return ""  # the colours of a terminal
     if sign[0] == "\\":
         return _ESCAPES[sign[1]]
     if sign[0] != "&":
@@ -186,6 +190,8 @@ _WORD = re.compile(_WORDS)
 _PASSPORT = re.compile("O[0-9]{8}")
 PLATE_PARTS = 10
 """Digits, letter and blanks of a number plate: 123 구 4567."""
+_LENGTHS = (10, 11, 12, 13, 14, 16)
+_TAIL = re.compile(f"(?<=[0-9])[{_HANGUL}]+$")
 _COPULA = re.compile(f"(?<=[0-9])[이일][{_HANGUL}]*$")
 
 
@@ -198,7 +204,7 @@ def _read_run(match: re.Match[str]) -> list[Change]:
     if has_letters and (sum(c.isdigit() or c in _HANGUL for c in run) < 6 or _PASSPORT.fullmatch(run)):
         return []
     parts = list(_PART.finditer(match.string, match.start(), match.end()))
-    copula = _COPULA.search(run)
+    copula = _COPULA.search(run) or _word_behind(match)
     if copula:  # …5678이구요: letters, not digits
         parts = parts[: -len(copula[0])]
         if not (has_words or _LETTER.search(run, 0, copula.start())):
@@ -207,6 +213,16 @@ def _read_run(match: re.Match[str]) -> list[Change]:
     if is_plate and not (_LATIN_DIGIT.search(run) or has_words):
         return []  # the letter of a number plate: 123구 4567
     return [(*part.span(), _read_part(part)) for part in parts if part[0] != _read_part(part)]
+
+
+def _word_behind(match: re.Match[str]) -> re.Match[str] | None:
+    """The beginning of a word glued to a whole number: …3970000사업자 (business), …5678오전 (morning)."""
+    tail = _TAIL.search(match[0])
+    if tail is None or not "가" <= match.string[match.end() : match.end() + 1] <= "힣":
+        return None
+    digits = sum(c.isdigit() for c in match[0][: tail.start()])
+    is_short = digits == 10 and match[0].startswith("01")  # the last digit of a telephone number is still to come
+    return tail if digits in _LENGTHS and not is_short else None
 
 
 def _read_part(part: re.Match[str]) -> str:

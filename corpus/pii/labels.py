@@ -35,7 +35,6 @@ _OTHERS += ("우체국 택배", "우체국 등기", "우체국등기", "조합�
 _HAS_DIGIT = re.compile("[0-9]")
 _CAMEL = re.compile("(?<=[a-z])(?=[A-Z])")
 _HANGUL = re.compile("[가-힣]")
-_TO_LAST_DIGIT = re.compile(".*[0-9]")
 # between a bank and its number may stand who holds the account: 신한 홍길동 110-…
 _PERSON = re.compile(rf"[ :/,(]{{1,3}}{SURNAME}[가-힣]{{1,2}}[ :/,)]{{1,3}}")
 _IN_BRACKETS = re.compile(r" ?[(\[/,] ?")
@@ -109,4 +108,4 @@ def _same_line(window: str) -> str:
     before, _, line = window.rpartition("\n")
     if _HAS_DIGIT.search(line):
         return line
-    return f"{_TO_LAST_DIGIT.sub('', before.rpartition(chr(10))[2])} {line}"
+    return _HAS_DIGIT.split(before.rpartition("\n")[2])[-1] + f" {line}"

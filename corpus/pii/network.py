@@ -143,10 +143,10 @@ IP = PiiType(
         Format(IPV4, LIKELY, _is_public_ipv4, digits=4, needs=re.compile(r"\.[0-9]{1,3}\.[0-9]{1,3}\.")),
         Format(IPV6, CERTAIN, _is_global_ipv6, _COLONS),
     ),
-    words(
-        "아이피 ip ipv4 ipv6 아이피주소 ip주소 src dst client host nameserver remote_addr x-forwarded-for ssh gateway peer"
-    )
-    + ("아이피 주소", "ip 주소"),
+    (
+        *words("아이피 ip ipv4 ipv6 아이피주소 ip주소 src dst client host nameserver remote_addr x-forwarded-for ssh"),
+        *("아이피 주소", "ip 주소"),
+    ),
     fake_ip,
     "240.1.2.3",
 )

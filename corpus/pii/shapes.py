@@ -28,10 +28,14 @@ def narrow(text: str) -> str:
 
 
 def widen_like(model: str, text: str) -> str:
-    """``text`` with full-width characters where ``model`` has them, if both are equally long."""
-    if len(model) != len(text) or model == narrow(model):
+    """``text`` with full-width characters and hyphens as ``model`` has them, if both are equally long."""
+    plain_model = narrow(model)
+    if model == plain_model or not len(model) == len(plain_model) == len(text):
         return text
-    return "".join(t.translate(_WIDEN) if ord(m) in _NARROW else t for m, t in zip(model, text, strict=True))
+    return "".join(
+        m if t == p and not t.isalnum() else t.translate(_WIDEN) if ord(m) in _NARROW else t
+        for m, p, t in zip(model, plain_model, text, strict=True)
+    )
 
 
 def digits_of(value: str) -> str:

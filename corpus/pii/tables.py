@@ -15,6 +15,7 @@ from bisect import bisect_right
 from itertools import accumulate
 
 MAX_CELLS = 200
+MAX_HEADER_CHARS = 200  # it is read again for every value below
 _SIGNS = ("\t", "|", " / ", ",", ";")
 _NUMBER = re.compile("[0-9]{4}|[0-9][-.][0-9]|@")
 _TAG = re.compile(r"<(?:table|t[rdh])(?=[\s>])[^<>]{0,200}>", re.IGNORECASE)
@@ -29,6 +30,7 @@ class Tables:
         self._starts = [0, *accumulate(len(line) + 1 for line in self._lines)]
         self._headers: dict[int, list[str] | None] = {}
         self._sign_of: dict[int, str] = {}
+        self._ends: dict[int, list[int]] = {}
         self._tags: list[tuple[int, str]] | None = None
         self._first_rows: dict[int, int] = {}
 
@@ -37,7 +39,7 @@ class Tables:
         number = bisect_right(self._starts, start) - 1
         sign = self._sign(number)
         if sign and number and (cells := self._header(number, sign)):
-            column = _column(self._lines[number][: start - self._starts[number]], sign)
+            column = bisect_right(self._cell_ends(number, sign), start - self._starts[number])
             return cells[column] if column < len(cells) else ""
         return self._html_header(start)
 
@@ -60,6 +62,11 @@ class Tables:
         self._headers.update(dict.fromkeys(seen, cells))
         return cells
 
+    def _cell_ends(self, number: int, sign: str) -> list[int]:
+        if number not in self._ends:
+            self._ends[number] = _cell_ends(self._lines[number], sign)
+        return self._ends[number]
+
     def _html_header(self, start: int) -> str:
         tags = self._read_tags()
         here = bisect_right(tags, (start, "~")) - 1
@@ -71,7 +78,7 @@ class Tables:
         wanted = self._first_rows[row] + here - row
         if wanted >= row or tags[wanted][1] not in ("td", "th"):
             return ""
-        end = self._text.find("<", tags[wanted][0])
+        end = self._text.find("<", tags[wanted][0], tags[wanted][0] + MAX_HEADER_CHARS)
         return self._text[tags[wanted][0] : end].strip() if end >= 0 else ""
 
     def _read_tags(self) -> list[tuple[int, str]]:
@@ -88,17 +95,21 @@ class Tables:
         return self._tags
 
 
-def _column(before: str, sign: str) -> int:
-    """How many cells end in ``before``, the head of a line."""
-    if sign not in before:
-        return 0
-    if '"' not in before:
-        return before.count(sign)
-    return len(_split(before, sign)) - 1
+def _cell_ends(line: str, sign: str) -> list[int]:
+    """Where the signs end that part the cells of a line; those between quotation marks part none."""
+    ends, position = [], 0
+    for number, part in enumerate(line.split('"')):
+        at = -1 if number % 2 else part.find(sign)
+        while at >= 0:
+            ends.append(position + at + len(sign))
+            at = part.find(sign, at + len(sign))
+        position += len(part) + 1
+    return ends[:MAX_CELLS]
 
 
 def _cells(line: str, sign: str) -> list[str]:
-    return [cell.strip().strip("\"'*` ") for cell in _split(line, sign)[:MAX_CELLS]]
+    cells = (cell.strip().strip("\"'*` ") for cell in _split(line, sign)[:MAX_CELLS])
+    return [cell if len(cell) <= MAX_HEADER_CHARS else "" for cell in cells]
 
 
 def _split(line: str, sign: str) -> list[str]:

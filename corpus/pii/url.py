@@ -47,7 +47,7 @@ MAX_URL = 2_300
 _TRAILING = ".,;:!?'*&|[("
 _ENTITY = re.compile("&(?:lt|gt|quot|apos|#39)(?![a-z])")
 _HANGUL = re.compile("[가-힣]")
-_LAST_HANGUL = re.compile("[가-힣]+$")
+_HANGUL_RUN = re.compile("[가-힣]+")
 MIN_STEM = 2  # syllables before a particle: 과 is none in /사과
 _PARTICLE = re.compile(
     "(?:에서는|에서도|에서|에게|에는|에도|에|으로|로|을|를|이|가|은|는|와|과|도|의|나|이나|처럼|까지|부터"
@@ -63,17 +63,18 @@ _HANGUL_PLACE = re.compile(
 
 def _trim_hangul(url: str) -> str:
     """Without Hangul of the sentence: ``/위키/사과를`` loses 를, and ``example.com/에서`` all of 에서."""
-    tail = _LAST_HANGUL.search(url)
-    if not tail:
+    last = _HANGUL_RUN.match(url[::-1])
+    if not last:
         return url
+    tail = len(url) - last.end()
     host_end = url.find("/", url.find("//") + 2)
     if host_end >= 0:
-        place = url[host_end : tail.start()]
+        place = url[host_end:tail]
         if not (_HANGUL.search(place) or _HANGUL_PLACE.search(place)):
-            return url[: tail.start()]
-    particle = _PARTICLE.search(url, tail.start())
-    is_whole = particle and particle.start() == tail.start()
-    if not particle or not (is_whole or particle.start() - tail.start() >= MIN_STEM):
+            return url[:tail]
+    particle = _PARTICLE.search(url, tail)
+    is_whole = particle and particle.start() == tail
+    if not particle or not (is_whole or particle.start() - tail >= MIN_STEM):
         return url
     return url[: particle.start()]
 

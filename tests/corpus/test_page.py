@@ -63,3 +63,9 @@ def test_long_text_is_shown_around_what_changed() -> None:
     assert [part.text for part in left if part.is_marked] == ["#바다 "]
     assert sum(len(part.text) for part in left) < 250
     assert sum(len(part.text) for part in right) < 250
+
+
+def test_texts_of_few_characters_are_marked_from_the_first_difference_to_the_last() -> None:
+    left, right = mark_change("가 " * 40_000, "가 " * 20_000 + "나 나 " + "가 " * 19_990)
+    assert [part.text for part in (*left, *right) if part.is_marked][1].startswith("나 나")
+    assert mark_change("가" * 9_000, "가" * 9_000)[0] == [Part("가" * 240), Part("…")]

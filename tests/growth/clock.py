@@ -54,6 +54,8 @@ def _growth(run: Callable[[str], object], text_of: Callable[[int], str], longest
     while count > FIRST_CHARS:
         count //= 2
     while count <= longest:
+        if 2 * count > longest and seconds[-1] <= MAX_RATIO * seconds[-2]:
+            return None  # both doublings must be steep, so the longest text need not be tried
         chars.append(count)
         seconds.append(_seconds(run, text_of(count), 2))
         if seconds[-1] > TOO_LONG_SECONDS and len(seconds) > 2:

@@ -8,36 +8,55 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache, partial
 from typing import Any
 
+from corpus.config import DecontaminateConfig
+from corpus.decontamination.index import ContaminationIndex, build_index
 from corpus.noise import SentenceLimits
+from corpus.pii.cover import cover
 from corpus.pii.detect import find_pii
+from corpus.pii.fold import fold_disguises, fold_signs
 from corpus.pii.protect import Protection
-from corpus.reading.containers import SCANNERS
+from corpus.pii.records import EVERYTHING, paths_of
+from corpus.pii.replace import Originals
+from corpus.pii.types import ALL_TYPES, EXTRA_TYPES
+from corpus.reading.containers import SCANNERS, Unreadable
 from corpus.reading.quarantine import mask
+from launch.pii.json_document import Document, pieces_of, whole_or_pieces
+from launch.pii.json_text import Walker, find_in_record, hide_in_record
+from launch.pii.plain_text import blocks_of, find_in_block, hide_in_block, spans_by_line
+from launch.pii.streams import lines_of
+from launch.pii.table_text import Table, find_in_row, hide_in_row, rows_of
+from launch.pii.work import Finding, Hiding
 from tests.growth.patterns import sources
 
 TEXT = {"str", "bytes"}
 TEXTS = {"list[str]", "Sequence[str]", "Iterable[str]", "Iterator[str]", "tuple[str, ...]"}
 BLOCK_BYTES = 1 << 12
+SECRET = bytes(32)
+HIDING, FINDING = Hiding(Protection("replace", SECRET)), Finding()
 
 NAMES = "a name, a path or a pattern of paths of the person who runs it"
 OWN = "fed from our own templates, tables or documents in the repository"
 MODEL = "names or feeds a model; the tokenizer of the model sets the time"
 SMALL = "a word, a character or a digit string whose length the caller bounds"
 LEFT_OUT: dict[str, str] = {
-    r"launch\.(?!sample\.(?:grammar|josa)\b).*": NAMES,
+    r"launch\.(?!sample\.|pii\.|plain_yaml\.).*": NAMES,
     r"launch\.sample\..*": OWN,
+    r"launch\.pii\.(?:jobs\.plan_jobs|run\.process|work\.read_protection)": NAMES,
+    r"launch\.pii\.streams\.(?:refuse|tell)": "our own messages",
     r"corpus\.card\.page\.(?:name|render)": OWN,
-    r"corpus\.card\.page\.mark_(?:change|replaced)": "difflib is not linear; it gets samples",
-    r"corpus\.reading\.files\..*|corpus\.reading\.inputs\.find_inputs|corpus\.decontamination\.benchmarks\..*": NAMES,
+    r"corpus\.reading\.files\..*|corpus\.reading\.inputs\.find_inputs": NAMES,
+    r"corpus\.decontamination\.(?:benchmarks\..*|cache\.(?:fetch|keep)_index)": NAMES,
     r"corpus\.decontamination\.index\.build_index|corpus\.near\.signatures|corpus\.toxicity\..*": MODEL,
     r"corpus\.folding\.fold_all|corpus\.decontamination\.ngrams\.batch_texts": "array code, measured by bench corpus",
-    r"corpus\.pii\.checks\..*|corpus\.pii\.shapes\.(?:widen_like|refill)|corpus\.pii\.replace\.canonical": SMALL,
+    r"corpus\.pii\.(?:checks\..*|announced\.org_check_digit|shapes\.(?:widen_like|refill)|replace\.canonical)": SMALL,
     r"corpus\.pii\.key\..*|corpus\.noise\.rules_without|corpus\.splitters\.load_splitter": NAMES,
     r"corpus\.reading\.hub\.parse_hub_name": NAMES,
     r"tokenizer\.morphemes\.morphemes_of": "mecab's own search over brackets in a row is not linear; it gets words",
@@ -53,7 +72,7 @@ LEFT_OUT: dict[str, str] = {
 
 
 def _blocks(text: str) -> Iterable[bytes]:
-    raw = text.encode("utf-8", "surrogatepass")
+    raw = _raw(text)
     return (raw[start : start + BLOCK_BYTES] for start in range(0, len(raw), BLOCK_BYTES))
 
 
@@ -63,12 +82,79 @@ def _scan(kind: str, opening: str, text: str) -> None:
 
 
 def _hide(mode: Any, text: str) -> None:
-    Protection(mode, 1).hide(text, "document")
+    Protection(mode, SECRET).hide(text, "document")
+
+
+def _raw(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+@cache
+def _originals() -> Originals:
+    originals = Originals()
+    for length in range(1, 100, 9):
+        originals.add("URL", "가나다라마"[length % 5] * length)
+    return originals
 
 
 def _called(place: str) -> Callable[..., Any]:
     module, _, name = place.rpartition(".")
     return getattr(importlib.import_module(module), name)  # type: ignore[no-any-return]
+
+
+def _hide_in_sentences(mode: Any, text: str) -> None:
+    Protection(mode, SECRET, types=ALL_TYPES).hide_in_sentences(_pieces(text), "document")
+
+
+def _pieces(text: str) -> list[str]:
+    return [text[start : start + 40] for start in range(0, len(text), 40)]
+
+
+def _record(text: str, second: str = "") -> str:
+    return json.dumps({"id": "1", "text": text, "more": {second or "전화": [text]}}, ensure_ascii=False)
+
+
+def _walk(path: str, text: str) -> None:
+    """Change the strings of a record as the ``pii`` commands do."""
+    hide_in_record(_record(text), Walker(paths_of([path])), HIDING, 0)
+
+
+def _walk_broken(text: str) -> None:
+    """A document that need not be JSON, in pieces."""
+    document = Document(EVERYTHING, flat=True)
+    with suppress(Unreadable):
+        for piece in whole_or_pieces(pieces_of(_parts(text)), EVERYTHING):
+            document.hide(piece, HIDING)
+
+
+def _change_table(delimiter: str, text: str) -> None:
+    table = Table()
+    for number, row in enumerate(rows_of(_parts(text), delimiter)):
+        if table.is_known or not table.learn(row):
+            hide_in_row(table, row, HIDING, number)
+        find_in_row(table, row, FINDING)
+
+
+def _change_plain(text: str) -> None:
+    for block in blocks_of(lines_of(iter(_parts(text))), lambda *_: None, refuses_json=False):
+        hide_in_block(block, HIDING)
+        find_in_block(block, FINDING)
+
+
+def _parts(text: str) -> list[str]:
+    return [text[start : start + BLOCK_BYTES] for start in range(0, len(text), BLOCK_BYTES)]
+
+
+@cache
+def _index() -> ContaminationIndex:
+    items = ["윤슬동 도서관은 매주 월요일에 문을 닫는다.", "가 " * 30, "010-1234-5678 " * 3, "1-" * 30, "ab " * 20]
+    return build_index(items, DecontaminateConfig(min_item_words=1))[0]
+
+
+def _unless(errors: type[Exception], call: str, text: str) -> None:
+    """Call a function that refuses most texts."""
+    with suppress(errors):
+        _called(call)(text)
 
 
 CALLS: dict[str, Callable[[str], object]] = {
@@ -78,10 +164,44 @@ CALLS: dict[str, Callable[[str], object]] = {
         text, SentenceLimits(5, 10)
     ),
     "corpus.noise.failed_rule": lambda text: _called("corpus.noise.failed_rule")(text, SentenceLimits(5, 10)),
-    "corpus.pii.detect.find_pii_in_sentences": lambda text: _called("corpus.pii.detect.find_pii_in_sentences")(
-        [text[start : start + 40] for start in range(0, len(text), 40)]
+    "corpus.noise.has_many_han_or_kana": lambda text: _called("corpus.noise.has_many_han_or_kana")(
+        text, SentenceLimits(5, 10)
     ),
-    "corpus.pii.protect.cover": lambda text: _called("corpus.pii.protect.cover")(text, find_pii(text), "mask"),
+    "corpus.pii.detect.find_pii_in_sentences": lambda text: _called("corpus.pii.detect.find_pii_in_sentences")(
+        _pieces(text)
+    ),
+    "corpus.pii.detect: all types, a label": lambda text: find_pii(text, ALL_TYPES, "전화"),
+    "corpus.pii.detect: table below a head": lambda text: find_pii(f"이름,전화,계좌\n{text}"),
+    "corpus.pii.announced.find_extra": lambda text: _called("corpus.pii.announced.find_extra")(text, EXTRA_TYPES),
+    "corpus.pii.cover.cover": lambda text: _called("corpus.pii.cover.cover")(text, find_pii(text), "mask"),
+    "corpus.pii.fold: disguises": lambda text: fold_disguises(fold_signs(text)),
+    "corpus.pii.replace.writings": lambda text: _called("corpus.pii.replace.writings")("EMAIL", text),
+    "corpus.pii.replace: a long replacement": lambda text: _originals().are_in("URL", text),
+    "corpus.reading.encoding.decodes": lambda text: _called("corpus.reading.encoding.decodes")(_raw(text), "cp949"),
+    "corpus.reading.encoding.line_to_utf8": lambda text: _called("corpus.reading.encoding.line_to_utf8")(
+        _raw(text), "cp949"
+    ),
+    "corpus.reading.encoding.recognise": lambda text: _called("corpus.reading.encoding.recognise")(_raw(text)),
+    "corpus.reading.encoding: cp949": lambda text: _called("corpus.reading.encoding.recognise")(
+        text.encode("cp949", "ignore")
+    ),
+    "corpus.reading.containers.parse_json": lambda text: _unless(
+        Unreadable, "corpus.reading.containers.parse_json", text.encode("utf-8", "surrogatepass")
+    ),
+    "corpus.reading.parquet.read_page_header": lambda text: _unless(
+        ValueError, "corpus.reading.parquet.read_page_header", _raw(text)
+    ),
+    "corpus.card.page.mark_change": lambda text: _called("corpus.card.page.mark_change")(text, text[::-1]),
+    "corpus.card.page.mark_replaced": lambda text: _called("corpus.card.page.mark_replaced")(
+        cover(text, find_pii(text), "tag"), text
+    ),
+    "corpus.wrapping.find_wrapping": lambda text: _called("corpus.wrapping.find_wrapping")(_pieces(text)),
+    "corpus.wrapping: every line": lambda text: _called("corpus.wrapping.rejoin_lines")("\n".join(_pieces(text))),
+    "corpus.decontamination.index.has_weight": lambda text: _called("corpus.decontamination.index.has_weight")(
+        text, text, DecontaminateConfig()
+    ),
+    "corpus.decontamination.index: one sentence": lambda text: _index().find([text]),
+    "corpus.decontamination.index: many sentences": lambda text: _index().find_in_documents([_pieces(text)]),
     "corpus.reading.namumark.cut_spans": lambda text: _called("corpus.reading.namumark.cut_spans")(text, "(", ")", 9),
     "corpus.reading.quarantine.mask": lambda text: mask(text.encode("utf-8", "surrogatepass")),
     "corpus.reading.quarantine.quarantine_line": lambda text: None,
@@ -95,6 +215,31 @@ CALLS: dict[str, Callable[[str], object]] = {
     "finetune.tasks.wos_values.restore_value": lambda text: _called("finetune.tasks.wos_values.restore_value")(
         text, {}, [text]
     ),
+    "corpus.pii.protect: sentences replaced": partial(_hide_in_sentences, "replace"),
+    "corpus.pii.protect: sentences dropped": partial(_hide_in_sentences, "drop"),
+    "finetune.files.parse_json": partial(_unless, ValueError, "finetune.files.parse_json"),
+    "launch.plain_yaml.parse_yaml": partial(_unless, ValueError, "launch.plain_yaml.parse_yaml"),
+    "launch.pii.json_document.pieces_of": _walk_broken,
+    "launch.pii.json_document: many records": lambda text: _walk_broken(
+        "[" + ",".join(_record(part, part) for part in _pieces(text)) + "]"
+    ),
+    "launch.pii.json_text.check_record": partial(_unless, Unreadable, "launch.pii.json_text.check_record"),
+    "launch.pii.json_text.hide_in_record": partial(_walk, "text"),
+    "launch.pii.json_text.hide_in_text": partial(_walk, "more.전화"),
+    "launch.pii.json_text.find_in_record": lambda text: find_in_record(
+        _record(text), Walker(EVERYTHING), FINDING, True
+    ),
+    "launch.pii.plain_text.spans_by_line": lambda text: list(spans_by_line(_pieces(text), FINDING)),
+    "launch.pii.plain_text: blocks": _change_plain,
+    "launch.pii.streams.lines_of": lambda text: list(lines_of(iter(_parts(text)))),
+    "launch.pii.table_text.choose_delimiter": lambda text: _called("launch.pii.table_text.choose_delimiter")(
+        text, False
+    ),
+    "launch.pii.table_text.looks_like_a_head": lambda text: _called("launch.pii.table_text.looks_like_a_head")(
+        text.split(",")
+    ),
+    "launch.pii.table_text.rows_of": partial(_change_table, ","),
+    "launch.pii.table_text: rows below a head": lambda text: _change_table("|", f"이름|전화\n{text}"),
     **{f"corpus.reading.containers: {kind}": partial(_scan, kind, "[" * (kind == "array")) for kind in SCANNERS},
     "corpus.reading.containers: array of objects": partial(_scan, "array", '[{"a":"'),
 }
