@@ -23,6 +23,8 @@ _SHORT_BANKS = words(
     "국민 신한 우리 하나 기업 산업 부산 대구 광주 제주 전북 경남 씨티 카카오 케이 새마을 kb "
     "nh ibk sc kdb mg keb im 제일 외환 아이엠 한국씨티"
 )
+_SURE_BANKS = frozenset(words("신한 외환 씨티 한국씨티 새마을 아이엠 kb nh ibk sc kdb mg keb im"))
+"""Short names that are no everyday words."""
 _OTHERS = words(
     "운송장 송장 등기번호 택배번호 주문번호 접수번호 접수 관리번호 문서번호 시리얼 일련번호 특허 "
     "출원 실용신안 isbn issn doi 학번 수험번호 의안 모델 부품 품번 사건번호 게시물 "
@@ -91,6 +93,7 @@ class Labels:
             if word in _SHORT_BANKS and not (
                 _IN_BRACKETS.fullmatch(after[: match.start()])
                 or (match.start() <= 1 and _BANK_PARTICLE.match(after, match.end()))
+                or (match.start() <= 1 and word in _SURE_BANKS and not _HANGUL.match(after, match.end()))
             ):
                 continue
             if self._meaning[word] != OTHER:
