@@ -92,6 +92,8 @@ def refuse(name: str, reason: str, encoding: str = "utf-8") -> NoReturn:
 
 def _sentence(kind: str, detail: str, encoding: str) -> str:
     if kind == "no_field":
+        if not detail:
+            return "no field of those asked for, as there are no keys; --all-fields takes every string"
         return f"no field of those asked for (there are: {detail}); choose with --fields, or --all-fields"
     text = _SENTENCES.get(kind, kind.replace("_", " "))
     return text.format(encoding=encoding.upper(), megabytes=containers.RECORD_BYTES >> 20)
