@@ -108,7 +108,7 @@ def source_blocks(path: Path | None) -> Iterator[bytes]:
     """Bytes of a file, unpacked, or of standard input as they come.
 
     Raises:
-        BadInput: standard input is packed or is Parquet, which needs a file.
+        BadInput: standard input is closed, packed, or Parquet, which needs a file.
     """
     if path is not None:
         packing = format_of(path).packing or packing_of(path)
@@ -118,6 +118,8 @@ def source_blocks(path: Path | None) -> Iterator[bytes]:
         else:
             yield from read_blocks(path)
         return
+    if sys.stdin is None:
+        raise BadInput(f"{STDIN} is closed; give a file, or text through a pipe")
     stdin = cast(Any, sys.stdin.buffer)
     first = stdin.read1(containers.PARAGRAPH_BYTES)
     for suffix, magic in (*PACKINGS.items(), (".parquet", b"PAR1")):
@@ -151,6 +153,8 @@ def open_output(path: Path | None) -> Iterator[Output]:
     Devices and pipes are written to as they are.
     """
     if path is None:
+        if sys.stdout is None:
+            raise BadInput("standard output is closed; give an OUTPUT")
         yield Output(sys.stdout.buffer)
         sys.stdout.buffer.flush()
     elif path.exists() and not path.is_file():

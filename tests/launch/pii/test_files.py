@@ -43,6 +43,15 @@ def test_a_reader_that_leaves_early_ends_the_command_quietly(tmp_path: Path) -> 
     assert (result.stdout.decode(), result.stderr) == (TAGGED, b"")
 
 
+@pytest.mark.parametrize(
+    ("closing", "words"), [("<&-", "standard input is closed"), (">&-", "standard output is closed")]
+)
+def test_a_closed_stream_is_one_sentence(tmp_path: Path, closing: str, words: str) -> None:
+    command = f"echo {TEL} | {{ {' '.join(COMMAND)} replace - {closing}; }}"
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path)
+    assert result.returncode == 2 and words in result.stderr and len(result.stderr.splitlines()) == 1
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("output", ["/dev/full", "- > /dev/full"])
 def test_a_full_disk_is_one_sentence(tmp_path: Path, output: str) -> None:
