@@ -40,6 +40,7 @@ _SENTENCES = {
     "json_too_deep": "JSON nested too deep to read; flatten it first",
     "not_an_object": "expected a JSON object",
     "text_is_not_a_string": "a chosen field holds a number, expected a string; choose others with --fields",
+    "open_quote": "a quote that opens in this row is never closed; close it, or read the file with --format text",
     "record_too_long": "longer than {megabytes} MiB; divide it first, or close the quote that never ends",
 }
 

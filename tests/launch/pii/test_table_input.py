@@ -174,3 +174,12 @@ def test_parquet_bytes_that_are_no_utf8_are_refused_or_left_out(malmoi: Malmoi, 
     result = malmoi(*arguments)
     assert result.returncode == 2 and b"row 2: not UTF-8" in result.stderr
     assert malmoi(*arguments, "--on-error", "skip").returncode == 0
+
+
+def test_a_quote_that_is_never_closed_is_a_row_that_cannot_be_read(malmoi: Malmoi, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f'이름,전화\n가,{TEL}\n나,"{TEL}\n다,{TEL}\n', "utf-8")
+    result = malmoi("replace", "a.csv", "b.csv", "--mode", "tag")
+    assert result.returncode == 2 and b"line 3: a quote that opens" in result.stderr
+    assert malmoi("replace", "a.csv", "b.csv", "--mode", "tag", "--on-error", "skip").returncode == 0
+    assert (tmp_path / "b.csv").read_text("utf-8") == "이름,전화\n가,[TEL]\n"
+    assert json.loads((tmp_path / "b.csv.skipped.jsonl").read_text("utf-8"))["reason"] == "open_quote"
