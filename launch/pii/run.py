@@ -23,7 +23,7 @@ from corpus.reading.containers import Unreadable, parse_json
 from corpus.reading.encoding import AUTO, UTF8, text_of
 from corpus.reading.files import format_of
 from launch.pii import json_document, json_text, plain_text, table_text
-from launch.pii.jobs import KINDS, Job, plan_jobs
+from launch.pii.jobs import KINDS, Job, check_kind, plan_jobs
 from launch.pii.parquet_rows import find_in_parquet, hide_in_parquet, refuse_packed
 from launch.pii.streams import (
     STDIN,
@@ -139,6 +139,7 @@ def _do_parquet(job: Job, work: Finding | Hiding, choices: Choices, problems: Pr
     elif job.target is None:
         raise BadInput(f"{job.name}: Parquet is written to files; give an OUTPUT")
     else:
+        check_kind(job, "parquet")
         hide_in_parquet(job.source, job.target, paths, work, meet)
 
 
@@ -155,6 +156,8 @@ class _Reader:
         head, texts = _peek(texts)
         if kind == "auto" or (kind == "json" and self.choices.format == "auto"):
             kind = sniff_kind(head, kind)
+        if isinstance(work, Hiding):
+            check_kind(self.job, kind)
         paths = self.choices.paths(kind)
         if kind == "text":
             yield from self._text(texts, work)
