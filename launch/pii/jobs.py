@@ -66,7 +66,8 @@ def check_kind(job: Job, kind: str) -> None:
     """
     named = KINDS.get(format_of(job.target).kind) if job.target else None
     alike = job.source and job.target and format_of(job.source).kind == format_of(job.target).kind
-    if named and named != kind and not alike:
+    one_object = job.source is None and (kind, named) == ("jsonl", "json")  # a line may be the whole document
+    if named and named != kind and not alike and not one_object:
         suffixes = " or ".join(suffix for suffix, its in KINDS.items() if its == kind)
         raise BadInput(
             f"{job.target}: {job.name} is read as {kind}, and what was read is written again; name the output "

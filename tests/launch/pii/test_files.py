@@ -171,6 +171,12 @@ def test_what_is_written_is_of_the_kind_that_was_read(
     assert is_written or "what was read is written again" in result.stderr.decode()
 
 
+def test_an_object_from_standard_input_may_be_written_as_json(malmoi: Malmoi, tmp_path: Path) -> None:
+    assert malmoi("replace", "-", "b.json", "--mode", "tag", stdin=f'{{"text": "{TEL}"}}').returncode == 0
+    assert json.loads((tmp_path / "b.json").read_text("utf-8")) == {"text": "[TEL]"}
+    assert malmoi("replace", "-", "b.csv", stdin=LINE).returncode == 2
+
+
 def test_skipped_lines_are_counted_and_set_aside_for_the_owner_alone(malmoi: Malmoi, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(LINE.encode() + b"\xff secret\n" + LINE.encode())
     result = malmoi("replace", "a.txt", "b.txt", "--mode", "tag", "--on-error", "skip")
