@@ -25,16 +25,29 @@ from launch.errors import LaunchError
 MANIFEST_NAME = "manifest.json"
 STARTED_NAME = "started.json"
 RECORDED_PACKAGES = ("malmoi", "torch", "transformers", "tokenizers", "deepspeed", "python-mecab-ko", "numpy")
+NAMES_FILES = ("inputs", "sources", "benchmarks")  # settings of the corpus stage
 WHOLE_HASH_BYTES = 1 << 30  # larger files: size, first and last MiB, so that terabytes do not wait
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Identity of a stage's result; equal heads mean equal results."""
+    """Identity of a stage's result; equal heads mean equal results.
+
+    Where the stage hides personal data, names of files are kept without it: a manifest is published with the corpus,
+    and whoever knows all the rest could try numbers until the key fits.
+    """
 
     stage: str
     settings: Mapping[str, Any]
     inputs: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        pii = self.settings.get("pii")
+        if isinstance(pii, Mapping) and pii.get("mode") != "keep":
+            extra = pii.get("extra") or ()
+            named = {name: _without_data(self.settings[name], extra) for name in NAMES_FILES if name in self.settings}
+            object.__setattr__(self, "settings", {**self.settings, **named})
+            object.__setattr__(self, "inputs", _public_names(self.inputs, extra))
 
     @property
     def key(self) -> str:
@@ -49,6 +62,44 @@ class Head:
             "inputs": dict(self.inputs),
             "key": self.key,
         }
+
+
+def _public_names(named: Mapping[str, Any], extra: Iterable[str]) -> dict[str, Any]:
+    """The same under names without personal data. Those that become alike are numbered; a digest could be guessed."""
+    public: dict[str, Any] = {}
+    for name in sorted(named, key=lambda name: (_public_name(name, extra) != name, name)):
+        shown = hidden = _public_name(name, extra)
+        number = 1
+        while shown in public:
+            number += 1
+            shown = f"{hidden}-{number}"
+        public[shown] = named[name]
+    return public
+
+
+def _public_name(name: str, extra: Iterable[str]) -> str:
+    """A path or an address with ``[TEL]`` and the like; without its suffix, too, as no number ends at a dot."""
+    from corpus.pii.cover import cover
+    from corpus.pii.detect import find_pii
+    from corpus.pii.types import PII_TYPES
+
+    # an address on the web is itself no personal data
+    types = frozenset((*PII_TYPES, *extra)) - ({"URL"} if "://" in name else set())
+    folder, slash, last = name.rpartition("/")
+    stem = folder + slash + last.partition(".")[0]
+    for part in (name, stem):
+        if spans := find_pii(part, types):
+            return cover(part, spans, "tag") + name[len(part) :]
+    return name
+
+
+def _without_data(value: Any, extra: Iterable[str]) -> Any:
+    """Settings that name files, without the personal data in them."""
+    if isinstance(value, str):
+        return _public_name(value, extra)
+    if isinstance(value, Mapping):
+        return {key: _without_data(inner, extra) for key, inner in _public_names(value, extra).items()}
+    return [_without_data(inner, extra) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def fingerprint(path: Path) -> str:

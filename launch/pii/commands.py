@@ -34,7 +34,7 @@ def pii_detect(
     on_error: OnError = "stop",
     skipped: Skipped = None,
 ) -> None:
-    """Find personal data: each line or record out has its spans as [start, end, TYPE].
+    r"""Find personal data: each line or record out has its spans as \[start, end, TYPE].
 
     Example:  echo '문의 010-0123-4567' | malmoi pii detect -
     """

@@ -58,6 +58,23 @@ def plan_jobs(source: str, target: str, *, finds: bool) -> list[Job]:
     return jobs
 
 
+def check_kind(job: Job, kind: str) -> None:
+    """What is written is of the kind that was read.
+
+    Raises:
+        BadInput: the output's name says another kind.
+    """
+    named = KINDS.get(format_of(job.target).kind) if job.target else None
+    alike = job.source and job.target and format_of(job.source).kind == format_of(job.target).kind
+    one_object = job.source is None and (kind, named) == ("jsonl", "json")  # a line may be the whole document
+    if named and named != kind and not alike and not one_object:
+        suffixes = " or ".join(suffix for suffix, its in KINDS.items() if its == kind)
+        raise BadInput(
+            f"{job.target}: {job.name} is read as {kind}, and what was read is written again; name the output "
+            f"{suffixes}, or choose how to read with --format"
+        )
+
+
 def _output_name(name: Path, finds: bool) -> Path:
     """Spans are JSON lines, whatever they were found in."""
     kind, packing = format_of(name)

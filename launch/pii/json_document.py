@@ -23,7 +23,6 @@ from launch.pii.json_text import (
     TOKEN,
     UNDECODABLE,
     Walker,
-    check_record,
     find_in_record,
     hide_in_record,
     hide_in_text,
@@ -109,7 +108,7 @@ class Document:
     paths: Paths
     flat: bool
     records: int = 0
-    keys: str = "none"
+    keys: dict[str, None] = field(default_factory=dict)  # of the first record
     has_text: bool = False
     seen: bool = False
     outer: Walker = field(init=False)
@@ -130,7 +129,7 @@ class Document:
             return hide_in_text(piece.raw, self.outer, work, "0")
         walker = self._enter(piece)
         hidden = hide_in_record(piece.raw, walker, work, self.records - 1)
-        self._leave(piece, walker)
+        self._leave(walker)
         return hidden
 
     def find(self, piece: Piece, work: Finding) -> str:
@@ -142,7 +141,7 @@ class Document:
             return ""
         walker = self._enter(piece)
         line, _ = find_in_record(piece.raw, walker, work, self.flat)
-        self._leave(piece, walker)
+        self._leave(walker)
         return line + "\n"
 
     def _enter(self, piece: Piece) -> Walker:
@@ -151,15 +150,20 @@ class Document:
         around = self.outer.stack[-1].paths if self.outer.stack else ()
         return Walker(tuple(dict.fromkeys((*self.paths, *around))))
 
-    def _leave(self, piece: Piece, walker: Walker) -> None:
+    def _leave(self, walker: Walker) -> None:
         self.seen = self.seen or walker.seen
         if self.records == 1:
-            self.keys = ", ".join(list(check_record(piece.raw))[:20])
+            self.keys = walker.keys
+
+    @property
+    def has_chosen(self) -> bool:
+        """Whether a chosen field was there."""
+        return self.seen or self.outer.seen or self.paths == EVERYTHING
 
     def check_end(self) -> None:
         """Raises: Unreadable where there was text, but no chosen field anywhere."""
-        if self.has_text and not self.seen and not self.outer.seen and self.paths != EVERYTHING:
-            raise Unreadable(f"no_field: {self.keys}")
+        if self.has_text and not self.has_chosen:
+            raise Unreadable(f"no_field: {', '.join(self.outer.keys | self.keys)}")
 
 
 def whole_or_pieces(pieces: Iterable[Piece], paths: Paths) -> Iterator[Piece]:

@@ -20,6 +20,7 @@ TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]|[^\s{}\[\],:"]++|"', re.S)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 UNDECODABLE = "undecodable"
 NOT_TEXT = "text_is_not_a_string"
+MAX_KEYS = 20  # as many are named, from no deeper
 
 
 class Place(NamedTuple):
@@ -48,6 +49,7 @@ class Walker:
     paths: Paths
     stack: list[_Frame] = field(default_factory=list)
     seen: bool = False
+    keys: dict[str, None] = field(default_factory=dict)  # the first there are, to be named where none was chosen
     spans_at: tuple[int, int] | None = None  # where the value of a top-level "spans" stands
 
     def places(self, raw: str) -> Iterator[Place]:
@@ -82,6 +84,8 @@ class Walker:
     def _enter_key(self, frame: _Frame, key: str) -> None:
         frame.key, frame.inner, frame.expects_key = key, below(frame.paths, key), False
         self.seen = self.seen or () in frame.inner
+        if len(self.keys) < MAX_KEYS and len(self.stack) <= MAX_KEYS:
+            self.keys[".".join(frame.key for frame in self.stack if frame.is_object)] = None
 
     def _chosen(self) -> tuple[Paths, str]:
         if not self.stack:
@@ -123,10 +127,10 @@ def hide_in_text(raw: str, walker: Walker, work: Hiding, document: str) -> str:
     return _changed(raw, walker.places(raw), lambda text, label: work.hidden(text, document, label))
 
 
-def require_field(walker: Walker, raw: str) -> None:
+def require_field(walker: Walker) -> None:
     """Raises: Unreadable naming the keys there are, where no chosen key was in the record just walked."""
     if not walker.seen and walker.paths != EVERYTHING:
-        raise Unreadable(f"no_field: {', '.join(list(check_record(raw))[:20]) or 'none'}")
+        raise Unreadable(f"no_field: {', '.join(walker.keys)}")
 
 
 def _changed(raw: str, places: Iterable[Place], change: Callable[[str, str], str]) -> str:

@@ -47,7 +47,21 @@ def _holds_text(kind: pa.DataType) -> bool:
         return _holds_text(kind.value_type)
     if types.is_struct(kind) or types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind):
         return any(_holds_text(kind.field(number).type) for number in range(kind.num_fields))
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+    is_string = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    return bool(is_string or types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind))
+
+
+def _text(value: Any) -> Any:
+    """A value with its bytes as text: writers that declare no string type store text as bytes.
+
+    Raises:
+        UnicodeDecodeError: they are not UTF-8.
+    """
+    if isinstance(value, bytes):
+        return value.decode("utf-8")
+    if isinstance(value, dict):
+        return {key: _text(inner) for key, inner in value.items()}
+    return type(value)([_text(inner) for inner in value]) if isinstance(value, list | tuple) else value
 
 
 def hide_in_parquet(source: Path, target: Path, paths: Paths, work: Hiding, meet: Meet) -> None:
@@ -105,7 +119,7 @@ def _change_column(
         value = None
         if place not in passed_over:
             try:
-                value = cell(column, place)
+                value = _text(cell(column, place))
             except UnicodeDecodeError:
                 bad.add(place)
         values.append(change_texts(value, paths, _hide_in(document, work), name))
@@ -132,6 +146,7 @@ def find_in_parquet(source: Path, out: Output, paths: Paths, work: Finding, flat
                     if place in rows.too_long:
                         raise Unreadable(TOO_LONG)
                     row = {name: cell(rows.table.column(name), place) for name in rows.table.schema.names}
+                    row |= {name: _text(row[name]) for name in columns.paths}
                 except (Unreadable, UnicodeDecodeError) as error:
                     meet(f"row {number}", UNDECODABLE if isinstance(error, UnicodeDecodeError) else str(error), "")
                     continue

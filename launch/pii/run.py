@@ -18,11 +18,12 @@ from pathlib import Path
 
 from corpus.documents import BadInput
 from corpus.pii.records import EVERYTHING, Paths, paths_of
+from corpus.reading import containers
 from corpus.reading.containers import Unreadable, parse_json
 from corpus.reading.encoding import AUTO, UTF8, text_of
 from corpus.reading.files import format_of
 from launch.pii import json_document, json_text, plain_text, table_text
-from launch.pii.jobs import KINDS, Job, plan_jobs
+from launch.pii.jobs import KINDS, Job, check_kind, plan_jobs
 from launch.pii.parquet_rows import find_in_parquet, hide_in_parquet, refuse_packed
 from launch.pii.streams import (
     STDIN,
@@ -138,6 +139,7 @@ def _do_parquet(job: Job, work: Finding | Hiding, choices: Choices, problems: Pr
     elif job.target is None:
         raise BadInput(f"{job.name}: Parquet is written to files; give an OUTPUT")
     else:
+        check_kind(job, "parquet")
         hide_in_parquet(job.source, job.target, paths, work, meet)
 
 
@@ -154,13 +156,15 @@ class _Reader:
         head, texts = _peek(texts)
         if kind == "auto" or (kind == "json" and self.choices.format == "auto"):
             kind = sniff_kind(head, kind)
+        if isinstance(work, Hiding):
+            check_kind(self.job, kind)
         paths = self.choices.paths(kind)
         if kind == "text":
             yield from self._text(texts, work)
         elif kind == "jsonl":
             yield from self._lines(texts, paths, work)
         elif kind == "json":
-            yield from self._document(texts, paths, work)
+            yield from self._checked(texts, paths, work)
         else:
             yield from self._table(texts, table_text.choose_delimiter(head, kind == "tsv"), paths, work)
 
@@ -202,14 +206,34 @@ class _Reader:
             changed, end = json_text.find_in_record(line.text, walker, work, self.choices.is_flat)[0], "\n"
         else:
             changed, end = json_text.hide_in_record(line.text, walker, work, position), line.end
-        json_text.require_field(walker, line.text)
+        json_text.require_field(walker)
         return changed + end
 
-    def _document(self, texts: Iterator[str], paths: Paths, work: Finding | Hiding) -> Iterator[str]:
+    def _checked(self, texts: Iterator[str], paths: Paths, work: Finding | Hiding) -> Iterator[str]:
+        """A document; standard output gets nothing of it before a chosen field was there."""
         document = json_document.Document(paths, self.choices.is_flat)
+        held: list[str] = []
+        size = 0
+        for piece in self._document(texts, document, work):
+            if self.job.target or document.has_chosen:
+                yield from (*held, piece)
+                held.clear()
+                continue
+            held.append(piece)
+            size += len(piece)
+            if size > containers.RECORD_BYTES:
+                document.check_end()
+                yield from held  # numbers alone so far
+                held, size = [], 0
+        document.check_end()
+        yield from held
+
+    def _document(
+        self, texts: Iterator[str], document: json_document.Document, work: Finding | Hiding
+    ) -> Iterator[str]:
         pieces = json_document.pieces_of(texts)
         if isinstance(work, Finding):
-            pieces = json_document.whole_or_pieces(pieces, paths)
+            pieces = json_document.whole_or_pieces(pieces, document.paths)
         for piece in pieces:
             try:
                 yield document.find(piece, work) if isinstance(work, Finding) else document.hide(piece, work)
@@ -218,7 +242,6 @@ class _Reader:
                     raise
                 self._meet(f"item {document.records}", str(error), piece.raw)
                 yield "" if isinstance(work, Finding) else "null"  # a place holder, so that commas stay right
-        document.check_end()
 
     def _table(self, texts: Iterator[str], delimiter: str, paths: Paths, work: Finding | Hiding) -> Iterator[str]:
         table = table_text.Table(paths)

@@ -40,6 +40,7 @@ _SENTENCES = {
     "json_too_deep": "JSON nested too deep to read; flatten it first",
     "not_an_object": "expected a JSON object",
     "text_is_not_a_string": "a chosen field holds a number, expected a string; choose others with --fields",
+    "open_quote": "a quote that opens in this row is never closed; close it, or read the file with --format text",
     "record_too_long": "longer than {megabytes} MiB; divide it first, or close the quote that never ends",
 }
 
@@ -92,6 +93,8 @@ def refuse(name: str, reason: str, encoding: str = "utf-8") -> NoReturn:
 
 def _sentence(kind: str, detail: str, encoding: str) -> str:
     if kind == "no_field":
+        if not detail:
+            return "no field of those asked for, as there are no keys; --all-fields takes every string"
         return f"no field of those asked for (there are: {detail}); choose with --fields, or --all-fields"
     text = _SENTENCES.get(kind, kind.replace("_", " "))
     return text.format(encoding=encoding.upper(), megabytes=containers.RECORD_BYTES >> 20)
@@ -106,7 +109,7 @@ def source_blocks(path: Path | None) -> Iterator[bytes]:
     """Bytes of a file, unpacked, or of standard input as they come.
 
     Raises:
-        BadInput: standard input is packed or is Parquet, which needs a file.
+        BadInput: standard input is closed, packed, or Parquet, which needs a file.
     """
     if path is not None:
         packing = format_of(path).packing or packing_of(path)
@@ -116,6 +119,8 @@ def source_blocks(path: Path | None) -> Iterator[bytes]:
         else:
             yield from read_blocks(path)
         return
+    if sys.stdin is None:
+        raise BadInput(f"{STDIN} is closed; give a file, or text through a pipe")
     stdin = cast(Any, sys.stdin.buffer)
     first = stdin.read1(containers.PARAGRAPH_BYTES)
     for suffix, magic in (*PACKINGS.items(), (".parquet", b"PAR1")):
@@ -149,6 +154,8 @@ def open_output(path: Path | None) -> Iterator[Output]:
     Devices and pipes are written to as they are.
     """
     if path is None:
+        if sys.stdout is None:
+            raise BadInput("standard output is closed; give an OUTPUT")
         yield Output(sys.stdout.buffer)
         sys.stdout.buffer.flush()
     elif path.exists() and not path.is_file():

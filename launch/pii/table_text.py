@@ -19,6 +19,7 @@ from corpus.reading.encoding import UNDECODED
 from launch.pii.json_text import UNDECODABLE, literal
 from launch.pii.work import Finding, Hiding, SpanRow, nfc
 
+OPEN_QUOTE = "open_quote"
 MAX_HEAD_CHARS = 60
 DELIMITERS = ",\t;|"
 
@@ -29,6 +30,7 @@ class Row(NamedTuple):
     line: int
     raw: str
     cells: list[tuple[int, int, str]]
+    is_open: bool = False  # a quote in it is never closed
 
     @property
     def values(self) -> list[str]:
@@ -85,12 +87,12 @@ def _next_row(text: str, start: int, line: int, pattern: re.Pattern[str], *, is_
         assert match, "every text begins with a cell"
         if match.end() == len(text) and not is_end:
             return None
-        quoted, _, rest, plain, end = match.groups()
+        quoted, closing, rest, plain, end = match.groups()
         value = plain if quoted is None else quoted.replace('""', '"') + rest
         cells.append((position - start, match.end() - len(end) - start, value))
         position = match.end()
         if not end or end in "\r\n":
-            return Row(line, text[start:position], cells)
+            return Row(line, text[start:position], cells, quoted is not None and not closing)
 
 
 @dataclass(slots=True)
@@ -152,9 +154,11 @@ def _is_word(value: str) -> bool:
 
 
 def check_row(row: Row) -> None:
-    """Raises: Unreadable where it could not be decoded."""
+    """Raises: Unreadable where it could not be decoded, or goes on to the end of the file in an open quote."""
     if UNDECODED.search(row.raw):
         raise Unreadable(UNDECODABLE)
+    if row.is_open:
+        raise Unreadable(OPEN_QUOTE)
 
 
 def hide_in_row(table: Table, row: Row, work: Hiding, position: int) -> str:

@@ -71,6 +71,8 @@ def read_protection(
     """How to hide: by a random secret of this run, kept nowhere, or repeatably where a seed is given."""
     if mode not in MODES:
         raise BadInput(f"--mode {mode}: no such mode; there are {', '.join(MODES)}")
+    if seed is not None and (key_file or key_variable):
+        raise BadInput("--seed and a key: with a key a value maps alike in all runs, so leave --seed out")
     key = read_key(key_file, key_variable)
     secret = random_secret() if seed is None else seeded_secret(seed)
     return Protection(mode, secret, key, types)

@@ -36,6 +36,12 @@ def test_every_verb_has_a_worked_example(verb: str, tmp_path: Path) -> None:
     assert "Example:" in result.stdout
 
 
+@pytest.mark.parametrize("arguments", [["pii"], ["pii", "detect"]])
+def test_brackets_in_help_are_shown(arguments: list[str], tmp_path: Path) -> None:
+    shown = malmoi(*arguments, "--help", cwd=tmp_path).stdout
+    assert "[start, end, TYPE]" in " ".join(shown.replace("│", " ").split())
+
+
 @pytest.mark.parametrize("recipe", shipped_recipes())
 def test_dry_run_shows_the_recipe_and_writes_nothing(recipe: str, tmp_path: Path) -> None:
     result = malmoi("run", recipe, "--dry-run", cwd=tmp_path)

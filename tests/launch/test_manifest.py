@@ -74,3 +74,35 @@ def test_damaged_manifest_is_reported(tmp_path: Path) -> None:
 def test_folder_that_another_rank_is_starting_is_no_surprise(tmp_path: Path) -> None:
     (tmp_path / f"{manifest.STARTED_NAME}.partial").write_text("{", "utf-8")
     assert not is_complete(tmp_path, HEAD)
+
+
+def private_head(folder: Path, mode: str = "tag") -> Head:
+    settings = {"inputs": [str(folder)], "sources": {"hong@example.com": {"inputs": ["010-0123-4567"]}}}
+    return Head("corpus", settings | {"pii": {"mode": mode, "extra": []}}, taken(folder))
+
+
+def test_names_of_inputs_are_published_without_personal_data_and_still_told_apart(tmp_path: Path) -> None:
+    texts, out = tmp_path / "문의 010-0123-4567", tmp_path / "corpus"
+    texts.mkdir()
+    names = ("010-0123-4567.txt", "010-0123-4568.txt", "hong@example.com.jsonl", "news.txt")
+    for name in names:
+        (texts / name).write_text(name[:12], "utf-8")
+    head = private_head(texts)
+    written = (finished(out, head) / manifest.MANIFEST_NAME).read_text("utf-8")
+    assert "0123" not in written and "hong" not in written and "news.txt" in written
+    assert len(head.inputs) == len(names) and set(head.inputs.values()) == set(taken(texts).values())
+    assert is_complete(out, private_head(texts))
+    (texts / names[1]).write_text("other", "utf-8")
+    with pytest.raises(LaunchError, match=r"inputs\..*\[TEL\].*: was ") as stopped:
+        is_complete(out, private_head(texts))
+    assert "0123" not in str(stopped.value).replace(str(out), "")
+
+
+def test_where_personal_data_is_kept_names_stay(tmp_path: Path) -> None:
+    (tmp_path / "010-0123-4567.txt").write_text("가", "utf-8")
+    assert private_head(tmp_path, "keep").inputs == taken(tmp_path)
+
+
+def test_addresses_of_inputs_stay_readable() -> None:
+    name = "https://example.com/news.jsonl"
+    assert list(Head("corpus", {"pii": {"mode": "tag"}}, {name: "1"}).inputs) == [name]

@@ -43,6 +43,15 @@ def test_a_reader_that_leaves_early_ends_the_command_quietly(tmp_path: Path) -> 
     assert (result.stdout.decode(), result.stderr) == (TAGGED, b"")
 
 
+@pytest.mark.parametrize(
+    ("closing", "words"), [("<&-", "standard input is closed"), (">&-", "standard output is closed")]
+)
+def test_a_closed_stream_is_one_sentence(tmp_path: Path, closing: str, words: str) -> None:
+    command = f"echo {TEL} | {{ {' '.join(COMMAND)} replace - {closing}; }}"
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path)
+    assert result.returncode == 2 and words in result.stderr and len(result.stderr.splitlines()) == 1
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("output", ["/dev/full", "- > /dev/full"])
 def test_a_full_disk_is_one_sentence(tmp_path: Path, output: str) -> None:
@@ -52,7 +61,7 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path, output: str) -> None:
     )
     assert result.returncode == 2
     assert [line for line in result.stderr.splitlines() if line] == [
-        "malmoi: no space left on device; check the path, its permissions and the free space"
+        "malmoi: no space left on the disk; make room and run the same command again, it goes on from there"
     ]
 
 
@@ -139,6 +148,35 @@ def test_outputs_never_fall_on_inputs(malmoi: Malmoi, tmp_path: Path, arguments:
     assert files_below(tmp_path) == before
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "options", "output", "is_written"),
+    [
+        ("a.csv", f"전화,이름\n{TEL},가\n", [], "b.jsonl", False),
+        ("a.json", f'[{{"text": "{TEL}"}}]', [], "b.csv", False),
+        ("a.json", f'[{{"text": "{TEL}"}}]', [], "b.jsonl.gz", False),
+        ("a.json", f'{{"text": "{TEL}"}}\n{{"text": "가"}}\n', [], "b.jsonl", True),
+        ("a.json", f'{{"text": "{TEL}"}}\n{{"text": "가"}}\n', [], "b.json", True),
+        ("a.txt", LINE, [], "b.parquet", False),
+        ("a.txt", LINE, [], "b.md", True),
+        ("a.txt", f"전화,이름\n{TEL},가\n", ["--format", "csv"], "b.csv", True),
+        ("a.txt", f"전화,이름\n{TEL},가\n", ["--format", "csv"], "b.txt", True),
+    ],
+)
+def test_what_is_written_is_of_the_kind_that_was_read(
+    malmoi: Malmoi, tmp_path: Path, name: str, content: str, options: list[str], output: str, is_written: bool
+) -> None:
+    (tmp_path / name).write_text(content, "utf-8")
+    result = malmoi("replace", name, output, *options)
+    assert (result.returncode == 0) == (tmp_path / output).exists() == is_written
+    assert is_written or "what was read is written again" in result.stderr.decode()
+
+
+def test_an_object_from_standard_input_may_be_written_as_json(malmoi: Malmoi, tmp_path: Path) -> None:
+    assert malmoi("replace", "-", "b.json", "--mode", "tag", stdin=f'{{"text": "{TEL}"}}').returncode == 0
+    assert json.loads((tmp_path / "b.json").read_text("utf-8")) == {"text": "[TEL]"}
+    assert malmoi("replace", "-", "b.csv", stdin=LINE).returncode == 2
+
+
 def test_skipped_lines_are_counted_and_set_aside_for_the_owner_alone(malmoi: Malmoi, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(LINE.encode() + b"\xff secret\n" + LINE.encode())
     result = malmoi("replace", "a.txt", "b.txt", "--mode", "tag", "--on-error", "skip")
@@ -175,6 +213,7 @@ def test_types_are_chosen_and_spans_explained(malmoi: Malmoi) -> None:
         (["--encoding", "base64"], "no such text encoding"),
         (["--on-error", "ignore"], "stop or skip"),
         (["--fields", ","], "--fields takes names by commas"),
+        (["--seed", "1", "--key-variable", "PATH"], "leave --seed out"),
         (["--fields", "a", "--all-fields"], "not together with --all-fields"),
     ],
 )

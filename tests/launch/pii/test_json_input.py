@@ -137,6 +137,26 @@ def test_a_broken_record_is_refused_and_no_output_is_left(
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
 
 
+@pytest.mark.parametrize(
+    ("raw", "fields", "words"),
+    [
+        (f'{{"a": "{TEL}"}}', "text", "there are: a)"),
+        (f'{{"meta": {{"text": "{TEL}"}}}}', "text", "there are: meta, meta.text)"),
+        (f'[{{"a": "{TEL}"}}, {{"b": "c"}}]', "nothing", "there are: a)"),
+        (f'{{"rows": [{{"a": "{TEL}"}}]}}', "nothing", "there are: rows, a)"),
+        (f'["{TEL}"]', "text", "there are no keys; --all-fields"),
+        (f'"{TEL}"', "text", "there are no keys; --all-fields"),
+    ],
+)
+@pytest.mark.parametrize("command", ["replace", "detect"])
+def test_nothing_is_printed_of_a_document_without_a_chosen_field(
+    malmoi: Malmoi, tmp_path: Path, raw: str, fields: str, words: str, command: str
+) -> None:
+    (tmp_path / "a.json").write_text(raw, "utf-8")
+    result = malmoi(command, "a.json", "--fields", fields)
+    assert (result.returncode, result.stdout) == (2, b"") and words in result.stderr.decode()
+
+
 DOCUMENTS = {
     f'[{{"text": "{TEL}"}}, {{"text": "맑다."}}]': 2,
     f'{{"version": 1.0, "data": [{{"text": "{TEL}"}}\n]}}': 1,

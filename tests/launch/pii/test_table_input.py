@@ -152,3 +152,34 @@ def test_parquet_needs_files(malmoi: Malmoi, tmp_path: Path) -> None:
     path = parquet(tmp_path / "a.parquet")
     assert b"give an OUTPUT" in malmoi("replace", "a.parquet").stderr
     assert b"give it as a file" in malmoi("detect", "-", stdin=path.read_bytes()).stderr
+
+
+@pytest.mark.parametrize("options", [[], ["--all-fields"], ["--fields", "text"]])
+def test_parquet_text_that_is_stored_as_bytes_is_text(malmoi: Malmoi, tmp_path: Path, options: list[str]) -> None:
+    schema = pa.schema({"text": pa.binary(), "more": pa.list_(pa.binary())})
+    rows = [{"text": f"가 {TEL}".encode(), "more": [TEL.encode()]}, {"text": None, "more": None}]
+    pq.write_table(pa.Table.from_pylist(rows, schema), tmp_path / "a.parquet")
+    assert malmoi("replace", "a.parquet", "b.parquet", "--mode", "tag", *options).returncode == 0
+    found = pq.read_table(tmp_path / "b.parquet")
+    assert found.schema.types == schema.types and found.column("text").to_pylist() == ["가 [TEL]".encode(), None]
+    assert found.column("more").to_pylist() == [[b"[TEL]" if "--all-fields" in options else TEL.encode()], None]
+    assert b'"TEL"' in malmoi("detect", "a.parquet", *options).stdout.splitlines()[0]
+
+
+@pytest.mark.parametrize("command", ["replace", "detect"])
+def test_parquet_bytes_that_are_no_utf8_are_refused_or_left_out(malmoi: Malmoi, tmp_path: Path, command: str) -> None:
+    rows = pa.table({"text": pa.array([b"a", TEL.encode() + b" \xb0\xa1"], pa.binary())})
+    pq.write_table(rows, tmp_path / "a.parquet")
+    arguments = [command, "a.parquet", f"b.{'parquet' if command == 'replace' else 'jsonl'}", "--all-fields"]
+    result = malmoi(*arguments)
+    assert result.returncode == 2 and b"row 2: not UTF-8" in result.stderr
+    assert malmoi(*arguments, "--on-error", "skip").returncode == 0
+
+
+def test_a_quote_that_is_never_closed_is_a_row_that_cannot_be_read(malmoi: Malmoi, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f'이름,전화\n가,{TEL}\n나,"{TEL}\n다,{TEL}\n', "utf-8")
+    result = malmoi("replace", "a.csv", "b.csv", "--mode", "tag")
+    assert result.returncode == 2 and b"line 3: a quote that opens" in result.stderr
+    assert malmoi("replace", "a.csv", "b.csv", "--mode", "tag", "--on-error", "skip").returncode == 0
+    assert (tmp_path / "b.csv").read_text("utf-8") == "이름,전화\n가,[TEL]\n"
+    assert json.loads((tmp_path / "b.csv.skipped.jsonl").read_text("utf-8"))["reason"] == "open_quote"
