@@ -93,7 +93,7 @@ def test_little_stays_of_planted_passages(planted: Passages, variant: str) -> No
     passages, config, folder = planted
     most, change = VARIANTS[variant]
     words = [word for passage in passages for word in passage.split()]
-    cleaner = _Cleaner(config, folder)
+    cleaner = _Cleaner(config, folder, folder.parent)
     drafts = [cleaner.draft(Record(str(n), str(n), "x", change(text, words))) for n, text in enumerate(passages)]
     whole = sum(len(fold(sentence)) for draft in drafts for sentence in draft.sentences)
     left = sum(len(fold(sentence)) for row in cleaner.finish(drafts) for sentence in row.sentences)
