@@ -98,7 +98,10 @@ class _Cleaner:
 
     def __init__(self, config: CorpusConfig, index_folder: Path | None, private: Path) -> None:
         self.config = config
-        self.index, self.items = _load_index(index_folder) if index_folder else (None, None)
+        self.index: ContaminationIndex | None = None
+        self.items: Items | None = None
+        if index_folder:
+            self.index, self.items = _load_index(index_folder)
         self.split = load_splitter(config.splitter)
         self.guard = load_guard(config, private)
         self.tally = Tally()
