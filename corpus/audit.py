@@ -69,6 +69,7 @@ class Guard:
         self._salt = salt
         self._tags, self._masks = (Protection(mode, b"", types=self.types) for mode in ("tag", "mask"))
         self._sources: dict[str, str] = {}
+        self._files: dict[str, str] = {}
 
     def mark(self, value: str) -> int:
         """64 bits that tell values apart and say nothing without the salt."""
@@ -130,9 +131,11 @@ class Guard:
 
     def public_file(self, name: str) -> str:
         """A file's name, which is looked at with its suffix and without: a number never ends at a dot and letters."""
-        public = self.public_name(name)
-        stem = name[: name.find(".", name.rfind("/") + 1)] if "." in name[name.rfind("/") + 1 :] else name
-        return self.public_name(stem) + name[len(stem) :] if public == name else public
+        if name not in self._files:
+            public = self.public_name(name)
+            stem = name[: name.find(".", name.rfind("/") + 1)] if "." in name[name.rfind("/") + 1 :] else name
+            self._files[name] = self.public_name(stem) + name[len(stem) :] if public == name else public
+        return self._files[name]
 
     def public_source(self, source: str) -> str:
         """A name of a source, where addresses of pages may stay."""

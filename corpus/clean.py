@@ -9,7 +9,6 @@ Fingerprints for the second pass are taken before replacement, so that duplicate
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
@@ -20,7 +19,8 @@ from typing import Any, NamedTuple
 from corpus.audit import Guard, load_guard
 from corpus.config import CorpusConfig
 from corpus.decontamination.index import ContaminationIndex, Hit
-from corpus.decontamination.report import IN_BENCHMARK, ITEMS_NAME
+from corpus.decontamination.items import Items
+from corpus.decontamination.report import IN_BENCHMARK
 from corpus.noise import SentenceLimits, failed_rule, has_many_han_or_kana, remove_noise, rules_without
 from corpus.parts import PartWriter, Row
 from corpus.pii.types import ALL_TYPES
@@ -89,8 +89,8 @@ def _without_private_names(record: Record, guard: Guard) -> Record:
 
 
 @lru_cache(maxsize=1)
-def _load_index(folder: Path) -> tuple[ContaminationIndex, list[list[tuple[str, str]]]]:
-    return ContaminationIndex.load(folder), json.loads((folder / ITEMS_NAME).read_text("utf-8"))
+def _load_index(folder: Path) -> tuple[ContaminationIndex, Items]:
+    return ContaminationIndex.load(folder), Items(folder)
 
 
 class _Cleaner:
@@ -99,7 +99,7 @@ class _Cleaner:
     def __init__(self, config: CorpusConfig, index_folder: Path | None, private: Path) -> None:
         self.config = config
         self.index: ContaminationIndex | None = None
-        self.items: list[list[tuple[str, str]]] = []
+        self.items: Items | None = None
         if index_folder:
             self.index, self.items = _load_index(index_folder)
         self.split = load_splitter(config.splitter)
@@ -184,6 +184,7 @@ class _Cleaner:
         return Draft(record, kept)
 
     def _count_hits(self, record: Record, sentence: str, before: str, hits: list[Hit]) -> None:
+        assert self.items
         counts = self.tally[record.source]
         counts[f"dropped_sentences.{IN_BENCHMARK}"] += 1
         tasks: dict[str, str] = {}

@@ -34,7 +34,6 @@ def fold_all(texts: Sequence[str], letter_C: np.ndarray) -> tuple[np.ndarray, np
         texts = [fold(text) for text in texts]
         joined = "".join(texts)
     letters = letter_C[np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32)]
-    is_kept = letters > 0
+    kept = np.flatnonzero(letters)
     ends = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
-    kept_before = np.concatenate([[0], np.cumsum(is_kept)])
-    return letters[is_kept], np.diff(kept_before[ends], prepend=0)
+    return letters[kept], np.diff(np.searchsorted(kept, ends), prepend=0)

@@ -51,7 +51,9 @@ class PartWriter:
     def __init__(self, folder: Path, config: DeduplicateConfig) -> None:
         self._folder = folder
         self._config = config
-        self._writer = pq.ParquetWriter(folder / PART_NAME, PART_SCHEMA, compression="lz4")
+        self._writer = pq.ParquetWriter(
+            folder / PART_NAME, PART_SCHEMA, compression="lz4", use_dictionary=["source"], write_statistics=False
+        )
         self._prints: dict[str, list[int]] = {DOCUMENTS: [], SENTENCES: [], IDS: []}
         self._lengths: list[int] = []
         self._signatures: list[np.ndarray] = []

@@ -45,7 +45,7 @@ from corpus.shown import CHANGED_NAME, DROPPED_NAME
 from corpus.statistics import Tally, describe
 from corpus.toxicity import load_classifier
 from corpus.verdict import Judged, find_near, judge_documents, judge_unit
-from corpus.whole_files import write_whole
+from corpus.whole_files import link_or_copy, write_whole
 
 log = logging.getLogger(__name__)
 
@@ -177,7 +177,7 @@ class _Stage:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         for number, unit in enumerate(scored):
-            _link(unit / SCORES_NAME, folder / f"scores-{number:05}.parquet")
+            link_or_copy(unit / SCORES_NAME, folder / f"scores-{number:05}.parquet")
         return scored
 
     def assemble(self, verdicts: list[Path], kept: list[dict[str, Any]], tally: Tally) -> tuple[Samples, Samples]:
@@ -195,7 +195,7 @@ class _Stage:
         write_samples(self.out / "dropped" / "samples.parquet", list(dropped), sampling.DROPPED)
         write_samples(self.out / "changed" / "samples.parquet", list(changed), sampling.CHANGED)
         for number, folder in enumerate(self.shards):
-            _link(folder / SHARD_NAME, self.out / "documents" / f"shard-{number:05}.parquet")
+            link_or_copy(folder / SHARD_NAME, self.out / "documents" / f"shard-{number:05}.parquet")
         return dropped, changed
 
     def look_again(self, samples: Sequence[Samples], sources: list[str]) -> None:
@@ -275,14 +275,6 @@ def _lines_before(folders: Sequence[Path], counted: Sequence[dict[str, Any]]) ->
         parts.append((folder / QUARANTINE_NAME, lines[counts["input"]]))
         lines[counts["input"]] += counts["lines"]
     return parts
-
-
-def _link(source: Path, target: Path) -> None:
-    """A second name for a file, so that a run killed here finds it again; a copy where that cannot be."""
-    try:
-        target.hardlink_to(source)
-    except OSError:
-        shutil.copyfile(source, target)
 
 
 def _write_json(path: Path, value: Any) -> None:

@@ -11,6 +11,7 @@ import errno
 import json
 import os
 import re
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,14 @@ def rename_settled(temporary: Path, path: Path) -> None:
     settle(temporary)
     temporary.replace(path)
     settle(path.parent)
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """A second name for a file that is never written in place; a copy where that cannot be."""
+    try:
+        target.hardlink_to(source)
+    except OSError:
+        shutil.copyfile(source, target)
 
 
 def settle_all(folder: Path) -> None:

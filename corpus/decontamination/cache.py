@@ -1,8 +1,9 @@
 """Built indexes of benchmark files, kept between runs and found again by a digest of all that they depend on.
 
 An entry is a folder of files with a list of their digests, written aside and renamed, so that processes may build the
-same one at once. Nothing of it is trusted: every file is compared with its digest while it is copied into the run's
-folder, and an entry that differs is removed and built again. Files hold numbers and JSON, never pickles.
+same one at once. Nothing of it is trusted: the run's folder gets a second name for each file, or a copy where that
+cannot be, and what stands there is compared with its digest; an entry that differs is removed and built again. Files
+hold numbers and JSON, never pickles, and are never written in place.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 
 from corpus.config import DecontaminateConfig
 from corpus.reading.files import name_files
+from corpus.whole_files import link_or_copy
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +31,6 @@ KEPT_ENTRIES = 4  # about 150 MB each with all of KLUE
 STALE_SECONDS = 86_400  # what a killed process left aside goes after a day
 LIST_NAME = "digests.json"
 CODE = ("sentences.py", "folding.py", "reading", "decontamination")  # what an index is made by
-CHUNK_BYTES = 1 << 20
 
 
 def cache_folder() -> Path:
@@ -51,12 +52,15 @@ def index_digest(config: DecontaminateConfig, benchmarks: Sequence[Path]) -> str
 
 
 def fetch_index(digest: str, folder: Path) -> bool:
-    """Copy the entry into an existing empty folder; False, and the folder empty, where there is none that is sound."""
+    """Bring the entry into an existing empty folder; False, and the folder empty, where there is none that is sound."""
     entry = _entries() / digest
     try:
         listed = json.loads((entry / LIST_NAME).read_text("utf-8"))
         for name, expected in listed.items():
-            if Path(name).name != name or _digest(entry / name, folder / name) != expected:
+            if Path(name).name != name:
+                raise ValueError(f"{name} is no file of it")
+            link_or_copy(entry / name, folder / name)
+            if _digest(folder / name) != expected:
                 raise ValueError(f"{name} is not what was written")
         os.utime(entry)  # the newest are kept
     except FileNotFoundError:
@@ -80,7 +84,9 @@ def keep_index(digest: str, folder: Path) -> None:
         entries.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix=".partial-", dir=entries))
         try:
-            listed = {path.name: _digest(path, scratch / path.name) for path in sorted(folder.iterdir())}
+            listed = {path.name: _digest(path) for path in sorted(folder.iterdir())}
+            for name in listed:
+                link_or_copy(folder / name, scratch / name)
             (scratch / LIST_NAME).write_text(json.dumps(listed), "utf-8")
             shutil.rmtree(entries / digest, ignore_errors=True)
             scratch.rename(entries / digest)
@@ -108,12 +114,6 @@ def _code() -> list[Path]:
     return [path for name in CODE for path in sorted([root / name, *(root / name).glob("*.py")]) if path.is_file()]
 
 
-def _digest(path: Path, copy: Path | None = None) -> str:
-    """Digest of a file, which is copied on the way if that is asked for."""
-    found = hashlib.blake2b(digest_size=16)
-    with path.open("rb") as source, (copy or Path(os.devnull)).open("wb") as target:
-        while chunk := source.read(CHUNK_BYTES):
-            found.update(chunk)
-            if copy:
-                target.write(chunk)
-    return found.hexdigest()
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()

@@ -23,13 +23,19 @@ from corpus.config import DecontaminateConfig
 from corpus.decontamination.held import Held
 from corpus.decontamination.letters import alike_letters
 from corpus.decontamination.ngrams import encode_ngrams, hash_table, look_up
-from corpus.decontamination.search import ROUNDING, find_places, read_tokens, search_across, search_within
+from corpus.decontamination.search import (
+    ROUNDING,
+    find_places,
+    pack_postings,
+    read_tokens,
+    search_across,
+    search_within,
+)
 from corpus.decontamination.stream import cut_stretches
 from corpus.folding import fold, fold_all
 
 TOKEN_BITS = 32
 LISTED_DEPTH = 0.6  # below 1 more tokens are listed than exactness needs: fewer candidates to weigh
-GOLDEN_32 = np.uint32(0x9E3779B1)  # 2**32 / golden ratio: hashes by multiplication
 WHOLE_RATIO = 0.9  # a sentence that holds so much of an item leaves nothing of it to its neighbours
 K1, B, EPSILON = 1.5, 0.75, 0.25  # BM25Okapi's own
 WORD = re.compile(r"[^\W_]\S*")
@@ -62,8 +68,8 @@ class ContaminationIndex:
         entry_start_D: where the tokens of a sentence begin, D + 1 numbers.
         entry_token_E, entry_weight_E: distinct tokens of each sentence and their BM25 weights.
         posting_start_S: where the postings of a token begin, S + 1 numbers.
-        posting_item_P, posting_mixed_P, posting_shift_P: sentences listed under a token; their numbers hashed; shifts.
-        posting_share_P: the token's weight over what the listed tokens of the sentence must reach; float32.
+        posting_item_P: sentences listed under a token.
+        posting_cell_P: what the first filter needs of each, read at once, see ``pack_postings``; uint64.
         total_D: BM25(d, d).
         window_D, reach_D: tokens that are looked at together within a sentence, and over the ends of sentences.
         shift_D: power of two of the blocks in which the sentence is searched, at least as long as both.
@@ -77,9 +83,7 @@ class ContaminationIndex:
     entry_weight_E: np.ndarray
     posting_start_S: np.ndarray
     posting_item_P: np.ndarray
-    posting_mixed_P: np.ndarray
-    posting_shift_P: np.ndarray
-    posting_share_P: np.ndarray
+    posting_cell_P: np.ndarray
     total_D: np.ndarray
     window_D: np.ndarray
     reach_D: np.ndarray
@@ -176,7 +180,7 @@ def build_index(texts: Sequence[str], config: DecontaminateConfig) -> tuple[Cont
     lengths = sizes - config.ngram + 1
     slot_code_S, entries = _tokenize(letters, sizes, config.ngram)
     entries = _weigh(entries, lengths)
-    postings = _list_tokens(entries, len(long), len(slot_code_S), config.threshold)
+    postings, share_P = _list_tokens(entries, len(long), len(slot_code_S), config.threshold)
     window_D, reach_D = (np.ceil(lengths * share).astype(np.int64) for share in (config.window, config.window_across))
     shift_D = np.ceil(np.log2(np.maximum(np.maximum(window_D, reach_D), 2))).astype(np.int64)
     index = ContaminationIndex(
@@ -190,7 +194,7 @@ def build_index(texts: Sequence[str], config: DecontaminateConfig) -> tuple[Cont
         threshold_across=max(config.threshold, config.threshold_across),
         min_chars=config.min_chars,
         short={text: number[text] for text in short},
-        posting_shift_P=shift_D[postings["posting_item_P"]].astype(np.uint8),
+        posting_cell_P=pack_postings(postings["posting_item_P"], shift_D, share_P),
         **postings,
     )
     return index, [number.get(key, -1) for key in folded]
@@ -230,8 +234,10 @@ def _weigh(entries: Entries, lengths: np.ndarray) -> Entries:
     return Entries(item[order], token[order], weight[order])
 
 
-def _list_tokens(entries: Entries, D: int, S: int, threshold: float) -> dict[str, np.ndarray]:
-    """Postings of the heaviest tokens of each sentence, beside the entries themselves."""
+def _list_tokens(entries: Entries, D: int, S: int, threshold: float) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Postings of the heaviest tokens of each sentence, beside the entries themselves, and the share of each posting:
+    the token's weight over what the listed tokens of the sentence must reach.
+    """
     item, token, weight = entries
     total = np.maximum(np.bincount(item, weight, minlength=D), np.finfo(float).tiny)
     starts = np.concatenate([[0], np.cumsum(np.bincount(item, minlength=D))])
@@ -243,13 +249,12 @@ def _list_tokens(entries: Entries, D: int, S: int, threshold: float) -> dict[str
     item_P, weight_P = item[order], weight[order]
     small = np.min_scalar_type(-len(order) - 1)
     needed = (threshold - ROUNDING) * total - (total - np.bincount(item_P, weight_P, minlength=D))
-    return {
+    arrays = {
         "entry_start_D": starts,
         "entry_token_E": token,
         "entry_weight_E": weight,
         "posting_start_S": np.concatenate([[0], np.cumsum(np.bincount(token[order], minlength=S))]).astype(small),
         "posting_item_P": item_P,
-        "posting_mixed_P": item_P.astype(np.uint32) * GOLDEN_32 * GOLDEN_32,
-        "posting_share_P": (weight_P / needed[item_P]).astype(np.float32),
         "total_D": total,
     }
+    return arrays, weight_P / needed[item_P]

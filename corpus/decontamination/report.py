@@ -6,6 +6,7 @@ import json
 import logging
 import shutil
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from corpus.config import DecontaminateConfig
 from corpus.decontamination.benchmarks import BenchmarkText, read_benchmarks
 from corpus.decontamination.cache import fetch_index, index_digest, keep_index
 from corpus.decontamination.index import build_index
+from corpus.decontamination.items import Items, count_items, write_items
 from corpus.folding import fold
 from corpus.reading.files import name_files
 from corpus.samples import Samples
@@ -23,7 +25,7 @@ log = logging.getLogger(__name__)
 IN_BENCHMARK = "in_benchmark"
 """The rule that drops such sentences; its samples and counts are kept by task."""
 
-ITEMS_NAME, SHORT_NAME = "items.json", "too-short.json"
+SHORT_NAME = "too-short.json"
 EXAMPLES_PER_TASK = 5
 
 
@@ -53,17 +55,8 @@ def _build(config: DecontaminateConfig, benchmarks: list[Path], folder: Path) ->
     index, numbers = build_index([text.text for text in texts], config)
     log.info("%d benchmark sentences from %d files", len(texts), len(benchmarks))
     index.save(folder)
-    (folder / ITEMS_NAME).write_text(json.dumps(_group_items(texts, numbers), ensure_ascii=False), "utf-8")
+    write_items(folder, ((text.task, text.key) for text in texts), numbers)
     (folder / SHORT_NAME).write_text(json.dumps(_too_short(texts, numbers), ensure_ascii=False), "utf-8")
-
-
-def _group_items(texts: list[BenchmarkText], numbers: list[int]) -> list[list[tuple[str, str]]]:
-    """For every number of the index the (task, key) pairs that share its text."""
-    items: list[list[tuple[str, str]]] = [[] for _ in range(max(numbers, default=-1) + 1)]
-    for text, number in zip(texts, numbers, strict=True):
-        if number >= 0:
-            items[number].append((text.task, text.key))
-    return items
 
 
 def _too_short(texts: list[BenchmarkText], numbers: list[int]) -> dict[str, dict[str, Any]]:
@@ -89,21 +82,14 @@ def report_contamination(
     """Per task: benchmark items, those found in the corpus, corpus sentences dropped for them, examples; and what was
     too short to be an item.
     """
-    items = json.loads((index_folder / ITEMS_NAME).read_text("utf-8")) if index_folder else []
+    counts = count_items(index_folder) if index_folder else {}
     short = json.loads((index_folder / SHORT_NAME).read_text("utf-8")) if index_folder else {}
-    tasks: dict[str, dict[str, Any]] = {}
-    for number, pairs in enumerate(items):
-        for task, key in pairs:
-            row = tasks.setdefault(task, {"items": set(), "found": set()})
-            row["items"].add(key)
-            if str(number) in found:
-                row["found"].add(key)
-    for task in short:
-        tasks.setdefault(task, {"items": set(), "found": set()})
+    tasks: dict[str, dict[str, Any]] = {task: {"items": counts.get(task, 0)} for task in [*counts, *short]}
+    keys = _found_keys(index_folder, found) if index_folder else {}
     for task, row in tasks.items():
         rule = f"{IN_BENCHMARK}:{task}"
-        row["items"], row["found"] = len(row["items"]), sorted(row["found"])
-        row["dropped_sentences"] = sum(counts[f"{IN_BENCHMARK}.{task}"] for counts in tally.values())
+        row["found"] = sorted(keys.get(task, ()))
+        row["dropped_sentences"] = sum(source[f"{IN_BENCHMARK}.{task}"] for source in tally.values())
         row["too_short"] = short.get(task, {"count": 0, "examples": []})
         row["examples"] = [
             {"item": sample.note, "document": sample.document, "sentence": sample.text}
@@ -115,3 +101,11 @@ def report_contamination(
         "benchmarks": name_files(benchmarks),
         "tasks": dict(sorted(tasks.items())),
     }
+
+
+def _found_keys(index_folder: Path, found: Iterable[str]) -> dict[str, set[str]]:
+    """Keys of the items found, by task."""
+    items, keys = Items(index_folder), dict[str, set[str]]()
+    for task, key in (pair for number in found for pair in items[int(number)]):
+        keys.setdefault(task, set()).add(key)
+    return keys

@@ -29,6 +29,8 @@ CELLS_PER_POSTING, CELLS_PER_PAIR, CELLS_PER_TOKEN = (
 GAP = 256  # places between two documents: most windows cannot span it, and those that do are sorted out at the end
 ROUNDING = 1e-9  # sums in another order must not change a decision
 SLACK = 1e-4  # of the filters before the decision, which add 32-bit numbers
+GOLDEN_32 = np.uint32(0x9E3779B1)  # 2**32 / golden ratio: hashes by multiplication
+SHIFT_BITS = np.uint32(31)  # of the low bits of a hash
 SALT = 0xC2B2AE3D27D4EB4F  # odd, its bits mixed
 BLOCK_SALT, NEXT_BLOCK = np.uint64(SALT), np.uint64(SALT * int(GOLDEN_64) % 2**64)
 
@@ -48,10 +50,12 @@ class Tokens(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where an item may be: those of its tokens, as indices into ``Tokens``, ascending, within a few blocks."""
+    """Where an item may be: those of its tokens, as indices into ``Tokens``, ascending, within a few blocks; and the
+    weights of all its tokens."""
 
     item: int
     seen: list[int]
+    weights: dict[int, float]
 
 
 class Across(NamedTuple):
@@ -73,6 +77,15 @@ def read_tokens(index: ContaminationIndex, stretch: Stretch) -> Tokens:
     return Tokens(token, at, (at + document * GAP).astype(np.int32), document, first, last)
 
 
+def pack_postings(item_P: np.ndarray, shift_D: np.ndarray, share_P: np.ndarray) -> np.ndarray:
+    """Of each posting in one number: its share, float32, in the low half, and in the high half a hash of its item, the
+    low bits of which are the item's shift. One visit to memory in place of three.
+    """
+    high = item_P.astype(np.uint32) * GOLDEN_32 * GOLDEN_32 & ~SHIFT_BITS | shift_D[item_P].astype(np.uint32)
+    low = share_P.astype(np.float32).view(np.uint32)
+    return high.astype(np.uint64) << np.uint64(32) | low
+
+
 def find_places(index: ContaminationIndex, tokens: Tokens) -> Iterator[Place]:
     """All places in a stretch where an item may reach the threshold, by item, then place."""
     if not len(tokens.token_T):
@@ -90,7 +103,7 @@ def find_places(index: ContaminationIndex, tokens: Tokens) -> Iterator[Place]:
         weights = index.weights_of(number)
         token = tokens.token_T[first:end].tolist()
         if sum(map(weights.__getitem__, weights.keys() & token)) >= index.least(number, index.threshold):
-            yield Place(number, [n for n, token in enumerate(token, first) if token in weights])
+            yield Place(number, [n for n, token in enumerate(token, first) if token in weights], weights)
 
 
 def _candidates(index: ContaminationIndex, tokens: Tokens) -> tuple[np.ndarray, np.ndarray]:
@@ -106,11 +119,12 @@ def _candidates(index: ContaminationIndex, tokens: Tokens) -> tuple[np.ndarray, 
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     posting = np.arange(ends[-1], dtype=np.int32)
     posting += np.repeat(start - (ends - size), size)
-    share = index.posting_share_P[posting]
+    packed = index.posting_cell_P[posting]
+    share, mixed = packed.astype(np.uint32).view(np.float32), (packed >> np.uint64(32)).astype(np.uint32)
     block = np.repeat(tokens.place_T, size)
-    block >>= index.posting_shift_P[posting]
+    block >>= (mixed & SHIFT_BITS).view(np.int32)
     cells = CELLS_PER_POSTING << len(posting).bit_length()
-    cell = index.posting_mixed_P[posting] >> np.uint32(33 - cells.bit_length())
+    cell = mixed >> np.uint32(33 - cells.bit_length())
     cell += block.view(np.uint32)
     cell &= np.uint32(cells - 1)
     left = np.flatnonzero(_with_neighbours(np.bincount(cell, share, minlength=cells))[cell])
@@ -179,9 +193,8 @@ def search_within(index: ContaminationIndex, tokens: Tokens, place: Place) -> di
     inner = np.flatnonzero(first == tokens.last_T[place.seen]).tolist()
     sentence, found = first.tolist(), dict[int, float]()
     least, width = index.least(place.item, index.threshold), int(index.window_D[place.item])
-    for _, newest, covered in _windows(index, tokens, place, inner, sentence, width):
-        if covered >= least:
-            found[sentence[newest]] = max(covered, found.get(sentence[newest], 0.0))
+    for _, newest, covered in _windows(tokens, place, inner, sentence, width, least):
+        found[sentence[newest]] = max(covered, found.get(sentence[newest], 0.0))
     return {number: index.ratio(place.item, covered) for number, covered in found.items()}
 
 
@@ -192,22 +205,24 @@ def search_across(index: ContaminationIndex, tokens: Tokens, place: Place, exclu
     document = tokens.document_T[place.seen].tolist()
     least, width = index.least(place.item, index.threshold_across), int(index.reach_D[place.item])
     best, held = 0.0, list[int]()
-    for oldest, newest, covered in _windows(index, tokens, place, outer, document, width):
-        if covered >= least:
-            best = max(best, covered)
-            held.extend(range(max(oldest, held[-1] + 1 if held else 0), newest + 1))
+    for oldest, newest, covered in _windows(tokens, place, outer, document, width, least):
+        best = max(best, covered)
+        held.extend(range(max(oldest, held[-1] + 1 if held else 0), newest + 1))
     outside = set(outer)
     return Across(place.item, [place.seen[n] for n in held if n in outside], index.ratio(place.item, best))
 
 
 def _windows(
-    index: ContaminationIndex, tokens: Tokens, place: Place, chosen: list[int], part: list[int], width: int
+    tokens: Tokens, place: Place, chosen: list[int], part: list[int], width: int, least: float
 ) -> Iterator[tuple[int, int, float]]:
-    """For each chosen token of ``place.seen`` the widest window that ends with it: its oldest token, itself, and the
-    weight of all chosen tokens of the window, each once. A window is ``width`` long and never leaves its ``part``.
+    """For each chosen token of ``place.seen`` the widest window that ends with it, if it weighs ``least``: its oldest
+    token, itself, and the weight of all chosen tokens of the window, each once. A window is ``width`` long and never
+    leaves its ``part``.
     """
-    weights = index.weights_of(place.item)
+    weights = place.weights
     token, at = tokens.token_T[place.seen].tolist(), tokens.at_T[place.seen].tolist()
+    if sum(weights[number] for number in {token[n] for n in chosen}) < least * (1 - SLACK):
+        return
     inside: dict[int, int] = {}
     covered, tail = 0.0, 0
     for newest in chosen:
@@ -219,7 +234,8 @@ def _windows(
         number = inside.get(token[newest], 0)
         covered += 0.0 if number else weights[token[newest]]
         inside[token[newest]] = number + 1
-        yield chosen[tail], newest, covered
+        if covered >= least:
+            yield chosen[tail], newest, covered
 
 
 def ranges(starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
