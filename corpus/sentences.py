@@ -107,9 +107,8 @@ def split_sentences(text: str) -> list[str]:
     ``"".join`` of them equals the text when white space is left out of both. What holds no letter or digit
     (punctuation, emoji, single letters such as ㅋㅋ) joins a sentence of its line; a line of nothing else is its own.
     """
-    ends = [0]
+    ends, item = [0], (0, 0)  # item: the line that a list is in and the number of its item here
     start = searched = line_start = 0  # searched: up to here the sentence has no word
-    item = (0, 0)  # the line that a list is in and the number of its item here
     spans = TOGETHER.finditer(text)
     opens, closes = _next_span(spans)
     for match in CANDIDATE.finditer(text):
@@ -145,8 +144,7 @@ def split_sentences(text: str) -> list[str]:
             line_start = end
     if start == line_start or WORD.search(text, searched):
         ends.append(len(text))
-    else:
-        ends[-1] = len(text)
+    ends[-1] = len(text)
     return [sentence for start, end in pairwise(ends) if (sentence := text[start:end].strip())]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
@@ -71,12 +72,14 @@ VARIANTS: dict[str, tuple[float, Callable[[str, list[str]], str]]] = {
     "30 % replaced": (0.6, lambda text, words: replace_words(text, 0.3, words)),
 }
 
+PASSAGES = int(os.environ.get("MALMOI_PASSAGES", "100"))
+
 Passages = tuple[list[str], CorpusConfig, Path]
 
 
 @pytest.fixture(scope="module")
 def planted(shared: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Passages:
-    """200 passages of MRC, and the index of all of KLUE."""
+    """Passages of MRC, and the index of all of KLUE."""
     path = shared("data/klue/derived/klue-mrc-v1.1/klue-mrc-v1.1_dev.json.zst")
     articles = json.loads(b"".join(read_blocks(path)))["data"]
     passages = list(dict.fromkeys(part["context"] for article in articles for part in article["paragraphs"]))
@@ -85,7 +88,7 @@ def planted(shared: Callable[[str], Path], tmp_path_factory: pytest.TempPathFact
         config.decontaminate, find_benchmarks([str(shared("data/klue"))]), tmp_path_factory.mktemp("index") / "index"
     )
     assert folder
-    return Random(12).sample(passages, 200), config, folder
+    return Random(12).sample(passages, PASSAGES), config, folder
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
