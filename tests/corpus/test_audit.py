@@ -241,3 +241,10 @@ def test_private_names_stay_apart_without_saying_what_they_were() -> None:
 def test_marks_say_nothing_without_their_salt() -> None:
     one, other = (Guard(Protection("tag", b""), salt) for salt in (b"one", b"other"))
     assert one.mark(PHONE) == one.mark(PHONE) != other.mark(PHONE)
+
+
+@pytest.mark.parametrize("name", ["tel-010-0188-2204-12", "900101-1970123-1", "u010-0188-2204", "010-0188-2204"])
+def test_an_id_with_a_number_around_a_value_is_private(name: str) -> None:
+    guard = Guard(Protection("tag", b"secret"), b"salt")
+    assert guard.has_data(name)
+    assert not guard.has_data("article-2019-12-31-0042")
