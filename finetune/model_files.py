@@ -1,7 +1,7 @@
 """What may be read of somebody else's model folder: plain files of that folder, weights as safetensors only.
 
 Looked at before any library opens the folder, because transformers would follow an index of weights to a pickle, and
-links to anywhere. Only names and headers are read. ``pretrain.model_files`` does the same for where training starts.
+links to anywhere. Only names and headers are read. ``pretrain.model.files`` does the same for where training starts.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ def bench_encoding(documents: list[str], tokenizer: Path) -> dict[str, Any]:
         ``times_faster_than_…``, too; ``megabytes``; ``documents``; ``documents_that_differ``, where the library finds
         other pieces in the whole document than ours eojeol by eojeol.
     """
-    from pretrain.encode import EojeolEncoder
-    from pretrain.pack import in_batches, pack_batch
+    from pretrain.pack.encode import EojeolEncoder
+    from pretrain.pack.run import in_batches, pack_batch
 
     prepared = [Document(str(number), "", _sentences(text)) for number, text in enumerate(documents)]
     encoder, library = EojeolEncoder(tokenizer), _load_library(tokenizer)
@@ -101,7 +101,7 @@ def _load_library(tokenizer: Path) -> Any:
 
 
 def _is_equal(encoder: Any, library: Any, document: Document) -> bool:
-    from pretrain.store import piece_ids
+    from pretrain.pack.store import piece_ids
 
     theirs = library.encode(" ".join(document.sentences), add_special_tokens=False).ids
     return piece_ids(encoder.encode(document.sentences).marked).tolist() == theirs

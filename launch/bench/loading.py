@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from launch.bench.fresh import report_measured, run_fresh
 from launch.bench.rounds import time_in_turns
-from pretrain.batches import TrainingBatches
 from pretrain.config import PretrainConfig
-from pretrain.masking import Pieces, describe_pieces, mask_rows, row_keys
-from pretrain.rows import Rows
-from pretrain.split import split_rows
-from pretrain.store import open_store, read_pieces
+from pretrain.pack.store import open_store, read_pieces
+from pretrain.rows.batches import TrainingBatches
+from pretrain.rows.masking import Pieces, describe_pieces, mask_rows, row_keys
+from pretrain.rows.sources import Rows
+from pretrain.rows.split import split_rows
 
 OURS, MASKING = "malmoi, order to tensors", "malmoi, masks alone"
 PLAIN, WHOLE_WORDS = "transformers, single pieces", "transformers, whole words"

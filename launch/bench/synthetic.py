@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pretrain.store import (
+from pretrain.pack.store import (
     DOCUMENTS_NAME,
     META_NAME,
     OFFSET_TYPE,

@@ -23,11 +23,11 @@ from torch.nn.functional import cross_entropy
 
 from launch.bench.fresh import report_measured, run_fresh
 from launch.bench.loading import as_examples, collator, places_of
-from pretrain.batches import TrainingBatches, mask_batch
 from pretrain.config import PretrainConfig
-from pretrain.masking import IGNORED, Pieces, describe_pieces
-from pretrain.split import Split, split_rows
-from pretrain.store import TokenStore, open_store, read_pieces
+from pretrain.pack.store import TokenStore, open_store, read_pieces
+from pretrain.rows.batches import TrainingBatches, mask_batch
+from pretrain.rows.masking import IGNORED, Pieces, describe_pieces
+from pretrain.rows.split import Split, split_rows
 
 OURS, THEIRS = "malmoi", "transformers"
 POLL_SECONDS = 0.01
@@ -119,7 +119,7 @@ def train_theirs(given: Given, tokenizer: Path, out: Path) -> tuple[list[Mark], 
     """The same with the Trainer, on the rows that ours trains on."""
     from transformers import Trainer, TrainerCallback, TrainingArguments
 
-    from pretrain.networks import build_network
+    from pretrain.model.networks import build_network
 
     config, meta = given.config, given.store.meta
     marks: list[Mark] = []

@@ -26,20 +26,20 @@ from launch.bench.kernels import Profiler
 from launch.bench.pretrain_tables import print_sizes
 from launch.bench.synthetic import write_synthetic
 from launch.console import PlainConsole
-from pretrain.batches import TrainingBatches
 from pretrain.config import BadInput, PretrainConfig
-from pretrain.engine import start_engine
-from pretrain.flops import flops_by_phase, peak_flops
+from pretrain.engine.start import start_engine
+from pretrain.engine.world import World, join_world
 from pretrain.interruption import StopRequest
-from pretrain.isolation import is_isolated, isolate_documents
 from pretrain.loop import Watch, train
-from pretrain.masking import describe_pieces
-from pretrain.meter import Meter
-from pretrain.model import PretrainingModule
-from pretrain.networks import build_network
-from pretrain.split import split_rows
-from pretrain.store import TokenStore, open_store, read_pieces
-from pretrain.world import World, join_world
+from pretrain.model.isolation import is_isolated, isolate_documents
+from pretrain.model.module import PretrainingModule
+from pretrain.model.networks import build_network
+from pretrain.pack.store import TokenStore, open_store, read_pieces
+from pretrain.rows.batches import TrainingBatches
+from pretrain.rows.masking import describe_pieces
+from pretrain.rows.split import split_rows
+from pretrain.watch.flops import flops_by_phase, peak_flops
+from pretrain.watch.meter import Meter
 
 log = logging.getLogger(__name__)
 

@@ -19,14 +19,14 @@ from launch.bench.pretrain import run_pretrain_bench
 from launch.bench.synthetic import SPECIAL_IDS, complete_tokenizer, invent_vocabulary, write_synthetic
 from launch.bench.trainers import Given, contest_config, examples_of_run, held_out_losses, watch_lines
 from launch.bench.training import Ground, Order, measure_cells
-from pretrain.batches import TrainingBatches, mask_batch
 from pretrain.config import BadInput, PretrainConfig
-from pretrain.masking import IGNORED, describe_pieces
-from pretrain.model import PretrainingModule
-from pretrain.networks import build_network
-from pretrain.split import split_rows
-from pretrain.store import TokenStore, open_store, piece_ids, read_pieces
-from pretrain.world import World
+from pretrain.engine.world import World
+from pretrain.model.module import PretrainingModule
+from pretrain.model.networks import build_network
+from pretrain.pack.store import TokenStore, open_store, piece_ids, read_pieces
+from pretrain.rows.batches import TrainingBatches, mask_batch
+from pretrain.rows.masking import IGNORED, describe_pieces
+from pretrain.rows.split import split_rows
 
 VOCABULARY, TOKENS = 400, 30_000
 SMALL = {

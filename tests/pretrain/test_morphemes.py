@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mecab import MeCab
 
-from pretrain.encode import EojeolEncoder
 from pretrain.morphemes import LONGEST_ANALYSED, find_begins, mark_morphemes
-from tests.pretrain.kinds import byte_level, hardened, load, plain, save, save_angled
+from pretrain.pack.encode import EojeolEncoder
+from tests.pretrain.pack.kinds import byte_level, hardened, load, plain, save, save_angled
 
 
 @pytest.fixture(scope="module")
