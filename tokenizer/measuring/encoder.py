@@ -18,7 +18,7 @@ from tokenizers.normalizers import BertNormalizer
 
 from corpus.documents import BadInput
 from corpus.whole_files import read_json, refuse_links
-from tokenizer.export import build_tokenizer, read_vocabulary
+from tokenizer.building.export import build_tokenizer, read_vocabulary
 
 FILE_NAMES = ("tokenizer.json", "vocab.txt")
 TRIED_PAIRS = 50  # neighbours on which the role of the space is found out
