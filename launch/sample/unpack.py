@@ -5,7 +5,6 @@ out/corpus/{news,encyclopedia}.jsonl  reviews.jsonl.gz  dialogue.parquet  damage
 out/pii_truth.jsonl   {"id", "spans": [[start, end, TYPE], …]}: positions in the document's text
 out/klue/             laid out like the KLUE repository
 ```
-Same share, same bytes. ``README.md`` beside this module says where the texts come from.
 """
 
 from __future__ import annotations
@@ -67,12 +66,12 @@ def labelled_documents() -> list[tuple[str, list[Span]]]:
 
 def gold_sentences() -> list[list[str]]:
     """Documents as lists of sentences, a blank kept after each; they make running text when joined as they are."""
-    text = read_archive("documents.tar.zst")["sentences.txt"].decode()
-    return [document.split("\n") for document in text.split("\n\n")]
+    documents = read_archive("documents.tar.zst")["sentences.txt"].decode().split("\n\n")
+    return [document.split("\n") for document in documents]
 
 
 def read_archive(name: str) -> dict[str, bytes]:
-    """The files of an archive of the sample by path, once its sum has been found right."""
+    """The files of an archive of the sample by path; its sum is checked first."""
     content = (HOME / name).read_bytes()
     if f"{sha256(content).hexdigest()}  {name}" not in (HOME / "SHA256SUMS").read_text("ascii").splitlines():
         raise LaunchError(f"{HOME / name}: its sum is not in SHA256SUMS; install malmoi again")
