@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tokenizers import AddedToken, Tokenizer, normalizers, pre_tokenizers, processors
+from tokenizers import AddedToken, Tokenizer, processors, normalizers, pre_tokenizers
 from tokenizers.models import BPE, Unigram, WordPiece
 from tokenizers.normalizers import NFC, NFKC, BertNormalizer, Precompiled
 from tokenizers.pre_tokenizers import ByteLevel, Metaspace, WhitespaceSplit
@@ -12,7 +12,7 @@ from tokenizers.trainers import BpeTrainer, UnigramTrainer
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from tests.pretrain.conftest import SPECIAL_PIECES, WORDS
-from tokenizer.charsmap import precompile
+from tokenizer.building.charsmap import precompile
 
 LETTERS = "윤슬가람바다도서관에시장했었뷁ㅋㅠabcZé0漢字.,!?()[]#·…“”「」〈、。％Ａ№"
 
