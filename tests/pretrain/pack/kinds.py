@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tokenizers import AddedToken, Tokenizer, processors, normalizers, pre_tokenizers
+from tokenizers import AddedToken, Tokenizer, normalizers, pre_tokenizers, processors
 from tokenizers.models import BPE, Unigram, WordPiece
 from tokenizers.normalizers import NFC, NFKC, BertNormalizer, Precompiled
 from tokenizers.pre_tokenizers import ByteLevel, Metaspace, WhitespaceSplit
