@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from corpus.whole_files import is_full_disk
-
 
 class LaunchError(ValueError):
     """A recipe, a run folder or a command line that cannot be used; the message says what to do."""
@@ -21,6 +19,8 @@ def user_errors() -> tuple[type[BaseException], ...]:
 
 def is_for_user(error: BaseException) -> bool:
     """Whether the message alone answers it: one of the above, or any library's way of saying that the disk is full."""
+    from corpus.whole_files import is_full_disk
+
     return isinstance(error, user_errors()) or is_full_disk(error)
 
 
@@ -33,6 +33,8 @@ def exit_code(error: BaseException) -> int:
 
 def one_sentence(error: BaseException) -> str:
     """The message for the console; operating system errors get their file in front."""
+    from corpus.whole_files import is_full_disk
+
     if is_full_disk(error):
         where = f" for {error.filename}" if isinstance(error, OSError) and error.filename else ""
         return f"no space left on the disk{where}; make room and run the same command again, it goes on from there"
