@@ -69,7 +69,7 @@ def refuse_foreign_packages(home: Path = HOME) -> None:
 def _refuse_merged_files(ours: Distribution, home: Path) -> None:
     """A wheel lists its files with sizes; an editable installation lists none, and its folder is nobody else's."""
     modules = [file for file in ours.files or () if file.parts[0] in PACKAGES and file.suffix == ".py"]
-    sizes = {file.as_posix(): file.size for file in modules}
+    sizes = {file.as_posix(): file.size for file in modules if file.size is not None}
     if not sizes:
         return
     paths = [path for name in PACKAGES for path in (home / name).rglob("*.py")]
