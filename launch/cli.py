@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from corpus.escaping import visible_lines
+from corpus.documents.escaping import visible_lines
 from launch.bench.commands import bench_app
 from launch.console import rank, set_up_console, show_any_character, world_size
 from launch.errors import LaunchError, exit_code, is_for_user, one_sentence

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corpus.escaping import markdown, visible
+from corpus.documents.escaping import markdown, visible
 from launch.errors import LaunchError
 from launch.report.blocks import Table
 from launch.report.gather import count, number

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import typer
 
-from corpus.escaping import visible
+from corpus.documents.escaping import visible
 from launch.console import PlainConsole
 from launch.errors import LaunchError
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from corpus.escaping import markdown
+from corpus.documents.escaping import markdown
 from tokenizer.config import TokenizerConfig
 
 HOW = {

@@ -14,7 +14,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from corpus.documents import BadInput, Document
+from corpus.documents.errors import BadInput
+from corpus.documents.shards import Document
 from tokenizer.boundaries import BoundaryScores, score_boundaries, silver_cuts
 from tokenizer.count import count_eojeols
 from tokenizer.encoder import FILE_NAMES, load_tokenizer, make_encoder

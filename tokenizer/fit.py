@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from corpus.documents import map_units, unit_folder
+from corpus.documents.units import map_units, unit_folder
 from tokenizer.config import TokenizerConfig
 from tokenizer.export import build_tokenizer
 from tokenizer.pruning import USES_NAME, read_pieces, uses_in_file, uses_of_words, write_pieces

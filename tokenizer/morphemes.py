@@ -1,40 +1,15 @@
 """Where the morphemes of an eojeol begin, by mecab-ko (paper section 4.1).
 
-Surface slices only: a contraction such as 했다 is cut 했|다 and never rewritten to 하|았|다, so pieces stay text.
-The analyser has traps, and cleaning the window first shuts them out: spaces in front shift every position it reports,
-NUL ends the text, and U+3000 and its like come back as morphemes.
+The window is cleaned first, which shuts the traps of the analyser out (``corpus.documents.mecab``).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from functools import cache
-from importlib.metadata import version
 from itertools import accumulate, pairwise
-from typing import Any
 
-from mecab import MeCab
-from mecab.utils import create_lattice
-
+from corpus.documents.mecab import LONGEST_ANALYSED, morphemes_of
 from tokenizer.words import bert_words
-
-_SURFACE = re.compile("^(.+?)\t", re.MULTILINE)
-LONGEST_ANALYSED = 200  # characters; longer eojeols are addresses and tables, and cost the analyser memory
-
-
-@cache
-def _analyser() -> tuple[Any, Any]:
-    # One lattice for all texts, read as text: the public parse() builds a record per morpheme and takes twice the time.
-    return MeCab()._tagger, create_lattice("")
-
-
-def morphemes_of(text: str) -> list[str]:
-    """Surfaces of the morphemes of a text that is clean and begins with no space; joined, the text without spaces."""
-    tagger, lattice = _analyser()
-    lattice.set_sentence(text)
-    tagger.parse(lattice)
-    return _SURFACE.findall(lattice.to_string())
 
 
 def split_words(words: Sequence[str], left: str, right: str) -> list[list[str]]:
@@ -81,8 +56,3 @@ def _cut_at_words(morphemes: list[str], words: Sequence[str]) -> list[list[str]]
         split.append([word[a:b] for a, b in pairwise((0, *inner, len(word)))])
         begin += len(word)
     return split
-
-
-def analyser_versions() -> dict[str, str]:
-    """What cut the text, for the card and the statistics."""
-    return {name: version(name) for name in ("python-mecab-ko", "python-mecab-ko-dic")}

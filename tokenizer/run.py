@@ -21,14 +21,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corpus.documents import BadInput, map_units, shard_paths, shared_processes, unit_folder
+from corpus.documents.errors import BadInput
+from corpus.documents.mecab import analyser_versions
+from corpus.documents.shards import shard_paths
+from corpus.documents.units import map_units, shared_processes, unit_folder
 from tokenizer.card import write_card
 from tokenizer.config import SPECIAL_TOKENS, TokenizerConfig
 from tokenizer.count import TYPES_NAME, count_portion, divide, lowest_frequency, merge_partition, run_name
 from tokenizer.export import build_vocabulary, export, write_json
 from tokenizer.fit import add_up_uses, measure_fit
 from tokenizer.jamo import ALWAYS_KNOWN
-from tokenizer.morphemes import analyser_versions
 from tokenizer.pruning import prune, read_pieces, write_pieces
 from tokenizer.train import PREFIX, choose_alphabet, learn_pieces
 from tokenizer.units import BUILDERS, UNITS_NAME, read_counts, weigh_partition

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 from tokenizer.encoder import load_tokenizer, make_encoder
 from tokenizer.unknowns import KINDS, classify_unknown_words
 

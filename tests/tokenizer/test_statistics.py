@@ -16,7 +16,7 @@ from tokenizers.models import BPE, Unigram
 from tokenizers.pre_tokenizers import ByteLevel, Metaspace
 from tokenizers.trainers import BpeTrainer
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 from tokenizer.compare import compare, name_tokenizers
 from tokenizer.config import TokenizerConfig
 from tokenizer.encoder import make_encoder

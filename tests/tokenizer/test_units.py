@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.documents import Document, to_table
+from corpus.documents.shards import Document, to_table
 from tokenizer.count import EojeolType, count_table, write_run
 from tokenizer.count import merge_partition as merge
 from tokenizer.units import BUILDERS, UNITS_NAME, WORDS_NAME, read_counts, segment, weigh, weigh_partition, write_counts
