@@ -14,8 +14,8 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast, RobertaConfig, 
 
 from corpus.documents.errors import BadInput
 from launch import manifest
-from launch.adopt import PROBE, adopt_tokenizer, model_files, tokenizer_files
 from launch.errors import LaunchError
+from launch.init_from import PROBE, adopt_tokenizer, model_files, tokenizer_files
 from launch.pipeline import STAGES, head_of, run_stage
 from launch.recipe import Recipe, load_recipe
 from pretrain.config import PretrainConfig
