@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import refuse_links
 from corpus.documents.whole_files import read_json
-from tokenizer.export import CARD_NAME, ENCODER_FILES, PLAIN_FOLDER, read_vocabulary
+from tokenizer.building.export import CARD_NAME, ENCODER_FILES, PLAIN_FOLDER, read_vocabulary
 
 # what loaders may read differently: a rare syllable, loose jamo, NFD, case, a special token, a long word
 PROBE = (

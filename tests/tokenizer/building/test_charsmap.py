@@ -13,7 +13,7 @@ from tokenizers.models import WordLevel
 from tokenizers.normalizers import Precompiled
 from tokenizers.pre_tokenizers import Split
 
-from tokenizer.charsmap import precompile
+from tokenizer.building.charsmap import precompile
 
 DECOMPOSED = {char: unicodedata.normalize("NFD", char) for char in map(chr, range(0xAC00, 0xD7A4))}
 # no character that a cluster of fewer than six bytes could take in: those are replaced whole
@@ -64,7 +64,7 @@ def test_the_order_of_the_table_does_not_change_its_bytes() -> None:
 def test_a_short_cluster_is_replaced_whole_and_a_long_one_by_character() -> None:
     normalizer = Precompiled(precompile({"뷁": "x"}))
 
-    assert normalizer.normalize_str("뷁\u0301") == "x"  # five bytes; why tokenizer.jamo says what it says of marks
+    assert normalizer.normalize_str("뷁\u0301") == "x"  # five bytes; the limit that jamo.py tells of
     assert normalizer.normalize_str("뷁\u200d") == "x\u200d"  # six
     assert normalizer.normalize_str("a뷁\u0301\u0301") == "ax\u0301\u0301"
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from sklearn.metrics import precision_recall_fscore_support
 
 from corpus.documents.shards import Document
-from tokenizer import boundaries
-from tokenizer.boundaries import CutEojeol, Span, locate_pieces, score_boundaries, silver_cuts, word_spans
-from tokenizer.count import EojeolType, count_eojeols
+from tokenizer.building.count import EojeolType, count_eojeols
+from tokenizer.measuring import boundaries
+from tokenizer.measuring.boundaries import CutEojeol, Span, locate_pieces, score_boundaries, silver_cuts, word_spans
 
 Row = tuple[CutEojeol, list[Span]]
 

@@ -10,9 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus.documents.shards import Document, to_table
-from tokenizer.count import EojeolType, count_table, write_run
-from tokenizer.count import merge_partition as merge
-from tokenizer.units import BUILDERS, UNITS_NAME, WORDS_NAME, read_counts, segment, weigh, weigh_partition, write_counts
+from tokenizer.building.count import EojeolType, count_table, write_run
+from tokenizer.building.count import merge_partition as merge
+from tokenizer.building.units import (
+    BUILDERS,
+    UNITS_NAME,
+    WORDS_NAME,
+    read_counts,
+    segment,
+    weigh,
+    weigh_partition,
+    write_counts,
+)
 from tokenizer.words import bert_words
 
 RESEARCHER = EojeolType("연구자이다.", 3, "저명한", "")

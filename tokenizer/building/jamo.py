@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator
 
 from tokenizers.normalizers import NFC, Normalizer, Precompiled, Sequence
 
-from tokenizer.charsmap import precompile
+from tokenizer.building.charsmap import precompile
 from tokenizer.words import bert_normalizer
 
 SYLLABLES = tuple(map(chr, range(0xAC00, 0xD7A4)))  # 가 … 힣

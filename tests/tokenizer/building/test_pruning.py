@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokenizer.pruning import count_uses, prune
+from tokenizer.building.pruning import count_uses, prune
 
 CHARACTERS = ["가", "나", "다", "a", "##가", "##나", "##다", "##a"]
 LONGER = st.lists(
@@ -58,7 +58,7 @@ def test_uses_and_crossings_equal_those_of_a_slow_matcher(longer: list[str], wor
 @given(LONGER, WORDS)
 def test_batches_change_nothing(longer: list[str], words: list[tuple[str, int]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tokenizer.pruning.WORDS_PER_TEXT", 2)
+        patch.setattr("tokenizer.building.pruning.WORDS_PER_TEXT", 2)
 
         assert count(CHARACTERS + longer, words).tolist() == slow_uses(CHARACTERS + longer, words)
 

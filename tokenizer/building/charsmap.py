@@ -25,7 +25,7 @@ def precompile(replacements: Mapping[str, str]) -> bytes:
 
     The reader cuts text into grapheme clusters. One of fewer than six bytes is replaced **whole** by the value of the
     shortest key it begins with; any other is read character by character. So keys should be single characters, and a
-    character that may be followed by a combining mark of two bytes must be kept apart from it (see tokenizer.jamo).
+    character that may be followed by a combining mark of two bytes must be kept apart from it (see jamo.py).
 
     Raises:
         ValueError: an empty key, or a NUL in a key or a value.

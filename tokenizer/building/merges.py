@@ -29,7 +29,7 @@ def learn_pieces(units: Mapping[str, int], size: int, *, characters: Sequence[st
     """The learnt part of a vocabulary: characters, their ``##`` forms, then merges, best first.
 
     Args:
-        units: training units and their counts (``tokenizer.units``).
+        units: training units and their counts (``tokenizer.building.units``).
         size: entries wanted; fewer come back where the units hold no more pairs.
         characters: the alphabet; units with another character teach nothing, words with one are [UNK].
         min_frequency: pairs seen less often are not merged.
@@ -57,10 +57,10 @@ def choose_alphabet(counts: Mapping[str, int], most: int, size: int, always: Ite
     """
     chosen = list(dict.fromkeys(always))
     seen = [character for character in counts.keys() - set(chosen) if bert_words(character)]
-    room = int(size * LARGEST_ALPHABET_SHARE) - sum(map(_entries, chosen))
+    free = int(size * LARGEST_ALPHABET_SHARE) - sum(map(_entries, chosen))
     for character in sorted(seen, key=lambda c: (-counts[c], c))[:most]:
-        room -= _entries(character)
-        if room < 0:
+        free -= _entries(character)
+        if free < 0:
             log.warning(
                 "%d entries have room for %d characters (%d allowed, %d seen); a larger vocab_size keeps more",
                 size, len(chosen), most, len(seen),

@@ -13,7 +13,7 @@ from pathlib import Path
 import zstandard
 
 from corpus.documents.errors import BadInput
-from tokenizer.boundaries import CutEojeol, locate_pieces
+from tokenizer.measuring.boundaries import CutEojeol, locate_pieces
 from tokenizer.words import bert_words
 
 COLUMNS = ("INDEX", "WORD_FORM", "LEMMA", "POS", "HEAD", "DEPREL")

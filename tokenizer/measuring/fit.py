@@ -7,6 +7,7 @@ those the builder trained on, so the share of crossing pieces is of the words th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,17 +16,17 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from corpus.documents.units import map_units, unit_folder
+from tokenizer.building.export import build_tokenizer
+from tokenizer.building.pruning import USES_NAME, read_pieces, uses_in_file, write_pieces
+from tokenizer.building.units import BUILDERS, WORDS_NAME
 from tokenizer.config import TokenizerConfig
-from tokenizer.export import build_tokenizer
-from tokenizer.pruning import USES_NAME, read_pieces, uses_in_file, uses_of_words, write_pieces
-from tokenizer.statistics import Sums, add_up, summarize
-from tokenizer.units import BUILDERS, WORDS_NAME
+from tokenizer.measuring.statistics import Sums, add_up, summarize
 
 
 def measure_fit(
     vocabulary: Sequence[str],
     types: Sequence[Path],
-    parts: Sequence[Path],
+    segmented: Sequence[Path],
     config: TokenizerConfig,
     work: Path,
     workers: int,
@@ -34,13 +35,13 @@ def measure_fit(
 
     Args:
         vocabulary: entries by id.
-        types: files of eojeol types (``tokenizer.count``).
-        parts: folders of segmented words (``tokenizer.units``).
+        types: files of eojeol types (``building.count``).
+        segmented: folders of segmented words (``building.units``).
     """
     listed = work / "vocabulary.txt"
     write_pieces(listed, vocabulary)
     add = partial(add_up_partition, vocabulary=listed, config=config)
-    counted = map_units(add, list(zip(types, parts, strict=True)), work / "fit", workers=workers, title="fit")
+    counted = map_units(add, list(zip(types, segmented, strict=True)), work / "fit", workers=workers, title="fit")
     crossing = [counts.pop("crossing") for counts in counted]
     sums = [
         Sums(
@@ -49,7 +50,7 @@ def measure_fit(
         )
         for number, counts in enumerate(counted)
     ]
-    fit = summarize(build_tokenizer(vocabulary, hardened=config.hardened), sums).as_json()
+    fit = asdict(summarize(build_tokenizer(vocabulary, hardened=config.hardened), sums))
     if BUILDERS[config.builder].uses_morphemes:
         pieces, across = np.sum(crossing, axis=0)
         fit["crossing_share"] = float(across / pieces) if pieces else 0.0
@@ -60,29 +61,10 @@ def add_up_partition(
     partition: tuple[Path, Path], scratch: Path, *, vocabulary: Path, config: TokenizerConfig
 ) -> dict[str, Any]:
     """Unit of work: sums over eojeol types, ``uses`` in ``uses.npy``, and over segmented words [pieces, crossing]."""
-    types, part = partition
+    types, words = partition
     table = pq.read_table(types, columns=["eojeol", "frequency"])
     counts = zip(table["eojeol"].to_pylist(), table["frequency"].to_pylist(), strict=True)
     entries = read_pieces(vocabulary)
-    sums = add_up(build_tokenizer(entries, hardened=config.hardened), counts)
-    np.save(scratch / USES_NAME, sums.uses)
-    return {
-        "eojeols": sums.eojeols,
-        "characters": sums.characters,
-        "continued": sums.continued,
-        "unknown_eojeols": sums.unknown_eojeols,
-        "unknown_words": sums.unknown_words,
-        "crossing": uses_in_file(entries, part / WORDS_NAME).sum(axis=1).tolist(),
-    }
-
-
-def add_up_uses(pieces: Path, parts: Sequence[Path], folder: Path, workers: int) -> np.ndarray:
-    """Uses of pieces, and those that cross a morpheme boundary, over all segmented words: int64 [2, pieces].
-
-    Args:
-        pieces: a file of them, one a line.
-        folder: where the units of work leave theirs.
-    """
-    words = [part / WORDS_NAME for part in parts]
-    map_units(partial(uses_of_words, pieces=pieces), words, folder, workers=workers, title="uses")
-    return np.sum([np.load(unit_folder(folder, number) / USES_NAME) for number in range(len(words))], axis=0)
+    sums = asdict(add_up(build_tokenizer(entries, hardened=config.hardened), counts))
+    np.save(scratch / USES_NAME, sums.pop("uses"))
+    return {**sums, "crossing": uses_in_file(entries, words / WORDS_NAME).sum(axis=1).tolist()}

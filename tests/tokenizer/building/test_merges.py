@@ -13,7 +13,7 @@ from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import WhitespaceSplit
 from tokenizers.trainers import WordPieceTrainer
 
-from tokenizer.train import choose_alphabet, join, learn_pieces, merges, split_unit
+from tokenizer.building.merges import choose_alphabet, join, learn_pieces, merges, split_unit
 
 TEXT = st.text("가나다라", min_size=1, max_size=6)
 UNITS = st.dictionaries(st.one_of(TEXT, TEXT.map("##{}".format)), st.integers(1, 5), max_size=10)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus.documents.shards import Document, to_table, write_shard
-from tokenizer.count import (
+from tokenizer.building.count import (
     EojeolType,
     count_characters,
     count_eojeols,
@@ -115,9 +115,9 @@ def count_shards(shards: list[Path], scratch: Path, partitions: int) -> list[Eoj
 def test_runs_on_disk_and_partitions_change_nothing(
     tmp_path: Path, documents: list[Document], monkeypatch: pytest.MonkeyPatch, most_types: int
 ) -> None:
-    monkeypatch.setattr("tokenizer.count.MOST_TYPES", most_types)  # 3: every batch of documents is a run
-    monkeypatch.setattr("tokenizer.count.BATCH_BYTES", 1)
-    monkeypatch.setattr("tokenizer.count.SMALLEST_PORTION", 1)
+    monkeypatch.setattr("tokenizer.building.count.MOST_TYPES", most_types)  # 3: every batch of documents is a run
+    monkeypatch.setattr("tokenizer.building.count.BATCH_BYTES", 1)
+    monkeypatch.setattr("tokenizer.building.count.SMALLEST_PORTION", 1)
     monkeypatch.setattr("corpus.documents.shards.ROW_GROUP_DOCUMENTS", 2)
     shards = [tmp_path / "shard-00000.parquet", tmp_path / "shard-00001.parquet"]
     write_shard(shards[0], documents[:7])
@@ -137,8 +137,8 @@ def test_row_groups_of_any_size_are_counted_in_batches_of_one_size(tmp_path: Pat
         sizes.append(table.nbytes)
         return count_table(table)
 
-    monkeypatch.setattr("tokenizer.count.BATCH_BYTES", 200_000)
-    monkeypatch.setattr("tokenizer.count.count_table", remember)
+    monkeypatch.setattr("tokenizer.building.count.BATCH_BYTES", 200_000)
+    monkeypatch.setattr("tokenizer.building.count.count_table", remember)
     count_portion(divide([tmp_path / "shard-00000.parquet"])[0][0], tmp_path, partitions=1)
 
     assert len(sizes) > 5 and max(sizes) < 400_000
@@ -173,7 +173,7 @@ def test_only_the_most_frequent_types_are_analysed(most: int, lowest: int) -> No
 
 def test_growth_of_a_corpus_adds_partitions_and_enlarges_portions(tmp_path, monkeypatch) -> None:
     sizes = {tmp_path / "small": [1 << 20], tmp_path / "large": [64 << 20] * 1_000}
-    for module in ("tokenizer.count", "corpus.documents.shards"):
+    for module in ("tokenizer.building.count", "corpus.documents.shards"):
         monkeypatch.setattr(f"{module}.row_group_sizes", sizes.__getitem__)
 
     assert [len(divide([shard])[0]) for shard in sizes] == [1, 1_000]

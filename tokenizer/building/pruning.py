@@ -1,8 +1,21 @@
 """Pieces that cut across morphemes, found by use and dropped (the ``malmoi`` builder).
 
-Training keeps every piece inside one morpheme, but encoding is greedy: the longest piece wins, so ``##하고`` learnt
-inside a noun takes 하|고 everywhere else. So more pieces are learnt than wanted, all words are encoded, and pieces that
-mostly cross a boundary go, with the least used ones, in rounds, as each removal changes what the others catch.
+Training keeps every piece inside one morpheme, but encoding is greedy: the longest piece wins. So more pieces are
+learnt than wanted, all words are encoded, and pieces that mostly cross a boundary go, with the least used ones, in
+rounds, as each removal changes what the others match:
+```
+morphemes    count   pieces
+책 이 다     9       책 ##이다     "it is a book": the piece takes 이|다 together, across a boundary
+사이다       1       사 ##이다     "cider", the noun inside which the piece was learnt
+```
+Of its 10 uses 9 cross, so ``##이다`` is dropped, and both words end in ``##이 ##다``.
+
+>>> pieces, words, counts = [*"책사이다", "##이", "##다", "##이다"], ["책 이 다", "사이다"], np.array([9, 1])
+>>> count_uses(pieces, words, counts).tolist()  # uses of each piece, and those of them that cross
+[[9, 1, 0, 0, 0, 0, 10], [0, 0, 0, 0, 0, 0, 9]]
+>>> prune(pieces, 7, rounds=1, max_crossing_share=0.5, count_uses=lambda kept, _: count_uses(kept, words, counts))
+(['책', '사', '이', '다', '##이', '##다'], {'dropped_crossing': 1, 'dropped_rare': 0})
+
 Words are encoded by the library itself; boundaries are checked on arrays of characters, a million words a second.
 """
 
@@ -10,6 +23,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +33,10 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import WhitespaceSplit
 
-from tokenizer.export import write
-from tokenizer.train import PREFIX
+from corpus.documents.units import map_units, unit_folder
+from corpus.documents.whole_files import write_whole
+from tokenizer.building.merges import PREFIX
+from tokenizer.building.units import WORDS_NAME
 from tokenizer.words import LONGEST_WORD
 
 log = logging.getLogger(__name__)
@@ -41,7 +57,7 @@ def prune(
     Args:
         pieces: the learnt part of a vocabulary, better pieces first; single characters always stay.
         size: pieces wanted.
-        rounds: times that pieces are dropped; uses are counted afresh before each.
+        rounds: times that pieces are dropped; uses are counted again before each.
         max_crossing_share: a piece goes when more of its uses cross a morpheme boundary, 0..1; 1 keeps all.
         count_uses: (pieces, round) to int64 [2, pieces]: uses of each, and those of them that cross a boundary.
 
@@ -69,6 +85,19 @@ def is_character(piece: str) -> bool:
     return len(piece.removeprefix(PREFIX)) == 1
 
 
+def add_up_uses(pieces: Path, segmented: Sequence[Path], folder: Path, workers: int) -> np.ndarray:
+    """``count_uses`` over the segmented words of all partitions.
+
+    Args:
+        pieces: a file of them, one a line.
+        segmented: folders of segmented words.
+        folder: where the units of work leave theirs.
+    """
+    words = [part / WORDS_NAME for part in segmented]
+    map_units(partial(uses_of_words, pieces=pieces), words, folder, workers=workers, title="uses")
+    return np.sum([np.load(unit_folder(folder, number) / USES_NAME) for number in range(len(words))], axis=0)
+
+
 def uses_of_words(words: Path, scratch: Path, *, pieces: Path) -> dict[str, Any]:
     """Unit of work: a file of segmented words and a file of pieces, one a line, to ``uses.npy``."""
     np.save(scratch / USES_NAME, uses_in_file(read_pieces(pieces), words))
@@ -86,7 +115,7 @@ def count_uses(pieces: Sequence[str], words: Sequence[str], counts: np.ndarray) 
 
     Args:
         pieces: distinct; words with a character that is no piece are left out, as they would be [UNK].
-        words: morphemes set apart by spaces (``tokenizer.units``), of at most 100 characters.
+        words: morphemes set apart by spaces (``tokenizer.building.units``), of at most 100 characters.
         counts: how often each word occurs, int64 [words].
 
     Returns:
@@ -138,7 +167,7 @@ def _add_uses(
 
 def write_pieces(path: Path, pieces: Sequence[str]) -> None:
     """One piece a line."""
-    write(path, "".join(f"{piece}\n" for piece in pieces))
+    write_whole(path, "".join(f"{piece}\n" for piece in pieces))
 
 
 def read_pieces(path: Path) -> list[str]:

@@ -9,18 +9,17 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document
-from tokenizer.boundaries import BoundaryScores, score_boundaries, silver_cuts
-from tokenizer.count import count_eojeols
-from tokenizer.encoder import FILE_NAMES, load_tokenizer, make_encoder
-from tokenizer.gold import read_gold
-from tokenizer.statistics import TokenizerStatistics, measure_counts
+from tokenizer.building.count import count_eojeols
+from tokenizer.measuring.boundaries import BoundaryScores, score_boundaries, silver_cuts
+from tokenizer.measuring.encoder import FILE_NAMES, load_tokenizer, make_encoder
+from tokenizer.measuring.gold import read_gold
+from tokenizer.measuring.statistics import TokenizerStatistics, measure_counts
 
 log = logging.getLogger(__name__)
 
@@ -33,10 +32,6 @@ class Comparison:
     fit: TokenizerStatistics
     silver: BoundaryScores
     gold: BoundaryScores | None
-
-    def as_json(self) -> dict[str, Any]:
-        """The fields by name."""
-        return asdict(self)
 
 
 def compare(tokenizers: Sequence[Path], texts: Iterable[str], gold: Path | None = None) -> list[Comparison]:

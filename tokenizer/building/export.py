@@ -1,7 +1,7 @@
 """A vocabulary to a Hugging Face folder that every loader reads alike.
 
 Plain: BERT's rules and class BertTokenizer, which transformers rebuilds from the vocabulary, so that anything beyond
-those rules would be lost in silence. Hardened (tokenizer.jamo): class PreTrainedTokenizerFast, which keeps
+those rules would be lost in silence. Hardened (tokenizer.building.jamo): class PreTrainedTokenizerFast, which keeps
 tokenizer.json as it is; the plain form with the same ids then lies in ``plain/`` for whoever needs BertTokenizer.
 vocab.txt and special_tokens_map.json serve older readers.
 """
@@ -21,8 +21,8 @@ from tokenizers.processors import TemplateProcessing
 
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import write_whole
+from tokenizer.building.jamo import hardened_normalizer, unwritable
 from tokenizer.config import SPECIAL_TOKENS, TokenizerConfig
-from tokenizer.jamo import hardened_normalizer, unwritable
 from tokenizer.words import LONGEST_WORD, bert_normalizer
 
 LONGEST_HARDENED_WORD = 3 * LONGEST_WORD  # a rewritten syllable has up to three jamo; the search is quadratic
@@ -103,7 +103,7 @@ def export(vocabulary: Sequence[str], config: TokenizerConfig, card: str, out: P
     if config.hardened:
         (out / PLAIN_FOLDER).mkdir(exist_ok=True)
         _write_encoder(vocabulary, config, out / PLAIN_FOLDER, hardened=False)
-    write(out / CARD_NAME, card)
+    write_whole(out / CARD_NAME, card)
 
 
 def _write_encoder(vocabulary: Sequence[str], config: TokenizerConfig, out: Path, *, hardened: bool) -> None:
@@ -118,17 +118,12 @@ def _write_encoder(vocabulary: Sequence[str], config: TokenizerConfig, out: Path
         "model_input_names": ["input_ids", *segments, "attention_mask"],
         **tokens,
     }
-    write(out / "vocab.txt", "".join(f"{piece}\n" for piece in vocabulary))
-    write(out / "tokenizer.json", build_tokenizer(vocabulary, hardened=hardened).to_str(pretty=True) + "\n")
+    write_whole(out / "vocab.txt", "".join(f"{piece}\n" for piece in vocabulary))
+    write_whole(out / "tokenizer.json", build_tokenizer(vocabulary, hardened=hardened).to_str(pretty=True) + "\n")
     write_json(out / "tokenizer_config.json", settings)
     write_json(out / "special_tokens_map.json", tokens)
 
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:
     """Indented JSON with Hangul as it is, whole or not at all."""
-    write(path, json.dumps(values, ensure_ascii=False, indent=2) + "\n")
-
-
-def write(path: Path, text: str) -> None:
-    """A text file, whole or not at all."""
-    write_whole(path, text)
+    write_whole(path, json.dumps(values, ensure_ascii=False, indent=2) + "\n")

@@ -19,7 +19,7 @@ from tokenizers.normalizers import BertNormalizer
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import refuse_links
 from corpus.documents.whole_files import read_json
-from tokenizer.export import build_tokenizer, read_vocabulary
+from tokenizer.building.export import build_tokenizer, read_vocabulary
 
 FILE_NAMES = ("tokenizer.json", "vocab.txt")
 TRIED_PAIRS = 50  # neighbours on which the role of the space is found out

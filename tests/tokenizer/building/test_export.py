@@ -11,9 +11,9 @@ from tokenizers import Tokenizer
 from transformers import AutoTokenizer, BertTokenizerFast, PreTrainedTokenizerFast
 
 from corpus.documents.errors import BadInput
+from tokenizer.building.export import build_tokenizer, build_vocabulary, export, read_vocabulary
+from tokenizer.building.jamo import ALWAYS_KNOWN, SYLLABLES
 from tokenizer.config import SPECIAL_TOKENS, TokenizerConfig
-from tokenizer.export import build_tokenizer, build_vocabulary, export, read_vocabulary
-from tokenizer.jamo import ALWAYS_KNOWN, SYLLABLES
 
 SYLLABLE_PIECES = [piece for char in "한국은에갔다나는학교" for piece in (char, f"##{char}")]
 LEARNT = ["한국", "학교", ".", "漢", "Ab", *SYLLABLE_PIECES]

@@ -1,33 +1,49 @@
 """How well a vocabulary fits a text: the columns of paper Table 35 and more, for any Hugging Face tokenizer.
 
 A word is an eojeol, cut at white space; the paper's figures fit no other unit (per BERT word they would be a fifth
-lower). Every distinct eojeol is encoded once, as it is encoded behind a space, and weighed by its count: the sums are
+lower). Every distinct eojeol is encoded once, as it is encoded after a space, and weighed by its count: the sums are
 those of the whole text, but for the first word of a text where a vocabulary has a piece for the space.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
 
 from corpus.documents.errors import BadInput
-from tokenizer.encoder import load_tokenizer, make_encoder
-from tokenizer.unknowns import KINDS, classify_unknown_words
+from tokenizer.measuring.boundaries import word_spans
+from tokenizer.measuring.encoder import Encoder, load_tokenizer, make_encoder
 
 EOJEOLS_PER_BATCH = 10_000
 LISTED_UNKNOWN = 50
 LONGEST_LISTED = 50  # characters of a listed eojeol; the rest is cut off
 RARE = 5  # uses; entries below it hardly learn anything
 SPARE_ENTRY = re.compile(r"[\[<]unused\d+[\]>]")
+
+HANGUL = {
+    "Hangul syllable": ((0xAC00, 0xD7A3),),
+    "conjoining jamo": ((0x1100, 0x1112), (0x1161, 0x1175), (0x11A8, 0x11C2)),
+    "compatibility jamo": ((0x3131, 0x3163),),
+    "old or half-width Hangul": (
+        (0x1100, 0x11FF), (0x3130, 0x318F), (0xA960, 0xA97F), (0xD7B0, 0xD7FF), (0xFFA0, 0xFFDC),
+    ),
+}  # fmt: skip
+TOO_LONG = "too long a word"
+NO_CHARACTER = "no single character"
+INVISIBLE = "invisible"
+SYMBOL = "symbol or emoji"
+KINDS = (*HANGUL, "Han", "Latin", "other letter", "digit", SYMBOL, INVISIBLE, TOO_LONG, NO_CHARACTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +61,7 @@ class TokenizerStatistics:
         unknown_ratio: unknown_tokens per token, 0..1.
         tokens_per_character: the length of encoded text.
         unknown_eojeols: the most frequent eojeols with an [UNK] in them, and their counts.
-        unknown_words: BERT words that are or hold an [UNK], by what is to blame (``tokenizer.unknowns``).
+        unknown_words: BERT words that are or hold an [UNK], by the kind of the character to blame, of ``KINDS``.
         pieces: entries that text can use: neither special tokens nor spare slots.
         never_used: of these, how many the text never uses.
         rarely_used: of these, how many it uses fewer than five times, never included.
@@ -65,10 +81,6 @@ class TokenizerStatistics:
     pieces: int
     never_used: int
     rarely_used: int
-
-    def as_json(self) -> dict[str, Any]:
-        """The fields by name."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,3 +192,67 @@ def _usable_ids(tokenizer: Tokenizer) -> list[int]:
     return [
         id_ for piece, id_ in tokenizer.get_vocab().items() if id_ not in special and not SPARE_ENTRY.fullmatch(piece)
     ]
+
+
+# --- Why words are [UNK]: by the first character to blame in each.
+# WordPiece gives up a whole word for one character. One is to blame that is [UNK] alone, or that stands after another
+# and has no ``##`` form; the first such is where greedy matching had to stop.
+
+
+def kind_of_character(character: str) -> str:
+    """One of ``KINDS``, but for the last two."""
+    code = ord(character)
+    for kind, ranges in HANGUL.items():
+        if any(first <= code <= last for first, last in ranges):
+            return kind
+    name, category = unicodedata.name(character, ""), unicodedata.category(character)
+    if name.startswith(("CJK UNIFIED IDEOGRAPH", "CJK COMPATIBILITY IDEOGRAPH")):
+        return "Han"
+    if category in ("Cc", "Cf", "Cs"):
+        return INVISIBLE
+    if category[0] in "LM" and not name.startswith("VARIATION SELECTOR"):
+        return "Latin" if "LATIN" in name else "other letter"
+    return "digit" if category[0] == "N" else SYMBOL
+
+
+def classify_unknown_words(encoder: Encoder, eojeols: Mapping[str, int]) -> dict[str, int]:
+    """How many BERT words are or hold an [UNK], by kind, in the order of ``KINDS``; kinds without one are left out.
+
+    Args:
+        encoder: what made [UNK] of them.
+        eojeols: those with an [UNK], and how often each occurs.
+    """
+    alone: dict[str, bool] = {}
+    found: Counter[str] = Counter()
+    names = iter(eojeols)
+    while batch := list(islice(names, EOJEOLS_PER_BATCH)):
+        for eojeol, holes in zip(batch, encoder.unknown_spans(batch), strict=True):
+            ends = [last for _, last in holes]  # in order: a search finds the first that ends inside or after a word
+            for begin, end in word_spans(eojeol) or [(0, len(eojeol))]:
+                place = bisect_right(ends, begin)
+                if place < len(holes) and holes[place][0] < end:
+                    found[_blame(encoder, eojeol[begin:end], alone)] += eojeols[eojeol]
+    return {kind: found[kind] for kind in KINDS if found[kind]}
+
+
+def _blame(encoder: Encoder, word: str, alone: dict[str, bool]) -> str:
+    """Kind of the character at fault; ``alone`` remembers which characters are [UNK] by themselves."""
+    model = encoder.tokenizer.model
+    prefix = model.continuing_subword_prefix if isinstance(model, WordPiece) else ""
+    if isinstance(model, WordPiece) and len(word) > model.max_input_chars_per_word:
+        return TOO_LONG
+    for position, character in enumerate(word):
+        if character not in alone:
+            alone[character] = any(encoder.unknown_spans([character]))
+        if alone[character]:
+            return kind_of_character(character)
+        if position and prefix and not _can_continue(encoder, prefix, character):
+            return kind_of_character(character)
+    return NO_CHARACTER
+
+
+def _can_continue(encoder: Encoder, prefix: str, character: str) -> bool:
+    """Whether what the normaliser makes of a character (jamo, in a hardened tokenizer) has its ``##`` forms."""
+    tokenizer = encoder.tokenizer
+    parts = tokenizer.normalizer.normalize_str(character) if tokenizer.normalizer else character
+    return all(tokenizer.token_to_id(prefix + part) is not None for part in parts)

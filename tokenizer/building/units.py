@@ -24,9 +24,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tokenizer.count import EojeolType, rows_of
-from tokenizer.morphemes import split_words
-from tokenizer.words import LONGEST_WORD, bert_words
+from tokenizer.building.count import EojeolType, rows_of
+from tokenizer.words import LONGEST_WORD, bert_words, split_words
 
 WORDS_NAME, UNITS_NAME = "words.parquet", "units.parquet"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -17,12 +18,11 @@ from tokenizers.pre_tokenizers import ByteLevel, Metaspace
 from tokenizers.trainers import BpeTrainer
 
 from corpus.documents.errors import BadInput
-from tokenizer.compare import compare, name_tokenizers
+from tokenizer.building.export import build_tokenizer, export
 from tokenizer.config import TokenizerConfig
-from tokenizer.encoder import make_encoder
-from tokenizer.export import build_tokenizer, export
-from tokenizer.statistics import load_tokenizer, measure, measure_counts
-from tokenizer.unknowns import kind_of_character
+from tokenizer.measuring.compare import compare, name_tokenizers
+from tokenizer.measuring.encoder import load_tokenizer, make_encoder
+from tokenizer.measuring.statistics import kind_of_character, measure, measure_counts
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "나", "##는", "책", "##을", ".", "읽", "##는다", "M", "##A"]
 SENTENCES = ("나는 책을 읽는다.", "너는 책을 산다!", "나는 학교에 갔다")
@@ -215,7 +215,7 @@ def test_tokenizers_side_by_side_read_the_text_once(tmp_path: Path, vocab_file: 
     assert {c.silver.boundaries for c in found} == {found[0].silver.boundaries}
     assert found[0].gold is not None
     assert (found[0].gold.f1, found[0].gold.keeps_all, found[0].gold.skipped) == (1.0, 1.0, 1)
-    assert json.loads(json.dumps(found[0].as_json()))["silver"]["eojeols"] == 9
+    assert json.loads(json.dumps(asdict(found[0])))["silver"]["eojeols"] == 9
     assert compare(tokenizers, reversed(SENTENCES), gold) == found
 
 

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tokenizer.count import EojeolType
-from tokenizer.morphemes import split_words
-from tokenizer.words import bert_words
+from tokenizer.building.count import EojeolType
+from tokenizer.words import bert_words, split_words
 
 EOJEOLS_PER_BATCH = 10_000
 LONGEST_JUDGED = 100  # characters; longer eojeols are addresses and tables, which the analyser is not asked about
@@ -68,10 +67,6 @@ class BoundaryScores:
     keeps_all: float | None
     crossing: float | None
 
-    def as_json(self) -> dict[str, Any]:
-        """The fields by name."""
-        return asdict(self)
-
 
 def score_boundaries(cutter: Cutter, reference: Sequence[CutEojeol], skipped: int = 0) -> BoundaryScores:
     """Scores of anything that cuts eojeols.
@@ -103,11 +98,11 @@ def _ratio(part: int, whole: int) -> float | None:
 
 
 def _count(batch: Sequence[CutEojeol], pieces: Sequence[Sequence[Span]]) -> dict[str, int]:
-    """Sums over a batch. Its eojeols are laid in one row with a gap behind each, so that places are one index."""
+    """Sums over a batch. Its eojeols are laid in one row with a gap after each, so that places are one index."""
     counts = np.array([eojeol.frequency for eojeol in batch], np.int64)
-    rooms = np.array([len(eojeol.text) + 1 for eojeol in batch], np.int64)
-    starts = np.cumsum(rooms) - rooms
-    owner = np.repeat(np.arange(len(batch)), rooms)
+    spans = np.array([len(eojeol.text) + 1 for eojeol in batch], np.int64)
+    starts = np.cumsum(spans) - spans
+    owner = np.repeat(np.arange(len(batch)), spans)
     weights = counts[owner]
     true = _mark(len(owner), starts, [eojeol.cuts for eojeol in batch])
     within = ~_mark(len(owner), starts, [eojeol.words for eojeol in batch])
@@ -156,7 +151,7 @@ def _lay_out(
 
 
 def _openings(begins: Integers, ends: Integers) -> Integers:
-    """Where pieces begin that begin behind all others: one that starts inside a character overlaps its neighbour."""
+    """Where pieces begin that begin after all others end: one that starts inside a character overlaps its neighbour."""
     reached = np.maximum.accumulate(np.concatenate([[-1], ends[:-1]]))[: len(begins)]
     opens: Integers = begins[(begins >= reached) & (ends > begins)]
     return opens

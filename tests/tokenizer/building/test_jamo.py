@@ -14,8 +14,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import Encoding, Tokenizer
 
-from tokenizer.export import ROLES, build_tokenizer, read_vocabulary
-from tokenizer.jamo import (
+from tokenizer.building.export import ROLES, build_tokenizer, read_vocabulary
+from tokenizer.building.jamo import (
     ALWAYS_KNOWN,
     COMPATIBILITY,
     CONJOINING,
