@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from corpus.escaping import visible_lines
+from corpus.documents.escaping import visible_lines
 from launch.bench.commands import bench_app
 from launch.commands import (
     export_task_predictions,
@@ -22,7 +22,7 @@ from launch.commands import (
 )
 from launch.console import rank, set_up_console, show_any_character, world_size
 from launch.errors import LaunchError, exit_code, is_for_user, one_sentence
-from launch.guard import explain_missing_module
+from launch.extras import explain_missing_module
 from launch.pii.commands import pii_app
 
 ABOUT = """Raw Korean text in; a pseudonymized corpus, a vocabulary, a pretrained encoder and its KLUE scores out.

@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
+from corpus.documents.errors import BadInput, is_full_disk
+from pretrain.interruption import REQUEUE_CODE, Interrupted
+
 
 class LaunchError(ValueError):
     """A recipe, a run folder or a command line that cannot be used; the message says what to do."""
 
 
-def user_errors() -> tuple[type[BaseException], ...]:
-    """The exceptions that are answered with their message alone. Imported late: the classes live in the stages."""
-    from corpus.documents import BadInput as CorpusBadInput
-    from finetune.config import BadInput as FinetuneBadInput
-    from pretrain.config import BadInput as PretrainBadInput
-    from pretrain.interruption import Interrupted
-
-    return (LaunchError, CorpusBadInput, PretrainBadInput, FinetuneBadInput, Interrupted, OSError)
+USER_ERRORS = (LaunchError, BadInput, Interrupted, OSError)
+"""The exceptions that are answered with their message alone."""
 
 
 def is_for_user(error: BaseException) -> bool:
     """Whether the message alone answers it: one of the above, or any library's way of saying that the disk is full."""
-    from corpus.whole_files import is_full_disk
-
-    return isinstance(error, user_errors()) or is_full_disk(error)
+    return isinstance(error, USER_ERRORS) or is_full_disk(error)
 
 
 def exit_code(error: BaseException) -> int:
     """2 for what the user must change; another one for what goes on when the same command is run again."""
-    from pretrain.interruption import REQUEUE_CODE, Interrupted
-
     return REQUEUE_CODE if isinstance(error, Interrupted) else 2
 
 
 def one_sentence(error: BaseException) -> str:
     """The message for the console; operating system errors get their file in front."""
-    from corpus.whole_files import is_full_disk
-
     if is_full_disk(error):
         where = f" for {error.filename}" if isinstance(error, OSError) and error.filename else ""
         return f"no space left on the disk{where}; make room and run the same command again, it goes on from there"

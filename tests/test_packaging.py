@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from launch.guard import EXTRAS, PACKAGES
+from launch.extras import EXTRAS
+from launch.guard import PACKAGES
 
 ROOT = Path(__file__).resolve().parents[1]
 

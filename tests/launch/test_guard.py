@@ -8,17 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from launch.errors import LaunchError
-from launch.guard import EXTRAS, NEEDED_BY_STAGE, PACKAGES, refuse_foreign_packages, refuse_other_systems
+from launch.extras import EXTRAS, NEEDED_BY_STAGE
+from launch.guard import PACKAGES, foreign_package, other_system
 
 
 def test_our_own_packages_pass() -> None:
-    refuse_foreign_packages()
+    assert foreign_package() is None
 
 
 def test_foreign_package_is_named(tmp_path: Path) -> None:
-    with pytest.raises(LaunchError, match="the package `corpus` resolves to"):
-        refuse_foreign_packages(home=tmp_path)
+    assert (foreign_package(home=tmp_path) or "").startswith("the package `corpus` resolves to")
 
 
 def test_command_refuses_to_start_beside_a_foreign_tokenizer(tmp_path: Path) -> None:
@@ -63,30 +62,26 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_an_untouched_installation_and_files_of_the_users_own_pass(installed: Path) -> None:
-    refuse_foreign_packages(home=installed)
+    assert foreign_package(home=installed) is None
     (installed / "corpus" / "notes.py").write_text("# by hand\n")
-    refuse_foreign_packages(home=installed)
+    assert foreign_package(home=installed) is None
 
 
 @pytest.mark.parametrize("file", ["tokenizer/__init__.py", "tokenizer/text.py"])
 def test_files_that_another_distribution_merged_into_ours_are_named(installed: Path, file: str) -> None:
     write_distribution(installed, "tokenizer", {file: "# of a package on the index\n"})
-    with pytest.raises(
-        LaunchError, match=rf"`tokenizer` is not as .*: tokenizer has put files into it \({file}\); run"
-    ):
-        refuse_foreign_packages(home=installed)
+    problem = foreign_package(home=installed) or ""
+    assert f"`tokenizer` is not as malmoi installed it: tokenizer has put files into it ({file}); run" in problem
 
 
 def test_a_file_that_went_with_another_distribution_is_named(installed: Path) -> None:
     (installed / "finetune" / "run.py").unlink()
-    with pytest.raises(LaunchError, match=r"finetune/run.py is gone; run `pip install --force-reinstall"):
-        refuse_foreign_packages(home=installed)
+    assert "finetune/run.py is gone; run `pip install --force-reinstall" in (foreign_package(home=installed) or "")
 
 
 def test_other_systems_are_sent_to_wsl() -> None:
-    refuse_other_systems("linux"), refuse_other_systems("darwin")
-    with pytest.raises(LaunchError, match="WSL"):
-        refuse_other_systems("win32")
+    assert other_system("linux") is other_system("darwin") is None
+    assert "WSL" in (other_system("win32") or "")
 
 
 @pytest.mark.parametrize(
