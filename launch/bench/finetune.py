@@ -91,10 +91,9 @@ def run_finetune_bench(
 
 
 def _write_sample(scratch: Path) -> Path:
-    from launch.sample.klue import write_klue
-    from launch.sample.world import make_world
+    from launch.sample.unpack import unpack
 
-    write_klue(make_world(SEED), SEED, scratch / "klue")
+    unpack(scratch)
     return scratch / "klue"
 
 

@@ -197,9 +197,7 @@ def _describe(mix: Mix, texts: list[str]) -> dict[str, Any]:
 
 
 def _sample(folder: Path) -> str:
-    from launch.sample.config import SampleConfig
-    from launch.sample.run import run
+    from launch.sample.unpack import unpack
 
-    folder.mkdir(parents=True)
-    run(SampleConfig(), None, folder)
+    unpack(folder)
     return str(folder / "corpus")
