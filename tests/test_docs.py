@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import doctest
+import importlib
 import json
 import os
 import re
@@ -24,6 +25,7 @@ from tests.recorded_demo import RECORD, recipe_digest, scores_of_run, table
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "README.ko.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TWINS = [(ROOT / "README.md", ROOT / "README.ko.md"), (ROOT / "docs" / "tour.md", ROOT / "docs" / "ko" / "tour.md")]
+STAGES = ("corpus", "tokenizer", "pretrain", "finetune", "launch")
 DEMO_RUN = ROOT / "runs" / "smoke"
 ELSEWHERE = ("make ", "pip ", "docker ", "torchrun ", "deepspeed ", "malmoi run")
 BLOCK = re.compile(r"```.*?```", re.DOTALL)
@@ -163,3 +165,16 @@ def test_demo_learns_most_tasks() -> None:
         if (found["scores"][found["headline"]] or 0.0) > (found["trivial"][found["headline"]] or 0.0) + 5.0
     }
     assert {"ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-dp"} <= learnt
+
+
+def modules_with_examples() -> list[str]:
+    """Names of our modules whose docstrings hold examples after ``>>>``."""
+    paths = (path for stage in STAGES for path in (ROOT / stage).rglob("*.py"))
+    found = (path for path in paths if re.search("^ *>>> ", path.read_text("utf-8"), re.MULTILINE))
+    return sorted(".".join(path.relative_to(ROOT).with_suffix("").parts) for path in found)
+
+
+@pytest.mark.parametrize("name", modules_with_examples())
+def test_examples_in_docstrings_give_what_they_show(name: str) -> None:
+    failures, tried = doctest.testmod(importlib.import_module(name))
+    assert tried and not failures

@@ -28,9 +28,9 @@ def build(kind: str, corpus: Path, out: Path, config: TokenizerConfig, workers: 
 
 def build_ours(corpus: Path, out: Path, config: TokenizerConfig, workers: int) -> dict[str, Any]:
     """The functions of ``tokenizer.run`` one after another, each timed."""
-    from tokenizer.export import build_vocabulary
-    from tokenizer.fit import measure_fit
-    from tokenizer.pruning import read_pieces, write_pieces
+    from tokenizer.building.export import build_vocabulary
+    from tokenizer.building.pruning import read_pieces, write_pieces
+    from tokenizer.measuring.fit import measure_fit
     from tokenizer.run import count_corpus, learn, prune_pieces, weigh_types
 
     seconds: dict[str, float] = {}
@@ -62,7 +62,7 @@ def build_common(corpus: Path, out: Path, config: TokenizerConfig, workers: int)
     """In-context analysis of all text, then the library's trainer."""
     from tokenizers import BertWordPieceTokenizer
 
-    from tokenizer.count import divide
+    from tokenizer.building.count import divide
 
     start = time.perf_counter()
     portions, _ = divide(shard_paths(corpus / "documents"))

@@ -35,8 +35,8 @@ def train(corpus: Path, out: Path, *, workers: int = 1, **settings: object) -> d
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many portions and partitions, as of a large corpus."""
-    monkeypatch.setattr("tokenizer.count.SMALLEST_PORTION", 300)
-    monkeypatch.setattr("tokenizer.count.PARTITION_BYTES", 300)
+    monkeypatch.setattr("tokenizer.building.count.SMALLEST_PORTION", 300)
+    monkeypatch.setattr("tokenizer.building.count.PARTITION_BYTES", 300)
 
 
 @pytest.mark.parametrize("builder", ["klue", "bpe", "malmoi"])
@@ -183,7 +183,7 @@ def test_corpus_without_words_is_bad_input(
 def test_a_huge_line_without_spaces_is_survived(
     tmp_path: Path, make_corpus: MakeCorpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tokenizer.count.PARTITION_BYTES", 1 << 20)
+    monkeypatch.setattr("tokenizer.building.count.PARTITION_BYTES", 1 << 20)
     huge = Document("1", "출처", ("가나다" * 300_000, "책상 책상 책상", "가나다라" * 60 + "."))
 
     files = train(make_corpus([huge]), tmp_path / "out")
@@ -207,10 +207,10 @@ def map_then_die(work, units, folder, **options):
     return results
 
 corpus_documents.map_units = map_then_die
-import tokenizer.count, tokenizer.run
+import tokenizer.building.count, tokenizer.run
 from tokenizer.config import TokenizerConfig
 
-tokenizer.count.SMALLEST_PORTION = tokenizer.count.PARTITION_BYTES = 300
+tokenizer.building.count.SMALLEST_PORTION = tokenizer.building.count.PARTITION_BYTES = 300
 tokenizer.run.run(
     TokenizerConfig.model_validate_json(settings), tokenizer.run.TokenizerInputs(Path(corpus)), Path(out)
 )
