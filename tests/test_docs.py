@@ -130,6 +130,8 @@ def test_korean_pages_have_the_commands_and_figures_of_the_english(english: Path
     texts = [page.read_text("utf-8") for page in (english, korean)]
     blocks = [BLOCK.findall(text) for text in texts]
     assert blocks[0] == blocks[1]
+    names = [re.findall(r"`[^`\n]+`", BLOCK.sub("", text)) for text in texts]
+    assert sorted(names[0]) == sorted(names[1])
     prose = [NOT_PROSE.sub("", BLOCK.sub("", text)) for text in texts]
     assert sorted(FIGURE.findall(prose[0])) == sorted(FIGURE.findall(prose[1]))
 
