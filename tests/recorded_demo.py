@@ -27,7 +27,7 @@ def recipe_digest() -> str:
 
 
 def scores_of_run() -> list[dict[str, object]]:
-    """One row a metric of the paper's Table 36: task, metric, score, what a constant prediction gets (None where that says nothing), n."""
+    """One row a metric of Table 36: task, metric, score, what a constant prediction gets (None: it says nothing), n."""
     rows: list[dict[str, object]] = []
     for task in TASKS:
         for path in sorted((RUN / "finetune" / task / "model").glob("seed-*/scores.json")):
