@@ -1,6 +1,6 @@
-"""``python -m launch VERB …``: the same door as ``malmoi``, for torchrun and deepspeed launches."""
+"""``python -m launch VERB …``: the same as ``malmoi``, for torchrun and deepspeed launches."""
 
-from launch.cli import main
+from malmoi import main
 
 if __name__ == "__main__":
     main()
