@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import torch
 from tqdm import tqdm
 
-from pretrain.config import BadInput, PretrainConfig
+from corpus.documents.errors import BadInput
+from pretrain.config import PretrainConfig
 from pretrain.engine.optimizer import learning_rate
 from pretrain.engine.start import Engine
 from pretrain.engine.world import World

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from pretrain.config import BadInput, PretrainConfig
+from corpus.documents.errors import BadInput
+from pretrain.config import PretrainConfig
 
 MOMENTS = ("exp_avg", "exp_avg_sq")  # Adam's averages, by the names of torch
 

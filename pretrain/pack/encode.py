@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pretrain.config import BadInput
-from pretrain.morphemes import mark_morphemes
+from corpus.documents.errors import BadInput
 from pretrain.pack.bulk import BulkEncoder
+from pretrain.pack.morphemes import mark_morphemes
 from pretrain.pack.store import eojeol_bit, token_type
 
 # Of the eojeols in the table, one more for each: some 300,000; a packing process takes 600 MB. With twice as many, more
@@ -47,7 +47,7 @@ class EojeolEncoder:
 
     Args:
         tokenizer: its folder.
-        morphemes: also find out which pieces begin a morpheme (see ``pretrain.morphemes``).
+        morphemes: also find out which pieces begin a morpheme (see ``morphemes``).
     """
 
     def __init__(self, tokenizer: Path, *, morphemes: bool = False) -> None:

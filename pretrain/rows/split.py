@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pretrain.config import BadInput, PretrainConfig
+from corpus.documents.errors import BadInput
+from pretrain.config import PretrainConfig
 from pretrain.pack.store import TokenStore
 from pretrain.rng import derive_key, permute
 from pretrain.rows.packing import Packed

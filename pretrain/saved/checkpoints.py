@@ -25,11 +25,12 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from pretrain.config import BadInput, PretrainConfig
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import PARTIAL, read_object, settle, settle_all, write_whole
+from pretrain.config import PretrainConfig
 from pretrain.engine.start import Engine
 from pretrain.engine.world import World
 from pretrain.saved.export import MODEL_NAME, WEIGHTS_NAME
-from pretrain.whole_files import PARTIAL, read_json, settle, settle_all, write_text
 
 log = logging.getLogger(__name__)
 
@@ -111,7 +112,7 @@ class Checkpoints:
                 "files": {str(path.relative_to(partial)): _seal(path) for path in _files_of(partial)},
             }
             settle_all(partial)
-            write_text(partial / LOOP_NAME, json.dumps(loop, ensure_ascii=False))
+            write_whole(partial / LOOP_NAME, json.dumps(loop, ensure_ascii=False))
             shutil.rmtree(folder, ignore_errors=True)
             partial.replace(folder)
             settle(self._folder)
@@ -174,7 +175,7 @@ class Checkpoints:
                 losses[folder] = held_out["mlm_loss"]
         best = min(losses, key=losses.__getitem__, default=None)  # the earlier one where they are equal
         if best is not None:
-            write_text(self._folder / BEST_NAME, best.name)
+            write_whole(self._folder / BEST_NAME, best.name)
         for old in folders[: -self._config.keep_checkpoints]:
             if old != best:
                 shutil.rmtree(old)
@@ -215,7 +216,7 @@ def require_disk_space(out: Path, network: PreTrainedModel, config: PretrainConf
 
 
 def _read_loop(folder: Path) -> dict[str, Any]:
-    return read_json(folder / LOOP_NAME, "delete this checkpoint, and the run goes on from the one before")
+    return read_object(folder / LOOP_NAME, "delete this checkpoint, and the run goes on from the one before")
 
 
 def _files_of(folder: Path) -> list[Path]:

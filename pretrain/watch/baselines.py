@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pretrain.config import BadInput, PretrainConfig
+from corpus.documents.errors import BadInput
+from pretrain.config import PretrainConfig
 from pretrain.rng import derive_key, permute
 from pretrain.rows.masking import IGNORED, Pieces, mask_rows
 from pretrain.rows.sources import RowSource

@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from pretrain.config import BadInput, PretrainConfig
+from corpus.documents.errors import BadInput
+from pretrain.config import PretrainConfig
 from pretrain.engine.optimizer import adamw, fit_micro_batch, learning_rate
 from pretrain.engine.start import Engine, choose_engine, ready_for_engine, start_engine
 from pretrain.engine.world import World

@@ -24,7 +24,8 @@ from transformers import (
     RobertaModel,
 )
 
-from pretrain.config import BadInput, PretrainConfig
+from corpus.documents.errors import BadInput
+from pretrain.config import PretrainConfig
 from pretrain.model.init_from import check_init_from, init_from_folder, longest_input, with_sizes_of
 from pretrain.model.networks import build_network
 from pretrain.pack.store import read_pieces

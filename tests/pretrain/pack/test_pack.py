@@ -13,8 +13,8 @@ import pytest
 from mecab import MeCab
 from transformers import AutoTokenizer
 
-from corpus.documents import BadInput, Document, portions_of, read_documents, shard_paths
-from pretrain.config import BadInput as PretrainBadInput
+from corpus.documents.errors import BadInput
+from corpus.documents.shards import Document, portions_of, read_documents, shard_paths
 from pretrain.config import PackConfig
 from pretrain.pack import run as pack_module
 from pretrain.pack.encode import EojeolEncoder
@@ -272,12 +272,12 @@ def test_a_tokenizer_folder_without_vocabulary_is_refused(made: Path, tmp_path: 
 
 def test_a_store_cut_short_or_of_another_vocabulary_is_refused(made: Path, tmp_path: Path) -> None:
     other = write_tokenizer(tmp_path / "other", invented_documents(2))
-    with pytest.raises(PretrainBadInput, match="packed with vocabulary"):
+    with pytest.raises(BadInput, match="packed with vocabulary"):
         open_store(made / "tokens", other)
     copy = tmp_path / "tokens"
     copy.mkdir()
     for name in FILES:
         content = (made / "tokens" / name).read_bytes()
         (copy / name).write_bytes(content[:-2] if name == "tokens.bin" else content)
-    with pytest.raises(PretrainBadInput, match=r"tokens\.bin: \d+ bytes, expected \d+"):
+    with pytest.raises(BadInput, match=r"tokens\.bin: \d+ bytes, expected \d+"):
         open_store(copy, made / "tokenizer")

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from pretrain.config import BadInput, PretrainConfig
+from corpus.documents.errors import BadInput
+from pretrain.config import PretrainConfig
 from pretrain.pack.store import open_store, piece_ids, read_pieces
 from pretrain.rows.batches import Batch, Order, TrainingBatches
 from pretrain.rows.masking import describe_pieces

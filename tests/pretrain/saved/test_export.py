@@ -11,7 +11,8 @@ import yaml
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForPreTraining, AutoTokenizer, pipeline
 
-from pretrain.config import BadInput, PretrainConfig
+from corpus.documents.errors import BadInput
+from pretrain.config import PretrainConfig
 from pretrain.model.isolation import isolate_documents
 from pretrain.model.networks import build_network
 from pretrain.pack.store import open_store

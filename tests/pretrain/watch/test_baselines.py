@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from pretrain.config import BadInput, PretrainConfig
+from corpus.documents.errors import BadInput
+from pretrain.config import PretrainConfig
 from pretrain.engine.world import World
 from pretrain.model.module import Sums
 from pretrain.pack.store import open_store, read_pieces

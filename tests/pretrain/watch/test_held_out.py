@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from pretrain.config import BadInput, PretrainConfig
+from corpus.documents.errors import BadInput
+from pretrain.config import PretrainConfig
 from pretrain.model.module import PretrainingModule, Sums
 from pretrain.model.networks import build_network
 from pretrain.pack.store import open_store, read_pieces

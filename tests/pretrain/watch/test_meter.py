@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 import torch
 
-from pretrain.config import BadInput, PretrainConfig
+from corpus.documents.errors import BadInput
+from pretrain.config import PretrainConfig
 from pretrain.engine.world import World
 from pretrain.model.module import Sums
 from pretrain.watch.meter import TIMING_KEYS, Meter
