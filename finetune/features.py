@@ -13,8 +13,8 @@ from typing import Any
 from transformers import PreTrainedTokenizerBase
 
 from finetune.config import ProtocolName
+from finetune.data.files import write_text
 from finetune.encoder import load_tokenizer
-from finetune.files import write_text
 from finetune.registry import find_task
 from finetune.task import Example, Feature, Task
 

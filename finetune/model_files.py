@@ -11,7 +11,7 @@ from pathlib import Path
 from safetensors import safe_open
 
 from finetune.config import BadInput
-from finetune.files import read_json
+from finetune.data.files import read_json
 
 CONFIG_NAME = "config.json"
 WEIGHTS_NAME = "model.safetensors"

@@ -22,11 +22,11 @@ import torch
 from tqdm import tqdm
 
 from finetune.config import BadInput, FinetuneConfig, TaskName
+from finetune.data.files import find_files
+from finetune.data.split import load_data
 from finetune.encoder import check_encoder
-from finetune.files import find_files
 from finetune.job import Job, finetune_one, use_one_thread
 from finetune.registry import TASKS, task_of
-from finetune.split import load_data
 
 log = logging.getLogger(__name__)
 

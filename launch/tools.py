@@ -41,7 +41,7 @@ def print_scores(
     task: str, gold: Path | None, predictions: Path, samples: int, with_tables: bool, target: Path | None
 ) -> None:
     """Print the metrics of a predictions file with their intervals, as columns parted by tabs."""
-    from finetune.score import score_file
+    from finetune.score.scores import score_file
 
     found = score_file(task, predictions, gold, samples)
     typer.echo("metric\tvalue\tlower_95\tupper_95\tn")
@@ -66,7 +66,7 @@ def _figure(value: Any) -> str:
 
 def export_task_predictions(task: str, source: Path, predictions: Path, output: Path) -> None:
     """Write predictions in the layout of an official file and say how many."""
-    from finetune.export import export_predictions
+    from finetune.score.predictions import export_predictions
 
     typer.echo(f"{output}: {export_predictions(task, source, predictions, output):,} predictions")
 
