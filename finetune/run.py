@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 import torch
 from tqdm import tqdm
 
-from finetune.config import BadInput, FinetuneConfig, TaskName
+from corpus.documents.errors import BadInput
+from finetune.config import FinetuneConfig, TaskName
 from finetune.data.files import find_files
 from finetune.data.split import load_data
 from finetune.encoder import check_encoder

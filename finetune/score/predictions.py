@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from finetune.config import BadInput
-from finetune.data.files import parse_json, read_text
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import parse_json
+from finetune.data.files import read_text
 from finetune.registry import find_task
 from finetune.task import Example, Prediction, Task
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.data.files import sha256
 from finetune.data.versions import version_of
 from finetune.registry import find_task

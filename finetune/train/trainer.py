@@ -21,7 +21,8 @@ from torch import Tensor, nn
 from torch.utils.data import Sampler
 from transformers import PrinterCallback, ProgressCallback, Trainer, TrainerCallback, TrainingArguments, set_seed
 
-from finetune.config import BadInput, PrecisionName
+from corpus.documents.errors import BadInput
+from finetune.config import PrecisionName
 from finetune.task import Feature, Hyperparameters, Task
 from finetune.train.predict import autocast, to_tensors
 

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from corpus.documents import Portion, documents_of, map_units, shard_paths, shared_processes, unit_folder
+from corpus.documents.shards import Portion, documents_of, shard_paths
+from corpus.documents.units import map_units, shared_processes, unit_folder
 from launch.bench.fresh import report_measured, run_fresh
 from tokenizer.config import TokenizerConfig
 
@@ -28,9 +29,9 @@ def build(kind: str, corpus: Path, out: Path, config: TokenizerConfig, workers: 
 
 def build_ours(corpus: Path, out: Path, config: TokenizerConfig, workers: int) -> dict[str, Any]:
     """The functions of ``tokenizer.run`` one after another, each timed."""
-    from tokenizer.export import build_vocabulary
-    from tokenizer.fit import measure_fit
-    from tokenizer.pruning import read_pieces, write_pieces
+    from tokenizer.building.export import build_vocabulary
+    from tokenizer.building.pruning import read_pieces, write_pieces
+    from tokenizer.measuring.fit import measure_fit
     from tokenizer.run import count_corpus, learn, prune_pieces, weigh_types
 
     seconds: dict[str, float] = {}
@@ -62,7 +63,7 @@ def build_common(corpus: Path, out: Path, config: TokenizerConfig, workers: int)
     """In-context analysis of all text, then the library's trainer."""
     from tokenizers import BertWordPieceTokenizer
 
-    from tokenizer.count import divide
+    from tokenizer.building.count import divide
 
     start = time.perf_counter()
     portions, _ = divide(shard_paths(corpus / "documents"))

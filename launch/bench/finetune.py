@@ -24,7 +24,7 @@ from rich.table import Table
 from transformers import BertTokenizer, BertTokenizerLegacy, RobertaConfig, RobertaModel
 from transformers.utils.logging import disable_progress_bar
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.data.files import find_file
 from finetune.data.split import sample
 from finetune.encoder import load_tokenizer
@@ -90,10 +90,9 @@ def run_finetune_bench(
 
 
 def _write_sample(scratch: Path) -> Path:
-    from launch.sample.klue import write_klue
-    from launch.sample.world import make_world
+    from launch.sample.unpack import unpack
 
-    write_klue(make_world(SEED), SEED, scratch / "klue")
+    unpack(scratch)
     return scratch / "klue"
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 
 SAMPLE = "embedded sample (invented)"
 Span = tuple[int, int, str]
@@ -110,16 +110,10 @@ def read_labelled(path: Path) -> list[tuple[str, list[Span]]]:
 
 
 def _write_sample(folder: Path) -> None:
-    from launch.sample.config import SampleConfig
-    from launch.sample.pii import spans_of
-    from launch.sample.run import run, write_documents
-    from launch.sample.world import make_world
+    from launch.sample.unpack import gold_sentences, labelled_documents, unpack
 
-    config = SampleConfig()
-    run(config, None, folder)
-    drafts = write_documents(make_world(config.seed), config)
-    rows = ({"text": draft.text, "spans": spans_of(draft)} for draft in drafts)
+    unpack(folder)
+    rows = ({"text": text, "spans": spans} for text, spans in labelled_documents())
     (folder / "pii.jsonl").write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
-    blocks = ["\n".join(f"{line} " for line in draft.lines) for draft in drafts if draft.separator == " "]
     (folder / "sentences").mkdir()
-    (folder / "sentences" / "sample.txt").write_text("\n\n".join(blocks), "utf-8")
+    (folder / "sentences" / "sample.txt").write_text("\n\n".join(map("\n".join, gold_sentences())), "utf-8")

@@ -15,7 +15,8 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from corpus.documents import BadInput, Document, to_table
+from corpus.documents.errors import BadInput
+from corpus.documents.shards import Document, to_table
 from launch.bench.builds import build
 from launch.bench.encoding import bench_encoding
 from launch.bench.mix import Mix, mix_texts, write_corpus
@@ -25,7 +26,7 @@ from launch.console import PlainConsole
 from tokenizer.config import TokenizerConfig
 
 if TYPE_CHECKING:
-    from tokenizer.compare import Comparison
+    from tokenizer.measuring.compare import Comparison
 
 log = logging.getLogger(__name__)
 
@@ -131,7 +132,7 @@ def _build_all(corpus: Path, home: Path, workers: int, rounds: int, others: Sequ
 
 def _build(name: str, corpus: Path, home: Path, workers: int) -> dict[str, Any]:
     """Build, and leave a tokenizer folder ``home/name`` behind."""
-    from tokenizer.export import export, read_vocabulary
+    from tokenizer.building.export import export, read_vocabulary
 
     log.info("building %s", name)
     is_common = name == "common recipe"
@@ -145,7 +146,7 @@ def _build(name: str, corpus: Path, home: Path, workers: int) -> dict[str, Any]:
 
 
 def _compare(paths: Sequence[Path], mix: Mix, gold: Path | None) -> list[Comparison]:
-    from tokenizer.compare import compare
+    from tokenizer.measuring.compare import compare
 
     return compare(paths, mix.measured, gold)
 
@@ -168,7 +169,7 @@ def _time_counting(documents: Sequence[Document]) -> dict[str, float]:
     """What windows add to counting, in MB/s of one core."""
     import pyarrow.compute as pc
 
-    from tokenizer.count import count_table
+    from tokenizer.building.count import count_table
 
     table, size = to_table([]), 0.0
     for end in range(1, len(documents) + 1):
@@ -197,9 +198,7 @@ def _describe(mix: Mix, texts: list[str]) -> dict[str, Any]:
 
 
 def _sample(folder: Path) -> str:
-    from launch.sample.config import SampleConfig
-    from launch.sample.run import run
+    from launch.sample.unpack import unpack
 
-    folder.mkdir(parents=True)
-    run(SampleConfig(), None, folder)
+    unpack(folder)
     return str(folder / "corpus")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def write_results(results: dict[str, Any], out: Path) -> None:
 
 def as_json(results: dict[str, Any]) -> str:
     """JSON text of the results, comparisons by their fields."""
-    return json.dumps(results, ensure_ascii=False, indent=2, default=lambda value: value.as_json())
+    return json.dumps(results, ensure_ascii=False, indent=2, default=asdict)
 
 
 # step, as the builds name it → head of its column

@@ -10,7 +10,7 @@ import pytest
 import torch
 from transformers import BertTokenizerLegacy
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.encoder import load_tokenizer
 from finetune.registry import TASKS
 from finetune.task import IGNORED, Example

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from corpus.documents import BadInput, Document, shard_paths
+from corpus.documents.errors import BadInput
+from corpus.documents.shards import Document, shard_paths
 from launch.bench.builds import build
 from launch.bench.mix import mix_texts, write_corpus
 from launch.bench.tokenizer import configuration, run_tokenizer_bench
+from tokenizer.building.export import read_vocabulary
 from tokenizer.config import TokenizerConfig
-from tokenizer.export import read_vocabulary
 
 WORDS = ("도서관에서", "책을", "읽는", "사람이", "늘어났다고", "시장은", "말했다.", "공원을", "넓히겠다고")
 GOLD = "## h\n1\t책을\t책 을\tNNG+JKO\t2\tNP_OBJ\n2\t읽는다\t읽 는다\tVV+EF\t0\tVP\n"

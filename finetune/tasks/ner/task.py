@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from finetune.config import BadInput
-from finetune.data.files import Block, read_blocks, read_text, write_text
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import write_whole
+from finetune.data.files import Block, read_blocks, read_text
 from finetune.task import IGNORED, Example, Feature, Files, Hyperparameters, Prediction, Task
 from finetune.tasks.ner import published
 from finetune.tasks.ner.align import align_by_offsets, encode_sentences, make_features, read_tags
@@ -161,7 +162,7 @@ def write_ner(source: Path, values: Mapping[str, Any], target: Path) -> None:
         remaining = iter(tags)
         for number, line in block.lines:
             lines[number - 1] = f"{line[0]}\t{OUTSIDE if line[0].isspace() else next(remaining)}"
-    write_text(target, "\n".join(lines))
+    write_whole(target, "\n".join(lines))
 
 
 KLUE_NER = Task(

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.data.files import text_of
 from finetune.task import Example, Feature, Files, Hyperparameters, Task
 from finetune.tasks.labels import (

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.data.files import text_of
 from finetune.task import Example, Feature, Files, Hyperparameters, Prediction, Task
 from finetune.tasks.labels import (

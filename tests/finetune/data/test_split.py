@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from finetune.config import BadInput, FinetuneConfig
+from corpus.documents.errors import BadInput
+from finetune.config import FinetuneConfig
 from finetune.data.files import sha256
 from finetune.data.split import OFFICIAL_DEV_EXAMPLES, hold_out, load_data, sample
 from finetune.registry import TASKS

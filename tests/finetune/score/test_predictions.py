@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import zstandard
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.registry import TASKS
 from finetune.score.predictions import export_predictions, match
 from finetune.task import Example

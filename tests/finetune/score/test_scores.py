@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.data.files import sha256
 from finetune.score.scores import Scored, bootstrap, score_file, score_predictions
 from finetune.task import Row

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.encoder import load_tokenizer
 from finetune.registry import TASKS
 from finetune.task import Example, Feature, Hyperparameters, Task

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.data.files import read_text
 from finetune.tasks.dp.task import KLUE_DP
 

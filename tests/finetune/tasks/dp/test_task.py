@@ -9,7 +9,7 @@ import pytest
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.task import IGNORED, Example, Row
 from finetune.tasks.dp.task import KLUE_DP, leave_out_pos, locate_words
 from finetune.tasks.dp.words import POS_IDS, UNKNOWN_POS

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.encoder import load_tokenizer
 from finetune.task import Example, Row
 from finetune.tasks.mrc.task import ANSWER_TOKENS, KLUE_MRC, best_span

@@ -14,7 +14,7 @@ from seqeval.scheme import IOB2
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.data.files import find_file, read_text
 from finetune.task import IGNORED, Example, Prediction, Row
 from finetune.tasks.ner.metrics import NER_TAGS, OUTSIDE

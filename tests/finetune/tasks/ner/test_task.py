@@ -10,7 +10,7 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.data.files import find_file
 from finetune.task import IGNORED, Example, Hyperparameters, Row
 from finetune.tasks.ner.metrics import NER_TAGS
