@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait
@@ -21,6 +22,7 @@ def start_processes(workers: int) -> ProcessPoolExecutor:
 
 def _start_process() -> None:
     """A killed parent cannot stop its processes: each watches for its end, or it would work beside the next run."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the processes are the parallelism
     parent = parent_process()
     if parent is not None:
