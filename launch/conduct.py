@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
-import os
 import shlex
 import signal
 import sys
@@ -58,7 +57,7 @@ def conduct(
     run = runs / recipe.name
     stages = stages_of(verb, recipe)
     machine = this_machine(recipe)
-    problems = find_problems(stages, recipe, run, machine)
+    problems = find_problems(verb, stages, recipe, run, machine)
     if dry_run:
         if rank() == 0:
             show_plan(verb, stages, recipe, run, machine, problems)
@@ -81,29 +80,22 @@ def conduct(
 def ends_quietly(run: Path, stages: Sequence[Stage]) -> Iterator[None]:
     """Ctrl-C ends the process with one line that says what is kept and how to go on; code 130.
 
-    Worker processes are ended and not waited for: whatever they finished is on the disk, as files are written whole or
-    not at all. Without any, what works may clean up first: a training saves its checkpoint.
+    Worker processes are ended, not waited for: whatever they finished is on the disk, as files are written whole or not
+    at all.
     """
 
     def leave(number: int, frame: FrameType | None) -> None:
-        workers = multiprocessing.active_children()
-        if not workers:
-            raise KeyboardInterrupt
-        for worker in workers:
-            worker.kill()
-        end()
-
-    def end() -> None:
-        if rank() == 0:
-            PlainConsole(stderr=True).print(f"\nmalmoi: {_what_is_kept(run, stages)}", soft_wrap=True)
-        sys.stdout.flush()
-        os._exit(INTERRUPTED)
+        for worker in multiprocessing.active_children():
+            worker.kill()  # a pool would wait for what it works at
+        raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGINT, leave)
     try:
         yield
     except KeyboardInterrupt:
-        end()
+        if rank() == 0:
+            PlainConsole(stderr=True).print(f"\nmalmoi: {_what_is_kept(run, stages)}", soft_wrap=True)
+        sys.exit(INTERRUPTED)
     finally:
         signal.signal(signal.SIGINT, before)
 

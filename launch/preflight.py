@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from finetune.config import FRESH
 from launch import manifest
 from launch.errors import is_for_user, one_sentence
 from launch.estimate import GIB, Machine, estimate, planned_tokens, say_duration
+from launch.extras import missing_modules, require
 from launch.klue import OWN_MODEL
 from launch.pipeline import Stage, raw_inputs, verb_of
 from launch.recipe import SAMPLE, Recipe
@@ -21,28 +23,31 @@ from launch.recipe import SAMPLE, Recipe
 LONGEST_ON_CPU = 365 * 86_400  # seconds: nobody means to wait that long
 
 
-def find_problems(stages: Sequence[Stage], recipe: Recipe, run: Path, machine: Machine) -> list[str]:
-    """Sentences about what would stop ``stages``, each saying what to do; none where they can start."""
+def find_problems(verb: str, stages: Sequence[Stage], recipe: Recipe, run: Path, machine: Machine) -> list[str]:
+    """Sentences about what would stop the stages of a verb, each saying what to do; none where they can start."""
+    missing = missing_modules(stage.name for stage in stages)
+    if missing:  # other checks need them, too
+        return list(_collected(lambda: require(verb, missing)))
     waiting = [stage for stage in stages if not (run / stage.name / manifest.MANIFEST_NAME).is_file()]
     names = {stage.name for stage in waiting}
-    checks: list[Callable[[], Iterator[str]]] = [
-        lambda: _other_recipes(stages, recipe, run),
-        lambda: _missing_stages(waiting, recipe, run),
-        *(lambda stage=stage: _outside(stage, recipe) for stage in stages),  # type: ignore[misc]
+    checks: list[Callable[[], Iterator[str] | None]] = [
+        partial(_other_recipes, stages, recipe, run),
+        partial(_missing_stages, waiting, recipe, run),
+        *(partial(_outside, stage, recipe) for stage in stages),
     ]
     if "corpus" in names:
-        checks.append(lambda: _no_text(recipe, run))
+        checks.append(partial(_text, recipe, run))
     if "finetune" in names:
-        checks.append(lambda: _klue_files(recipe, run))
-        checks += [lambda name=name: _encoder(name) for name in recipe.finetune.models]  # type: ignore[misc]
-    checks.append(lambda: _resources(waiting, recipe, run, machine))
+        checks.append(partial(_klue_files, recipe))
+        checks += [partial(_encoder, name) for name in recipe.finetune.models]
+    checks.append(partial(_resources, waiting, recipe, run, machine))
     return list(dict.fromkeys(problem for check in checks for problem in _collected(check)))
 
 
-def _collected(check: Callable[[], Iterator[str]]) -> Iterator[str]:
+def _collected(check: Callable[[], Iterator[str] | None]) -> Iterator[str]:
     """What a check says, and the message of an error for users that it runs into."""
     try:
-        yield from check()
+        yield from check() or ()
     except Exception as error:
         if not is_for_user(error):
             raise
@@ -72,18 +77,16 @@ def _missing_stages(waiting: Sequence[Stage], recipe: Recipe, run: Path) -> Iter
                 yield f"{run / name}: not complete yet; run `malmoi {verb_of(name)}` with the same recipe first"
 
 
-def _outside(stage: Stage, recipe: Recipe) -> Iterator[str]:
+def _outside(stage: Stage, recipe: Recipe) -> None:
     stage.outside(recipe)
-    yield from ()
 
 
-def _no_text(recipe: Recipe, run: Path) -> Iterator[str]:
+def _text(recipe: Recipe, run: Path) -> None:
     if SAMPLE not in recipe.corpus.inputs:
         raw_inputs(recipe, run)
-    yield from ()
 
 
-def _klue_files(recipe: Recipe, run: Path) -> Iterator[str]:
+def _klue_files(recipe: Recipe) -> Iterator[str]:
     from finetune.hub import find_copy
     from finetune.run import missing_files
 
@@ -99,12 +102,11 @@ def _klue_files(recipe: Recipe, run: Path) -> Iterator[str]:
             )
 
 
-def _encoder(name: str) -> Iterator[str]:
+def _encoder(name: str) -> None:
     if name.removeprefix(FRESH) != OWN_MODEL:
         from finetune.encoder import check_encoder
 
         check_encoder(name)
-    yield from ()
 
 
 def _resources(waiting: Sequence[Stage], recipe: Recipe, run: Path, machine: Machine) -> Iterator[str]:

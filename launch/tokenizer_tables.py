@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corpus.escaping import markdown, visible
+from corpus.documents.escaping import markdown, visible
 from launch.errors import LaunchError
 from launch.report.blocks import Table
 from launch.report.gather import count, number

@@ -11,7 +11,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from corpus.escaping import markdown
+from corpus.documents.escaping import markdown
 from tokenizer.config import TokenizerConfig
 
 HOW = {

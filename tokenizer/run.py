@@ -21,7 +21,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corpus.documents import BadInput, map_units, shard_paths, shared_processes, unit_folder
+from corpus.documents.errors import BadInput
+from corpus.documents.mecab import analyser_versions
+from corpus.documents.shards import shard_paths
+from corpus.documents.units import map_units, shared_processes, unit_folder
 from tokenizer.building.count import TYPES_NAME, count_portion, divide, lowest_frequency, merge_partition, run_name
 from tokenizer.building.export import build_vocabulary, export, write_json
 from tokenizer.building.jamo import ALWAYS_KNOWN
@@ -31,7 +34,6 @@ from tokenizer.building.units import BUILDERS, UNITS_NAME, read_counts, weigh_pa
 from tokenizer.card import write_card
 from tokenizer.config import SPECIAL_TOKENS, TokenizerConfig
 from tokenizer.measuring.fit import measure_fit
-from tokenizer.words import analyser_versions
 
 log = logging.getLogger(__name__)
 

@@ -4,9 +4,8 @@ where morphemes begin inside these.
 The rules for words are the library's own normaliser and pre-tokeniser, so the trainer cannot drift from the encoder.
 Lowercasing and accent stripping are off: either would take Hangul syllables apart and make every Korean word [UNK].
 
-Morphemes are mecab-ko's (paper section 4.1), as surface slices: a contraction such as 했다 is cut 했|다 and never
-rewritten to 하|았|다, so pieces stay text. The analyser has traps, and cleaning its input first avoids them: spaces in
-front shift every position it reports, NUL ends the text, and U+3000 and the like come back as morphemes.
+Morphemes are mecab-ko's (paper section 4.1), as surface slices. The analyser has traps (``corpus.documents.mecab``);
+cleaning its input first avoids them.
 """
 
 from __future__ import annotations
@@ -14,15 +13,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
-from importlib.metadata import version
 from itertools import accumulate, pairwise
-from typing import Any
 
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
+from corpus.documents.mecab import LONGEST_ANALYSED, morphemes_of
+
 LONGEST_WORD = 100  # characters; WordPiece makes [UNK] of longer ones
-LONGEST_ANALYSED = 200  # characters; longer eojeols are addresses and tables, and cost the analyser memory
 
 _PUNCTUATION = "".join(chr(code) for code in range(0x21, 0x7F) if not chr(code).isalnum())  # each a word of its own
 
@@ -30,7 +28,6 @@ _PUNCTUATION = "".join(chr(code) for code in range(0x21, 0x7F) if not chr(code).
 _LETTERS = "0-9A-Za-zㄱ-ㅎㅏ-ㅣ가-힣"
 _SIMPLE = re.compile(f"[{_LETTERS}{re.escape(_PUNCTUATION)}]+")
 _SIMPLE_WORD = re.compile(f"[{_LETTERS}]+|[{re.escape(_PUNCTUATION)}]")
-_SURFACE = re.compile("^(.+?)\t", re.MULTILINE)
 
 
 def bert_normalizer() -> BertNormalizer:
@@ -57,23 +54,6 @@ def bert_words(eojeol: str) -> list[str]:
 def stands_alone(character: str) -> bool:
     """Whether the character is always a word of its own (punctuation, Han) and so never continues one."""
     return len(bert_words(f"가{character}")) > 1
-
-
-@cache
-def _analyser() -> tuple[Any, Any]:
-    from mecab import MeCab
-    from mecab.utils import create_lattice
-
-    # One lattice for all texts, read as text: the public parse() builds a record per morpheme and takes twice the time.
-    return MeCab()._tagger, create_lattice("")
-
-
-def morphemes_of(text: str) -> list[str]:
-    """Surfaces of the morphemes of a text that is clean and begins with no space; joined, the text without spaces."""
-    tagger, lattice = _analyser()
-    lattice.set_sentence(text)
-    tagger.parse(lattice)
-    return _SURFACE.findall(lattice.to_string())
 
 
 def split_words(words: Sequence[str], left: str, right: str) -> list[list[str]]:
@@ -120,8 +100,3 @@ def _cut_at_words(morphemes: list[str], words: Sequence[str]) -> list[list[str]]
         split.append([word[a:b] for a, b in pairwise((0, *inner, len(word)))])
         begin += len(word)
     return split
-
-
-def analyser_versions() -> dict[str, str]:
-    """What cut the text, for the card and the statistics."""
-    return {name: version(name) for name in ("python-mecab-ko", "python-mecab-ko-dic")}

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from corpus.documents import Portion, documents_of, map_units, shard_paths, shared_processes, unit_folder
+from corpus.documents.shards import Portion, documents_of, shard_paths
+from corpus.documents.units import map_units, shared_processes, unit_folder
 from launch.bench.fresh import report_measured, run_fresh
 from tokenizer.config import TokenizerConfig
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import write_whole
 from launch.bench.decontamination import bench_decontamination
 from launch.bench.material import gather_material
 from launch.bench.personal_data import bench_personal_data
@@ -70,7 +71,5 @@ def run_corpus_bench(
     }
     print_results(results, PlainConsole())
     if json_path:
-        temporary = json_path.with_name(json_path.name + ".partial")
-        temporary.write_text(json.dumps(results, ensure_ascii=False, indent=2), "utf-8")
-        temporary.replace(json_path)
+        write_whole(json_path, json.dumps(results, ensure_ascii=False, indent=2))
     return results

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from corpus.documents import Document
+from corpus.documents.shards import Document
 from launch.bench.rounds import byte_count, time_in_turns
 
 DOCUMENTS_PER_CALL = 100

@@ -24,7 +24,7 @@ from rich.table import Table
 from transformers import BertTokenizer, BertTokenizerLegacy, RobertaConfig, RobertaModel
 from transformers.utils.logging import disable_progress_bar
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.encoder import load_tokenizer
 from finetune.files import find_file
 from finetune.metrics.ner import score as score_ner

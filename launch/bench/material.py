@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 
 SAMPLE = "embedded sample (invented)"
 Span = tuple[int, int, str]

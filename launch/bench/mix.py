@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
-from corpus.documents import BadInput, Document, write_shard
+from corpus.documents.errors import BadInput
+from corpus.documents.shards import Document, write_shard
 from launch.bench.material import read_texts
 
 HELD_OUT = 20  # one document in so many

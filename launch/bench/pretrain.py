@@ -16,6 +16,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from corpus.documents.errors import BadInput
 from launch.bench.loading import bench_loading
 from launch.bench.pretrain_tables import print_results, write_results
 from launch.bench.rounds import version_of
@@ -23,7 +24,6 @@ from launch.bench.synthetic import complete_tokenizer, write_synthetic
 from launch.bench.trainers import bench_trainers, contest_config
 from launch.bench.training import INVENTED_TOKENS, Order, bench_training
 from launch.console import PlainConsole
-from pretrain.config import BadInput
 
 log = logging.getLogger(__name__)
 

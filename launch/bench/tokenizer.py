@@ -15,7 +15,8 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from corpus.documents import BadInput, Document, to_table
+from corpus.documents.errors import BadInput
+from corpus.documents.shards import Document, to_table
 from launch.bench.builds import build
 from launch.bench.encoding import bench_encoding
 from launch.bench.mix import Mix, mix_texts, write_corpus

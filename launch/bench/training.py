@@ -21,13 +21,14 @@ from typing import Any, Literal, NamedTuple
 import torch
 from pydantic import BaseModel, Field
 
+from corpus.documents.errors import BadInput
 from launch.bench.fresh import report_measured, run_fresh
 from launch.bench.kernels import Profiler
 from launch.bench.pretrain_tables import print_sizes
 from launch.bench.synthetic import write_synthetic
 from launch.console import PlainConsole
 from pretrain.batches import TrainingBatches
-from pretrain.config import BadInput, PretrainConfig
+from pretrain.config import PretrainConfig
 from pretrain.engine import start_engine
 from pretrain.flops import flops_by_phase, peak_flops
 from pretrain.interruption import StopRequest

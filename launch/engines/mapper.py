@@ -1,4 +1,4 @@
-"""The map of a stage on a cluster: same call, same files and counts as ``corpus.documents.map_units``.
+"""The map of a stage on a cluster: same call, same files and counts as ``corpus.documents.units.map_units``.
 
 Choice: datatrove 0.10.1 starts the tasks (Slurm, Ray, or processes), nothing more. What is finished is told by the unit
 folders, never by datatrove's markers and statistics, so a resumed run counts right and engines may change in between.
@@ -7,7 +7,6 @@ Price: one start of Python per task, and a failed unit is known only when the wh
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import socket
 from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +18,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 from launch.config import LaunchConfig
 from launch.engines import slurm
 from launch.engines.plan import (
@@ -32,6 +31,7 @@ from launch.engines.plan import (
     write_plan,
 )
 from launch.errors import LaunchError
+from launch.extras import require
 
 log = logging.getLogger(__name__)
 
@@ -39,11 +39,10 @@ Work = Callable[[Any, Path], dict[str, Any]]
 Mapper = Callable[..., list[dict[str, Any]]]
 BAR_SECONDS = 2.0
 CONNECT_SECONDS = 10.0
-NEEDED = {"datatrove-local": ("datatrove",), "slurm": ("datatrove",), "ray": ("datatrove", "ray")}
 
 
 def engine_mapper(config: LaunchConfig) -> Mapper | None:
-    """The map for ``config.engine``, called like ``corpus.documents.map_units``; None for processes of this machine.
+    """The map for ``config.engine``, called like ``map_units``; None for processes of this machine.
 
     On a cluster ``workers`` has no meaning, ``work`` and units must be picklable and importable on every node, and
     every node must see ``folder`` and the inputs under the same paths.
@@ -53,10 +52,7 @@ def engine_mapper(config: LaunchConfig) -> Mapper | None:
     """
     if config.engine == "local":
         return None
-    for package in NEEDED[config.engine]:
-        if importlib.util.find_spec(package) is None:
-            extra = "ray" if package == "ray" else "cluster"
-            raise LaunchError(f"launch.engine={config.engine} needs {package}: pip install 'malmoi[{extra}]'")
+    require(f"launch.engine={config.engine}", ("datatrove", "ray") if config.engine == "ray" else ("datatrove",))
     if config.engine == "slurm":
         slurm.check_slurm()
     return partial(map_on_cluster, config)

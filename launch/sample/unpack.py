@@ -20,7 +20,7 @@ from typing import Any
 
 import zstandard
 
-from corpus.whole_files import write_whole
+from corpus.documents.whole_files import write_whole
 from launch.errors import LaunchError
 
 HOME = Path(__file__).parent

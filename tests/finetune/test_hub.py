@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from datasets import ClassLabel, Dataset, Features, List, Value
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.files import find_file, read_blocks, read_json, read_records, read_text
 from finetune.hub import find_copy, materialize
 from finetune.metrics.re import RE_LABELS

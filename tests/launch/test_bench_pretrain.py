@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 
+from corpus.documents.errors import BadInput
 from launch.bench.kernels import kind_of, summarize
 from launch.bench.loading import MASKING, OURS, PLAIN, WHOLE_WORDS, as_examples, measure_loading
 from launch.bench.pretrain import run_pretrain_bench
@@ -20,7 +21,7 @@ from launch.bench.synthetic import SPECIAL_IDS, complete_tokenizer, invent_vocab
 from launch.bench.trainers import Given, contest_config, examples_of_run, held_out_losses, watch_lines
 from launch.bench.training import Ground, Order, measure_cells
 from pretrain.batches import TrainingBatches, mask_batch
-from pretrain.config import BadInput, PretrainConfig
+from pretrain.config import PretrainConfig
 from pretrain.masking import IGNORED, describe_pieces
 from pretrain.model import PretrainingModule
 from pretrain.networks import build_network
@@ -269,7 +270,7 @@ def test_unusable_options_are_one_sentence(invented: tuple[Path, Path], changes:
 def test_sizes_can_be_measured_where_little_is_installed() -> None:
     code = (
         "import sys, launch.bench.training\n"
-        "missing = {'deepspeed', 'corpus.documents', 'tokenizer', 'mecab', 'rank_bm25', 'matplotlib', 'datasets'}\n"
+        "missing = {'deepspeed', 'pyarrow', 'tokenizer', 'mecab', 'rank_bm25', 'matplotlib', 'datasets'}\n"
         "sys.exit(', '.join(sorted(missing & set(sys.modules))) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

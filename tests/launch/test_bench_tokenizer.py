@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from corpus.documents import BadInput, Document, shard_paths
+from corpus.documents.errors import BadInput
+from corpus.documents.shards import Document, shard_paths
 from launch.bench.builds import build
 from launch.bench.mix import mix_texts, write_corpus
 from launch.bench.tokenizer import configuration, run_tokenizer_bench

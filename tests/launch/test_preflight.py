@@ -27,7 +27,7 @@ def problems_of(
     tmp_path: Path, *overrides: str, recipe: str = "smoke", machine: Machine = LAPTOP, verb: str = "run"
 ) -> str:
     loaded = load_recipe(recipe, overrides)
-    return "\n".join(find_problems(stages_of(verb, loaded), loaded, tmp_path / "run", machine))
+    return "\n".join(find_problems(verb, stages_of(verb, loaded), loaded, tmp_path / "run", machine))
 
 
 def test_the_demo_has_no_problems(tmp_path: Path) -> None:

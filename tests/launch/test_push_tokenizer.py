@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from transformers import AutoTokenizer
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 from launch.errors import LaunchError
 from launch.hub import push as send
 from launch.hub import tokenizer_repository

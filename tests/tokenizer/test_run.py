@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer
 
-from corpus.documents import BadInput, Document
+from corpus.documents.errors import BadInput
+from corpus.documents.shards import Document
 from tokenizer.config import TokenizerConfig
 from tokenizer.run import TokenizerInputs, run
 
@@ -195,10 +196,10 @@ def test_a_huge_line_without_spaces_is_survived(
 RUN_AND_KILL = """
 import os, signal, sys
 from pathlib import Path
-import corpus.documents as corpus_documents
+import corpus.documents.units as corpus_units
 
 corpus, out, settings, last_step = sys.argv[1:]
-map_units = corpus_documents.map_units
+map_units = corpus_units.map_units
 
 def map_then_die(work, units, folder, **options):
     results = map_units(work, units, folder, **options)
@@ -206,7 +207,7 @@ def map_then_die(work, units, folder, **options):
         os.kill(os.getpid(), signal.SIGKILL)
     return results
 
-corpus_documents.map_units = map_then_die
+corpus_units.map_units = map_then_die
 import tokenizer.building.count, tokenizer.run
 from tokenizer.config import TokenizerConfig
 

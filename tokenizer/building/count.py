@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from corpus.documents import Document, Portion, portions_of, row_group_sizes, to_table
+from corpus.documents.shards import Document, Portion, portions_of, row_group_sizes, to_table
 
 LEFT_NEIGHBOUR, RIGHT_NEIGHBOUR = 4, 3  # characters; what lies further away decides one cut in 2,000
 BATCH_BYTES = 8 << 20
@@ -96,7 +96,7 @@ def _batches(portion: Portion) -> Iterator[pa.Table]:
 
 
 def count_table(documents: pa.Table) -> pa.Table:
-    """Eojeol types of a table of documents (``corpus.documents.SCHEMA``), in the columns of ``TYPES``."""
+    """Eojeol types of a table of documents (``corpus.documents.shards.SCHEMA``), in the columns of ``TYPES``."""
     keys = _content_keys(documents)
     order = np.argsort(keys, kind="stable")
     sentences = _sentences(documents.take(order))

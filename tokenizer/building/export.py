@@ -19,8 +19,8 @@ from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import TemplateProcessing
 
-from corpus.documents import BadInput
-from corpus.whole_files import write_whole
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import write_whole
 from tokenizer.building.jamo import hardened_normalizer, unwritable
 from tokenizer.config import SPECIAL_TOKENS, TokenizerConfig
 from tokenizer.words import LONGEST_WORD, bert_normalizer

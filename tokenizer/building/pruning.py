@@ -33,8 +33,8 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import WhitespaceSplit
 
-from corpus.documents import map_units, unit_folder
-from corpus.whole_files import write_whole
+from corpus.documents.units import map_units, unit_folder
+from corpus.documents.whole_files import write_whole
 from tokenizer.building.merges import PREFIX
 from tokenizer.building.units import WORDS_NAME
 from tokenizer.words import LONGEST_WORD

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
-from corpus.documents import BadInput, Document
+from corpus.documents.errors import BadInput
+from corpus.documents.shards import Document
 from tokenizer.building.count import count_eojeols
 from tokenizer.measuring.boundaries import BoundaryScores, score_boundaries, silver_cuts
 from tokenizer.measuring.encoder import FILE_NAMES, load_tokenizer, make_encoder

@@ -16,8 +16,9 @@ from tokenizers import Encoding, Tokenizer
 from tokenizers.models import Unigram
 from tokenizers.normalizers import BertNormalizer
 
-from corpus.documents import BadInput
-from corpus.whole_files import read_json, refuse_links
+from corpus.documents.errors import BadInput
+from corpus.documents.model_files import refuse_links
+from corpus.documents.whole_files import read_json
 from tokenizer.building.export import build_tokenizer, read_vocabulary
 
 FILE_NAMES = ("tokenizer.json", "vocab.txt")

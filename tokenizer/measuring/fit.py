@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from corpus.documents import map_units, unit_folder
+from corpus.documents.units import map_units, unit_folder
 from tokenizer.building.export import build_tokenizer
 from tokenizer.building.pruning import USES_NAME, read_pieces, uses_in_file, write_pieces
 from tokenizer.building.units import BUILDERS, WORDS_NAME

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import zstandard
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 from tokenizer.measuring.boundaries import CutEojeol, locate_pieces
 from tokenizer.words import bert_words
 

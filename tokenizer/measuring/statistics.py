@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 from tokenizer.measuring.boundaries import word_spans
 from tokenizer.measuring.encoder import Encoder, load_tokenizer, make_encoder
 

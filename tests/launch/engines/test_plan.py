@@ -12,9 +12,9 @@ from types import ModuleType
 import pytest
 from pydantic import ValidationError
 
-from corpus.documents import map_units
+from corpus.documents.units import map_units
+from launch import extras
 from launch.config import LaunchConfig, SlurmConfig
-from launch.engines import mapper
 from launch.engines.mapper import engine_mapper
 from launch.engines.plan import Plan, describe, write_plan
 from launch.engines.task import start_task
@@ -31,7 +31,7 @@ def test_the_default_is_the_embedded_map() -> None:
 @pytest.mark.parametrize(("engine", "extra"), [("slurm", "cluster"), ("ray", "cluster"), ("ray", "ray")])
 def test_a_missing_package_is_named_with_its_cure(monkeypatch: pytest.MonkeyPatch, engine: str, extra: str) -> None:
     absent = {"cluster": "datatrove", "ray": "ray"}[extra]
-    monkeypatch.setattr(mapper.importlib.util, "find_spec", lambda name: None if name == absent else object())
+    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == absent else object())
     with pytest.raises(LaunchError, match=rf"needs {absent}: pip install 'malmoi\[{extra}\]'"):
         engine_mapper(LaunchConfig.model_validate({"engine": engine}))
 
@@ -59,7 +59,7 @@ def test_a_task_ends_with_whoever_started_it(toy: ModuleType, tmp_path: Path) ->
 def test_identity_does_not_depend_on_the_process() -> None:
     program = (
         "from functools import partial; from pathlib import Path; from launch.config import LaunchConfig;"
-        "from launch.engines.plan import describe; from corpus.documents import write_shard as f;"
+        "from launch.engines.plan import describe; from corpus.documents.shards import write_shard as f;"
         "print(describe(partial(f, Path('a'), words={'가', '나', '다', '라'}, config=LaunchConfig(tasks=2))))"
     )
     printed = {

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.documents import Document, to_table, write_shard
+from corpus.documents.shards import Document, to_table, write_shard
 from tokenizer.building.count import (
     EojeolType,
     count_characters,
@@ -118,7 +118,7 @@ def test_runs_on_disk_and_partitions_change_nothing(
     monkeypatch.setattr("tokenizer.building.count.MOST_TYPES", most_types)  # 3: every batch of documents is a run
     monkeypatch.setattr("tokenizer.building.count.BATCH_BYTES", 1)
     monkeypatch.setattr("tokenizer.building.count.SMALLEST_PORTION", 1)
-    monkeypatch.setattr("corpus.documents.ROW_GROUP_DOCUMENTS", 2)
+    monkeypatch.setattr("corpus.documents.shards.ROW_GROUP_DOCUMENTS", 2)
     shards = [tmp_path / "shard-00000.parquet", tmp_path / "shard-00001.parquet"]
     write_shard(shards[0], documents[:7])
     write_shard(shards[1], documents[7:])
@@ -173,7 +173,7 @@ def test_only_the_most_frequent_types_are_analysed(most: int, lowest: int) -> No
 
 def test_growth_of_a_corpus_adds_partitions_and_enlarges_portions(tmp_path, monkeypatch) -> None:
     sizes = {tmp_path / "small": [1 << 20], tmp_path / "large": [64 << 20] * 1_000}
-    for module in ("tokenizer.building.count", "corpus.documents"):
+    for module in ("tokenizer.building.count", "corpus.documents.shards"):
         monkeypatch.setattr(f"{module}.row_group_sizes", sizes.__getitem__)
 
     assert [len(divide([shard])[0]) for shard in sizes] == [1, 1_000]

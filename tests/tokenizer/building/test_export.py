@@ -10,7 +10,7 @@ import pytest
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer, BertTokenizerFast, PreTrainedTokenizerFast
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 from tokenizer.building.export import build_tokenizer, build_vocabulary, export, read_vocabulary
 from tokenizer.building.jamo import ALWAYS_KNOWN, SYLLABLES
 from tokenizer.config import SPECIAL_TOKENS, TokenizerConfig

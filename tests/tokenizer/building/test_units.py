@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.documents import Document, to_table
+from corpus.documents.shards import Document, to_table
 from tokenizer.building.count import EojeolType, count_table, write_run
 from tokenizer.building.count import merge_partition as merge
 from tokenizer.building.units import (

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import precision_recall_fscore_support
 
-from corpus.documents import Document
+from corpus.documents.shards import Document
 from tokenizer.building.count import EojeolType, count_eojeols
 from tokenizer.measuring import boundaries
 from tokenizer.measuring.boundaries import CutEojeol, Span, locate_pieces, score_boundaries, silver_cuts, word_spans

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 from tokenizer.measuring.boundaries import CutEojeol, locate_pieces, score_boundaries
 from tokenizer.measuring.encoder import load_tokenizer, make_encoder
 from tokenizer.measuring.gold import read_gold

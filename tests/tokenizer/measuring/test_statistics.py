@@ -17,7 +17,7 @@ from tokenizers.models import BPE, Unigram
 from tokenizers.pre_tokenizers import ByteLevel, Metaspace
 from tokenizers.trainers import BpeTrainer
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 from tokenizer.building.export import build_tokenizer, export
 from tokenizer.config import TokenizerConfig
 from tokenizer.measuring.compare import compare, name_tokenizers

@@ -1,167 +1,44 @@
-"""Document shards and the parallel, resumable map over units of work.
+"""The parallel, resumable map over units of work (files, byte ranges, shards).
 
-The one format that stages share: zstd Parquet files ``shard-00000.parquet`` with the columns ``id``, ``source`` and
-``sentences``. A document keeps its sentences inside, so stages exchange thousands of documents, not millions of
-sentences. ``map_units`` runs a function over units (files, byte ranges, shards) in processes; every finished unit is a
-folder that was renamed into place, so a killed run repeats unfinished units only and its counts stay exact.
+Every finished unit is a folder that was renamed into place, so a killed run repeats unfinished units only and its
+counts stay exact. The processes end with their parent; one that the system kills is told as a lack of memory.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import os
 import shutil
+import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ProcessPoolExecutor
 from concurrent.futures import wait as wait_for
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
 from pathlib import Path
+from threading import Thread
 from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from tqdm import tqdm
 
-from corpus.processes import KILLED, start_processes
-from corpus.whole_files import BadInput, located, read_json, rename_settled, settle, settle_all
+from corpus.documents.errors import BadInput, located
+from corpus.documents.whole_files import read_json, settle, settle_all
 
 log = logging.getLogger(__name__)
-SCHEMA = pa.schema([("id", pa.string()), ("source", pa.string()), ("sentences", pa.list_(pa.string()))])
-ROW_GROUP_DOCUMENTS = 1_000
 COUNTS_NAME = "counts.json"
-REMAKE = "delete the folder of the corpus stage and run `malmoi corpus` again"
+KILLED = (
+    "a worker process was killed, most likely for want of memory; run the same command again with fewer workers "
+    "(workers=1 is the least), it goes on where it stopped"
+)
 
 Unit = TypeVar("Unit")
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """One cleaned document: ``id`` is unique in the corpus, ``source`` names where it came from."""
-
-    id: str
-    source: str
-    sentences: tuple[str, ...]
-
-
-def shard_paths(folder: Path) -> list[Path]:
-    """The shards of a corpus in order.
-
-    Raises:
-        BadInput: the folder holds no shard.
-    """
-    paths = sorted(folder.glob("shard-*.parquet"))
-    if not paths:
-        raise BadInput(f"{folder}: no document shards (shard-00000.parquet …) here; run `malmoi corpus` first")
-    return paths
-
-
-def read_documents(shard: Path) -> Iterator[Document]:
-    """Documents of one shard in file order, a row group in memory at a time."""
-    return documents_of(read_tables(shard))
-
-
-def documents_of(tables: Iterable[pa.Table]) -> Iterator[Document]:
-    """Documents of tables of ``SCHEMA``."""
-    for table in tables:
-        columns = (table[name].to_pylist() for name in SCHEMA.names)
-        for id_, source, sentences in zip(*columns, strict=True):
-            yield Document(id_, source, tuple(sentences))
-
-
-def read_tables(shard: Path, row_groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
-    """The same as tables of ``SCHEMA``: of all row groups, or of those numbered."""
-    with _opened(shard) as file:
-        for batch in file.iter_batches(ROW_GROUP_DOCUMENTS, row_groups, SCHEMA.names):
-            yield pa.Table.from_batches([batch])
-
-
-@contextmanager
-def _opened(shard: Path) -> Iterator[pq.ParquetFile]:
-    """A shard open for reading; what is wrong with it while it is read is a ``BadInput``."""
-    try:
-        with pq.ParquetFile(shard) as file:
-            if missing := set(SCHEMA.names) - set(file.schema_arrow.names):
-                raise BadInput(f"{shard}: no column {', '.join(sorted(missing))}, so no document shard; {REMAKE}")
-            yield file
-    except pa.ArrowException as error:
-        raise BadInput(f"{shard}: a damaged shard ({str(error)[:100]}); {REMAKE}") from error
-
-
-class Portion(NamedTuple):
-    """Documents that one process works on: row groups of shards, in order, and their bytes before compression."""
-
-    groups: tuple[tuple[Path, int], ...]
-    size: int
-
-    def tables(self) -> Iterator[pa.Table]:
-        """The documents as tables of ``SCHEMA``, a row group in memory at a time."""
-        for shard, group in self.groups:
-            yield from read_tables(shard, [group])
-
-
-def portions_of(shards: Sequence[Path], size: int) -> list[Portion]:
-    """The shards divided, whatever their number and sizes, into portions of about ``size`` bytes, in order."""
-    portions: list[Portion] = []
-    held = Portion((), 0)
-    for shard in shards:
-        for group, more in enumerate(row_group_sizes(shard)):
-            held = Portion((*held.groups, (shard, group)), held.size + more)
-            if held.size >= size:
-                portions.append(held)
-                held = Portion((), 0)
-    return [*portions, held] if held.groups else portions
-
-
-def row_group_sizes(shard: Path) -> list[int]:
-    """Bytes of each row group before compression."""
-    with _opened(shard) as file:
-        return [file.metadata.row_group(number).total_byte_size for number in range(file.num_row_groups)]
-
-
-def write_shard(path: Path, documents: Iterable[Document]) -> int:
-    """Write one shard under a temporary name, then rename it; returns the number of documents."""
-    rest = iter(documents)
-    groups = iter(lambda: list(islice(rest, ROW_GROUP_DOCUMENTS)), [])
-    return write_tables(path, map(to_table, groups))
-
-
-def write_tables(path: Path, tables: Iterable[pa.Table]) -> int:
-    """The same from tables with the columns of ``SCHEMA``; row groups do not depend on how the rows are divided."""
-    temporary = path.with_name(path.name + ".partial")
-    written = 0
-    with pq.ParquetWriter(temporary, SCHEMA, compression="zstd") as writer:
-        for group in _row_groups(tables):
-            writer.write_table(group, row_group_size=ROW_GROUP_DOCUMENTS)
-            written += len(group)
-    rename_settled(temporary, path)
-    return written
-
-
-def to_table(documents: Sequence[Document]) -> pa.Table:
-    """Documents as a table of ``SCHEMA``."""
-    columns = [[d.id for d in documents], [d.source for d in documents], [list(d.sentences) for d in documents]]
-    return pa.table(columns, schema=SCHEMA)
-
-
-def _row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    held: list[pa.Table] = []
-    rows = 0
-    for table in tables:
-        held.append(table)
-        rows += len(table)
-        while rows >= ROW_GROUP_DOCUMENTS:
-            joined = pa.concat_tables(held)
-            yield joined.slice(0, ROW_GROUP_DOCUMENTS).combine_chunks()
-            held = [joined.slice(ROW_GROUP_DOCUMENTS)]
-            rows -= ROW_GROUP_DOCUMENTS
-    if rows:
-        yield pa.concat_tables(held).combine_chunks()
 
 
 def map_units(
@@ -242,7 +119,7 @@ _shared_pool: ContextVar[ProcessPoolExecutor | None] = ContextVar("shared_pool",
 @contextmanager
 def shared_processes(workers: int) -> Iterator[None]:
     """All calls of ``map_units`` inside use the same processes: a stage of many short maps starts them once."""
-    with start_processes(workers) as pool:
+    with _start_processes(workers) as pool:
         token = _shared_pool.set(pool)
         try:
             yield
@@ -253,7 +130,7 @@ def shared_processes(workers: int) -> Iterator[None]:
 def _in_processes(workers: int, jobs: Iterable[_Job]) -> Iterator[tuple[Any, bool]]:
     """The same in processes; one unit waits beside those that are worked on, so memory stays bounded."""
     shared = _shared_pool.get()
-    with nullcontext(shared) if shared else start_processes(workers) as pool:
+    with nullcontext(shared) if shared else _start_processes(workers) as pool:
         running: dict[Future[None], Any] = {}
         try:
             for job in jobs:
@@ -298,3 +175,17 @@ def finish_unit(work: Callable[[Unit, Path], dict[str, Any]], unit: Unit, home: 
         settle(home.parent)
     except OSError as error:
         raise located(error, home.parent) from error
+
+
+def _start_processes(workers: int) -> ProcessPoolExecutor:
+    """A pool of fresh processes, which share no state with this one."""
+    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_start_process)
+
+
+def _start_process() -> None:
+    """A killed parent cannot stop its processes: each watches for its end, or it would work beside the next run."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the processes are the parallelism
+    parent = parent_process()
+    if parent is not None:
+        Thread(target=lambda: (wait([parent.sentinel]), os._exit(1)), daemon=True).start()

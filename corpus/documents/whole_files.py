@@ -7,25 +7,22 @@ order. Price: some milliseconds a folder, since the files of one are waited for 
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
 import shutil
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+from corpus.documents.errors import BadInput, located
 
 # half of a surrogate pair: JSON can spell it, UTF-8 cannot hold it
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 SETTLED_TOGETHER = 8  # waits that overlap share one commit of the file system's journal: 3 times as fast on ext4
-FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-# numpy's words for a write that stopped, which carry no errno, and those of Rust for EFBIG, ENOSPC, EDQUOT on Linux
-FULL_WORDS = re.compile(r"^\d+ requested and \d+ written$|\bos error (?:27|28|122)\b")
-
-
-class BadInput(ValueError):
-    """What the user gave cannot be used; the message says what, where, what was expected and what to do."""
+PARTIAL = ".partial"  # ends the name of what is not whole yet; a killed run leaves it, the next one writes it anew
 
 
 def read_json(path: Path, advice: str) -> Any:
@@ -39,30 +36,68 @@ def read_json(path: Path, advice: str) -> Any:
         OSError: the file cannot be read.
     """
     try:
-        text = path.read_text("utf-8")
-        value = json.loads(text)
+        return parse_json(path.read_text("utf-8"))
+    except ValueError as error:
+        raise BadInput(f"{path}: not readable as JSON ({error}); {advice}") from None
+
+
+def read_object(path: Path, advice: str) -> dict[str, Any]:
+    """The same where only a JSON object will do."""
+    value = read_json(path, advice)
+    if not isinstance(value, dict):
+        raise BadInput(f"{path}: expected a JSON object, found a {type(value).__name__}; {advice}")
+    return value
+
+
+def parse_json(text: str, **hooks: Any) -> Any:
+    """The value of a JSON text; ``hooks`` as for ``json.loads``.
+
+    Raises:
+        ValueError: not JSON (``JSONDecodeError``), nested too deeply, or with text that UTF-8 cannot hold.
+    """
+    try:
+        value = json.loads(text, **hooks)
         if SURROGATE.search(text):
             json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
-        raise BadInput(f"{path}: not readable as JSON (nested too deeply); {advice}") from None
-    except ValueError as error:
-        raise BadInput(f"{path}: not readable as JSON ({error}); {advice}") from None
+        raise ValueError("JSON nested too deeply") from None
+    except UnicodeEncodeError:
+        raise ValueError("half of a surrogate pair (\\ud800 or the like) in its JSON, which is no character") from None
     return value
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file under a temporary name, rename it once the disk has it; text becomes UTF-8, lines end as given."""
-    temporary = path.with_name(path.name + ".partial")
-    try:
+    """Write a file whole or not at all, on the disk by then; text becomes UTF-8, lines end as given."""
+    with whole_file(path) as temporary:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
-        rename_settled(temporary, path)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A name to write to; ``path`` appears, on the disk for good, if nothing was raised. Folders above it are made."""
+    temporary = path.with_name(path.name + PARTIAL)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        settle(temporary)
+        temporary.replace(path)
+        settle(path.parent)
     except OSError as error:
         raise located(error, path) from error
+    finally:
+        with suppress(OSError):  # the reason why it cannot be written is the better message
+            temporary.unlink(missing_ok=True)
 
 
-def rename_settled(temporary: Path, path: Path) -> None:
-    """Give a finished file its name."""
-    settle(temporary)
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """A folder to write to; it takes the place of ``path``, on the disk for good, if nothing was raised."""
+    temporary = path.with_name(path.name + PARTIAL)
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    yield temporary
+    settle_all(temporary)
+    shutil.rmtree(path, ignore_errors=True)
     temporary.replace(path)
     settle(path.parent)
 
@@ -94,34 +129,3 @@ def settle(path: Path) -> None:
             raise
     finally:
         os.close(descriptor)
-
-
-def refuse_links(folder: Path) -> None:
-    """Refuse links out of a model or tokenizer folder: any file of this machine could be in what is published then.
-
-    The Hub's cache links from ``snapshots/REVISION`` to ``blobs`` of the same model, which is allowed.
-
-    Raises:
-        BadInput: there is such a link.
-    """
-    home = folder.resolve()
-    if home.parent.name == "snapshots":
-        home = home.parent.parent
-    for path in sorted(folder.iterdir()):
-        if path.is_symlink() and not path.resolve().is_relative_to(home):
-            raise BadInput(f"{path}: a link out of its folder; copy the file itself there")
-
-
-def is_full_disk(error: BaseException) -> bool:
-    """Whether an error of any library means that there was no room to write."""
-    if isinstance(error, OSError) and error.errno is not None:
-        return error.errno in FULL
-    return FULL_WORDS.search(str(error)) is not None
-
-
-def located(error: OSError, path: Path) -> OSError:
-    """The error with the place where it happened, if it says none."""
-    if error.filename is not None or not (error.errno or is_full_disk(error)):
-        return error
-    code = error.errno or errno.ENOSPC
-    return OSError(code, os.strerror(code), str(path))

@@ -1,4 +1,4 @@
-"""The shared format and the resumable map."""
+"""The resumable map over units of work."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from corpus.documents import BadInput, Document, map_units, read_documents, shard_paths, write_shard
-
-DOCUMENTS = [Document(f"d{n}", "동화", (f"토끼 {n}마리가 산다.", "여우는 없다.")) for n in range(2_500)]
+from corpus.documents.units import map_units
 
 
 def count_letters(unit: str, scratch: Path) -> dict[str, Any]:
@@ -27,21 +25,10 @@ def fail_on_b(unit: str, scratch: Path) -> dict[str, Any]:
     return {"letters": len(unit)}
 
 
-def test_a_shard_gives_back_what_was_written(tmp_path: Path) -> None:
-    assert write_shard(tmp_path / "shard-00000.parquet", DOCUMENTS) == len(DOCUMENTS)
-    assert list(read_documents(tmp_path / "shard-00000.parquet")) == DOCUMENTS
-    assert [path.name for path in tmp_path.iterdir()] == ["shard-00000.parquet"]
-
-
-def test_a_folder_without_shards_is_bad_input(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="no document shards"):
-        shard_paths(tmp_path)
-
-
 PROGRAM = """
 import os, signal, sys
 from pathlib import Path
-from corpus.documents import map_units
+from corpus.documents.units import map_units
 
 def work(unit, scratch):
     (scratch / "text").write_text("half")

@@ -1,7 +1,7 @@
 """What may be read of somebody else's model folder: plain files of that folder, weights as safetensors only.
 
 Looked at before any library opens the folder, because transformers would follow an index of weights to a pickle, and
-links to anywhere. Only names and headers are read. ``finetune.model_files`` does the same for its encoders.
+links to anywhere. Only names and headers are read.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from pathlib import Path
 
 from safetensors import safe_open
 
-from pretrain.config import BadInput
-from pretrain.whole_files import read_json
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import read_object
 
 CONFIG_NAME = "config.json"
 WEIGHTS_NAME = "model.safetensors"
@@ -31,7 +31,9 @@ def check_model_files(folder: Path, name: str) -> None:
         BadInput: a link out of the folder, an index that names other files, no weights, or a damaged file of weights.
     """
     refuse_links(folder, name)
-    shards = _listed(folder, name) if (folder / INDEX_NAME).is_file() else []
+    shards = check_index(folder / INDEX_NAME, name) if (folder / INDEX_NAME).is_file() else []
+    if missing := [shard for shard in shards if not (folder / shard).is_file()]:
+        raise BadInput(f"{name}: {INDEX_NAME} names {missing[0][:80]!r}, which is not there; copy the whole folder")
     if (folder / WEIGHTS_NAME).is_file():
         shards.append(WEIGHTS_NAME)
     if not shards:
@@ -55,7 +57,7 @@ def check_sizes(folder: Path, name: str) -> None:
     """
     if not (folder / CONFIG_NAME).is_file():
         raise BadInput(f"{name}: no {CONFIG_NAME} here; give the folder of a Hugging Face model")
-    config = read_json(folder / CONFIG_NAME, "save the model again")
+    config = read_object(folder / CONFIG_NAME, "save the model again")
     for key in SIZES:
         value = config.get(key, 1)
         if type(value) is not int or not 0 < value < LARGEST:
@@ -65,7 +67,7 @@ def check_sizes(folder: Path, name: str) -> None:
             )
 
 
-def refuse_links(folder: Path, name: str) -> None:
+def refuse_links(folder: Path, name: str = "") -> None:
     """Refuse links out of the folder, which could bring any file of this machine into what is published.
 
     The Hub's cache links from ``snapshots/REVISION`` to ``blobs`` of the same model, which is allowed.
@@ -75,13 +77,16 @@ def refuse_links(folder: Path, name: str) -> None:
         home = home.parent.parent
     for path in sorted(folder.iterdir()):
         if path.is_symlink() and not path.resolve().is_relative_to(home):
-            raise BadInput(f"{name}: {path.name} is a link out of the folder; copy the file itself there")
+            raise BadInput(f"{name or folder}: {path.name} is a link out of the folder; copy the file itself there")
 
 
-def _listed(folder: Path, name: str) -> list[str]:
-    """Files of weights that the index names."""
-    index = read_json(folder / INDEX_NAME, "save the model again")
-    places = index.get("weight_map")
+def check_index(path: Path, name: str) -> list[str]:
+    """The files of weights that an index names, all of them plain names of safetensors.
+
+    Raises:
+        BadInput: it names something else, or nothing.
+    """
+    places = read_object(path, "save the model again").get("weight_map")
     if not isinstance(places, dict) or not places or not all(isinstance(file, str) for file in places.values()):
         raise BadInput(f"{name}: {INDEX_NAME} has no weight_map of names to files; save the model again")
     files = sorted(set(places.values()))
@@ -91,8 +96,6 @@ def _listed(folder: Path, name: str) -> list[str]:
                 f"{name}: {INDEX_NAME} names {file[:80]!r}, expected .safetensors files of this folder only; pickles "
                 "are never loaded: save the model again, as safetensors"
             )
-        if not (folder / file).is_file():
-            raise BadInput(f"{name}: {INDEX_NAME} names {file[:80]!r}, which is not there; copy the whole folder")
     return files
 
 

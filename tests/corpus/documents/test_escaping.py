@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from corpus.escaping import UNSHOWN, fenced, markdown, visible, visible_json, visible_lines
+from corpus.documents.escaping import UNSHOWN, fenced, markdown, visible, visible_json, visible_lines
 
 BIDI = "\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 HOSTILE = st.text(
