@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 
-from finetune.metrics.ner import NER_TAGS
-from finetune.padding import IGNORED
-from finetune.predict import to_tensors
-from finetune.task import Example, Feature, Hyperparameters, Task
+from finetune.task import IGNORED, Example, Feature, Hyperparameters, Task
+from finetune.tasks.ner.metrics import NER_TAGS
+from finetune.train.predict import to_tensors
 
 Converted = dict[str, Any]
 Batch = dict[str, NDArray[Any]]
