@@ -67,7 +67,7 @@ def test_comma_separated_override_becomes_a_list() -> None:
         ("pretrain.step=7", "pretrain.step: unknown key; did you mean pretrain.steps?"),
         ("pretrane.steps=7", "pretrane: unknown key; did you mean pretrain?"),
         ("pretrain.steps=many", "pretrain.steps: "),
-        ("pretrain.masking.share=15", "pretrain.masking.share: "),
+        ("pretrain.rows.masking.share=15", "pretrain.rows.masking.share: "),
         ("pretrain.steps", "an override looks like section.key=value"),
         ("name=a/b", "name: "),
         ("pretrain.steps.more=1", "is a value, not a section"),
@@ -107,7 +107,7 @@ def test_special_tokens_must_fit_the_architecture() -> None:
 
 
 def test_morphemes_to_mask_must_be_packed() -> None:
-    wanted = "pretrain.masking.unit=morpheme"
+    wanted = "pretrain.rows.masking.unit=morpheme"
     with pytest.raises(LaunchError, match=r"pack\.morphemes is false; set it to true"):
         load_recipe("smoke", [wanted])
     assert load_recipe("smoke", [wanted, "pack.morphemes=true"]).pack.morphemes
