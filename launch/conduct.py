@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import yaml
-from rich.table import Column, Table
 
 from launch.console import PlainConsole, rank, world_size
 from launch.errors import LaunchError
 from launch.manifest import MANIFEST_NAME
 from launch.pipeline import given_inputs, run_stage, stages_of
 from launch.recipe import Recipe, load_recipe
+from launch.tables import Table, print_table
 
 log = logging.getLogger(__name__)
 
@@ -45,12 +45,12 @@ def show_plan(verb: str, recipe: Recipe, run: Path) -> None:
     console = PlainConsole(soft_wrap=True)
     resolved = yaml.safe_dump(recipe.model_dump(mode="json"), allow_unicode=True, sort_keys=False)
     console.print(resolved)
-    table = Table("stage", "folder", "state", title=f"malmoi {verb} {recipe.name}")
+    rows = []
     for stage in stages_of(verb, recipe):
         folder = run / stage.name
         state = "complete" if (folder / MANIFEST_NAME).is_file() else "started" if folder.is_dir() else "to do"
-        table.add_row(stage.name, str(folder), state)
-    console.print(table)
+        rows.append([stage.name, str(folder), state])
+    print_table(Table(("stage", "folder", "state"), rows, title=f"malmoi {verb} {recipe.name}"), console)
     for line in plan_sizes(recipe):
         console.print(line)
 
@@ -77,12 +77,11 @@ def show_scores(run: Path) -> None:
     """Print the paper's metrics of every result beside the trivial baseline's."""
     from launch.report.gather import number, paper_metrics, read_scores
 
-    columns = ("task", "model", "seed", "metric", "score", "trivial", "n")
-    table = Table(*columns[:4], *(Column(name, justify="right") for name in columns[4:]), title="Scores")
+    rows = []
     for found in read_scores(run):
         for metric in paper_metrics(found):
             score, trivial = number(found["scores"][metric]), number(found["trivial"][metric])
-            table.add_row(
-                found["task"], found["model"], str(found["seed"]), metric, score, trivial, f"{found['n']:,}"
-            )  # fmt: skip
-    PlainConsole().print(table)
+            first = (found["task"], found["model"], str(found["seed"]), metric)
+            rows.append([*first, score, trivial, f"{found['n']:,}"])
+    heads = ("task", "model", "seed", "metric", "score", "trivial", "n")
+    print_table(Table(heads, rows, numbers=(4, 5, 6), title="Scores"), PlainConsole())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from launch.bench.mix import mix_texts, write_corpus
+from launch.bench.material import mix_texts, write_corpus
 from tokenizer.compare import Comparison, compare
 from tokenizer.config import TokenizerConfig
 from tokenizer.run import TokenizerInputs, run
