@@ -12,11 +12,18 @@ from typer.core import TyperGroup
 
 from corpus.escaping import visible_lines
 from launch.bench.commands import bench_app
+from launch.commands import (
+    export_task_predictions,
+    measure_tokenizers,
+    push_corpus,
+    push_tokenizer,
+    score_predictions,
+    write_task_features,
+)
 from launch.console import rank, set_up_console, show_any_character, world_size
 from launch.errors import LaunchError, exit_code, is_for_user, one_sentence
 from launch.guard import refuse_foreign_packages
 from launch.pii.commands import pii_app
-from launch.push import push_corpus, push_tokenizer
 
 ABOUT = """Raw Korean text in; a pseudonymized corpus, a vocabulary, a pretrained encoder and its KLUE scores out.
 
@@ -35,8 +42,6 @@ class StageOrTools(TyperGroup):
         known = args and args[0] in self.commands
         return super().resolve_command(ctx, args if known else ["build", *args])
 
-
-TASKS_HELP = "ynat, klue-sts, klue-nli, klue-ner, klue-re, klue-dp, klue-mrc, wos."
 
 app = typer.Typer(help=ABOUT, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 CORPUS_HELP = """Clean, pseudonymize, decontaminate text: corpus RECIPE [KEY=VALUE]… Or one of the tools below.
@@ -107,85 +112,12 @@ finetune_app.command("build", hidden=True)(
 )
 
 
-@finetune_app.command("features")
-def finetune_features(
-    task: Annotated[str, typer.Argument(help=TASKS_HELP)],
-    file: Annotated[Path, typer.Argument(help="An official file of the task, plain or .zst.")],
-    tokenizer: Annotated[str, typer.Argument(help="Tokenizer folder, Hub name or vocab.txt.")],
-    output: Annotated[Path, typer.Argument(help="A .jsonl file.")],
-    protocol: Annotated[str, typer.Option(help="malmoi or klue-baseline.")] = "malmoi",
-    max_tokens: Annotated[int | None, typer.Option(min=16, help="Longest input. Default: the published one.")] = None,
-) -> None:
-    """Write what a model sees of each example, and what it is to learn, as one JSON line.
-
-    Example:  malmoi finetune features klue-ner klue-ner-v1.1_dev.tsv klue/bert-base ner.jsonl --protocol klue-baseline
-    """
-    set_up_console()
-    from launch.tools import write_task_features
-
-    write_task_features(task, file, tokenizer, output, protocol, max_tokens)
-
-
-@finetune_app.command("export")
-def finetune_export(
-    task: Annotated[str, typer.Argument(help=TASKS_HELP)],
-    official: Annotated[Path, typer.Argument(help="An official file of the task, with or without labels.")],
-    predictions: Annotated[Path, typer.Argument(help="JSON lines with guid and prediction, or one JSON map.")],
-    output: Annotated[Path, typer.Argument(help="The official file again, predictions in place of labels.")],
-) -> None:
-    """Write predictions in the layout of an official file, such as a test file; every example needs one.
-
-    Example:  malmoi finetune export ynat ynat-v1.1_test.json predictions.jsonl ynat-predicted.json
-    """
-    set_up_console()
-    from launch.tools import export_task_predictions
-
-    export_task_predictions(task, official, predictions, output)
-
-
+finetune_app.command("features")(write_task_features)
+finetune_app.command("export")(export_task_predictions)
 corpus_app.command("push")(push_corpus)
 tokenizer_app.command("push")(push_tokenizer)
-
-
-@tokenizer_app.command("stats")
-def tokenizer_stats(
-    tokenizer: Annotated[Path, typer.Argument(help="Tokenizer folder or vocab.txt.")],
-    texts: Annotated[list[Path], typer.Argument(help="Text or .jsonl files, .gz and .zst allowed.")],
-    others: Annotated[list[Path] | None, typer.Option("--with", help="Another one, side by side; repeatable.")] = None,
-    gold: Annotated[list[Path] | None, typer.Option(help="KLUE-DP file: boundaries that people set.")] = None,
-    out: Annotated[list[Path] | None, typer.Option(help="Write .md, .json or .png (.svg, .pdf); repeatable.")] = None,
-) -> None:
-    """Measure tokenizers on text: paper Table 35, unknown words, morpheme boundaries.
-
-    Example:  malmoi tokenizer stats runs/smoke/tokenizer news.txt --with klue/vocab.txt --out compared.md
-    """
-    set_up_console()
-    from launch.tools import print_tokenizer_statistics
-
-    print_tokenizer_statistics([tokenizer, *(others or [])], texts, gold or [], out or [])
-
-
-@app.command()
-def score(
-    task: Annotated[str, typer.Argument(help=TASKS_HELP)],
-    gold: Annotated[Path, typer.Argument(help="Official file of the task, plain or .zst; leave it out for our own.")],
-    predictions: Annotated[
-        Path | None,
-        typer.Argument(help="JSON lines with guid, prediction (KLUE-RE: scores), or one JSON map guid to prediction."),
-    ] = None,
-    samples: Annotated[int, typer.Option(min=0, help="Resamples behind the intervals; 0: none.")] = 200,
-    tables: Annotated[bool, typer.Option("--tables", help="Print figures by class or question type too.")] = False,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write everything to this file.")] = None,
-) -> None:
-    """Score anybody's predictions with the metrics of the KLUE paper, with 95 % intervals; needs no torch.
-
-    A predictions.jsonl of this project holds its golds, so it may stand alone.
-
-    Example:  malmoi score klue-nli klue-nli-v1.1_dev.json mine.jsonl --tables
-    """
-    from launch.tools import print_scores
-
-    print_scores(task, gold if predictions else None, predictions or gold, samples, tables, json_file)
+tokenizer_app.command("stats")(measure_tokenizers)
+app.command("score")(score_predictions)
 
 
 @app.command()

@@ -1,45 +1,44 @@
 """One process at a time works on a stage of a run: a second one would take its unfinished files for leftovers.
 
-The lock is a byte of ``runs/<recipe>/.lock`` for each stage, held by the system and gone with the process, however that
-ends. A file system that knows no locks goes without.
+The system holds the lock and drops it with the process, however that ends; a file system without locks goes without.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from launch.errors import LaunchError
 
-LOCK_NAME = ".lock"
+NO_LOCKS_HERE = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 
 
 @contextmanager
-def held(run: Path, stage: str, number: int) -> Iterator[None]:
-    """Hold the lock of a stage.
-
-    Args:
-        run: folder of the run; created when missing.
-        number: place of the stage among all.
+def held(run: Path, stage: str) -> Iterator[None]:
+    """Hold ``.<stage>.lock`` in the folder of the run, which is created when missing.
 
     Raises:
         LaunchError: another process holds it.
     """
     run.mkdir(parents=True, exist_ok=True)
-    file = os.open(run / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
+    lock = FileLock(run / f".{stage}.lock", timeout=0, fallback_to_soft=False)  # a soft lock outlives a killed process
     try:
-        try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
-        except (BlockingIOError, PermissionError):  # POSIX lets systems choose between the two
-            raise LaunchError(
-                f"{run / stage}: another malmoi process is at work in this folder; wait for it, or give this run "
-                "another name with name=…"
-            ) from None
-        except OSError:
-            pass
+        lock.acquire()
+    except Timeout:
+        raise LaunchError(
+            f"{run / stage}: another malmoi process is at work in this folder; wait for it, or give this run "
+            "another name with name=…"
+        ) from None
+    except NotImplementedError:
+        pass
+    except OSError as error:
+        if error.errno not in NO_LOCKS_HERE:
+            raise
+    try:
         yield
     finally:
-        os.close(file)
+        lock.release()

@@ -61,7 +61,7 @@ def run_corpus(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     from corpus.decontamination.benchmarks import find_benchmarks
     from corpus.run import CorpusInputs
     from corpus.run import run as clean
-    from launch.engines.conduct import engine_mapper
+    from launch.engines.mapper import engine_mapper
 
     folders = [str(folder) for folder in klue_folders(benchmark_names(recipe), recipe, run)]
     inputs = CorpusInputs(texts=raw_inputs(recipe, run), benchmarks=find_benchmarks(folders) if folders else [])
@@ -70,7 +70,7 @@ def run_corpus(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
 
 def run_tokenizer(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     if recipe.pretrain.init_from is not None:
-        from launch.adopt import adopt_tokenizer
+        from launch.init_from import adopt_tokenizer
 
         return adopt_tokenizer(recipe.pretrain, out)
     from tokenizer.run import TokenizerInputs
@@ -148,7 +148,7 @@ def tokenizer_outside(recipe: Recipe) -> Mapping[str, Callable[[], str]]:
     """The tokenizer of ``pretrain.init_from``; contradictions between recipe and checkpoint show here."""
     if recipe.pretrain.init_from is None:
         return {}
-    from launch.adopt import tokenizer_files
+    from launch.init_from import tokenizer_files
 
     return tokenizer_files(recipe.pretrain)
 
@@ -157,7 +157,7 @@ def pretrain_outside(recipe: Recipe) -> Mapping[str, Callable[[], str]]:
     """Configuration and weights of ``pretrain.init_from``."""
     if recipe.pretrain.init_from is None:
         return {}
-    from launch.adopt import model_files
+    from launch.init_from import model_files
 
     return model_files(recipe.pretrain)
 
@@ -241,7 +241,7 @@ def run_stage(stage: Stage, recipe: Recipe, run: Path) -> bool:
     if manifest.is_complete(out, head):
         log.info("%-9s complete, nothing to do (%s)", stage.name, out)
         return False
-    with held(run, stage.name, STAGES.index(stage)) if rank() == 0 else nullcontext():
+    with held(run, stage.name) if rank() == 0 else nullcontext():
         if rank() == 0:
             manifest.start(out, head)
         log.info("%-9s → %s", stage.name, out)

@@ -65,7 +65,7 @@ WITH_OLD_DISTRICT = re.compile(
     rf"{_START}(?P<region>{REGION_PATTERN})(?P<districts> [가-힣]{{1,4}}[시군구])(?= [가-힣]{{1,5}}[읍면동로길] ?)"
     rf"{_CORE}{_DETAIL}"
 )
-WITH_POSTCODE = re.compile(rf"(?<![0-9.\-]){_POSTCODE}{_LED_BY_REGION}")
+WITH_POSTCODE = re.compile(rf"(?<![0-9.\-])(?<![0-9] ){_POSTCODE}{_LED_BY_REGION}")
 WITHOUT_REGION = re.compile(
     rf"(?<![가-힣A-Za-z0-9])(?P<districts>{TELLING_DISTRICT_PATTERN}(?: {DISTRICT_PATTERN})?)(?= ){_CORE}{_DETAIL}"
 )

@@ -176,7 +176,7 @@ _HANGUL = "공영빵일이삼사오육륙칠팔구"
 _DIGIT = f"[0-9{_HANGUL}OoㅇlI]"
 # between the digits: hyphens in words (다시, 대시), as people dictate (에), signs, or nothing
 _WORDS = "다시|대시|하이픈|빼기"
-_BETWEEN = rf"(?: ?(?:{_WORDS}) ?|에 ?(?=[0-9{_HANGUL}])| ?[-.~_/] ?|\)[- ]{{0,2}}| {{1,2}}|-[ \t\r]*\n[ \t]*)"
+_BETWEEN = rf"(?: ?(?:{_WORDS}) ?|에 ?(?=[0-9{_HANGUL}])| ?[-.~_] ?|/|\)[- ]{{0,2}}| {{1,2}}|-[ \t\r]*\n[ \t]*)"
 _FREE = r"(?<![A-Za-z0-9])"
 _MOBILE_RUN = re.compile(
     rf"{_FREE}(?:\([공영0ㅇOo][일1lI]{_DIGIT}|[공영0ㅇOo]{_BETWEEN}?[일1lI]{_BETWEEN}?{_DIGIT})(?:{_BETWEEN}?{_DIGIT}){{8}}(?![A-Za-z0-9]|[{_HANGUL}]{{2}})"

@@ -39,7 +39,7 @@ MENTION_NAME = re.compile(rf"(?<!\S)@{SURNAME}[가-힣][가-힣](?<![은는을�
 MENTION_HANGUL = re.compile(rf"{_BEFORE_HANGUL}@[가-힣]{{2,20}}?(?=(?:{_COPULAS})?(?![가-힣A-Za-z0-9_@*]))")
 _NO_HANDLE = re.compile(
     r".*\.(?i:com|net|org|edu|kr)|@[A-Z][A-Z0-9_]*|@[A-Z][a-z]+(?:\.?[A-Z][a-z]*)*|@[a-z]+(?:\.?[A-Z][a-z]*)+"
-    r"|@(?i:tbl|tmp|var|param|arg|str|int|num|val|id)[A-Za-z0-9_]*"
+    r"|@(?i:tbl|tmp|var|param|arg|str|int|num|val|id)(?:[A-Z0-9_][A-Za-z0-9_]*)?"
 )
 _CALLED = re.compile(rf" ?(?:{_PARTICLES}|계정)")
 _NAMED = re.compile(

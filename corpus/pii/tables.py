@@ -44,9 +44,17 @@ class Tables:
         return self._html_header(start)
 
     def _sign(self, number: int) -> str:
+        """What parts the cells of a line: the sign of the line above where it parts as many, else the first it has."""
+        seen = []
+        while number not in self._sign_of and number and self._lines[number]:
+            seen.append(number)
+            number -= 1
         if number not in self._sign_of:
-            line = self._lines[number]
-            self._sign_of[number] = next((sign for sign in _SIGNS if sign in line), "")
+            self._sign_of[number] = _first_sign(self._lines[number])
+        for number in reversed(seen):
+            line, above = self._lines[number], self._sign_of[number - 1]
+            goes_on = above and len(_cell_ends(line, above)) == len(_cell_ends(self._lines[number - 1], above))
+            self._sign_of[number] = above if goes_on else _first_sign(line)
         return self._sign_of[number]
 
     def _header(self, number: int, sign: str) -> list[str] | None:
@@ -93,6 +101,10 @@ class Tables:
                     first = number if first < 0 else first
                     self._first_rows[number] = first
         return self._tags
+
+
+def _first_sign(line: str) -> str:
+    return next((sign for sign in _SIGNS if sign in line), "")
 
 
 def _cell_ends(line: str, sign: str) -> list[int]:

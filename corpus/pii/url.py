@@ -44,8 +44,9 @@ URL_SHORT = re.compile(
     r"(?<![A-Za-z0-9@./\-_])(?P<value>(?:youtu\.be|goo\.gl|bit\.ly|me2\.do|t\.co)/[A-Za-z0-9\-_/?=&]{2,80})"
 )
 MAX_URL = 2_300
-_TRAILING = ".,;:!?'*&|[("
+_TRAILING = ".,;:!?'*&|[]("
 _ENTITY = re.compile("&(?:lt|gt|quot|apos|#39)(?![a-z])")
+_BRACKET = re.compile("[()]")
 _HANGUL = re.compile("[가-힣]")
 _HANGUL_RUN = re.compile("[가-힣]+")
 MIN_STEM = 2  # syllables before a particle: 과 is none in /사과
@@ -80,27 +81,26 @@ def _trim_hangul(url: str) -> str:
 
 
 def trim_url(url: str) -> str:
-    """A URL without the punctuation and the particle of the sentence around it; a closing bracket stays if it was
-    opened inside. Escaped brackets and quotation marks of HTML end a URL."""
-    url = _trim_marks(_ENTITY.split(url, maxsplit=1)[0])
+    """A URL without the punctuation and the particle of the sentence around it; a closing bracket that was not opened
+    inside ends it. So do escaped brackets and quotation marks of HTML."""
+    url = _trim_marks(_before_closing(_ENTITY.split(url, maxsplit=1)[0]))
     if "&" in url and "?" not in url:  # the next pair of key=value&key=value
         url = url[: url.index("&")]
     return _trim_marks(_trim_hangul(url))
 
 
+def _before_closing(url: str) -> str:
+    """What stands before the first ``)`` without its ``(``."""
+    opened = 0
+    for bracket in _BRACKET.finditer(url):
+        opened += 1 if bracket[0] == "(" else -1
+        if opened < 0:
+            return url[: bracket.start()]
+    return url
+
+
 def _trim_marks(url: str) -> str:
-    end = len(url)
-    opened, closed = url.count("("), url.count(")")
-    while end:
-        last = url[end - 1]
-        if last == ")" and closed > opened:
-            closed -= 1
-        elif last == "]" or last in _TRAILING:
-            opened -= last == "("
-        else:
-            break
-        end -= 1
-    return url[:end]
+    return url.rstrip(_TRAILING)
 
 
 _PATH_START, _HOST_END = re.compile("[/?#]"), re.compile("[:/?#]")

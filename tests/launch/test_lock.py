@@ -15,7 +15,7 @@ HOLD = """
 import sys, time
 from pathlib import Path
 from launch.lock import held
-with held(Path(sys.argv[1]), "pretrain", 4):
+with held(Path(sys.argv[1]), "pretrain"):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -25,11 +25,11 @@ def test_a_second_process_is_refused_until_the_first_is_gone_however_it_went(tmp
     first = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert first.stdout and first.stdout.readline() == "held\n"
     refusal = pytest.raises(LaunchError, match="pretrain: another malmoi process is at work in this folder; wait")
-    with refusal, held(tmp_path, "pretrain", 4):
+    with refusal, held(tmp_path, "pretrain"):
         pass
-    with held(tmp_path, "finetune", 5):
+    with held(tmp_path, "finetune"):
         pass
     first.kill()
     first.communicate()
-    with held(tmp_path, "pretrain", 4):
+    with held(tmp_path, "pretrain"):
         pass

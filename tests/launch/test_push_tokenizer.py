@@ -16,7 +16,7 @@ from transformers import AutoTokenizer
 from corpus.documents import BadInput
 from launch.errors import LaunchError
 from launch.hub import push as send
-from launch.publish import tokenizer_repository
+from launch.hub import tokenizer_repository
 from tests.launch.fake_hub import TOKEN, Hub, reach
 from tokenizer.config import TokenizerConfig
 from tokenizer.export import build_vocabulary, export

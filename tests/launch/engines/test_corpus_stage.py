@@ -11,7 +11,7 @@ import pytest
 
 from corpus.run import CorpusInputs
 from launch.config import LaunchConfig
-from launch.engines.conduct import engine_mapper
+from launch.engines.mapper import engine_mapper
 from launch.errors import LaunchError
 from tests.launch.engines.conftest import run_corpus
 

@@ -16,7 +16,7 @@ import pytest
 from corpus.documents import BadInput, map_units
 from corpus.run import CorpusInputs
 from launch.config import LaunchConfig
-from launch.engines.conduct import check_room, engine_mapper
+from launch.engines.mapper import check_room, engine_mapper
 from launch.errors import LaunchError
 from tests.launch.engines.conftest import contents, is_running, run_corpus, until
 
@@ -119,7 +119,7 @@ from functools import partial
 from pathlib import Path
 from toy_work import wait_for
 from launch.config import LaunchConfig
-from launch.engines.conduct import engine_mapper
+from launch.engines.mapper import engine_mapper
 config = LaunchConfig.model_validate_json(sys.argv[1])
 print(engine_mapper(config)(partial(wait_for, gate=Path(sys.argv[3])), ["가람"], Path(sys.argv[2])))
 """

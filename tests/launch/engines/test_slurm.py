@@ -19,7 +19,7 @@ from corpus.documents import BadInput, map_units
 from corpus.run import CorpusInputs
 from launch.config import LaunchConfig
 from launch.engines import slurm
-from launch.engines.conduct import engine_mapper
+from launch.engines.mapper import engine_mapper
 from launch.errors import LaunchError
 from tests.launch.engines.conftest import contents, run_corpus
 from tests.launch.engines.fake_slurm import install
@@ -126,7 +126,7 @@ from pathlib import Path
 from toy_work import wait_for
 from launch.config import LaunchConfig
 from launch.engines import slurm
-from launch.engines.conduct import engine_mapper
+from launch.engines.mapper import engine_mapper
 slurm.POLL_SECONDS = 0.1
 config = LaunchConfig.model_validate_json(sys.argv[1])
 print(engine_mapper(config)(partial(wait_for, gate=Path(sys.argv[3])), sys.argv[4:], Path(sys.argv[2])))

@@ -73,7 +73,7 @@ def _all_hangul(rng: Random, text: str) -> str:
 
 def _some_hangul(rng: Random, text: str) -> str:
     groups = text.split("-")
-    chosen = rng.randrange(len(groups))
+    chosen = rng.choice([place for place, group in enumerate(groups) if len(group) > 1])  # nobody reads out one digit
     if text.startswith("010") and rng.randrange(3) == 0:
         return text.replace("0", "공", 1).replace("10-", "1공-", 1)
     return "-".join(_in_hangul(group) if place == chosen else group for place, group in enumerate(groups))

@@ -11,8 +11,8 @@ import pytest
 
 from corpus.documents import BadInput, map_units
 from launch.config import LaunchConfig
-from launch.engines import conduct
-from launch.engines.conduct import engine_mapper
+from launch.engines import mapper
+from launch.engines.mapper import engine_mapper
 from launch.errors import LaunchError
 from tests.launch.engines.conftest import contents
 
@@ -105,5 +105,5 @@ def test_finished_runs_start_nothing(
     toy: ModuleType, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = engine_mapper(LOCAL)(toy.shout, words, tmp_path)
-    monkeypatch.setattr(conduct, "EXECUTE", {})
+    monkeypatch.setattr(mapper, "EXECUTE", {})
     assert engine_mapper(LOCAL)(toy.shout, words, tmp_path) == expected

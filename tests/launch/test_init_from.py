@@ -13,8 +13,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast, RobertaConfig, RobertaForMaskedLM
 
 from launch import manifest
-from launch.adopt import PROBE, adopt_tokenizer, model_files, tokenizer_files
 from launch.errors import LaunchError
+from launch.init_from import PROBE, adopt_tokenizer, model_files, tokenizer_files
 from launch.pipeline import STAGES, head_of, run_stage
 from launch.recipe import Recipe, load_recipe
 from pretrain.config import BadInput, PretrainConfig
