@@ -12,6 +12,7 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -68,7 +69,6 @@ def run_tokenizer_bench(
     Raises:
         BadInput: an input cannot be used, or ``megabytes`` is not above 0.
     """
-    from launch.tokenizer_tables import print_comparison
     from tokenizer.compare import compare
 
     if megabytes <= 0 or workers < 1 or rounds < 1:
@@ -83,13 +83,7 @@ def run_tokenizer_bench(
         encoded = [name for name in ("malmoi", "malmoi-hardened") if name in paths]
         compared = [] if timing_only else compare([*paths.values(), *others], mix.measured, gold)
         results: dict[str, Any] = {
-            "material": {
-                "texts": GIVEN if texts else SAMPLE,
-                "megabytes": mix.megabytes,
-                "documents": len(mix.documents),
-                "sources": mix.sources,
-                "measured_megabytes": byte_count(mix.measured) / 1e6,
-            },
+            "material": _describe(mix, texts),
             "builds": builds,
             "counting": _time_counting(mix.documents),
             "encoding": {name: bench_encoding(mix.measured, paths[name]) for name in encoded},
@@ -99,17 +93,7 @@ def run_tokenizer_bench(
             "machine": machine(),
             "versions": versions_of(("tokenizers", "python-mecab-ko", "python-mecab-ko-dic")),
         }
-    console, material = PlainConsole(), results["material"]
-    console.print(
-        f"{material['documents']:,} documents, {material['megabytes']:.1f} MB of {material['texts']}; measured on "
-        f"{material['measured_megabytes']:.1f} MB that nothing was learnt from"
-    )
-    print_table(_builds_table(builds, workers), console)
-    print_table(_speed_table(results["counting"], results["encoding"]), console)
-    if results["curve"]:
-        print_table(_curve_table(results["curve"]), console)
-    if compared:
-        print_comparison(compared, console)
+    _print_results(results)
     return write_figures(results, out / "bench.json" if out else None)
 
 
@@ -256,7 +240,7 @@ def bench_encoding(documents: list[str], tokenizer: Path) -> dict[str, Any]:
 
     works: dict[str, Callable[[], object]] = {"ours": ours}
     for way in ENCODE_WAYS:
-        works[way] = lambda way=way: encode_with_library(library, prepared, way, encoder.dtype)
+        works[way] = partial(encode_with_library, library, prepared, way, encoder.dtype)
     with _one_thread():
         seconds = time_in_turns(works)
         different = sum(map(differs, prepared))
@@ -289,9 +273,36 @@ def _one_thread(name: str = "TOKENIZERS_PARALLELISM") -> Iterator[None]:
             os.environ[name] = before
 
 
+def _describe(mix: Mix, texts: list[str]) -> dict[str, Any]:
+    return {
+        "texts": GIVEN if texts else SAMPLE,
+        "megabytes": mix.megabytes,
+        "documents": len(mix.documents),
+        "sources": mix.sources,
+        "measured_megabytes": byte_count(mix.measured) / 1e6,
+    }
+
+
 def _sample(folder: Path) -> str:
     folder.mkdir()
     return str(write_sample(folder) / "corpus")
+
+
+def _print_results(results: dict[str, Any]) -> None:
+    """A table for each section, the comparisons last."""
+    from launch.tokenizer_tables import print_comparison
+
+    console, material = PlainConsole(), results["material"]
+    console.print(
+        f"{material['documents']:,} documents, {material['megabytes']:.1f} MB of {material['texts']}; measured on "
+        f"{material['measured_megabytes']:.1f} MB that nothing was learnt from"
+    )
+    print_table(_builds_table(results["builds"], results["workers"]), console)
+    print_table(_speed_table(results["counting"], results["encoding"]), console)
+    if results["curve"]:
+        print_table(_curve_table(results["curve"]), console)
+    if results["compared"]:
+        print_comparison(results["compared"], console)
 
 
 # step, as the builds name it → head of its column
