@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from corpus.audit import Guard, Look, load_guard, scan_shard
 from corpus.config import CorpusConfig
-from corpus.documents import SCHEMA, write_tables
+from corpus.documents.shards import SCHEMA, write_tables
 from corpus.parts import LENGTHS_NAME, PART_NAME
 from corpus.pii.cover import cover
 from corpus.pii.types import ALL_TYPES

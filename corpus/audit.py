@@ -26,7 +26,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from corpus.config import CorpusConfig
-from corpus.documents import BadInput, read_documents
+from corpus.documents.errors import BadInput
+from corpus.documents.shards import read_documents
 from corpus.pii.cover import cover
 from corpus.pii.detect import Span, find_pii, find_pii_in_sentences
 from corpus.pii.key import kept_secret, read_key, seeded_secret

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from html.entities import html5
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 
 # every character that line_separator, bad_character or odd_blank changes: one search settles all three
 ODD_CHARACTER = re.compile(

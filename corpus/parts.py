@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from corpus.config import DeduplicateConfig
 from corpus.deduplicate import fingerprint, fingerprint_folded, write_prints
-from corpus.documents import SCHEMA
+from corpus.documents.shards import SCHEMA
 from corpus.near import band_keys, signatures
 from corpus.reading.read import Record
 

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import yaml
 
 from corpus.card.write import CARD_NAME, DATA_FILES
-from corpus.documents import SCHEMA, BadInput, shard_paths
+from corpus.documents.errors import BadInput
+from corpus.documents.shards import SCHEMA, shard_paths
 
 COUNTS, REPORT = "statistics.json", "decontamination.json"
 OUTDATED = ("documents/*",)

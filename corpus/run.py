@@ -31,9 +31,11 @@ from corpus.clean import QUARANTINE_NAME, clean_unit
 from corpus.config import CorpusConfig
 from corpus.decontamination.report import report_contamination, write_index
 from corpus.deduplicate import cut_ranges, find_repeats
-from corpus.documents import BadInput, unit_folder
-from corpus.documents import map_units as map_in_processes
-from corpus.escaping import visible_json
+from corpus.documents.errors import BadInput
+from corpus.documents.escaping import visible_json
+from corpus.documents.units import map_units as map_in_processes
+from corpus.documents.units import unit_folder
+from corpus.documents.whole_files import link_or_copy, write_whole
 from corpus.parts import DOCUMENTS, IDS, SENTENCES
 from corpus.pii.key import kept_secret, key_fingerprint, read_key
 from corpus.reading.inputs import Input, stamp
@@ -45,7 +47,6 @@ from corpus.shown import CHANGED_NAME, DROPPED_NAME
 from corpus.statistics import Tally, describe
 from corpus.toxicity import load_classifier
 from corpus.verdict import Judged, find_near, judge_documents, judge_unit
-from corpus.whole_files import link_or_copy, write_whole
 
 log = logging.getLogger(__name__)
 

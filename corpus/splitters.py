@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 from corpus.sentences import split_sentences
 
 Splitter = Callable[[str], list[str]]

@@ -18,8 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, Field, model_validator
 
-from corpus.documents import BadInput
-from corpus.whole_files import read_json, refuse_links
+from corpus.documents.errors import BadInput
+from corpus.documents.model_files import refuse_links
+from corpus.documents.whole_files import read_json
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
@@ -131,9 +132,7 @@ def write_scores(
     """One Parquet row a sentence: document id, number of the sentence in it, and a float32 column for each label."""
     columns = [pa.array(ids, pa.string()), pa.array(numbers, pa.int32())]
     columns += [pa.array(np.ascontiguousarray(column), pa.float32()) for column in scores_SL.T]
-    temporary = path.with_name(path.name + ".partial")
-    pq.write_table(pa.table(columns, names=[*PLACE_COLUMNS, *labels]), temporary, compression="zstd")
-    temporary.replace(path)
+    pq.write_table(pa.table(columns, names=[*PLACE_COLUMNS, *labels]), path, compression="zstd")
 
 
 def _check_files(folder: Path) -> None:

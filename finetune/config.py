@@ -20,10 +20,6 @@ TASK_NAMES: tuple[TaskName, ...] = (
 )  # fmt: skip
 
 
-class BadInput(ValueError):
-    """What the user gave cannot be used; the message says what, where, what was expected and what to do."""
-
-
 class HyperparameterOverride(BaseModel, frozen=True, extra="forbid"):
     """Values of one task that replace its published ones; None keeps the published value."""
 

@@ -26,8 +26,9 @@ from transformers import (
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 from transformers.utils import logging as transformers_logging
 
-from finetune.config import FRESH, BadInput
-from finetune.model_files import INDEX_NAME, check_index, check_model_files, check_sizes, refuse_links
+from corpus.documents.errors import BadInput
+from corpus.documents.model_files import INDEX_NAME, check_index, check_model_files, check_sizes, refuse_links
+from finetune.config import FRESH
 
 # These count positions from the padding id plus one, so they hold fewer tokens than positions.
 _POSITIONS_AFTER_PADDING = {

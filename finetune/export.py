@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.predictions import match
 from finetune.registry import find_task
 

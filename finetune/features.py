@@ -12,9 +12,9 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
+from corpus.documents.whole_files import write_whole
 from finetune.config import ProtocolName
 from finetune.encoder import load_tokenizer
-from finetune.files import write_text
 from finetune.registry import find_task
 from finetune.task import Example, Feature, Task
 
@@ -38,7 +38,7 @@ def write_features(
     examples = task.read(file)
     loaded = load_tokenizer(tokenizer, task.special_tokens)
     records = make_records(task, examples, loaded, max_tokens or task.defaults.max_tokens)
-    write_text(target, "".join(canonical(record) + "\n" for record in records))
+    write_whole(target, "".join(canonical(record) + "\n" for record in records))
     return len(examples)
 
 

@@ -1,4 +1,4 @@
-"""Finding, reading and writing official KLUE files: plain or ``.zst``, below one folder or several side by side.
+"""Finding and reading official KLUE files: plain or ``.zst``, below one folder or several side by side.
 
 A benchmark folder looks like the KLUE repository (``ynat-v1.1/ynat-v1.1_dev.json``); the folder given may be such a
 folder or hold several (``official/``, ``derived/``). Every problem is a ``BadInput`` that names file and record.
@@ -9,20 +9,18 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import zstandard
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import parse_json
 from finetune.task import Files
 
 MAX_BYTES = 1 << 30  # of one file after decompression; the largest official file has about 50 MB
 SUFFIX = ".zst"
-SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")  # half of a pair, which JSON can spell and UTF-8 cannot hold
 
 
 class Found(NamedTuple):
@@ -76,31 +74,6 @@ def read_text(path: Path) -> str:
         raise BadInput(f"{path}: not UTF-8 (byte {error.start}); convert the file to UTF-8") from None
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all, on the disk by then; folders above it are made, lines end as in ``text``."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    try:
-        partial.write_text(text, encoding="utf-8", newline="\n")
-        settle(partial)
-        partial.replace(path)
-        settle(path.parent)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def settle(path: Path) -> None:
-    """Wait until the disk has a file's content, or the names that a folder holds; renames come after it."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    except OSError:
-        if path.is_file():  # some network file systems have nothing to wait for in a folder
-            raise
-    finally:
-        os.close(descriptor)
-
-
 def sha256(path: Path) -> str:
     """Digest of the content after decompression, so plain and packed copies agree."""
     return hashlib.sha256(_read_bytes(path)).hexdigest()
@@ -135,23 +108,6 @@ def read_json(path: Path) -> Any:
         ) from None
     except ValueError as error:
         raise BadInput(f"{path}: {error}; copy the file again") from None
-
-
-def parse_json(text: str, **hooks: Any) -> Any:
-    """The value of a JSON text; ``hooks`` as for ``json.loads``.
-
-    Raises:
-        ValueError: not JSON (``JSONDecodeError``), nested too deeply, or with text that UTF-8 cannot hold.
-    """
-    try:
-        value = json.loads(text, **hooks)
-        if SURROGATE.search(text):
-            json.dumps(value, ensure_ascii=False).encode()
-    except RecursionError:
-        raise ValueError("JSON nested too deeply") from None
-    except UnicodeEncodeError:
-        raise ValueError("half of a surrogate pair (\\ud800 or the like) in its JSON, which is no character") from None
-    return value
 
 
 def read_records(path: Path) -> list[tuple[str, dict[str, Any]]]:

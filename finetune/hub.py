@@ -15,8 +15,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from finetune.config import BadInput
-from finetune.files import write_text
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import write_whole
 from finetune.registry import TASKS
 from finetune.versions import SOURCE_NAME
 
@@ -86,7 +86,7 @@ def materialize(name_or_folder: str | Path, cache: Path, tasks: Sequence[str]) -
     for task in tasks:
         if task not in source["tasks"]:
             source["tasks"][task] = _write_task(copy, task, folder)
-            write_text(folder / SOURCE_NAME, json.dumps(source, ensure_ascii=False, indent=1))
+            write_whole(folder / SOURCE_NAME, json.dumps(source, ensure_ascii=False, indent=1))
     if "wos" in tasks and not (folder / "wos-v1.1" / "ontology.json").exists():
         log.warning(
             "%s has no ontology.json; copy the official one to %s, or values of WoS are spelt as generated",
@@ -112,7 +112,7 @@ def _write_task(copy: Copy, task: str, folder: Path) -> dict[str, Any]:
         if hub_split not in splits:
             continue
         rows = _named_rows(splits[hub_split], layout, f"{copy}, {layout.config}, {hub_split}")
-        write_text(folder / getattr(files, split), layout.convert(rows, split))
+        write_whole(folder / getattr(files, split), layout.convert(rows, split))
         done[split] = len(rows)
     if "dev" not in done:
         raise BadInput(f"{copy}, {layout.config}: no split 'validation'; found {', '.join(splits)}")

@@ -22,10 +22,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
+from corpus.documents.whole_files import write_whole
 from finetune.config import FinetuneConfig
 from finetune.encoder import digest, load_config, load_tokenizer, most_tokens
 from finetune.errors import find_errors
-from finetune.files import SUFFIX, read_json, write_text
+from finetune.files import SUFFIX, read_json
 from finetune.hyperparameters import published
 from finetune.predict import choose_precision, predict
 from finetune.registry import task_of
@@ -78,7 +79,7 @@ def finetune_one(job: Job, config: FinetuneConfig, data_folder: Path, out: Path)
     gc.collect()  # the model, before the next one
     rows = to_rows(data.scored, predicted.scored)
     lines = (json.dumps(row._asdict(), ensure_ascii=False) + "\n" for row in rows)
-    write_text(folder / PREDICTIONS_NAME, "".join(lines))
+    write_whole(folder / PREDICTIONS_NAME, "".join(lines))
     _write_json(folder / ERRORS_NAME, find_errors(task, data.scored, rows, seed=config.split_seed))
     if data.test_file is not None:
         values = zip(data.test, predicted.test, strict=True)
@@ -183,7 +184,7 @@ def _finished(folder: Path, fingerprint: str) -> dict[str, Any] | None:
 
 
 def _write_json(path: Path, content: Any) -> None:
-    write_text(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
+    write_whole(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
 
 
 def _versions() -> dict[str, str]:

@@ -13,7 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from finetune.config import BadInput, PrecisionName
+from corpus.documents.errors import BadInput
+from finetune.config import PrecisionName
 from finetune.task import Feature, Task
 
 TOKENS_PER_BATCH = 8_192  # padded; bounds memory whatever the lengths

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from finetune.config import BadInput
-from finetune.files import parse_json, read_text
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import parse_json
+from finetune.files import read_text
 from finetune.task import Example, Prediction, Task
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 
-from finetune.config import BadInput, FinetuneConfig
+from corpus.documents.errors import BadInput
+from finetune.config import FinetuneConfig
 from finetune.task import Task
 
 _HOMES = {

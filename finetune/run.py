@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 import torch
 from tqdm import tqdm
 
-from finetune.config import BadInput, FinetuneConfig, TaskName
+from corpus.documents.errors import BadInput
+from finetune.config import FinetuneConfig, TaskName
 from finetune.encoder import check_encoder
 from finetune.files import find_files
 from finetune.job import Job, finetune_one, use_one_thread

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.files import sha256
 from finetune.predictions import match, read_lines
 from finetune.registry import find_task

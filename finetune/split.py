@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from finetune.config import BadInput, FinetuneConfig
+from corpus.documents.errors import BadInput
+from finetune.config import FinetuneConfig
 from finetune.files import find_file, find_files, sha256
 from finetune.task import Example, Task
 from finetune.versions import version_of

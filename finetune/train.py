@@ -20,7 +20,8 @@ from torch import Tensor, nn
 from torch.utils.data import Sampler
 from transformers import PrinterCallback, ProgressCallback, Trainer, TrainerCallback, TrainingArguments, set_seed
 
-from finetune.config import BadInput, PrecisionName
+from corpus.documents.errors import BadInput
+from finetune.config import PrecisionName
 from finetune.padding import order_by_length
 from finetune.predict import autocast, to_tensors
 from finetune.task import Feature, Hyperparameters, Task

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 
 OFFICIAL = "official v1.1"
 UNKNOWN = "unknown"

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from corpus.escaping import visible_lines
+from corpus.documents.escaping import visible_lines
 from launch.bench.commands import bench_app
 from launch.commands import (
     export_task_predictions,

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from corpus.escaping import visible
+from corpus.documents.escaping import visible
 from launch.console import PlainConsole, set_up_console
 from launch.errors import LaunchError
 

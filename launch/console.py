@@ -1,7 +1,7 @@
 """Logging and environment of a run: rank 0 speaks, other ranks only warn, progress bars appear on terminals only.
 
 Nothing that a file, a name or a text holds may command the terminal: log lines, warnings, errors and tables pass
-through ``corpus.escaping`` here, and what an encoding such as cp949 cannot write is shown as its number.
+through ``corpus.documents.escaping`` here, and what an encoding such as cp949 cannot write is shown as its number.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.text import Text
 from tqdm import tqdm
 
-from corpus.escaping import visible, visible_lines
+from corpus.documents.escaping import visible, visible_lines
 
 QUIET = (
     "DeepSpeed",

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from corpus.whole_files import is_full_disk
+from corpus.documents.errors import BadInput, is_full_disk
+from pretrain.interruption import REQUEUE_CODE, Interrupted
 
 
 class LaunchError(ValueError):
     """A recipe, a run folder or a command line that cannot be used; the message says what to do."""
 
 
-def user_errors() -> tuple[type[BaseException], ...]:
-    """The exceptions that are answered with their message alone. Imported late: the classes live in the stages."""
-    from corpus.documents import BadInput as CorpusBadInput
-    from finetune.config import BadInput as FinetuneBadInput
-    from pretrain.config import BadInput as PretrainBadInput
-    from pretrain.interruption import Interrupted
-
-    return (LaunchError, CorpusBadInput, PretrainBadInput, FinetuneBadInput, Interrupted, OSError)
+USER_ERRORS = (LaunchError, BadInput, Interrupted, OSError)
+"""The exceptions that are answered with their message alone."""
 
 
 def is_for_user(error: BaseException) -> bool:
     """Whether the message alone answers it: one of the above, or any library's way of saying that the disk is full."""
-    return isinstance(error, user_errors()) or is_full_disk(error)
+    return isinstance(error, USER_ERRORS) or is_full_disk(error)
 
 
 def exit_code(error: BaseException) -> int:
     """2 for what the user must change; another one for what goes on when the same command is run again."""
-    from pretrain.interruption import REQUEUE_CODE, Interrupted
-
     return REQUEUE_CODE if isinstance(error, Interrupted) else 2
 
 

@@ -46,7 +46,7 @@ def tokenizer_repository(folder: Path) -> Repository:
     Raises:
         BadInput: the folder is not a complete tokenizer whose files agree.
     """
-    from tokenizer.export import PLAIN_FOLDER, read_vocabulary
+    from tokenizer.building.export import PLAIN_FOLDER, read_vocabulary
     from tokenizer.repository import check_repository
 
     names = check_repository(folder)

@@ -18,8 +18,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from corpus.escaping import visible_json
-from corpus.whole_files import BadInput, read_json, settle, settle_all, write_whole
+from corpus.documents.errors import BadInput
+from corpus.documents.escaping import visible_json
+from corpus.documents.whole_files import read_json, settle, settle_all, write_whole
 from launch.errors import LaunchError
 
 MANIFEST_NAME = "manifest.json"

@@ -52,9 +52,9 @@ class Stage:
 
 
 def run_sample(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
-    from launch.sample.run import run as make
+    from launch.sample.unpack import unpack
 
-    return make(recipe.sample, None, out, workers=recipe.workers)
+    return unpack(out, recipe.sample.share)
 
 
 def run_corpus(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:

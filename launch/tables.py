@@ -1,6 +1,6 @@
 """Tables of launch: one record, printed on the terminal or written as Markdown from the same cells.
 
-Cells are text that a file or a name may have brought along, so they pass through ``corpus.escaping`` in both forms.
+A file or a name may have brought the text of a cell along: it passes through ``corpus.documents.escaping`` in both forms.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from corpus.escaping import markdown, visible
+from corpus.documents.escaping import markdown, visible
 
 if TYPE_CHECKING:
     from rich.console import Console

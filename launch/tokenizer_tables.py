@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Console
 
-    from tokenizer.boundaries import BoundaryScores
-    from tokenizer.compare import Comparison
+    from tokenizer.measuring.boundaries import BoundaryScores
+    from tokenizer.measuring.compare import Comparison
 
 PLOT_ENDINGS = (".png", ".svg", ".pdf")
 LABEL_SHARE = 0.05  # of an axis: points closer than this in both directions share a label
@@ -52,7 +53,7 @@ def compare_tokenizers(
     Raises:
         LaunchError: two gold files, or an ending that nothing is written in; before anything is measured.
     """
-    from tokenizer.compare import compare
+    from tokenizer.measuring.compare import compare
 
     if len(golds) > 1:
         raise LaunchError(f"--gold is given {len(golds)} times; give one KLUE-DP file, or join them into one")
@@ -137,7 +138,7 @@ def as_markdown(found: Sequence[Comparison]) -> str:
 
 def as_json(found: Sequence[Comparison]) -> str:
     """Every figure that was measured, in a list, as JSON text."""
-    return json.dumps([c.as_json() for c in found], ensure_ascii=False, indent=2) + "\n"
+    return json.dumps([asdict(c) for c in found], ensure_ascii=False, indent=2) + "\n"
 
 
 def write_plot(found: Sequence[Comparison], path: Path) -> None:

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pretrain.config import BadInput, PretrainConfig
+from corpus.documents.errors import BadInput
+from pretrain.config import PretrainConfig
 from pretrain.draws import derive_key
 from pretrain.heldout import choose_rows, held_out_keys
 from pretrain.masking import IGNORED, Pieces, mask_rows

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from corpus.escaping import markdown, visible
+from corpus.documents.escaping import markdown, visible
 from pretrain.config import PretrainConfig
 from pretrain.starting import SIZES, longest_input
 

@@ -23,10 +23,11 @@ from typing import Any, NamedTuple
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from pretrain.config import BadInput, PretrainConfig
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import PARTIAL, read_object, settle, settle_all, write_whole
+from pretrain.config import PretrainConfig
 from pretrain.engine import Engine
 from pretrain.export import MODEL_NAME, WEIGHTS_NAME
-from pretrain.whole_files import PARTIAL, read_json, settle, settle_all, write_text
 from pretrain.world import World
 
 log = logging.getLogger(__name__)
@@ -107,7 +108,7 @@ class Checkpoints:
                 "files": {str(path.relative_to(partial)): _seal(path) for path in _files_of(partial)},
             }
             settle_all(partial)
-            write_text(partial / LOOP_NAME, json.dumps(loop, ensure_ascii=False))
+            write_whole(partial / LOOP_NAME, json.dumps(loop, ensure_ascii=False))
             shutil.rmtree(folder, ignore_errors=True)
             partial.replace(folder)
             settle(self._folder)
@@ -170,14 +171,14 @@ class Checkpoints:
                 losses[folder] = held_out["mlm_loss"]
         best = min(losses, key=losses.__getitem__, default=None)  # the earlier one where they are equal
         if best is not None:
-            write_text(self._folder / BEST_NAME, best.name)
+            write_whole(self._folder / BEST_NAME, best.name)
         for old in folders[: -self._config.keep_checkpoints]:
             if old != best:
                 shutil.rmtree(old)
 
 
 def _read_loop(folder: Path) -> dict[str, Any]:
-    return read_json(folder / LOOP_NAME, "delete this checkpoint, and the run goes on from the one before")
+    return read_object(folder / LOOP_NAME, "delete this checkpoint, and the run goes on from the one before")
 
 
 def _files_of(folder: Path) -> list[Path]:

@@ -10,11 +10,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
-
-class BadInput(ValueError):
-    """What the user gave cannot be used; the message says what, where, what was expected and what to do."""
-
-
 # May change between a run's start and its end: they move work between devices, but change nothing but rounding
 MACHINE_KEYS = (
     "micro_batch", "engine", "zero_stage", "activation_checkpointing", "compile", "keep_checkpoints", "log_every",

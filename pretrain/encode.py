@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from corpus.documents.errors import BadInput
 from pretrain.bulk import BulkEncoder
-from pretrain.config import BadInput
 from pretrain.morphemes import mark_morphemes
 from pretrain.store import eojeol_bit, token_type
 

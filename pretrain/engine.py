@@ -15,8 +15,9 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from corpus.documents.errors import BadInput
 from pretrain.batches import Batch
-from pretrain.config import BadInput, PretrainConfig
+from pretrain.config import PretrainConfig
 from pretrain.draws import derive_key
 from pretrain.model import PretrainingModule, Sums
 from pretrain.world import World

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from safetensors.torch import save_file
 
+from corpus.documents.errors import BadInput
+from corpus.documents.model_files import CONFIG_NAME, WEIGHTS_NAME
+from corpus.documents.whole_files import read_object
 from pretrain.card import CARD_NAME, model_card
-from pretrain.config import BadInput, PretrainConfig
-from pretrain.model_files import CONFIG_NAME, WEIGHTS_NAME
+from pretrain.config import PretrainConfig
 from pretrain.starting import TOKENIZER_NAMES, longest_input, quiet_transformers
 from pretrain.store import VOCABULARY_NAME, vocabulary_digest
-from pretrain.whole_files import read_json
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -104,7 +105,7 @@ def _read_result(inputs: ExportInputs) -> dict[str, Any]:
     path = inputs.pretrain / RESULT_NAME
     if not path.is_file() or not (inputs.pretrain / MODEL_NAME).is_dir():
         raise BadInput(f"{path}: not there, so training has not finished; run `malmoi pretrain` first")
-    result = read_json(path, "delete the folder of the pretrain stage and run it again")
+    result = read_object(path, "delete the folder of the pretrain stage and run it again")
     if vocabulary_digest(inputs.tokenizer) != result.get("vocabulary_sha256"):
         raise BadInput(
             f"{inputs.tokenizer}: another vocabulary than {inputs.pretrain} was trained with; give the tokenizer that "
@@ -117,7 +118,7 @@ def _set_tokenizer_limits(folder: Path, described: Any) -> None:
     path = folder / TOKENIZER_CONFIG_NAME
     only_vocabulary = (folder / VOCABULARY_NAME).is_file() and not (folder / "tokenizer.json").is_file()
     unnamed = {"tokenizer_class": "BertTokenizer" if only_vocabulary else "PreTrainedTokenizerFast"}
-    settings: dict[str, Any] = read_json(path, "save the tokenizer again") if path.is_file() else unnamed
+    settings: dict[str, Any] = read_object(path, "save the tokenizer again") if path.is_file() else unnamed
     settings["model_max_length"] = longest_input(described)
     if described.type_vocab_size < 2:
         settings["model_input_names"] = ["input_ids", "attention_mask"]

@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from pretrain.config import BadInput, PretrainConfig
+from corpus.documents.errors import BadInput
+from pretrain.config import PretrainConfig
 
 log = logging.getLogger(__name__)
 

@@ -17,8 +17,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from corpus.documents.errors import BadInput
 from pretrain.batches import Batch, as_batch
-from pretrain.config import BadInput, PretrainConfig
+from pretrain.config import PretrainConfig
 from pretrain.draws import derive_key
 from pretrain.engine import Engine, run_forward
 from pretrain.masking import IGNORED, Masked, Pieces, mask_rows, mask_single, row_keys

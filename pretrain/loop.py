@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 from tqdm import tqdm
 
+from corpus.documents.errors import BadInput
 from pretrain.batches import TrainingBatches
 from pretrain.checkpoints import Checkpoints
-from pretrain.config import BadInput, PretrainConfig
+from pretrain.config import PretrainConfig
 from pretrain.engine import Engine, learning_rate, run_forward, seed_dropout
 from pretrain.interruption import Interrupted, StopRequest
 from pretrain.meter import Meter

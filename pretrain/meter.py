@@ -22,7 +22,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pretrain.config import BadInput, PretrainConfig
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import write_whole
+from pretrain.config import PretrainConfig
 from pretrain.flops import peak_flops
 from pretrain.health import NamesOfStep, StepSums, remember_norms, require_finite_losses, warn_of_jump
 from pretrain.model import Sums
@@ -276,9 +278,7 @@ def _peak_memory_gib(world: World) -> float:
 def _cut_lines(path: Path, last_step: int) -> None:
     lines = path.read_text("utf-8").splitlines(keepends=True) if path.is_file() else []
     whole = [line for line in lines if line.endswith("\n")]
-    temporary = path.with_name(path.name + ".partial")
-    temporary.write_text("".join(line for line in whole if _step_of(line, path) <= last_step), "utf-8")
-    temporary.replace(path)
+    write_whole(path, "".join(line for line in whole if _step_of(line, path) <= last_step))
 
 
 def _step_of(line: str, path: Path) -> int:

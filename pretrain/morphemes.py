@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
-from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-LONGEST_ANALYSED = 200  # characters; longer eojeols are addresses and tables, and cost the analyser memory
+from corpus.documents.mecab import LONGEST_ANALYSED, morpheme_begins
 
 
 def mark_morphemes(eojeols: Sequence[str], lengths: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -48,27 +46,11 @@ def find_begins(eojeol: str) -> list[int]:
     if len(eojeol) > LONGEST_ANALYSED:
         return [0]
     if eojeol.isprintable() and unicodedata.is_normalized("NFC", eojeol):
-        return _analyse(eojeol)
+        return morpheme_begins(eojeol)
     kept = [place for place, character in enumerate(eojeol) if character.isprintable()]
     text = "".join(eojeol[place] for place in kept)
     homes = _trace_back(text)
-    return [kept[homes[begin]] for begin in _analyse(unicodedata.normalize("NFC", text)) if begin in homes]
-
-
-def _analyse(text: str) -> list[int]:
-    tagger, lattice = _analyser()
-    lattice.set_sentence(text)
-    tagger.parse(lattice)
-    return [begin for (begin, _), _ in lattice]
-
-
-@cache
-def _analyser() -> tuple[Any, Any]:
-    # One lattice for all eojeols: the public parse() builds a record per morpheme, and takes half as long again.
-    from mecab import MeCab
-    from mecab.utils import create_lattice
-
-    return MeCab()._tagger, create_lattice("")
+    return [kept[homes[begin]] for begin in morpheme_begins(unicodedata.normalize("NFC", text)) if begin in homes]
 
 
 def _trace_back(text: str) -> dict[int, int]:

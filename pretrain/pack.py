@@ -19,17 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corpus.documents import (
-    BadInput,
-    Document,
-    Portion,
-    documents_of,
-    map_units,
-    portions_of,
-    shard_paths,
-    unit_folder,
-)
-from corpus.whole_files import refuse_links, rename_settled, write_whole
+from corpus.documents.errors import BadInput
+from corpus.documents.model_files import refuse_links
+from corpus.documents.shards import Document, Portion, documents_of, portions_of, shard_paths
+from corpus.documents.units import map_units, unit_folder
+from corpus.documents.whole_files import whole_file, write_whole
 from pretrain.config import PackConfig
 from pretrain.encode import EojeolEncoder
 from pretrain.store import (
@@ -216,8 +210,7 @@ def _join_units(homes: list[Path], counts: list[dict[str, Any]], out: Path) -> N
     """The files of the units one behind the other; what starts where is counted on over the units."""
     totals = np.cumsum([0] + [part["tokens"] for part in counts])
     for name in (TOKENS_NAME, DOCUMENTS_NAME, SENTENCES_NAME):
-        temporary = out / f"{name}.partial"
-        with temporary.open("wb") as joined:
+        with whole_file(out / name) as temporary, temporary.open("wb") as joined:
             for home, before in zip(homes, totals[:-1], strict=True):
                 with (home / name).open("rb") as file:
                     while block := file.read(JOIN_BYTES):
@@ -226,7 +219,6 @@ def _join_units(homes: list[Path], counts: list[dict[str, Any]], out: Path) -> N
                         joined.write(block)
             if name != TOKENS_NAME:
                 joined.write(totals[-1:].astype(OFFSET_TYPE).tobytes())
-        rename_settled(temporary, out / name)
 
 
 def _join_sources(homes: list[Path], counts: list[dict[str, Any]], names: list[str], out: Path) -> None:
@@ -235,19 +227,16 @@ def _join_sources(homes: list[Path], counts: list[dict[str, Any]], names: list[s
     if len(names) > most:
         raise BadInput(f"the documents name {len(names)} sources, at most {most} have a number; give them fewer names")
     places = {name: place for place, name in enumerate(names)}
-    temporary = out / f"{SOURCES_NAME}.partial"
-    with temporary.open("wb") as joined:
+    with whole_file(out / SOURCES_NAME) as temporary, temporary.open("wb") as joined:
         for home, part in zip(homes, counts, strict=True):
             numbers = np.array([places[name] for name in part["sources"]], SOURCE_TYPE)
             joined.write(numbers[np.fromfile(home / SOURCES_NAME, NUMBER_TYPE)].tobytes())
-    rename_settled(temporary, out / SOURCES_NAME)
 
 
 def _join_morphemes(homes: list[Path], out: Path) -> None:
     """Bits of the bytes of all units, which meet in the middle of a byte of bits."""
-    temporary = out / f"{MORPHEMES_NAME}.partial"
     waiting = np.empty(0, np.uint8)  # the last of what was read, too few for a byte
-    with temporary.open("wb") as joined:
+    with whole_file(out / MORPHEMES_NAME) as temporary, temporary.open("wb") as joined:
         for home in homes:
             with (home / MORPHEMES_NAME).open("rb") as file:
                 while block := file.read(JOIN_BYTES):
@@ -256,4 +245,3 @@ def _join_morphemes(homes: list[Path], out: Path) -> None:
                     joined.write(np.packbits(begins[:whole], bitorder="little").tobytes())
                     waiting = begins[whole:]
         joined.write(np.packbits(waiting, bitorder="little").tobytes())
-    rename_settled(temporary, out / MORPHEMES_NAME)

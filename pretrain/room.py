@@ -11,7 +11,8 @@ from pathlib import Path
 
 from transformers import PreTrainedModel
 
-from pretrain.config import BadInput, PretrainConfig
+from corpus.documents.errors import BadInput
+from pretrain.config import PretrainConfig
 
 GIB = 1 << 30
 BYTES_OF_CHECKPOINT, BYTES_OF_MODEL = 12, 4

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import logging
-import shutil
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
@@ -24,6 +23,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from corpus.documents.whole_files import whole_folder, write_whole
 from pretrain.averaging import engine_with, mean_weights
 from pretrain.baselines import count_baselines, score_baselines
 from pretrain.batches import TrainingBatches
@@ -45,7 +45,6 @@ from pretrain.split import Split, split_rows
 from pretrain.starting import check_starting_point, with_sizes_of
 from pretrain.store import TokenStore, open_store, read_pieces
 from pretrain.trackers import require_trackers
-from pretrain.whole_files import PARTIAL, settle_all, write_text
 from pretrain.world import World, join_world
 
 log = logging.getLogger(__name__)
@@ -210,16 +209,10 @@ def _log_first_row(batches: TrainingBatches, step: int, material: Material) -> N
 
 def _save_result(out: Path, save_into: Callable[[Path], None], result: dict[str, Any]) -> None:
     """Write the model under another name and rename it, then result.json: it says that all is done."""
-    folder = out / MODEL_NAME
-    temporary = out / (MODEL_NAME + PARTIAL)
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir()
-    save_into(temporary)
-    settle_all(temporary)
-    shutil.rmtree(folder, ignore_errors=True)
-    temporary.replace(folder)
+    with whole_folder(out / MODEL_NAME) as folder:
+        save_into(folder)
     _write_json(out / RESULT_NAME, result)
 
 
 def _write_json(path: Path, content: Any) -> None:
-    write_text(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
+    write_whole(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pretrain.config import BadInput, PretrainConfig
+from corpus.documents.errors import BadInput
+from pretrain.config import PretrainConfig
 from pretrain.draws import derive_key
 from pretrain.order import permute
 from pretrain.packing import Documents, Packed

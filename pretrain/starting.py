@@ -18,8 +18,16 @@ from typing import TYPE_CHECKING, Any
 from transformers import BertConfig, PreTrainedConfig, RobertaConfig
 from transformers.utils import logging as transformers_logging
 
-from pretrain.config import BadInput, PretrainConfig
-from pretrain.model_files import CONFIG_NAME, INDEX_NAME, WEIGHTS_NAME, check_model_files, check_sizes, refuse_links
+from corpus.documents.errors import BadInput
+from corpus.documents.model_files import (
+    CONFIG_NAME,
+    INDEX_NAME,
+    WEIGHTS_NAME,
+    check_model_files,
+    check_sizes,
+    refuse_links,
+)
+from pretrain.config import PretrainConfig
 from pretrain.store import read_pieces
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pretrain.config import BadInput
-from pretrain.whole_files import read_json
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import read_object
 
 TOKENS_NAME = "tokens.bin"
 DOCUMENTS_NAME = "documents.idx"
@@ -126,7 +126,7 @@ def open_store(folder: Path, tokenizer: Path) -> TokenStore:
 
 def _read_meta(path: Path) -> dict[str, Any]:
     again = "delete its folder and run `malmoi pack` again"
-    meta = read_json(path, again)
+    meta = read_object(path, again)
     wrong = [key for key, kind in META_KINDS.items() if type(meta.get(key)) is not kind]
     if wrong or meta["dtype"] not in ("<u2", "<u4"):
         raise BadInput(f"{path}: {(wrong or ['dtype'])[0]} is not what a token store says there; {again}")
@@ -167,7 +167,7 @@ def _vocabulary_bytes(tokenizer: Path) -> bytes:
 def _pieces_of_json(path: Path) -> list[str]:
     """Pieces of a tokenizer.json, those added later included."""
     try:
-        content = read_json(path, "save the tokenizer again")
+        content = read_object(path, "save the tokenizer again")
         known = content["model"]["vocab"]  # a list of pieces and scores in SentencePiece's unigram model
         ids = known if isinstance(known, dict) else {piece: id_ for id_, (piece, _) in enumerate(known)}
         by_id = {id_: piece for piece, id_ in ids.items()}

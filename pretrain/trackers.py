@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from pretrain.config import BadInput, PretrainConfig
+from corpus.documents.errors import BadInput
+from pretrain.config import PretrainConfig
 
 Numbers = Mapping[str, float]
 

@@ -20,7 +20,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from pretrain.config import BadInput
+from corpus.documents.errors import BadInput
 
 GET_ADDRESS = 0x8915  # SIOCGIFADDR of Linux
 LAUNCHER_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")

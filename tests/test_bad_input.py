@@ -226,9 +226,9 @@ def test_benchmark_file_without_end_is_explained(clean: Clean) -> None:
 
 def test_unknown_words_of_one_endless_eojeol_are_counted() -> None:
     """BERT cuts it into a word a bracket, each [UNK]; every word against every [UNK] would take minutes."""
-    from tokenizer.encoder import make_encoder
-    from tokenizer.export import ROLES, build_tokenizer
-    from tokenizer.unknowns import classify_unknown_words
+    from tokenizer.building.export import ROLES, build_tokenizer
+    from tokenizer.measuring.encoder import make_encoder
+    from tokenizer.measuring.statistics import classify_unknown_words
 
     encoder = make_encoder(build_tokenizer(list(ROLES.values())), [])
     assert classify_unknown_words(encoder, {"[" * 30_000: 2}) == {"symbol or emoji": 60_000}

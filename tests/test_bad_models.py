@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import RobertaConfig, RobertaForMaskedLM
 
-from corpus.documents import write_shard
+from corpus.documents.shards import write_shard
 from finetune.encoder import load_pretrained
 from launch import manifest
 from launch.manifest import Head

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import doctest
+import importlib
 import json
 import os
 import re
@@ -22,6 +23,7 @@ from launch.recipe import load_recipe
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+STAGES = ("corpus", "tokenizer", "pretrain", "finetune", "launch")
 DEMO_RUN = ROOT / "runs" / "smoke"
 ELSEWHERE = ("make ", "torchrun ", "deepspeed ", "malmoi run")
 SCORE_ROW = re.compile(r"│ ([a-z-]+) +│ \S+ +│ \d+ +│ (\w+) +│ +([\d.]+) │ +([\d.–]+) │ +\d+ │")
@@ -143,3 +145,16 @@ def test_demo_learns_most_tasks() -> None:
         if (found["scores"][found["headline"]] or 0.0) > (found["trivial"][found["headline"]] or 0.0) + 5.0
     }
     assert {"ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-dp"} <= learnt
+
+
+def modules_with_examples() -> list[str]:
+    """Names of our modules whose docstrings hold examples after ``>>>``."""
+    paths = (path for stage in STAGES for path in (ROOT / stage).rglob("*.py"))
+    found = (path for path in paths if re.search("^ *>>> ", path.read_text("utf-8"), re.MULTILINE))
+    return sorted(".".join(path.relative_to(ROOT).with_suffix("").parts) for path in found)
+
+
+@pytest.mark.parametrize("name", modules_with_examples())
+def test_examples_in_docstrings_give_what_they_show(name: str) -> None:
+    failures, tried = doctest.testmod(importlib.import_module(name))
+    assert tried and not failures

@@ -26,8 +26,9 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors.numpy import save_file
 
-from corpus.documents import BadInput, map_units, unit_folder
-from corpus.whole_files import is_full_disk, located, write_whole
+from corpus.documents.errors import BadInput, is_full_disk, located
+from corpus.documents.units import map_units, unit_folder
+from corpus.documents.whole_files import write_whole
 from launch.errors import is_for_user, one_sentence
 from tests.command import run_command
 from tests.pretrain.conftest import invented_documents

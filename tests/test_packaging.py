@@ -1,4 +1,4 @@
-"""The wheel holds exactly our five packages, the recipes and the report's templates: no tests, no data, no runs."""
+"""The wheel holds exactly our five packages, the recipes, the report's templates and the sample: no tests, no runs."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ def test_wheel_holds_every_module_and_nothing_else(names: list[str]) -> None:
     modules = {str(p.relative_to(ROOT)) for package in PACKAGES for p in (ROOT / package).rglob("*.py")}
     kinds = (".yaml", ".j2", ".css")
     data = {str(p.relative_to(ROOT)) for package in PACKAGES for p in (ROOT / package).rglob("*") if p.suffix in kinds}
+    data |= {f"launch/sample/{name}" for name in ("documents.tar.zst", "klue.tar.zst", "SHA256SUMS", "README.md")}
     held = {name for name in names if ".dist-info/" not in name}
     assert held == modules | data
     assert any(name.endswith("recipes/smoke.yaml") for name in held)

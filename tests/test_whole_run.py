@@ -20,10 +20,7 @@ import pytest
 from launch.pipeline import VERBS
 
 TOY = (
-    "sample.news=80",
-    "sample.encyclopedia=80",
-    "sample.reviews=60",
-    "sample.dialogue=40",
+    "sample.share=0.07",
     "tokenizer.vocab_size=2000",
     "pretrain.steps=12",
     "pretrain.checkpoint_every=4",

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
-from corpus.documents import BadInput
-from corpus.whole_files import read_json, refuse_links
-from tokenizer.export import CARD_NAME, ENCODER_FILES, PLAIN_FOLDER, read_vocabulary
+from corpus.documents.errors import BadInput
+from corpus.documents.model_files import refuse_links
+from corpus.documents.whole_files import read_json
+from tokenizer.building.export import CARD_NAME, ENCODER_FILES, PLAIN_FOLDER, read_vocabulary
 
 # what loaders may read differently: a rare syllable, loose jamo, NFD, case, a special token, a long word
 PROBE = (

@@ -21,17 +21,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corpus.documents import BadInput, map_units, shard_paths, shared_processes, unit_folder
+from corpus.documents.errors import BadInput
+from corpus.documents.mecab import analyser_versions
+from corpus.documents.shards import shard_paths
+from corpus.documents.units import map_units, shared_processes, unit_folder
+from tokenizer.building.count import TYPES_NAME, count_portion, divide, lowest_frequency, merge_partition, run_name
+from tokenizer.building.export import build_vocabulary, export, write_json
+from tokenizer.building.jamo import ALWAYS_KNOWN
+from tokenizer.building.merges import PREFIX, choose_alphabet, learn_pieces
+from tokenizer.building.pruning import add_up_uses, prune, read_pieces, write_pieces
+from tokenizer.building.units import BUILDERS, UNITS_NAME, read_counts, weigh_partition
 from tokenizer.card import write_card
 from tokenizer.config import SPECIAL_TOKENS, TokenizerConfig
-from tokenizer.count import TYPES_NAME, count_portion, divide, lowest_frequency, merge_partition, run_name
-from tokenizer.export import build_vocabulary, export, write_json
-from tokenizer.fit import add_up_uses, measure_fit
-from tokenizer.jamo import ALWAYS_KNOWN
-from tokenizer.morphemes import analyser_versions
-from tokenizer.pruning import prune, read_pieces, write_pieces
-from tokenizer.train import PREFIX, choose_alphabet, learn_pieces
-from tokenizer.units import BUILDERS, UNITS_NAME, read_counts, weigh_partition
+from tokenizer.measuring.fit import measure_fit
 
 log = logging.getLogger(__name__)
 
@@ -66,11 +68,11 @@ def build(corpus_folder: Path, config: TokenizerConfig, work: Path, workers: int
     types, corpus = count_corpus(shard_paths(corpus_folder / "documents"), work, workers)
     if not corpus["eojeols"]:
         raise BadInput(f"{corpus_folder}: no words in its documents; check what the corpus stage dropped")
-    parts, analysed = weigh_types(types, corpus.pop("frequencies"), config, work, workers)
-    learnt = learn(parts, corpus.pop("alphabet"), config, work)
+    segmented, analysed = weigh_types(types, corpus.pop("frequencies"), config, work, workers)
+    learnt = learn(segmented, corpus.pop("alphabet"), config, work)
     if not learnt["units"]:
         raise BadInput(f"{corpus_folder}: nothing but control characters and words of more than 100 characters")
-    pieces, pruning = prune_pieces(read_pieces(learnt["path"]), parts, config, work, workers)
+    pieces, pruning = prune_pieces(read_pieces(learnt["path"]), segmented, config, work, workers)
     vocabulary = build_vocabulary(pieces, config)
     if len(vocabulary) < config.vocab_size:
         log.warning(
@@ -84,7 +86,7 @@ def build(corpus_folder: Path, config: TokenizerConfig, work: Path, workers: int
         "analyser": analyser_versions() if BUILDERS[config.builder].uses_morphemes else {},
         "versions": {name: version(name) for name in ("malmoi", "tokenizers")},
         **({"pruning": pruning} if pruning else {}),
-        "fit": measure_fit(vocabulary, types, parts, config, work, workers),
+        "fit": measure_fit(vocabulary, types, segmented, config, work, workers),
     }
 
 
@@ -134,17 +136,19 @@ def weigh_types(
     }
 
 
-def learn(parts: Sequence[Path], alphabet: Mapping[str, int], config: TokenizerConfig, work: Path) -> dict[str, Any]:
+def learn(
+    segmented: Sequence[Path], alphabet: Mapping[str, int], config: TokenizerConfig, work: Path
+) -> dict[str, Any]:
     """Learn pieces from the units of all partitions: the number of units, and the path of the pieces."""
     work_on = partial(_learn, alphabet=alphabet, config=config)
-    [learnt] = map_units(work_on, [tuple(parts)], work / "merges", title="merges")
+    [learnt] = map_units(work_on, [tuple(segmented)], work / "merges", title="merges")
     return {**learnt, "path": unit_folder(work / "merges", 0) / PIECES_NAME}
 
 
 def _learn(
-    parts: Sequence[Path], scratch: Path, *, alphabet: Mapping[str, int], config: TokenizerConfig
+    segmented: Sequence[Path], scratch: Path, *, alphabet: Mapping[str, int], config: TokenizerConfig
 ) -> dict[str, Any]:
-    units = read_counts(part / UNITS_NAME for part in parts)
+    units = read_counts(part / UNITS_NAME for part in segmented)
     size = learnt_size(config)
     characters = choose_alphabet(alphabet, config.alphabet, size, ALWAYS_KNOWN if config.hardened else ())
     if BUILDERS[config.builder].prunes:
@@ -160,7 +164,7 @@ def learnt_size(config: TokenizerConfig) -> int:
 
 
 def prune_pieces(
-    pieces: Sequence[str], parts: Sequence[Path], config: TokenizerConfig, work: Path, workers: int
+    pieces: Sequence[str], segmented: Sequence[Path], config: TokenizerConfig, work: Path, workers: int
 ) -> tuple[list[str], dict[str, Any]]:
     """The pieces that stay, and the counts of those that do not; nothing changes for builders that do not prune."""
     if not BUILDERS[config.builder].prunes:
@@ -169,7 +173,7 @@ def prune_pieces(
     def count_uses(kept: Sequence[str], number: int) -> np.ndarray:
         listed = work / f"pieces-{number}.txt"
         write_pieces(listed, kept)
-        return add_up_uses(listed, parts, work / f"uses-{number}", workers)
+        return add_up_uses(listed, segmented, work / f"uses-{number}", workers)
 
     kept, dropped = prune(
         pieces, learnt_size(config), rounds=config.pruning_rounds,
@@ -184,7 +188,7 @@ def prune_pieces(
 
 
 def describe_vocabulary(vocabulary: Sequence[str], config: TokenizerConfig) -> dict[str, Any]:
-    """Sizes of the parts of a vocabulary and the digest of its vocab.txt."""
+    """Sizes of the sections of a vocabulary and the digest of its vocab.txt."""
     special = len(SPECIAL_TOKENS[config.special_tokens])
     learnt = vocabulary[special : len(vocabulary) - config.unused]
     continuing = sum(piece.startswith(PREFIX) for piece in learnt)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from corpus.escaping import fenced, markdown, visible
+from corpus.documents.escaping import fenced, markdown, visible
 
 PLOT_WIDTH, PLOT_HEIGHT = 300, 84
 TAG = re.compile(r"\[[A-Z]{2,10}\]")

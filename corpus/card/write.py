@@ -18,8 +18,9 @@ import pyarrow.parquet as pq
 import yaml
 
 from corpus.card.page import Bar, Part, mark_change, mark_replaced, render, to_bars
-from corpus.documents import BadInput
-from corpus.escaping import visible
+from corpus.documents.errors import BadInput
+from corpus.documents.escaping import visible
+from corpus.documents.whole_files import write_whole
 from corpus.pii.detect import find_pii
 from corpus.pii.types import ALL_TYPES, PII_TYPES
 
@@ -76,10 +77,7 @@ def write_card(out: Path, settings: Mapping[str, Any]) -> None:
     """
     facts = gather_facts(out, settings)
     for name, template in ((CARD_NAME, "card.md.j2"), (PAGE_NAME, "page.html.j2")):
-        path = out / name
-        temporary = path.with_name(path.name + ".partial")
-        temporary.write_text(render(template, facts), "utf-8")
-        temporary.replace(path)
+        write_whole(out / name, render(template, facts))
 
 
 def gather_facts(out: Path, settings: Mapping[str, Any]) -> dict[str, Any]:

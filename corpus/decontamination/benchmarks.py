@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from corpus.config import DecontaminateConfig
 from corpus.decontamination.index import has_weight
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 from corpus.folding import fold
 from corpus.reading.files import find_files, format_of, name_files, read_blocks
 from corpus.reading.inputs import Input

@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from corpus.config import DecontaminateConfig
+from corpus.documents.whole_files import link_or_copy
 from corpus.reading.files import name_files
-from corpus.whole_files import link_or_copy
 
 log = logging.getLogger(__name__)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import shutil
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,6 +14,7 @@ from corpus.decontamination.benchmarks import BenchmarkText, read_benchmarks
 from corpus.decontamination.cache import fetch_index, index_digest, keep_index
 from corpus.decontamination.index import build_index
 from corpus.decontamination.items import Items, count_items, write_items
+from corpus.documents.whole_files import whole_folder
 from corpus.folding import fold
 from corpus.reading.files import name_files
 from corpus.samples import Samples
@@ -38,15 +38,12 @@ def write_index(config: DecontaminateConfig, benchmarks: list[Path], folder: Pat
         return None
     if folder.is_dir():
         return folder
-    scratch = folder.with_name(folder.name + ".partial")
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir()
-    digest = index_digest(config, benchmarks) if config.cache_index else ""
-    if not (digest and fetch_index(digest, scratch)):
-        _build(config, benchmarks, scratch)
-        if digest:
-            keep_index(digest, scratch)
-    scratch.replace(folder)
+    with whole_folder(folder) as scratch:
+        digest = index_digest(config, benchmarks) if config.cache_index else ""
+        if not (digest and fetch_index(digest, scratch)):
+            _build(config, benchmarks, scratch)
+            if digest:
+                keep_index(digest, scratch)
     return folder
 
 

@@ -14,7 +14,7 @@ import os
 import stat
 from pathlib import Path
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import Any, Literal, NamedTuple, get_args
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 from corpus.pii.cover import IN_ITS_WAY, MASKED, MAY_HOLD_ONE, ROUNDS, Covered, cover
 from corpus.pii.detect import Span, find_pii, find_pii_in_sentences
 from corpus.pii.key import random_secret

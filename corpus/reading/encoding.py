@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Literal, get_args
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 from corpus.reading.files import DamagedFile, read_blocks
 
 log = logging.getLogger(__name__)

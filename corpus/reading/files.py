@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 import pyarrow as pa
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 
 TEXT_FORMATS = (".txt", ".jsonl", ".ndjson", ".parquet")
 PACKINGS = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd", ".xz": b"\xfd7zXZ\0", ".bz2": b"BZh"}

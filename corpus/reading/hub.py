@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 
 PREFIX = "hub:"
 _NAME = re.compile(r"hub:(?P<name>[^:@#]+)(?::(?P<config>[^@#]+))?(?:@(?P<revision>[^#]+))?(?:#(?P<split>.+))?")

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from corpus.config import SourceConfig
-from corpus.documents import BadInput
-from corpus.escaping import visible
+from corpus.documents.errors import BadInput
+from corpus.documents.escaping import visible
 from corpus.reading.containers import SCANNERS
 from corpus.reading.encoding import UTF8, settle_encoding
 from corpus.reading.files import find_files, find_texts, format_of, is_local, name_files

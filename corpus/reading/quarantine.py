@@ -13,8 +13,8 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from corpus.documents import BadInput
-from corpus.escaping import visible_json
+from corpus.documents.errors import BadInput
+from corpus.documents.escaping import visible_json
 from corpus.reading.containers import EXCERPT_BYTES
 from corpus.reading.read import Reject
 

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from corpus.documents import BadInput
-from corpus.escaping import visible
+from corpus.documents.errors import BadInput
+from corpus.documents.escaping import visible
 from corpus.reading.containers import EXCERPT_BYTES, INVALID_UTF8, NOT_AN_OBJECT, TOO_LONG, Item, Unreadable, parse_json
 from corpus.reading.encoding import UTF8
 from corpus.reading.files import DamagedFile

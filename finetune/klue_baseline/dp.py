@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.metrics.dp import DP_LABELS
 from finetune.task import Example, Feature, Prediction
 from finetune.tasks.dp_features import collate_klue_dp, cut_ids, keep_trainable, make_feature, name_arcs

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.metrics.ner import NER_TAGS, OUTSIDE
 from finetune.task import Example, Feature, Prediction
 from finetune.tasks.ner_characters import Alignment, Sentences, encode_sentences, make_features

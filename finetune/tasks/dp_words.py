@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from finetune.config import BadInput
-from finetune.files import Block, read_blocks, read_text, write_text
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import write_whole
+from finetune.files import Block, read_blocks, read_text
 from finetune.metrics.dp import DP_LABELS
 from finetune.task import Example
 
@@ -112,7 +113,7 @@ def write_klue_dp(path: Path, values: Mapping[str, Any], target: Path) -> None:
         for (number, line), head, name in zip(block.lines, tree["heads"], tree["types"], strict=True):
             end = "\r" if lines[number - 1].endswith("\r") else ""
             lines[number - 1] = "\t".join([*line.split("\t")[:4], str(head), name]) + end
-    write_text(target, "\n".join(lines))
+    write_whole(target, "\n".join(lines))
 
 
 def _tree_of(block: Block, values: Mapping[str, Any], path: Path) -> Mapping[str, Any]:

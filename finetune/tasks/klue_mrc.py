@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.config import BadInput
-from finetune.files import read_json, text_of, write_text
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import write_whole
+from finetune.files import read_json, text_of
 from finetune.forms import fault_of_text
 from finetune.klue_baseline.mrc import (
     build_as_published,
@@ -217,7 +218,7 @@ def write_klue_mrc(official: Path, values: Mapping[str, Any], target: Path) -> N
         answer = {"text": found[0], "answer_start": found.start()} if found else {"text": text, "answer_start": None}
         question.update(answers=[answer] if text else [], is_impossible=not text)
         question.pop("plausible_answers", None)
-    write_text(target, dumps(document, ensure_ascii=False, indent=2) + "\n")
+    write_whole(target, dumps(document, ensure_ascii=False, indent=2) + "\n")
 
 
 KLUE_MRC = Task(

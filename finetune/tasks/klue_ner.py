@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from finetune.config import BadInput
-from finetune.files import Block, read_blocks, read_text, write_text
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import write_whole
+from finetune.files import Block, read_blocks, read_text
 from finetune.forms import fault_of_tags
 from finetune.klue_baseline import ner as published
 from finetune.metrics.ner import NER_TAGS, score, tables
@@ -151,7 +152,7 @@ def write_ner(source: Path, values: Mapping[str, Any], target: Path) -> None:
         remaining = iter(tags)
         for number, line in block.lines:
             lines[number - 1] = f"{line[0]}\t{OUTSIDE if line[0].isspace() else next(remaining)}"
-    write_text(target, "\n".join(lines))
+    write_whole(target, "\n".join(lines))
 
 
 KLUE_NER = Task(

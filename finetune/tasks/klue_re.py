@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.files import text_of
 from finetune.forms import fault_of_label
 from finetune.klue_baseline.re import featurize_re_as_published

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.files import text_of
 from finetune.forms import fault_of_number
 from finetune.klue_baseline.nli import encode_pairs_as_published

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.config import BadInput
-from finetune.files import label_of, read_records, write_text
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import write_whole
+from finetune.files import label_of, read_records
 from finetune.padding import pad_inputs
 from finetune.task import Example, Feature, Prediction
 
@@ -173,4 +174,4 @@ def write_records(
             raise BadInput(f"{where}: no prediction for it; predict every record of the file")
         put(record, values[record["guid"]], where)
     text = json.dumps([record for _, record in records], ensure_ascii=False, indent=4)
-    write_text(target, text)
+    write_whole(target, text)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.task import Example, Feature
 
 if TYPE_CHECKING:

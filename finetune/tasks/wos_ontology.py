@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.files import read_json
 
 FOLDER, NAME = "wos-v1.1", "ontology.json"  # as in the KLUE repository

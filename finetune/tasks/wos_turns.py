@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from finetune.config import BadInput
-from finetune.files import read_json, read_records, write_text
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import write_whole
+from finetune.files import read_json, read_records
 from finetune.task import Example
 from finetune.tasks.wos_ontology import Ontology, find_ontology, read_ontology, split_state
 
@@ -109,4 +110,4 @@ def write_wos(source: Path, values: Mapping[str, Any], target: Path) -> None:
             for entry in values[guid]:
                 split_state(entry, f"prediction for {guid}")
             turn["state"] = list(values[guid])
-    write_text(target, json.dumps(dialogues, ensure_ascii=False, indent=4))
+    write_whole(target, json.dumps(dialogues, ensure_ascii=False, indent=4))

@@ -13,7 +13,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 from launch.bench.decontamination import bench_decontamination, decontamination_table
 from launch.bench.material import byte_count, gather_material, spread
 from launch.bench.pii import bench_pii, pii_table

@@ -21,7 +21,7 @@ import torch
 from transformers import BertTokenizer, BertTokenizerLegacy, RobertaConfig, RobertaModel
 from transformers.utils.logging import disable_progress_bar
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.encoder import load_tokenizer
 from finetune.files import find_file
 from finetune.metrics.ner import score as score_ner
@@ -31,10 +31,11 @@ from finetune.registry import TASKS
 from finetune.split import sample
 from finetune.task import Example, Row, Task
 from finetune.train import seed_everything, train
-from launch.bench.material import GIVEN, SAMPLE, write_sample
+from launch.bench.material import GIVEN, SAMPLE
 from launch.bench.rivals import CONVERTERS, convert_plainly, predict_plainly, train_plainly
 from launch.bench.timing import time_in_turns, versions_of, write_figures
 from launch.console import PlainConsole
+from launch.sample.unpack import unpack
 from launch.tables import figures, print_table
 
 log = logging.getLogger(__name__)
@@ -80,7 +81,7 @@ def run_finetune_bench(
     try:
         with TemporaryDirectory(prefix="malmoi-bench-") as folder:
             scratch = Path(folder)
-            files = klue or write_sample(scratch) / "klue"
+            files = klue or _sample(scratch)
             examples = {name: sample(_read(TASKS[name], files), most, SEED) for name in names}
             encoder = make_encoder(vocabulary or learn_vocabulary(examples, scratch / "vocab.txt"), scratch / "encoder")
             found = {}
@@ -99,6 +100,11 @@ def run_finetune_bench(
     }
     _print_results(results)
     return write_figures(results, out)
+
+
+def _sample(folder: Path) -> Path:
+    unpack(folder)
+    return folder / "klue"
 
 
 def _read(task: Task, klue: Path) -> list[Example]:

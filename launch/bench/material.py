@@ -15,14 +15,15 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
-from corpus.documents import BadInput, Document, write_shard
+from corpus.documents.errors import BadInput
+from corpus.documents.shards import Document, write_shard
+from launch.sample.unpack import Span, gold_sentences, labelled_documents, unpack
 
 SAMPLE, GIVEN = "embedded sample (invented)", "files given"
 HELD_OUT = 20  # one document in so many, chosen by its content
 MEASURED_MEGABYTES = 4.0
 SHARD_DOCUMENTS = 10_000
 
-Span = tuple[int, int, str]
 Labelled = list[tuple[str, list[Span]]]
 
 
@@ -48,7 +49,7 @@ class Material:
 def gather_material(
     texts: list[str], sentences: Path | None, pii: Path | None, benchmarks: list[str], megabytes: float, scratch: Path
 ) -> Material:
-    """Read the files given; the embedded sample is written into ``scratch`` where something is missing.
+    """Read the files given, and what is missing from the embedded sample, whose files go into ``scratch``.
 
     Raises:
         BadInput: a file is missing, unreadable or not in its format, or no document is in the texts.
@@ -56,36 +57,17 @@ def gather_material(
     from corpus.decontamination.benchmarks import find_benchmarks
 
     named = {"texts": texts, "sentences": sentences, "pii": pii, "benchmarks": benchmarks}
-    if not all(named.values()):
-        write_sample(scratch)
+    unpack(scratch)
     documents = list(read_texts(texts or [str(scratch / "corpus")], megabytes))
     if not documents:
         raise BadInput(f"no document in {', '.join(texts)}; name text files with records in them")
     return Material(
         documents,
-        gold=read_gold(sentences or scratch / "sentences"),
-        labelled=read_labelled(pii or scratch / "pii.jsonl"),
+        gold=read_gold(sentences) if sentences else gold_sentences(),
+        labelled=read_labelled(pii) if pii else labelled_documents(),
         benchmarks=find_benchmarks(benchmarks or [str(scratch / "klue")]),
         named={kind: GIVEN if given else SAMPLE for kind, given in named.items()},
     )
-
-
-def write_sample(folder: Path) -> Path:
-    """The embedded sample as files: ``corpus/``, ``klue/``, ``sentences/`` (gold) and ``pii.jsonl`` (labelled)."""
-    from launch.sample.config import SampleConfig
-    from launch.sample.pii import spans_of
-    from launch.sample.run import run, write_documents
-    from launch.sample.world import make_world
-
-    config = SampleConfig()
-    run(config, None, folder)
-    drafts = write_documents(make_world(config.seed), config)
-    rows = ({"text": draft.text, "spans": spans_of(draft)} for draft in drafts)
-    (folder / "pii.jsonl").write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
-    blocks = ["\n".join(f"{line} " for line in draft.lines) for draft in drafts if draft.separator == " "]
-    (folder / "sentences").mkdir()
-    (folder / "sentences" / "sample.txt").write_text("\n\n".join(blocks), "utf-8")
-    return folder
 
 
 def read_texts(patterns: Sequence[str], megabytes: float) -> Iterator[str]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from launch.bench.material import Labelled, Span, byte_count, spread
+from launch.bench.material import Labelled, byte_count, spread
 from launch.bench.rivals import DETECTORS, Detect, load_detectors
 from launch.bench.timing import time_in_turns, versions_of
+from launch.sample.unpack import Span
 from launch.tables import Table, figures
 
 SPEED_MEGABYTES = 3.0

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from corpus.documents.errors import BadInput
 from launch.bench.rivals import collator, train_with_trainer
 from launch.bench.sizes import Plan, bench_sizes, sizes_table
 from launch.bench.synthetic import write_synthetic
@@ -30,7 +31,7 @@ from launch.bench.timing import machine, run_fresh, time_in_turns, versions_of, 
 from launch.console import PlainConsole
 from launch.tables import Table, figures, print_table
 from pretrain.batches import TrainingBatches, mask_batch
-from pretrain.config import BadInput, PretrainConfig
+from pretrain.config import PretrainConfig
 from pretrain.masking import IGNORED, Pieces, describe_pieces, mask_rows, row_keys
 from pretrain.networks import build_network
 from pretrain.split import Split, split_rows

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corpus.documents import Document, Portion, documents_of, map_units, shard_paths, unit_folder
-from launch.bench.material import Span
+from corpus.documents.shards import Document, Portion, documents_of, shard_paths
+from corpus.documents.units import map_units, unit_folder
+from launch.sample.unpack import Span
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -159,7 +160,7 @@ def build_common_vocabulary(corpus: Path, out: Path, config: TokenizerConfig, wo
     """The recipe that everybody copies: mecab-ko over every sentence, then the library's trainer on its morphemes."""
     from tokenizers import BertWordPieceTokenizer
 
-    from tokenizer.count import divide
+    from tokenizer.building.count import divide
 
     start = time.perf_counter()
     portions, _ = divide(shard_paths(corpus / "documents"))

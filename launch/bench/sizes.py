@@ -18,11 +18,12 @@ from typing import Any, NamedTuple
 
 import torch
 
+from corpus.documents.errors import BadInput
 from launch.bench.timing import run_fresh
 from launch.errors import LaunchError
 from launch.tables import Table, figures
 from pretrain.batches import TrainingBatches
-from pretrain.config import BadInput, PretrainConfig
+from pretrain.config import PretrainConfig
 from pretrain.engine import start_engine
 from pretrain.flops import flops_by_phase, peak_flops
 from pretrain.interruption import StopRequest

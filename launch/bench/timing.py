@@ -18,13 +18,14 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
 from threading import Event, Thread
 from typing import Any
 
-from corpus.whole_files import write_whole
+from corpus.documents.whole_files import write_whole
 from launch.errors import LaunchError
 
 ROUNDS = 3
@@ -146,7 +147,7 @@ def machine() -> dict[str, Any]:
 
 def write_figures(results: dict[str, Any], path: Path | None) -> dict[str, Any]:
     """The results as JSON knows them, written to ``path`` if given."""
-    text = json.dumps(results, ensure_ascii=False, indent=2, default=lambda value: value.as_json())
+    text = json.dumps(results, ensure_ascii=False, indent=2, default=asdict)
     if path:
         write_whole(path, text + "\n")
     return dict(json.loads(text))

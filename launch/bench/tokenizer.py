@@ -18,16 +18,19 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from corpus.documents import BadInput, Document, shard_paths, shared_processes, to_table
-from launch.bench.material import GIVEN, SAMPLE, Mix, byte_count, mix_texts, write_corpus, write_sample
+from corpus.documents.errors import BadInput
+from corpus.documents.shards import Document, shard_paths, to_table
+from corpus.documents.units import shared_processes
+from launch.bench.material import GIVEN, SAMPLE, Mix, byte_count, mix_texts, write_corpus
 from launch.bench.rivals import ENCODE_WAYS, build_common_vocabulary, encode_with_library, load_library_tokenizer
 from launch.bench.timing import machine, run_fresh, time_in_turns, versions_of, write_figures
 from launch.console import PlainConsole
+from launch.sample.unpack import unpack
 from launch.tables import Table, figures, print_table
 from tokenizer.config import TokenizerConfig
 
 if TYPE_CHECKING:
-    from tokenizer.compare import Comparison
+    from tokenizer.measuring.compare import Comparison
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +72,7 @@ def run_tokenizer_bench(
     Raises:
         BadInput: an input cannot be used, or ``megabytes`` is not above 0.
     """
-    from tokenizer.compare import compare
+    from tokenizer.measuring.compare import compare
 
     if megabytes <= 0 or workers < 1 or rounds < 1:
         raise BadInput("--megabytes, --workers and --rounds must be above 0")
@@ -129,7 +132,7 @@ def _build_all(corpus: Path, home: Path, workers: int, rounds: int, others: Sequ
 
 def build(name: str, corpus: Path, target: Path, config: TokenizerConfig, workers: int) -> dict[str, Any]:
     """A tokenizer folder ``target``, built in a fresh process; seconds, memory, seconds of steps."""
-    from tokenizer.export import export, read_vocabulary
+    from tokenizer.building.export import export, read_vocabulary
 
     with TemporaryDirectory(prefix="malmoi-build-") as scratch:
         order = [name, str(corpus), scratch, config.model_dump(mode="json"), workers]
@@ -149,9 +152,9 @@ def run_build(order: tuple[str, str, str, dict[str, Any], int]) -> dict[str, Any
 
 def build_ours(corpus: Path, out: Path, config: TokenizerConfig, workers: int) -> dict[str, Any]:
     """The functions of ``tokenizer.run`` one after another, each timed."""
-    from tokenizer.export import build_vocabulary
-    from tokenizer.fit import measure_fit
-    from tokenizer.pruning import read_pieces, write_pieces
+    from tokenizer.building.export import build_vocabulary
+    from tokenizer.building.pruning import read_pieces, write_pieces
+    from tokenizer.measuring.fit import measure_fit
     from tokenizer.run import count_corpus, learn, prune_pieces, weigh_types
 
     seconds: dict[str, float] = {}
@@ -176,7 +179,7 @@ def build_ours(corpus: Path, out: Path, config: TokenizerConfig, workers: int) -
 
 def _learn_from_shares(mix: Mix, scratch: Path, gold: Path | None, workers: int) -> list[tuple[float, Comparison]]:
     """The malmoi builder on growing parts of the mix: megabytes, and the figures of each vocabulary."""
-    from tokenizer.compare import compare
+    from tokenizer.measuring.compare import compare
 
     sizes, paths = [], []
     for share in SHARES:
@@ -192,7 +195,7 @@ def _time_counting(documents: Sequence[Document]) -> dict[str, float]:
     """What windows add to counting, in MB/s of one core."""
     import pyarrow.compute as pc
 
-    from tokenizer.count import count_table
+    from tokenizer.building.count import count_table
 
     taken: list[Document] = []
     size = 0.0
@@ -284,8 +287,8 @@ def _describe(mix: Mix, texts: list[str]) -> dict[str, Any]:
 
 
 def _sample(folder: Path) -> str:
-    folder.mkdir()
-    return str(write_sample(folder) / "corpus")
+    unpack(folder)
+    return str(folder / "corpus")
 
 
 def _print_results(results: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The map of a stage on a cluster: same call, same files and counts as ``corpus.documents.map_units``.
+"""The map of a stage on a cluster: same call, same files and counts as ``corpus.documents.units.map_units``.
 
 Choice: datatrove 0.10.1 starts the tasks (Slurm, Ray, or processes), nothing more. What is finished is told by the unit
 folders, never by datatrove's markers and statistics, so a resumed run counts right and engines may change in between.
@@ -19,7 +19,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 from launch.config import LaunchConfig
 from launch.engines import slurm
 from launch.engines.plan import (
@@ -43,7 +43,7 @@ NEEDED = {"datatrove-local": ("datatrove",), "slurm": ("datatrove",), "ray": ("d
 
 
 def engine_mapper(config: LaunchConfig) -> Mapper | None:
-    """The map for ``config.engine``, called like ``corpus.documents.map_units``; None for processes of this machine.
+    """The map for ``config.engine``, called like ``map_units``; None for processes of this machine.
 
     On a cluster ``workers`` has no meaning, ``work`` and units must be picklable and importable on every node, and
     every node must see ``folder`` and the inputs under the same paths.

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from corpus.documents import COUNTS_NAME, unit_folder
+from corpus.documents.units import COUNTS_NAME, unit_folder
+from corpus.documents.whole_files import write_whole
 from launch.errors import LaunchError
 
 PLAN_NAME = "plan.pickle"
@@ -102,9 +103,7 @@ def write_plan(home: Path, plan: Plan) -> None:
     """Write the plan and forget failures of earlier attempts."""
     shutil.rmtree(home, ignore_errors=True)
     (home / FAILURES_NAME).mkdir(parents=True)
-    temporary = home / f"{PLAN_NAME}.partial"
-    temporary.write_bytes(pickle.dumps(plan))
-    temporary.replace(home / PLAN_NAME)
+    write_whole(home / PLAN_NAME, pickle.dumps(plan))
 
 
 def read_plan(home: Path) -> Plan:
@@ -127,9 +126,7 @@ def read_plan(home: Path) -> Plan:
 def write_failure(home: Path, failure: Failure) -> None:
     """Leave the reason where the conductor looks for it."""
     path = home / FAILURES_NAME / f"unit-{failure.number:05}.json"
-    temporary = path.with_suffix(".partial")
-    temporary.write_text(json.dumps(failure._asdict(), ensure_ascii=False), "utf-8")
-    temporary.replace(path)
+    write_whole(path, json.dumps(failure._asdict(), ensure_ascii=False))
 
 
 def read_failures(home: Path, finished: set[int]) -> list[Failure]:

@@ -19,9 +19,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from threading import Thread
 
-from corpus.documents import COUNTS_NAME, finish_unit, unit_folder
+from corpus.documents.units import COUNTS_NAME, finish_unit, unit_folder
 from launch.engines.plan import Failure, Plan, read_plan, write_failure
-from launch.errors import LaunchError, one_sentence, user_errors
+from launch.errors import USER_ERRORS, LaunchError, one_sentence
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ def finish_or_explain(plan: Plan, number: int) -> Failure | None:
     """Finish one unit. The failure of a bug names code lines only: messages of exceptions may quote the text."""
     try:
         finish_unit(plan.work, plan.units[number], unit_folder(plan.folder, number))
-    except user_errors() as error:
+    except USER_ERRORS as error:
         if isinstance(error, OSError) and _is_finished(plan, number):
             return None  # an attempt that the cluster took for dead was faster; its bytes are the same
         return Failure(number, True, one_sentence(error))

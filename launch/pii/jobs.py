@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 from corpus.reading.files import find_files, format_of, to_path
 from launch.pii.streams import STDIN, tell
 

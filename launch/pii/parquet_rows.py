@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import whole_file
 from corpus.pii.records import EVERYTHING, Paths, below, change_texts, escape_key, texts_of
 from corpus.reading.containers import TOO_LONG, Unreadable
 from corpus.reading.parquet import Rows, cell, open_parquet, read_rows, spelled_out, stored_schema
 from launch.pii.json_text import NOT_TEXT, UNDECODABLE, literal
 from launch.pii.plain_text import Meet
-from launch.pii.streams import Output, written_whole
+from launch.pii.streams import Output
 from launch.pii.work import Finding, Hiding, SpanRow, nfc
 
 
@@ -73,7 +74,7 @@ def hide_in_parquet(source: Path, target: Path, paths: Paths, work: Hiding, meet
     with source.open("rb") as raw, open_parquet(raw, str(source)) as file:
         schema = stored_schema(file)
         columns = choose_columns(schema, paths)
-        with written_whole(target) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+        with whole_file(target) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
             first = 0
             for rows in read_rows(file, raw, str(source), range(file.num_row_groups)):
                 writer.write_batch(_hidden(rows, first, schema, columns, work, meet))

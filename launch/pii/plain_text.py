@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 from corpus.reading.containers import Unreadable
 from launch.pii.json_text import check_record, literal
 from launch.pii.streams import Line

@@ -16,7 +16,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 from corpus.pii.records import EVERYTHING, Paths, paths_of
 from corpus.reading import containers
 from corpus.reading.containers import Unreadable, parse_json

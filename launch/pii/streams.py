@@ -20,7 +20,8 @@ from typing import IO, Any, BinaryIO, NamedTuple, NoReturn, cast
 
 import zstandard
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import PARTIAL, whole_file
 from corpus.reading import containers
 from corpus.reading.encoding import UNDECODED
 from corpus.reading.files import PACKINGS, format_of, read_blocks, unpack
@@ -162,7 +163,7 @@ def open_output(path: Path | None) -> Iterator[Output]:
         with path.open("wb") as device:
             yield Output(device)
     else:
-        with written_whole(path) as temporary, temporary.open("wb") as file:
+        with whole_file(path) as temporary, temporary.open("wb") as file:
             packing = format_of(path).packing
             if packing:
                 with _packed(packing, file) as packed:
@@ -175,22 +176,8 @@ def _packed(packing: str, file: BinaryIO) -> Any:
     return _PACK[packing](fileobj=file, mode="wb") if packing == ".gz" else _PACK[packing](file, "wb")
 
 
-@contextmanager
-def written_whole(path: Path) -> Iterator[Path]:
-    """A name to write to; ``path`` appears, on the disk for good, if nothing was raised."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _partial(path)
-    try:
-        yield temporary
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def _partial(path: Path) -> Path:
-    return path.with_name(path.name + ".partial")
+    return path.with_name(path.name + PARTIAL)
 
 
 def _open_private(path: Path) -> IO[str]:

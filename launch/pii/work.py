@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 from corpus.pii.detect import Span, find_pii
 from corpus.pii.key import random_secret, read_key, seeded_secret
 from corpus.pii.protect import MODES, Protection

@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from corpus.whole_files import read_json as parse_file
+from corpus.documents.whole_files import read_json as parse_file
 from launch.errors import LaunchError
 
 PAPER_MODEL = "klue/roberta-base"

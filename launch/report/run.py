@@ -11,7 +11,7 @@ import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from corpus.escaping import fenced, markdown, visible
+from corpus.documents.escaping import fenced, markdown, visible
 from launch.manifest import read_manifest
 from launch.report.blocks import Code, Part, Section, Table, Text
 from launch.report.corpus import corpus_sections

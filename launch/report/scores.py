@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corpus.escaping import visible
+from corpus.documents.escaping import visible
 from launch.report.blocks import Block, Picture, Section, Table, Text
 from launch.report.compare import LAST_WEIGHTS, Group, comparison, group_results, weights_of
 from launch.report.details import error_blocks, table_blocks

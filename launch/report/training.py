@@ -23,7 +23,7 @@ SHOWN_SENTENCES = (
 
 def vocabulary_section(run: Path) -> Section:
     """Sizes, fit to the corpus and how three sentences are cut."""
-    from tokenizer.statistics import load_tokenizer
+    from tokenizer.measuring.encoder import load_tokenizer
 
     found = read_json(run / "tokenizer" / "statistics.json")
     vocabulary, fit = found["vocabulary"], found["fit"]

@@ -18,7 +18,8 @@ import pytest
 
 from corpus import assemble, audit, clean, run
 from corpus.audit import Guard
-from corpus.documents import SCHEMA, BadInput, read_documents, shard_paths
+from corpus.documents.errors import BadInput
+from corpus.documents.shards import SCHEMA, read_documents, shard_paths
 from corpus.pii.detect import find_pii, find_pii_in_sentences
 from corpus.pii.protect import Protection
 from corpus.reading.quarantine import quarantine_line

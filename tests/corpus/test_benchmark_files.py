@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from corpus.decontamination.benchmarks import find_benchmarks, read_benchmark, read_benchmarks
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 
 NER = """## 토큰, 레이블 구분자 : \\t
 ## klue-ner-v1_dev_00000-nsmc→<<레이:PS>> 좋다

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from corpus.card.write import publishable, write_card
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 from corpus.pii.types import PII_TYPES
 
 PHONE, EMAIL = "010-0123-4567", "gaeun.kim@example.com"

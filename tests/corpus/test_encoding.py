@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from corpus.config import SourceConfig
-from corpus.documents import BadInput, read_documents, shard_paths
+from corpus.documents.errors import BadInput
+from corpus.documents.shards import read_documents, shard_paths
 from corpus.reading import units
 from corpus.reading.encoding import UNDECODED, recognise, text_of
 from corpus.reading.inputs import find_inputs

@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpus.config import SourceConfig
-from corpus.documents import BadInput, read_documents, shard_paths
+from corpus.documents.errors import BadInput
+from corpus.documents.shards import read_documents, shard_paths
 from corpus.reading import units
 from corpus.reading.files import to_path
 from corpus.reading.hub import HubSet, parse_hub_name

@@ -16,7 +16,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 from corpus.noise import (
     LINE_HEAD,
     NOISE_RULES,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus.card.page import Part, mark_change, mark_replaced, median_bar, plot, share, size, to_bars
-from corpus.escaping import visible
+from corpus.documents.escaping import visible
 
 
 def test_bars_have_no_gaps_and_hold_all() -> None:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 from corpus.reading import containers, files, units
 from corpus.reading.files import find_texts, name_files
 from corpus.reading.inputs import Input

@@ -12,7 +12,8 @@ import pytest
 from pydantic import ValidationError
 
 from corpus.config import CorpusConfig
-from corpus.documents import BadInput, read_documents, shard_paths
+from corpus.documents.errors import BadInput
+from corpus.documents.shards import read_documents, shard_paths
 
 Clean = Callable[..., dict[str, Any]]
 PHONE = "010-0123-4567"

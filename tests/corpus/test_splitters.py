@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 from corpus.sentences import split_sentences
 from corpus.splitters import MAX_LINE_CHARS, SPLITTERS, Splitter, aligned_starts, load_splitter
 

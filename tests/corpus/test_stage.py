@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpus import clean as cleaning
-from corpus.documents import BadInput, Document, read_documents, shard_paths
+from corpus.documents.errors import BadInput
+from corpus.documents.shards import Document, read_documents, shard_paths
 from corpus.pii.types import PII_TYPES
 from corpus.reading.files import read_blocks
 

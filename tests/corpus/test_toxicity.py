@@ -27,7 +27,7 @@ from transformers import (
     RobertaForSequenceClassification,
 )
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 from corpus.toxicity import ToxicityConfig, is_toxic, load_classifier, score_sentences, write_scores
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")

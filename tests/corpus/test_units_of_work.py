@@ -19,7 +19,8 @@ import zstandard
 
 from corpus import clean as cleaning
 from corpus import deduplicate
-from corpus.documents import map_units, read_documents, shard_paths
+from corpus.documents.shards import read_documents, shard_paths
+from corpus.documents.units import map_units
 from corpus.reading import containers, units
 from corpus.reading.inputs import Input, find_inputs
 from corpus.reading.units import plan_units

@@ -18,7 +18,7 @@ from transformers import (
     T5Config,
 )
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.encoder import check_encoder, digest, load_encoder, load_pretrained, load_tokenizer
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import zstandard
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.export import export_predictions
 from finetune.predictions import match
 from finetune.registry import TASKS

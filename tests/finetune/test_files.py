@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.files import find_file, read_blocks, read_json, read_records, sha256
 
 NAME = "ynat-v1.1/ynat-v1.1_dev.json"

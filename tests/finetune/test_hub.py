@@ -10,15 +10,14 @@ from typing import Any
 import pytest
 from datasets import ClassLabel, Dataset, Features, List, Value
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.files import find_file, read_blocks, read_json, read_records, read_text
 from finetune.hub import find_copy, materialize
 from finetune.metrics.re import RE_LABELS
 from finetune.registry import TASKS
 from finetune.task import Example
 from finetune.versions import version_of
-from launch.sample.klue import write_klue
-from launch.sample.world import make_world
+from launch.sample.unpack import unpack
 
 TEXT, INT = Value("string"), Value("int32")
 ENTITY = {"word": TEXT, "start_idx": INT, "end_idx": INT, "type": TEXT}
@@ -127,10 +126,8 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def official(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("official")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("launch.sample.klue.SIZES", {task: {"train": 60, "dev": 60} for task in TASKS})
-        write_klue(make_world(1), 1, folder)
-    return folder
+    unpack(folder)
+    return folder / "klue"
 
 
 def comparable(examples: list[Example], most: int | None = None) -> list[tuple[Any, ...]]:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.predict import TOKENS_PER_BATCH, batches_by_length, choose_precision, predict
 from finetune.registry import TASKS
 

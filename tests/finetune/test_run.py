@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from corpus.documents.errors import BadInput
 from finetune import job
-from finetune.config import TASK_NAMES, BadInput, FinetuneConfig
+from finetune.config import TASK_NAMES, FinetuneConfig
 from finetune.registry import TASKS
 from finetune.run import FinetuneInputs, plan, run
 from finetune.score import read_rows, score_predictions

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.files import sha256
 from finetune.metrics.classification import score_nli
 from finetune.score import Scored, bootstrap, score_file, score_predictions

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from finetune.config import BadInput, FinetuneConfig
+from corpus.documents.errors import BadInput
+from finetune.config import FinetuneConfig
 from finetune.files import sha256
 from finetune.registry import TASKS
 from finetune.split import OFFICIAL_DEV_EXAMPLES, hold_out, load_data, sample

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.encoder import load_tokenizer
 from finetune.padding import POOL_BATCHES, order_by_length
 from finetune.predict import predict

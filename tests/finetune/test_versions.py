@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.files import find_file, sha256
 from finetune.registry import TASKS
 from finetune.versions import OFFICIAL, SHA256, UNKNOWN, version_of

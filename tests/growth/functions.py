@@ -59,7 +59,7 @@ LEFT_OUT: dict[str, str] = {
     r"corpus\.pii\.(?:checks\..*|announced\.org_check_digit|shapes\.(?:widen_like|refill)|replace\.canonical)": SMALL,
     r"corpus\.pii\.key\..*|corpus\.noise\.rules_without|corpus\.splitters\.load_splitter": NAMES,
     r"corpus\.reading\.hub\.parse_hub_name": NAMES,
-    r"tokenizer\.morphemes\.morphemes_of": "mecab's own search over brackets in a row is not linear; it gets words",
+    r"corpus\.documents\.mecab\.morphemes_of": "mecab's own search over brackets in a row is not linear; it gets words",
     r"tokenizer\.(?:count|export|fit|run)\..*|tokenizer\.pruning\.(?:prune|uses_in_file|count_uses)": OWN,
     r"tokenizer\.(?:boundaries\.locate_\w+|pruning\.is_character|train\.join|unknowns\.\w+)": SMALL,
     r"tokenizer\.(?:morphemes\.split_words)": "words of a vocabulary",
@@ -217,7 +217,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     ),
     "corpus.pii.protect: sentences replaced": partial(_hide_in_sentences, "replace"),
     "corpus.pii.protect: sentences dropped": partial(_hide_in_sentences, "drop"),
-    "finetune.files.parse_json": partial(_unless, ValueError, "finetune.files.parse_json"),
+    "corpus.documents.whole_files.parse_json": partial(_unless, ValueError, "corpus.documents.whole_files.parse_json"),
     "launch.plain_yaml.parse_yaml": partial(_unless, ValueError, "launch.plain_yaml.parse_yaml"),
     "launch.pii.json_document.pieces_of": _walk_broken,
     "launch.pii.json_document: many records": lambda text: _walk_broken(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 from launch.bench.corpus import run_corpus_bench, score_splits
 from launch.bench.decontamination import bench_decontamination
 from launch.bench.material import SAMPLE, gather_material, read_gold, read_labelled, read_texts, spread

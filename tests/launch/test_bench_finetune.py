@@ -10,7 +10,7 @@ import pytest
 import torch
 from transformers import BertTokenizerLegacy
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.encoder import load_tokenizer
 from finetune.metrics.ner import NER_TAGS
 from finetune.padding import IGNORED

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from corpus.documents.errors import BadInput
 from launch.bench.pretrain import (
     MASKING,
     OURS,
@@ -29,7 +30,6 @@ from launch.bench.sizes import Plan, measure_cells
 from launch.bench.synthetic import SPECIAL_IDS, invent_vocabulary, write_synthetic
 from launch.errors import LaunchError
 from pretrain.batches import TrainingBatches, mask_batch
-from pretrain.config import BadInput
 from pretrain.masking import IGNORED
 from pretrain.model import PretrainingModule
 from pretrain.networks import build_network

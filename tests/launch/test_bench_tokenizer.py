@@ -13,13 +13,14 @@ import zstandard
 from tokenizers import Tokenizer, normalizers
 from transformers import BertTokenizer, PreTrainedTokenizerFast
 
-from corpus.documents import BadInput, Document, shard_paths
+from corpus.documents.errors import BadInput
+from corpus.documents.shards import Document, shard_paths
 from launch.bench.material import mix_texts, write_corpus
 from launch.bench.rivals import ENCODE_WAYS
 from launch.bench.tokenizer import COMMON, bench_encoding, build, configuration, run_tokenizer_bench
 from tests.pretrain.conftest import invented_documents, write_tokenizer
+from tokenizer.building.export import read_vocabulary
 from tokenizer.config import TokenizerConfig
-from tokenizer.export import read_vocabulary
 
 WORDS = ("도서관에서", "책을", "읽는", "사람이", "늘어났다고", "시장은", "말했다.", "공원을", "넓히겠다고")
 TEXTS = [" ".join(document.sentences) for document in invented_documents(30)]

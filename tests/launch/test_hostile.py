@@ -19,7 +19,7 @@ import pytest
 from markdown_it import MarkdownIt
 from rich.table import Table as RichTable
 
-from corpus.escaping import UNSHOWN
+from corpus.documents.escaping import UNSHOWN
 from launch.console import PlainConsole, PlainFormatter, set_up_console
 from launch.report.blocks import Code, Heading, Marked, MarkedRow, Part, Section, Table, Text
 from launch.report.corpus import corpus_sections

@@ -12,12 +12,13 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast, RobertaConfig, RobertaForMaskedLM
 
+from corpus.documents.errors import BadInput
 from launch import manifest
 from launch.errors import LaunchError
 from launch.init_from import PROBE, adopt_tokenizer, model_files, tokenizer_files
 from launch.pipeline import STAGES, head_of, run_stage
 from launch.recipe import Recipe, load_recipe
-from pretrain.config import BadInput, PretrainConfig
+from pretrain.config import PretrainConfig
 from pretrain.encode import EojeolEncoder
 from pretrain.store import piece_ids, read_pieces, vocabulary_digest
 from tests.pretrain.conftest import invented_documents, write_tokenizer

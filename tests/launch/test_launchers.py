@@ -16,10 +16,7 @@ README = (Path(__file__).resolve().parents[2] / "README.md").read_text("utf-8")
 TORCHRUN = "torchrun --nproc-per-node 2 -m launch pretrain"
 DEEPSPEED = "deepspeed --num_gpus 2 --module launch pretrain"
 SMALL = (
-    "sample.news=40",
-    "sample.encyclopedia=40",
-    "sample.reviews=20",
-    "sample.dialogue=20",
+    "sample.share=0.035",
     "tokenizer.vocab_size=1500",
 )
 STEPS = ("pretrain.steps=3", "pretrain.log_every=1", "pretrain.warmup_share=0")

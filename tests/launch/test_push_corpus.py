@@ -15,7 +15,8 @@ import yaml
 from datasets import load_dataset
 
 from corpus.config import CorpusConfig
-from corpus.documents import BadInput, read_documents, shard_paths
+from corpus.documents.errors import BadInput
+from corpus.documents.shards import read_documents, shard_paths
 from corpus.reading.inputs import find_inputs
 from corpus.run import CorpusInputs
 from corpus.run import run as clean

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from transformers import AutoTokenizer
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 from launch.errors import LaunchError
 from launch.hub import push as send
 from launch.hub import tokenizer_repository
 from tests.launch.fake_hub import TOKEN, Hub, reach
+from tokenizer.building.export import build_vocabulary, export
+from tokenizer.building.jamo import ALWAYS_KNOWN
 from tokenizer.config import TokenizerConfig
-from tokenizer.export import build_vocabulary, export
-from tokenizer.jamo import ALWAYS_KNOWN
 from tokenizer.repository import check_repository
 
 PIECES = [piece for char in (*ALWAYS_KNOWN, "한", "국") for piece in (char, f"##{char}")]

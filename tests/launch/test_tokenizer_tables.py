@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -20,9 +21,9 @@ from launch.tokenizer_tables import (
     print_comparison,
     write_plot,
 )
-from tokenizer.boundaries import BoundaryScores
-from tokenizer.compare import Comparison
-from tokenizer.statistics import TokenizerStatistics
+from tokenizer.measuring.boundaries import BoundaryScores
+from tokenizer.measuring.compare import Comparison
+from tokenizer.measuring.statistics import TokenizerStatistics
 
 
 def comparison(name: str, fertility: float, f1: float | None, *, has_gold: bool = True, **unknown: int) -> Comparison:
@@ -78,7 +79,7 @@ def test_terminal_shows_the_cells_of_markdown_without_reading_them_as_mark_up() 
 
 
 def test_json_holds_all_figures() -> None:
-    assert json.loads(as_json(FOUND))[0] == json.loads(json.dumps(FOUND[0].as_json()))
+    assert json.loads(as_json(FOUND))[0] == json.loads(json.dumps(asdict(FOUND[0])))
 
 
 def test_pictures_of_equal_figures_are_equal_bytes(tmp_path: Path) -> None:

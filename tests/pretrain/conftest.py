@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from transformers import BertTokenizer
 
-from corpus.documents import Document, write_shard
+from corpus.documents.shards import Document, write_shard
 from pretrain.config import PackConfig, PretrainConfig
 from pretrain.pack import PackInputs
 from pretrain.pack import run as pack

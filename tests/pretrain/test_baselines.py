@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import torch
 
+from corpus.documents.errors import BadInput
 from pretrain.baselines import Baselines, count_baselines, score_baselines
-from pretrain.config import BadInput, PretrainConfig
+from pretrain.config import PretrainConfig
 from pretrain.heldout import choose_rows, held_out_keys, measure
 from pretrain.masking import IGNORED, Pieces, describe_pieces, mask_rows
 from pretrain.model import Sums

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import torch
 
+from corpus.documents.errors import BadInput
 from pretrain.batches import Batch, TrainingBatches
-from pretrain.config import BadInput, PretrainConfig
+from pretrain.config import PretrainConfig
 from pretrain.masking import describe_pieces
 from pretrain.split import split_rows
 from pretrain.store import open_store, piece_ids, read_pieces

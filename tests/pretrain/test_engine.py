@@ -9,8 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from corpus.documents.errors import BadInput
 from pretrain.batches import Batch
-from pretrain.config import BadInput, PretrainConfig
+from pretrain.config import PretrainConfig
 from pretrain.engine import (
     Engine,
     choose_engine,

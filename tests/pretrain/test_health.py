@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from pretrain.config import BadInput, PretrainConfig
+from corpus.documents.errors import BadInput
+from pretrain.config import PretrainConfig
 from pretrain.health import REMEMBERED, StepSums, remember_norms, require_finite_losses, warn_of_jump
 
 Configure = Callable[..., PretrainConfig]

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from pretrain.config import BadInput, PretrainConfig
+from corpus.documents.errors import BadInput
+from pretrain.config import PretrainConfig
 from pretrain.heldout import FEW_ROWS, MOST_SOURCES, choose_rows, held_out_keys, measure
 from pretrain.masking import IGNORED, Pieces, describe_pieces, mask_rows, mask_single
 from pretrain.model import PretrainingModule, Sums

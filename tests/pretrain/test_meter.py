@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 import torch
 
-from pretrain.config import BadInput, PretrainConfig
+from corpus.documents.errors import BadInput
+from pretrain.config import PretrainConfig
 from pretrain.meter import TIMING_KEYS, Meter
 from pretrain.model import Sums
 from pretrain.world import World

@@ -11,7 +11,8 @@ import yaml
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForPreTraining, AutoTokenizer, pipeline
 
-from pretrain.config import BadInput, PretrainConfig
+from corpus.documents.errors import BadInput
+from pretrain.config import PretrainConfig
 from pretrain.export import ExportInputs, save_model
 from pretrain.export import run as export
 from pretrain.isolation import isolate_documents

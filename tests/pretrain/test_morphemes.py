@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mecab import MeCab
 
+from corpus.documents.mecab import LONGEST_ANALYSED
 from pretrain.encode import EojeolEncoder
-from pretrain.morphemes import LONGEST_ANALYSED, find_begins, mark_morphemes
+from pretrain.morphemes import find_begins, mark_morphemes
 from tests.pretrain.kinds import byte_level, hardened, load, plain, save, save_angled
 
 

@@ -24,7 +24,8 @@ from transformers import (
     RobertaModel,
 )
 
-from pretrain.config import BadInput, PretrainConfig
+from corpus.documents.errors import BadInput
+from pretrain.config import PretrainConfig
 from pretrain.networks import build_network
 from pretrain.starting import check_starting_point, longest_input, starting_folder, with_sizes_of
 from pretrain.store import read_pieces

@@ -13,9 +13,10 @@ import pytest
 from mecab import MeCab
 from transformers import AutoTokenizer
 
-from corpus.documents import BadInput, Document, portions_of, read_documents, shard_paths
+from corpus.documents.errors import BadInput
+from corpus.documents.errors import BadInput as PretrainBadInput
+from corpus.documents.shards import Document, portions_of, read_documents, shard_paths
 from pretrain import pack as pack_module
-from pretrain.config import BadInput as PretrainBadInput
 from pretrain.config import PackConfig
 from pretrain.encode import EojeolEncoder
 from pretrain.pack import PackedBatch, PackInputs

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from safetensors.numpy import load_file
 
-from pretrain.config import BadInput
+from corpus.documents.errors import BadInput
 from tests.pretrain.runs import (
     TORCHRUN,
     finish,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-from pretrain.config import BadInput
+from corpus.documents.errors import BadInput
 from pretrain.interruption import REQUEUE_CODE, SIGNALS, StopRequest
 from pretrain.run import PretrainInputs
 from pretrain.run import run as pretrain

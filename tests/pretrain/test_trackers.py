@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from pretrain.config import BadInput, PretrainConfig
+from corpus.documents.errors import BadInput
+from pretrain.config import PretrainConfig
 from pretrain.trackers import open_trackers, require_trackers
 
 Configure = Callable[..., PretrainConfig]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from safetensors.numpy import load_file
 
-from pretrain.config import BadInput
+from corpus.documents.errors import BadInput
 from tests.pretrain.runs import (
     assert_same_training,
     go_on_from,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from corpus.documents import Document, write_shard
+from corpus.documents.shards import Document, write_shard
 
 SENTENCES = (
     "조경현은 인공지능 분야의 저명한 연구자이다.",

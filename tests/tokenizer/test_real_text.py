@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from launch.bench.material import mix_texts, write_corpus
-from tokenizer.compare import Comparison, compare
 from tokenizer.config import TokenizerConfig
+from tokenizer.measuring.compare import Comparison, compare
+from tokenizer.measuring.encoder import load_tokenizer
 from tokenizer.run import TokenizerInputs, run
-from tokenizer.statistics import load_tokenizer
 
 SENTENCE = "조경현은 인공지능 분야의 저명한 연구자이다."  # paper Table 30
 LEARNT, MEASURED = ("petitions", "book_reviews", "kaist"), "wikinews"

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer
 
-from corpus.documents import BadInput, Document
+from corpus.documents.errors import BadInput
+from corpus.documents.shards import Document
 from tokenizer.config import TokenizerConfig
 from tokenizer.run import TokenizerInputs, run
 
@@ -35,8 +36,8 @@ def train(corpus: Path, out: Path, *, workers: int = 1, **settings: object) -> d
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many portions and partitions, as of a large corpus."""
-    monkeypatch.setattr("tokenizer.count.SMALLEST_PORTION", 300)
-    monkeypatch.setattr("tokenizer.count.PARTITION_BYTES", 300)
+    monkeypatch.setattr("tokenizer.building.count.SMALLEST_PORTION", 300)
+    monkeypatch.setattr("tokenizer.building.count.PARTITION_BYTES", 300)
 
 
 @pytest.mark.parametrize("builder", ["klue", "bpe", "malmoi"])
@@ -183,7 +184,7 @@ def test_corpus_without_words_is_bad_input(
 def test_a_huge_line_without_spaces_is_survived(
     tmp_path: Path, make_corpus: MakeCorpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tokenizer.count.PARTITION_BYTES", 1 << 20)
+    monkeypatch.setattr("tokenizer.building.count.PARTITION_BYTES", 1 << 20)
     huge = Document("1", "출처", ("가나다" * 300_000, "책상 책상 책상", "가나다라" * 60 + "."))
 
     files = train(make_corpus([huge]), tmp_path / "out")
@@ -195,10 +196,10 @@ def test_a_huge_line_without_spaces_is_survived(
 RUN_AND_KILL = """
 import os, signal, sys
 from pathlib import Path
-import corpus.documents as corpus_documents
+import corpus.documents.units as corpus_units
 
 corpus, out, settings, last_step = sys.argv[1:]
-map_units = corpus_documents.map_units
+map_units = corpus_units.map_units
 
 def map_then_die(work, units, folder, **options):
     results = map_units(work, units, folder, **options)
@@ -206,11 +207,11 @@ def map_then_die(work, units, folder, **options):
         os.kill(os.getpid(), signal.SIGKILL)
     return results
 
-corpus_documents.map_units = map_then_die
-import tokenizer.count, tokenizer.run
+corpus_units.map_units = map_then_die
+import tokenizer.building.count, tokenizer.run
 from tokenizer.config import TokenizerConfig
 
-tokenizer.count.SMALLEST_PORTION = tokenizer.count.PARTITION_BYTES = 300
+tokenizer.building.count.SMALLEST_PORTION = tokenizer.building.count.PARTITION_BYTES = 300
 tokenizer.run.run(
     TokenizerConfig.model_validate_json(settings), tokenizer.run.TokenizerInputs(Path(corpus)), Path(out)
 )

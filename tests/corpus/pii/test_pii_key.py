@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 from corpus.pii.key import kept_secret, key_fingerprint, random_secret, read_key, seeded_secret
 
 SECRET = "sesame-open-sesame"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 from corpus.pii import cover, protect, replace
 from corpus.pii.cover import IN_ITS_WAY
 from corpus.pii.detect import Span, find_pii, find_pii_in_sentences

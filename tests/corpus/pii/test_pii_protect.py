@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 from corpus.pii.detect import find_pii, find_pii_in_sentences
 from corpus.pii.key import seeded_secret
 from corpus.pii.protect import MODES, Mode, Protection, replace_records

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.files import read_text
 from finetune.tasks.klue_dp import KLUE_DP
 

@@ -14,7 +14,7 @@ from seqeval.scheme import IOB2
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.files import find_file, read_text
 from finetune.klue_baseline.ner import spread_unknown
 from finetune.metrics.ner import NER_TAGS, OUTSIDE

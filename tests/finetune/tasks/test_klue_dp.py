@@ -9,7 +9,7 @@ import pytest
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.padding import IGNORED
 from finetune.predict import to_tensors
 from finetune.task import Example, Row

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.encoder import load_tokenizer
 from finetune.predict import to_tensors
 from finetune.task import Example, Row

@@ -10,7 +10,7 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.files import find_file
 from finetune.metrics.ner import NER_TAGS
 from finetune.padding import IGNORED

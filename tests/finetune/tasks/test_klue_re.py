@@ -14,7 +14,7 @@ from tokenizers import Tokenizer, decoders, pre_tokenizers, processors
 from tokenizers.models import BPE, Unigram
 from transformers import PreTrainedTokenizerFast
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.files import find_files
 from finetune.predict import predict, to_tensors
 from finetune.task import Example, Hyperparameters, Row

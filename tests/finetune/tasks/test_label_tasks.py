@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, precision_recall_fscore_support
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.files import find_files
 from finetune.predict import predict, to_tensors
 from finetune.registry import TASKS

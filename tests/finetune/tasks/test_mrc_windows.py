@@ -6,7 +6,7 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.task import Example
 from finetune.tasks.klue_mrc import KLUE_MRC
 from finetune.tasks.mrc_windows import cut_windows

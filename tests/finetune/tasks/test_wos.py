@@ -9,7 +9,7 @@ import sys
 import pytest
 import torch
 
-from finetune.config import BadInput
+from corpus.documents.errors import BadInput
 from finetune.predict import to_tensors
 from finetune.task import Row
 from finetune.tasks.wos import WOS

@@ -20,7 +20,7 @@ from corpus.run import CorpusInputs, run
 TOY_WORK = """
 import os, signal
 from pathlib import Path
-from corpus.documents import BadInput
+from corpus.documents.errors import BadInput
 
 def shout(unit, scratch, *, mark="!"):
     (scratch / "text").write_text(unit + mark, "utf-8")

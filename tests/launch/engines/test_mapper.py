@@ -9,7 +9,8 @@ from types import ModuleType
 
 import pytest
 
-from corpus.documents import BadInput, map_units
+from corpus.documents.errors import BadInput
+from corpus.documents.units import map_units
 from launch.config import LaunchConfig
 from launch.engines import mapper
 from launch.engines.mapper import engine_mapper

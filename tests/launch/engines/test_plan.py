@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 from pydantic import ValidationError
 
-from corpus.documents import map_units
+from corpus.documents.units import map_units
 from launch.config import LaunchConfig, SlurmConfig
 from launch.engines import mapper
 from launch.engines.mapper import engine_mapper
@@ -59,7 +59,7 @@ def test_a_task_ends_with_whoever_started_it(toy: ModuleType, tmp_path: Path) ->
 def test_identity_does_not_depend_on_the_process() -> None:
     program = (
         "from functools import partial; from pathlib import Path; from launch.config import LaunchConfig;"
-        "from launch.engines.plan import describe; from corpus.documents import write_shard as f;"
+        "from launch.engines.plan import describe; from corpus.documents.shards import write_shard as f;"
         "print(describe(partial(f, Path('a'), words={'가', '나', '다', '라'}, config=LaunchConfig(tasks=2))))"
     )
     printed = {

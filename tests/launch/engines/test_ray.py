@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from corpus.documents import BadInput, map_units
+from corpus.documents.errors import BadInput
+from corpus.documents.units import map_units
 from corpus.run import CorpusInputs
 from launch.config import LaunchConfig
 from launch.engines.mapper import check_room, engine_mapper

@@ -15,7 +15,8 @@ from types import ModuleType
 
 import pytest
 
-from corpus.documents import BadInput, map_units
+from corpus.documents.errors import BadInput
+from corpus.documents.units import map_units
 from corpus.run import CorpusInputs
 from launch.config import LaunchConfig
 from launch.engines import slurm

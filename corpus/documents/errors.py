@@ -1,0 +1,31 @@
+"""What the user must change, and how a full disk is recognised in any library's words."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from pathlib import Path
+
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+# numpy's words for a write that stopped, which carry no errno, and those of Rust for EFBIG, ENOSPC, EDQUOT on Linux
+FULL_WORDS = re.compile(r"^\d+ requested and \d+ written$|\bos error (?:27|28|122)\b")
+
+
+class BadInput(ValueError):
+    """What the user gave cannot be used; the message says what, where, what was expected and what to do."""
+
+
+def is_full_disk(error: BaseException) -> bool:
+    """Whether an error of any library means that there was no room to write."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno in FULL
+    return FULL_WORDS.search(str(error)) is not None
+
+
+def located(error: OSError, path: Path) -> OSError:
+    """The error with the place where it happened, if it says none."""
+    if error.filename is not None or not (error.errno or is_full_disk(error)):
+        return error
+    code = error.errno or errno.ENOSPC
+    return OSError(code, os.strerror(code), str(path))

@@ -1,0 +1,47 @@
+"""mecab-ko, read fast: where the morphemes of a text begin.
+
+Surface slices only: a contraction such as 했다 (did) is cut 했|다 and never rewritten to the dictionary's 하|았|다, so
+pieces stay text. The analyser has traps that callers shut out: spaces in front shift every position it reports, NUL
+ends the text, and U+3000 and its like come back as morphemes.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.metadata import version
+from typing import Any
+
+_SURFACE = re.compile("^(.+?)\t", re.MULTILINE)
+LONGEST_ANALYSED = 200  # characters; longer eojeols are addresses and tables, and cost the analyser memory
+
+
+def morphemes_of(text: str) -> list[str]:
+    """Surfaces of the morphemes of a text that is clean and begins with no space; joined, the text without spaces."""
+    return _SURFACE.findall(_analysed(text).to_string())
+
+
+def morpheme_begins(text: str) -> list[int]:
+    """Characters at which the same morphemes begin."""
+    return [begin for (begin, _), _ in _analysed(text)]
+
+
+def _analysed(text: str) -> Any:
+    tagger, lattice = _analyser()
+    lattice.set_sentence(text)
+    tagger.parse(lattice)
+    return lattice
+
+
+@cache
+def _analyser() -> tuple[Any, Any]:
+    # One lattice for all texts: the public parse() builds a record per morpheme and takes twice the time.
+    from mecab import MeCab
+    from mecab.utils import create_lattice
+
+    return MeCab()._tagger, create_lattice("")
+
+
+def analyser_versions() -> dict[str, str]:
+    """What cut the text, for the card and the statistics."""
+    return {name: version(name) for name in ("python-mecab-ko", "python-mecab-ko-dic")}

@@ -1,0 +1,108 @@
+"""What may be read of somebody else's model folder: plain files of that folder, weights as safetensors only.
+
+Looked at before any library opens the folder, because transformers would follow an index of weights to a pickle, and
+links to anywhere. Only names and headers are read.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from safetensors import safe_open
+
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import read_object
+
+CONFIG_NAME = "config.json"
+WEIGHTS_NAME = "model.safetensors"
+INDEX_NAME = "model.safetensors.index.json"
+SIZES = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
+         "max_position_embeddings")  # fmt: skip
+LARGEST = 1 << 31
+
+
+def check_model_files(folder: Path, name: str) -> None:
+    """Refuse a folder with weights that are no safetensors, cut short, or elsewhere.
+
+    Args:
+        name: what messages call the folder.
+
+    Raises:
+        BadInput: a link out of the folder, an index that names other files, no weights, or a damaged file of weights.
+    """
+    refuse_links(folder, name)
+    shards = check_index(folder / INDEX_NAME, name) if (folder / INDEX_NAME).is_file() else []
+    if missing := [shard for shard in shards if not (folder / shard).is_file()]:
+        raise BadInput(f"{name}: {INDEX_NAME} names {missing[0][:80]!r}, which is not there; copy the whole folder")
+    if (folder / WEIGHTS_NAME).is_file():
+        shards.append(WEIGHTS_NAME)
+    if not shards:
+        raise BadInput(f"{name}: its weights cannot be loaded: {_why_no_weights(folder)}")
+    for shard in shards:
+        try:
+            with safe_open(folder / shard, "numpy") as file:
+                file.keys()
+        except Exception as error:  # SafetensorError, OSError, and RecursionError from deep headers
+            raise BadInput(
+                f"{name}: its weights cannot be loaded: {shard} is no whole safetensors file ({str(error)[:100]}); "
+                "copy it again"
+            ) from None
+
+
+def check_sizes(folder: Path, name: str) -> None:
+    """Refuse a config.json whose sizes are not positive whole numbers.
+
+    Raises:
+        BadInput: there is none, it is no JSON object, or a size is something else.
+    """
+    if not (folder / CONFIG_NAME).is_file():
+        raise BadInput(f"{name}: no {CONFIG_NAME} here; give the folder of a Hugging Face model")
+    config = read_object(folder / CONFIG_NAME, "save the model again")
+    for key in SIZES:
+        value = config.get(key, 1)
+        if type(value) is not int or not 0 < value < LARGEST:
+            raise BadInput(
+                f"{name}: {key} is {str(value)[:40]!r} in {CONFIG_NAME}, expected a positive whole number; save the "
+                "model again"
+            )
+
+
+def refuse_links(folder: Path, name: str = "") -> None:
+    """Refuse links out of the folder, which could bring any file of this machine into what is published.
+
+    The Hub's cache links from ``snapshots/REVISION`` to ``blobs`` of the same model, which is allowed.
+    """
+    home = folder.resolve()
+    if home.parent.name == "snapshots":
+        home = home.parent.parent
+    for path in sorted(folder.iterdir()):
+        if path.is_symlink() and not path.resolve().is_relative_to(home):
+            raise BadInput(f"{name or folder}: {path.name} is a link out of the folder; copy the file itself there")
+
+
+def check_index(path: Path, name: str) -> list[str]:
+    """The files of weights that an index names, all of them plain names of safetensors.
+
+    Raises:
+        BadInput: it names something else, or nothing.
+    """
+    places = read_object(path, "save the model again").get("weight_map")
+    if not isinstance(places, dict) or not places or not all(isinstance(file, str) for file in places.values()):
+        raise BadInput(f"{name}: {INDEX_NAME} has no weight_map of names to files; save the model again")
+    files = sorted(set(places.values()))
+    for file in files:
+        if Path(file).name != file or not file.endswith(".safetensors"):
+            raise BadInput(
+                f"{name}: {INDEX_NAME} names {file[:80]!r}, expected .safetensors files of this folder only; pickles "
+                "are never loaded: save the model again, as safetensors"
+            )
+    return files
+
+
+def _why_no_weights(folder: Path) -> str:
+    if any(folder.glob("pytorch_model*.bin")):
+        return (
+            "only pytorch_model.bin, a pickle, which is never loaded; convert it once with "
+            "AutoModelForMaskedLM.from_pretrained(OLD).save_pretrained(NEW) and give the new folder"
+        )
+    return f"no {WEIGHTS_NAME} here; give the folder of a whole Hugging Face model"

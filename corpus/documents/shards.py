@@ -1,0 +1,146 @@
+"""Document shards: the one format that stages share.
+
+zstd Parquet files ``shard-00000.parquet`` with the columns ``id``, ``source`` and ``sentences``. A document keeps its
+sentences inside, so stages exchange thousands of documents, not millions of sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import whole_file
+
+SCHEMA = pa.schema([("id", pa.string()), ("source", pa.string()), ("sentences", pa.list_(pa.string()))])
+ROW_GROUP_DOCUMENTS = 1_000
+REMAKE = "delete the folder of the corpus stage and run `malmoi corpus` again"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One cleaned document: ``id`` is unique in the corpus, ``source`` names where it came from."""
+
+    id: str
+    source: str
+    sentences: tuple[str, ...]
+
+
+def shard_paths(folder: Path) -> list[Path]:
+    """The shards of a corpus in order.
+
+    Raises:
+        BadInput: the folder holds no shard.
+    """
+    paths = sorted(folder.glob("shard-*.parquet"))
+    if not paths:
+        raise BadInput(f"{folder}: no document shards (shard-00000.parquet …) here; run `malmoi corpus` first")
+    return paths
+
+
+def read_documents(shard: Path) -> Iterator[Document]:
+    """Documents of one shard in file order, a row group in memory at a time."""
+    return documents_of(read_tables(shard))
+
+
+def documents_of(tables: Iterable[pa.Table]) -> Iterator[Document]:
+    """Documents of tables of ``SCHEMA``."""
+    for table in tables:
+        columns = (table[name].to_pylist() for name in SCHEMA.names)
+        for id_, source, sentences in zip(*columns, strict=True):
+            yield Document(id_, source, tuple(sentences))
+
+
+def read_tables(shard: Path, row_groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
+    """The same as tables of ``SCHEMA``: of all row groups, or of those numbered."""
+    with _opened(shard) as file:
+        for batch in file.iter_batches(ROW_GROUP_DOCUMENTS, row_groups, SCHEMA.names):
+            yield pa.Table.from_batches([batch])
+
+
+@contextmanager
+def _opened(shard: Path) -> Iterator[pq.ParquetFile]:
+    """A shard open for reading; what is wrong with it while it is read is a ``BadInput``."""
+    try:
+        with pq.ParquetFile(shard) as file:
+            if missing := set(SCHEMA.names) - set(file.schema_arrow.names):
+                raise BadInput(f"{shard}: no column {', '.join(sorted(missing))}, so no document shard; {REMAKE}")
+            yield file
+    except pa.ArrowException as error:
+        raise BadInput(f"{shard}: a damaged shard ({str(error)[:100]}); {REMAKE}") from error
+
+
+class Portion(NamedTuple):
+    """Documents that one process works on: row groups of shards, in order, and their bytes before compression."""
+
+    groups: tuple[tuple[Path, int], ...]
+    size: int
+
+    def tables(self) -> Iterator[pa.Table]:
+        """The documents as tables of ``SCHEMA``, a row group in memory at a time."""
+        for shard, group in self.groups:
+            yield from read_tables(shard, [group])
+
+
+def portions_of(shards: Sequence[Path], size: int) -> list[Portion]:
+    """The shards divided, whatever their number and sizes, into portions of about ``size`` bytes, in order."""
+    portions: list[Portion] = []
+    held = Portion((), 0)
+    for shard in shards:
+        for group, more in enumerate(row_group_sizes(shard)):
+            held = Portion((*held.groups, (shard, group)), held.size + more)
+            if held.size >= size:
+                portions.append(held)
+                held = Portion((), 0)
+    return [*portions, held] if held.groups else portions
+
+
+def row_group_sizes(shard: Path) -> list[int]:
+    """Bytes of each row group before compression."""
+    with _opened(shard) as file:
+        return [file.metadata.row_group(number).total_byte_size for number in range(file.num_row_groups)]
+
+
+def write_shard(path: Path, documents: Iterable[Document]) -> int:
+    """Write one shard under a temporary name, then rename it; returns the number of documents."""
+    rest = iter(documents)
+    groups = iter(lambda: list(islice(rest, ROW_GROUP_DOCUMENTS)), [])
+    return write_tables(path, map(to_table, groups))
+
+
+def write_tables(path: Path, tables: Iterable[pa.Table]) -> int:
+    """The same from tables with the columns of ``SCHEMA``; row groups do not depend on how the rows are divided."""
+    written = 0
+    with whole_file(path) as temporary, pq.ParquetWriter(temporary, SCHEMA, compression="zstd") as writer:
+        for group in _row_groups(tables):
+            writer.write_table(group, row_group_size=ROW_GROUP_DOCUMENTS)
+            written += len(group)
+    return written
+
+
+def to_table(documents: Sequence[Document]) -> pa.Table:
+    """Documents as a table of ``SCHEMA``."""
+    columns = [[d.id for d in documents], [d.source for d in documents], [list(d.sentences) for d in documents]]
+    return pa.table(columns, schema=SCHEMA)
+
+
+def _row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    held: list[pa.Table] = []
+    rows = 0
+    for table in tables:
+        held.append(table)
+        rows += len(table)
+        while rows >= ROW_GROUP_DOCUMENTS:
+            joined = pa.concat_tables(held)
+            yield joined.slice(0, ROW_GROUP_DOCUMENTS).combine_chunks()
+            held = [joined.slice(ROW_GROUP_DOCUMENTS)]
+            rows -= ROW_GROUP_DOCUMENTS
+    if rows:
+        yield pa.concat_tables(held).combine_chunks()

@@ -1,0 +1,189 @@
+"""The parallel, resumable map over units of work (files, byte ranges, shards).
+
+Every finished unit is a folder that was renamed into place, so a killed run repeats unfinished units only and its
+counts stay exact. The processes end with their parent; one that the system kills is told as a lack of memory.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ProcessPoolExecutor
+from concurrent.futures import wait as wait_for
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
+from functools import partial
+from itertools import chain, islice
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
+from pathlib import Path
+from threading import Thread
+from typing import Any, NamedTuple, TypeVar
+from uuid import uuid4
+
+from tqdm import tqdm
+
+from corpus.documents.errors import BadInput, located
+from corpus.documents.whole_files import read_json, settle, settle_all
+
+log = logging.getLogger(__name__)
+COUNTS_NAME = "counts.json"
+KILLED = (
+    "a worker process was killed, most likely for want of memory; run the same command again with fewer workers "
+    "(workers=1 is the least), it goes on where it stopped"
+)
+
+Unit = TypeVar("Unit")
+
+
+def map_units(
+    work: Callable[[Unit, Path], dict[str, Any]],
+    units: Iterable[Unit],
+    folder: Path,
+    *,
+    workers: int = 1,
+    title: str = "units",
+    size_of: Callable[[Unit], int] | None = None,
+    total: int | None = None,
+) -> list[dict[str, Any]]:
+    """Run ``work(unit, scratch)`` once per unit, in ``workers`` processes, skipping units already finished.
+
+    ``work`` writes its files into ``scratch`` (an empty folder) and returns counts that JSON can hold. The scratch
+    folder then becomes ``folder/unit-00000``, counts included, in one rename. The caller keeps ``folder`` for one
+    list of units and one configuration only.
+
+    Args:
+        work: a picklable function (module level, or ``functools.partial`` of one).
+        units: picklable descriptions of work, taken one by one as processes get free; results do not depend on the
+            number of workers.
+        workers: processes; 1 runs in this process.
+        size_of, total: bytes of a unit and of all, for rate and remaining time; units are counted without.
+
+    Returns:
+        counts in the order of ``units``, of earlier runs included. Exceptions of ``work`` pass through.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for left_over in folder.glob("unit-*.partial-*"):
+        shutil.rmtree(left_over)
+    if total is None and isinstance(units, Sequence):
+        total = len(units) if size_of is None else sum(map(size_of, units))
+    rest = iter(units)
+    first = list(islice(rest, 2))
+    workers = workers if len(first) > 1 else 1  # a process of its own costs a second
+    scale: dict[str, Any] = {"unit": "B", "unit_scale": True} if size_of else {}
+    with tqdm(total=total, desc=title, disable=None, **scale) as bar:
+        run = _here if workers <= 1 else partial(_in_processes, workers)
+        homes: list[Path] = []
+        found = 0
+        for unit, is_new in run(_jobs(work, chain(first, rest), folder, homes)):
+            bar.update(size_of(unit) if size_of else 1)
+            found += not is_new
+    if found:
+        log.info("%s: %d of %d finished earlier", title, found, len(homes))
+    return [read_json(home / COUNTS_NAME, f"delete {folder} and run again") for home in homes]
+
+
+class _Job(NamedTuple):
+    work: Callable[[Any, Path], dict[str, Any]]
+    unit: Any
+    home: Path
+
+    @property
+    def is_finished(self) -> bool:
+        return (self.home / COUNTS_NAME).is_file()
+
+
+def _jobs(work: Callable[..., Any], units: Iterable[Any], folder: Path, homes: list[Path]) -> Iterator[_Job]:
+    for number, unit in enumerate(units):
+        homes.append(unit_folder(folder, number))
+        yield _Job(work, unit, homes[-1])
+
+
+def _here(jobs: Iterable[_Job]) -> Iterator[tuple[Any, bool]]:
+    """Units as they are done, each with whether it had to be worked on."""
+    for job in jobs:
+        is_new = not job.is_finished
+        if is_new:
+            finish_unit(job.work, job.unit, job.home)
+        yield job.unit, is_new
+
+
+_shared_pool: ContextVar[ProcessPoolExecutor | None] = ContextVar("shared_pool", default=None)
+
+
+@contextmanager
+def shared_processes(workers: int) -> Iterator[None]:
+    """All calls of ``map_units`` inside use the same processes: a stage of many short maps starts them once."""
+    with _start_processes(workers) as pool:
+        token = _shared_pool.set(pool)
+        try:
+            yield
+        finally:
+            _shared_pool.reset(token)
+
+
+def _in_processes(workers: int, jobs: Iterable[_Job]) -> Iterator[tuple[Any, bool]]:
+    """The same in processes; one unit waits beside those that are worked on, so memory stays bounded."""
+    shared = _shared_pool.get()
+    with nullcontext(shared) if shared else _start_processes(workers) as pool:
+        running: dict[Future[None], Any] = {}
+        try:
+            for job in jobs:
+                if job.is_finished:
+                    yield job.unit, False
+                    continue
+                running[pool.submit(finish_unit, job.work, job.unit, job.home)] = job.unit
+                if len(running) > workers:
+                    yield from _collect(running, FIRST_COMPLETED)
+            yield from _collect(running, ALL_COMPLETED)
+        except BrokenProcessPool:
+            raise BadInput(KILLED) from None
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def _collect(running: dict[Future[None], Any], when: str) -> Iterator[tuple[Any, bool]]:
+    while running:
+        for future in wait_for(running, return_when=FIRST_COMPLETED).done:
+            unit = running.pop(future)
+            future.result()
+            yield unit, True
+        if when == FIRST_COMPLETED:
+            return
+
+
+def unit_folder(folder: Path, number: int) -> Path:
+    """Where ``map_units`` leaves the files of unit ``number``."""
+    return folder / f"unit-{number:05}"
+
+
+def finish_unit(work: Callable[[Unit, Path], dict[str, Any]], unit: Unit, home: Path) -> None:
+    """Do one unit of ``map_units``: its files and counts appear in ``home`` at once, and the disk has them by then."""
+    scratch = home.with_name(f"{home.name}.partial-{uuid4().hex}")  # nodes of a cluster may share process numbers
+    try:
+        scratch.mkdir(parents=True)
+        counts = work(unit, scratch)
+        (scratch / COUNTS_NAME).write_text(json.dumps(counts, ensure_ascii=False), "utf-8")
+        settle_all(scratch)
+        scratch.replace(home)
+        settle(home.parent)
+    except OSError as error:
+        raise located(error, home.parent) from error
+
+
+def _start_processes(workers: int) -> ProcessPoolExecutor:
+    """A pool of fresh processes, which share no state with this one."""
+    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_start_process)
+
+
+def _start_process() -> None:
+    """A killed parent cannot stop its processes: each watches for its end, or it would work beside the next run."""
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the processes are the parallelism
+    parent = parent_process()
+    if parent is not None:
+        Thread(target=lambda: (wait([parent.sentinel]), os._exit(1)), daemon=True).start()

@@ -1,0 +1,99 @@
+"""Write the embedded sample: invented documents, true spans of the personal data in them, and KLUE-style task files.
+
+```
+out/corpus/{news,encyclopedia}.jsonl  reviews.jsonl.gz  dialogue.parquet  damaged.jsonl
+out/pii_truth.jsonl   {"id", "spans": [[start, end, TYPE], …]}: positions in the document's text
+out/klue/             laid out like the KLUE repository
+```
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tarfile
+from collections import Counter
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import zstandard
+
+from corpus.documents.whole_files import write_whole
+from launch.errors import LaunchError
+
+HOME = Path(__file__).parent
+SOURCES = ("news", "encyclopedia", "reviews", "dialogue")
+Span = tuple[int, int, str]
+
+
+def unpack(out: Path, share: float = 1.0) -> dict[str, Any]:
+    """Write the sample to the folder ``out``, each file whole or not at all; of the documents only a ``share``, 0..1.
+
+    Returns:
+        documents by source (an article that comes twice counts once), bytes of text, personal data by type.
+    """
+    packed = read_archive("documents.tar.zst")
+    kept = {name: _thin(packed[f"{name}.jsonl"], share) for name in SOURCES}
+    truth = _thin(packed["pii_truth.jsonl"], share)
+    files = read_archive("klue.tar.zst") | {
+        "corpus/news.jsonl": kept["news"],
+        "corpus/encyclopedia.jsonl": kept["encyclopedia"],
+        "corpus/reviews.jsonl.gz": gzip.compress(kept["reviews"], mtime=0),
+        "corpus/dialogue.parquet": _as_parquet(kept["dialogue"]),
+        "corpus/damaged.jsonl": packed["damaged.jsonl"],
+        "pii_truth.jsonl": truth,
+    }
+    for name, content in files.items():
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        write_whole(out / name, content)
+    documents = [row for content in kept.values() for row in _rows(content) if not row["id"].endswith("-copy")]
+    return {
+        "documents": dict(sorted(Counter(row["source"] for row in documents).items())),
+        "text_bytes": sum(len(row["text"].encode()) for row in documents),
+        "personal_data": dict(sorted(Counter(kind for row in _rows(truth) for *_, kind in row["spans"]).items())),
+    }
+
+
+def labelled_documents() -> list[tuple[str, list[Span]]]:
+    """The text of every document with the spans of personal data in it: start, end (exclusive), type."""
+    packed = read_archive("documents.tar.zst")
+    spans = {row["id"]: [tuple(span) for span in row["spans"]] for row in _rows(packed["pii_truth.jsonl"])}
+    rows = (row for name in SOURCES for row in _rows(packed[f"{name}.jsonl"]))
+    return [(row["text"], spans.get(row["id"], [])) for row in rows if not row["id"].endswith("-copy")]
+
+
+def gold_sentences() -> list[list[str]]:
+    """Documents as lists of sentences, a blank kept after each; they make running text when joined as they are."""
+    documents = read_archive("documents.tar.zst")["sentences.txt"].decode().split("\n\n")
+    return [document.split("\n") for document in documents]
+
+
+def read_archive(name: str) -> dict[str, bytes]:
+    """The files of an archive of the sample by path; its sum is checked first."""
+    content = (HOME / name).read_bytes()
+    if f"{sha256(content).hexdigest()}  {name}" not in (HOME / "SHA256SUMS").read_text("ascii").splitlines():
+        raise LaunchError(f"{HOME / name}: its sum is not in SHA256SUMS; install malmoi again")
+    with tarfile.open(fileobj=io.BytesIO(zstandard.decompress(content))) as archive:
+        opened = ((member.name, archive.extractfile(member)) for member in archive)
+        return {path: file.read() for path, file in opened if file is not None}
+
+
+def _thin(lines: bytes, share: float) -> bytes:
+    """Of documents 0 1 2 3 4 5 (``news-00003``) a share of 0.5 keeps 1 3 5; an article and its copy stay together."""
+    numbered = ((int(json.loads(line)["id"].split("-")[1]), line) for line in lines.splitlines(keepends=True))
+    return b"".join(line for number, line in numbered if int((number + 1) * share) > int(number * share))
+
+
+def _rows(lines: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in lines.splitlines()]
+
+
+def _as_parquet(lines: bytes) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    buffer = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(_rows(lines)), buffer, compression="zstd")
+    return buffer.getvalue()

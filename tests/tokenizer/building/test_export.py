@@ -1,0 +1,214 @@
+"""Every loader must encode alike, plain and hardened; the layout is that of the released KLUE vocabularies."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer
+from transformers import AutoTokenizer, BertTokenizerFast, PreTrainedTokenizerFast
+
+from corpus.documents.errors import BadInput
+from tokenizer.building.export import build_tokenizer, build_vocabulary, export, read_vocabulary
+from tokenizer.building.jamo import ALWAYS_KNOWN, SYLLABLES
+from tokenizer.config import SPECIAL_TOKENS, TokenizerConfig
+
+SYLLABLE_PIECES = [piece for char in "한국은에갔다나는학교" for piece in (char, f"##{char}")]
+LEARNT = ["한국", "학교", ".", "漢", "Ab", *SYLLABLE_PIECES]
+JAMO = [piece for char in ALWAYS_KNOWN if char != "." for piece in (char, f"##{char}")]
+SPECIAL = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
+TEXTS = [
+    "나는 한국은 학교에 갔다.",
+    "漢한국 Ab ab [MASK] é 뷁",
+    "  한국\u3000한국\x00 \u200b나는\n갔다 ",
+    unicodedata.normalize("NFD", "한국"),
+    "한" * 101,
+    "뷁은 한뷁 뷁\u0301 ᄏᄏᄏ ㅋㅋ 난",
+    "".join(SYLLABLES[::500]),
+    "",
+]
+
+
+def config(order: str = "bert", hardened: bool = False) -> TokenizerConfig:
+    return TokenizerConfig(vocab_size=400, unused=3, special_tokens=order, hardened=hardened)
+
+
+def entries(order: str = "bert") -> list[str]:
+    return build_vocabulary([*LEARNT, *JAMO], config(order))
+
+
+def exported(folder: Path, order: str, hardened: bool = False) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    export(entries(order), config(order, hardened), "# card\n", folder)
+    return folder
+
+
+def assert_alike(tokenizers: list[PreTrainedTokenizerFast], reference: Tokenizer) -> None:
+    for tokenizer in tokenizers:
+        for text in TEXTS:
+            encoding = tokenizer(text, return_offsets_mapping=True)
+            assert encoding["input_ids"] == reference.encode(text).ids, (type(tokenizer), text)
+            assert encoding["offset_mapping"] == reference.encode(text).offsets, (type(tokenizer), text)
+        assert tokenizer(TEXTS[0], "한국")["input_ids"] == reference.encode(TEXTS[0], "한국").ids
+
+
+@pytest.mark.parametrize("order", ["bert", "roberta"])
+def test_every_loader_encodes_alike(tmp_path: Path, order: str) -> None:
+    folder = exported(tmp_path, order)
+    loaded = [
+        AutoTokenizer.from_pretrained(folder),
+        BertTokenizerFast.from_pretrained(folder),
+        PreTrainedTokenizerFast.from_pretrained(folder),
+        PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json")),
+    ]
+
+    assert_alike(loaded, Tokenizer.from_file(str(folder / "tokenizer.json")))
+    assert_alike(loaded, build_tokenizer(entries(order)))
+
+
+@pytest.mark.parametrize("order", ["bert", "roberta"])
+def test_every_loader_of_the_hardened_form_encodes_alike(tmp_path: Path, order: str) -> None:
+    folder = exported(tmp_path / "root", order, hardened=True)
+    loaded = [
+        AutoTokenizer.from_pretrained(folder),
+        PreTrainedTokenizerFast.from_pretrained(folder),
+        PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json")),
+    ]
+    for number, tokenizer in enumerate(loaded[:2]):
+        tokenizer.save_pretrained(tmp_path / f"again-{number}")
+        loaded.append(AutoTokenizer.from_pretrained(tmp_path / f"again-{number}"))
+
+    assert_alike(loaded, Tokenizer.from_file(str(folder / "tokenizer.json")))
+    assert_alike(loaded, build_tokenizer(entries(order), hardened=True))
+    assert loaded[0].tokenize("한뷁은") == ["한", "##ᄇ", "##ᅰ", "##ᆰ", "##은"]
+
+
+def test_the_hardened_form_survives_beside_a_models_config(tmp_path: Path) -> None:
+    """A model's config.json names a model type, whose own tokenizer class would drop the rules."""
+    for order in ("bert", "roberta"):
+        folder = exported(tmp_path / order, order, hardened=True)
+        (folder / "config.json").write_text(json.dumps({"model_type": order}), "utf-8")
+        assert_alike([AutoTokenizer.from_pretrained(folder)], build_tokenizer(entries(order), hardened=True))
+
+
+@pytest.mark.parametrize("order", ["bert", "roberta"])
+def test_the_plain_form_lies_beside_the_hardened_one(tmp_path: Path, order: str) -> None:
+    root, alone = exported(tmp_path / "root", order, hardened=True), exported(tmp_path / "alone", order)
+    hardened, plain = (AutoTokenizer.from_pretrained(root, subfolder=folder) for folder in ("", "plain"))
+
+    assert hardened.get_vocab() == plain.get_vocab()
+    assert plain.convert_ids_to_tokens(plain("한뷁")["input_ids"])[1:-1] == ["[UNK]"]
+    assert hardened("나는 학교에 갔다.")["input_ids"] == plain("나는 학교에 갔다.")["input_ids"]
+    assert sorted(path.name for path in (root / "plain").iterdir()) == [
+        "special_tokens_map.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt",
+    ]  # fmt: skip
+    for path in (root / "plain").iterdir():
+        assert path.read_bytes() == (alone / path.name).read_bytes()
+    assert (root / "vocab.txt").read_bytes() == (alone / "vocab.txt").read_bytes()
+
+
+@pytest.mark.parametrize("hardened", [False, True])
+@pytest.mark.parametrize("order", ["bert", "roberta"])
+def test_special_tokens_stand_first_in_the_models_order(tmp_path: Path, order: str, hardened: bool) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(exported(tmp_path, order, hardened))
+
+    assert tuple(tokenizer.convert_ids_to_tokens(range(5))) == SPECIAL_TOKENS[order]
+    assert tokenizer.convert_ids_to_tokens(tokenizer("나")["input_ids"]) == ["[CLS]", "나", "[SEP]"]
+    assert (tokenizer.pad_token, tokenizer.mask_token, tokenizer.unk_token) == ("[PAD]", "[MASK]", "[UNK]")
+    assert tokenizer.model_max_length == 512
+
+
+@pytest.mark.parametrize("hardened", [False, True])
+def test_only_bert_gets_segments(tmp_path: Path, hardened: bool) -> None:
+    bert = AutoTokenizer.from_pretrained(exported(tmp_path / "bert", "bert", hardened))
+    roberta = AutoTokenizer.from_pretrained(exported(tmp_path / "roberta", "roberta", hardened))
+
+    assert bert("나", "나")["token_type_ids"] == [0, 0, 0, 1, 1]
+    assert list(roberta("나", "나")) == ["input_ids", "attention_mask"]
+
+
+def test_hangul_survives_and_case_and_accents_are_kept() -> None:
+    tokenizer = build_tokenizer([*SPECIAL.split(), *LEARNT])
+
+    assert tokenizer.encode("나는 학교에 갔다.").tokens[1:-1] == ["나", "##는", "학교", "##에", "갔", "##다", "."]
+    assert tokenizer.encode("Ab ab Áb").tokens[1:-1] == ["Ab", "[UNK]", "[UNK]"]
+    assert tokenizer.encode("漢한국").tokens[1:-1] == ["漢", "한국"]
+
+
+@pytest.mark.parametrize("hardened", [False, True])
+def test_files_hold_the_vocabulary_in_order(tmp_path: Path, hardened: bool) -> None:
+    folder = exported(tmp_path, "bert", hardened)
+    model = json.loads((folder / "tokenizer.json").read_text("utf-8"))["model"]
+
+    assert sorted(path.name for path in folder.iterdir() if path.is_file()) == [
+        "README.md", "special_tokens_map.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt",
+    ]  # fmt: skip
+    assert read_vocabulary(folder / "vocab.txt") == list(model["vocab"]) == entries()
+    assert entries()[-3:] == ["[unused0]", "[unused1]", "[unused2]"]
+
+
+def test_exporting_again_writes_the_same_bytes(tmp_path: Path) -> None:
+    first, second = (exported(tmp_path / name, "bert", hardened=True) for name in ("first", "second"))
+    exported(second, "bert", hardened=True)
+
+    names = [path.relative_to(first) for path in first.rglob("*") if path.is_file()]
+    assert len(names) == 9
+    assert all((first / name).read_bytes() == (second / name).read_bytes() for name in names)
+
+
+def test_load_save_load_keeps_every_encoding(tmp_path: Path) -> None:
+    first = AutoTokenizer.from_pretrained(exported(tmp_path, "roberta"))
+    first.save_pretrained(tmp_path / "again")
+    again = AutoTokenizer.from_pretrained(tmp_path / "again")
+
+    assert [again(text)["input_ids"] for text in TEXTS] == [first(text)["input_ids"] for text in TEXTS]
+
+
+def test_a_vocabulary_without_jamo_is_not_called_hardened(tmp_path: Path) -> None:
+    vocabulary = [piece for piece in entries() if piece != "##ᅰ"]
+
+    with pytest.raises(BadInput, match=r"can become \[UNK\], the first is '궤'.*hardened=true"):
+        export(vocabulary, config(hardened=True), "# card\n", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\xff\xfe", "byte 0 is not UTF-8"),
+        ("가\n나\n".encode(), r"no entry \[CLS\], \[MASK\]"),
+        (b"", r"no entry \[CLS\], \[MASK\]"),
+        (f"{SPECIAL}가\n나\n가\n".encode(), "'가' stands there twice, in lines 6 and 8"),
+        (f"{SPECIAL}가\n\n나\n".encode(), "line 7 is empty"),
+        (f"\n{SPECIAL}가\n".encode(), "line 1 is empty"),
+    ],
+)
+def test_broken_vocabularies_are_named(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "vocab.txt").write_bytes(content)
+
+    with pytest.raises(BadInput, match=message):
+        read_vocabulary(tmp_path / "vocab.txt")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{SPECIAL}가\n나",
+        f"{SPECIAL}가\n나\n\n\r\n",
+        f"\ufeff{SPECIAL}가\n나\n",
+        f"{SPECIAL}가\n나\n".replace("\n", "\r\n"),
+    ],
+    ids=["no last line break", "blank lines at the end", "byte order mark", "CR LF"],
+)
+def test_other_editors_files_are_read_right(tmp_path: Path, text: str) -> None:
+    (tmp_path / "vocab.txt").write_bytes(text.encode())
+
+    assert read_vocabulary(tmp_path / "vocab.txt") == [*SPECIAL.split(), "가", "나"]
+
+
+def test_only_line_feeds_end_an_entry(tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_bytes(f"{SPECIAL}가\u2028\n\x85\n나\rb\n".encode())
+
+    assert read_vocabulary(tmp_path / "vocab.txt")[5:] == ["가\u2028", "\x85", "나\rb"]

@@ -1,0 +1,115 @@
+"""Uses and crossings are held to a slow greedy matcher; pruning to examples that can be followed by eye."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tokenizer.building.pruning import count_uses, prune
+
+CHARACTERS = ["가", "나", "다", "a", "##가", "##나", "##다", "##a"]
+LONGER = st.lists(
+    st.tuples(st.booleans(), st.text("가나다a", min_size=2, max_size=4)).map(lambda p: "##" * p[0] + p[1]), unique=True
+)
+WORD = st.lists(st.text("가나다a", min_size=1, max_size=3), min_size=1, max_size=4).map(" ".join)
+WORDS = st.lists(st.tuples(WORD, st.integers(1, 9)), max_size=8)
+
+
+def match(word: str, pieces: set[str]) -> list[str]:
+    """Longest piece first, from the left."""
+    found, begin = [], 0
+    while begin < len(word):
+        prefix = "##" if begin else ""
+        end = next(end for end in range(len(word), begin, -1) if prefix + word[begin:end] in pieces)
+        found.append(prefix + word[begin:end])
+        begin = end
+    return found
+
+
+def slow_uses(pieces: list[str], words: list[tuple[str, int]]) -> list[list[int]]:
+    uses, crossings = dict.fromkeys(pieces, 0), dict.fromkeys(pieces, 0)
+    for segmented, count in words:
+        cuts, position = set(), 0
+        for morpheme in segmented.split(" "):
+            cuts.add(position)
+            position += len(morpheme)
+        begin = 0
+        for piece in match(segmented.replace(" ", ""), set(pieces)):
+            end = begin + len(piece.removeprefix("##"))
+            uses[piece] += count
+            crossings[piece] += count * any(begin < cut < end for cut in cuts)
+            begin = end
+    return [list(uses.values()), list(crossings.values())]
+
+
+def count(pieces: list[str], words: list[tuple[str, int]]) -> np.ndarray:
+    return count_uses(pieces, [word for word, _ in words], np.array([n for _, n in words], np.int64))
+
+
+@given(LONGER, WORDS)
+def test_uses_and_crossings_equal_those_of_a_slow_matcher(longer: list[str], words: list[tuple[str, int]]) -> None:
+    pieces = CHARACTERS + longer
+
+    assert count(pieces, words).tolist() == slow_uses(pieces, words)
+
+
+@given(LONGER, WORDS)
+def test_batches_change_nothing(longer: list[str], words: list[tuple[str, int]]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tokenizer.building.pruning.WORDS_PER_TEXT", 2)
+
+        assert count(CHARACTERS + longer, words).tolist() == slow_uses(CHARACTERS + longer, words)
+
+
+def test_words_that_would_be_unknown_are_left_out() -> None:
+    words = [("가 나", 2), ("가 뷁", 5), ("뷁", 1), ("😀", 1), ("다", 3)]
+
+    assert count(CHARACTERS, words).tolist() == slow_uses(CHARACTERS, [("가 나", 2), ("다", 3)])
+    assert count(CHARACTERS, [("뷁", 5)]).sum() == 0
+
+
+def test_words_of_a_hundred_characters_are_encoded() -> None:
+    assert count(CHARACTERS, [("가" * 100, 1)])[0].sum() == 100
+
+
+def pruned(pieces: list[str], size: int, words: list[tuple[str, int]], **settings) -> list[str]:
+    settings = {"rounds": 2, "max_crossing_share": 0.5, **settings}
+    return prune(pieces, size, count_uses=lambda kept, _: count(list(kept), words), **settings)[0]
+
+
+def test_pieces_that_mostly_cross_morphemes_are_dropped() -> None:
+    words = [("가 나다", 9), ("가나", 4)]  # 가나 is a morpheme, and takes 가|나 apart from where it belongs
+
+    assert "가나" not in pruned([*CHARACTERS, "가나", "##나다"], 10, words)
+    assert "가나" in pruned([*CHARACTERS, "가나", "##나다"], 10, words, max_crossing_share=0.7)
+
+
+def test_a_piece_may_cross_sometimes() -> None:
+    words = [("가 나", 4), ("가나", 5)]
+
+    assert "가나" in pruned([*CHARACTERS, "가나"], 9, words)
+
+
+def test_the_least_used_go_next_and_order_is_kept() -> None:
+    words = [("다다", 1), ("가가", 9), ("나나", 5)]
+
+    assert pruned([*CHARACTERS, "다다", "나나", "가가"], 10, words) == [*CHARACTERS, "나나", "가가"]
+
+
+def test_characters_stay_though_nobody_uses_them() -> None:
+    assert pruned([*CHARACTERS, "가가", "나나"], 9, [("가가", 2)]) == [*CHARACTERS, "가가"]
+    assert pruned(CHARACTERS, 8, []) == CHARACTERS
+
+
+def test_what_is_dropped_is_counted() -> None:
+    words = [("가 나", 9), ("가가", 2), ("나나", 1)]
+    pieces = [*CHARACTERS, "가나", "가가", "나나"]
+
+    kept, dropped = prune(
+        pieces, 9, rounds=1, max_crossing_share=0.5, count_uses=lambda kept, _: count(list(kept), words)
+    )  # fmt: skip
+
+    assert kept == [*CHARACTERS, "가가"]
+    assert dropped == {"dropped_crossing": 1, "dropped_rare": 1}

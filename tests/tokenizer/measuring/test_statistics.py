@@ -1,0 +1,296 @@
+"""Figures counted by hand, against encoding whole texts, and against the released KLUE vocabulary."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+from tokenizers.models import BPE, Unigram
+from tokenizers.pre_tokenizers import ByteLevel, Metaspace
+from tokenizers.trainers import BpeTrainer
+
+from corpus.documents.errors import BadInput
+from tokenizer.building.export import build_tokenizer, export
+from tokenizer.config import TokenizerConfig
+from tokenizer.measuring.compare import compare, name_tokenizers
+from tokenizer.measuring.encoder import load_tokenizer, make_encoder
+from tokenizer.measuring.statistics import kind_of_character, measure, measure_counts
+
+VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "나", "##는", "책", "##을", ".", "읽", "##는다", "M", "##A"]
+SENTENCES = ("나는 책을 읽는다.", "너는 책을 산다!", "나는 학교에 갔다")
+GOLD = "## h\n1\t나는\t나 는\tNP+JX\t2\tNP_SBJ\n2\t했다\t하 었 다\tVV+EP+EF\t0\tVP\n"
+KLUE_VOCABULARY = "data/klue/vocab/klue-bert-base-vocab.txt"
+
+
+@pytest.fixture
+def vocab_file(tmp_path: Path) -> Path:
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join(VOCABULARY) + "\n", "utf-8")
+    return path
+
+
+def test_ratios_of_a_text_counted_by_hand(vocab_file: Path) -> None:
+    # 나|는 책|을 읽|는다|. and 나 [UNK](뷁) [UNK](너는)|.
+    statistics = measure(vocab_file, ["나는 책을 읽는다.", "나 뷁\u3000너는.\n", "\x00"])
+
+    assert (statistics.eojeols, statistics.tokens, statistics.unknown_tokens, statistics.characters) == (6, 11, 2, 13)
+    assert statistics.fertility == pytest.approx(11 / 6)
+    assert statistics.continued_words == pytest.approx(4 / 6)
+    assert statistics.unknown_ratio == pytest.approx(2 / 11)
+    assert statistics.tokens_per_character == pytest.approx(11 / 13)
+    assert statistics.unknown_eojeols == (("너는.", 1), ("뷁", 1))
+
+
+def test_special_tokens_in_a_text_are_text(vocab_file: Path) -> None:
+    statistics = measure(vocab_file, ["[MASK] [MASK]"])
+
+    assert (statistics.eojeols, statistics.tokens, statistics.unknown_tokens) == (2, 6, 6)
+
+
+@given(st.lists(st.text("나는책을읽다.M뷁漢 \u3000\u200b\n", max_size=20), max_size=6))
+def test_sums_equal_those_of_encoding_every_text_whole(texts: list[str]) -> None:
+    tokenizer = build_tokenizer(VOCABULARY)
+    tokens = [token for text in texts for token in tokenizer.encode(text, add_special_tokens=False).tokens]
+    counts = [(eojeol, 1) for text in texts for eojeol in text.split()]
+    if not tokens:
+        with pytest.raises(BadInput, match="no word"):
+            measure_counts(tokenizer, counts)
+        return
+
+    statistics = measure_counts(tokenizer, counts)
+
+    assert (statistics.tokens, statistics.unknown_tokens) == (len(tokens), tokens.count("[UNK]"))
+
+
+def test_folder_and_bare_vocabulary_measure_alike(tmp_path: Path, vocab_file: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    export(VOCABULARY, TokenizerConfig(), "# card\n", folder)
+    text = ["나는 책을 읽는다. 뷁"]
+
+    assert measure(folder, text) == measure(vocab_file, text)
+
+
+def test_missing_and_broken_tokenizers_are_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"no tokenizer here; expected a folder with tokenizer\.json"):
+        load_tokenizer(tmp_path)
+    (tmp_path / "tokenizer.json").write_text("{}", "utf-8")
+    with pytest.raises(BadInput, match="not a tokenizer"):
+        load_tokenizer(tmp_path)
+
+
+def test_unknown_words_are_counted_by_the_first_character_to_blame(vocab_file: Path) -> None:
+    text = "나뷁ㅋ ㅋ뷁 나\u110f 漢字 나M 나7 나📚 나Ж " + "나" + "는" * 100 + " 뷁 나는"
+
+    statistics = measure(vocab_file, [text, "뷁"])
+
+    assert statistics.unknown_words == {
+        "Hangul syllable": 3,
+        "conjoining jamo": 1,
+        "compatibility jamo": 1,
+        "Han": 2,  # each a word of its own
+        "Latin": 1,  # M is there, ##M is not
+        "other letter": 1,
+        "digit": 1,
+        "symbol or emoji": 1,
+        "too long a word": 1,
+    }
+    assert sum(statistics.unknown_words.values()) == statistics.unknown_tokens
+
+
+@pytest.mark.parametrize(
+    ("characters", "kind"),
+    [
+        ("가힣", "Hangul syllable"),
+        ("\u1100\u1175\u11c2", "conjoining jamo"),
+        ("ㄱㅣ", "compatibility jamo"),
+        ("\u11ff\u119e\ua960\ud7b0ㆍ\uffa1", "old or half-width Hangul"),
+        ("漢\uf900\U00020000", "Han"),
+        ("aÉＡ", "Latin"),
+        ("Жあ々", "other letter"),
+        ("7７½Ⅲ", "digit"),
+        ("!€😀\ufe0f\ue000", "symbol or emoji"),
+        ("\u200b\x00\ufeff", "invisible"),
+    ],
+)
+def test_kinds_of_characters(characters: str, kind: str) -> None:
+    assert {kind_of_character(character) for character in characters} == {kind}
+
+
+def test_entries_without_use_leave_out_special_and_spare_ones(tmp_path: Path) -> None:
+    path = tmp_path / "vocab.txt"
+    path.write_text("\n".join([*VOCABULARY, "[unused0]", "[unused1]"]), "utf-8")
+
+    statistics = measure(path, ["나는 " * 4 + "책을 " * 5])
+
+    assert (statistics.vocab_size, statistics.pieces) == (16, 9)
+    assert statistics.never_used == 5  # . 읽 ##는다 M ##A
+    assert statistics.rarely_used == 7  # and 나 ##는, four times
+
+
+def train_byte_level(folder: Path) -> Path:
+    tokenizer = Tokenizer(BPE())
+    tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
+    trainer = BpeTrainer(vocab_size=290, initial_alphabet=ByteLevel.alphabet(), special_tokens=["<s>"])
+    tokenizer.train_from_iterator(SENTENCES * 3, trainer)
+    tokenizer.enable_truncation(2)
+    tokenizer.enable_padding(length=9)
+    folder.mkdir()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return folder
+
+
+@given(st.lists(st.text("나는책을뷁a.漢\u200b", min_size=1, max_size=6), min_size=1, max_size=6))
+def test_byte_level_sums_are_those_of_words_behind_a_space(
+    tmp_path_factory: pytest.TempPathFactory, words: list[str]
+) -> None:
+    """Its tokenizer.json also pads and truncates, which must not count."""
+    folder = tmp_path_factory.getbasetemp() / "bytes"
+    tokenizer = load_tokenizer(folder if folder.exists() else train_byte_level(folder))
+    seen = [*SENTENCES, *words]
+
+    statistics = measure_counts(tokenizer, sorted((word, 1) for text in seen for word in text.split()))
+
+    expected = tokenizer.encode(" " + " ".join(seen), add_special_tokens=False).ids
+    assert statistics.tokens == len(expected)
+    assert (statistics.unknown_tokens, statistics.unknown_words) == (0, {})
+
+
+def test_spans_count_from_the_first_character_of_the_eojeol(tmp_path: Path) -> None:
+    words = [word for sentence in SENTENCES for word in sentence.split()]
+
+    encoder = make_encoder(load_tokenizer(train_byte_level(tmp_path / "bytes")), words)
+
+    assert encoder.before == " "
+    for word, spans in zip(words, encoder.spans(words), strict=True):
+        assert {place for begin, end in spans for place in range(begin, end)} == set(range(len(word)))
+
+
+def test_unigram_counts_unknown_characters_and_the_space_it_keeps() -> None:
+    entries = [("<unk>", 0.0), ("▁", -2.0), ("▁나", -1.0), ("는", -1.0), ("책", -2.0)]
+    tokenizer = Tokenizer(Unigram(entries, unk_id=0))
+    tokenizer.pre_tokenizer = Metaspace()
+
+    statistics = measure_counts(tokenizer, [("나는", 2), ("책뷁漢.", 1)])  # ▁나|는 twice, ▁|책|<unk>
+
+    assert (statistics.tokens, statistics.unknown_tokens) == (7, 1)
+    assert statistics.unknown_words == {"Hangul syllable": 1, "Han": 1, "symbol or emoji": 1}
+    assert (statistics.pieces, statistics.never_used) == (5, 0)
+
+
+def test_vocabulary_of_an_uncased_folder_is_lowercased_as_its_settings_say(tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_text("\n".join([*VOCABULARY, "nlp"]), "utf-8")
+    assert load_tokenizer(tmp_path).encode("NLP").tokens[1:-1] == ["[UNK]"]
+
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": true, "strip_accents": false}', "utf-8")
+    assert load_tokenizer(tmp_path).encode("NLP 나는").tokens[1:-1] == ["nlp", "나", "##는"]
+
+    (tmp_path / "tokenizer_config.json").write_text("{", "utf-8")
+    with pytest.raises(BadInput, match=r"tokenizer_config\.json: not readable as JSON"):
+        load_tokenizer(tmp_path)
+
+
+def test_text_that_a_tokenizer_cannot_take_is_bad_input(vocab_file: Path) -> None:
+    with pytest.raises(BadInput, match="cannot encode this text"):
+        measure(vocab_file, ["나는 \ud800"])
+
+
+def test_tokenizers_side_by_side_read_the_text_once(tmp_path: Path, vocab_file: Path) -> None:
+    gold = tmp_path / "dp.tsv"
+    gold.write_text(GOLD, "utf-8")
+    tokenizers = [vocab_file, train_byte_level(tmp_path / "bytes")]
+
+    found = compare(tokenizers, iter(SENTENCES), gold)
+
+    assert [c.name for c in found] == [tmp_path.name, "bytes"]
+    assert [c.fit for c in found] == [measure(path, SENTENCES) for path in tokenizers]
+    assert {c.silver.boundaries for c in found} == {found[0].silver.boundaries}
+    assert found[0].gold is not None
+    assert (found[0].gold.f1, found[0].gold.keeps_all, found[0].gold.skipped) == (1.0, 1.0, 1)
+    assert json.loads(json.dumps(asdict(found[0])))["silver"]["eojeols"] == 9
+    assert compare(tokenizers, reversed(SENTENCES), gold) == found
+
+
+def test_side_by_side_without_gold_and_without_text(vocab_file: Path) -> None:
+    assert compare([vocab_file], SENTENCES)[0].gold is None
+    with pytest.raises(BadInput, match="no word in the text"):
+        compare([vocab_file], ["\x00", " \u3000\n"])
+
+
+def test_names_are_as_short_as_tells_them_apart(tmp_path: Path) -> None:
+    for folder in ("a/tokenizer", "b/tokenizer", "c"):
+        (tmp_path / folder).mkdir(parents=True)
+    bare = tmp_path / "klue-vocab.txt"
+    for file in (bare, tmp_path / "c/vocab.txt", tmp_path / "c/tokenizer.json"):
+        file.touch()
+
+    folders = [tmp_path / "a/tokenizer", tmp_path / "b/tokenizer"]
+    assert name_tokenizers([*folders, bare, tmp_path / "c/vocab.txt"]) == [
+        "a/tokenizer", "b/tokenizer", "klue-vocab", "c"
+    ]  # fmt: skip
+    assert name_tokenizers([tmp_path / "c/vocab.txt", tmp_path / "c/tokenizer.json"]) == [
+        "vocab.txt", "tokenizer.json"
+    ]  # fmt: skip
+    with pytest.raises(BadInput, match="given twice"):
+        name_tokenizers([folders[0], tmp_path / "c/../a/tokenizer"])
+
+
+def test_klue_vocabulary_shows_paper_table_30(shared: Callable[[str], Path]) -> None:
+    tokens = load_tokenizer(shared(KLUE_VOCABULARY)).encode("조경현은 인공지능 분야의 저명한 연구자이다.").tokens
+
+    assert tokens[1:-1] == ["조경", "##현", "##은", "인공지능", "분야", "##의", "저명", "##한", "연구자", "##이다", "."]
+
+
+def test_klue_vocabulary_on_klue_sentences(shared: Callable[[str], Path]) -> None:
+    """Figures of an independent measurement of the released vocabulary on the dev sentences of four tasks."""
+    official = shared("data/klue/official")
+
+    [found] = compare([shared(KLUE_VOCABULARY)], dict.fromkeys(dev_sentences(official)))
+    statistics = found.fit
+
+    assert round(statistics.fertility, 3) == 2.306
+    assert round(statistics.continued_words, 3) == 0.725
+    assert round(statistics.unknown_ratio, 4) == 0.0026
+    assert statistics.unknown_eojeols[0] == ("ᄏᄏ", 26)  # conjoining jamo, left by NFKC in KLUE-NER
+    assert sum(statistics.unknown_words.values()) == statistics.unknown_tokens == 756
+    # there the analyser saw whole sentences, here one neighbour on each side
+    assert found.silver.f1_within_words == pytest.approx(0.868, abs=0.004)
+    assert found.silver.crossing == pytest.approx(0.028, abs=0.002)
+
+
+def dev_sentences(official: Path) -> Iterator[str]:
+    for sentence in read(official / "klue-ner-v1.1/klue-ner-v1.1_dev.tsv.zst").split("\n\n"):
+        rows = [line.split("\t") for line in sentence.split("\n") if not line.startswith("## klue")]
+        yield "".join(row[0] for row in rows if len(row) == 2 and not row[0].startswith("##"))
+    for line in read(official / "klue-dp-v1.1/klue-dp-v1.1_dev.tsv.zst").split("\n"):
+        if line.startswith("## klue"):
+            yield line.split("\t")[1]
+    for row in json.loads(read(official / "klue-nli-v1.1/klue-nli-v1.1_dev.json.zst")):
+        yield from (row["premise"], row["hypothesis"])
+    for row in json.loads(read(official / "klue-sts-v1.1/klue-sts-v1.1_dev.json")):
+        yield from (row["sentence1"], row["sentence2"])
+
+
+def read(path: Path) -> str:
+    packed = path.read_bytes()
+    if path.suffix == ".zst":
+        packed = zstandard.ZstdDecompressor().stream_reader(io.BytesIO(packed)).read()
+    return packed.decode()
+
+
+def test_a_syllable_written_as_jamo_is_not_to_blame_for_what_stands_behind_it() -> None:
+    jamo = [chr(code) for code in (*range(0x1100, 0x1113), *range(0x1161, 0x1176), *range(0x11A8, 0x11C3))]
+    vocabulary = [*VOCABULARY, *jamo, *(f"##{letter}" for letter in jamo)]
+    statistics = measure_counts(
+        build_tokenizer(vocabulary, hardened=True), [("나뷁😀", 1), ("나뷁", 5), ("나뷁\u119e", 2)]
+    )
+
+    assert statistics.unknown_words == {"old or half-width Hangul": 2, "symbol or emoji": 1}

@@ -1,0 +1,175 @@
+"""Pieces that cut across morphemes, found by use and dropped (the ``malmoi`` builder).
+
+Training keeps every piece inside one morpheme, but encoding is greedy: the longest piece wins. So more pieces are
+learnt than wanted, all words are encoded, and pieces that mostly cross a boundary go, with the least used ones, in
+rounds, as each removal changes what the others match:
+```
+morphemes    count   pieces
+책 이 다     9       책 ##이다     "it is a book": the piece takes 이|다 together, across a boundary
+사이다       1       사 ##이다     "cider", the noun inside which the piece was learnt
+```
+Of its 10 uses 9 cross, so ``##이다`` is dropped, and both words end in ``##이 ##다``.
+
+>>> pieces, words, counts = [*"책사이다", "##이", "##다", "##이다"], ["책 이 다", "사이다"], np.array([9, 1])
+>>> count_uses(pieces, words, counts).tolist()  # uses of each piece, and those of them that cross
+[[9, 1, 0, 0, 0, 0, 10], [0, 0, 0, 0, 0, 0, 9]]
+>>> prune(pieces, 7, rounds=1, max_crossing_share=0.5, count_uses=lambda kept, _: count_uses(kept, words, counts))
+(['책', '사', '이', '다', '##이', '##다'], {'dropped_crossing': 1, 'dropped_rare': 0})
+
+Words are encoded by the library itself; boundaries are checked on arrays of characters, a million words a second.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
+from tokenizers.pre_tokenizers import WhitespaceSplit
+
+from corpus.documents.units import map_units, unit_folder
+from corpus.documents.whole_files import write_whole
+from tokenizer.building.merges import PREFIX
+from tokenizer.building.units import WORDS_NAME
+from tokenizer.words import LONGEST_WORD
+
+log = logging.getLogger(__name__)
+
+USES_NAME = "uses.npy"
+WORDS_PER_TEXT = 20_000  # encoded as one long text
+UNKNOWN = "[UNK]"
+SPACE, LINE = ord(" "), ord("\n")
+
+CountUses = Callable[[Sequence[str], int], np.ndarray]
+
+
+def prune(
+    pieces: Sequence[str], size: int, *, rounds: int, max_crossing_share: float, count_uses: CountUses
+) -> tuple[list[str], dict[str, int]]:
+    """``size`` of the pieces, in their order; fewer only where too many cross.
+
+    Args:
+        pieces: the learnt part of a vocabulary, better pieces first; single characters always stay.
+        size: pieces wanted.
+        rounds: times that pieces are dropped; uses are counted again before each.
+        max_crossing_share: a piece goes when more of its uses cross a morpheme boundary, 0..1; 1 keeps all.
+        count_uses: (pieces, round) to int64 [2, pieces]: uses of each, and those of them that cross a boundary.
+
+    Returns:
+        the pieces, and how many were dropped as crossing and as rare.
+    """
+    kept = list(pieces)
+    dropped = {"dropped_crossing": 0, "dropped_rare": 0}
+    for number in range(rounds):
+        uses, crossing = count_uses(kept, number)
+        stays = (crossing <= max_crossing_share * uses) | [is_character(piece) for piece in kept]
+        wanted = size + (len(pieces) - size) * (rounds - 1 - number) // rounds
+        crossed = len(kept) - int(stays.sum())
+        ranks = np.argsort(np.where([is_character(p) for p in kept], np.iinfo(np.int64).min, -uses), kind="stable")
+        chosen = set(ranks[stays[ranks]][: max(wanted, size)].tolist())
+        dropped["dropped_crossing"] += crossed
+        dropped["dropped_rare"] += len(kept) - crossed - len(chosen)
+        log.info("round %d: %d pieces, %d cross morphemes, %d stay", number + 1, len(kept), crossed, len(chosen))
+        kept = [piece for index, piece in enumerate(kept) if index in chosen]
+    return kept, dropped
+
+
+def is_character(piece: str) -> bool:
+    """Whether a piece is one character, bare or continuing; without it words would become [UNK]."""
+    return len(piece.removeprefix(PREFIX)) == 1
+
+
+def add_up_uses(pieces: Path, segmented: Sequence[Path], folder: Path, workers: int) -> np.ndarray:
+    """``count_uses`` over the segmented words of all partitions.
+
+    Args:
+        pieces: a file of them, one a line.
+        segmented: folders of segmented words.
+        folder: where the units of work leave theirs.
+    """
+    words = [part / WORDS_NAME for part in segmented]
+    map_units(partial(uses_of_words, pieces=pieces), words, folder, workers=workers, title="uses")
+    return np.sum([np.load(unit_folder(folder, number) / USES_NAME) for number in range(len(words))], axis=0)
+
+
+def uses_of_words(words: Path, scratch: Path, *, pieces: Path) -> dict[str, Any]:
+    """Unit of work: a file of segmented words and a file of pieces, one a line, to ``uses.npy``."""
+    np.save(scratch / USES_NAME, uses_in_file(read_pieces(pieces), words))
+    return {}
+
+
+def uses_in_file(pieces: Sequence[str], words: Path) -> np.ndarray:
+    """``count_uses`` over a file of segmented words."""
+    table = pq.read_table(words)
+    return count_uses(pieces, table["text"].to_pylist(), table["count"].to_numpy())
+
+
+def count_uses(pieces: Sequence[str], words: Sequence[str], counts: np.ndarray) -> np.ndarray:
+    """Uses of each piece over segmented words under greedy matching, and those that cross a boundary.
+
+    Args:
+        pieces: distinct; words with a character that is no piece are left out, as they would be [UNK].
+        words: morphemes set apart by spaces (``tokenizer.building.units``), of at most 100 characters.
+        counts: how often each word occurs, int64 [words].
+
+    Returns:
+        int64 [2, pieces].
+    """
+    encoder = _greedy_encoder(pieces)
+    lengths = np.array([0] + [len(piece.removeprefix(PREFIX)) for piece in pieces])  # [UNK] is id 0
+    known = np.zeros(0x110000, bool)
+    known[[ord(piece) for piece in pieces if len(piece) == 1]] = True
+    known[SPACE] = True
+    found = np.zeros((2, len(pieces) + 1), np.int64)
+    for start in range(0, len(words), WORDS_PER_TEXT):
+        batch = list(words[start : start + WORDS_PER_TEXT])
+        _add_uses(found, encoder, lengths, known, batch, counts[start : start + WORDS_PER_TEXT])
+    return found[:, 1:]
+
+
+def _greedy_encoder(pieces: Sequence[str]) -> Tokenizer:
+    ids = {piece: number for number, piece in enumerate([UNKNOWN, *pieces])}
+    encoder = Tokenizer(WordPiece(ids, unk_token=UNKNOWN, max_input_chars_per_word=LONGEST_WORD))
+    encoder.pre_tokenizer = WhitespaceSplit()
+    return encoder
+
+
+def _add_uses(
+    found: np.ndarray, encoder: Tokenizer, lengths: np.ndarray, known: np.ndarray, words: list[str], counts: np.ndarray
+) -> None:
+    characters = np.frombuffer("\n".join([*words, ""]).encode("utf-32-le"), np.uint32)
+    ends = np.flatnonzero(characters == LINE)
+    starts = np.append(0, ends[:-1] + 1)
+    usable = np.logical_and.reduceat(known[characters] | (characters == LINE), starts)
+    characters = characters[np.repeat(usable, ends - starts + 1)]
+    if not len(characters):
+        return
+    is_text = (characters != SPACE) & (characters != LINE)
+    begins_morpheme = np.append(False, characters[:-1] == SPACE)[is_text]
+    crossings = np.append(0, np.cumsum(begins_morpheme))  # boundaries before a character, over the words joined
+    text = characters[characters != SPACE].tobytes().decode("utf-32-le")
+    ids = np.array(encoder.encode_batch_fast([text], add_special_tokens=False)[0].ids)
+    ends_of_pieces = np.cumsum(lengths[ids])
+    assert ends_of_pieces[-1] == len(begins_morpheme), "greedy matching covers every character of usable words"
+    starts_of_pieces = ends_of_pieces - lengths[ids]
+    word_lengths = np.array([len(word) - word.count(" ") for word, keeps in zip(words, usable, strict=True) if keeps])
+    weights = np.repeat(counts[usable], word_lengths)[starts_of_pieces]
+    crosses = crossings[ends_of_pieces] > crossings[starts_of_pieces + 1]
+    np.add.at(found[0], ids, weights)
+    np.add.at(found[1], ids, weights * crosses)
+
+
+def write_pieces(path: Path, pieces: Sequence[str]) -> None:
+    """One piece a line."""
+    write_whole(path, "".join(f"{piece}\n" for piece in pieces))
+
+
+def read_pieces(path: Path) -> list[str]:
+    """What ``write_pieces`` wrote."""
+    return path.read_text("utf-8").split("\n")[:-1]

@@ -1,0 +1,101 @@
+"""Eojeol types to weighted words and training units; this is where the builders differ.
+
+A segmented word is a BERT word with its morphemes set apart by spaces: ``연구자 이 다``. A unit is a run of text inside
+which pieces may be learnt, written as pieces are: ``##는`` may only continue a word.
+
+| builder | 연구자이다. becomes | pieces learnt |
+|---|---|---|
+| bpe | 연구자이다 · . | across morphemes: 연구 ##자이 ##다 |
+| klue | 연구자 · 이 · 다 · . | within morphemes, particles as starts of words: 으로, not ##으로 |
+| malmoi | 연구자 · ##이 · ##다 · . | within morphemes, particles as what they are: ##으로 |
+
+(KLUE's released vocabulary shows the second: its particles stand without ``##`` at the head of the merges.)
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tokenizer.building.count import EojeolType, rows_of
+from tokenizer.words import LONGEST_WORD, bert_words, split_words
+
+WORDS_NAME, UNITS_NAME = "words.parquet", "units.parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class Builder:
+    """How a vocabulary is built.
+
+    Fields:
+        uses_morphemes: whether the analyser cuts the words.
+        units: training units of the morphemes of one BERT word.
+        prunes: whether more pieces are learnt than wanted, and those that cross morphemes are dropped.
+    """
+
+    uses_morphemes: bool
+    units: Callable[[list[str]], list[str]]
+    prunes: bool
+
+
+BUILDERS = {
+    "bpe": Builder(uses_morphemes=False, units=lambda morphemes: morphemes, prunes=False),
+    "klue": Builder(uses_morphemes=True, units=lambda morphemes: morphemes, prunes=False),
+    "malmoi": Builder(
+        uses_morphemes=True,
+        units=lambda morphemes: [morphemes[0], *(f"##{morpheme}" for morpheme in morphemes[1:])],
+        prunes=True,
+    ),
+}
+
+
+def weigh_partition(types: Path, scratch: Path, *, builder: str, lowest_frequency: int) -> dict[str, Any]:
+    """Unit of work: a file of eojeol types to segmented words and units with counts; rarer eojeols teach nothing."""
+    table = pq.read_table(types, filters=pc.field("frequency") >= lowest_frequency)
+    words = segment(rows_of(table), BUILDERS[builder])
+    write_counts(scratch / WORDS_NAME, words)
+    write_counts(scratch / UNITS_NAME, weigh(words, BUILDERS[builder]))
+    return {"types": len(table)}
+
+
+def segment(types: Iterable[EojeolType], builder: Builder) -> Counter[str]:
+    """Segmented words of the eojeol types, each as often as its eojeols; words that WordPiece refuses are left out."""
+    segmented: Counter[str] = Counter()
+    for eojeol, frequency, left, right in types:
+        words = bert_words(eojeol)
+        split = split_words(words, left, right) if builder.uses_morphemes else [[word] for word in words]
+        for word, morphemes in zip(words, split, strict=True):
+            if len(word) <= LONGEST_WORD:
+                segmented[" ".join(morphemes)] += frequency
+    return segmented
+
+
+def weigh(words: Mapping[str, int], builder: Builder) -> Counter[str]:
+    """Training units of segmented words."""
+    units: Counter[str] = Counter()
+    for word, frequency in words.items():
+        for unit in builder.units(word.split(" ")):
+            units[unit] += frequency
+    return units
+
+
+def write_counts(path: Path, counts: Mapping[str, int]) -> None:
+    """Texts and their counts."""
+    columns = {"text": pa.array(counts, pa.string()), "count": pa.array(counts.values(), pa.int64())}
+    pq.write_table(pa.table(columns), path)
+
+
+def read_counts(paths: Iterable[Path]) -> dict[str, int]:
+    """Texts of several files with the sums of their counts, sorted by text."""
+    total: Counter[str] = Counter()
+    for path in paths:
+        table = pq.read_table(path)
+        total.update(dict(zip(table["text"].to_pylist(), table["count"].to_pylist(), strict=True)))
+    return {text: total[text] for text in sorted(total)}

@@ -1,0 +1,131 @@
+"""Somebody's tokenizer, made to say one thing only: which pieces the words of a running text become.
+
+Saved tokenizers bring habits that would spoil counting (they pad, cut at 512, read "[MASK]" in a text as the special
+token), and some keep the space in front of a word in its first piece. Both are settled here, for any kind of model.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tokenizers import Encoding, Tokenizer
+from tokenizers.models import Unigram
+from tokenizers.normalizers import BertNormalizer
+
+from corpus.documents.errors import BadInput
+from corpus.documents.model_files import refuse_links
+from corpus.documents.whole_files import read_json
+from tokenizer.building.export import build_tokenizer, read_vocabulary
+
+FILE_NAMES = ("tokenizer.json", "vocab.txt")
+TRIED_PAIRS = 50  # neighbours on which the role of the space is found out
+
+Span = tuple[int, int]
+
+
+class Encoder(NamedTuple):
+    """A tokenizer for eojeols that stand in a text.
+
+    ``before`` is a space where the tokenizer encodes a word behind a space otherwise than one alone (GPT-2's 한 and
+    Ġ한), else empty. ``unknown`` is the id of [UNK], None where there is none (byte-level vocabularies).
+    """
+
+    tokenizer: Tokenizer
+    before: str
+    unknown: int | None
+
+    def ids(self, eojeols: Sequence[str]) -> list[list[int]]:
+        """The pieces of each eojeol."""
+        return [encoding.ids for encoding in self._encode(self.tokenizer.encode_batch_fast, eojeols)]
+
+    def spans(self, eojeols: Sequence[str]) -> list[list[Span]]:
+        """(begin, end) of each piece in characters of its eojeol; a piece of the space alone is (0, 0)."""
+        return [self._shift(encoding.offsets) for encoding in self._encode(self.tokenizer.encode_batch, eojeols)]
+
+    def unknown_spans(self, eojeols: Sequence[str]) -> list[list[Span]]:
+        """The spans of those pieces that are [UNK]."""
+        encodings = self._encode(self.tokenizer.encode_batch, eojeols)
+        return [
+            [span for span, id_ in zip(self._shift(found.offsets), found.ids, strict=True) if id_ == self.unknown]
+            for found in encodings
+        ]
+
+    def _encode(self, encode: Callable[..., list[Encoding]], eojeols: Sequence[str]) -> list[Encoding]:
+        try:
+            return encode([self.before + eojeol for eojeol in eojeols], add_special_tokens=False)
+        except Exception as error:  # the library raises bare Exception, and TypeError for half a surrogate pair
+            raise BadInput(f"the tokenizer cannot encode this text ({error}); check its model, and the text") from error
+
+    def _shift(self, offsets: list[Span]) -> list[Span]:
+        return [(max(begin - 1, 0), max(end - 1, 0)) for begin, end in offsets] if self.before else offsets
+
+
+def make_encoder(tokenizer: Tokenizer, sample: Sequence[str]) -> Encoder:
+    """Prepare ``tokenizer`` (it is changed) and find out on neighbours in ``sample`` what a space in front does."""
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    tokenizer.encode_special_tokens = True
+    bare, spaced = (Encoder(tokenizer, before, _unknown_id(tokenizer)) for before in ("", " "))
+    pairs = list(islice(pairwise(sample), TRIED_PAIRS))
+    firsts = bare.ids([first for first, _ in pairs])
+    both = bare.ids([f"{first} {second}" for first, second in pairs])
+
+    def explained(encoder: Encoder) -> int:
+        seconds = encoder.ids([second for _, second in pairs])
+        return sum(whole == a + b for whole, a, b in zip(both, firsts, seconds, strict=True))
+
+    return spaced if explained(spaced) > explained(bare) else bare
+
+
+def _unknown_id(tokenizer: Tokenizer) -> int | None:
+    model = tokenizer.model
+    if isinstance(model, Unigram):  # the only model that keeps a number, and shows it nowhere else
+        found: int | None = json.loads(tokenizer.to_str())["model"]["unk_id"]
+        return found
+    return tokenizer.token_to_id(model.unk_token) if model.unk_token else None
+
+
+def load_tokenizer(path: Path) -> Tokenizer:
+    """The encoder of a Hugging Face folder (tokenizer.json, else vocab.txt) or of one such file.
+
+    A vocab.txt with a tokenizer_config.json beside it is lowercased where that says so; alone, it keeps its case.
+
+    Raises:
+        BadInput: neither is there, or the file is not what its name says.
+    """
+    file = path
+    if path.is_dir():
+        refuse_links(path)
+        file = next((path / name for name in FILE_NAMES if (path / name).is_file()), path)
+    if not file.is_file():
+        raise BadInput(f"{path}: no tokenizer here; expected a folder with tokenizer.json or vocab.txt, or a vocab.txt")
+    if file.suffix != ".json":
+        return _from_vocabulary(file)
+    try:
+        return Tokenizer.from_file(str(file))
+    except Exception as error:  # the library raises bare Exception for whatever it cannot read
+        raise BadInput(f"{file}: not a tokenizer of the tokenizers library ({error}); save it again") from error
+
+
+def _from_vocabulary(file: Path) -> Tokenizer:
+    tokenizer = build_tokenizer(read_vocabulary(file))
+    settings = _read_settings(file.with_name("tokenizer_config.json"))
+    if settings.get("do_lower_case") is True:
+        tokenizer.normalizer = BertNormalizer(
+            clean_text=True,
+            handle_chinese_chars=settings.get("tokenize_chinese_chars") is not False,
+            strip_accents=settings.get("strip_accents"),
+            lowercase=True,
+        )
+    return tokenizer
+
+
+def _read_settings(file: Path) -> dict[str, Any]:
+    if not file.is_file():
+        return {}
+    settings = read_json(file, "mend it or move the vocab.txt away from it")
+    return settings if isinstance(settings, dict) else {}
