@@ -10,6 +10,7 @@ import yaml
 
 from launch.console import PlainConsole, rank, world_size
 from launch.errors import LaunchError
+from launch.extras import missing_modules, require
 from launch.manifest import MANIFEST_NAME
 from launch.pipeline import given_inputs, run_stage, stages_of
 from launch.recipe import Recipe, load_recipe
@@ -29,6 +30,7 @@ def conduct(verb: str, name: str, overrides: Sequence[str], runs: Path, *, dry_r
             show_plan(verb, recipe, run)
         return
     stages = stages_of(verb, recipe)
+    require(verb, missing_modules(stage.name for stage in stages))
     for stage in stages:
         stage.outside(recipe)  # a missing file is noticed before the first stage works
     for stage in stages:

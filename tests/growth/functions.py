@@ -172,7 +172,9 @@ CALLS: dict[str, Callable[[str], object]] = {
     ),
     "corpus.pii.detect: all types, a label": lambda text: find_pii(text, ALL_TYPES, "전화"),
     "corpus.pii.detect: table below a head": lambda text: find_pii(f"이름,전화,계좌\n{text}"),
-    "corpus.pii.announced.find_extra": lambda text: _called("corpus.pii.announced.find_extra")(text, EXTRA_TYPES),
+    "corpus.pii.extra.announced.find_extra": lambda text: _called("corpus.pii.extra.announced.find_extra")(
+        text, EXTRA_TYPES
+    ),
     "corpus.pii.cover.cover": lambda text: _called("corpus.pii.cover.cover")(text, find_pii(text), "mask"),
     "corpus.pii.fold: disguises": lambda text: fold_disguises(fold_signs(text)),
     "corpus.pii.replace.writings": lambda text: _called("corpus.pii.replace.writings")("EMAIL", text),

@@ -1,6 +1,7 @@
-"""Every metric against values that the published metric code returned on synthetic predictions.
+"""Every metric against values that the published metric code returned on invented predictions.
 
-Another file of the same schema can be put in the place of the public one by the environment variable MALMOI_ORACLE.
+``make_published_metrics.py`` beside the values made them; a second, larger file of the same schema is read where the
+shared data folder has one, and another can be put in its place by the environment variable MALMOI_ORACLE.
 """
 
 from __future__ import annotations
@@ -29,10 +30,15 @@ SCORES = {
 NLI_LETTERS = {"E": "entailment", "C": "contradiction", "N": "neutral"}
 
 
-@pytest.fixture(scope="module")
-def oracle(shared: Callable[[str], Path]) -> dict[str, Any]:
-    path = os.environ.get("MALMOI_ORACLE")
-    return json.loads((Path(path) if path else shared("oracle/metrics_public.json")).read_text("utf-8"))
+OURS = Path(__file__).resolve().parents[2] / "fixtures" / "published_metrics.json"
+
+
+@pytest.fixture(scope="module", params=["ours", "shared"])
+def oracle(request: pytest.FixtureRequest, shared: Callable[[str], Path]) -> dict[str, Any]:
+    path = os.environ.get("MALMOI_ORACLE") or (
+        OURS if request.param == "ours" else shared("oracle/metrics_public.json")
+    )
+    return json.loads(Path(path).read_text("utf-8"))
 
 
 def tree_of(sentence: dict[str, Any], side: str, names: list[str]) -> dict[str, Any]:

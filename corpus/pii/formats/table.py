@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from corpus.pii.address import ADDRESS
-from corpus.pii.announced import EXTRA_TABLE
-from corpus.pii.identity import DRIVER, FRN, HEALTH, PASSPORT, RRN
-from corpus.pii.mention import MENTION
-from corpus.pii.money import ACCOUNT, BRN, CARD
-from corpus.pii.network import EMAIL, IP, MAC
-from corpus.pii.phones import TEL
-from corpus.pii.plate import PLATE
+from corpus.pii.extra.announced import EXTRA_TABLE
+from corpus.pii.formats.address import ADDRESS
+from corpus.pii.formats.identity import DRIVER, FRN, HEALTH, PASSPORT, RRN
+from corpus.pii.formats.mention import MENTION
+from corpus.pii.formats.money import ACCOUNT, BRN, CARD
+from corpus.pii.formats.network import EMAIL, IP, MAC
+from corpus.pii.formats.phones import TEL
+from corpus.pii.formats.plate import PLATE
+from corpus.pii.formats.url import URL
 from corpus.pii.types import PII_TYPES, PiiType
-from corpus.pii.url import URL
 
 TABLE: tuple[PiiType, ...] = (
     TEL, RRN, FRN, EMAIL, IP, MAC, MENTION, ADDRESS, ACCOUNT, PASSPORT, DRIVER, BRN, HEALTH, CARD, PLATE, URL,

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from random import Random
 
+from corpus.pii.formats.shapes import draw_person_name, draw_user_name
 from corpus.pii.labels import SURNAME
-from corpus.pii.shapes import draw_person_name, draw_user_name
 from corpus.pii.types import BY_LABEL, CERTAIN, Format, PiiType, Scope, words
 
 _NO_CODE = (

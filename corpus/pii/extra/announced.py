@@ -1,6 +1,6 @@
 """Personal data outside paper Table 29, told by the words around it: ``find_extra``.
 
-Names of people (``corpus.pii.names``), registration numbers of companies, accounts of messengers and social networks,
+Names of people (``names`` beside this), registration numbers of companies, accounts of messengers and social networks,
 personal customs codes, parcel numbers and membership numbers. Their forms tell little by themselves (a parcel number is
 any twelve digits), so each needs a word that announces it; only customs codes stand alone. The paper has none of these
 types, so they are found only where they are asked for.
@@ -13,8 +13,8 @@ import string
 from collections.abc import Callable, Collection, Iterable, Iterator
 from random import Random
 
-from corpus.pii.names import MAX_DRAWS, PERSON, Announced, find_names
-from corpus.pii.shapes import digits_of, draw_digits, refill
+from corpus.pii.extra.names import MAX_DRAWS, PERSON, Announced, find_names
+from corpus.pii.formats.shapes import digits_of, draw_digits, refill
 from corpus.pii.types import EXTRA_TYPES, PiiType, words
 
 NamesModel = Callable[[str], Iterable[tuple[int, int]]]

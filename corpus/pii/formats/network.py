@@ -12,7 +12,7 @@ import re
 from ipaddress import AddressValueError, IPv6Address
 from random import Random
 
-from corpus.pii.shapes import draw_user_name
+from corpus.pii.formats.shapes import draw_user_name
 from corpus.pii.types import BY_LABEL, CERTAIN, LIKELY, Format, PiiType, Scope, words
 
 DOMAIN_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?+"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from random import Random
 
-from corpus.pii.shapes import digits_of, draw_digits, refill
+from corpus.pii.formats.shapes import digits_of, draw_digits, refill
 from corpus.pii.types import BY_LABEL, CLEAR, LIKELY, Format, PiiType, words
 
 # no letter stands before a number, but for the last one of a label: Tel010-…, HP010-…

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from random import Random
 
-from corpus.pii.network import DOMAIN_LABEL, RESERVED_DOMAINS
-from corpus.pii.shapes import draw_user_name, scramble
+from corpus.pii.formats.network import DOMAIN_LABEL, RESERVED_DOMAINS
+from corpus.pii.formats.shapes import draw_user_name, scramble
 from corpus.pii.types import CERTAIN, Format, PiiType, Scope
 
 _PATH_SIGN = r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]"
