@@ -1,6 +1,6 @@
 """Tables of launch: one record, printed on the terminal or written as Markdown from the same cells.
 
-A file or a name may have brought the text of a cell along: it passes through ``corpus.documents.escaping`` in both forms.
+Text of a cell may come from a file or a name, so it passes through ``corpus.documents.escaping`` in both forms.
 """
 
 from __future__ import annotations
