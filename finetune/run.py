@@ -23,11 +23,11 @@ from tqdm import tqdm
 
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig, TaskName
+from finetune.data.files import find_files
+from finetune.data.split import load_data
 from finetune.encoder import check_encoder
-from finetune.files import find_files
 from finetune.job import Job, finetune_one, use_one_thread
 from finetune.registry import TASKS, task_of
-from finetune.split import load_data
 
 log = logging.getLogger(__name__)
 

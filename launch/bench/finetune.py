@@ -22,15 +22,14 @@ from transformers import BertTokenizer, BertTokenizerLegacy, RobertaConfig, Robe
 from transformers.utils.logging import disable_progress_bar
 
 from corpus.documents.errors import BadInput
+from finetune.data.files import find_file
+from finetune.data.split import sample
 from finetune.encoder import load_tokenizer
-from finetune.files import find_file
-from finetune.metrics.ner import score as score_ner
-from finetune.padding import order_by_length
-from finetune.predict import predict
 from finetune.registry import TASKS
-from finetune.split import sample
 from finetune.task import Example, Row, Task
-from finetune.train import seed_everything, train
+from finetune.tasks.ner.metrics import score as score_ner
+from finetune.train.predict import predict
+from finetune.train.trainer import order_by_length, seed_everything, train
 from launch.bench.material import GIVEN, SAMPLE
 from launch.bench.rivals import CONVERTERS, convert_plainly, predict_plainly, train_plainly
 from launch.bench.timing import time_in_turns, versions_of, write_figures

@@ -291,7 +291,7 @@ def _convert_texts(*fields: str) -> Callable[[Example, Any, int], Converted]:
 
 def _convert_ner(example: Example, tokenizer: Any, max_tokens: int) -> Converted:
     """Every word once more alone, to find the tag of the first character of each of its tokens."""
-    from finetune.metrics.ner import NER_TAGS
+    from finetune.tasks.ner.metrics import NER_TAGS
 
     outside = len(NER_TAGS) - 1
     text, tags, begin = example.inputs["text"], [], 0
@@ -353,7 +353,7 @@ def fixed_batches(
     task: Task, features: Sequence[Feature], order: Sequence[int], settings: Hyperparameters, pad_id: int
 ) -> Iterator[dict[str, Tensor]]:
     """Batches in the order given, each as long as the task's longest input may be."""
-    from finetune.predict import to_tensors
+    from finetune.train.predict import to_tensors
 
     for begin in range(0, len(order), settings.batch_size):
         rows = [features[i] for i in order[begin : begin + settings.batch_size]]

@@ -12,10 +12,9 @@ from transformers import BertTokenizerLegacy
 
 from corpus.documents.errors import BadInput
 from finetune.encoder import load_tokenizer
-from finetune.metrics.ner import NER_TAGS
-from finetune.padding import IGNORED
 from finetune.registry import TASKS
-from finetune.task import Example
+from finetune.task import IGNORED, Example
+from finetune.tasks.ner.metrics import NER_TAGS
 from launch.bench.finetune import learn_vocabulary, make_encoder, run_finetune_bench, slots_per_token
 from launch.bench.rivals import convert_plainly, fixed_batches, pad_fully
 
