@@ -230,6 +230,11 @@ def stages_of(verb: str, recipe: Recipe) -> list[Stage]:
     return [stage for stage in STAGES if stage.name in names]
 
 
+def verb_of(stage: str) -> str:
+    """The verb that makes a stage."""
+    return next(verb for verb, names in VERBS.items() if stage in names)
+
+
 def run_stage(stage: Stage, recipe: Recipe, run: Path) -> bool:
     """Run one stage unless its result is there; returns whether it worked.
 
@@ -260,8 +265,9 @@ def head_of(stage: Stage, recipe: Recipe, run: Path) -> Head:
     for name in stage.after(recipe):
         found = manifest.read_manifest(run / name)
         if found is None:
-            verb = next(verb for verb, names in VERBS.items() if name in names)
-            raise LaunchError(f"{run / name}: not complete yet; run `malmoi {verb}` with the same recipe first")
+            raise LaunchError(
+                f"{run / name}: not complete yet; run `malmoi {verb_of(name)}` with the same recipe first"
+            )
         inputs[name] = found["key"]
     inputs |= {name: identify() for name, identify in stage.outside(recipe).items()}
     return Head(stage.name, stage.settings(recipe), inputs)
