@@ -80,8 +80,8 @@ def run_tokenizer(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
 
 
 def run_pack(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
-    from pretrain.pack import PackInputs
-    from pretrain.pack import run as pack
+    from pretrain.pack.run import PackInputs
+    from pretrain.pack.run import run as pack
 
     inputs = PackInputs(corpus=run / "corpus", tokenizer=run / "tokenizer")
     return pack(recipe.pack, inputs, out, workers=recipe.workers)
@@ -96,8 +96,8 @@ def run_pretrain(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
 
 
 def run_export(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
-    from pretrain.export import ExportInputs
-    from pretrain.export import run as export
+    from pretrain.saved.export import ExportInputs
+    from pretrain.saved.export import run as export
 
     inputs = ExportInputs(pretrain=run / "pretrain", tokenizer=run / "tokenizer")
     return export(recipe.pretrain, inputs, out, workers=recipe.workers)

@@ -30,12 +30,12 @@ from launch.bench.synthetic import write_synthetic
 from launch.bench.timing import machine, run_fresh, time_in_turns, versions_of, write_figures
 from launch.console import PlainConsole
 from launch.tables import Table, figures, print_table
-from pretrain.batches import TrainingBatches, mask_batch
 from pretrain.config import PretrainConfig
-from pretrain.masking import IGNORED, Pieces, describe_pieces, mask_rows, row_keys
-from pretrain.networks import build_network
-from pretrain.split import Split, split_rows
-from pretrain.store import open_store, read_pieces
+from pretrain.model.networks import build_network
+from pretrain.pack.store import open_store, read_pieces
+from pretrain.rows.batches import TrainingBatches, mask_batch
+from pretrain.rows.masking import IGNORED, Pieces, describe_pieces, mask_rows, row_keys
+from pretrain.rows.split import Split, split_rows
 
 log = logging.getLogger(__name__)
 

@@ -22,20 +22,20 @@ from corpus.documents.errors import BadInput
 from launch.bench.timing import run_fresh
 from launch.errors import LaunchError
 from launch.tables import Table, figures
-from pretrain.batches import TrainingBatches
 from pretrain.config import PretrainConfig
-from pretrain.engine import start_engine
-from pretrain.flops import flops_by_phase, peak_flops
+from pretrain.engine.start import start_engine
+from pretrain.engine.world import join_world
 from pretrain.interruption import StopRequest
-from pretrain.isolation import is_isolated, isolate_documents
 from pretrain.loop import Watch, train
-from pretrain.masking import describe_pieces
-from pretrain.meter import Meter
-from pretrain.model import PretrainingModule
-from pretrain.networks import build_network
-from pretrain.split import split_rows
-from pretrain.store import open_store, read_pieces
-from pretrain.world import join_world
+from pretrain.model.isolation import is_isolated, isolate_documents
+from pretrain.model.module import PretrainingModule
+from pretrain.model.networks import build_network
+from pretrain.pack.store import open_store, read_pieces
+from pretrain.rows.batches import TrainingBatches
+from pretrain.rows.masking import describe_pieces
+from pretrain.rows.split import split_rows
+from pretrain.watch.flops import flops_by_phase, peak_flops
+from pretrain.watch.meter import Meter
 
 log = logging.getLogger(__name__)
 

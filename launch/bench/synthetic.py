@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from transformers import BertTokenizer
 
-from pretrain.store import (
+from pretrain.pack.store import (
     DOCUMENTS_NAME,
     META_NAME,
     OFFSET_TYPE,

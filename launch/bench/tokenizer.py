@@ -225,9 +225,9 @@ def bench_encoding(documents: list[str], tokenizer: Path) -> dict[str, Any]:
         ``times_faster_than_…``, too; ``megabytes``; ``documents``; ``documents_that_differ``, where the library finds
         other pieces in the whole document than ours eojeol by eojeol.
     """
-    from pretrain.encode import EojeolEncoder
-    from pretrain.pack import in_batches, pack_batch
-    from pretrain.store import piece_ids
+    from pretrain.pack.encode import EojeolEncoder
+    from pretrain.pack.run import in_batches, pack_batch
+    from pretrain.pack.store import piece_ids
 
     prepared = [Document(str(number), "", _sentences(text)) for number, text in enumerate(documents)]
     encoder, library = EojeolEncoder(tokenizer), load_library_tokenizer(tokenizer)

@@ -29,11 +29,11 @@ from launch.bench.pretrain import (
 from launch.bench.sizes import Plan, measure_cells
 from launch.bench.synthetic import SPECIAL_IDS, invent_vocabulary, write_synthetic
 from launch.errors import LaunchError
-from pretrain.batches import TrainingBatches, mask_batch
-from pretrain.masking import IGNORED
-from pretrain.model import PretrainingModule
-from pretrain.networks import build_network
-from pretrain.store import TokenStore, open_store, piece_ids, read_pieces
+from pretrain.model.module import PretrainingModule
+from pretrain.model.networks import build_network
+from pretrain.pack.store import TokenStore, open_store, piece_ids, read_pieces
+from pretrain.rows.batches import TrainingBatches, mask_batch
+from pretrain.rows.masking import IGNORED
 
 VOCABULARY, TOKENS = 400, 30_000
 SMALL = {
