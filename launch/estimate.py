@@ -63,7 +63,7 @@ def this_machine(recipe: Recipe) -> Machine:
         import torch
 
         if torch.cuda.is_available():
-            from pretrain.flops import peak_flops
+            from pretrain.watch.flops import peak_flops
 
             known = peak_flops(torch.cuda.get_device_name(0), recipe.pretrain.precision)
             gpu = known or FLOPS_OF_UNKNOWN_GPU
