@@ -1,7 +1,7 @@
 """Detectors of personal data side by side on labelled text, and ours against sixteen plain passes of ``re``.
 
 A predicted span is right when a true span of the same type overlaps it by half of their union; a leak is a true value
-less than half covered by any prediction, whatever its type.
+less than half covered by any prediction, regardless of its type.
 """
 
 from __future__ import annotations
@@ -9,26 +9,29 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from launch.bench.detectors import PACKAGES, Detect, Span, load_detectors
-from launch.bench.rounds import byte_count, spread, time_in_turns, version_of
+from launch.bench.material import Labelled, byte_count, spread
+from launch.bench.rivals import DETECTORS, Detect, load_detectors
+from launch.bench.timing import time_in_turns, versions_of
+from launch.sample.unpack import Span
+from launch.tables import Table, figures
 
 SPEED_MEGABYTES = 3.0
 MIN_OVERLAP = 0.5
 
-Labelled = list[tuple[str, list[Span]]]
 
-
-def bench_personal_data(documents: list[str], labelled: Labelled) -> dict[str, Any]:
+def bench_pii(documents: list[str], labelled: Labelled) -> dict[str, Any]:
     """Scores on ``labelled`` of ours, ko-pii and Presidio where installed; speeds on ``documents``."""
-    others, missing = load_detectors()
+    from corpus.pii.detect import find_pii
+
+    detectors: dict[str, Detect] = {"ours": lambda text: [(span.start, span.end, span.type) for span in find_pii(text)]}
+    detectors |= load_detectors()
     return {
-        "rows": {name: score_spans(labelled, detect) for name, detect in {"ours": _ours, **others}.items()},
+        "rows": {name: score_spans(labelled, detect) for name, detect in detectors.items()},
         "texts": len(labelled),
         "values": sum(len(spans) for _, spans in labelled),
         "without": sum(not spans for _, spans in labelled),
         "speed": _speed(documents),
-        "versions": {name: version_of(package.replace("_", "-")) for name, package in PACKAGES.items()},
-        "missing": missing,
+        "versions": versions_of(package.replace("_", "-") for package in DETECTORS.values()),
     }
 
 
@@ -77,20 +80,13 @@ def _is_covered(span: Span, found: list[Span]) -> bool:
     return 2 * len(inside) >= span[1] - span[0]
 
 
-def _ours(text: str) -> list[Span]:
-    from corpus.pii.detect import find_pii
-
-    return [(span.start, span.end, span.type) for span in find_pii(text)]
-
-
 def _speed(documents: list[str]) -> dict[str, Any]:
     """MB/s a sentence at a time, and whether the spans of both ways are equal on every sentence."""
     from corpus.pii.detect import find_pii
     from corpus.pii.passes import find_by_sixteen_passes
     from corpus.sentences import split_sentences
 
-    texts = spread(documents, SPEED_MEGABYTES)
-    sentences = [sentence for text in texts for sentence in split_sentences(text)]
+    sentences = [sentence for text in spread(documents, SPEED_MEGABYTES) for sentence in split_sentences(text)]
     works = {
         "ours": lambda: [find_pii(sentence) for sentence in sentences],
         "sixteen": lambda: [find_by_sixteen_passes(sentence) for sentence in sentences],
@@ -107,3 +103,22 @@ def _speed(documents: list[str]) -> dict[str, Any]:
         "values": sum(map(len, ours)),
         "sentences_that_differ": sum(a != b for a, b in zip(ours, works["sixteen"](), strict=True)),
     }
+
+
+def pii_table(found: dict[str, Any], labelled: str, texts: str) -> Table:
+    """Scores of each detector; speeds below."""
+    rows = []
+    for name, row in found["rows"].items():
+        lowest = min(row["recall_by_type"].items(), key=lambda item: (item[1], item[0]), default=("–", 0.0))
+        scores = [f"{row[score]:.3f}" for score in ("precision", "recall", "f1", "exact_recall", "covered_recall")]
+        rows.append([name, *scores, f"{lowest[0]} {lowest[1]:.2f}", f"{row['flagged']}/{found['without']}"])
+    rows += [[name, "not installed", *[""] * 6] for name in DETECTORS if name not in found["rows"]]
+    speed = found["speed"]
+    note = (
+        f"{found['values']} values in {found['texts']:,} texts ({found['without']:,} without any) of {labelled}. "
+        f"Speed on {speed['megabytes']:.1f} MB of {texts}: {speed['ours_mb_per_s']:.3g} MB/s, "
+        f"{speed['times_faster']:.1f} times that of sixteen passes of re; {speed['values']:,} values, "
+        f"{speed['sentences_that_differ']} of {speed['sentences']:,} sentences differ."
+    )
+    heads = ("detector", "precision", "recall", "F1", "exact", "covered", "lowest type", "false alarms")
+    return figures("Personal data", heads, rows, note)
