@@ -228,13 +228,13 @@ def _problems(error: ValidationError) -> Iterator[str]:
     known = [key for key, _ in _fields(Recipe)]
     for problem in error.errors():
         key = ".".join(str(part) for part in problem["loc"])
+        moved = PLACES.get(key.removeprefix("pretrain.")) if key.startswith("pretrain.") else None
+        if moved and problem["type"] in ("extra_forbidden", "model_type"):
+            yield f"{key}: moved to pretrain.{moved}"
+            continue
         if problem["type"] != "extra_forbidden":
             got = "" if isinstance(problem["input"], dict | BaseModel) else f" (got {_shown(problem['input'])})"
             yield f"{key + ': ' if key else ''}{problem['msg'].removeprefix('Value error, ')}{got}"
-            continue
-        moved = PLACES.get(key.removeprefix("pretrain.")) if key.startswith("pretrain.") else None
-        if moved:
-            yield f"{key}: moved to pretrain.{moved}"
             continue
         parent = key.rpartition(".")[0]
         siblings = [k for k in known if k.rpartition(".")[0] == parent]

@@ -76,7 +76,7 @@ def check_init_from(config: PretrainConfig, tokenizer: Path | None = None) -> No
         tokenizer: the folder the token store was packed with; its pieces must be the checkpoint's.
 
     Raises:
-        BadInput: not a BERT or RoBERTa as ``architecture`` says, no safetensors weights, other sizes than the recipe asks for,
+        BadInput: not a BERT or RoBERTa as ``architecture`` says, no safetensors weights, other sizes than the recipe's,
             too few positions, or another vocabulary.
     """
     if config.init_from is None:

@@ -211,8 +211,8 @@ def require_disk_space(out: Path, network: PreTrainedModel, config: PretrainConf
     if free < needed:
         raise BadInput(
             f"{out}: {free / GIB:.1f} GiB free, but {config.saved.keep_checkpoints} checkpoints of "
-            f"{parameters / 1e6:.0f} M parameters, the best one and the model need {needed / GIB:.1f} GiB; make room or lower "
-            "pretrain.saved.keep_checkpoints"
+            f"{parameters / 1e6:.0f} M parameters, the best one and the model need {needed / GIB:.1f} GiB; make room "
+            "or lower pretrain.saved.keep_checkpoints"
         )
 
 

@@ -66,8 +66,8 @@ def require_finite_losses(steps: Sequence[StepSums], config: PretrainConfig, nam
             before = f"; {_describe(steps[place - 1])} before it" if place else ""
             raise BadInput(
                 f"step {bad.step}: the loss is not finite ({bad.loss}) at learning rate {bad.lr:.3g}{before}; rows "
-                f"{_some_rows(names_of_step(bad.step))}; training has diverged: lower "
-                f"pretrain.optimizer.lr ({now.lr:g}), raise pretrain.optimizer.warmup_share ({now.warmup_share:g}) or set "
+                f"{_some_rows(names_of_step(bad.step))}; training has diverged: lower pretrain.optimizer.lr "
+                f"({now.lr:g}), raise pretrain.optimizer.warmup_share ({now.warmup_share:g}) or set "
                 f"pretrain.optimizer.clip ({now.clip:g}) to 1"
             )
 

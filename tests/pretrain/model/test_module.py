@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from pretrain.config import ModelConfig, PretrainConfig
+from pretrain.config import ModelConfig, PretrainConfig, in_sections
 from pretrain.model.isolation import isolate_documents
 from pretrain.model.module import PretrainingModule, loss_and_hits
 from pretrain.model.networks import build_network
@@ -28,7 +28,7 @@ SMALL, LARGE = {"layers": 6}, {"layers": 24, "hidden": 1024, "heads": 16, "inter
 )
 def test_parameter_counts_are_those_of_table_31(settings: dict, special_ids: dict, millions: float) -> None:
     with torch.device("meta"):
-        network = build_network(PretrainConfig.model_validate(settings), 32_000, special_ids)
+        network = build_network(PretrainConfig.model_validate(in_sections(settings)), 32_000, special_ids)
     assert round(sum(p.numel() for p in network.parameters()) / 1e6, 2) == millions
 
 

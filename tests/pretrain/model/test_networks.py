@@ -25,7 +25,7 @@ from transformers import (
 )
 
 from corpus.documents.errors import BadInput
-from pretrain.config import OptimizerConfig, PretrainConfig
+from pretrain.config import OptimizerConfig, PretrainConfig, in_sections
 from pretrain.model.init_from import check_init_from, init_from_folder, longest_input, with_sizes_of
 from pretrain.model.networks import build_network
 from pretrain.pack.store import read_pieces
@@ -61,7 +61,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Pat
 
 def settings(folder: Path | str, **changes: Any) -> PretrainConfig:
     fields = {"init_from": str(folder), "sequence_length": 32, "precision": "fp32", "zero_stage": 0}
-    return PretrainConfig.model_validate(fields | changes)
+    return PretrainConfig.model_validate(in_sections(fields | changes))
 
 
 @pytest.mark.parametrize(
@@ -99,14 +99,9 @@ def test_sizes_are_the_checkpoints_and_dropout_the_recipes(saved) -> None:
     found = network.config
     assert (found.num_hidden_layers, found.hidden_size, found.vocab_size, longest_input(found)) == (3, 24, 64, 64)
     counted = with_sizes_of(found, PretrainConfig(optimizer=OptimizerConfig(lr=1e-3)))
-    assert (counted.layers, counted.hidden, counted.heads, counted.intermediate, counted.positions) == (
-        3,
-        24,
-        2,
-        40,
-        64,
-    )
-    assert counted.lr == 1e-3
+    own = counted.model
+    assert (own.layers, own.hidden, own.heads, own.intermediate, own.positions) == (3, 24, 2, 40, 64)
+    assert counted.optimizer.lr == 1e-3
     assert (found.hidden_dropout_prob, found.attention_probs_dropout_prob) == (0.05, 0.05)
     assert {module.p for module in network.modules() if isinstance(module, torch.nn.Dropout)} == {0.05}
     assert {weight.dtype for weight in network.parameters()} == {torch.float32}
