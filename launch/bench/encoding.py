@@ -84,7 +84,7 @@ def _encode_with_library(
 
 def _sentences(text: str) -> tuple[str, ...]:
     """As the corpus stage would leave them, but for its cleaning."""
-    from corpus.sentences import split_sentences
+    from corpus.sentences.split import split_sentences
 
     return tuple(" ".join(sentence.split()) for sentence in split_sentences(unicodedata.normalize("NFC", text)))
 

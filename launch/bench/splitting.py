@@ -107,14 +107,14 @@ def _spans(sentences: list[str]) -> list[tuple[int, int]]:
 
 
 def _ours() -> Split:
-    from corpus.sentences import split_sentences
+    from corpus.sentences.split import split_sentences
 
     return split_sentences
 
 
 def _rivals() -> tuple[dict[str, Split], list[str]]:
     """The installed ones, and the names of the others."""
-    from corpus.splitters import load_splitter
+    from corpus.sentences.splitters import load_splitter
 
     installed = [name for name, package in RIVALS.items() if find_spec(package)]
     return {name: load_splitter(name) for name in installed}, [name for name in RIVALS if name not in installed]
