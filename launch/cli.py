@@ -22,7 +22,7 @@ from launch.commands import (
 )
 from launch.console import rank, set_up_console, show_any_character, world_size
 from launch.errors import LaunchError, exit_code, is_for_user, one_sentence
-from launch.guard import refuse_foreign_packages
+from launch.extras import explain_missing_module
 from launch.pii.commands import pii_app
 
 ABOUT = """Raw Korean text in; a pseudonymized corpus, a vocabulary, a pretrained encoder and its KLUE scores out.
@@ -71,7 +71,7 @@ Overrides = Annotated[
     typer.Argument(metavar="[KEY=VALUE]…", help="Overrides, for example pretrain.steps=500."),
 ]
 Runs = Annotated[Path, typer.Option("--runs", help="Folder that holds the run folders.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the resolved recipe and the plan; write nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would stop the run, and the plan; write nothing.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Log more.")]
 
 
@@ -86,7 +86,7 @@ def _stage_command(verb: str, purpose: str, example: str) -> Callable[..., None]
         set_up_console(verbose=verbose)
         from launch.conduct import conduct
 
-        conduct(verb, recipe, overrides or [], runs, dry_run=dry_run)
+        conduct(verb, recipe, overrides or [], runs, dry_run=dry_run, on_terminal=True)
 
     command.__doc__ = f"{purpose}\n\nExample:  {example}"
     return command
@@ -139,10 +139,14 @@ def main() -> None:
     sys.argv[1:] = [argument for argument in sys.argv[1:] if not argument.startswith("--local_rank=")]
     show_any_character()
     try:
-        refuse_foreign_packages()
         app()
     except LaunchError as error:
         _refuse(error)
+    except ModuleNotFoundError as error:
+        explained = explain_missing_module(next(iter(sys.argv[1:]), "malmoi"), error)
+        if explained is None:
+            raise
+        _refuse(explained)
     except Exception as error:
         if not is_for_user(error):
             raise

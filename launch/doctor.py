@@ -14,7 +14,7 @@ from typing import NamedTuple
 from packaging.requirements import Requirement
 
 from launch.console import PlainConsole
-from launch.guard import HOME, refuse_foreign_packages
+from launch.guard import HOME, foreign_package
 
 GIB = 1 << 30
 GLOO_CHECK = """
@@ -91,8 +91,8 @@ def check_packages() -> Check:
 
 
 def check_guard() -> Check:
-    refuse_foreign_packages()
-    return Check("names", True, f"all five packages resolve to {HOME}")
+    problem = foreign_package()
+    return Check("names", problem is None, problem or f"all five packages resolve to {HOME}")
 
 
 def check_cores() -> Check:

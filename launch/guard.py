@@ -1,28 +1,79 @@
-"""Refuse to start when one of our five package names belongs to somebody else.
+"""Before the command starts: a system that malmoi runs on, and five packages that are ours. Imports nothing of them.
 
-Top-level folders are the import packages, and names such as ``tokenizer`` exist on PyPI too. Importing the wrong one
-would fail far away from the cause, so the command looks first, without importing anything.
+Top-level folders are the import packages, and names such as ``tokenizer`` exist on PyPI too. One of those may stand
+before ours on the path, or pip may have merged its files into our folder; both would fail far away from the cause.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
+from importlib.metadata import Distribution, PackageNotFoundError, distribution, distributions
 from importlib.util import find_spec
 from pathlib import Path
-
-from launch.errors import LaunchError
 
 PACKAGES = ("corpus", "tokenizer", "pretrain", "finetune", "launch")
 HOME = Path(__file__).resolve().parents[1]
 
 
-def refuse_foreign_packages(home: Path = HOME) -> None:
-    """Raise ``LaunchError`` unless all five packages resolve inside ``home``."""
+def check_start() -> None:
+    """Exit with one sentence where the command cannot work."""
+    problem = other_system() or foreign_package()
+    if problem:
+        print(f"malmoi: {problem}", file=sys.stderr)
+        sys.exit(2)
+
+
+def other_system(platform: str = sys.platform) -> str | None:
+    """What to say but on Linux and macOS."""
+    if platform in ("linux", "darwin"):
+        return None
+    return f"malmoi runs on Linux and macOS, not on {platform}; on Windows install it inside WSL (`wsl --install`)"
+
+
+def foreign_package(home: Path = HOME) -> str | None:
+    """What to say unless all five packages resolve inside ``home`` and hold our files alone."""
     for name in PACKAGES:
         spec = find_spec(name)
         found = [Path(place).resolve() for place in (spec.submodule_search_locations or [])] if spec else []
         if home / name not in found[:1]:
             where = found[0] if found else (spec.origin if spec else "nowhere")
-            raise LaunchError(
+            return (
                 f"the package `{name}` resolves to {where}, not to malmoi's {home / name}; uninstall the other "
                 f"`{name}` package, or start malmoi from a virtual environment of its own"
             )
+    try:
+        return _merged_files(distribution("malmoi"), home)
+    except PackageNotFoundError:  # a clone that is not installed
+        return None
+
+
+def _merged_files(ours: Distribution, home: Path) -> str | None:
+    """A wheel lists its files with sizes; an editable installation lists none, and its folder is nobody else's."""
+    modules = [file for file in ours.files or () if file.parts[0] in PACKAGES and file.suffix == ".py"]
+    sizes = {file.as_posix(): file.size for file in modules if file.size is not None}
+    if not sizes:
+        return None
+    paths = [path for name in PACKAGES for path in (home / name).rglob("*.py")]
+    present = {path.relative_to(home).as_posix(): path.stat().st_size for path in paths}
+    missing = sorted(sizes.keys() - present.keys())
+    strange = sorted(name for name, size in present.items() if sizes.get(name) != size)
+    other = _owner(strange, home) if strange else None
+    if not other and not missing:
+        return None
+    what = f"{other} has put files into it ({strange[0]})" if other else f"{missing[0]} is gone"
+    folder = (strange if other else missing)[0].split("/")[0]
+    undo = f"pip uninstall -y {other} && " if other else ""
+    return (
+        f"the package `{folder}` is not as malmoi installed it: {what}; run `{undo}pip install --force-reinstall "
+        "--no-deps malmoi`, best in a virtual environment of its own"
+    )
+
+
+def _owner(names: Iterable[str], home: Path) -> str | None:
+    """The other distribution that lists one of the files; None for what the user wrote there."""
+    wanted = set(names)
+    for other in distributions(path=[str(home)]):
+        if other.name != "malmoi" and any(file.as_posix() in wanted for file in other.files or ()):
+            return str(other.name)
+    return None

@@ -20,13 +20,17 @@ from pathlib import Path
 import pytest
 
 from launch.recipe import load_recipe
+from tests.recorded_demo import RECORD, recipe_digest, scores_of_run, table
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "README.ko.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TWINS = [(ROOT / "README.md", ROOT / "README.ko.md"), (ROOT / "docs" / "tour.md", ROOT / "docs" / "ko" / "tour.md")]
 STAGES = ("corpus", "tokenizer", "pretrain", "finetune", "launch")
 DEMO_RUN = ROOT / "runs" / "smoke"
-ELSEWHERE = ("make ", "torchrun ", "deepspeed ", "malmoi run")
-SCORE_ROW = re.compile(r"│ ([a-z-]+) +│ \S+ +│ \d+ +│ (\w+) +│ +([\d.]+) │ +([\d.–]+) │ +\d+ │")
+ELSEWHERE = ("make ", "pip ", "docker ", "torchrun ", "deepspeed ", "malmoi run")
+BLOCK = re.compile(r"```.*?```", re.DOTALL)
+FIGURE = re.compile(r"[0-9](?:[0-9.,]*[0-9])?")
+NOT_PROSE = re.compile(r"\]\([^)]*\)|`[^`]*`")
 
 
 def console_blocks() -> list[tuple[str, str, str]]:
@@ -65,7 +69,7 @@ def test_command_prints_what_the_page_shows(page: str, command: str, shown: str,
 
 
 STARTED = [command for _, command, _ in console_blocks() if command.startswith(ELSEWHERE)]
-LONG = [command for command in STARTED if not command.startswith("make")]
+LONG = [command for command in STARTED if not command.startswith(ELSEWHERE[:3])]
 
 
 @pytest.mark.parametrize("command", LONG)
@@ -121,18 +125,36 @@ def test_links_to_files_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), target
 
 
+@pytest.mark.parametrize(("english", "korean"), TWINS, ids=lambda page: page.name)
+def test_korean_pages_have_the_commands_and_figures_of_the_english(english: Path, korean: Path) -> None:
+    texts = [page.read_text("utf-8") for page in (english, korean)]
+    blocks = [BLOCK.findall(text) for text in texts]
+    assert blocks[0] == blocks[1]
+    names = [re.findall(r"`[^`\n]+`", BLOCK.sub("", text)) for text in texts]
+    assert sorted(names[0]) == sorted(names[1])
+    prose = [NOT_PROSE.sub("", BLOCK.sub("", text)) for text in texts]
+    assert sorted(FIGURE.findall(prose[0])) == sorted(FIGURE.findall(prose[1]))
+
+
+def test_scores_in_the_readme_were_recorded_from_the_recipe_as_it_is() -> None:
+    recorded = json.loads(RECORD.read_text("utf-8"))
+    assert recorded["recipe"] == recipe_digest(), "run make demo, then python -m tests.recorded_demo"
+    for page, _ in (TWINS[0], TWINS[0][::-1]):
+        assert table(recorded["scores"]) in page.read_text("utf-8")
+
+
 @pytest.mark.demo
-def test_scores_in_the_readme_are_those_of_the_demo() -> None:
+def test_demo_scores_what_was_recorded() -> None:
     need_demo()
-    shown = {(task, metric): float(score) for task, metric, score, _ in SCORE_ROW.findall(PAGES[0].read_text("utf-8"))}
-    assert len(shown) == 14
-    for path in DEMO_RUN.glob("finetune/*/model/seed-*/scores.json"):
-        found = json.loads(path.read_text("utf-8"))
-        for metric, value in found["scores"].items():
-            if (found["task"], metric) in shown:
-                # equal on equal processors; others round otherwise, and small dev sets make points of that
-                assert abs(shown.pop((found["task"], metric)) - (value or 0.0)) <= 15.0, (found["task"], metric)
-    assert not shown
+    recorded = json.loads(RECORD.read_text("utf-8"))
+    # equal on equal processors; others round otherwise, and small dev sets make points of that
+    tolerance = 15.0
+    found = scores_of_run()
+    assert [(row["task"], row["metric"], row["n"]) for row in found] == [
+        (row["task"], row["metric"], row["n"]) for row in recorded["scores"]
+    ]
+    for row, was in zip(found, recorded["scores"], strict=True):
+        assert abs(row["score"] - was["score"]) <= tolerance, row
 
 
 @pytest.mark.demo

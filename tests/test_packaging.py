@@ -1,15 +1,18 @@
-"""The wheel holds exactly our five packages, the recipes, the report's templates and the sample: no tests, no runs."""
+"""The wheel holds exactly malmoi.py, five packages, recipes, templates and the sample: no tests, no runs."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
+from launch.extras import EXTRAS
 from launch.guard import PACKAGES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -20,7 +23,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
     for name in (*PACKAGES, "tests"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("malmoi.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(out), str(source)]
     result = subprocess.run(command, capture_output=True, text=True)
@@ -35,8 +38,19 @@ def test_wheel_holds_every_module_and_nothing_else(names: list[str]) -> None:
     data = {str(p.relative_to(ROOT)) for package in PACKAGES for p in (ROOT / package).rglob("*") if p.suffix in kinds}
     data |= {f"launch/sample/{name}" for name in ("documents.tar.zst", "klue.tar.zst", "SHA256SUMS", "README.md")}
     held = {name for name in names if ".dist-info/" not in name}
-    assert held == modules | data
+    assert held == modules | data | {"malmoi.py"}
     assert any(name.endswith("recipes/smoke.yaml") for name in held)
+
+
+def test_the_fixed_packages_stand_in_base_and_extras_and_every_named_extra_exists() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    base = {Requirement(line).name for line in project["dependencies"]}
+    train = {Requirement(line).name for name in ("train", "hub") for line in extras[name]}
+    fixed = {"tokenizers", "python-mecab-ko", "transformers", "torch", "deepspeed", "datasets", "rank-bm25", "faker"}
+    assert fixed <= base | train
+    assert not base & {"torch", "deepspeed", "accelerate"}
+    assert set(EXTRAS.values()) <= extras.keys()
 
 
 def test_wheel_has_the_command_and_the_licence(names: list[str]) -> None:

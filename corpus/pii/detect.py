@@ -17,9 +17,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 from operator import attrgetter
-from typing import Any
 
-from corpus.pii.announced import find_extra
+from corpus.pii.columns import Tables
+from corpus.pii.extra.announced import find_extra
 from corpus.pii.fold import (
     AFTER_POINT,
     AFTER_SIGN,
@@ -32,9 +32,9 @@ from corpus.pii.fold import (
     fold_signs,
     widen,
 )
+from corpus.pii.formats.table import BY_NAME, TABLE
+from corpus.pii.formats.url import trim_url
 from corpus.pii.labels import Labels
-from corpus.pii.table import BY_NAME, TABLE
-from corpus.pii.tables import Tables
 from corpus.pii.types import (
     BY_LABEL,
     CERTAIN,
@@ -50,7 +50,6 @@ from corpus.pii.types import (
     PiiType,
     Scope,
 )
-from corpus.pii.url import trim_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,12 +222,6 @@ def find_pii_in_sentences(sentences: Sequence[str], types: Collection[str] | Non
         if span.start < span.end:
             found[number].append(replace(span, start=span.start - starts[number], end=span.end - starts[number]))
     return found
-
-
-def detect_records(records: Iterable[dict[str, Any]], field: str = "text") -> Iterator[dict[str, Any]]:
-    """Each record with ``spans``, a list of ``[start, end, TYPE]``, in order and one for one."""
-    for record in records:
-        yield record | {"spans": [[span.start, span.end, span.type] for span in find_pii(record[field])]}
 
 
 def _continues(kept: Sequence[Candidate], candidate: Candidate, text: str) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from corpus.pii.detect import Announced, Candidate, Span, judge, settle
 from corpus.pii.fold import fold_disguises, fold_signs
-from corpus.pii.table import TABLE
+from corpus.pii.formats.table import TABLE
 from corpus.pii.types import PiiType
 
 

@@ -15,10 +15,10 @@ ones take more than they need: first the value is masked, then its sentence, at 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 from corpus.documents.errors import BadInput
 from corpus.pii.cover import IN_ITS_WAY, MASKED, MAY_HOLD_ONE, ROUNDS, Covered, cover
@@ -128,24 +128,6 @@ def _drop(texts: Sequence[str], document_id: str, look: Look) -> Protected:
             goes |= {n for n in kept if step > IN_ITS_WAY or MAY_HOLD_ONE.search(texts[n])}
         kept = [n for n in kept if n not in goes]
     raise _still_there(document_id, found)
-
-
-def replace_records(
-    records: Iterable[dict[str, Any]], protection: Protection, field: str = "text", id_field: str = "id"
-) -> Iterator[dict[str, Any]]:
-    """Each record with the personal data of ``field`` hidden, in order and one for one.
-
-    Records with the same ``id_field`` are one document; a record without it is a document known by its position. In
-    mode ``drop`` a record stays, if need be with an empty text.
-
-    Raises:
-        BadInput: a record whose ``field`` is missing or no text.
-    """
-    for position, record in enumerate(records):
-        text = record.get(field)
-        if not isinstance(text, str):
-            raise BadInput(f"record {position + 1}: {field!r} must hold text; name the field that does")
-        yield record | {field: protection.hide(text, str(record.get(id_field, position)))}
 
 
 def _unless(known: IsKnown | None, texts: Sequence[str], found: list[list[Span]]) -> list[list[Span]]:

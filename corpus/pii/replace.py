@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator
 from random import Random
 
 from corpus.pii.detect import Span, find_pii
-from corpus.pii.shapes import digits_of, narrow, widen_like
-from corpus.pii.table import BY_NAME
+from corpus.pii.formats.shapes import digits_of, narrow, widen_like
+from corpus.pii.formats.table import BY_NAME
 from corpus.pii.types import PiiType
 
 log = logging.getLogger(__name__)

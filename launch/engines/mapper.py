@@ -7,7 +7,6 @@ Price: one start of Python per task, and a failed unit is known only when the wh
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import socket
 from collections.abc import Callable, Iterable, Iterator
@@ -32,6 +31,7 @@ from launch.engines.plan import (
     write_plan,
 )
 from launch.errors import LaunchError
+from launch.extras import require
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,6 @@ Work = Callable[[Any, Path], dict[str, Any]]
 Mapper = Callable[..., list[dict[str, Any]]]
 BAR_SECONDS = 2.0
 CONNECT_SECONDS = 10.0
-NEEDED = {"datatrove-local": ("datatrove",), "slurm": ("datatrove",), "ray": ("datatrove", "ray")}
 
 
 def engine_mapper(config: LaunchConfig) -> Mapper | None:
@@ -53,10 +52,7 @@ def engine_mapper(config: LaunchConfig) -> Mapper | None:
     """
     if config.engine == "local":
         return None
-    for package in NEEDED[config.engine]:
-        if importlib.util.find_spec(package) is None:
-            extra = "ray" if package == "ray" else "cluster"
-            raise LaunchError(f"launch.engine={config.engine} needs {package}: pip install 'malmoi[{extra}]'")
+    require(f"launch.engine={config.engine}", ("datatrove", "ray") if config.engine == "ray" else ("datatrove",))
     if config.engine == "slurm":
         slurm.check_slurm()
     return partial(map_on_cluster, config)

@@ -1,4 +1,4 @@
-"""The start-up guard: a foreign package of one of our names is refused before anything is imported."""
+"""Before anything is imported: other systems, foreign packages of our names and missing extras get one sentence."""
 
 from __future__ import annotations
 
@@ -8,24 +8,104 @@ from pathlib import Path
 
 import pytest
 
-from launch.errors import LaunchError
-from launch.guard import refuse_foreign_packages
+from launch.extras import EXTRAS, NEEDED_BY_STAGE
+from launch.guard import PACKAGES, foreign_package, other_system
 
 
 def test_our_own_packages_pass() -> None:
-    refuse_foreign_packages()
+    assert foreign_package() is None
 
 
 def test_foreign_package_is_named(tmp_path: Path) -> None:
-    with pytest.raises(LaunchError, match="the package `corpus` resolves to"):
-        refuse_foreign_packages(home=tmp_path)
+    assert (foreign_package(home=tmp_path) or "").startswith("the package `corpus` resolves to")
 
 
 def test_command_refuses_to_start_beside_a_foreign_tokenizer(tmp_path: Path) -> None:
     (tmp_path / "tokenizer").mkdir()
     (tmp_path / "tokenizer" / "__init__.py").write_text("raise SystemExit('imported')\n")
-    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from launch.cli import main; main()"
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from malmoi import main; main()"
     result = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True)
     assert result.returncode == 2
     assert "the package `tokenizer` resolves to" in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_a_foreign_launch_folder_beside_the_command_is_named(tmp_path: Path) -> None:
+    (tmp_path / "launch").mkdir()
+    (tmp_path / "launch" / "__init__.py").write_text("raise SystemExit('imported')\n")
+    code = f"import sys; from malmoi import main; sys.path.insert(0, {str(tmp_path)!r}); main()"
+    result = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True)
+    assert result.returncode == 2
+    assert result.stderr.startswith(f"malmoi: the package `launch` resolves to {tmp_path / 'launch'}, not to")
+
+
+def write_distribution(home: Path, name: str, files: dict[str, str]) -> None:
+    """A distribution as pip leaves it: its files, and the list of them with their sizes."""
+    for path, text in files.items():
+        (home / path).parent.mkdir(parents=True, exist_ok=True)
+        (home / path).write_text(text)
+    metadata = home / f"{name}-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (metadata / "RECORD").write_text("".join(f"{path},sha256=x,{len(text)}\n" for path, text in files.items()))
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of packages in which malmoi is installed from a wheel."""
+    files = [f"{name}/{module}.py" for name in PACKAGES for module in ("__init__", "run")]
+    write_distribution(tmp_path, "malmoi", {file: f"# {file}\n" for file in files})
+    for name in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+def test_an_untouched_installation_and_files_of_the_users_own_pass(installed: Path) -> None:
+    assert foreign_package(home=installed) is None
+    (installed / "corpus" / "notes.py").write_text("# by hand\n")
+    assert foreign_package(home=installed) is None
+
+
+@pytest.mark.parametrize("file", ["tokenizer/__init__.py", "tokenizer/text.py"])
+def test_files_that_another_distribution_merged_into_ours_are_named(installed: Path, file: str) -> None:
+    write_distribution(installed, "tokenizer", {file: "# of a package on the index\n"})
+    problem = foreign_package(home=installed) or ""
+    assert f"`tokenizer` is not as malmoi installed it: tokenizer has put files into it ({file}); run" in problem
+
+
+def test_a_file_that_went_with_another_distribution_is_named(installed: Path) -> None:
+    (installed / "finetune" / "run.py").unlink()
+    assert "finetune/run.py is gone; run `pip install --force-reinstall" in (foreign_package(home=installed) or "")
+
+
+def test_other_systems_are_sent_to_wsl() -> None:
+    assert other_system("linux") is other_system("darwin") is None
+    assert "WSL" in (other_system("win32") or "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "blocked", "sentence"),
+    [
+        (["pretrain", "smoke"], "torch", "pretrain needs torch: pip install 'malmoi[train]'"),
+        (["run", "smoke"], "accelerate", "run needs accelerate: pip install 'malmoi[train]'"),
+        (["pack", "smoke"], "transformers", "pack needs transformers: pip install 'malmoi[train]'"),
+        (
+            ["corpus", "real-mini", "corpus.inputs=hub:set"],
+            "datasets",
+            "corpus needs datasets: pip install 'malmoi[hub]'",
+        ),
+    ],
+)
+def test_a_missing_extra_is_one_sentence(tmp_path: Path, arguments: list[str], blocked: str, sentence: str) -> None:
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "train.jsonl").write_text('{"text": "가"}\n', "utf-8")
+    code = f"import sys; sys.modules[{blocked!r}] = None; from launch.cli import main; main()"
+    result = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=tmp_path)
+    assert result.returncode == 2, result.stderr
+    assert f"malmoi: {sentence}\n" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_every_module_that_a_stage_needs_has_an_extra() -> None:
+    assert {module for modules in NEEDED_BY_STAGE.values() for module in modules} <= EXTRAS.keys()

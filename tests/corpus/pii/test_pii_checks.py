@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corpus.pii.checks import business_check_digit, is_birth_date, luhn_check_digit, resident_check_digit
+from corpus.pii.formats.checks import business_check_digit, is_birth_date, luhn_check_digit, resident_check_digit
 
 
 @pytest.mark.parametrize("number", ["4111111111111111", "378282246310005", "79927398713"])

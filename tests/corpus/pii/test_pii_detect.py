@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.pii.detect import Span, detect_records, find_pii
+from corpus.pii.detect import Span, find_pii
+from corpus.pii.formats.table import BY_NAME, TABLE
 from corpus.pii.labels import Labels
-from corpus.pii.table import BY_NAME, TABLE
 from corpus.pii.types import OTHER, PII_TYPES
 
 # the value stands between ⟦ and ⟧; particles are glued to it as Korean writes them
@@ -163,14 +163,6 @@ def test_labels_see_past_words_for_nobodys_numbers_that_stand_too_far() -> None:
     near, far = "접수번호: 12345678", "접수번호 문의는 저희 전화 12345678"
     assert labels.nearest(near, near.index("1"), len(near)) == OTHER
     assert labels.nearest(far, far.index("1"), len(far)) == "TEL"
-
-
-def test_detect_records_gives_a_record_for_a_record() -> None:
-    records = [{"id": 1, "text": "메일은 hong@example.com이다"}, {"id": 2, "text": "없다"}]
-    assert list(detect_records(records)) == [
-        {"id": 1, "text": "메일은 hong@example.com이다", "spans": [[4, 20, "EMAIL"]]},
-        {"id": 2, "text": "없다", "spans": []},
-    ]
 
 
 @given(st.text(alphabet="0123456789-. @:/()가로동서울 강남구은행AaFfMm_\n", max_size=200))

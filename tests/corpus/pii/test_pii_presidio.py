@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from corpus.pii.detect import find_pii
-from corpus.pii.table import TABLE
+from corpus.pii.formats.table import TABLE
 
 LABELS = {kind.name: f"{kind.context[0]} {kind.example} 확인" for kind in TABLE if kind.context}
 SENTENCE = "문의는 010-0123-4567, gaeun.kim@example.com 으로. 카드번호 4000-0012-3456-7899로 결제했습니다."

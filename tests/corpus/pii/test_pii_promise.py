@@ -14,10 +14,10 @@ from corpus.documents.errors import BadInput
 from corpus.pii import cover, protect, replace
 from corpus.pii.cover import IN_ITS_WAY
 from corpus.pii.detect import Span, find_pii, find_pii_in_sentences
+from corpus.pii.formats.table import TABLE
 from corpus.pii.key import seeded_secret
 from corpus.pii.protect import MODES, Mode, Protection
 from corpus.pii.replace import Originals, canonical
-from corpus.pii.table import TABLE
 
 SECRET, KEY = seeded_secret(1), b"0123456789abcdef"
 SEPARATORS = [

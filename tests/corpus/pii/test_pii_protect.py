@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corpus.documents.errors import BadInput
 from corpus.pii.detect import find_pii, find_pii_in_sentences
+from corpus.pii.formats.table import TABLE
 from corpus.pii.key import seeded_secret
-from corpus.pii.protect import MODES, Mode, Protection, replace_records
-from corpus.pii.table import TABLE
+from corpus.pii.protect import MODES, Mode, Protection
 
 KEY = b"0123456789abcdef"
 SECRET = seeded_secret(1)
@@ -114,18 +113,3 @@ def test_full_width_numbers_are_replaced_in_full_width() -> None:
     new = hidden("replace", "전화 ０１０－０１２３－４５６７로")
     assert new.startswith("전화 ０１０－") and new.endswith("로") and new != "전화 ０１０－０１２３－４５６７로"
     assert hidden("mask", "전화 ０１０－０１２３－４５６７로") == "전화 ***－****－****로"
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_replace_records_gives_a_record_for_a_record(mode: Mode) -> None:
-    records = [{"id": "a", "text": f"전화 {PHONE}로.", "n": 1}, {"text": "없다"}]
-    first, second = replace_records(records, Protection(mode))
-    assert first["id"] == "a" and first["n"] == 1
-    assert PHONE not in first["text"]
-    assert second == {"text": "없다"}
-
-
-@pytest.mark.parametrize("record", [{"id": 1}, {"text": None}, {"text": 5}])
-def test_a_record_without_text_is_an_error_that_says_where(record: dict) -> None:
-    with pytest.raises(BadInput, match="record 2: 'text' must hold text"):
-        list(replace_records([{"text": ""}, record], Protection()))

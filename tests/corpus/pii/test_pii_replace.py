@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus.pii.detect import Span, find_pii
+from corpus.pii.formats.shapes import digits_of
+from corpus.pii.formats.table import BY_NAME, TABLE
 from corpus.pii.key import seeded_secret
 from corpus.pii.protect import Protection
-from corpus.pii.shapes import digits_of
-from corpus.pii.table import BY_NAME, TABLE
 
 ROOT = Path(__file__).resolve().parents[3]
 SEEDS = st.integers(0, 2**32)

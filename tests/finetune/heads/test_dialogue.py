@@ -22,7 +22,7 @@ from transformers import (
 import finetune.heads.dialogue as dialogue
 from finetune.encoder import Encoder
 from finetune.heads.dialogue import Design, StateGenerator
-from finetune.padding import IGNORED
+from finetune.task import IGNORED
 
 WORDS, END, SPELLS = 40, 3, 2
 SIZES = {

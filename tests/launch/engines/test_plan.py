@@ -13,8 +13,8 @@ import pytest
 from pydantic import ValidationError
 
 from corpus.documents.units import map_units
+from launch import extras
 from launch.config import LaunchConfig, SlurmConfig
-from launch.engines import mapper
 from launch.engines.mapper import engine_mapper
 from launch.engines.plan import Plan, describe, write_plan
 from launch.engines.task import start_task
@@ -31,7 +31,7 @@ def test_the_default_is_the_embedded_map() -> None:
 @pytest.mark.parametrize(("engine", "extra"), [("slurm", "cluster"), ("ray", "cluster"), ("ray", "ray")])
 def test_a_missing_package_is_named_with_its_cure(monkeypatch: pytest.MonkeyPatch, engine: str, extra: str) -> None:
     absent = {"cluster": "datatrove", "ray": "ray"}[extra]
-    monkeypatch.setattr(mapper.importlib.util, "find_spec", lambda name: None if name == absent else object())
+    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == absent else object())
     with pytest.raises(LaunchError, match=rf"needs {absent}: pip install 'malmoi\[{extra}\]'"):
         engine_mapper(LaunchConfig.model_validate({"engine": engine}))
 

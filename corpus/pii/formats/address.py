@@ -1,0 +1,255 @@
+"""Addresses: from the region (or the bracketed postcode before it) to the last number, floor or room.
+
+Both systems: road name and building number, and dong or ri with a lot number. Cities and districts come from a list,
+because ``[가-힣]+[시군구]`` also fits 다시 (again) and 친구 (friend). Replacements put invented roads and towns into
+real districts: nobody lives there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from random import Random
+
+from corpus.pii.formats.places import (
+    CITY_DISTRICTS,
+    DISTRICT_PATTERN,
+    DISTRICTS,
+    REGION_PATTERN,
+    REGIONS,
+    STEM_PATTERN,
+    TELLING_DISTRICT_PATTERN,
+)
+from corpus.pii.types import CERTAIN, CLEAR, LIKELY, Format, PiiType, Scope, words
+
+# what makes the number after a road or town a count of something: 강남대로 2시간, 별빛동 3만
+_NO_COUNT = (
+    r"(?![0-9A-Za-z%㎞㎡]|[.:][0-9]{1,2}(?![0-9])|,[0-9]{3}(?![0-9.\-]|[가-힣][0-9 ])"
+    r"|(?:년|월|일(?!대)|시|분|초|명|개|점|원|위|회|차|세|살|억|만|천|퍼센트|프로|배|권|편|대|호선"
+    r"|건(?!물)|평|가지|곳|번(?! ?지|길)|층|동 )| (?:년|개월|명|만|억))"
+)
+_LOT = r"[0-9]{1,5}(?:-[0-9]{1,5}|의(?: ?[0-9]{1,4}(?= ?번지)|[0-9]{1,4}))"
+_NUMBER = rf"(?:{_LOT}|[0-9]{{1,5}})(?: ?번지)?{_NO_COUNT}"
+_TOWN = r"[가-힣][가-힣0-9]{0,6}?(?:읍|면|동|리| ?[0-9]가)"
+_TOWNS = rf"[ \n]{{0,3}}{_TOWN}(?: {_TOWN})?"
+_WIDE_ROAD = r" [가-힣][가-힣0-9·]{1,13}?(?:대로|(?:로|길) ?[0-9]{1,4}(?:번|[가-하])?길)"
+_SIDE_STREET = r"[가-힣][가-힣0-9·]{1,13}?(?:대로|로|길) ?[0-9]{1,4}번길"
+_ROAD = r"[ \n]{0,3}[가-힣][가-힣0-9·]{0,13}?(?:대로|로|길)(?: ?[0-9]{1,4}(?:번|[가-하])?[가-하]?길)?"
+_CORE = (
+    rf"(?:(?P<town>{_TOWNS})?(?P<road>{_ROAD})(?: 지하)?"
+    rf"(?:[ \n]{{1,3}}(?![0-9]가 [0-9])|(?![0-9]가))(?P<number>{_NUMBER})"
+    rf"|(?P<village>{_TOWNS})(?: 산)?(?: |(?![0-9]가))(?P<lot>{_NUMBER}))"
+)
+_FLAT = r"(?:제?[0-9]{1,4}동(?: ?제?[0-9]{1,5}호| ?[0-9]{1,3}층)?|[A-Za-z가-힣]동 ?[0-9]{1,5}호)"
+_FLOOR = r"(?:지하 ?|B)?[0-9]{1,3}층(?: ?[0-9]{1,5}호)?"
+_ROOM = rf"(?:{_FLAT}|{_FLOOR}|제?[A-Z]?[0-9]{{1,5}}호(?!선))"
+_FLAT_ROOM = r"[0-9]{2,4}-[0-9]{2,4}(?![0-9\-]|명|분|시|일|월|년|원|%)"  # 101-202: 101동 202호
+_BUILDING = r"[가-힣A-Za-z][가-힣A-Za-z0-9]{0,14}"
+_INSIDE = rf"[, ]{{1,2}}(?:{_BUILDING} ?(?:{_ROOM}|{_FLAT_ROOM})|{_ROOM}|{_FLAT_ROOM})"
+_BRACKET = r" ?\([가-힣][가-힣0-9]{0,7}(?:동|리|가|읍|면)[0-9]{0,2}(?:, ?[가-힣A-Za-z0-9 ]{1,24})?\)"
+_DETAIL = rf"(?P<detail>(?:{_BRACKET})?(?:{_INSIDE}){{0,2}}(?:{_BRACKET})?)"
+_POSTCODE = (
+    r"(?P<postcode>\((?:우 ?\)? ?)?[0-9]{3}-?[0-9]{2,3}\) ?|\[[0-9]{5}\] ?"
+    r"|(?:\(?우 ?\) ?)?(?:[0-9]{5}|[0-9]{3}-[0-9]{3}),? ?)"
+)
+_LED_BY_REGION = (
+    rf"(?P<region>{REGION_PATTERN})"
+    rf"(?P<districts>(?:[ \n]{{0,3}}{DISTRICT_PATTERN}){{1,2}}|[ \n]{STEM_PATTERN}"
+    r"|(?<=세종특별자치시)|(?<=세종시)|(?<=세종)(?= ))"
+    rf"{_CORE}{_DETAIL}"
+)
+_START = r"(?:(?<![가-힣A-Za-z0-9])|(?<=주소)|(?<=소재지)|(?<=배송지)|(?<=거주지))"
+WITH_REGION = re.compile(rf"{_START}{_LED_BY_REGION}")
+# districts that were renamed or merged are in no list: region, county, town and number together are telling
+WITH_OLD_DISTRICT = re.compile(
+    rf"{_START}(?P<region>{REGION_PATTERN})(?P<districts> [가-힣]{{1,4}}[시군구])(?= [가-힣]{{1,5}}[읍면동로길] ?)"
+    rf"{_CORE}{_DETAIL}"
+)
+WITH_POSTCODE = re.compile(rf"(?<![0-9.\-])(?<![0-9] ){_POSTCODE}{_LED_BY_REGION}")
+WITHOUT_REGION = re.compile(
+    rf"(?<![가-힣A-Za-z0-9])(?P<districts>{TELLING_DISTRICT_PATTERN}(?: {DISTRICT_PATTERN})?)(?= ){_CORE}{_DETAIL}"
+)
+# without a district only what can hardly be anything else: a lot, a numbered side street, a wide road
+WITHOUT_DISTRICT = re.compile(
+    rf"(?<![가-힣A-Za-z0-9])(?P<region>{REGION_PATTERN})(?= )(?P<districts>)"
+    rf"(?:(?P<village>{_TOWNS})(?: 산)? ?(?P<lot>(?:{_LOT}(?: ?번지)?|[0-9]{{1,5}} ?번지){_NO_COUNT})"
+    rf"|(?P<road>{_WIDE_ROAD}) ?(?P<number>{_NUMBER})){_DETAIL}"
+)
+SIDE_STREET = re.compile(rf"(?<![가-힣A-Za-z0-9])(?P<road>{_SIDE_STREET}) ?(?P<number>{_NUMBER}){_DETAIL}")
+HOUSE_LOT = re.compile(
+    rf"(?<![가-힣A-Za-z0-9])(?P<village>{_TOWN}(?: {_TOWN})?)(?: 산)? ?(?P<lot>(?:{_LOT}|[0-9]{{1,5}}) ?번지){_DETAIL}"
+)
+LABELLED = re.compile(
+    rf"(?:주소|소재지|배송지|수령지|거주지|본적|자택|(?i:addr(?:ess)?[0-9]?))"
+    r"(?:지|는|가|은|란)?[\"']? ?[:：=\]]? ?[\"']?"
+    rf"(?P<value>(?! ){_CORE}(?!가){_DETAIL})"
+)
+PLAIN = re.compile(f"{_CORE}{_DETAIL}")
+APARTMENT = re.compile(
+    r"(?<![가-힣A-Za-z0-9])(?P<building>[가-힣A-Za-z0-9]{2,12}(?:아파트|빌라|맨션|오피스텔|연립) "
+    r"[0-9]{1,4}동 ?[0-9]{1,5}호)"
+)
+ROAD_AND_ROOM = re.compile(
+    rf"(?<![가-힣A-Za-z0-9])(?P<value>(?P<road>[가-힣][가-힣0-9·]{{1,13}}(?:대로|로|길)) ?(?P<number>{_NUMBER})"
+    rf"(?P<detail>(?:{_BRACKET})?{_INSIDE}(?:{_INSIDE})?(?:{_BRACKET})?))"
+)
+TOWN_AND_LOT = re.compile(
+    rf"(?<![가-힣A-Za-z0-9])(?P<value>(?P<village>[가-힣]{{2,4}}[동리]) "
+    rf"(?P<lot>[0-9]{{1,4}}-[0-9]{{1,4}}{_NO_COUNT}(?!-))"
+    rf"(?! ?(?:승|패|무승부|로 |회|주|호|끝|이닝|득점|완승))(?P<detail>(?:{_INSIDE})?))"
+)
+# nouns in 동 and 리 that numbers follow: activity, movement, labour …; seat, distance, management …
+_NO_VILLAGE = re.compile(
+    "(?:.*[활운행노감자수작변공아연진충폭소파협출유반선역요거구기시부전제격생냉해율]동"
+    "|.*[거자우다마머소관처정원권논윤심물분수승유의이무보허꼬고요도조]리) "
+)
+_NO_TOWN = re.compile(r"(?:거리|자리|우리|다리|마리|머리|활동|운동|행동|이동) ?[0-9]")
+_NO_ROAD = re.compile(r"(?:.*으로|바로|새로|따로|서로|별로|그대로|이대로|절대로|반대로|제대로|실제로) ?[0-9]")
+
+
+def _is_town(match: re.Match[str], label: str | None) -> bool:
+    return not _NO_TOWN.match(match.group())
+
+
+def _is_lot(match: re.Match[str], label: str | None) -> bool:
+    """``활동 3-2`` is a score or a clause, not a lot."""
+    return label == "ADDRESS" or not _NO_VILLAGE.match(match["value"])
+
+
+def _is_place(match: re.Match[str], label: str | None) -> bool:
+    """바로 (at once) and 끝으로 (at last) are no roads."""
+    return not (_NO_ROAD.match(match["value"]) or _NO_TOWN.match(match["value"]))
+
+
+# a number behind a road, a town, 산 (mountain lot) or 지하 (underground)
+# 으로 and 하면 are no road and no town; 가 follows a number (종로 3가), 산 (hill) and 지하 (underground) stand alone
+_BEHIND = (
+    "(?<=[길동읍리]{0}[0-9])|(?<=[^으]로{0}[0-9])|(?<=[^하]면{0}[0-9])"
+    "|(?<=[0-9]가{0}[0-9])|(?<=[ 동리면]산{0}[0-9])|(?<=지하{0}[0-9])"
+)
+_HOUSE = "(?<=아파트 [0-9])|(?<=빌라 [0-9])|(?<=맨션 [0-9])|(?<=스텔 [0-9])|(?<=연립 [0-9])"
+_SCOPE = Scope(
+    "0-9",
+    f"(?:{_BEHIND.format('')}|{_BEHIND.format(' ')}|(?<=[길로]\n[0-9])|(?<=[길로] \n[0-9])|{_HOUSE})",
+    before=80,
+    after=160,
+)
+
+_REGION_WORD = re.compile(REGION_PATTERN)
+_DISTRICT_WORD = re.compile(TELLING_DISTRICT_PATTERN)
+_SIDE_WORD, _LOT_WORD, _ROOM_WORD = re.compile("번길 ?[0-9]"), re.compile("[0-9] ?번지"), re.compile("[0-9] ?[호층]")
+_LABEL_WORD = re.compile("주소|소재지|배송지|수령지|거주지|본적|자택|[Aa][Dd][Dd][Rr]")
+_LOT_SIGN = re.compile("[동리] [0-9]{1,4}-[0-9]")
+
+# no syllable of these ends a road or a town, so an invented name is read back as one name
+_FIRST = ("윤슬", "꽃다지", "여우비", "별똥", "무지개", "노랑", "하양", "달팽이", "솜사탕", "단추", "풀피리", "종달새")
+_SECOND = ("나루", "고개", "언덕", "여울", "마루", "바위", "우물", "느티", "구슬", "모래")
+_WORD = re.compile("[가-힣A-Za-z]{2,}")
+
+
+def _invent(rng: Random) -> str:
+    return rng.choice(_FIRST) + rng.choice(_SECOND)
+
+
+def _new_number(rng: Random, text: str) -> str:
+    """Digits for digits; the first of each number is not 0."""
+    return re.sub("[0-9]+", lambda m: str(rng.randrange(10 ** (len(m.group()) - 1), 10 ** len(m.group()))), text)
+
+
+def _levels(districts: str) -> int:
+    """1 for a city, county or district, 2 for a district of a city, 0 for none."""
+    return max(len(re.findall(DISTRICT_PATTERN, districts)), bool(districts.strip()))
+
+
+def _new_districts(rng: Random, region: str | None, old: str) -> str:
+    """A city or district of ``region`` (any region if None), two levels if ``old`` has two."""
+    space = " " if old.startswith(" ") else ""
+    levels = _levels(old)
+    choices = DISTRICTS[region] if region else sorted(CITY_DISTRICTS)
+    cities = [name for name in choices if name in CITY_DISTRICTS]
+    if levels == 2 and cities:
+        city = rng.choice(cities)
+        return f"{space}{city} {rng.choice(CITY_DISTRICTS[city])}"
+    return space + rng.choice(choices)
+
+
+def _new_road(rng: Random, old: str) -> str:
+    suffix = re.search(r"(?:대로|로|길)(?: ?[0-9]{1,4}(?:번|[가-하])?[가-하]?길)?$", old)
+    assert suffix, "a road ends in one of its suffixes"
+    return (" " if old.startswith(" ") else "") + _invent(rng) + _new_number(rng, suffix.group())
+
+
+def _new_towns(rng: Random, old: str) -> str:
+    return re.sub(r"[가-힣0-9]{1,16}?(?=(?:[읍면동리]|[0-9]가)(?: |$))", lambda _: _invent(rng), old)
+
+
+def _new_detail(rng: Random, old: str) -> str:
+    def rename(match: re.Match[str]) -> str:
+        word = match.group()
+        if word == "지하":
+            return word
+        return _invent(rng) + (word[-1] if word[-1] in "동리가읍면" else rng.choice(("아파트", "빌라")))
+
+    return _new_number(rng, _WORD.sub(rename, old))
+
+
+def _new_region(rng: Random, old: dict[str, str | None]) -> str | None:
+    """A region that has as many levels of districts as the old address; None if that named no region."""
+    if not old.get("region"):
+        return None
+    levels = _levels(old["districts"] or "")
+    if levels == 0:  # 세종 is the only region without districts; elsewhere they may be left unsaid
+        return "세종" if str(old["region"]).startswith("세종") else rng.choice(sorted(DISTRICTS))
+    return rng.choice(
+        [r for r, names in DISTRICTS.items() if names and (levels == 1 or set(names) & set(CITY_DISTRICTS))]
+    )
+
+
+def _fake_address(rng: Random, value: str) -> str:
+    """Another region and district, invented road, town and building, other numbers; the parts stay in order."""
+    match = next(filter(None, (pattern.fullmatch(value) for pattern in _WRITINGS)), None)
+    assert match, "only addresses are replaced"
+    old = match.groupdict()
+    region = _new_region(rng, old)
+    renewals: dict[str, Callable[[str], str]] = {
+        "postcode": lambda text: _new_number(rng, text),
+        "region": lambda text: REGIONS[region or ""][0] if len(text) > 2 else region or "",
+        "districts": lambda text: _new_districts(rng, region, text) if text else "",
+        "town": lambda text: _new_towns(rng, text),
+        "road": lambda text: _new_road(rng, text),
+        "number": lambda text: _new_number(rng, text),
+        "village": lambda text: _new_towns(rng, text),
+        "lot": lambda text: _new_number(rng, text),
+        "detail": lambda text: _new_detail(rng, text),
+        "building": lambda text: _new_detail(rng, text),
+    }
+    pieces, position = [], 0
+    for name, renew in renewals.items():
+        part = old.get(name)
+        if part is not None:
+            pieces += [value[position : match.start(name)], renew(part)]
+            position = match.end(name)
+    return "".join(pieces) + value[position:]
+
+
+_FORMATS = (
+    Format(WITH_REGION, CERTAIN, scope=_SCOPE, needs=_REGION_WORD),
+    Format(WITH_POSTCODE, CERTAIN, scope=_SCOPE, needs=_REGION_WORD),
+    Format(WITH_OLD_DISTRICT, CLEAR, scope=_SCOPE, needs=_REGION_WORD),
+    Format(WITHOUT_REGION, CERTAIN, scope=_SCOPE, needs=_DISTRICT_WORD),
+    Format(WITHOUT_DISTRICT, LIKELY, scope=_SCOPE, needs=_REGION_WORD),
+    Format(SIDE_STREET, LIKELY, scope=_SCOPE, needs=_SIDE_WORD),
+    Format(HOUSE_LOT, LIKELY, _is_town, _SCOPE, needs=_LOT_WORD),
+    Format(APARTMENT, LIKELY, scope=_SCOPE, needs=_ROOM_WORD),
+    Format(ROAD_AND_ROOM, LIKELY, _is_place, _SCOPE, needs=_ROOM_WORD),
+    Format(TOWN_AND_LOT, LIKELY, _is_lot, _SCOPE, needs=_LOT_SIGN),
+    Format(LABELLED, LIKELY, _is_place, _SCOPE, needs=_LABEL_WORD),
+)
+_WRITINGS = (*(form.pattern for form in _FORMATS), PLAIN)
+ADDRESS = PiiType(
+    "ADDRESS",
+    _FORMATS,
+    words("주소 소재지 배송지 수령지 거주지 본적 자택 사는곳"),
+    _fake_address,
+    "서울특별시 종로구 윤슬나루로 1",
+)

@@ -1,0 +1,101 @@
+"""Mentions: ``@`` and a handle, in Latin letters or Hangul, of a social network.
+
+Code is full of ``@`` too (decorators, Razor, SQL, packages), so a handle that looks like code or stands beside words of
+code is left alone. Handles of Hangul alone need a label, a particle of address (님, 에게) or the form of a name.
+"""
+
+from __future__ import annotations
+
+import re
+from random import Random
+
+from corpus.pii.formats.shapes import draw_person_name, draw_user_name
+from corpus.pii.labels import SURNAME
+from corpus.pii.types import BY_LABEL, CERTAIN, Format, PiiType, Scope, words
+
+_NO_CODE = (
+    r"(?!(?i:property|override|overload|staticmethod|classmethod|abstractmethod|dataclass|cached_property|wraps|param"
+    r"|returns?|throws|deprecated|see|since|author|version|autowired|component|service|repository|bean|test|entity"
+    r"|controller|restcontroller|configuration|\w{3,7}mapping|requestparam|pathvariable|transactional|getter|setter"
+    r"|data|builder|column|nullable|notnull|inject|provides|composable|interface|implementation|suppresswarnings|media"
+    r"|import|charset|include|extend|mixin|keyframes|font-face|supports|tailwind|apply|pytest|app|router|decorator"
+    r"|everyone|here|channel|page|model|using|layout|inherits|implements|code|functions?|section|attributes?|namespace"
+    r"|bind|onclick|onchange|body|html|markup|key|if|else|for|foreach|while|switch|case|addtaghelper|next|latest|alpha"
+    r"|beta|canary|types|username)(?![A-Za-z0-9_]))"
+)
+MENTION_LATIN = re.compile(
+    rf"(?<![A-Za-z0-9@*_\\\-])(?<![^가-힣A-Za-z0-9_]/)(?<!^/)(?<![A-Za-z0-9]\.)@{_NO_CODE}(?=[0-9_.]{{0,9}}[A-Za-z])"
+    r"[A-Za-z0-9_][A-Za-z0-9_.]{0,28}[A-Za-z0-9_](?![A-Za-z0-9_@*(\[=]|/[A-Za-z]|-[A-Za-z]|\.[A-Za-z0-9])"
+)
+MENTION_HYPHEN = re.compile(
+    r"(?<![A-Za-z0-9@/*_\\\-.])@[A-Za-z][A-Za-z0-9_.]{0,20}(?:-[A-Za-z0-9_]{1,20}){1,3}(?![A-Za-z0-9_@*(\[/=\-])"
+)
+_BEFORE_HANGUL = r"(?:(?<![A-Za-z0-9@./*_\-가-힣])|(?<=인스타)|(?<=그램)|(?<=트위터)|(?<=유튜브)|(?<=채널))"
+_PARTICLES = "에게서|에게|한테서|한테|께서|께|님[이은을의께도]?|씨[가는를의]?"
+_COPULAS = "입니다|이에요|예요|이고|이다|에서|[을를은는이가의와과로]|으로|라고|이라고"
+MENTION_MIXED = re.compile(rf"{_BEFORE_HANGUL}@[가-힣]{{2,20}}[A-Za-z0-9_.]{{0,20}}[A-Za-z0-9_](?![A-Za-z0-9@*])")
+MENTION_CALLED = re.compile(rf"{_BEFORE_HANGUL}@[가-힣]{{2,20}}?(?= ?(?:{_PARTICLES})(?![가-힣]))")
+MENTION_NAME = re.compile(rf"(?<!\S)@{SURNAME}[가-힣][가-힣](?<![은는을를의도로게])(?=\s|[.,!?~]|$)")
+MENTION_HANGUL = re.compile(rf"{_BEFORE_HANGUL}@[가-힣]{{2,20}}?(?=(?:{_COPULAS})?(?![가-힣A-Za-z0-9_@*]))")
+_NO_HANDLE = re.compile(
+    r".*\.(?i:com|net|org|edu|kr)|@[A-Z][A-Z0-9_]*|@[A-Z][a-z]+(?:\.?[A-Z][a-z]*)*|@[a-z]+(?:\.?[A-Z][a-z]*)+"
+    r"|@(?i:tbl|tmp|var|param|arg|str|int|num|val|id)(?:[A-Z0-9_][A-Za-z0-9_]*)?"
+)
+_CALLED = re.compile(rf" ?(?:{_PARTICLES}|계정)")
+_NAMED = re.compile(
+    r"(?:(?:^|[\s(])(?i:cc|via|by|rt|from|dm|feat\.?)[ :]?|[ⓒ©=/가-힣]|@[A-Za-z0-9_.]{2,10}[ ,·/]{1,2})$"
+)
+_SPEAKS = re.compile("(?: ?[!,:~]|의|이?가|이랑|랑) ?[가-힣]|[)\"'’”](?![(])")
+_LATIN = re.compile("[A-Za-z_]")
+_CODE_BEHIND = re.compile(
+    " ?(?:지시[문어]|키워드|블록|특성|속성|태그|함수|메서드|메소드|데코레이터|변수|매개|애너테이션|어노테이션|패키지"
+    "|모듈|파라미터|라이브러리|플러그인|인터페이스|클래스|컴포넌트|연산자)"
+)
+_CODE_BEFORE = re.compile(r"(?:^|\s)(?:INSERT|INTO|DECLARE|SET|SELECT|FROM|IF|RETURNS|EXEC|WHERE|AND|VALUES)[ (]+$")
+
+
+def _is_handle(match: re.Match[str], label: str | None) -> bool:
+    """At least three characters; no rest of a masked address (``@naver.com``), no code (``@ECHO``, ``@StartDate``)."""
+    text, start, end = match.string, match.start(), match.end()
+    if end - start <= 3 or _CODE_BEHIND.match(text, end) or _CODE_BEFORE.search(text, max(0, start - 12), start):
+        return False
+    if label == "MENTION" or _CALLED.match(text, end):
+        return True
+    if _NO_HANDLE.fullmatch(match.group()):
+        return False
+    # a word of letters alone is as often code (@tailrec): somebody must be spoken to or named
+    is_word = match.group()[1:].isalpha()
+    return not is_word or bool(_NAMED.search(text, max(0, start - 12), start) or _SPEAKS.match(text, end))
+
+
+def _is_hangul_handle(match: re.Match[str], label: str | None) -> bool:
+    """``@벙커1`` says where (at Bunker 1); a handle in Hangul has Latin letters or an underscore, or is announced."""
+    return label == "MENTION" or bool(_LATIN.search(match.group()) or _CALLED.match(match.string, match.end()))
+
+
+def fake_mention(rng: Random, value: str) -> str:
+    """A handle in the script of the value."""
+    if "가" <= value[1] <= "힣":
+        return f"@{draw_person_name(rng).replace(' ', '')}_{rng.randrange(10_000):04}"
+    return f"@{draw_user_name(rng)}_{rng.randrange(10_000):04}"
+
+
+_AROUND_AT = Scope("@", "", before=2, after=36)
+
+MENTION = PiiType(
+    "MENTION",
+    (
+        Format(MENTION_LATIN, CERTAIN, _is_handle, _AROUND_AT),
+        Format(MENTION_MIXED, CERTAIN, _is_hangul_handle, _AROUND_AT),
+        Format(MENTION_CALLED, CERTAIN, scope=_AROUND_AT),
+        Format(MENTION_NAME, CERTAIN, scope=_AROUND_AT),
+        Format(MENTION_HANGUL, BY_LABEL, scope=_AROUND_AT),
+        Format(MENTION_HYPHEN, BY_LABEL, scope=_AROUND_AT),
+    ),
+    words(
+        "인스타 트위터 유튜브 멘션 디엠 팔로우 구독 페이스북 틱톡 스레드 계정 카톡 카카오톡 채널 제보 insta"
+        " instagram twitter youtube facebook tiktok"
+    ),
+    fake_mention,
+    "@hong_0000",
+)

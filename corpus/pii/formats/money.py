@@ -1,0 +1,126 @@
+"""Numbers of money: bank accounts, business registrations and cards.
+
+An account has no form of its own (each bank has several), so a bank or an account word must announce it. Business
+numbers and cards carry check digits. Replacements of both start with 9 where the issuing sequences have not arrived.
+"""
+
+from __future__ import annotations
+
+import re
+from random import Random
+
+from corpus.pii.formats.checks import business_check_digit, looks_typed, luhn_check_digit
+from corpus.pii.formats.phones import BARE_END, BARE_START, END, START
+from corpus.pii.formats.shapes import digits_of, draw_digits, refill
+from corpus.pii.types import BY_LABEL, CLEAR, LIKELY, WEAK, Format, PiiType, words
+
+# --- ACCOUNT
+
+_ACCOUNT_WORDS = words(
+    "계좌 통장 입금 송금 이체 예금주 은행 뱅크 금고 농협 수협 신협 우체국 카뱅 케뱅 토뱅 토스 account acct accountno"
+    " accountnumber acctno acc_no accno acct_no account_no bankaccount"
+)
+_TEN_DIGITS = "(?=(?:[0-9][-._~/· ]{0,3}){10})"  # a date has fewer
+ACCOUNT_GROUPS = re.compile(
+    rf"{START}{_TEN_DIGITS}[0-9]{{2,6}}(?P<sep>[-._~/·]| - | )[0-9]{{1,8}}(?:(?P=sep)[0-9]{{1,8}}){{1,3}}{END}"
+)
+ACCOUNT_BARE = re.compile(rf"{BARE_START}[0-9]{{10,14}}{BARE_END}")
+MIN_ACCOUNT_DIGITS, MAX_ACCOUNT_DIGITS = 10, 16
+_GROUP = re.compile("[0-9]+")
+_TIME = re.compile("20[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:[01][0-9]|2[0-3])[0-5][0-9](?:[0-5][0-9])?")
+_DAY = re.compile("(?:19|20)[0-9]{2}([-.])(?:0[1-9]|1[0-2])\\1(?:0[1-9]|[12][0-9]|3[01])\\1")
+_AMOUNT = re.compile(r" ?(?:원|달러|명|개|건|년|억|만|배)")
+
+
+def _is_account(match: re.Match[str], label: str | None) -> bool:
+    """10 to 16 digits; not an amount of money, not a row of years."""
+    if _AMOUNT.match(match.string, match.end()):
+        return False
+    groups = _GROUP.findall(match.group())
+    if _TIME.fullmatch(match.group()) or _DAY.match(match.group()):
+        return False
+    if len(groups) > 1 and all(len(group) == 4 and group[:2] in ("19", "20") for group in groups):
+        return False
+    return MIN_ACCOUNT_DIGITS <= sum(map(len, groups)) <= MAX_ACCOUNT_DIGITS
+
+
+def _fake_account(rng: Random, value: str) -> str:
+    """No block of account numbers is known to be free, so the digits are random."""
+    return refill(value, draw_digits(rng, len(digits_of(value))))
+
+
+# --- BRN
+
+BUSINESS = re.compile(rf"{START}[0-9]{{3}}(?P<sep> ?- ?)[0-9]{{2}}(?P=sep)[0-9]{{5}}{END}")
+BUSINESS_ODD = re.compile(rf"{START}[0-9]{{3}}(?P<sep>[-._~/· ])[0-9]{{2}}(?P=sep)?[0-9]{{5}}{END}")
+BUSINESS_BARE = re.compile(rf"{BARE_START}[0-9]{{10}}{BARE_END}")
+
+
+def _is_business(match: re.Match[str], label: str | None) -> bool:
+    digits = digits_of(match.group())
+    if digits[:3] < "101" or digits[3:5] == "00" or _AMOUNT.match(match.string, match.end()):
+        return False
+    if label != "BRN" and match.group() == digits and looks_typed(digits):
+        return False
+    return business_check_digit(digits[:9]) == int(digits[9])
+
+
+def _fake_business(rng: Random, value: str) -> str:
+    nine = f"{rng.randrange(900, 1000)}{rng.randrange(1, 100):02}{draw_digits(rng, 4)}"
+    return refill(value, f"{nine}{business_check_digit(nine)}")
+
+
+# --- CARD
+
+CARD_SIXTEEN = re.compile(
+    rf"{START}[2-69][0-9]{{3}}(?P<sep> ?- ?| {{1,2}}|[._~/·])[0-9]{{4}}(?P=sep)[0-9]{{4}}(?P=sep)[0-9]{{4}}{END}"
+)
+CARD_FIFTEEN = re.compile(rf"{START}3[47][0-9]{{2}}(?P<sep> ?- ?| |[._~/·])[0-9]{{6}}(?P=sep)[0-9]{{5}}{END}")
+CARD_BARE = re.compile(rf"{BARE_START}(?:[2-69][0-9]{{15}}|3[47][0-9]{{13}}){BARE_END}")
+
+
+def _is_card(match: re.Match[str], label: str | None) -> bool:
+    """A right check digit; four years in a row (2002 2003 2004 2005) may have one too."""
+    digits = digits_of(match.group())
+    if label != "CARD" and all(group[:2] in ("19", "20") for group in _GROUP.findall(match.group())):
+        return False
+    return luhn_check_digit(digits[:-1]) == int(digits[-1])
+
+
+def _fake_card(rng: Random, value: str) -> str:
+    count = len(digits_of(value))
+    front = ("9999" if count == 16 else "3799") + draw_digits(rng, count - 5)
+    return refill(value, f"{front}{luhn_check_digit(front)}")
+
+
+# --- rows
+
+ACCOUNT = PiiType(
+    "ACCOUNT",
+    (Format(ACCOUNT_GROUPS, BY_LABEL, _is_account, digits=10), Format(ACCOUNT_BARE, BY_LABEL, _is_account, digits=10)),
+    _ACCOUNT_WORDS,
+    _fake_account,
+    "100-000-000000",
+)
+BRN = PiiType(
+    "BRN",
+    (
+        Format(BUSINESS, CLEAR, _is_business, digits=10, has_checksum=True),
+        Format(BUSINESS_ODD, BY_LABEL, _is_business, digits=10, has_checksum=True),
+        Format(BUSINESS_BARE, WEAK, _is_business, digits=10, has_checksum=True),
+    ),
+    ("사업자", "세금계산서", "현금영수증", "brn", "biz_no", "bizno", "biz no", "business no"),
+    _fake_business,
+    "999-99-99997",
+)
+CARD = PiiType(
+    "CARD",
+    (
+        Format(CARD_SIXTEEN, CLEAR, _is_card, digits=16, has_checksum=True),
+        Format(CARD_FIFTEEN, CLEAR, _is_card, digits=15, has_checksum=True),
+        Format(CARD_BARE, LIKELY, _is_card, digits=15, has_checksum=True),
+    ),
+    ("카드", "card", "결제", "아멕스"),
+    _fake_card,
+    "9999-9999-9999-9995",
+)

@@ -1,0 +1,166 @@
+"""Addresses of the net: e-mail, IP and MAC.
+
+Korean particles follow without a blank, so every pattern says which ASCII characters may not follow and stops there.
+Replacements use names and blocks that nobody owns: example.com/.net/.org and .example (RFC 2606), IPv4 240/4
+(reserved), IPv6 2e00::/16 (not allocated), MAC 00-00-5E-00-53-xx (RFC 7042). Private and documentation addresses are
+nobody's either, so they are not reported.
+"""
+
+from __future__ import annotations
+
+import re
+from ipaddress import AddressValueError, IPv6Address
+from random import Random
+
+from corpus.pii.formats.shapes import draw_user_name
+from corpus.pii.types import BY_LABEL, CERTAIN, LIKELY, Format, PiiType, Scope, words
+
+DOMAIN_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?+"
+RESERVED_DOMAINS = ("example.com", "example.net", "example.org", "mail.example")
+
+# --- EMAIL
+
+EMAIL_PATTERN = re.compile(
+    r"(?<![A-Za-z0-9._%+*\-])[A-Za-z0-9_][A-Za-z0-9._%+\-]{0,63}@"
+    rf"(?:{DOMAIN_LABEL}\.){{1,8}}[A-Za-z]{{2,24}}(?![A-Za-z0-9@*]|\.[A-Za-z0-9])"
+)
+
+# **address** of Markdown; other stars mask an address
+EMAIL_IN_BOLD = re.compile(
+    r"(?<=(?<![A-Za-z0-9*])\*\*)[A-Za-z0-9_][A-Za-z0-9._%+\-]{0,63}@"
+    rf"(?:{DOMAIN_LABEL}\.){{1,8}}[A-Za-z]{{2,24}}(?=\*\*)"
+)
+
+
+def fake_email(rng: Random, value: str) -> str:
+    """A new user at a domain that exists for examples only."""
+    name = f"{draw_user_name(rng)}{rng.randrange(1000):03}"
+    address = f"{name}@{rng.choice(RESERVED_DOMAINS)}"
+    return address.upper() if value.isupper() else address
+
+
+# --- IP
+
+_OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+IPV4 = re.compile(
+    rf"(?:(?<![0-9A-Za-z.])|(?<=[Ii][Pp]))(?<![A-Za-z]-){_OCTET}(?:\.{_OCTET}){{3}}"
+    r"(?![0-9A-Za-z]|\.[0-9]| ?(?:버전|버젼|판|편|장|절))"
+)
+IPV6 = re.compile(
+    r"(?:(?<![0-9A-Za-z:.])|(?<=[Ii][Pp]:)|(?<=[Vv]6:)|(?<=[가-힣\"']:))(?!:[^:])(?=[0-9A-Fa-f]{0,4}:)[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![0-9A-Za-z:]|\.[0-9])"
+)
+_PORT = re.compile(r":[0-9]{2,5}(?![0-9])| - - \[| port [0-9]|\]:[0-9]")  # 26.7.7.7:8080, the lines of web servers
+_VERSION_WORD = re.compile(
+    r"(?:버전|버젼|판|version|ver\.?|빌드|build|펌웨어|firmware|릴리스|release|v|업데이트|패치|ios|android|chrome)"
+    r"[은는이가을를]?[ :：=]?$",
+    re.I,
+)
+
+
+def _is_public_ipv4(match: re.Match[str], label: str | None) -> bool:
+    """Public or reserved for the future (240/4); chapter numbers and software versions look the same."""
+    a, b, c, _ = octets = [int(part) for part in match.group().split(".")]
+    if a in (0, 10, 127) or 224 <= a < 240 or a == 255:
+        return False
+    if (a, b) in ((192, 168), (169, 254)) or (a == 172 and 16 <= b < 32) or (a == 100 and 64 <= b < 128):
+        return False
+    if (a, b, c) in ((192, 0, 2), (198, 51, 100), (203, 0, 113)):
+        return False
+    if label == "IP" or _PORT.match(match.string, match.end()):
+        return True
+    if (a < 100 and sum(octet >= 10 for octet in octets) < 2) or (a < 20 and 0 in (b, c)):
+        return False
+    return not _VERSION_WORD.search(match.string[max(0, match.start() - 12) : match.start()])
+
+
+def _is_global_ipv6(match: re.Match[str], label: str | None) -> bool:
+    try:
+        address = IPv6Address(match.group())
+    except AddressValueError:
+        return False
+    names_a_network = match.group().endswith("::") or address.exploded.startswith(("2001:0db8", "3fff:0"))
+    return 0x2 <= int(address) >> 124 <= 0x3 and not names_a_network
+
+
+def fake_ip(rng: Random, value: str) -> str:
+    """IPv4 from 240/4; IPv6 from 2e00::/16 with groups as many and as long as before."""
+    if ":" not in value:
+        return ".".join([str(rng.randrange(240, 255)), *(str(rng.randrange(1, 255)) for _ in range(3))])
+    first, *rest = value.split(":")
+    groups = [f"{rng.randrange(16 ** (len(g) - 1), 16 ** len(g)):x}" if g else "" for g in rest]
+    fake = ":".join(["2e00" if first else "", *groups])
+    return fake.upper() if value.isupper() else fake
+
+
+# --- MAC
+
+_HEX2 = "[0-9A-Fa-f]{2}"
+_MAC_START, _MAC_END = (
+    r"(?<![0-9A-Za-z])(?<!(?<![0-9A-Za-z])[0-9A-Fa-f]{2}[:\-.])",
+    r"(?![0-9A-Za-z]|[:\-.][0-9A-Fa-f])",
+)
+MAC_COLON = re.compile(rf"{_MAC_START}{_HEX2}(?::{_HEX2}){{5}}{_MAC_END}")
+MAC_HYPHEN = re.compile(rf"{_MAC_START}{_HEX2}(?:-{_HEX2}){{5}}{_MAC_END}")
+MAC_POINT = re.compile(rf"{_MAC_START}{_HEX2}(?:\.{_HEX2}){{5}}{_MAC_END}")
+MAC_BLANK = re.compile(rf"{_MAC_START}{_HEX2}(?P<sep> | ?: ?){_HEX2}(?:(?P=sep){_HEX2}){{4}}{_MAC_END}")
+MAC_BARE = re.compile(rf"{_MAC_START}[0-9A-Fa-f]{{6}}-?[0-9A-Fa-f]{{6}}{_MAC_END}")
+MAC_DOTS = re.compile(rf"{_MAC_START}[0-9A-Fa-f]{{4}}(?:\.[0-9A-Fa-f]{{4}}){{2}}{_MAC_END}")
+_LETTER = re.compile("[A-Fa-f]")
+
+
+def _is_mac(match: re.Match[str], label: str | None) -> bool:
+    """Six pairs of plain digits may be lottery numbers or dates, unless announced."""
+    return label == "MAC" or bool(_LETTER.search(match.group()))
+
+
+def _has_letter(match: re.Match[str], label: str | None) -> bool:
+    return bool(_LETTER.search(match.group()))
+
+
+def fake_mac(rng: Random, value: str) -> str:
+    """One of the 256 addresses for documentation, written as before."""
+    drawn = iter(f"00005e0053{rng.randrange(256):02x}")
+    fake = re.sub("[0-9A-Fa-f]", lambda _: next(drawn), value)
+    return fake.upper() if any(c.isupper() for c in value) else fake
+
+
+# --- rows
+
+_AT = Scope("@", "", before=66, after=260, run=r"A-Za-z0-9._%+\-")
+_COLONS = Scope(":", "[0-9A-Fa-f:]", before=6, after=42)
+_MAC_WORD = Scope("Mm맥", "(?:[Aa][Cc](?![A-Za-z])| ?주소)", before=60, after=2_000)  # it may head a column
+
+EMAIL = PiiType(
+    "EMAIL",
+    (Format(EMAIL_PATTERN, CERTAIN, scope=_AT), Format(EMAIL_IN_BOLD, CERTAIN, scope=_AT)),
+    ("이메일", "메일", "e-mail", "email", "이메일주소", "이메일 주소", "메일주소", "메일 주소"),
+    fake_email,
+    "hong@example.com",
+)
+IP = PiiType(
+    "IP",
+    (
+        Format(IPV4, LIKELY, _is_public_ipv4, digits=4, needs=re.compile(r"\.[0-9]{1,3}\.[0-9]{1,3}\.")),
+        Format(IPV6, CERTAIN, _is_global_ipv6, _COLONS),
+    ),
+    (
+        *words("아이피 ip ipv4 ipv6 아이피주소 ip주소 src dst client host nameserver remote_addr x-forwarded-for ssh"),
+        *("아이피 주소", "ip 주소"),
+    ),
+    fake_ip,
+    "240.1.2.3",
+)
+MAC = PiiType(
+    "MAC",
+    (
+        Format(MAC_COLON, CERTAIN, _is_mac, _COLONS),
+        Format(MAC_HYPHEN, CERTAIN, _is_mac, Scope(r"\-", "[0-9A-Fa-f]{2}-[0-9A-Fa-f]{2}-", before=6, after=18)),
+        Format(MAC_DOTS, CERTAIN, _is_mac, Scope(".", r"[0-9A-Fa-f]{4}\.", before=6, after=8)),
+        Format(MAC_POINT, CERTAIN, _has_letter, Scope(".", r"[0-9A-Fa-f]{2}\.[0-9A-Fa-f]{2}\.", 12, 12)),
+        Format(MAC_BLANK, BY_LABEL, scope=_MAC_WORD),
+        Format(MAC_BARE, BY_LABEL, scope=_MAC_WORD),
+    ),
+    ("맥주소", "맥 주소", "mac", "mac주소", "mac 주소"),
+    fake_mac,
+    "00-00-5E-00-53-00",
+)

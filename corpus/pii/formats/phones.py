@@ -1,0 +1,132 @@
+"""Telephone numbers of Korea (libphonenumber's metadata for region KR).
+
+Blocks nobody has: 010-0xxx and 010-1xxx were never given out, local exchanges start with 2 to 9, the 15xx series has
+no 1511. Replacements come from them, so the patterns do not exclude them.
+"""
+
+from __future__ import annotations
+
+import re
+from random import Random
+
+from corpus.pii.formats.shapes import digits_of, draw_digits, refill
+from corpus.pii.types import BY_LABEL, CLEAR, LIKELY, Format, PiiType, words
+
+# no letter stands before a number, but for the last one of a label: Tel010-…, HP010-…
+_LABEL_GLUED = (
+    r"(?:(?<![A-Za-z])|(?<=[Tt][Ee][Ll])|(?<=[Ff][Aa][Xx])|(?<=[Hh][Pp])|(?<=[Oo][Nn][Ee])|(?<=[Ii][Ll][Ee]))"
+)
+START = rf"(?<![0-9])(?<![0-9A-Za-z]-){_LABEL_GLUED}"
+END = r"(?![0-9]|-[0-9])"
+"""Around numbers in groups, which any other sign may precede and follow."""
+BARE_START = rf"{START}(?<![0-9]\.)"
+BARE_END = r"(?![0-9A-Za-z]|[-.][0-9]|\.[A-Za-z])"
+"""Around digits in a row: no decimals, no part of a code or of the name of a file."""
+
+_SEP = r"(?: ?[-.·)/_~*] ?| {1,2})"
+_START = rf"(?<![0-9])(?<![0-9A-Za-z]-)(?:{_LABEL_GLUED}|(?<=(?<![A-Za-z0-9])[A-Za-z]))"
+_AREA = "(?:2|3[1-3]|4[1-4]|5[1-5]|6[1-4])"
+_NATIONWIDE = (
+    "1(?:5(?:11|22|33|44|5[15]|66|77|88|99)|6(?:0[01]|11|22|33|44|55|6[0168]|7[017]|88|99)"
+    "|8(?:00|11|22|33|44|55|66|77|88|99))"
+)
+
+MOBILE = re.compile(
+    rf"{_START}(?:(?:010{_SEP}|\(010\) ?-? ?)[0-9]{{4}}{_SEP}?|010[0-9]{{4}}{_SEP}"
+    rf"|(?:01[16-9]{_SEP}|\(01[16-9]\) ?-? ?)[0-9]{{3,4}}{_SEP}?|01[16-9][0-9]{{3,4}}{_SEP})[0-9]{{4}}{END}"
+)
+MOBILE_BARE = re.compile(rf"{BARE_START}01(?:0[0-9]{{8}}|[16-9][0-9]{{7,8}}){BARE_END}")
+INTERNATIONAL = re.compile(
+    rf"{START}(?:\(\+ ?82\)|\+ ?82\)?|(?:\((?:00 ?)?82\)|(?:00 ?)?82\)?)(?=[- ]))[- .)]{{0,2}}(?:\(0\)[- ]?)?"
+    rf"(?:0?(?:1[016-9]|70|50[0-9]){_SEP}?[0-9]{{3,4}}|0?{_AREA}{_SEP}[0-9]{{3,4}}){_SEP}?[0-9]{{4}}{END}"
+)
+LANDLINE = re.compile(rf"{_START}(?:\(0{_AREA}\) ?-? ?|0{_AREA}{_SEP})[0-9]{{3,4}}{_SEP}[0-9]{{4}}{END}")
+LANDLINE_BARE = re.compile(rf"{BARE_START}0{_AREA}[0-9]{{7,8}}{BARE_END}")
+# a table program has taken the zero in front
+MOBILE_SHORT = re.compile(rf"{START}10{_SEP}?[0-9]{{4}}{_SEP}?[0-9]{{4}}{BARE_END}")
+LOCAL = re.compile(rf"{BARE_START}[2-9][0-9]{{2,3}}-[0-9]{{4}}{BARE_END}(?! ?(?:년|호|번지|원|명))")
+SERVICE = re.compile(
+    rf"{_START}(?:0(?:70|[35]0[0-9]?){_SEP}[0-9]{{3,4}}{_SEP}?|0(?:70|[35]0[0-9]?)[0-9]{{3,4}}{_SEP}"
+    rf"|\(070\) ?-? ?[0-9]{{3,4}}{_SEP}?|0[68]0{_SEP}[0-9]{{3,4}}{_SEP}?)[0-9]{{4}}{END}"
+)
+SERVICE_BARE = re.compile(rf"{BARE_START}0(?:70|[35]0[0-9]?)[0-9]{{7,8}}{BARE_END}")
+NATIONWIDE = re.compile(
+    rf"{BARE_START}{_NATIONWIDE}(?P<sep> ?[-.~_] ?| |)(?P<last>[0-9]{{4}})"
+    rf"{END}(?![A-Za-z]|\.[0-9A-Za-z]|억|만|원|명|회|건|개)"
+)
+
+_TELEPHONE = re.compile(
+    r"(?:전화|팩스|전송|☎|☏|연락처|(?i:tel|fax|phone)|[0-9]{3,4}-[0-9]{4} ?[/,~])[^0-9가-힣]{0,6}(?:번호[^0-9]{0,4})?$"
+)
+_YEAR_WORD = re.compile(r" ?\)?(?:년|년대|세기|시즌|학년도|때|까지)")
+
+
+def _is_not_a_span_of_years(match: re.Match[str], label: str | None) -> bool:
+    """``1588-1598년`` and ``(1545-1598)`` are years; with a blank or nothing between, only a label tells a phone."""
+    year = _YEAR_WORD.match(match.string, match.end())
+    if label == "TEL":
+        return not (year and "년" in year[0])
+    if year:
+        return False
+    both_years = 1500 <= int(match["last"]) <= 2100
+    return bool(match["sep"].strip()) and not both_years
+
+
+def _is_local(match: re.Match[str], label: str | None) -> bool:
+    """Two years are a span, and words that ask for a call (문의, 상담) stand beside other numbers too."""
+    first, last = match.group().split("-")
+    if 1500 <= int(first) <= 2100 and 1500 <= int(last) <= 2100:
+        return False
+    return label == "TEL" and bool(_TELEPHONE.search(match.string[max(0, match.start() - 14) : match.start()]))
+
+
+def fake_tel(rng: Random, value: str) -> str:
+    """Same kind of number (mobile, landline, internet, free, nationwide), from a block nobody has."""
+    digits = digits_of(value)
+    lead = "82" if "+" in value or (digits.startswith("82") and len(digits) > 9) else ""
+    lead += "0" if digits[len(lead) :].startswith("0") else ""
+    body = digits[len(lead) :]
+    if not lead and len(body) == 10 and body.startswith("10"):
+        fake = "10" + rng.choice("01") + draw_digits(rng, 7)
+    elif not lead and len(body) < 8:
+        fake = "1" + draw_digits(rng, len(body) - 1)
+    elif not lead:
+        fake = "1511" + rng.choice("3456789") + draw_digits(rng, 3)
+    elif body.startswith("1"):  # subscriber numbers of old 01X numbers may be one digit shorter
+        fake = body[:2] + rng.choice("01") + draw_digits(rng, len(body) - 3)
+    elif body.startswith("2"):
+        fake = "21" + draw_digits(rng, len(body) - 2)
+    elif body[0] in "3456" and body[1] in "12345":
+        area = rng.choice(
+            ("31", "32", "33", "41", "42", "43", "44", "51", "52", "53", "54", "55", "61", "62", "63", "64")
+        )
+        fake = area + "1" + draw_digits(rng, len(body) - 3)
+    else:
+        known = 3 if body[0] in "35" else 2
+        fake = body[:known] + "0" + draw_digits(rng, len(body) - known - 1)
+    return refill(value, lead + fake)
+
+
+_WORDS = words(
+    "전화 연락처 연락 휴대폰 핸드폰 휴대 폰 팩스 fax tel phone 문의 콜센터 고객센터 상담 대표번호 안심번호"
+    " ☎ ☏ h.p mobile phoneno phonenumber telno telephone mobileno cell cellphone hp contact faxno sender callback"
+    " msisdn 수신번호 발신번호 회신번호 전송"
+)
+TEL = PiiType(
+    "TEL",
+    (
+        Format(MOBILE, CLEAR, digits=10, leads="0("),
+        Format(MOBILE_BARE, CLEAR, digits=10, leads="0"),
+        Format(MOBILE_SHORT, BY_LABEL, digits=10, leads="1"),
+        Format(LOCAL, BY_LABEL, _is_local, digits=7, leads="23456789"),
+        Format(INTERNATIONAL, CLEAR + 1, digits=10, leads="+(08"),
+        Format(LANDLINE, CLEAR, digits=9, leads="0("),
+        Format(LANDLINE_BARE, BY_LABEL, digits=9, leads="0"),
+        Format(SERVICE, CLEAR, digits=10, leads="0("),
+        Format(SERVICE_BARE, CLEAR, digits=10, leads="0"),
+        Format(NATIONWIDE, LIKELY, _is_not_a_span_of_years, leads="1"),
+    ),
+    _WORDS,
+    fake_tel,
+    "010-0000-0000",
+)

@@ -1,0 +1,97 @@
+"""Number plates of vehicles: 12가3456, 123가 3456, 서울30자0080, 경기수원가0070.
+
+Many letters of plates also count things (12조 3456억, 30주 1000명): there a label, a region or tight writing decides,
+and never a count behind. Plates end in 0100 to 9999; replacements end in 0000 to 0099, which no vehicle has.
+"""
+
+from __future__ import annotations
+
+import re
+from random import Random
+
+from corpus.pii.formats.places import COUNTY_STEM_PATTERN, DISTRICTS, REGIONS, SHORT_REGION_PATTERN
+from corpus.pii.types import CERTAIN, LIKELY, Format, PiiType, Scope, words
+
+_PRIVATE = "가나다라마거너더러머버서어저고노도로모보소오조구누두루무부수우주"
+_LETTERS = f"[{_PRIVATE}바사아자배하허호국합육해공]"
+_COUNTING = "조도보주수부구모자배루로호가나하대사국해"
+"""Letters that also count or name things behind a number."""
+
+_NO_MORE = r"(?![0-9A-Za-z%]|[.~\-][0-9])"
+# counts never start with 0; of the counting words some begin others: 건강 (health), 회사 (company), 여자 (woman)
+_NO_COUNT = (
+    rf"{_NO_MORE}(?:(?<=0[0-9]{{3}})|(?! ?(?:억|만|천|조|원(?!룸|장)|명(?!의)|시간|년|월(?!요|세)|개(?!인)"
+    r"|회(?!사|색|원|의)|건(?!강|물|설)|점(?!심|검|포)|달러|여(?![자성기권])|달|분(?!의)|일(?! |$)|대(?! |$)|칼로리"
+    r"|보(?!험|호)|번씩|쪽| (?:[ck]?m|k?g|m?l|usd|krw|pt?)(?![a-z]))))"
+)
+_START = r"(?<![0-9A-Za-z가-힣])(?<![0-9][.\-])"
+_GAP = "[ \\-]?"
+MODERN = re.compile(
+    rf"(?<![0-9A-Za-z])(?<![0-9][.\-])[0-9]{{2,3}}(?P<gap>{_GAP})(?P<letter>{_LETTERS}){_GAP}[0-9]{{4}}{_NO_COUNT}"
+)
+REGIONAL = re.compile(rf"{_START}{SHORT_REGION_PATTERN}{_GAP}[0-9]{{1,2}}{_GAP}{_LETTERS}{_GAP}[0-9]{{4}}{_NO_COUNT}")
+MOTORCYCLE = re.compile(
+    rf"{_START}{SHORT_REGION_PATTERN} ?{COUNTY_STEM_PATTERN}{_GAP}{_LETTERS}{_GAP}[0-9]{{4}}{_NO_COUNT}"
+)
+_IN_NUMBER = re.compile("[0-9][,:]$")
+_CASE_NUMBER = re.compile("[7-9][0-9][가-힣] ?[1-9][0-9]{3}")
+_SCOPE = Scope("0-9", f"(?:(?<={_LETTERS}[0-9])|(?<={_LETTERS}[ \\-][0-9]))[0-9]{{3}}", before=16, after=8)
+
+
+def _is_plate(match: re.Match[str], label: str | None) -> bool:
+    """Tight writing with a letter that counts nothing is enough, so is a zero in front of the last four, which no
+    count has; otherwise a word for a vehicle must be near.
+
+    Court cases (96도2753) are numbered by year and without zeros in front; round numbers behind a blank (50다 1000)
+    count something, digits behind a comma or a colon belong to a larger number.
+    """
+    plate = match.group()
+    if label == "PLATE" or plate[-4] == "0":
+        return plate[:2] != "00"
+    is_apart = not plate[:-4].isalnum()
+    counts = (
+        match["letter"] in _COUNTING
+        or plate.endswith("00")
+        or _IN_NUMBER.search(match.string[max(0, match.start() - 2) : match.start()])
+    )
+    return plate[:2] != "00" and not (match["gap"] or _CASE_NUMBER.fullmatch(plate) or (is_apart and counts))
+
+
+def _fake_plate(rng: Random, value: str) -> str:
+    """Same form, another region and letter, last four digits below 0100."""
+    region = re.match(SHORT_REGION_PATTERN, value)
+    name, rest = "", value
+    if region:
+        name = rng.choice([region for region in REGIONS if DISTRICTS[region]])
+        rest = value[2:]
+    head, tail = rest[:-4], f"{rng.randrange(100):04}"  # the signs between stay
+    letter = rng.choice([letter for letter in _PRIVATE if letter not in _COUNTING])
+    numbers = re.search("[0-9]+", head)
+    if numbers:
+        count = len(numbers.group())
+        low, high = {1: (1, 10), 2: (10, 70), 3: (100, 700)}[count]
+        head = head.replace(numbers.group(), str(rng.randrange(low, high)), 1)
+        head = re.sub(_LETTERS, letter, head)
+    else:
+        county = rng.choice([county[:-1] for county in DISTRICTS[name] if len(county) > 2])
+        stem = re.match(rf"( ?){COUNTY_STEM_PATTERN}(?= ?{_LETTERS} ?$)", head)
+        assert stem, "a motorcycle plate names its county"
+        head = stem.group(1) + county + re.sub(_LETTERS, letter, head[stem.end() :])
+    return name + head + tail
+
+
+_WORDS = words(
+    "차량 번호판 자동차 승용차 택시 버스 트럭 렌터카 렌트카 오토바이 차주 차번호 뺑소니 주차 화물차 세단 봉고"
+    " 앞차 옆차 뒷차 뒤차 상대차 렌트 소나타 쏘나타 그랜저 아반떼 카니발 쏘렌토 스포티지 모닝 블랙박스"
+)
+PLATE = PiiType(
+    "PLATE",
+    (
+        Format(MODERN, LIKELY, _is_plate, _SCOPE),
+        Format(REGIONAL, CERTAIN, scope=_SCOPE),
+        Format(MOTORCYCLE, CERTAIN, scope=_SCOPE),
+    ),
+    _WORDS,
+    _fake_plate,
+    "12가0000",
+)

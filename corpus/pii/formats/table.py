@@ -1,0 +1,21 @@
+"""The 16 types of paper Table 29, a row each, in its order; and those that the paper has not, for who asks for them."""
+
+from __future__ import annotations
+
+from corpus.pii.extra.announced import EXTRA_TABLE
+from corpus.pii.formats.address import ADDRESS
+from corpus.pii.formats.identity import DRIVER, FRN, HEALTH, PASSPORT, RRN
+from corpus.pii.formats.mention import MENTION
+from corpus.pii.formats.money import ACCOUNT, BRN, CARD
+from corpus.pii.formats.network import EMAIL, IP, MAC
+from corpus.pii.formats.phones import TEL
+from corpus.pii.formats.plate import PLATE
+from corpus.pii.formats.url import URL
+from corpus.pii.types import PII_TYPES, PiiType
+
+TABLE: tuple[PiiType, ...] = (
+    TEL, RRN, FRN, EMAIL, IP, MAC, MENTION, ADDRESS, ACCOUNT, PASSPORT, DRIVER, BRN, HEALTH, CARD, PLATE, URL,
+)  # fmt: skip
+BY_NAME = {kind.name: kind for kind in (*TABLE, *EXTRA_TABLE)}
+
+assert tuple(kind.name for kind in TABLE) == PII_TYPES

@@ -1,0 +1,162 @@
+"""URLs: with scheme, with www, short links and bare domains; Hangul hosts and paths too.
+
+The hard part is the end: particles, punctuation and brackets of the sentence follow without a blank, while Hangul and
+brackets also occur inside. Replacements keep the form and move to an example domain.
+"""
+
+from __future__ import annotations
+
+import re
+from random import Random
+
+from corpus.pii.formats.network import DOMAIN_LABEL, RESERVED_DOMAINS
+from corpus.pii.formats.shapes import draw_user_name, scramble
+from corpus.pii.types import CERTAIN, Format, PiiType, Scope
+
+_PATH_SIGN = r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]"
+# a list goes on: the sign parts a URL from the value behind it
+_NEXT = r"(?![,;|]['\"]?(?:https?://|ftp://|www\.|[0-9]{2,4}-|[0-9]{6}|[A-Za-z0-9._%+\-]{1,64}@|@|\+82)|['\"][=:,;|]['\"]|\*\*|\][/,;|)]|(?:https?|ftp)://)"
+# Hangul belongs to a path behind / _ - = only: directly behind a word it is a particle
+_PATH = rf"(?::[0-9]{{1,5}})?(?:[/?#](?:{_NEXT}{_PATH_SIGN}|(?<=[/_\-=+])[가-힣]{{1,40}}){{0,2000}})?"
+_USER = r"(?:[A-Za-z0-9._~%!$&+:\-]{1,64}@)?"
+_HANGUL_HOST = (
+    r"(?:[A-Za-z0-9\-]{1,63}\.){0,3}[가-힣][가-힣0-9\-]{0,40}\."
+    r"(?:[A-Za-z0-9가-힣\-]{1,40}\.){0,3}(?:[A-Za-z]{2,24}|한국)"
+)
+_TLDS = (
+    r"(?:com|net|org|info|biz|edu|gov|dev|app|shop|site|xyz|blog|online|io|me|tv|ai|cc|eu|us|uk|jp|cn|de|fr|kr|example"
+    r"|(?:co|go|or|ac|re|ne|pe|hs|ms|es|kg)\.kr|co\.jp|com\.cn|co\.uk)"
+)
+_BARE_END = r"(?![A-Za-z0-9@\-_]|\.[A-Za-z0-9])"
+URL_SCHEME = re.compile(
+    rf"(?P<value>(?:https?|ftp)://{_USER}(?:{_HANGUL_HOST}|[A-Za-z0-9][A-Za-z0-9.\-]{{0,250}}){_PATH})",
+    re.IGNORECASE,
+)
+URL_WWW = re.compile(
+    rf"(?<![A-Za-z0-9@.\-_])(?P<value>www\.(?:{DOMAIN_LABEL}\.){{1,6}}[A-Za-z]{{2,24}}(?![A-Za-z0-9]){_PATH})",
+    re.IGNORECASE,
+)
+URL_BARE = re.compile(
+    rf"(?:(?<![A-Za-z0-9@/\-_*])|(?<=(?<![A-Za-z0-9*])\*\*))(?<![A-Za-z0-9@./\-_*]\.)(?<!\.\.)"
+    rf"(?P<value>(?:\*\.)?(?!(?i:asp|ado|vb|dot|f|c)\.net)(?:{DOMAIN_LABEL}\.){{1,5}}{_TLDS}{_BARE_END}{_PATH})"
+)
+URL_SHORT = re.compile(
+    r"(?<![A-Za-z0-9@./\-_])(?P<value>(?:youtu\.be|goo\.gl|bit\.ly|me2\.do|t\.co)/[A-Za-z0-9\-_/?=&]{2,80})"
+)
+MAX_URL = 2_300
+_TRAILING = ".,;:!?'*&|[]("
+_ENTITY = re.compile("&(?:lt|gt|quot|apos|#39)(?![a-z])")
+_BRACKET = re.compile("[()]")
+_HANGUL = re.compile("[가-힣]")
+_HANGUL_RUN = re.compile("[가-힣]+")
+MIN_STEM = 2  # syllables before a particle: 과 is none in /사과
+_PARTICLE = re.compile(
+    "(?:에서는|에서도|에서|에게|에는|에도|에|으로|로|을|를|이|가|은|는|와|과|도|의|나|이나|처럼|까지|부터"
+    "|입니다|이다|이고|이며|인데|이에요|예요|라고|이라고|라는|이라는)$"
+)
+
+
+# where the last part of a path may be a Hangul word; elsewhere it belongs to the sentence: example.com/에서 봤다
+_HANGUL_PLACE = re.compile(
+    "[=_+-]$|/(?:w|wiki|entry|tags?|search|category|people|users?|channel|c|place|keyword)/$", re.IGNORECASE
+)
+
+
+def _trim_hangul(url: str) -> str:
+    """Without Hangul of the sentence: ``/위키/사과를`` loses 를, and ``example.com/에서`` all of 에서."""
+    last = _HANGUL_RUN.match(url[::-1])
+    if not last:
+        return url
+    tail = len(url) - last.end()
+    host_end = url.find("/", url.find("//") + 2)
+    if host_end >= 0:
+        place = url[host_end:tail]
+        if not (_HANGUL.search(place) or _HANGUL_PLACE.search(place)):
+            return url[:tail]
+    particle = _PARTICLE.search(url, tail)
+    is_whole = particle and particle.start() == tail
+    if not particle or not (is_whole or particle.start() - tail >= MIN_STEM):
+        return url
+    return url[: particle.start()]
+
+
+def trim_url(url: str) -> str:
+    """A URL without the punctuation and the particle of the sentence around it; a closing bracket that was not opened
+    inside ends it. So do escaped brackets and quotation marks of HTML."""
+    url = _trim_marks(_before_closing(_ENTITY.split(url, maxsplit=1)[0]))
+    if "&" in url and "?" not in url:  # the next pair of key=value&key=value
+        url = url[: url.index("&")]
+    return _trim_marks(_trim_hangul(url))
+
+
+def _before_closing(url: str) -> str:
+    """What stands before the first ``)`` without its ``(``."""
+    opened = 0
+    for bracket in _BRACKET.finditer(url):
+        opened += 1 if bracket[0] == "(" else -1
+        if opened < 0:
+            return url[: bracket.start()]
+    return url
+
+
+def _trim_marks(url: str) -> str:
+    return url.rstrip(_TRAILING)
+
+
+_PATH_START, _HOST_END = re.compile("[/?#]"), re.compile("[:/?#]")
+_NO_HOST = re.compile(
+    r"(?:com|org|net|io)\.|[0-9]+\.[0-9]+\.|(?:co|or|go|ac)\.[a-z]+$|[A-Z][a-z]+\.(?:info|io|me|app)$"
+)
+_CALL = re.compile("\\((?:[\"')]|[a-z]+[(,)=])")  # log.info("…") is a call
+_DOMAIN_END = re.compile(rf"[A-Za-z0-9-]{{2}}\.{_TLDS}$")
+
+
+def _has_host(match: re.Match[str], label: str | None) -> bool:
+    host = _PATH_START.split(trim_url(match["value"]).partition("://")[2], 1)[0]
+    return "." in host and len(host) > 3
+
+
+def _is_domain(match: re.Match[str], label: str | None) -> bool:
+    """``M.net`` (a television channel) and ``P.S.M.de`` are no domains: the name before the suffix has two letters.
+    Neither is ``com.example.app``, the name of a program, nor ``3.14.com``."""
+    host = _HOST_END.split(match["value"], 1)[0]
+    return not (_NO_HOST.match(host) or _CALL.match(match.string, match.end())) and bool(_DOMAIN_END.search(host))
+
+
+_URL_PARTS = re.compile(
+    r"(?P<scheme>(?:https?|ftp)://)?(?P<star>\*\.)?(?P<user>[^/?#@]*@)?(?P<www>www\.)?"
+    r"(?P<host>[^/?#:]*)(?P<port>:[0-9]+)?(?P<path>.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def fake_url(rng: Random, value: str) -> str:
+    """Same scheme, ``www`` and form of user and path, another host under an example domain."""
+    parts = _URL_PARTS.fullmatch(value)
+    assert parts, "any string has the parts of a URL"
+    host = f"{draw_user_name(rng)}.{rng.choice(RESERVED_DOMAINS)}"
+    user = scramble(rng, parts["user"] or "")
+    front = "".join(parts[name] or "" for name in ("scheme", "star"))
+    return f"{front}{user}{parts['www'] or ''}{host}{parts['port'] or ''}{scramble(rng, parts['path'])}"
+
+
+_DOMAIN = Scope(
+    ".",
+    rf"(?=[A-Za-z]{{2}})(?:(?<=[wW]\.)|{_TLDS}(?![A-Za-z0-9])|(?:be|gl|ly|do|co)/|[A-Za-z0-9-]{{2,63}}\.[A-Za-z])",
+    before=130,
+    after=MAX_URL,
+    run=r"A-Za-z0-9*.\-",
+)
+
+URL = PiiType(
+    "URL",
+    (
+        Format(URL_SCHEME, CERTAIN + 2, _has_host, Scope(":", "//", before=6, after=MAX_URL, run="fhpstFHPST")),
+        Format(URL_WWW, CERTAIN + 2, scope=_DOMAIN),
+        Format(URL_BARE, CERTAIN + 1, _is_domain, _DOMAIN),
+        Format(URL_SHORT, CERTAIN + 1, scope=_DOMAIN),
+    ),
+    ("홈페이지", "누리집", "사이트", "링크", "url"),
+    fake_url,
+    "http://www.example.com",
+)

@@ -1,0 +1,68 @@
+"""The demo's scores as README and its Korean twin show them, and the recipe and processor that they come from.
+
+``python -m tests.recorded_demo`` records the finished demo (``runs/smoke``) and writes its table into both pages.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+from launch.recipe import load_recipe
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = (ROOT / "README.md", ROOT / "README.ko.md")
+RECORD = ROOT / "tests" / "fixtures" / "demo_scores.json"
+RUN = ROOT / "runs" / "smoke"
+TASKS = ("ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-dp", "klue-mrc", "wos")
+TABLE = re.compile(r"(?<=```\n)task\b.*?(?=```)", re.DOTALL)
+
+
+def recipe_digest() -> str:
+    """Of all settings of the recipe ``smoke`` that results depend on."""
+    settings = load_recipe("smoke").model_dump(mode="json", exclude={"about", "workers", "launch"})
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+
+
+def scores_of_run() -> list[dict[str, object]]:
+    """One row a metric of Table 36: task, metric, score, what a constant prediction gets (None: it says nothing), n."""
+    rows: list[dict[str, object]] = []
+    for task in TASKS:
+        for path in sorted((RUN / "finetune" / task / "model").glob("seed-*/scores.json")):
+            found = json.loads(path.read_text("utf-8"))
+            for metric in found["paper_dev"]["klue/roberta-base"]:
+                value = found["scores"][metric]
+                baseline = found["trivial"].get(metric)
+                numbers = {"score": round(value or 0.0, 2), "trivial": None if baseline is None else round(baseline, 2)}
+                rows.append({"task": task, "metric": metric, **numbers, "n": found["n"]})
+    return rows
+
+
+def table(rows: list[dict[str, object]]) -> str:
+    """The rows as lines of text."""
+    lines = [f"{'task':<9} {'metric':<18} {'score':>6} {'trivial':>8} {'n':>4}"]
+    for row in rows:
+        trivial = "–" if row["trivial"] is None else f"{row['trivial']:.2f}"
+        lines.append(f"{row['task']:<9} {row['metric']:<18} {row['score']:>6.2f} {trivial:>8} {row['n']:>4}")
+    return "\n".join(lines) + "\n"
+
+
+def processor() -> str:
+    """The processor's name, as Linux tells it."""
+    found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text("utf-8"), re.MULTILINE)
+    return found[1] if found else "unknown"
+
+
+def record() -> None:
+    """Write the finished demo's scores to the fixture and into both pages."""
+    rows = scores_of_run()
+    kept = {"recipe": recipe_digest(), "processor": processor(), "scores": rows}
+    RECORD.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
+    for page in PAGES:
+        page.write_text(TABLE.sub(lambda _: table(rows), page.read_text("utf-8")), "utf-8")
+
+
+if __name__ == "__main__":
+    record()
