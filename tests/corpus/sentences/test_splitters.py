@@ -124,7 +124,7 @@ def test_alignment_stays_linear_where_nothing_matches() -> None:
 
 
 def test_a_long_line_is_cut_at_a_blank(monkeypatch: pytest.MonkeyPatch) -> None:
-    from corpus.sentences.split import splitters
+    from corpus.sentences import splitters
 
     seen: list[str] = []
     words = "낱말 " * MAX_LINE_CHARS
