@@ -7,7 +7,6 @@ Safe to publish: wherever sample text is shown, whatever the detector still find
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +19,7 @@ import yaml
 from corpus.card.page import Bar, Part, mark_change, mark_replaced, render, to_bars
 from corpus.documents.errors import BadInput
 from corpus.documents.escaping import visible
-from corpus.documents.whole_files import write_whole
+from corpus.documents.whole_files import read_json, write_whole
 from corpus.pii.detect import find_pii
 from corpus.pii.types import ALL_TYPES, PII_TYPES
 
@@ -300,9 +299,4 @@ def _samples(path: Path) -> dict[str, list[dict[str, str]]]:
 
 
 def _read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        return None
-    except ValueError as error:
-        raise BadInput(f"{path}: not readable as JSON ({error}); run the corpus stage again") from None
+    return read_json(path, "run the corpus stage again") if path.is_file() else None

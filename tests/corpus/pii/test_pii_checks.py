@@ -35,7 +35,9 @@ def test_birth_dates_follow_the_calendar_of_their_century() -> None:
     assert not is_birth_date("851301", "1")
 
 
-@pytest.mark.parametrize("digits", ["112233445555", "1234543210", "9876543210", "8901234567", "1010101010"])
+@pytest.mark.parametrize(
+    "digits", ["112233445555", "4455665544332", "1234543210", "9876543210", "8901234567", "1010101010"]
+)
 def test_digits_beside_each_other_on_the_keyboard_look_typed(digits: str) -> None:
     assert looks_typed(digits)
 
