@@ -169,13 +169,13 @@ def differing(values: BaseModel, defaults: BaseModel | None = None) -> dict[str,
 
 def show_scores(run: Path) -> None:
     """Print the paper's metrics of every result beside the trivial baseline's."""
-    from launch.report.gather import number, paper_metrics, read_scores
+    from launch.report.gather import number, paper_metrics, read_scores, trivial_of
 
     columns = ("task", "model", "seed", "metric", "score", "trivial", "n")
     table = Table(*columns[:4], *(Column(name, justify="right") for name in columns[4:]), title="Scores")
     for found in read_scores(run):
         for metric in paper_metrics(found):
-            score, trivial = number(found["scores"][metric]), number(found["trivial"][metric])
+            score, trivial = number(found["scores"][metric]), number(trivial_of(found, metric))
             table.add_row(
                 found["task"], found["model"], str(found["seed"]), metric, score, trivial, f"{found['n']:,}"
             )  # fmt: skip

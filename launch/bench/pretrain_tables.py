@@ -114,7 +114,7 @@ def _table(title: str, caption: str, first: str, *numbers: str) -> Table:
 def _write_curves(curves: dict[str, dict[str, list[float]]], path: Path) -> None:
     from matplotlib.figure import Figure
 
-    from launch.report.figures import ACCENT, SECOND, STYLE, matplotlib
+    from launch.plotting import ACCENT, SECOND, STYLE, matplotlib
 
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(5.6, 3.0), layout="constrained")

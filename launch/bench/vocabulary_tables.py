@@ -104,7 +104,7 @@ def _curve(curve: list[Any]) -> Table:
 def _write_curve(curve: list[Any], path: Path) -> None:
     from matplotlib.figure import Figure
 
-    from launch.report.figures import ACCENT, STYLE, matplotlib
+    from launch.plotting import ACCENT, STYLE, matplotlib
 
     megabytes = [size for size, _ in curve]
     panels = {

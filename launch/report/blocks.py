@@ -1,4 +1,4 @@
-"""What a page of the report is made of: sections of texts, tables, figures and before/after rows.
+"""What a page of the report is made of: sections of texts, tables, bars, pictures and before/after rows.
 
 Both pages (Markdown and HTML) are rendered from the same blocks, so they cannot disagree.
 """
@@ -36,19 +36,43 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """An SVG figure; the Markdown page leaves it out."""
+class Pictures:
+    """SVG charts with their captions; ``keys`` say what the lines are. The Markdown page leaves them out."""
 
-    svg: str
-    kind: str = "figure"
+    charts: Sequence[tuple[str, str]]  # caption, SVG
+    keys: Sequence[tuple[str, str]] = ()  # class of the stylesheet, meaning
+    is_small: bool = False
+    kind: str = "pictures"
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A value with its 95 % interval and a baseline, as shares of the longest bar possible, 0..1."""
+
+    name: str
+    detail: str  # set smaller after the name
+    value: float
+    said: str
+    said_more: str = ""
+    interval: tuple[float, float] | None = None
+    baseline: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """Horizontal bars; the Markdown page leaves them out, a table says the same."""
+
+    rows: Sequence[Bar]
+    keys: Sequence[tuple[str, str]] = ()
+    kind: str = "bars"
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """Cells are text, several lines of it where it has line breaks.
 
-    ``numbers`` are right-aligned columns, ``signs`` columns coloured by their sign; ``is_text`` gives the first column
-    the room that long texts need.
+    ``numbers`` are right-aligned columns, ``signs`` columns coloured by their sign, ``heat`` the columns of a confusion
+    matrix (row by row, shares of the row); ``is_text`` gives the first column the space that long texts need.
     """
 
     heads: Sequence[str]
@@ -58,6 +82,7 @@ class Table:
     title: str = ""
     folded: bool = False
     is_text: bool = False
+    heat: Sequence[Sequence[float]] = ()
     kind: str = "table"
 
 
@@ -87,12 +112,17 @@ class Marked:
     kind: str = "marked"
 
 
-Block = Text | Heading | Code | Picture | Table | Marked
+Block = Text | Heading | Code | Pictures | Bars | Table | Marked
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A headed part of the page."""
+    """A headed part of the page; its name is the anchor. What is folded stands below the results, closed."""
 
     title: str
     blocks: list[Block] = field(default_factory=list)
+    is_folded: bool = False
+
+    @property
+    def anchor(self) -> str:
+        return "-".join(self.title.lower().split())

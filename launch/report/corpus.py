@@ -13,11 +13,11 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from corpus.card.write import PII_NAMES
 from corpus.pii.detect import Span, find_pii
 from corpus.pii.key import seeded_secret
 from corpus.pii.protect import Protection
-from launch.report.blocks import Block, Marked, MarkedRow, Part, Picture, Section, Table, Text
-from launch.report.figures import draw_counts
+from launch.report.blocks import Bar, Bars, Block, Marked, MarkedRow, Part, Section, Table, Text
 from launch.report.gather import count, read_json, share
 
 SHOWN_SOURCES = 12
@@ -101,6 +101,7 @@ def _samples(folder: Path) -> dict[str, list[str]]:
 def _personal_data(statistics: dict[str, Any]) -> Section:
     total = statistics["total"]
     touched = share(total["sentences_with_pii"], total["sentences"])
+    most = max(1, *total["pii"].values())
     return Section(
         "Personal data",
         [
@@ -108,9 +109,7 @@ def _personal_data(statistics: dict[str, Any]) -> Section:
                 f"{count(sum(total['pii'].values()))} values replaced in {count(total['sentences_with_pii'])} "
                 f"sentences ({touched}; the paper: 1.2 %). Types as in Table 29."
             ),
-            Picture(draw_counts(total["pii"], "values replaced")),
-            Table(["type", "values"], [[name, count(n)] for name, n in total["pii"].items()], (1,), folded=True,
-                  title="The same as numbers"),
+            Bars([Bar(PII_NAMES[name], name, n / most, count(n)) for name, n in total["pii"].items()]),
             Marked([_before_and_after(sentence) for sentence in INVENTED], "Invented sentences, before and after"),
         ],
     )  # fmt: skip

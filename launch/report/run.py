@@ -11,6 +11,7 @@ import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from corpus.card.page import stylesheet
 from corpus.documents.escaping import fenced, markdown, visible
 from launch.manifest import read_manifest
 from launch.report.blocks import Code, Part, Section, Table, Text
@@ -45,6 +46,8 @@ def run(recipe: Recipe, folder: Path, out: Path) -> dict[str, Any]:
         "verdict": verdict_on_scores(scores),
         "stages": [found for stage in STAGE_NAMES if (found := _stage(folder, stage))],
         "sections": sections,
+        "links": [("Corpus card", "../corpus/card.html")] if (folder / "corpus" / "card.html").is_file() else [],
+        "language": "en",
     }
     for name in ("md", "html"):
         text = render(f"page.{name}.j2", page)
@@ -64,8 +67,7 @@ def render(template: str, page: dict[str, Any]) -> str:
         finalize=_shown if template.endswith("html.j2") else None,
     )
     environment.filters |= {"plain": markdown, "cell": _cell, "bold": _bold, "fenced": fenced}
-    css = environment.loader.get_source(environment, "style.css")[0] if environment.loader else ""
-    return environment.get_template(template).render(**page, css=css)
+    return environment.get_template(template).render(**page, css=stylesheet())
 
 
 def _shown(value: Any) -> Any:
@@ -111,4 +113,5 @@ def _provenance(recipe: Recipe, folder: Path) -> Section:
             Table(["package", "version"], versions, title="Versions", folded=True),
             Code(settings),
         ],
+        is_folded=True,
     )
