@@ -1,4 +1,4 @@
-"""What a page of the report is made of: sections of texts, tables, bars, pictures and before/after rows.
+"""What a page of the report is made of: sections of texts, tables, bars and pictures.
 
 Both pages (Markdown and HTML) are rendered from the same blocks, so they cannot disagree.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+from launch.tables import Table as Table  # written as it is printed on the terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,52 +69,7 @@ class Bars:
     kind: str = "bars"
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Cells are text, several lines of it where it has line breaks.
-
-    ``numbers`` are right-aligned columns, ``signs`` columns coloured by their sign, ``heat`` the columns of a confusion
-    matrix (row by row, shares of the row); ``is_text`` gives the first column the space that long texts need.
-    """
-
-    heads: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    numbers: Sequence[int] = ()
-    signs: Sequence[int] = ()
-    title: str = ""
-    folded: bool = False
-    is_text: bool = False
-    heat: Sequence[Sequence[float]] = ()
-    kind: str = "table"
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A run of text, marked or plain."""
-
-    text: str
-    is_marked: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class MarkedRow:
-    """One text before and after a change, what changed being marked on both sides."""
-
-    name: str
-    before: Sequence[Part]
-    after: Sequence[Part]
-
-
-@dataclass(frozen=True, slots=True)
-class Marked:
-    """Rows of text before and after."""
-
-    rows: Sequence[MarkedRow]
-    title: str = ""
-    kind: str = "marked"
-
-
-Block = Text | Heading | Code | Pictures | Bars | Table | Marked
+Block = Text | Heading | Code | Pictures | Bars | Table
 
 
 @dataclass(frozen=True, slots=True)

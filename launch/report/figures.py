@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from markupsafe import escape
 
-WIDTH, HEIGHT, SMALL_WIDTH = 340, 150, 220  # of the plot with its labels; it scales with the page
-LEFT, BOTTOM, TOP, RIGHT = 40, 30, 8, 10
+LARGE, SMALL = (340, 150), (160, 100)  # of a chart with its labels; it scales with the page
+LEFT, BOTTOM, TOP, RIGHT = 30, 30, 8, 8
 MOST_DOTS = 30
 
 
@@ -24,14 +24,17 @@ class Line(NamedTuple):
     is_second: bool = False
 
 
-def line_chart(lines: Sequence[Line], across: str, up: str, *, from_zero: bool = False, width: int = WIDTH) -> str:
+def line_chart(
+    lines: Sequence[Line], across: str, up: str, *, from_zero: bool = False, size: tuple[int, int] = LARGE
+) -> str:
     """Lines over one pair of axes.
 
     Args:
-        across: what the horizontal axis counts, such as "optimizer step".
+        across: what the horizontal axis counts, such as "optimizer step"; empty where the page says it.
         up: the same for the vertical axis; it is read out by screen readers, too.
         from_zero: the vertical axis begins at 0.
     """
+    width, height = size
     lines = [line for line in lines if line.places]
     values = [value for line in lines for value in line.values]
     places = [place for line in lines for place in line.places]
@@ -39,12 +42,13 @@ def line_chart(lines: Sequence[Line], across: str, up: str, *, from_zero: bool =
     ups = ticks(bottom, max(values))
     low, high = min(bottom, ups[0]), max(*values, ups[-1])
     first, last = min(places), max(places)
+    floor = height - (BOTTOM if across else BOTTOM - 14)
 
     def x(place: float) -> float:
         return LEFT + (width - LEFT - RIGHT) * ((place - first) / (last - first) if last > first else 0.5)
 
     def y(value: float) -> float:
-        return HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * ((value - low) / (high - low) if high > low else 0.5)
+        return floor - (floor - TOP) * ((value - low) / (high - low) if high > low else 0.5)
 
     shapes = [
         f'<path d="M{LEFT} {y(tick):.1f}H{width - RIGHT}"/>'
@@ -52,13 +56,14 @@ def line_chart(lines: Sequence[Line], across: str, up: str, *, from_zero: bool =
         for tick in ups
     ]
     shapes += [
-        f'<text x="{x(tick):.1f}" y="{HEIGHT - BOTTOM + 13}">{tick:,g}</text>'
-        for tick in ticks(first, last, 5)
-        if first <= tick <= last
+        f'<text x="{x(tick):.1f}" y="{floor + 13}">{tick:,g}</text>'
+        for tick in ticks(first, last, 5 if width > 200 else 3)
+        if first <= tick <= last and tick == int(tick)
     ]
     shapes += [_draw(line, x, y) for line in lines]
-    shapes.append(f'<text x="{(LEFT + width - RIGHT) / 2}" y="{HEIGHT - 3}">{escape(across)}</text>')
-    box = f'viewBox="0 0 {width} {HEIGHT}"'
+    if across:
+        shapes.append(f'<text x="{(LEFT + width - RIGHT) / 2}" y="{height - 3}">{escape(across)}</text>')
+    box = f'viewBox="0 0 {width} {height}"'
     return f'<svg class="plot" {box} role="img" aria-label="{escape(up)}">{"".join(shapes)}</svg>'
 
 

@@ -13,7 +13,7 @@ from launch.klue import OWN_MODEL
 from launch.report.blocks import Bar, Bars, Block, Heading, Pictures, Section, Table, Text
 from launch.report.compare import LAST_WEIGHTS, Group, comparison, group_results, weights_of
 from launch.report.details import error_blocks, table_blocks
-from launch.report.figures import SMALL_WIDTH, Line, line_chart
+from launch.report.figures import SMALL, Line, line_chart
 from launch.report.gather import PAPER_MODEL, count, number, paper_metrics, trivial_of
 
 Result = dict[str, Any]
@@ -30,8 +30,8 @@ NUMBERS = ("score", "95 % interval", "trivial", "gain", "trained on", "scored on
 NOTE = (
     "Scores are 0 to 100. The trivial baseline needs no model: the majority class, the mean, the right-hand neighbour "
     "as head, no answer, an empty state. Intervals come from resampling the scored examples. Scores of different tasks "
-    "are never averaged. AUPRC is the area under the precision-recall curve, averaged over the classes; a constant "
-    "prediction has no curve, so no baseline stands beside it."
+    "are never averaged. AUPRC is the area under the precision-recall curve, averaged over the classes; for a constant "
+    "prediction the published code gives about 50 on any labels, so no baseline stands beside it."
 )
 NOTE_ON_PAPER = (
     " The figures of Table 36 were made by the published code (here protocol klue-baseline), each the best of many "
@@ -178,9 +178,7 @@ def _losses(groups: Sequence[Group]) -> list[Block]:
 
 
 def _loss_chart(losses: Sequence[float]) -> str:
-    return line_chart(
-        [Line(range(1, 1 + len(losses)), losses)], "epoch", "training loss", from_zero=True, width=SMALL_WIDTH
-    )
+    return line_chart([Line(range(1, 1 + len(losses)), losses)], "", "training loss", from_zero=True, size=SMALL)
 
 
 def _results(scores: Sequence[Result], varying: list[str], is_folded: bool) -> Table:
