@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from markupsafe import escape
 
+from corpus.documents.escaping import visible
+
 LARGE, SMALL = (340, 150), (160, 100)  # of a chart with its labels; it scales with the page
 LEFT, BOTTOM, TOP, RIGHT = 30, 30, 8, 8
 MOST_DOTS = 30
@@ -62,9 +64,9 @@ def line_chart(
     ]
     shapes += [_draw(line, x, y) for line in lines]
     if across:
-        shapes.append(f'<text x="{(LEFT + width - RIGHT) / 2}" y="{height - 3}">{escape(across)}</text>')
+        shapes.append(f'<text x="{(LEFT + width - RIGHT) / 2}" y="{height - 3}">{escape(visible(across))}</text>')
     box = f'viewBox="0 0 {width} {height}"'
-    return f'<svg class="plot" {box} role="img" aria-label="{escape(up)}">{"".join(shapes)}</svg>'
+    return f'<svg class="plot" {box} role="img" aria-label="{escape(visible(up))}">{"".join(shapes)}</svg>'
 
 
 def _draw(line: Line, x: Callable[[float], float], y: Callable[[float], float]) -> str:
