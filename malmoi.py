@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from corpus.pii.detect import Span
-    from finetune.score import Scored
+    from finetune.score.scores import Scored
     from finetune.task import Task
     from launch.recipe import Recipe
 
@@ -87,7 +87,7 @@ def score(task: str, predictions: str | Path, gold: str | Path | None = None, *,
     Returns:
         ``scores`` and ``intervals`` by metric, ``tables`` by class and the like, ``n`` examples.
     """
-    from finetune.score import score_file
+    from finetune.score.scores import score_file
 
     return score_file(task, Path(predictions), Path(gold) if gold is not None else None, samples)
 

@@ -24,16 +24,16 @@ from torch import nn
 
 from corpus.documents.whole_files import write_whole
 from finetune.config import FinetuneConfig
+from finetune.data.files import SUFFIX, read_json
+from finetune.data.split import Data, load_data
 from finetune.encoder import digest, load_config, load_tokenizer, most_tokens
-from finetune.errors import find_errors
-from finetune.files import SUFFIX, read_json
-from finetune.hyperparameters import published
-from finetune.predict import choose_precision, predict
 from finetune.registry import task_of
-from finetune.score import bootstrap, defined, defined_tables
-from finetune.split import Data, load_data
+from finetune.score.errors import find_errors
+from finetune.score.scores import bootstrap, defined, defined_tables
 from finetune.task import Example, Feature, Hyperparameters, Prediction, Row, Task
-from finetune.train import Selection, seed_everything, train
+from finetune.train.hyperparameters import published
+from finetune.train.predict import choose_precision, predict
+from finetune.train.trainer import Selection, seed_everything, train
 
 log = logging.getLogger(__name__)
 

@@ -10,14 +10,14 @@ from finetune.config import FinetuneConfig
 from finetune.task import Task
 
 _HOMES = {
-    "ynat": ("finetune.tasks.ynat", "YNAT"),
-    "klue-sts": ("finetune.tasks.klue_sts", "KLUE_STS"),
-    "klue-nli": ("finetune.tasks.klue_nli", "KLUE_NLI"),
-    "klue-ner": ("finetune.tasks.klue_ner", "KLUE_NER"),
-    "klue-re": ("finetune.tasks.klue_re", "KLUE_RE"),
-    "klue-dp": ("finetune.tasks.klue_dp", "KLUE_DP"),
-    "klue-mrc": ("finetune.tasks.klue_mrc", "KLUE_MRC"),
-    "wos": ("finetune.tasks.wos", "WOS"),
+    "ynat": ("finetune.tasks.ynat.task", "YNAT"),
+    "klue-sts": ("finetune.tasks.sts.task", "KLUE_STS"),
+    "klue-nli": ("finetune.tasks.nli.task", "KLUE_NLI"),
+    "klue-ner": ("finetune.tasks.ner.task", "KLUE_NER"),
+    "klue-re": ("finetune.tasks.re.task", "KLUE_RE"),
+    "klue-dp": ("finetune.tasks.dp.task", "KLUE_DP"),
+    "klue-mrc": ("finetune.tasks.mrc.task", "KLUE_MRC"),
+    "wos": ("finetune.tasks.wos.task", "WOS"),
 }
 
 

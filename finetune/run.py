@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -23,11 +24,11 @@ from tqdm import tqdm
 
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig, TaskName
+from finetune.data.files import find_files
+from finetune.data.split import load_data
 from finetune.encoder import check_encoder
-from finetune.files import find_files
 from finetune.job import Job, finetune_one, use_one_thread
 from finetune.registry import TASKS, task_of
-from finetune.split import load_data
 
 log = logging.getLogger(__name__)
 
@@ -93,8 +94,7 @@ def check(config: FinetuneConfig, inputs: FinetuneInputs) -> None:
     Raises:
         BadInput: with everything that is missing, or the first thing that is broken.
     """
-    missing = [name for task in config.tasks for name in _missing(task, config, inputs.data)]
-    if missing:
+    if missing := missing_files(config, inputs.data):
         raise BadInput(
             f"{inputs.data}: missing {', '.join(missing)} (plain or .zst); add them, or name only the tasks that are "
             "there with finetune.tasks=…; tasks in finetune.split_dev may train on a part of their dev file"
@@ -103,6 +103,11 @@ def check(config: FinetuneConfig, inputs: FinetuneInputs) -> None:
         check_encoder(str(inputs.models[name]))
     for task in config.tasks:
         load_data(task_of(task, config), inputs.data, config)
+
+
+def missing_files(config: FinetuneConfig, folder: Path) -> list[str]:
+    """Names of the official files that the tasks need and ``folder`` lacks."""
+    return [name for task in config.tasks for name in _missing(task, config, folder)]
 
 
 def _missing(task: TaskName, config: FinetuneConfig, folder: Path) -> list[str]:
@@ -156,6 +161,7 @@ def _finish_side_by_side(jobs: Sequence[Job], work: Any, workers: int) -> Iterat
 
 
 def _prepare_process() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     use_one_thread()
     parent = multiprocessing.parent_process()
     if parent is not None:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 # example) and whatever the task's collate and decode need.
 Feature = dict[str, Any]
 
+IGNORED = -100  # a target that the loss skips: special tokens, padding
+
 
 @dataclass(frozen=True, slots=True)
 class Example:

@@ -1,6 +1,9 @@
 """``python -m launch VERB …``: the same as ``malmoi``, for torchrun and deepspeed launches."""
 
-from malmoi import main
+from launch.guard import check_start
 
 if __name__ == "__main__":
+    check_start()
+    from launch.cli import main
+
     main()

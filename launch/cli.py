@@ -71,7 +71,7 @@ Overrides = Annotated[
     typer.Argument(metavar="[KEY=VALUE]…", help="Overrides, for example pretrain.steps=500."),
 ]
 Runs = Annotated[Path, typer.Option("--runs", help="Folder that holds the run folders.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the resolved recipe and the plan; write nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would stop the run, and the plan; write nothing.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Log more.")]
 
 
@@ -86,7 +86,7 @@ def _stage_command(verb: str, purpose: str, example: str) -> Callable[..., None]
         set_up_console(verbose=verbose)
         from launch.conduct import conduct
 
-        conduct(verb, recipe, overrides or [], runs, dry_run=dry_run)
+        conduct(verb, recipe, overrides or [], runs, dry_run=dry_run, on_terminal=True)
 
     command.__doc__ = f"{purpose}\n\nExample:  {example}"
     return command

@@ -68,7 +68,7 @@ def score_predictions(
 
     Example:  malmoi score klue-nli klue-nli-v1.1_dev.json mine.jsonl --tables
     """
-    from finetune.score import score_file
+    from finetune.score.scores import score_file
 
     theirs = predictions or gold
     found = score_file(task, theirs, gold if predictions else None, samples)
@@ -122,7 +122,7 @@ def export_task_predictions(
     Example:  malmoi finetune export ynat ynat-v1.1_test.json predictions.jsonl ynat-predicted.json
     """
     set_up_console()
-    from finetune.export import export_predictions
+    from finetune.score.predictions import export_predictions
 
     typer.echo(f"{output}: {export_predictions(task, official, predictions, output):,} predictions")
 

@@ -1,90 +1,181 @@
-"""What a stage verb does: load the recipe, show the plan or work through the stages, print where the result is."""
+"""What a stage verb does: load the recipe, check it, show the plan or work through the stages."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import multiprocessing
+import shlex
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import yaml
-from rich.table import Column, Table
+from pydantic import BaseModel
 
 from launch.console import PlainConsole, rank, world_size
 from launch.errors import LaunchError
-from launch.extras import missing_modules, require
+from launch.estimate import (
+    Cost,
+    Machine,
+    estimate,
+    planned_tokens,
+    say_bytes,
+    say_duration,
+    text_bytes,
+    this_machine,
+)
 from launch.manifest import MANIFEST_NAME
-from launch.pipeline import given_inputs, run_stage, stages_of
+from launch.pipeline import Stage, run_stage, stages_of
+from launch.preflight import find_problems
 from launch.recipe import Recipe, load_recipe
+from launch.tables import Table, print_table
 
 log = logging.getLogger(__name__)
 
+INTERRUPTED = 130  # exit code of a command that Ctrl-C ended: 128 + SIGINT
 
-def conduct(verb: str, name: str, overrides: Sequence[str], runs: Path, *, dry_run: bool) -> None:
-    """Run the stages of ``verb`` for a recipe below ``runs/<recipe name>``."""
+
+def conduct(
+    verb: str, name: str, overrides: Sequence[str], runs: Path, *, dry_run: bool, on_terminal: bool = False
+) -> None:
+    """Run the stages of ``verb`` for a recipe below ``runs/<recipe name>``.
+
+    Args:
+        dry_run: print what would stop the run and the plan instead; write nothing.
+        on_terminal: Ctrl-C ends this process with one line.
+
+    Raises:
+        LaunchError: something is in the way; nothing has been worked at then.
+    """
     recipe = load_recipe(name, overrides)
     if world_size() > 1 and verb != "pretrain":
         raise LaunchError(f"{verb} runs in one process; under torchrun or deepspeed use the verb pretrain")
     run = runs / recipe.name
+    stages = stages_of(verb, recipe)
+    machine = this_machine(recipe)
+    problems = find_problems(verb, stages, recipe, run, machine)
     if dry_run:
         if rank() == 0:
-            show_plan(verb, recipe, run)
+            show_plan(verb, stages, recipe, run, machine, problems)
+        if problems:
+            sys.exit(2)
         return
-    stages = stages_of(verb, recipe)
-    require(verb, missing_modules(stage.name for stage in stages))
-    for stage in stages:
-        stage.outside(recipe)  # a missing file is noticed before the first stage works
-    for stage in stages:
-        if stage.name == "pretrain" or rank() == 0:
-            run_stage(stage, recipe, run)
+    if problems:
+        raise LaunchError("\n".join(problems))
+    with ends_quietly(run, stages) if on_terminal else nullcontext():
+        for stage in stages:
+            if stage.name == "pretrain" or rank() == 0:
+                run_stage(stage, recipe, run)
     if verb in ("run", "finetune"):
         show_scores(run)
     if verb in ("run", "report"):
         PlainConsole().print(f"\nreport: {run / 'report' / 'report.html'}", soft_wrap=True)
 
 
-def show_plan(verb: str, recipe: Recipe, run: Path) -> None:
-    """Print the resolved recipe and, for each stage, its folder and whether it is complete."""
+@contextmanager
+def ends_quietly(run: Path, stages: Sequence[Stage]) -> Iterator[None]:
+    """Ctrl-C ends the process with one line that says what is kept and how to go on; code 130.
+
+    Worker processes are ended, not waited for: whatever they finished is on the disk, as files are written whole or not
+    at all.
+    """
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        for worker in multiprocessing.active_children():
+            worker.kill()  # a pool would wait for what it works at
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, leave)
+    try:
+        yield
+    except KeyboardInterrupt:
+        if rank() == 0:
+            PlainConsole(stderr=True).print(f"\nmalmoi: {_what_is_kept(run, stages)}", soft_wrap=True)
+        sys.exit(INTERRUPTED)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _what_is_kept(run: Path, stages: Sequence[Stage]) -> str:
+    done = [stage.name for stage in stages if (run / stage.name / MANIFEST_NAME).is_file()]
+    begun = next((stage.name for stage in stages if stage.name not in done), "the end")
+    kept = f"{', '.join(done)} and what {begun} has finished are" if done else f"what {begun} has finished is"
+    return f"stopped in {begun}; {kept} kept in {run}, and `{shlex.join(['malmoi', *sys.argv[1:]])}` goes on from there"
+
+
+def show_plan(
+    verb: str, stages: Sequence[Stage], recipe: Recipe, run: Path, machine: Machine, problems: Sequence[str]
+) -> None:
+    """Print what would stop the run, then its stages with their cost, then what the recipe changes."""
     console = PlainConsole(soft_wrap=True)
-    resolved = yaml.safe_dump(recipe.model_dump(mode="json"), allow_unicode=True, sort_keys=False)
-    console.print(resolved)
-    table = Table("stage", "folder", "state", title=f"malmoi {verb} {recipe.name}")
-    for stage in stages_of(verb, recipe):
+    if problems:
+        console.print(f"{len(problems)} {'thing' if len(problems) == 1 else 'things'} would stop this run:")
+        for problem in problems:
+            console.print(f"  ✗ {problem}")
+    else:
+        console.print("Nothing would stop this run.")
+    rows = []
+    for stage in stages:
         folder = run / stage.name
         state = "complete" if (folder / MANIFEST_NAME).is_file() else "started" if folder.is_dir() else "to do"
-        table.add_row(stage.name, str(folder), state)
-    console.print(table)
-    for line in plan_sizes(recipe):
+        cost = Cost() if state == "complete" else estimate(stage.name, recipe, machine)
+        rows.append([stage.name, state, *_cells(cost)])
+    heads = ("stage", "state", "time", "disk", "memory")
+    print_table(Table(heads, rows, numbers=(2, 3, 4), title=f"malmoi {verb} {recipe.name} → {run}"), console)
+    for line in plan_sizes(recipe, machine):
         console.print(line)
+    changed = yaml.safe_dump(differing(recipe), allow_unicode=True, sort_keys=False, default_flow_style=None)
+    console.print(f"\nWhat differs from the defaults (the paper's values):\n{changed.rstrip()}")
 
 
-def plan_sizes(recipe: Recipe) -> list[str]:
-    """What a run would read and train, as far as recipe and input files tell."""
-    from corpus.reading.units import total_bytes
+def _cells(cost: Cost) -> list[str]:
+    seconds, sizes = cost.seconds, (cost.disk, cost.memory)
+    return ["–" if not seconds else f"~{say_duration(seconds)}", *(f"~{say_bytes(s)}" if s else "–" for s in sizes)]
 
-    texts = given_inputs(recipe)
-    size = total_bytes(texts) / 1e6
-    settings = recipe.pretrain
-    tokens = settings.steps * settings.global_batch * settings.sequence_length
-    sample = ", and the embedded sample" if recipe.uses_sample else ""
+
+def plan_sizes(recipe: Recipe, machine: Machine) -> list[str]:
+    """What a run would read and train, and on what, as far as recipe and input files tell."""
+    text, settings = text_bytes(recipe), recipe.pretrain
     jobs = len(recipe.finetune.tasks) * len(recipe.finetune.models) * len(recipe.finetune.seeds)
+    device = f"{machine.devices} GPU" if machine.gpu else f"{machine.cores} cores, no GPU"
     return [
-        f"raw text: {len(texts)} inputs, {size:,.1f} MB as stored{sample}",
+        f"text: {'not known' if text is None else f'{text / 1e6:,.1f} MB unpacked'}",
         f"pretraining: {settings.steps:,} steps x {settings.global_batch:,} sequences x "
-        f"{settings.sequence_length} tokens = {tokens:,} tokens",
+        f"{settings.sequence_length} tokens = {planned_tokens(recipe):,} tokens",
         f"finetuning: {jobs} trainings",
+        f"estimated for this machine ({device}, {say_bytes(machine.memory)} of memory), at best within a factor of two",
     ]
+
+
+def differing(values: BaseModel, defaults: BaseModel | None = None) -> dict[str, Any]:
+    """The keys that differ from the defaults, as plain data; number of processes and name are the run's own."""
+    found: dict[str, Any] = {}
+    plain = values.model_dump(mode="json")
+    for key, field in type(values).model_fields.items():
+        value = getattr(values, key)
+        default = getattr(defaults, key) if defaults else field.get_default(call_default_factory=True)
+        if isinstance(value, BaseModel) and isinstance(default, BaseModel):
+            if inner := differing(value, default):
+                found[key] = inner
+        elif value != default:
+            is_section = isinstance(value, dict) and all(isinstance(inner, BaseModel) for inner in value.values())
+            found[key] = {name: differing(inner) for name, inner in value.items()} if is_section else plain[key]
+    return found
 
 
 def show_scores(run: Path) -> None:
     """Print the paper's metrics of every result beside the trivial baseline's."""
     from launch.report.gather import number, paper_metrics, read_scores
 
-    columns = ("task", "model", "seed", "metric", "score", "trivial", "n")
-    table = Table(*columns[:4], *(Column(name, justify="right") for name in columns[4:]), title="Scores")
+    rows = []
     for found in read_scores(run):
         for metric in paper_metrics(found):
             score, trivial = number(found["scores"][metric]), number(found["trivial"][metric])
-            table.add_row(
-                found["task"], found["model"], str(found["seed"]), metric, score, trivial, f"{found['n']:,}"
-            )  # fmt: skip
-    PlainConsole().print(table)
+            first = (found["task"], found["model"], str(found["seed"]), metric)
+            rows.append([*first, score, trivial, f"{found['n']:,}"])
+    heads = ("task", "model", "seed", "metric", "score", "trivial", "n")
+    print_table(Table(heads, rows, numbers=(4, 5, 6), title="Scores"), PlainConsole())

@@ -39,10 +39,10 @@ def adopt_tokenizer(settings: PretrainConfig, out: Path) -> dict[str, Any]:
         LaunchError: its tokenizer cannot be used: none, no fast backend, a special piece missing, or pieces that
             depend on more than their eojeol.
     """
-    from pretrain.starting import check_ids, quiet_transformers, starting_folder
+    from pretrain.model.init_from import check_ids, init_from_folder, quiet_transformers
 
     name = str(settings.init_from)
-    folder = starting_folder(name)
+    folder = init_from_folder(name)
     if not any((folder / file).is_file() for file in VOCABULARIES):  # transformers would make up an empty one
         raise LaunchError(f"{name}: no tokenizer beside the model; put its tokenizer.json or vocab.txt there")
     with quiet_transformers():
@@ -69,7 +69,7 @@ def tokenizer_files(settings: PretrainConfig) -> dict[str, Callable[[], str]]:
     Raises:
         BadInput: there is no such checkpoint, or the recipe contradicts it.
     """
-    from pretrain.starting import CONFIG_NAME, TOKENIZER_NAMES
+    from pretrain.model.init_from import CONFIG_NAME, TOKENIZER_NAMES
 
     return _files(settings, (CONFIG_NAME, *TOKENIZER_NAMES))
 
@@ -82,10 +82,10 @@ def model_files(settings: PretrainConfig) -> dict[str, Callable[[], str]]:
 def _files(settings: PretrainConfig, patterns: tuple[str, ...]) -> dict[str, Callable[[], str]]:
     if settings.init_from is None:
         return {}
-    from pretrain.starting import check_starting_point, starting_folder
+    from pretrain.model.init_from import check_init_from, init_from_folder
 
-    check_starting_point(settings)
-    folder = starting_folder(settings.init_from)
+    check_init_from(settings)
+    folder = init_from_folder(settings.init_from)
     found = sorted({path for pattern in patterns for path in folder.glob(pattern)})
     return {f"{settings.init_from}/{path.name}": partial(fingerprint, path) for path in found}
 
@@ -105,7 +105,7 @@ def _load(name: str, folder: Path) -> PreTrainedTokenizerBase:
 
 def _check_pieces(name: str, folder: Path, loaded: PreTrainedTokenizerBase) -> None:
     """Without a tokenizer_class, transformers goes by the model's type and may read nothing of what is there."""
-    from pretrain.store import TOKENIZER_NAME, VOCABULARY_NAME, read_pieces
+    from pretrain.pack.store import TOKENIZER_NAME, VOCABULARY_NAME, read_pieces
 
     if any((folder / file).is_file() for file in (VOCABULARY_NAME, TOKENIZER_NAME)):
         listed, pieces = read_pieces(folder), _pieces_of(loaded)
@@ -118,7 +118,7 @@ def _check_pieces(name: str, folder: Path, loaded: PreTrainedTokenizerBase) -> N
 
 def _keep_vocabulary(folder: Path, loaded: PreTrainedTokenizerBase, out: Path) -> None:
     """vocab.txt is what older readers want; it is kept where it lists every piece."""
-    from pretrain.store import VOCABULARY_NAME, read_pieces
+    from pretrain.pack.store import VOCABULARY_NAME, read_pieces
 
     if (folder / VOCABULARY_NAME).is_file() and read_pieces(folder) == _pieces_of(loaded):
         shutil.copyfile(folder / VOCABULARY_NAME, out / VOCABULARY_NAME)
@@ -138,8 +138,8 @@ def _pieces_of(loaded: PreTrainedTokenizerBase) -> list[str]:
 
 def _check_eojeols(name: str, loaded: PreTrainedTokenizerBase, out: Path) -> None:
     """Byte-level BPE wants the blank in front of a word; behind one, the first word is like all others."""
-    from pretrain.encode import EojeolEncoder
-    from pretrain.store import piece_ids
+    from pretrain.pack.encode import EojeolEncoder
+    from pretrain.pack.store import piece_ids
 
     packed = piece_ids(EojeolEncoder(out).encode([PROBE]).marked).tolist()
     whole = [loaded.encode(text, add_special_tokens=False) for text in (PROBE, f" {PROBE}")]

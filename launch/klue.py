@@ -20,7 +20,7 @@ OWN_MODEL = "model"  # the one that the run itself pretrains
 
 def klue_folders(names: Sequence[str], recipe: Recipe, run: Path) -> list[Path]:
     """The folder of official files that each name stands for."""
-    from finetune.hub import materialize
+    from finetune.data.hub import materialize
 
     sample = run / "sample" / "klue"
     return [sample if name == SAMPLE else materialize(name, run / "klue", recipe.finetune.tasks) for name in names]
@@ -50,7 +50,7 @@ def finetune_outside(recipe: Recipe) -> dict[str, Callable[[], str]]:
 def stamps(names: Sequence[str]) -> dict[str, Callable[[], str]]:
     """What tells whether KLUE files have changed: digests of files, the commit of a Hub data set."""
     from corpus.reading.hub import HubSet, identify
-    from finetune.hub import find_copy
+    from finetune.data.hub import find_copy
 
     found: dict[str, Callable[[], str]] = {}
     for name in names:

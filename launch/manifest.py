@@ -134,20 +134,29 @@ def is_complete(folder: Path, head: Head) -> bool:
         LaunchError: the folder belongs to other settings or inputs; the message lists what differs.
     """
     present = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    for name in (MANIFEST_NAME, STARTED_NAME):
-        if name not in present:
-            continue
-        found = _read(folder / name)
-        if found.get("key") != head.key:
-            differences = "\n".join(f"  {line}" for line in _differences(found, head.as_json()))
-            raise LaunchError(
-                f"{folder}: made with another recipe or other inputs; delete this folder, or give the run another "
-                f"name with name=…\n{differences}"
-            )
-        return name == MANIFEST_NAME
+    found = read_head(folder)
+    if found is not None:
+        if found["key"] != head.key:
+            raise LaunchError(refuse_other(folder, found, head))
+        return MANIFEST_NAME in present
     if present - {f"{STARTED_NAME}.partial"}:  # another rank may be writing that one right now
         raise LaunchError(f"{folder}: holds files that malmoi did not write; choose another --runs folder or name=…")
     return False
+
+
+def read_head(folder: Path) -> dict[str, Any] | None:
+    """What a folder was begun or finished with; None where nothing of ours is there."""
+    paths = (folder / name for name in (MANIFEST_NAME, STARTED_NAME))
+    return next((_read(path) for path in paths if path.is_file()), None)
+
+
+def refuse_other(folder: Path, found: Mapping[str, Any], head: Head) -> str:
+    """The sentence about a folder made with another head, with what differs."""
+    differences = "\n".join(f"  {line}" for line in _differences(found, head.as_json()))
+    return (
+        f"{folder}: made with another recipe or other inputs; delete this folder, or give the run another name with "
+        f"name=…\n{differences}"
+    )
 
 
 def start(folder: Path, head: Head) -> None:

@@ -80,8 +80,8 @@ def run_tokenizer(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
 
 
 def run_pack(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
-    from pretrain.pack import PackInputs
-    from pretrain.pack import run as pack
+    from pretrain.pack.run import PackInputs
+    from pretrain.pack.run import run as pack
 
     inputs = PackInputs(corpus=run / "corpus", tokenizer=run / "tokenizer")
     return pack(recipe.pack, inputs, out, workers=recipe.workers)
@@ -96,8 +96,8 @@ def run_pretrain(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
 
 
 def run_export(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
-    from pretrain.export import ExportInputs
-    from pretrain.export import run as export
+    from pretrain.saved.export import ExportInputs
+    from pretrain.saved.export import run as export
 
     inputs = ExportInputs(pretrain=run / "pretrain", tokenizer=run / "tokenizer")
     return export(recipe.pretrain, inputs, out, workers=recipe.workers)
@@ -230,6 +230,11 @@ def stages_of(verb: str, recipe: Recipe) -> list[Stage]:
     return [stage for stage in STAGES if stage.name in names]
 
 
+def verb_of(stage: str) -> str:
+    """The verb that makes a stage."""
+    return next(verb for verb, names in VERBS.items() if stage in names)
+
+
 def run_stage(stage: Stage, recipe: Recipe, run: Path) -> bool:
     """Run one stage unless its result is there; returns whether it worked.
 
@@ -260,8 +265,9 @@ def head_of(stage: Stage, recipe: Recipe, run: Path) -> Head:
     for name in stage.after(recipe):
         found = manifest.read_manifest(run / name)
         if found is None:
-            verb = next(verb for verb, names in VERBS.items() if name in names)
-            raise LaunchError(f"{run / name}: not complete yet; run `malmoi {verb}` with the same recipe first")
+            raise LaunchError(
+                f"{run / name}: not complete yet; run `malmoi {verb_of(name)}` with the same recipe first"
+            )
         inputs[name] = found["key"]
     inputs |= {name: identify() for name, identify in stage.outside(recipe).items()}
     return Head(stage.name, stage.settings(recipe), inputs)

@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import torch
 from tqdm import tqdm
 
 from corpus.documents.errors import BadInput
-from pretrain.batches import TrainingBatches
-from pretrain.checkpoints import Checkpoints
 from pretrain.config import PretrainConfig
-from pretrain.engine import Engine, learning_rate, run_forward, seed_dropout
+from pretrain.engine.optimizer import learning_rate
+from pretrain.engine.start import Engine
+from pretrain.engine.world import World
 from pretrain.interruption import Interrupted, StopRequest
-from pretrain.meter import Meter
-from pretrain.prefetch import ReadyStep, ready_steps
-from pretrain.world import World
+from pretrain.rng import derive_key
+from pretrain.rows.batches import ReadyStep, TrainingBatches, ready_steps
+from pretrain.saved.checkpoints import Checkpoints
+from pretrain.watch.meter import Meter
 
 
 class Watch(NamedTuple):
@@ -67,14 +69,15 @@ def _measure(watch: Watch, step: int) -> dict[str, Any]:
 
 def _train_step(engine: Engine, found: ReadyStep, watch: Watch, config: PretrainConfig, world: World) -> bool:
     """One update; returns whether any process was asked to stop."""
-    seed_dropout(config, found.step, world)
+    # dropout depends on seed, step and rank only, so that a resumed run repeats it
+    torch.manual_seed(int(derive_key(config.seed, "dropout", found.step, world.rank)))
     rate = learning_rate(config, found.step)
     counts = [sum(batch.predictions for batch in found.batches), sum(batch.pairs for batch in found.batches)]
     predictions, pairs, stops = world.totals([*counts, int(watch.stop.is_made)])
     if not predictions:
         raise BadInput(f"step {found.step}: no word could be masked; the sequences hold nothing but special pieces")
     for batch in found.batches:
-        sums = run_forward(engine, batch, world)
+        sums = engine(*batch.to(world.device))
         engine.backward(sums.mlm_loss / predictions + sums.nsp_loss / max(pairs, 1))
         watch.meter.add(sums, batch.predictions, batch.tokens, batch.pairs)
     norm = engine.update(rate)

@@ -24,28 +24,28 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from corpus.documents.whole_files import whole_folder, write_whole
-from pretrain.averaging import engine_with, mean_weights
-from pretrain.baselines import count_baselines, score_baselines
-from pretrain.batches import TrainingBatches
-from pretrain.checkpoints import Checkpoints
 from pretrain.config import PretrainConfig
-from pretrain.engine import Engine, describe_engine, fit_micro_batch, ready_for_engine, start_engine
-from pretrain.export import MODEL_NAME, RESULT_NAME, save_model
-from pretrain.flops import flops_by_phase
-from pretrain.heldout import measure
+from pretrain.engine.optimizer import fit_micro_batch
+from pretrain.engine.plain import PlainEngine
+from pretrain.engine.start import Engine, describe_engine, ready_for_engine, start_engine
+from pretrain.engine.world import World, join_world
 from pretrain.interruption import StopRequest
-from pretrain.isolation import isolate_documents
 from pretrain.loop import Watch, train
-from pretrain.masking import Pieces, describe_pieces
-from pretrain.meter import Meter
-from pretrain.model import PretrainingModule
-from pretrain.networks import build_network
-from pretrain.room import refuse_too_little_room
-from pretrain.split import Split, split_rows
-from pretrain.starting import check_starting_point, with_sizes_of
-from pretrain.store import TokenStore, open_store, read_pieces
-from pretrain.trackers import require_trackers
-from pretrain.world import World, join_world
+from pretrain.model.init_from import check_init_from, with_sizes_of
+from pretrain.model.isolation import isolate_documents
+from pretrain.model.module import PretrainingModule
+from pretrain.model.networks import build_network
+from pretrain.pack.store import TokenStore, open_store, read_pieces
+from pretrain.rows.batches import TrainingBatches
+from pretrain.rows.masking import Pieces, describe_pieces
+from pretrain.rows.split import Split, split_rows
+from pretrain.saved.checkpoints import Checkpoints, mean_weights, require_disk_space
+from pretrain.saved.export import MODEL_NAME, RESULT_NAME, save_model
+from pretrain.watch.baselines import count_baselines, score_baselines
+from pretrain.watch.flops import flops_by_phase
+from pretrain.watch.held_out import measure
+from pretrain.watch.meter import Meter
+from pretrain.watch.trackers import require_trackers
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ def run(config: PretrainConfig, inputs: PretrainInputs, out: Path, *, workers: i
         Interrupted: a signal asked for the end; a checkpoint is saved.
     """
     require_trackers(config)
-    check_starting_point(config, inputs.tokenizer)
+    check_init_from(config, inputs.tokenizer)
     store = open_store(inputs.tokens, inputs.tokenizer)
     vocabulary = read_pieces(inputs.tokenizer)
     pieces = describe_pieces(vocabulary, store.meta["special_ids"])
@@ -94,13 +94,13 @@ def run(config: PretrainConfig, inputs: PretrainInputs, out: Path, *, workers: i
         network = _network(config, store)
         facts = _describe(config, store, split, network)
         if world.is_first:
-            refuse_too_little_room(out, network, config)
+            require_disk_space(out, network, config)
         save = partial(save_model, network=network, tokenizer=inputs.tokenizer, config=config)
         checkpoints = Checkpoints(out / "checkpoints", config, facts, world, save)
         material = Material(config, store, vocabulary, pieces, split, world, network, checkpoints)
         _train(material, stop, out)
         weights = mean_weights(checkpoints.newest(config.average_last)) if world.is_first else {}
-        last = world.said_by_first(checkpoints.said_by_newest() if world.is_first else None)
+        last = world.broadcast(checkpoints.newest_loop() if world.is_first else None)
         held_out = _measure_finished(material, weights, last["held_out"])
         result = facts | last["progress"] | {"held_out": held_out}
         if world.is_first:
@@ -155,13 +155,25 @@ def _measure_finished(material: Material, weights: dict[str, Tensor], scores: di
     config, world, split = material.config, material.world, material.split
     if config.average_last > 1 and world.is_first:  # every other model was measured with its checkpoint
         alone = World(0, 1, world.device)
-        engine = engine_with(weights, _network(config, material.store), config, alone)
+        engine = _engine_with(weights, _network(config, material.store), config, alone)
         scores = _measure(engine, material._replace(world=alone), config.micro_batch)
     if world.is_first:
         baselines = count_baselines(split.training, material.pieces)
         scores["baselines"] = score_baselines(baselines, split.held_out, material.pieces, config)
-    found: dict[str, Any] = world.said_by_first(scores)
+    found: dict[str, Any] = world.broadcast(scores)
     return found
+
+
+def _engine_with(weights: dict[str, Tensor], network: PreTrainedModel, config: PretrainConfig, world: World) -> Engine:
+    """An engine of this process alone that measures these weights in the precision of the training.
+
+    Args:
+        network: a fresh one; DeepSpeed may have cut the trained one into parts.
+    """
+    network.load_state_dict(weights, strict=False)  # tied weights are stored under one of their names
+    module = PretrainingModule(network)
+    precision = "fp32" if config.precision == "fp32" else "bf16"
+    return PlainEngine(config.model_copy(update={"precision": precision}), module, world.device)
 
 
 def _network(config: PretrainConfig, store: TokenStore) -> PreTrainedModel:

@@ -22,8 +22,8 @@ from finetune.encoder import load_pretrained
 from launch import manifest
 from launch.manifest import Head
 from pretrain.config import PackConfig
-from pretrain.pack import PackInputs
-from pretrain.pack import run as pack_store
+from pretrain.pack.run import PackInputs
+from pretrain.pack.run import run as pack_store
 from tests.command import Outcome, run_command
 from tests.pretrain.conftest import invented_documents, write_tokenizer
 

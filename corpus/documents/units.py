@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ProcessPoolExecutor
 from concurrent.futures import wait as wait_for
@@ -183,6 +184,7 @@ def _start_processes(workers: int) -> ProcessPoolExecutor:
 
 def _start_process() -> None:
     """A killed parent cannot stop its processes: each watches for its end, or it would work beside the next run."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the processes are the parallelism
     parent = parent_process()
     if parent is not None:

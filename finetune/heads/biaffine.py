@@ -18,7 +18,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from finetune.encoder import Encoder
-from finetune.padding import IGNORED
+from finetune.task import IGNORED
 
 IMPOSSIBLE = -1e4  # score of an arc that cannot be; finite, so that a padded word's softmax is not nan
 DROPOUT = 0.33

@@ -1,8 +1,8 @@
 """Dialogue state generator after TRADE: a gate for every slot, a copying decoder for values (KLUE paper 5.1, WoS).
 
 ``Design()`` starts from [CLS] (paper), lets the gate read the decoder's state beside its context, and always feeds the
-right words; klue_baseline/wos.py has the published design. Encoder states are never repeated for each slot, and scores
-of the whole vocabulary exist only for ``SCORES_AT_ONCE`` at a time; in training they are then computed twice.
+right words; the published design stands in tasks/wos/published.py. Encoder states are never repeated for each slot, and
+scores of the whole vocabulary exist only for ``SCORES_AT_ONCE`` at a time; in training they are then computed twice.
 Legend: ``B`` turns, ``L`` positions, ``S`` slots, ``K`` slots to spell, ``T`` steps, ``Q`` = K * T, ``R`` rows picked
 from (B, Q) or (B, K), ``H`` hidden, ``V`` vocabulary, ``E`` width of the embeddings.
 """
@@ -18,7 +18,7 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from finetune.encoder import Encoder
-from finetune.padding import IGNORED
+from finetune.task import IGNORED
 
 SCORES_AT_ONCE = 1 << 24  # floats: 64 MiB; 524 rows of KLUE's vocabulary
 TINY = 1e-12  # keeps the logarithm of "never copied" finite

@@ -6,6 +6,7 @@ A file without labels (a test file) has gold None in every example and no labels
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,9 +17,9 @@ from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import write_whole
-from finetune.files import label_of, read_records
-from finetune.padding import pad_inputs
+from finetune.data.files import label_of, read_records
 from finetune.task import Example, Feature, Prediction
+from finetune.tasks.padding import pad_inputs
 
 if TYPE_CHECKING:
     from torch import nn
@@ -72,6 +73,42 @@ def encode_texts(
     )  # fmt: skip
     rows = zip(encoded["input_ids"], encoded["token_type_ids"], strict=True)
     return [{"example": i, "input_ids": ids, "token_type_ids": types} for i, (ids, types) in enumerate(rows)]
+
+
+def encode_pairs_as_published(
+    tokenizer: PreTrainedTokenizerBase, first: Sequence[str], second: Sequence[str], max_tokens: int
+) -> list[Feature]:
+    """Features ``[CLS] first [SEP] second [SEP]`` of at most ``max_tokens`` ids, as the published code cuts them.
+
+    Its tokenizer takes one token at a time off the longer text, off the second where both are equal; the fast tokenizer
+    shares what is left otherwise when the second text is the longer one (62 and 63 of 125 tokens, not 63 and 62). No
+    pair of the official dev sets reaches 128 tokens, so the protocols agree on those. Source: transformers 3.5.1.
+    """
+    features = encode_texts(tokenizer, first, second)
+    for index, feature in enumerate(features):
+        if len(feature["input_ids"]) > max_tokens:
+            sides = tokenizer(first[index], second[index], verbose=False).sequence_ids(0)
+            features[index] = keep_tokens(feature, cut_pair(sides, max_tokens))
+    return features
+
+
+def cut_pair(sides: Sequence[int | None], max_tokens: int) -> list[int]:
+    """Positions that stay: every special token, and of each text its beginning.
+
+    Args:
+        sides: of each token 0 (first text), 1 (second text) or None (special).
+    """
+    room = max_tokens - sides.count(None)
+    lengths = {0: sides.count(0), 1: sides.count(1)}
+    lengths[0] = min(lengths[0], max(room - lengths[1], (room + 1) // 2))
+    lengths[1] = min(lengths[1], room - lengths[0])
+    kept, taken = [], {0: 0, 1: 0}
+    for position, side in enumerate(sides):
+        if side is None or taken[side] < lengths[side]:
+            kept.append(position)
+        if side is not None:
+            taken[side] += 1
+    return kept
 
 
 def keep_tokens(feature: Feature, positions: Sequence[int]) -> Feature:
@@ -143,6 +180,23 @@ def text_labeller(labels: Sequence[str]) -> Callable[[str, PreTrainedTokenizerBa
         return load_text_labeller(name, tokenizer, labels)
 
     return load
+
+
+def fault_of_label(labels: Sequence[str], example: Example, prediction: Prediction) -> str | None:
+    """One of ``labels``; ``scores``, where given, are a number for each of them."""
+    value, scores = prediction
+    if value not in labels:
+        return f"no label {value!r}; labels here are {', '.join(labels)}"
+    if scores is None or (
+        isinstance(scores, list) and len(scores) == len(labels) and all(map(is_finite_number, scores))
+    ):
+        return None
+    return f"'scores' should be {len(labels)} numbers, one for each of {', '.join(labels)}; found {scores!r:.60}"
+
+
+def is_finite_number(value: Any) -> bool:
+    """Whether a value of JSON is one, true and false left out."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def label_writer(key: str, labels: Sequence[str]) -> Callable[[Path, Mapping[str, Any], Path], None]:

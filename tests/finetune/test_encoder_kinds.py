@@ -26,9 +26,9 @@ from transformers import (
 )
 
 from finetune.encoder import check_encoder, has_segments, load_config, load_encoder, load_tokenizer, most_tokens
-from finetune.predict import predict, to_tensors
 from finetune.registry import TASKS
 from finetune.task import Example, Feature, Task
+from finetune.train.predict import predict, to_tensors
 
 NER_LINES = [f"{character}\t{tag}" for character, tag in zip("서울에 비", ("B-LC", "I-LC", "O", "O", "O"), strict=True)]
 DP_LINES = ["1\t비가\t비 가\tNNG+JKS\t2\tNP_SBJ", "2\t온다\t오 ㄴ다\tVV+EF\t0\tVP"]

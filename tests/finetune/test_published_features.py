@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from finetune.config import TASK_NAMES
+from finetune.data.files import find_file, read_text
 from finetune.encoder import load_tokenizer
 from finetune.features import canonical, make_records
-from finetune.files import find_file, read_text
 from finetune.registry import TASKS
 
 Records = list[dict[str, Any]]

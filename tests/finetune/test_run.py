@@ -14,7 +14,7 @@ from finetune import job
 from finetune.config import TASK_NAMES, FinetuneConfig
 from finetune.registry import TASKS
 from finetune.run import FinetuneInputs, plan, run
-from finetune.score import read_rows, score_predictions
+from finetune.score.scores import read_rows, score_predictions
 
 TITLES = {"경제": "한빛은행 금리 인하", "스포츠": "푸른들팀 3연승", "정치": "시의회 예산안 처리"}
 SETTINGS: dict[str, Any] = {

@@ -63,11 +63,12 @@ LEFT_OUT: dict[str, str] = {
     r"tokenizer\.(?:count|export|fit|run)\..*|tokenizer\.pruning\.(?:prune|uses_in_file|count_uses)": OWN,
     r"tokenizer\.(?:boundaries\.locate_\w+|pruning\.is_character|train\.join|unknowns\.\w+)": SMALL,
     r"tokenizer\.(?:morphemes\.split_words)": "words of a vocabulary",
-    r"finetune\.(?:encoder|export|features|hyperparameters|registry|score|heads|hub|forms)\..*": MODEL,
-    r"finetune\.(?:errors|klue_baseline)\..*": "examples of the published benchmark files",
-    r"finetune\.metrics\.classification\..*": OWN,
-    r"finetune\.tasks\.(?:dp_words|klue_\w+|labels|re_markers|wos|wos_turns|mrc_windows\.tokenize)\b.*": MODEL,
-    r"finetune\.tasks\.wos_values\.(?:cut_readably|find_unknown)": MODEL,
+    r"finetune\.(?:encoder|features|registry|train|heads|data\.hub|score\.scores)\..*": MODEL,
+    r"finetune\.score\.predictions\.export_predictions": MODEL,
+    r"finetune\.(?:score\.errors|tasks\.\w+\.published)\..*": "examples of the published benchmark files",
+    r"finetune\.tasks\.label_metrics\..*": OWN,
+    r"finetune\.tasks\.(?:labels|\w+\.task|dp\.words|re\.markers|wos\.turns|mrc\.windows\.tokenize)\b.*": MODEL,
+    r"finetune\.tasks\.wos\.values\.(?:cut_readably|find_unknown)": MODEL,
 }
 
 
@@ -214,7 +215,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     "corpus.pii.protect: mask": partial(_hide, "mask"),
     "corpus.pii.protect: tag": partial(_hide, "tag"),
     "corpus.pii.protect: drop": partial(_hide, "drop"),
-    "finetune.tasks.wos_values.restore_value": lambda text: _called("finetune.tasks.wos_values.restore_value")(
+    "finetune.tasks.wos.values.restore_value": lambda text: _called("finetune.tasks.wos.values.restore_value")(
         text, {}, [text]
     ),
     "corpus.pii.protect: sentences replaced": partial(_hide_in_sentences, "replace"),

@@ -43,11 +43,12 @@ def test_brackets_in_help_are_shown(arguments: list[str], tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("recipe", shipped_recipes())
-def test_dry_run_shows_the_recipe_and_writes_nothing(recipe: str, tmp_path: Path) -> None:
+def test_dry_run_says_what_is_missing_then_the_plan_and_writes_nothing(recipe: str, tmp_path: Path) -> None:
     result = malmoi("run", recipe, "--dry-run", cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
-    assert "vocab_size" in result.stdout
-    assert "to do" in result.stdout
+    needs_inputs = recipe != "smoke"
+    assert result.returncode == (2 if needs_inputs else 0), result.stderr
+    assert ("corpus.inputs is empty" in result.stdout) == ("finetune.data is empty" in result.stdout) == needs_inputs
+    assert result.stdout.index("stop this run") < result.stdout.index("to do") < result.stdout.index("What differs")
     assert re.search(r"finetuning: (8|16) trainings", result.stdout)
     assert list(tmp_path.iterdir()) == []
 

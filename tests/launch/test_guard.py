@@ -100,7 +100,7 @@ def test_other_systems_are_sent_to_wsl() -> None:
 def test_a_missing_extra_is_one_sentence(tmp_path: Path, arguments: list[str], blocked: str, sentence: str) -> None:
     (tmp_path / "set").mkdir()
     (tmp_path / "set" / "train.jsonl").write_text('{"text": "가"}\n', "utf-8")
-    code = f"import sys; sys.modules[{blocked!r}] = None; from malmoi import main; main()"
+    code = f"import sys; sys.modules[{blocked!r}] = None; from launch.cli import main; main()"
     result = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=tmp_path)
     assert result.returncode == 2, result.stderr
     assert f"malmoi: {sentence}\n" in result.stderr

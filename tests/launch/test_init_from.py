@@ -19,8 +19,8 @@ from launch.init_from import PROBE, adopt_tokenizer, model_files, tokenizer_file
 from launch.pipeline import STAGES, head_of, run_stage
 from launch.recipe import Recipe, load_recipe
 from pretrain.config import PretrainConfig
-from pretrain.encode import EojeolEncoder
-from pretrain.store import piece_ids, read_pieces, vocabulary_digest
+from pretrain.pack.encode import EojeolEncoder
+from pretrain.pack.store import piece_ids, read_pieces, vocabulary_digest
 from tests.pretrain.conftest import invented_documents, write_tokenizer
 
 SPECIAL = {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}

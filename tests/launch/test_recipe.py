@@ -27,7 +27,7 @@ def test_every_shipped_recipe_loads(name: str) -> None:
 def test_recipes_of_the_paper_build_its_models(name: str, millions: float) -> None:
     import torch
 
-    from pretrain.networks import build_network
+    from pretrain.model.networks import build_network
     from tokenizer.config import SPECIAL_TOKENS
 
     recipe = load_recipe(name)

@@ -10,8 +10,8 @@ from transformers import BertTokenizer
 
 from corpus.documents.shards import Document, write_shard
 from pretrain.config import PackConfig, PretrainConfig
-from pretrain.pack import PackInputs
-from pretrain.pack import run as pack
+from pretrain.pack.run import PackInputs
+from pretrain.pack.run import run as pack
 
 SPECIAL_PIECES = ("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]")  # KLUE-RoBERTa's order
 NAMES = ("윤슬", "가람", "도담", "새벽", "한별", "미르")

@@ -1,0 +1,131 @@
+"""Anybody's predictions: read, held against the examples of an official file, and written in its layout.
+
+A predictions file has JSON lines with ``guid``, ``prediction`` and, where a metric needs them (KLUE-RE), ``scores``; or
+it is one JSON map, guid to prediction. Every example needs one prediction of its task's form: a label, a number, tags,
+a tree, a text, a state. Anything else is refused with its guid, so no file is written or scored that says less.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import parse_json
+from finetune.data.files import read_text
+from finetune.registry import find_task
+from finetune.task import Example, Prediction, Task
+
+
+def read_predictions(path: Path) -> dict[str, Prediction]:
+    """Guid to prediction, of JSON lines or of one JSON map.
+
+    Raises:
+        BadInput: neither of these, nothing in it, or a guid named twice.
+    """
+    found = _read_map(path)
+    if found is not None:
+        return {guid: Prediction(value) for guid, value in found.items()}
+    records = read_lines(path, ("guid", "prediction"))
+    return {record["guid"]: Prediction(record["prediction"], record.get("scores")) for record in records}
+
+
+def read_lines(path: Path, keys: Sequence[str]) -> list[dict[str, Any]]:
+    """The objects of a file of JSON lines; ``BadInput`` for a line without one of ``keys``, ``guid`` being a text."""
+    records = []
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            record = parse_json(line)
+        except json.JSONDecodeError:
+            record = None
+        except ValueError as error:
+            raise BadInput(f"{path}, line {number}: {error}; mend or remove the line") from None
+        if not isinstance(record, dict) or not all(key in record for key in keys) or type(record["guid"]) is not str:
+            wanted = " and ".join([", ".join(f"'{key}'" for key in keys[:-1]), f"'{keys[-1]}'"])
+            raise BadInput(f"{path}, line {number}: expected a JSON object with {wanted}, found {line[:80]!r}")
+        records.append(record)
+    if not records:
+        raise BadInput(f"{path}: no predictions in it")
+    _refuse_twice(path, [record["guid"] for record in records])
+    return records
+
+
+def _read_map(path: Path) -> dict[str, Any] | None:
+    """The file as one JSON map; None where it is anything else."""
+    pairs: list[list[tuple[str, Any]]] = []
+
+    def remember(found: list[tuple[str, Any]]) -> dict[str, Any]:
+        pairs.append(found)  # the outermost object comes last
+        return dict(found)
+
+    try:
+        value = parse_json(read_text(path), object_pairs_hook=remember)
+    except json.JSONDecodeError:
+        return None
+    except ValueError as error:
+        raise BadInput(f"{path}: {error}; write the predictions again") from None
+    if not isinstance(value, dict) or not value or {"guid", "prediction"} <= set(value):
+        return None
+    _refuse_twice(path, [guid for guid, _ in pairs[-1]])
+    return value
+
+
+def match(task: Task, examples: Sequence[Example], predictions: Path, source: Path) -> list[Prediction]:
+    """The prediction of each example of the file ``source``; golds are not looked at.
+
+    Raises:
+        BadInput: a guid without prediction, unknown or used twice, or a prediction that is not of the task's form.
+    """
+    found = read_predictions(predictions)
+    guids = dict.fromkeys(example.guid for example in examples)
+    _refuse_twice(source, [example.guid for example in examples])
+    if missing := [guid for guid in guids if guid not in found]:
+        raise BadInput(f"{predictions}: no prediction for {_some(missing)} of {source}; every example needs one")
+    if unknown := [guid for guid in found if guid not in guids]:
+        raise BadInput(f"{predictions}: {_some(unknown)} not in {source}; are these predictions for another file?")
+    for example in examples:
+        fault = task.fault(example, found[example.guid])
+        if fault is not None:
+            raise BadInput(f"{predictions}, {example.guid}: {fault}")
+    return [found[guid] for guid in guids]
+
+
+def export_predictions(name: str, source: Path, predictions: Path, target: Path) -> int:
+    """Write the official file ``source`` again with predictions in place of its labels.
+
+    Args:
+        name: the task.
+        source: an official file, labelled or not, plain or ``.zst``.
+        predictions: one for every example of ``source``.
+        target: in the layout of ``source``, plain.
+
+    Returns:
+        the number of examples.
+
+    Raises:
+        BadInput: unknown task, a broken file, or predictions that do not fit the examples one to one.
+    """
+    task = find_task(name)
+    if target.resolve() == source.resolve():
+        raise BadInput(f"{target}: this is the official file itself; give the predictions a name of their own")
+    examples = task.read(source)
+    found = match(task, examples, predictions, source)
+    values = {example.guid: prediction.value for example, prediction in zip(examples, found, strict=True)}
+    task.write(source, values, target)
+    return len(examples)
+
+
+def _refuse_twice(path: Path, guids: Sequence[str]) -> None:
+    twice = [guid for guid, count in Counter(guids).items() if count > 1]
+    if twice:
+        raise BadInput(f"{path}: {_some(twice)} more than once; an example has one guid and one prediction")
+
+
+def _some(guids: Sequence[str]) -> str:
+    """``guid klue-nli-v1_dev_00000``, or the number of them and the first."""
+    return f"guid {guids[0]}" if len(guids) == 1 else f"{len(guids):,} guids (the first is {guids[0]})"

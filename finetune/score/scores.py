@@ -1,0 +1,155 @@
+"""Scores of anybody's predictions, without torch: against an official file, or of our own file with its golds.
+
+Every example needs one prediction of its task's form (``finetune.score.predictions``): nothing is guessed, left out or
+counted as wrong in silence. The intervals of all tasks come from one bootstrap over groups, whose price is a scoring a
+resample.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from corpus.documents.errors import BadInput
+from finetune.data.files import sha256
+from finetune.data.versions import version_of
+from finetune.registry import find_task
+from finetune.score.predictions import match, read_lines
+from finetune.task import Example, Row, Task
+
+Score = Callable[[Sequence[Row]], dict[str, float]]
+SAMPLES, SEED = 200, 42  # of the bootstrap, as in finetune.config
+
+
+class Scored(NamedTuple):
+    """``scores``: 0..100, the headline first; ``tables``: ``Task.tables``; ``gold``: the file held against, if any."""
+
+    n: int
+    scores: dict[str, float]
+    intervals: dict[str, tuple[float, float] | None]
+    tables: dict[str, list[dict[str, Any]]]
+    gold: dict[str, str] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The same for JSON, where an undefined number is null."""
+        return {**self._asdict(), "scores": defined(self.scores), "tables": defined_tables(self.tables)}
+
+
+def defined(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row for JSON: null in place of an undefined number."""
+    return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in row.items()}
+
+
+def defined_tables(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+    """Tables of a task for JSON."""
+    return {title: [defined(row) for row in rows] for title, rows in tables.items()}
+
+
+def score_file(
+    name: str, predictions: Path, gold: Path | None = None, samples: int = SAMPLES, seed: int = SEED
+) -> Scored:
+    """Score a predictions file of a task.
+
+    Args:
+        gold: an official file of the task, plain or ``.zst``; None: the golds stand in the predictions file, which
+            does not know the passages of KLUE-MRC, so its intervals take each question by itself.
+        samples: bootstrap resamples; 0: no intervals.
+
+    Raises:
+        BadInput: unknown task, a broken file, or predictions that do not fit the examples one to one.
+    """
+    task = find_task(name)
+    if gold is None:
+        rows = read_rows(predictions)
+        groups = [row.guid.rpartition("-")[0] if name == "wos" else row.guid for row in rows]
+        about = None
+    else:
+        examples = task.read(gold)
+        rows = pair(task, examples, predictions, gold)
+        groups = [task.group(example) for example in examples]
+        digest = sha256(gold)
+        about = {"file": gold.name, "sha256": digest, "version": version_of(gold, digest)}
+    try:
+        intervals = bootstrap(rows, groups, task.score, samples, seed)
+        return Scored(len(rows), task.score(rows), intervals, task.tables(rows), about)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise BadInput(
+            f"{predictions}: its golds and predictions do not have the form of {name} ({type(error).__name__}: {error})"
+        ) from None
+
+
+def score_predictions(name: str, path: Path) -> dict[str, float]:
+    """Metrics of a predictions file with golds, 0..100, the headline first; nan where a metric is undefined.
+
+    Raises:
+        BadInput: unknown task, or a file whose lines are not predictions of this task.
+    """
+    return score_file(name, path, samples=0).scores
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The lines of a predictions file that holds golds.
+
+    Raises:
+        BadInput: no line, or one that is no JSON object with ``gold`` and ``prediction``.
+    """
+    records = read_lines(path, ("guid", "gold", "prediction"))
+    for record in records:
+        for key in ("gold", "prediction"):
+            if isinstance(record[key], float) and not math.isfinite(record[key]):
+                raise BadInput(f"{path}, {record['guid']}: '{key}' is {record[key]}, expected a label or a number")
+    return [Row(r["guid"], r["gold"], r["prediction"], r.get("scores")) for r in records]
+
+
+def pair(task: Task, examples: Sequence[Example], predictions: Path, gold: Path) -> list[Row]:
+    """Each example with its prediction, in the order of the examples.
+
+    Raises:
+        BadInput: examples without gold or with one guid, or predictions that do not fit them one to one.
+    """
+    if any(example.gold is None for example in examples):
+        raise BadInput(f"{gold}: it has no labels to score against; a test file can only be exported")
+    found = match(task, examples, predictions, gold)
+    with_scores = sum(prediction.scores is not None for prediction in found)
+    if 0 < with_scores < len(found):
+        raise BadInput(f"{predictions}: 'scores' in {with_scores:,} of {len(found):,} lines; give all of them or none")
+    return [Row(e.guid, e.gold, p.value, p.scores) for e, p in zip(examples, found, strict=True)]
+
+
+def bootstrap(
+    rows: Sequence[Row], groups: Sequence[str], score: Score, samples: int, seed: int
+) -> dict[str, tuple[float, float] | None]:
+    """95 % interval of each metric: its value ± 1.96 standard deviations over resampled rows, within its range.
+
+    Not the percentiles: metrics that average over classes are biased in a resample, where rare classes are missing.
+
+    Args:
+        groups: the group of each row; rows are drawn with replacement, a whole group (a dialogue) at a time.
+        samples: how often; fewer than 2 give no intervals.
+
+    Returns:
+        lower and upper bound by metric; None where there is no interval, or a resample leaves the metric undefined.
+    """
+    members: dict[str, list[int]] = {}
+    for index, name in enumerate(groups):
+        members.setdefault(name, []).append(index)
+    units = list(members.values())
+    generator = np.random.default_rng(seed)
+    whole = score(rows)
+    values: dict[str, list[float]] = {name: [] for name in whole}
+    for _ in range(samples if samples > 1 else 0):
+        drawn = [rows[i] for unit in generator.integers(len(units), size=len(units)).tolist() for i in units[unit]]
+        for name, value in score(drawn).items():
+            values[name].append(value)
+    return {name: _interval(name, whole[name], found) for name, found in values.items()}
+
+
+def _interval(name: str, value: float, resampled: Sequence[float]) -> tuple[float, float] | None:
+    if not resampled or math.isnan(value) or any(map(math.isnan, resampled)):
+        return None
+    reach = 1.96 * float(np.std(resampled, ddof=1))
+    return max(value - reach, -100.0 if name == "pearsonr" else 0.0), min(value + reach, 100.0)

@@ -1,0 +1,260 @@
+"""KLUE-MRC: extractive question answering with unanswerable questions (KLUE paper 3.7, 5.1).
+
+`[CLS] question [SEP] context [SEP]`; a long context becomes overlapping windows. Spans are found, and answers cut out
+of the context, by character offsets. Where a token holds the end of the answer and its particle, the model also learns
+how many characters of the token to cut off. Protocol ``klue-baseline``: ``finetune.tasks.mrc.published``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from json import dumps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import write_whole
+from finetune.data.files import read_json, text_of
+from finetune.task import Example, Feature, Files, Hyperparameters, Prediction, Task
+from finetune.tasks.mrc.metrics import score, tables
+from finetune.tasks.mrc.published import (
+    build_as_published,
+    collate_as_published,
+    decode_as_published,
+    featurize_as_published,
+    record_as_published,
+)
+from finetune.tasks.mrc.windows import Passage, Target, describe_question, keep_trainable, make_features
+
+if TYPE_CHECKING:
+    from torch import nn
+    from transformers import PreTrainedTokenizerBase
+
+ANSWER_TOKENS = 64  # longest answer; published: 30, but one of the 839 answers at hand has 36
+CUTS = 4  # most characters cut off the answer's last token; particles such as 에서는 have three
+NULL_THRESHOLD = 0.0  # "no answer" wins when its score is higher than the best span's by more than this
+
+
+def get_field(record: Any, key: str, kind: type, place: str) -> Any:
+    """``record[key]``, which must be of ``kind``."""
+    if not isinstance(record, Mapping) or not isinstance(record.get(key), kind):
+        found = record.get(key) if isinstance(record, Mapping) else record
+        raise BadInput(f"{place}: expected {key!r} to be a {kind.__name__}; found {found!r:.60}")
+    return record[key]
+
+
+def read_klue_mrc(path: Path) -> list[Example]:
+    """Questions of an official file; fields that a reduced file leaves ``null`` are not needed.
+
+    Gold: ``answers`` (texts, none where unanswerable) and ``question_type`` (1 paraphrase, 2 multi-sentence, 3
+    unanswerable, None unknown); None where a question has neither ``answers`` nor ``is_impossible``, as in a test
+    file. ``inputs``: ``question``, ``context``, ``start`` of the first answer or None.
+    """
+    examples = [
+        parse_question(question, context, str(path)) for context, question in questions_of(read_json(path), path)
+    ]
+    if not examples:
+        raise BadInput(f"{path}: no question found; expected data[].paragraphs[].qas[] of KLUE-MRC v1.1")
+    return examples
+
+
+def questions_of(document: Any, path: Path) -> list[tuple[str, dict[str, Any]]]:
+    """Context and record of each question of an official file."""
+    return [
+        (context, question)
+        for article in get_field(document, "data", list, str(path))
+        for paragraph in get_field(article, "paragraphs", list, str(path))
+        for context in [get_field(paragraph, "context", str, str(path))]
+        for question in get_field(paragraph, "qas", list, str(path))
+    ]
+
+
+def parse_question(record: Any, context: str, file: str) -> Example:
+    place = f"{file}, {get_field(record, 'guid', str, file)}"
+    inputs = {"question": text_of(record, "question", place), "context": context, "start": None}
+    if record.get("answers") is None and record.get("is_impossible") is None:
+        return Example(record["guid"], None, inputs)
+    answers = get_field(record, "answers", list, place)
+    if get_field(record, "is_impossible", bool, place) == bool(answers):
+        raise BadInput(f"{place}: 'is_impossible' is {record['is_impossible']}, but there are {len(answers)} answers")
+    for answer in answers:
+        text = get_field(answer, "text", str, place)
+        has_no_place = "answer_start" in answer and answer["answer_start"] is None  # a prediction that is no quotation
+        start = 0 if has_no_place else get_field(answer, "answer_start", int, place)
+        if not text.strip() or start < 0 or (start + len(text) > len(context) and not has_no_place):
+            raise BadInput(
+                f"{place}: answer {text!r} at 'answer_start' {start} is empty or outside its context of "
+                f"{len(context)} characters"
+            )
+    gold = {"answers": [answer["text"] for answer in answers], "question_type": record.get("question_type")}
+    return Example(record["guid"], gold, {**inputs, "start": answers[0]["answer_start"] if answers else None})
+
+
+def answer_span(example: Example) -> tuple[int, int] | None:
+    """Characters [begin, end) of the training answer, the first one; None where there is none."""
+    begin = example.inputs["start"]
+    return None if begin is None else (begin, begin + len(example.gold["answers"][0]))
+
+
+def is_misplaced(example: Example) -> bool:
+    """Whether the first answer does not stand at its offset: such a question is no training example."""
+    if example.gold is None or not example.gold["answers"]:
+        return False
+    span = answer_span(example)
+    return span is None or example.inputs["context"][slice(*span)] != example.gold["answers"][0]
+
+
+def featurize_klue_mrc(
+    examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase, max_tokens: int, is_training: bool
+) -> list[Feature]:
+    """Windows of every question (``make_features``); misplaced answers are left out when training, with a warning."""
+    features = make_features(examples, tokenizer, max_tokens, find_targets)
+    return keep_trainable(features, examples, is_misplaced) if is_training else features
+
+
+def find_targets(examples: Sequence[Example], passages: Sequence[Passage]) -> list[Target | None]:
+    """The answers' tokens by offsets."""
+    return [find_tokens(p, answer_span(e)) for e, p in zip(examples, passages, strict=True)]
+
+
+def find_tokens(passage: Passage, span: tuple[int, int] | None) -> Target | None:
+    """The tokens that hold any character of a span, and how many characters of the last one lie behind it."""
+    if span is None:
+        return None
+    begin_N, end_N = passage.offsets_N2.T
+    inside = np.flatnonzero((end_N > span[0]) & (begin_N < span[1]))
+    if not len(inside):
+        return None
+    behind = int(end_N[inside[-1]]) - span[1]
+    return Target(int(inside[0]), int(inside[-1]), behind if 0 < behind <= CUTS else 0)
+
+
+def collate_klue_mrc(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
+    """Batch as ``SpanFinder.forward`` describes it; [CLS] and context can be ends of a span."""
+    batch = collate_as_published(features, pad_id)
+    place_L = np.arange(batch["input_ids"].shape[1])
+    begin_B1 = np.array([[feature["context_at"]] for feature in features])
+    end_B1 = np.array([[feature["context_at"] + len(feature["offsets"])] for feature in features])
+    return {
+        **batch,
+        "candidates": (place_L == 0) | ((place_L >= begin_B1) & (place_L < end_B1)),
+        "cut": np.array([feature["cut"] for feature in features]),
+    }
+
+
+def best_span(feature: Feature, start_L: NDArray[Any], end_L: NDArray[Any]) -> tuple[float, int, int]:
+    """Score and positions of the best span of a window: at most ``ANSWER_TOKENS`` long, within the context, starting
+    where this window is the one with the most context; -inf if there is none."""
+    if feature["max_context"] is None:
+        return -np.inf, 0, 0
+    begin, last = feature["max_context"]
+    end = end_L[begin : feature["context_at"] + len(feature["offsets"])]
+    padded = np.pad(end, (0, ANSWER_TOKENS - 1), constant_values=-np.inf)
+    ends = np.lib.stride_tricks.sliding_window_view(padded, ANSWER_TOKENS)[: last - begin + 1]
+    length = ends.argmax(axis=1)
+    total = start_L[begin : last + 1] + ends.max(axis=1)
+    best = int(total.argmax())
+    return float(total[best]), begin + best, begin + best + int(length[best])
+
+
+def decode_klue_mrc(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
+    """The best span over all windows as text of the context, or "". Scores: ``null``, how much "no answer" is ahead."""
+    null = [np.inf] * len(examples)
+    best: list[tuple[float, int, int]] = [(-np.inf, 0, 0)] * len(examples)
+    for feature, raw in zip(features, raws, strict=True):
+        example, at = feature["example"], feature["context_at"]
+        null[example] = min(null[example], float(raw["start"][0] + raw["end"][0]))
+        total, first, last = best_span(feature, raw["start"], raw["end"])
+        if total > best[example][0]:
+            begin, (kept, end) = feature["offsets"][first - at, 0], feature["offsets"][last - at]
+            best[example] = total, int(begin), max(int(end) - int(raw["cut"][last]), int(kept) + 1)
+    predictions = []
+    for number, (total, begin, end) in enumerate(best):
+        ahead = null[number] - total
+        span = examples[number].inputs["context"][begin:end].strip()  # a token may bring the space before it
+        text = "" if ahead > NULL_THRESHOLD else span
+        predictions.append(Prediction(text, {"null": ahead if np.isfinite(ahead) else None}))
+    return predictions
+
+
+def build_klue_mrc(encoder: str, tokenizer: PreTrainedTokenizerBase) -> nn.Module:
+    """Encoder and span head."""
+    from finetune.encoder import load_encoder
+    from finetune.heads.span import SpanFinder
+
+    return SpanFinder(load_encoder(encoder, tokenizer), CUTS)
+
+
+def predict_trivially(train: Sequence[Example], examples: Sequence[Example]) -> list[Prediction]:
+    """No question has an answer: right for the unanswerable ones, 31 % of the reduced dev file."""
+    return [Prediction("") for _ in examples]
+
+
+def record_klue_mrc(example: Example, features: Sequence[Feature], max_tokens: int) -> dict[str, Any]:
+    """The windows with their targets; none where the question is no training example."""
+    return describe_question(example, [] if is_misplaced(example) else features, max_tokens)
+
+
+def fault_of_text(example: Example, prediction: Prediction) -> str | None:
+    """A text, empty for no answer."""
+    value = prediction.value
+    return None if isinstance(value, str) else f"expected a text, empty for no answer; found {value!r:.60}"
+
+
+def write_klue_mrc(official: Path, values: Mapping[str, Any], target: Path) -> None:
+    """The official file with predicted ``answers`` (none for ""), at the first place where the context has the text.
+
+    A text that the context does not have (the published decoding can make one) gets ``answer_start`` null.
+
+    Raises:
+        BadInput: a question without a prediction.
+    """
+    document = read_json(official)
+    for context, question in questions_of(document, official):
+        guid = get_field(question, "guid", str, str(official))
+        if guid not in values:
+            raise BadInput(f"{official}, {guid}: no prediction for this question; predict the whole file")
+        text = values[guid]
+        found = re.search(r"\s+".join(map(re.escape, text.split())), context)
+        answer = {"text": found[0], "answer_start": found.start()} if found else {"text": text, "answer_start": None}
+        question.update(answers=[answer] if text else [], is_impossible=not text)
+        question.pop("plausible_answers", None)
+    write_whole(target, dumps(document, ensure_ascii=False, indent=2) + "\n")
+
+
+KLUE_MRC = Task(
+    name="klue-mrc",
+    files=Files(train="klue-mrc-v1.1/klue-mrc-v1.1_train.json", dev="klue-mrc-v1.1/klue-mrc-v1.1_dev.json"),
+    read=read_klue_mrc,
+    featurize=featurize_klue_mrc,
+    collate=collate_klue_mrc,
+    model=build_klue_mrc,
+    decode=decode_klue_mrc,
+    score=score,
+    trivial=predict_trivially,
+    fault=fault_of_text,
+    select_by="rouge_w",
+    defaults=Hyperparameters(lr=3e-5, epochs=5, batch_size=16, warmup_share=0.0, max_tokens=510),
+    large=Hyperparameters(lr=3e-5, epochs=5, batch_size=16, warmup_share=0.0, max_tokens=510),
+    paper_dev={
+        "klue/bert-base": {"exact_match": 62.42, "rouge_w": 68.15},
+        "klue/roberta-small": {"exact_match": 57.83, "rouge_w": 63.23},
+        "klue/roberta-base": {"exact_match": 69.65, "rouge_w": 74.72},
+        "klue/roberta-large": {"exact_match": 76.46, "rouge_w": 81.19},
+    },
+    group=lambda example: example.inputs["context"],
+    as_published={
+        "featurize": featurize_as_published,
+        "collate": collate_as_published,
+        "model": build_as_published,
+        "decode": decode_as_published,
+        "record": record_as_published,
+    },
+    record=record_klue_mrc,
+    tables=tables,
+    write=write_klue_mrc,
+)

@@ -1,0 +1,115 @@
+"""WoS as published: KLUE-baseline 8a03c94, ``data/wos.py`` and ``models/dialogue_state_tracking.py``, oddities kept.
+
+Not reproduced: value and gate draw their dropout apart (published: one draw for both; equal in expectation); copying
+probabilities below 1e-12 (published: an infinite loss); slots are the 45 of WoS v1.1 (published: those that occur in
+the files loaded so far, the same 45 for the official ones); an empty value is an error when a file is read (published:
+an empty text is learned).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from finetune.task import Example, Feature, Prediction
+from finetune.tasks.wos.ontology import GATES, NONE, PTR, SLOTS, split_state
+from finetune.tasks.wos.turns import join_turns
+
+if TYPE_CHECKING:
+    from torch import nn
+    from transformers import PreTrainedTokenizerBase
+
+STEPS = 10  # tokens of a generated value, its end included; longer values are cut
+TEACHER_FORCING = 0.5  # share of training batches
+
+
+def featurize_as_published(
+    examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase, max_tokens: int, is_training: bool
+) -> list[Feature]:
+    """One feature a turn, with ``targets`` for all 45 slots.
+
+    Oddities: an absent slot is to be spelt as "none", and dontcare, yes and no are spelt, too; a value "none" is an
+    absent slot; a value with a hyphen loses the spaces around it; a word with one unknown character is one unknown
+    token.
+    """
+    states = [_state_of(example) for example in examples]
+    texts = [text for example in examples for text in example.inputs["turns"]]
+    unique = list(dict.fromkeys([*texts, *(value for state in states for value in state.values()), "none"]))
+    encoded = tokenizer(unique, add_special_tokens=False, verbose=False)["input_ids"]
+    ids: dict[str, list[int]] = dict(zip(unique, encoded, strict=True))
+    begin, end = int(tokenizer.cls_token_id), int(tokenizer.sep_token_id)
+    targets = {value: [*ids[value], end] for value in {"none"}.union(*(state.values() for state in states))}
+    features = []
+    for number, (example, state) in enumerate(zip(examples, states, strict=True)):
+        if is_training and example.gold is None:
+            continue
+        values = [state.get(slot, "none") for slot in SLOTS]
+        features.append(
+            {
+                "input_ids": join_turns(example.inputs["turns"], ids, begin, end, max_tokens),
+                "example": number,
+                "gates": [GATES.index(value) if value in GATES else PTR for value in values],
+                "targets": {slot: targets[value] for slot, value in enumerate(values)},
+                "values": state,
+            }
+        )
+    return features
+
+
+def _state_of(example: Example) -> dict[str, str]:
+    pairs = (split_state(entry, example.guid) for entry in example.gold or ())
+    return {slot: value.strip() if "-" in value else value for slot, value in pairs}
+
+
+def make_published_speller(tokenizer: PreTrainedTokenizerBase) -> Callable[[Sequence[int]], str]:
+    """Ids of a value, up to its first special token, to text.
+
+    Oddities: an unknown token ends a value; only " : ", " , " and "##" are mended, so a value with & ( ) = or another
+    sign keeps the spaces around it and is never right.
+    """
+
+    def spell(ids: Sequence[int]) -> str:
+        text = str(tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=True))
+        return text.replace(" : ", ":").replace(" , ", ", ").replace("##", "")
+
+    return spell
+
+
+def build_as_published(encoder: str, tokenizer: PreTrainedTokenizerBase) -> nn.Module:
+    """The generator as published.
+
+    Oddities: it starts from the pooler, which is untrained in most encoders (a new one where there is none); the gate
+    sees the first context only; half of the batches are fed their own words; the sum of a slot's pieces counts
+    padding up to the longest slot name; any special token ends a value, and so does the tenth step.
+    """
+    from finetune.encoder import load_encoder
+    from finetune.heads.dialogue import Design, StateGenerator
+
+    names = [slot.replace("-", " ") for slot in SLOTS]
+    pieces = tokenizer(names, add_special_tokens=False)["input_ids"]
+    longest = max(map(len, pieces))
+    padded = [[*ids, *[int(tokenizer.pad_token_id)] * (longest - len(ids))] for ids in pieces]
+    return StateGenerator(
+        load_encoder(encoder, tokenizer),
+        slots=dict(zip(SLOTS, padded, strict=True)),
+        gates=len(GATES),
+        spell_gate=PTR,
+        ends=tokenizer.all_special_ids,
+        spell=make_published_speller(tokenizer),
+        design=Design(starts_pooled=True, gate_sees_state=False, teacher_forcing=TEACHER_FORCING, max_steps=STEPS),
+    )
+
+
+def decode_as_published(
+    examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]
+) -> list[Prediction]:
+    """State of each turn, in the slots' order, values as spelt.
+
+    Oddities: a value spelt "none" is left out, an empty one is kept.
+    """
+    predictions: list[Prediction] = [Prediction([])] * len(examples)
+    for feature, raw in zip(features, raws, strict=True):
+        said = {slot: GATES[gate] for slot, gate in zip(SLOTS, raw["gates"], strict=True) if gate != NONE}
+        state = {slot: raw["values"][slot] if gate == "ptr" else gate for slot, gate in said.items()}
+        predictions[feature["example"]] = Prediction([f"{s}-{value}" for s, value in state.items() if value != "none"])
+    return predictions

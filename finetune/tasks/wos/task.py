@@ -1,0 +1,187 @@
+"""WoS: dialogue state tracking over 45 slots (KLUE paper 3.8, 5.1).
+
+An example is a user turn with the whole dialogue before it. A gate decides for each slot between absent, dontcare,
+yes, no and a value to be spelt; a spelt value becomes the ontology's own string, or else the dialogue's. Protocol
+``klue-baseline`` (``finetune.tasks.wos.published``) converts, trains and decodes as published.
+Legend: ``B`` turns, ``S`` slots, ``K`` slots to spell, ``T`` tokens of a value.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from finetune.task import IGNORED, Example, Feature, Files, Hyperparameters, Prediction, Task
+from finetune.tasks.padding import pad_inputs, pad_rows
+from finetune.tasks.wos.metrics import score, tables
+from finetune.tasks.wos.ontology import GATES, NONE, PTR, SLOTS, SPOKEN, split_state
+from finetune.tasks.wos.published import build_as_published, decode_as_published, featurize_as_published
+from finetune.tasks.wos.turns import join_turns, read_wos, write_wos
+from finetune.tasks.wos.values import cut_readably, find_unknown, make_speller, restore_value
+
+if TYPE_CHECKING:
+    from torch import nn
+    from transformers import PreTrainedTokenizerBase
+
+log = logging.getLogger(__name__)
+
+MAX_STEPS = 64  # tokens of a value, its end included; 9 are the most in dev with KLUE's vocabulary
+
+
+def featurize_wos(
+    examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase, max_tokens: int, is_training: bool
+) -> list[Feature]:
+    """One feature a turn: ``gates`` of all slots and ``targets``, slot number to the tokens of its value and [SEP]."""
+    states = [dict(split_state(entry, example.guid) for entry in example.gold or ()) for example in examples]
+    turns = cut_readably([text for example in examples for text in example.inputs["turns"]], tokenizer)
+    values = cut_readably([value for state in states for value in state.values()], tokenizer)
+    if too_long := [value for value, pieces in values.items() if len(pieces.ids) >= MAX_STEPS]:
+        log.warning("%d values are longer than %d tokens and cannot be spelt: %s", len(too_long), MAX_STEPS, too_long)
+    ids = {text: pieces.ids for text, pieces in turns.items()}
+    ontologies = {id(example.inputs["ontology"]): example.inputs["ontology"] for example in examples}.values()
+    known = (value for ontology in ontologies for values in ontology.values() for value in values)
+    unknown = find_unknown(known, tokenizer)
+    begin, end = int(tokenizer.cls_token_id), int(tokenizer.sep_token_id)
+    features = []
+    for number, (example, state) in enumerate(zip(examples, states, strict=True)):
+        if is_training and example.gold is None:
+            continue
+        texts = example.inputs["turns"]
+        gates = {slot: value if value in SPOKEN else "ptr" for slot, value in state.items()}
+        spelt = [slot for slot in SLOTS if gates.get(slot) == "ptr"]
+        features.append(
+            {
+                "input_ids": join_turns(texts, ids, begin, end, max_tokens),
+                "example": number,
+                "gates": [GATES.index(gates.get(slot, "none")) for slot in SLOTS],
+                "targets": {SLOTS.index(slot): [*values[state[slot]].ids, end] for slot in spelt},
+                "values": state,
+                "unknown": unknown.union(*(turns[text].unknown for text in texts)),
+            }
+        )
+    return features
+
+
+def collate_wos(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
+    """Batch as ``StateGenerator.forward`` describes it."""
+    width = max(1, *(len(feature["targets"]) for feature in features))
+    slots = [list(feature["targets"]) for feature in features]
+    targets = [ids for f in features for ids in [*f["targets"].values(), *[[]] * (width - len(f["targets"]))]]
+    targets_NT = pad_rows(targets if any(targets) else [[IGNORED]] * len(targets), IGNORED)
+    return {
+        **pad_inputs(features, pad_id),
+        "gates": np.array([feature["gates"] for feature in features]),
+        "slots": pad_rows([[*row, *[0] * (width - len(row))] for row in slots], 0),
+        "targets": targets_NT.reshape(len(features), width, -1),
+    }
+
+
+def build_wos(encoder: str, tokenizer: PreTrainedTokenizerBase) -> nn.Module:
+    """Encoder and dialogue state generator."""
+    from finetune.encoder import load_encoder
+    from finetune.heads.dialogue import Design, StateGenerator
+
+    names = [slot.replace("-", " ") for slot in SLOTS]
+    pieces = cut_readably(names, tokenizer)
+    return StateGenerator(
+        load_encoder(encoder, tokenizer),
+        slots={slot: pieces[name].ids for slot, name in zip(SLOTS, names, strict=True)},
+        gates=len(GATES),
+        spell_gate=PTR,
+        ends=[int(tokenizer.sep_token_id)],
+        spell=make_speller(tokenizer),
+        design=Design(max_steps=MAX_STEPS),
+    )
+
+
+def decode_wos(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
+    """State of each turn as ``domain-slot-value``, in the slots' order; a value spelt as nothing is left out."""
+    predictions: list[Prediction] = [Prediction([])] * len(examples)
+    for feature, raw in zip(features, raws, strict=True):
+        inputs, state = examples[feature["example"]].inputs, []
+        for slot, gate in zip(SLOTS, raw["gates"], strict=True):
+            value = GATES[gate]
+            if gate == PTR:
+                known = inputs["ontology"].get(slot, {})
+                value = restore_value(raw["values"][slot], known, inputs["turns"], feature["unknown"])
+            if gate != NONE and value:
+                state.append(f"{slot}-{value}")
+        predictions[feature["example"]] = Prediction(state)
+    return predictions
+
+
+def record_wos(example: Example, features: Sequence[Feature], max_tokens: int) -> dict[str, Any]:
+    """Inputs, and for each slot of the state its gate, its value and the tokens to spell (none where a gate says it).
+
+    Segments are all 0 and left to the encoder.
+    """
+    feature = features[0]
+    inputs = {"input_ids": feature["input_ids"], "token_type_ids": [0] * len(feature["input_ids"])}
+    if example.gold is None:
+        return inputs
+    slots = {}
+    for slot, value in feature["values"].items():
+        number = SLOTS.index(slot)
+        gate, target = GATES[feature["gates"][number]], feature["targets"].get(number, [])
+        slots[slot] = {"gate": gate, "value": value, "target_ids": target}
+    return {**inputs, "labels": {"slots": slots, "state": example.gold}}
+
+
+def predict_trivially(train: Sequence[Example], examples: Sequence[Example]) -> list[Prediction]:
+    """An empty state at every turn."""
+    return [Prediction([]) for _ in examples]
+
+
+def fault_of_state(slots: frozenset[str], example: Example, prediction: Prediction) -> str | None:
+    """A list of domain-slot-value."""
+    value = prediction.value
+    for entry in value if isinstance(value, list) else [None]:
+        parts = entry.split("-", 2) if isinstance(entry, str) else []
+        if len(parts) != 3 or "-".join(parts[:2]) not in slots or not parts[2]:
+            found = value if entry is None else entry
+            return f"expected a list of domain-slot-value with one of the {len(slots)} slots; found {found!r:.60}"
+    return None
+
+
+def dialogue_of(example: Example) -> str:
+    """The dialogue of a turn; its turns stay together when a file is split."""
+    return str(example.inputs["dialogue"])
+
+
+WOS = Task(
+    name="wos",
+    files=Files(train="wos-v1.1/wos-v1.1_train.json", dev="wos-v1.1/wos-v1.1_dev.json"),
+    read=read_wos,
+    featurize=featurize_wos,
+    collate=collate_wos,
+    model=build_wos,
+    decode=decode_wos,
+    score=score,
+    trivial=predict_trivially,
+    fault=partial(fault_of_state, frozenset(SLOTS)),
+    select_by="slot_micro_f1",
+    defaults=Hyperparameters(lr=3e-5, epochs=5, batch_size=16, warmup_share=0.1, weight_decay=0.01, max_tokens=510),
+    large=Hyperparameters(
+        lr=2e-5, epochs=5, batch_size=16, warmup_share=0.1, weight_decay=0.01, max_tokens=510, accumulation=2
+    ),
+    paper_dev={
+        "klue/bert-base": {"joint_goal_acc": 49.34, "slot_micro_f1": 92.07},
+        "klue/roberta-small": {"joint_goal_acc": 45.92, "slot_micro_f1": 91.25},
+        "klue/roberta-base": {"joint_goal_acc": 47.40, "slot_micro_f1": 91.67},
+        "klue/roberta-large": {"joint_goal_acc": 50.25, "slot_micro_f1": 92.03},
+    },
+    group=dialogue_of,
+    as_published={
+        "featurize": featurize_as_published,
+        "model": build_as_published,
+        "decode": decode_as_published,
+    },
+    record=record_wos,
+    tables=tables,
+    write=write_wos,
+)

@@ -1,0 +1,113 @@
+"""A WoS dialogue file as user turns, user turns as model inputs, and predicted states as a dialogue file again.
+
+An example is a user turn with all turns before it. The model sees `[CLS] earlier turns [SEP] system turn [SEP] user
+turn [SEP]`, every turn closed by [SEP], an empty history and the empty first system turn, too; the oldest tokens are
+cut off (paper 5.1; published so).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import write_whole
+from finetune.data.files import read_json, read_records
+from finetune.task import Example
+from finetune.tasks.wos.ontology import Ontology, find_ontology, read_ontology, split_state
+
+log = logging.getLogger(__name__)
+
+
+def read_wos(path: Path) -> list[Example]:
+    """User turns of an official file, guid ``<dialogue>-<number of the user turn>``.
+
+    ``inputs``: ``dialogue``; ``turns``, all texts so far, system and user in turns, the first one empty; ``ontology``.
+    The gold is the list under "state", or None in a file where no turn has one.
+
+    Raises:
+        BadInput: broken turns, or states that are missing or not of the 45 slots.
+    """
+    where = find_ontology(path)
+    if where is None:
+        log.warning("%s: no ontology.json beside it; values are spelt as generated, their spaces may be wrong", path)
+    ontology = read_ontology(where) if where else {}
+    records = read_records(path)
+    labelled = any(
+        "state" in turn
+        for _, record in records
+        if isinstance(record.get("dialogue"), list)
+        for turn in record["dialogue"]
+        if isinstance(turn, dict)
+    )
+    examples = [example for place, record in records for example in _read_dialogue(record, ontology, labelled, place)]
+    if not examples:
+        raise BadInput(f"{path}: no user turn found; expected the WoS v1.1 format")
+    return examples
+
+
+def _read_dialogue(record: Mapping[str, Any], ontology: Ontology, labelled: bool, place: str) -> Iterator[Example]:
+    if not isinstance(record.get("dialogue"), list):
+        raise BadInput(f"{place}: expected a list of turns under 'dialogue'")
+    turns, users = [""], 0
+    for turn in record["dialogue"]:
+        role = "user" if len(turns) % 2 else "sys"
+        if not isinstance(turn, dict) or turn.get("role") != role or not isinstance(turn.get("text"), str):
+            raise BadInput(f"{place}: turn {len(turns)} of 'dialogue' should have role {role!r} and a text")
+        turns.append(turn["text"])
+        if role == "user":
+            gold = _gold_of(turn, f"{place}, turn {len(turns) - 1}") if labelled else None
+            inputs = {"dialogue": record["guid"], "turns": tuple(turns), "ontology": ontology}
+            yield Example(f"{record['guid']}-{users}", gold, inputs)
+            users += 1
+
+
+def _gold_of(turn: Mapping[str, Any], place: str) -> list[str]:
+    if not isinstance(turn.get("state"), list):
+        raise BadInput(f"{place}: expected a list under 'state'")
+    slots = [split_state(entry, place)[0] for entry in turn["state"]]
+    if len(set(slots)) < len(slots):
+        log.warning("%s: 'state' has two values of one slot; the last one is learned, both are scored", place)
+    return list(turn["state"])
+
+
+def join_turns(
+    turns: Sequence[str], pieces: Mapping[str, Sequence[int]], begin: int, end: int, max_tokens: int
+) -> list[int]:
+    """Ids of a dialogue so far, at most ``max_tokens``.
+
+    Args:
+        pieces: ids of each text of ``turns``, without special tokens.
+        begin: id of [CLS], always kept.
+        end: id of [SEP].
+    """
+    history = turns if len(turns) > 2 else ("", *turns)  # an empty history has its [SEP], too
+    ids = [token for text in history for token in (*pieces[text], end)]
+    return [begin, *ids[-(max_tokens - 1) :]]
+
+
+def write_wos(source: Path, values: Mapping[str, Any], target: Path) -> None:
+    """The official file again, the predicted state under "state" of every user turn.
+
+    Args:
+        source: the official file, with or without states.
+        values: state (list of ``domain-slot-value``) by guid of the user turn.
+
+    Raises:
+        BadInput: a user turn without a prediction, or a prediction that is no state.
+    """
+    read_wos(source)  # every record has the form that is relied on below
+    dialogues = read_json(source)
+    for dialogue in dialogues:
+        users = [turn for turn in dialogue["dialogue"] if turn["role"] == "user"]
+        for number, turn in enumerate(users):
+            guid = f"{dialogue['guid']}-{number}"
+            if not isinstance(values.get(guid), list):
+                raise BadInput(f"{source}, {guid}: no predicted state (a list) for this user turn; predict all of them")
+            for entry in values[guid]:
+                split_state(entry, f"prediction for {guid}")
+            turn["state"] = list(values[guid])
+    write_whole(target, json.dumps(dialogues, ensure_ascii=False, indent=4))

@@ -1,0 +1,162 @@
+"""Values of WoS as tokens, and back: every value of the ontology or the dialogue must survive the round trip.
+
+Tokens lose two things. Spaces beside punctuation: the ontology's own string, or else the dialogue's, decides about
+them. Words that the vocabulary cannot write: such a word is written character by character, so that an unknown token
+stands for one character, which the ontology or the dialogue then fills in. The price: these words (56 in 7,448 turns
+with KLUE's vocabulary) are not tokenized as in pretraining.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from finetune.tasks.wos.ontology import squeeze
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+UNKNOWN = "\ufffd"  # in a spelt value: one character that the tokenizer does not know, or broken bytes
+
+
+class Pieces(NamedTuple):
+    """Tokens of a text, and its characters that the vocabulary does not have."""
+
+    ids: list[int]
+    unknown: frozenset[str] = frozenset()
+
+
+class _Cut(NamedTuple):
+    text: str
+    ids: list[int]
+    spans: list[tuple[int, int]]  # of unknown tokens in the text
+
+
+def cut_readably(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> dict[str, Pieces]:
+    """Each text to its pieces, without special tokens, an unknown token for one character and never for a word.
+
+    Every text begins with a space: a value has the same tokens alone and inside a turn, also where the space belongs
+    to the token, so it can be copied.
+    """
+    unique = list(dict.fromkeys(texts))
+    cuts = _cut([f" {text}" for text in unique], tokenizer)
+    words = (cut.text[start:end] for cut in cuts for start, end in cut.spans)
+    for apart in (find_unknown(words, tokenizer), None):  # a second time where known characters make no known word
+        numbers = [number for number, cut in enumerate(cuts) if any(end - start > 1 for start, end in cut.spans)]
+        again = _cut([_set_apart(cuts[number], apart) for number in numbers], tokenizer)
+        for number, cut in zip(numbers, again, strict=True):
+            cuts[number] = cut
+    return {
+        text: Pieces(cut.ids, frozenset(cut.text[start:end] for start, end in cut.spans if end > start))
+        for text, cut in zip(unique, cuts, strict=True)
+    }
+
+
+def _cut(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[_Cut]:
+    if not texts:
+        return []
+    encoded = tokenizer(list(texts), add_special_tokens=False, verbose=False)
+    cuts, unknown = [], tokenizer.unk_token_id
+    for number, (text, ids) in enumerate(zip(texts, encoded["input_ids"], strict=True)):
+        offsets = encoded[number].offsets if unknown in ids else []
+        cuts.append(_Cut(text, ids, [span for token, span in zip(ids, offsets, strict=False) if token == unknown]))
+    return cuts
+
+
+def find_unknown(texts: Iterable[str], tokenizer: PreTrainedTokenizerBase) -> frozenset[str]:
+    """The characters of the texts that are unknown by themselves."""
+    characters = sorted(set().union(*texts))
+    return frozenset(cut.text for cut in _cut(characters, tokenizer) if cut.spans)
+
+
+def _set_apart(cut: _Cut, apart: frozenset[str] | None) -> str:
+    """The text with spaces around these (None: all) characters of its unknown words."""
+    text = cut.text
+    for start, end in reversed(cut.spans):
+        word = "".join(f" {c} " if apart is None or c in apart else c for c in text[start:end])
+        text = text[:start] + word + text[end:]
+    return text
+
+
+def make_speller(tokenizer: PreTrainedTokenizerBase) -> Callable[[Sequence[int]], str]:
+    """A function from the ids of a generated value to its text, ``UNKNOWN`` for an unknown token.
+
+    Other special tokens are dropped; a colon has no spaces around it (18:30).
+    """
+    silent = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
+    unknown = tokenizer.unk_token
+
+    def spell(ids: Sequence[int]) -> str:
+        text = str(tokenizer.decode([token for token in ids if token not in silent]))
+        if unknown and tokenizer.unk_token_id not in silent:
+            text = text.replace(unknown, UNKNOWN)
+        return ":".join(part.strip() for part in text.split(":"))
+
+    return spell
+
+
+def restore_value(
+    text: str, known: Mapping[str, Sequence[str]], turns: Sequence[str], unknown: frozenset[str] = frozenset()
+) -> str:
+    """The value that a spelt text stands for.
+
+    The ontology decides about all its spaces. Where it knows no such value, the latest turn that writes it decides
+    about the spaces beside punctuation and unknown characters, which the conversion to tokens adds.
+
+    Args:
+        known: values of the slot by their spelling without white space.
+        turns: of the dialogue, oldest first.
+        unknown: characters of turns and ontology that the tokenizer does not know.
+
+    Returns:
+        the value; ``text`` itself where neither has it.
+    """
+    if UNKNOWN in text:
+        if not unknown:
+            return text
+        text = _fill_from_dialogue(text, turns, unknown) or _fill_from_ontology(text, known, turns, unknown)
+    if values := known.get(squeeze(text), ()):
+        return text if text in values else values[0]
+    parts = re.findall(r"\w+|[^\w\s]", text)
+    if not parts:
+        return text
+    gaps = [r"\s+" if _is_plain(a[-1], unknown) and _is_plain(b[0], unknown) else r"\s*" for a, b in pairwise(parts)]
+    pattern = re.compile("".join(re.escape(part) + gap for part, gap in zip(parts, [*gaps, ""], strict=True)))
+    if found := _latest(pattern, turns):
+        return found.group()
+    return re.sub(rf"\s*{_one_of(unknown)}\s*", r"\1", text) if unknown else text
+
+
+def _is_plain(character: str, unknown: frozenset[str]) -> bool:
+    return character.isalnum() and character not in unknown
+
+
+def _fill_from_dialogue(text: str, turns: Sequence[str], unknown: frozenset[str]) -> str | None:
+    """The text with unknown characters as a turn has them between the same known ones."""
+    one = _one_of(unknown)
+    pattern = re.compile(r"\s*".join(one if c == UNKNOWN else re.escape(c) for c in squeeze(text)))
+    found = _latest(pattern, turns)
+    if found is None:
+        return None
+    characters = iter(found.groups())
+    return re.sub(UNKNOWN, lambda _: next(characters), text)
+
+
+def _fill_from_ontology(
+    text: str, known: Mapping[str, Sequence[str]], turns: Sequence[str], unknown: frozenset[str]
+) -> str:
+    """A value that fits, the one that was spoken of last if there are several; ``text`` where none fits."""
+    one = _one_of(unknown)
+    pattern = re.compile("".join(one if c == UNKNOWN else re.escape(c) for c in squeeze(text)))
+    values = [value for key, spelt in known.items() if pattern.fullmatch(key) for value in spelt]
+    return next((value for turn in reversed(turns) for value in values if value in turn), values[0] if values else text)
+
+
+def _one_of(characters: frozenset[str]) -> str:
+    return "([" + "".join(map(re.escape, sorted(characters))) + "])"
+
+
+def _latest(pattern: re.Pattern[str], turns: Sequence[str]) -> re.Match[str] | None:
+    return next((match for turn in reversed(turns) if (match := pattern.search(turn))), None)

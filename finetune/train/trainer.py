@@ -1,0 +1,242 @@
+"""One training loop for all tasks: the transformers Trainer, quiet, without checkpoints.
+
+Batches hold features of similar length, padded to their longest. AdamW with linear warm-up and decay, no weight decay
+on biases and norms, gradients clipped at 1, as published. The last weights are kept, unless ``Selection`` asks to score
+others as well: the published figures are each the best of many evaluations of the split that they report.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import math
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.utils.data import Sampler
+from transformers import PrinterCallback, ProgressCallback, Trainer, TrainerCallback, TrainingArguments, set_seed
+
+from corpus.documents.errors import BadInput
+from finetune.config import PrecisionName
+from finetune.task import Feature, Hyperparameters, Task
+from finetune.train.predict import autocast, to_tensors
+
+POOL_BATCHES = 50  # so many batches are sorted together; more would make batches alike from epoch to epoch
+STEPS_BETWEEN_CHECKS = 20  # of the losses on a GPU, where looking at one waits for all the work before it
+
+
+class Selection(NamedTuple):
+    """How weights are chosen: scored so many times an epoch, the best kept (the first of equals)."""
+
+    evaluations_per_epoch: int
+    score: Callable[[nn.Module], float]  # higher is better; nan is worse than any number
+
+
+class Selected(NamedTuple):
+    """Which weights were kept: their score, the step after which they were, and of how many."""
+
+    score: float
+    step: int
+    evaluations: int
+
+
+class Training(NamedTuple):
+    """What a training reports."""
+
+    losses: list[float]  # mean of each epoch
+    steps: int
+    selected: Selected | None  # None: the last weights
+
+
+def seed_everything(seed: int, task: str) -> int:
+    """Seed torch for one training (fresh heads, dropout, order of batches); returns the derived seed."""
+    derived = int.from_bytes(hashlib.blake2b(f"{seed}:{task}".encode(), digest_size=4).digest())
+    set_seed(derived)
+    return derived
+
+
+def train(
+    task: Task,
+    model: nn.Module,
+    features: Sequence[Feature],
+    settings: Hyperparameters,
+    seed: int,
+    pad_id: int,
+    *,
+    precision: PrecisionName = "fp32",
+    selection: Selection | None = None,
+) -> Training:
+    """Train ``model`` in place.
+
+    Args:
+        seed: as ``seed_everything`` returned it.
+        pad_id: id of the padding token.
+        precision: as ``finetune.train.predict.choose_precision`` returned it.
+        selection: None keeps the last weights.
+
+    Raises:
+        BadInput: a step cannot be done in so many parts.
+        RuntimeError: the loss became infinite or nan; names the step.
+    """
+    vars(model)["accepts_loss_kwargs"] = False  # the loss is a mean, also of modules that take **batch
+    with tempfile.TemporaryDirectory() as unused:
+        trainer = _Trainer(
+            precision,
+            model=model,
+            args=_arguments(task.name, settings, seed, unused),
+            train_dataset=features,  # a list has all that a map-style data set needs
+            data_collator=lambda batch: to_tensors(task.collate(batch, pad_id)),
+        )
+        for callback in (PrinterCallback, ProgressCallback):
+            trainer.remove_callback(callback)
+        best = _Best(selection, math.ceil(len(features) / settings.batch_size)) if selection else None
+        if best:
+            trainer.add_callback(best)
+        gc.freeze()  # the Trainer collects garbage at its start: half a second for objects that are in use anyway
+        try:
+            trainer.train()
+        finally:
+            gc.unfreeze()
+        trainer.refuse_infinite_losses()
+    losses = [float(entry["loss"]) for entry in trainer.state.log_history if "loss" in entry]
+    if torch.cuda.is_available():
+        trainer.accelerator.free_memory()  # the optimizer's
+    return Training(losses, trainer.state.global_step, best.restore(model) if best else None)
+
+
+def order_by_length(lengths_N: NDArray[np.integer], batch_size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """An order whose consecutive batches hold features of similar length, for one epoch (``N`` features).
+
+    Features are drawn into pools, a pool is sorted by length (equal lengths in random order) and cut into batches, and
+    the batches of all pools are shuffled. An incomplete batch comes last, of a length drawn at random, so that neither
+    long nor short features are always the ones in it. Of the KLUE dev files this leaves 1.02 to 1.09 slots a token in
+    batches of 32, where a random order leaves 1.7 to 2.4.
+    """
+    order_N = rng.permutation(len(lengths_N))
+    batches = len(order_N) // batch_size
+    pools = max(1, -(-batches // POOL_BATCHES))
+    cuts = np.arange(1, pools) * -(-batches // pools) * batch_size
+    sorted_N = np.concatenate([pool[np.argsort(lengths_N[pool], kind="stable")] for pool in np.split(order_N, cuts)])
+    left = len(order_N) - batches * batch_size
+    begin = rng.integers(cuts[-1] if len(cuts) else 0, len(order_N) - left + 1)  # in the last pool, the larger by them
+    whole_N = np.delete(sorted_N, np.s_[begin : begin + left])
+    shuffled_BN = rng.permutation(whole_N.reshape(batches, batch_size))
+    return np.concatenate([shuffled_BN.ravel(), sorted_N[begin : begin + left]])
+
+
+class _SimilarLengths(Sampler[int]):
+    """A new order in every epoch. The Trainer's own leaves a third of the slots empty where examples are few."""
+
+    def __init__(self, features: Sequence[Feature], batch_size: int, seed: int) -> None:
+        self.lengths_N = np.array([len(feature["input_ids"]) for feature in features])
+        self.batch_size = batch_size
+        self.rng = np.random.default_rng(seed)
+
+    def __len__(self) -> int:
+        return len(self.lengths_N)
+
+    def __iter__(self) -> Iterator[int]:
+        yield from order_by_length(self.lengths_N, self.batch_size, self.rng).tolist()
+
+
+class _Trainer(Trainer):
+    """The Trainer under our autocast and with our order, with an eye on every loss."""
+
+    def __init__(self, precision: PrecisionName, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.precision = precision
+        self.unchecked: list[Tensor] = []
+        self.checked = 0
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> Sampler[int]:
+        batch_size = self.args.train_batch_size * self.args.gradient_accumulation_steps
+        features: Any = self.train_dataset
+        return _SimilarLengths(features, batch_size, self.args.seed)
+
+    def compute_loss_context_manager(self) -> Any:
+        return autocast(self.args.device, self.precision)
+
+    def training_step(self, *arguments: Any, **named: Any) -> Tensor:
+        self.unchecked.append(loss := super().training_step(*arguments, **named))
+        if loss.device.type == "cpu" or len(self.unchecked) == STEPS_BETWEEN_CHECKS:
+            self.refuse_infinite_losses()
+        return loss
+
+    def refuse_infinite_losses(self) -> None:
+        is_finite = torch.stack(self.unchecked).isfinite().tolist() if self.unchecked else []
+        if not all(is_finite):
+            step = (self.checked + is_finite.index(False)) // self.args.gradient_accumulation_steps + 1
+            raise RuntimeError(
+                f"the loss of step {step} of {self.state.max_steps} is not a finite number; lower lr, raise "
+                "warmup_share, or use finetune.precision=fp32"
+            )
+        self.checked += len(is_finite)
+        self.unchecked.clear()
+
+
+class _Best(TrainerCallback):
+    """Keeps a copy of the weights that scored best."""
+
+    def __init__(self, selection: Selection, steps_per_epoch: int) -> None:
+        times = selection.evaluations_per_epoch
+        self.steps_per_epoch = steps_per_epoch
+        self.due = {max(1, round(steps_per_epoch * (k + 1) / times)) for k in range(times)}
+        self.score = selection.score
+        self.scores: dict[int, float] = {}
+        self.weights: dict[str, Tensor] = {}
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **named: Any) -> None:
+        if (state.global_step - 1) % self.steps_per_epoch + 1 not in self.due:
+            return
+        value = self.score(named["model"])
+        if not self.scores or _rank(value) > max(map(_rank, self.scores.values())):
+            self.weights = {name: x.detach().clone() for name, x in named["model"].state_dict().items()}
+        self.scores[state.global_step] = value
+
+    def restore(self, model: nn.Module) -> Selected:
+        model.load_state_dict(self.weights)
+        step, score = max(self.scores.items(), key=lambda entry: (_rank(entry[1]), -entry[0]))
+        return Selected(score, step, len(self.scores))
+
+
+def _rank(score: float) -> float:
+    return -math.inf if math.isnan(score) else score
+
+
+def _arguments(task: str, settings: Hyperparameters, seed: int, folder: str) -> TrainingArguments:
+    if settings.batch_size % settings.accumulation:
+        raise BadInput(
+            f"finetune.overrides.{task}: batch_size {settings.batch_size} cannot be done in {settings.accumulation} "
+            "equal parts; make accumulation a divisor of batch_size"
+        )
+    has_gpu = torch.cuda.is_available()
+    arguments = TrainingArguments(
+        output_dir=folder,
+        num_train_epochs=settings.epochs,
+        per_device_train_batch_size=settings.batch_size // settings.accumulation,
+        gradient_accumulation_steps=settings.accumulation,
+        learning_rate=settings.lr,
+        weight_decay=settings.weight_decay,
+        lr_scheduler_type="linear",
+        warmup_steps=settings.warmup_share,  # a number below 1 is a share of all steps
+        max_grad_norm=1.0,
+        optim="adamw_torch_fused",
+        seed=seed,
+        use_cpu=not has_gpu,
+        save_strategy="no",
+        eval_strategy="no",
+        logging_strategy="epoch",
+        logging_nan_inf_filter=False,  # it would hide a broken training behind the mean of the other steps
+        report_to=[],
+        disable_tqdm=True,
+        remove_unused_columns=False,
+        dataloader_pin_memory=has_gpu,
+    )
+    if arguments.n_gpu > 1:
+        arguments._n_gpu = 1  # each further GPU would multiply the batch
+    return arguments

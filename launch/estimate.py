@@ -1,0 +1,171 @@
+"""What a run will cost: time, disk space and memory of each stage, from the recipe and the sizes of its files alone.
+
+Rates are those measured on x86 cores (docs/corpus.md, docs/tokenizer.md) and for the demo; they tell minutes from days,
+not minutes from two. Training time is operations by what the device does of its peak, after PaLM's count (arXiv
+2204.02311, appendix B).
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from launch.console import world_size
+from launch.errors import is_for_user
+from launch.recipe import SAMPLE, Recipe
+
+GIB = 1 << 30
+# text a second and core, with everything on; pack works in one process per core as well
+BYTES_PER_SECOND = {"corpus": 3.8e6, "tokenizer": 8e6, "tokens": 8.8e6}
+PROCESS_BYTES = {"corpus": GIB // 4, "tokenizer": GIB // 2, "tokens": GIB // 2}
+BYTES_PER_TOKEN = 4.2  # of Korean text in UTF-8, with 32,000 pieces
+UNPACKED = 3.5  # times a .zst or .gz file
+SAMPLE_BYTES, SAMPLE_KLUE_BYTES = 1_460_000, 3_900_000  # documents; training files of the eight tasks
+FLOPS_PER_CORE = 40e9  # the demo on two cores
+FLOPS_OF_UNKNOWN_GPU = 60e12
+SHARE_OF_PEAK = 0.4  # MFU of a small model on one GPU
+PROCESS_WITH_TORCH = int(0.6 * GIB)
+ADAM_BYTES = 16  # per parameter: weights, gradient and two averages in float32
+SAVED_BYTES = 12  # per parameter in a checkpoint: weights and two averages
+ACTIVATION_BYTES = {"fp32": 68, "bf16": 34, "fp16": 34}  # per token, layer and hidden unit (arXiv 2205.05198, eq. 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """``memory``: bytes of host memory; ``gpu``: peak FLOP/s of one, None without; ``cores`` and ``devices`` in use."""
+
+    cores: int
+    memory: int
+    gpu: float | None
+    devices: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Seconds, bytes left on disk and bytes of memory; None where nothing is known beforehand.
+
+    ``least_memory`` is what no setting avoids.
+    """
+
+    seconds: float | None = None
+    disk: float | None = None
+    memory: float | None = None
+    least_memory: float = 0
+
+
+def this_machine(recipe: Recipe) -> Machine:
+    """Cores the recipe uses, memory, and the first GPU; without torch there is none to train on."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    gpu = None
+    if find_spec("torch") is not None:
+        import torch
+
+        if torch.cuda.is_available():
+            from pretrain.watch.flops import peak_flops
+
+            known = peak_flops(torch.cuda.get_device_name(0), recipe.pretrain.precision)
+            gpu = known or FLOPS_OF_UNKNOWN_GPU
+    return Machine(min(recipe.workers, os.cpu_count() or 1), memory, gpu, world_size())
+
+
+def estimate(stage: str, recipe: Recipe, machine: Machine) -> Cost:
+    """The cost of one stage; an adopted tokenizer, the export and the report cost next to nothing."""
+    text = text_bytes(recipe)
+    if stage == "corpus" and text is not None:
+        return Cost(_seconds(stage, text, machine), 0.4 * text, machine.cores * PROCESS_BYTES[stage])
+    if stage == "tokenizer" and text is not None and recipe.pretrain.init_from is None:
+        return Cost(_seconds(stage, text, machine) + 2, 1e6, machine.cores * PROCESS_BYTES[stage])
+    if stage == "tokens" and text is not None:
+        return Cost(_seconds(stage, text, machine), 2 * text / BYTES_PER_TOKEN, machine.cores * PROCESS_BYTES[stage])
+    if stage == "pretrain" and recipe.pretrain.init_from is None:
+        return _training(recipe, machine)
+    if stage == "model":
+        return Cost(1, 4 * parameters(recipe))
+    if stage == "finetune":
+        return _finetuning(recipe, machine)
+    return Cost(2 if stage in ("sample", "report") else None)
+
+
+def text_bytes(recipe: Recipe) -> float | None:
+    """Bytes of the recipe's text, unpacked; None where it names nothing, a data set of the Hub or an absent file."""
+    from launch.pipeline import given_inputs
+
+    if not recipe.corpus.inputs and not recipe.corpus.sources:
+        return None
+    try:
+        paths = [item.path for item in given_inputs(recipe)]
+    except Exception as error:
+        if not is_for_user(error):
+            raise
+        return None
+    if not all(isinstance(path, Path) for path in paths):
+        return None
+    sizes = (path.stat().st_size * (UNPACKED if path.suffix in (".zst", ".gz") else 1) for path in paths)  # type: ignore[union-attr]
+    return sum(sizes) + (SAMPLE_BYTES * recipe.sample.share if SAMPLE in recipe.corpus.inputs else 0)
+
+
+def parameters(recipe: Recipe) -> int:
+    """Of the network and its masked-LM head, which shares its matrix with the embeddings; biases left out."""
+    net = recipe.pretrain
+    block = 4 * net.hidden**2 + 2 * net.hidden * net.intermediate
+    return net.layers * block + (recipe.tokenizer.vocab_size + net.positions + net.hidden) * net.hidden
+
+
+def planned_tokens(recipe: Recipe) -> int:
+    """Tokens that pretraining sees."""
+    return recipe.pretrain.steps * recipe.pretrain.global_batch * recipe.pretrain.sequence_length
+
+
+def _seconds(stage: str, text: float, machine: Machine) -> float:
+    return 1 + text / BYTES_PER_SECOND[stage] / machine.cores
+
+
+def _flops(recipe: Recipe, length: int) -> float:
+    """Operations to train on one token in a row of ``length``, the vocabulary head on masked positions alone."""
+    net = recipe.pretrain
+    head = net.hidden**2 + net.hidden * recipe.tokenizer.vocab_size
+    blocks = net.layers * (4 * net.hidden**2 + 2 * net.hidden * net.intermediate)
+    return 6 * (blocks + head * net.masking.share) + 12 * net.layers * length * net.hidden
+
+
+def _speed(machine: Machine) -> float:
+    return machine.devices * machine.gpu * SHARE_OF_PEAK if machine.gpu else machine.cores * FLOPS_PER_CORE
+
+
+def _training(recipe: Recipe, machine: Machine) -> Cost:
+    net, size = recipe.pretrain, parameters(recipe)
+    rows = min(net.micro_batch, net.global_batch)
+    activations = rows * net.sequence_length * net.hidden * net.layers * ACTIVATION_BYTES[net.precision]
+    logits = rows * net.sequence_length * net.masking.share * recipe.tokenizer.vocab_size * 8
+    return Cost(
+        seconds=planned_tokens(recipe) * _flops(recipe, net.sequence_length) / _speed(machine),
+        disk=(net.keep_checkpoints + 2) * SAVED_BYTES * size,  # the best one, and one half written
+        memory=PROCESS_WITH_TORCH + ADAM_BYTES * size + activations + logits,
+        least_memory=ADAM_BYTES * size / (machine.devices if net.zero_stage else 1),
+    )
+
+
+def _finetuning(recipe: Recipe, machine: Machine) -> Cost:
+    """By the bytes of the training files: a KLUE record holds about six bytes to a token the model sees."""
+    settings = recipe.finetune
+    folder = Path(settings.data) if settings.data and settings.data != SAMPLE else None
+    if folder is not None and not folder.is_dir():
+        return Cost()
+    text = SAMPLE_KLUE_BYTES if folder is None else sum(p.stat().st_size for p in folder.rglob("*train*"))
+    passes = len(settings.models) * len(settings.seeds) * 8  # epochs of small models; the published ones have 3 to 5
+    return Cost(text / 6 * passes * _flops(recipe, 128) / _speed(machine), None, PROCESS_WITH_TORCH * machine.cores)
+
+
+def say_duration(seconds: float) -> str:
+    """``40 s``, ``3 min``, ``5 h``, ``12 days``, ``200 years``."""
+    for unit, size, longest in (("s", 1, 90), ("min", 60, 90), ("h", 3600, 36), ("days", 86_400, 700)):
+        if seconds < longest * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86_400 / 365:,.0f} years"
+
+
+def say_bytes(size: float) -> str:
+    """``300 MiB`` or ``12 GiB``."""
+    return f"{size / (1 << 20):,.0f} MiB" if size < GIB else f"{size / GIB:,.1f} GiB"

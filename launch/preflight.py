@@ -1,0 +1,128 @@
+"""What will stop a run, found before its first stage works: a wrong name must not cost a pretraining.
+
+Only what is cheap to know is looked at: settings, names, sizes, the configuration and tokenizer of an encoder. Content
+is left to the stages. ``malmoi run`` refuses to start where anything is found, ``--dry-run`` lists it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from finetune.config import FRESH
+from launch import manifest
+from launch.errors import is_for_user, one_sentence
+from launch.estimate import GIB, Machine, estimate, planned_tokens, say_duration
+from launch.extras import missing_modules, require
+from launch.klue import OWN_MODEL
+from launch.pipeline import Stage, raw_inputs, verb_of
+from launch.recipe import SAMPLE, Recipe
+
+LONGEST_ON_CPU = 365 * 86_400  # seconds: nobody means to wait that long
+
+
+def find_problems(verb: str, stages: Sequence[Stage], recipe: Recipe, run: Path, machine: Machine) -> list[str]:
+    """Sentences about what would stop the stages of a verb, each saying what to do; none where they can start."""
+    missing = missing_modules(stage.name for stage in stages)
+    if missing:  # other checks need them, too
+        return list(_collected(lambda: require(verb, missing)))
+    waiting = [stage for stage in stages if not (run / stage.name / manifest.MANIFEST_NAME).is_file()]
+    names = {stage.name for stage in waiting}
+    checks: list[Callable[[], Iterator[str] | None]] = [
+        partial(_other_recipes, stages, recipe, run),
+        partial(_missing_stages, waiting, recipe, run),
+        *(partial(_outside, stage, recipe) for stage in stages),
+    ]
+    if "corpus" in names:
+        checks.append(partial(_text, recipe, run))
+    if "finetune" in names:
+        checks.append(partial(_klue_files, recipe))
+        checks += [partial(_encoder, name) for name in recipe.finetune.models]
+    checks.append(partial(_resources, waiting, recipe, run, machine))
+    return list(dict.fromkeys(problem for check in checks for problem in _collected(check)))
+
+
+def _collected(check: Callable[[], Iterator[str] | None]) -> Iterator[str]:
+    """What a check says, and the message of an error for users that it runs into."""
+    try:
+        yield from check() or ()
+    except Exception as error:
+        if not is_for_user(error):
+            raise
+        yield one_sentence(error)
+
+
+def _other_recipes(stages: Sequence[Stage], recipe: Recipe, run: Path) -> Iterator[str]:
+    """Folders that hold the result of other settings, of stages or of those before them."""
+    for stage in stages:
+        found = manifest.read_head(run / stage.name)
+        if found is None:
+            continue
+        inputs = dict(found.get("inputs", {}))
+        for name in stage.after(recipe):
+            if earlier := manifest.read_manifest(run / name):
+                inputs[name] = earlier["key"]
+        head = manifest.Head(stage.name, stage.settings(recipe), inputs)
+        if head.key != found["key"]:
+            yield manifest.refuse_other(run / stage.name, found, head)
+
+
+def _missing_stages(waiting: Sequence[Stage], recipe: Recipe, run: Path) -> Iterator[str]:
+    names = {stage.name for stage in waiting}
+    for stage in waiting:
+        for name in stage.after(recipe):
+            if name not in names and manifest.read_manifest(run / name) is None:
+                yield f"{run / name}: not complete yet; run `malmoi {verb_of(name)}` with the same recipe first"
+
+
+def _outside(stage: Stage, recipe: Recipe) -> None:
+    stage.outside(recipe)
+
+
+def _text(recipe: Recipe, run: Path) -> None:
+    if SAMPLE not in recipe.corpus.inputs:
+        raw_inputs(recipe, run)
+
+
+def _klue_files(recipe: Recipe) -> Iterator[str]:
+    from finetune.data.hub import find_copy
+    from finetune.run import missing_files
+
+    data = recipe.finetune.data
+    if not data:
+        yield "finetune.data is empty; name the folder of the KLUE files: finetune.data=FOLDER"
+    elif data != SAMPLE and Path(data).is_dir() and find_copy(data) is None:
+        missing = missing_files(recipe.finetune, Path(data))
+        if missing:
+            yield (
+                f"{data}: missing {', '.join(missing)} (plain or .zst); add them, or name only the tasks that are "
+                "there with finetune.tasks=…"
+            )
+
+
+def _encoder(name: str) -> None:
+    if name.removeprefix(FRESH) != OWN_MODEL:
+        from finetune.encoder import check_encoder
+
+        check_encoder(name)
+
+
+def _resources(waiting: Sequence[Stage], recipe: Recipe, run: Path, machine: Machine) -> Iterator[str]:
+    costs = {stage.name: estimate(stage.name, recipe, machine) for stage in waiting}
+    training = costs.get("pretrain")
+    if training and training.seconds and machine.gpu is None and training.seconds > LONGEST_ON_CPU:
+        yield (
+            f"pretraining: {planned_tokens(recipe):,} tokens would take about {say_duration(training.seconds)} on this "
+            "processor and there is no GPU; start it where one is, or lower pretrain.steps or pretrain.global_batch"
+        )
+    if training and training.least_memory > machine.memory:
+        yield (
+            f"pretraining: weights and optimizer alone need {training.least_memory / GIB:.1f} GiB, this machine has "
+            f"{machine.memory / GIB:.1f}; take a smaller model"
+        )
+    needed = sum(cost.disk or 0 for cost in costs.values())
+    place = next(folder for folder in (run, *run.absolute().parents) if folder.is_dir())
+    if needed > (free := shutil.disk_usage(place).free):
+        yield (f"{place}: {free / GIB:.1f} GiB free, about {needed / GIB:.1f} GiB needed; free some, or use --runs")

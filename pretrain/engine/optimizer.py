@@ -1,0 +1,52 @@
+"""AdamW, the learning rate of a step, and how a step is cut into micro-batches: the same for every engine."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from corpus.documents.errors import BadInput
+from pretrain.config import PretrainConfig
+
+MOMENTS = ("exp_avg", "exp_avg_sq")  # Adam's averages, by the names of torch
+
+
+def adamw(config: PretrainConfig, parameters: list[nn.Parameter]) -> torch.optim.AdamW:
+    """AdamW without decay on biases and LayerNorm, as BERT and RoBERTa do.
+
+    DeepSpeed gets it too: its own Adam would be compiled at first use, which takes minutes.
+    """
+    return torch.optim.AdamW(
+        [
+            {"params": [p for p in parameters if p.ndim > 1], "weight_decay": config.weight_decay},
+            {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+        ],
+        lr=config.lr,
+        betas=config.betas,
+        eps=config.epsilon,
+        fused=True,
+    )
+
+
+def fit_micro_batch(config: PretrainConfig, ranks: int) -> int:
+    """Sequences per micro-batch: the largest divisor of a process's share that is at most ``micro_batch``.
+
+    Raises:
+        BadInput: the processes cannot share the global batch equally.
+    """
+    if config.global_batch % ranks:
+        nearest = max(ranks, round(config.global_batch / ranks) * ranks)
+        raise BadInput(
+            f"pretrain.global_batch {config.global_batch} is not divisible by {ranks} processes; "
+            f"the nearest value that is: {nearest}"
+        )
+    share = config.global_batch // ranks
+    return max(size for size in range(1, min(config.micro_batch, share) + 1) if share % size == 0)
+
+
+def learning_rate(config: PretrainConfig, step: int) -> float:
+    """Linear rise over the warm-up, then linear fall to zero behind the last step; ``step`` counts from 1."""
+    warmup = round(config.steps * config.warmup_share)
+    if step <= warmup:
+        return config.lr * step / warmup
+    return config.lr * (config.steps + 1 - step) / (config.steps - warmup)

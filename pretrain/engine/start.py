@@ -1,0 +1,117 @@
+"""What the loop asks of the thing that trains: gradients of a step, one update, and its state for a checkpoint.
+
+There are two: torch alone for one process (``plain``), DeepSpeed for many and for fp16 (``zero``).
+Both hold float32 weights beside a model in the chosen precision and give and take them by the names of the Hugging
+Face model, so a checkpoint of one goes on under the other, at any number of processes.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from corpus.documents.errors import BadInput
+from pretrain.config import PretrainConfig
+from pretrain.engine.world import World
+from pretrain.model.module import PretrainingModule, Sums
+
+
+class Engine(Protocol):
+    """One process's part of the training."""
+
+    module: nn.Module
+
+    def __call__(self, *fields: Tensor | None) -> Sums:
+        """Sums over one micro-batch."""
+
+    def backward(self, loss: Tensor) -> None:
+        """Add the gradient of ``loss``; those of a step's micro-batches and of all processes are summed."""
+
+    def update(self, rate: float) -> Tensor | float | None:
+        """Move the weights once, behind the last micro-batch of a step; returns the norm of the gradient."""
+
+    def state(self, *, keep: bool) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Weights by name and moments by "moment/name", float32 on the CPU; every process must call it.
+
+        Args:
+            keep: False returns nothing: for processes that only help to gather.
+        """
+
+    def restore(self, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor], step: int) -> None:
+        """Go on from a state; the module was built with these weights before the engine was started."""
+
+    def scaling(self) -> dict[str, float]:
+        """What loss scaling must remember; empty but for fp16."""
+
+    def restore_scaling(self, found: Mapping[str, float]) -> None:
+        """Go on from ``scaling``."""
+
+
+def start_engine(config: PretrainConfig, module: PretrainingModule, world: World) -> Engine:
+    """Wrap the module for training.
+
+    Raises:
+        BadInput: the setting needs another engine, or a compiler that is not there.
+    """
+    if config.activation_checkpointing:
+        module.network.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    if config.compile:
+        _refuse_compiling_in_vain(config, world)
+        module.compile(dynamic=False)
+    if choose_engine(config, world) == "plain":
+        from pretrain.engine.plain import PlainEngine
+
+        return PlainEngine(config, module, world.device)
+    from pretrain.engine.zero import ZeroEngine
+
+    return ZeroEngine(config, module, world)
+
+
+@contextmanager
+def ready_for_engine(config: PretrainConfig, world: World) -> Iterator[None]:
+    """What must stand around an engine from its start to its end."""
+    if choose_engine(config, world) == "plain":
+        yield
+        return
+    from pretrain.engine.zero import joined_deepspeed  # not before the world is joined: it already looks for devices
+
+    with joined_deepspeed(world):
+        yield
+
+
+def choose_engine(config: PretrainConfig, world: World) -> str:
+    """ "plain" or "deepspeed".
+
+    Raises:
+        BadInput: torch alone was asked for, but there are many processes; or fp16 without a GPU.
+    """
+    if config.engine == "plain" and world.size > 1:
+        raise BadInput(f"pretrain.engine plain is for one process, here are {world.size}; choose auto or deepspeed")
+    if config.precision == "fp16" and world.device.type == "cpu":
+        raise BadInput("pretrain.precision fp16 needs a GPU; choose bf16 or fp32")
+    if config.engine != "auto":
+        return config.engine
+    return "plain" if world.size == 1 and config.precision != "fp16" else "deepspeed"
+
+
+def describe_engine(config: PretrainConfig, world: World) -> dict[str, Any]:
+    """The engine's settings, for the record."""
+    name = choose_engine(config, world)
+    settings: dict[str, Any] = {"engine": name, "torch": torch.__version__}
+    if name == "deepspeed":
+        from pretrain.engine.zero import zero_settings
+
+        settings |= zero_settings(config, world.size)
+    return settings
+
+
+def _refuse_compiling_in_vain(config: PretrainConfig, world: World) -> None:
+    if config.zero_stage == 3 and choose_engine(config, world) == "deepspeed":
+        raise BadInput("pretrain.compile does not go with ZeRO stage 3; choose pretrain.zero_stage 1 or 2")
+    if world.device.type == "cpu" and not (shutil.which("g++") or shutil.which("clang++")):
+        raise BadInput("pretrain.compile needs a C++ compiler (g++) on this machine; install one or leave it off")

@@ -1,0 +1,137 @@
+"""The processes that train together: one on a laptop, or as many as torchrun, deepspeed or Slurm started.
+
+The launcher's variables (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT) decide; without them the process is a
+world of its own that needs no port. Collectives go through torch.distributed (nccl on GPUs, gloo on CPUs), which
+DeepSpeed picks up; small numbers go through gloo even beside GPUs, so that nobody waits for a device.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from corpus.documents.errors import BadInput
+
+GET_ADDRESS = 0x8915  # SIOCGIFADDR of Linux
+LAUNCHER_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """This process among all: ``rank`` of ``size``, computing on ``device``.
+
+    Fields:
+        cpu_group: the group of the same processes that talk without their GPUs; None for one process.
+    """
+
+    rank: int
+    size: int
+    device: torch.device
+    cpu_group: Any = None
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process writes files and speaks."""
+        return self.rank == 0
+
+    def total(self, values: Tensor) -> Tensor:
+        """Sum of a tensor over all processes, in place, on every process."""
+        if self.size > 1:
+            dist.all_reduce(values)
+        return values
+
+    def totals(self, numbers: Sequence[int]) -> list[int]:
+        """Sums of small whole numbers over all processes; no device is waited for."""
+        if self.size == 1:
+            return list(numbers)
+        values = torch.tensor(numbers)
+        dist.all_reduce(values, group=self.cpu_group)
+        return [int(value) for value in values]
+
+    def broadcast(self, thing: Any) -> Any:
+        """What the first process passed, on every process."""
+        box = [thing]
+        if self.size > 1:
+            dist.broadcast_object_list(box, 0, group=self.cpu_group)
+        return box[0]
+
+    def wait_for_all(self) -> None:
+        """Return when every process has come here."""
+        if self.size > 1:
+            dist.barrier()
+
+
+@contextmanager
+def join_world() -> Iterator[World]:
+    """Join the other processes, and part from them at the end.
+
+    Raises:
+        BadInput: a launcher set some of its variables but not all.
+    """
+    given = [name for name in LAUNCHER_VARIABLES if name in os.environ]
+    if "WORLD_SIZE" in given and len(given) < len(LAUNCHER_VARIABLES):
+        missing = sorted(set(LAUNCHER_VARIABLES) - set(given))
+        raise BadInput(f"WORLD_SIZE is set but {', '.join(missing)} is not; start with torchrun or deepspeed")
+    launched = len(given) == len(LAUNCHER_VARIABLES)
+    local_rank = int(os.environ["LOCAL_RANK"]) if launched else 0
+    device = torch.device("cpu")
+    if torch.cuda.is_available():
+        device = torch.device("cuda", local_rank)
+        torch.cuda.set_device(device)
+    elif launched and "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(_threads_here())  # deepspeed, unlike torchrun, lets every process take every core
+    if launched:
+        name_interface(os.environ["MASTER_ADDR"])
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    try:
+        if launched and dist.get_world_size() > 1:
+            yield World(dist.get_rank(), dist.get_world_size(), device, dist.new_group(backend="gloo"))
+        else:
+            yield World(0, 1, device)
+    finally:
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
+
+def name_interface(master: str) -> None:
+    """Tell gloo and nccl which network interface leads to the master, unless the user did.
+
+    On a machine whose own name leads to 127.0.0.1 gloo would offer that address to the other machines.
+    """
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((master, 9))  # sends nothing; asks the routing table only
+            here = probe.getsockname()[0]
+    except OSError:
+        return
+    if here.startswith("127."):
+        return
+    for _, name in socket.if_nameindex():
+        if _address_of(name) == here:
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
+            os.environ.setdefault("NCCL_SOCKET_IFNAME", name)
+
+
+def _address_of(interface: str) -> str | None:
+    request = struct.pack("256s", interface.encode()[:15])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            return socket.inet_ntoa(fcntl.ioctl(probe.fileno(), GET_ADDRESS, request)[20:24])
+        except OSError:
+            return None
+
+
+def _threads_here() -> int:
+    """A process's share of the cores; torchrun and deepspeed name the processes of one machine differently."""
+    beside = os.environ.get("LOCAL_WORLD_SIZE") or os.environ.get("LOCAL_SIZE") or os.environ["WORLD_SIZE"]
+    return max(1, (os.cpu_count() or 1) // int(beside))

@@ -1,0 +1,197 @@
+"""Training by DeepSpeed, ``deepspeed.initialize`` with a torch AdamW: many processes, ZeRO stages 0 to 3, fp16.
+
+State is gathered whole, parameter by parameter, and given back the same way, so checkpoints do not depend on the stage
+or the number of processes and need no conversion. The price is that the first process holds 12 bytes a parameter.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from pretrain.config import PretrainConfig
+from pretrain.engine.optimizer import MOMENTS, adamw, fit_micro_batch
+from pretrain.engine.world import World
+from pretrain.model.module import PretrainingModule, Sums
+
+SCALER_NAMES = ("cur_scale", "cur_iter", "last_overflow_iter", "cur_hysteresis")
+
+
+def zero_settings(config: PretrainConfig, ranks: int) -> dict[str, Any]:
+    """The DeepSpeed configuration that follows from the recipe; saved for the record, never edited by hand."""
+    micro_batch = fit_micro_batch(config, ranks)
+    return {
+        "train_batch_size": config.global_batch,
+        "train_micro_batch_size_per_gpu": micro_batch,
+        "gradient_accumulation_steps": config.global_batch // ranks // micro_batch,
+        "gradient_clipping": config.clip,
+        "zero_optimization": {"stage": config.zero_stage},
+        "bf16": {"enabled": config.precision == "bf16"},
+        "fp16": {"enabled": config.precision == "fp16"},
+        "zero_allow_untested_optimizer": True,
+        "steps_per_print": 2**31,
+    }
+
+
+@contextmanager
+def joined_deepspeed(world: World) -> Iterator[None]:
+    """Let DeepSpeed pick up the processes, without its compiled shared-memory collective for CPUs.
+
+    The collective takes 23 s of C++ at first use, and without ninja and a compiler DeepSpeed would not start at all.
+    """
+    if world.device.type == "cpu":
+        os.environ.setdefault("DS_ACCELERATOR", "cpu")  # spares a warning about missing GPUs
+    is_alone, linear = "LOCAL_RANK" not in os.environ, nn.functional.linear
+    if is_alone:
+        os.environ["LOCAL_RANK"] = "0"  # DeepSpeed reads it; other libraries take it for a launcher's, so not for long
+    try:
+        if not dist.is_initialized():
+            dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        import deepspeed
+
+        if world.device.type == "cpu":
+            # the table of compiled parts that may be built: private, but the only way past the collective, and filling
+            # it tries the linker; a test without a compiler guards this line
+            deepspeed.ops.__compatible_ops__ = {}
+        deepspeed.init_distributed(verbose=False)
+        yield
+    finally:
+        deepspeed.comm.destroy_process_group()  # torch's, and the groups DeepSpeed made of it
+        nn.functional.linear = linear  # ZeRO 3 leaves its own there, which rounds otherwise, for whatever comes next
+        if is_alone:
+            os.environ.pop("LOCAL_RANK", None)
+
+
+class ZeroEngine:
+    """This process's part of many; see ``pretrain.engine.start.Engine``."""
+
+    def __init__(self, config: PretrainConfig, module: PretrainingModule, world: World) -> None:
+        import deepspeed
+
+        settings = zero_settings(config, world.size)
+        module.to(world.device)
+        self._engine, *_ = deepspeed.initialize(
+            model=module,
+            optimizer=adamw(config, list(module.parameters())),
+            config=settings,
+            dist_init_required=False,
+        )
+        self.module: nn.Module = module
+        self._named = dict(module.network.named_parameters())
+        self._stage, self._is_exact = config.zero_stage, config.precision == "fp32"
+        self._shares = world.size * settings["gradient_accumulation_steps"]  # the engine averages over both
+        self._rank = world.rank
+
+    def __call__(self, *fields: Tensor | None) -> Sums:
+        sums: Sums = self._engine(*fields)
+        return sums
+
+    def backward(self, loss: Tensor) -> None:
+        self._engine.backward(loss * self._shares)
+        if not self._engine.is_gradient_accumulation_boundary():
+            self._engine.step()  # only counts
+
+    def update(self, rate: float) -> float | None:
+        for group in self._engine.optimizer.param_groups:
+            group["lr"] = rate
+        norm = self._norm() if self._stage == 0 else None
+        self._engine.step()
+        return norm if self._stage == 0 else self._engine.get_global_grad_norm()
+
+    def state(self, *, keep: bool) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        weights: dict[str, Tensor] = {}
+        moments: dict[str, Tensor] = {}
+        self._link_moments()
+        for name, p in self._named.items():
+            whole = self._gather(p, None)
+            averages = {f"{key}/{name}": self._gather(p, key) for key in MOMENTS}
+            if keep:
+                weights[name] = whole.cpu()
+                moments |= {key: value.cpu() for key, value in averages.items()}
+        return weights, moments
+
+    @torch.no_grad()
+    def restore(self, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor], step: int) -> None:
+        self._prepare_moments(step)
+        for name, p in self._named.items():
+            for key in MOMENTS:
+                self._scatter(p, moments[f"{key}/{name}"].to(p.device), key)
+            if not self._is_exact:  # the engine made its float32 weights from the rounded ones
+                self._scatter(p, weights[name].to(p.device), None)
+
+    def scaling(self) -> dict[str, float]:
+        scaler = getattr(self._engine.optimizer, "loss_scaler", None)
+        return {name: getattr(scaler, name) for name in SCALER_NAMES if hasattr(scaler, name)}
+
+    def restore_scaling(self, found: Mapping[str, float]) -> None:
+        for name, value in found.items():
+            setattr(self._engine.optimizer.loss_scaler, name, value)
+
+    def _norm(self) -> float:
+        gradients = [p.grad for p in self._named.values() if p.grad is not None]
+        return torch.nn.utils.get_total_norm(gradients).item()
+
+    def _gather(self, p: nn.Parameter, key: str | None) -> Tensor:
+        """A whole weight (None) or moment."""
+        from deepspeed.utils import safe_get_full_fp32_param, safe_get_full_optimizer_state
+
+        if self._stage == 0:
+            whole = p.detach() if key is None else self._engine.optimizer.state[p][key]
+        else:
+            whole = safe_get_full_fp32_param(p) if key is None else safe_get_full_optimizer_state(p, key)
+        return whole.reshape(p.ds_shape if hasattr(p, "ds_shape") else p.shape).float()
+
+    def _scatter(self, p: nn.Parameter, whole: Tensor, key: str | None) -> None:
+        from deepspeed.utils import safe_set_full_fp32_param, safe_set_full_optimizer_state
+
+        if self._stage == 0:
+            self._engine.optimizer.state[p][key].copy_(whole)
+        elif self._stage == 3:
+            self._scatter_part(p, whole.flatten(), key)
+        elif key is None:
+            safe_set_full_fp32_param(p, whole)
+        else:
+            safe_set_full_optimizer_state(p, whole, key)
+
+    def _scatter_part(self, p: nn.Parameter, whole_N: Tensor, key: str | None) -> None:
+        """ZeRO 3 cuts a parameter into equal parts, the last one filled up; DeepSpeed's own way forgets the filling."""
+        from deepspeed.utils import (
+            safe_get_local_fp32_param,
+            safe_get_local_optimizer_state,
+        )
+
+        part = safe_get_local_fp32_param(p) if key is None else safe_get_local_optimizer_state(p, key)
+        begin = part.numel() * self._rank
+        own = whole_N[begin : begin + part.numel()]
+        part.flatten()[: own.numel()].copy_(own)
+
+    def _prepare_moments(self, step: int) -> None:
+        """Empty moments where AdamW would make them at its first update, and the number of updates so far."""
+        optimizer = self._engine.optimizer
+        base = optimizer if self._stage == 0 else optimizer.optimizer
+        if self._stage == 0:
+            held = list(self._named.values())
+        elif self._stage == 3:
+            held = optimizer.fp32_partitioned_groups_flat
+        else:
+            held = optimizer.single_partition_of_fp32_groups
+        for p in held:
+            base.state[p] = {"step": torch.tensor(float(step), device=p.device)}
+            base.state[p] |= {key: torch.zeros_like(p) for key in MOMENTS}
+        self._link_moments()
+
+    def _link_moments(self) -> None:
+        """Let parameters know where their moments lie.
+
+        DeepSpeed does it at the first update, but when only the first group of parameters has moments; private.
+        """
+        if self._stage in (1, 2):
+            optimizer = self._engine.optimizer
+            optimizer._hp_optimizer_states_linked = False
+            optimizer._lazy_init_hp_params_optimizer_state()

@@ -1,0 +1,272 @@
+"""Where training may start other than from nothing: a Hugging Face BERT or RoBERTa, from a folder or the Hub.
+
+The checkpoint keeps its own sizes and only dropout comes from the recipe. Whatever contradicts it is refused from its
+config.json alone, which costs milliseconds, before anything is trained. A head it lacks begins afresh. Weights are read
+from safetensors only, because other formats can run code; the price is that old checkpoints must be converted once.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from transformers import BertConfig, PreTrainedConfig, RobertaConfig
+from transformers.utils import logging as transformers_logging
+
+from corpus.documents.errors import BadInput
+from corpus.documents.model_files import (
+    CONFIG_NAME,
+    INDEX_NAME,
+    WEIGHTS_NAME,
+    check_model_files,
+    check_sizes,
+    refuse_links,
+)
+from pretrain.config import PretrainConfig
+from pretrain.pack.store import read_pieces
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+log = logging.getLogger(__name__)
+
+TOKENIZER_NAMES = (
+    "tokenizer.json", "tokenizer_config.json", "vocab.txt", "special_tokens_map.json", "added_tokens.json",
+    "vocab.json", "merges.txt", "spiece.model", "sentencepiece.bpe.model",
+)  # fmt: skip
+FETCHED = (CONFIG_NAME, WEIGHTS_NAME, INDEX_NAME, "model-*.safetensors", *TOKENIZER_NAMES)
+FAMILIES: dict[str, type[PreTrainedConfig]] = {"bert": BertConfig, "roberta": RobertaConfig}
+# Settings of the recipe that a checkpoint decides, by their names in its config.json
+SIZES = {
+    "layers": "num_hidden_layers",
+    "hidden": "hidden_size",
+    "heads": "num_attention_heads",
+    "intermediate": "intermediate_size",
+}
+
+
+def init_from_folder(name: str) -> Path:
+    """The local folder of ``pretrain.init_from``; a Hub id is downloaded, or found in the cache.
+
+    Raises:
+        BadInput: there is no such folder, or the Hub cannot give it.
+    """
+    try:
+        path = Path(name).expanduser()
+    except RuntimeError:  # no user of that name
+        path = Path(name)
+    if path.is_dir():
+        return path
+    if path.exists() or name.startswith((".", "/", "~")) or name.count("/") > 1:
+        raise BadInput(
+            f"pretrain.init_from {name}: no such folder; give the folder or Hub id of a Hugging Face BERT or RoBERTa"
+        )
+    return _download(name)
+
+
+def check_init_from(config: PretrainConfig, tokenizer: Path | None = None) -> None:
+    """Refuse a checkpoint that contradicts the recipe; cheap, and silent where ``init_from`` is not set.
+
+    Args:
+        tokenizer: the folder the token store was packed with; its pieces must be the checkpoint's.
+
+    Raises:
+        BadInput: not a BERT or RoBERTa as ``config.architecture`` says, no safetensors weights, other sizes than the
+            recipe asks for, too few positions, or another vocabulary.
+    """
+    if config.init_from is None:
+        return
+    folder = init_from_folder(config.init_from)
+    _check_config(config, _read_config(config, folder))
+    check_model_files(folder, f"pretrain.init_from {config.init_from}")
+    if tokenizer is not None:
+        _check_pieces(config, folder, tokenizer)
+
+
+def check_ids(config: PretrainConfig, vocab_size: int, pad_id: int | None) -> None:
+    """Refuse a vocabulary that the checkpoint ``config.init_from`` has no embeddings for, or that pads otherwise.
+
+    More embeddings than pieces are right: many checkpoints round up.
+    """
+    name = str(config.init_from)
+    start = _read_config(config, init_from_folder(name))
+    if start.vocab_size < vocab_size:
+        what = f"knows {start.vocab_size:,} pieces, but the vocabulary has {vocab_size:,}"
+    elif start.pad_token_id != pad_id:
+        what = f"has the padding id {start.pad_token_id}, but the vocabulary {pad_id}"
+    else:
+        return
+    raise BadInput(f"pretrain.init_from {name}: {what}; use the tokenizer that the checkpoint was trained with")
+
+
+def load_init_from(config: PretrainConfig, name: str, vocab_size: int, special_ids: dict[str, int]) -> PreTrainedModel:
+    """The checkpoint ``name`` with the heads that the objective needs, in float32; arguments as for ``build_network``.
+
+    Raises:
+        BadInput: see ``check_init_from``; or too few pieces, another padding id, weights missing.
+    """
+    import torch
+    from transformers import BertForMaskedLM, BertForPreTraining, RobertaForMaskedLM
+
+    check_init_from(config)
+    check_ids(config, vocab_size, special_ids["pad"])
+    folder = init_from_folder(name)
+    start = _read_config(config, folder)
+    start.hidden_dropout_prob = start.attention_probs_dropout_prob = config.dropout
+    bert = BertForPreTraining if config.nsp else BertForMaskedLM
+    kind: Any = RobertaForMaskedLM if config.architecture == "roberta" else bert
+    settings = {"dtype": torch.float32, "use_safetensors": True, "local_files_only": True}
+    try:
+        with quiet_transformers():
+            network, found = kind.from_pretrained(folder, config=start, output_loading_info=True, **settings)
+    except Exception as error:  # OSError, ValueError, RuntimeError or SafetensorError, by what is wrong with the file
+        raise BadInput(
+            f"pretrain.init_from {name}: its weights cannot be loaded ({_first_line(error)}); give a whole checkpoint"
+        ) from error
+    _tell_heads(name, network, found)
+    return network
+
+
+def with_sizes_of(network: PreTrainedConfig, config: PretrainConfig) -> PretrainConfig:
+    """The settings with the sizes that the model really has, for whoever counts operations or memory by them."""
+    own = {ours: getattr(network, theirs) for ours, theirs in SIZES.items()}
+    return config.model_copy(update=own | {"positions": longest_input(network)})
+
+
+def longest_input(network: PreTrainedConfig) -> int:
+    """Most tokens that the model takes; RoBERTa counts its positions from the padding id plus one."""
+    positions = int(network.max_position_embeddings)
+    return positions - int(network.pad_token_id) - 1 if network.model_type == "roberta" else positions
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """No progress bar and no table of heads that are new or left out: what matters of it is said by us."""
+    verbosity, shows_bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(verbosity)
+        if shows_bars:
+            transformers_logging.enable_progress_bar()
+
+
+def _tell_heads(name: str, network: PreTrainedModel, found: dict[str, Any]) -> None:
+    """Log what a checkpoint gave and what it did not; only heads may be missing."""
+    heads = ("cls.", "lm_head.", f"{network.base_model_prefix}.pooler.")
+    lost = sorted(key for key in found["missing_keys"] if not key.startswith(heads))
+    if lost:
+        raise BadInput(
+            f"pretrain.init_from {name}: {len(lost)} weights are missing, first {lost[0]}; give a whole checkpoint"
+        )
+    start = network.config
+    log.info(
+        "going on from %s: %d layers x %d, %d heads, %d pieces, at most %d tokens; its sizes stand, not the recipe's",
+        *(name, start.num_hidden_layers, start.hidden_size, start.num_attention_heads, start.vocab_size),
+        longest_input(start),
+    )
+    if found["missing_keys"]:
+        log.info("it has no %s: begun afresh", ", ".join(_parts(found["missing_keys"])))
+    unused = [key for key in found["unexpected_keys"] if not key.endswith("position_ids")]
+    if unused:
+        log.info("it has %s, which this objective does not train: left out", ", ".join(_parts(unused)))
+
+
+def _parts(keys: Iterable[str]) -> list[str]:
+    """Weights by the part of the model they belong to: "cls.predictions", "bert.pooler", "lm_head"."""
+    return sorted({".".join(key.split(".")[: 1 if key.startswith("lm_head") else 2]) for key in keys})
+
+
+def _read_config(config: PretrainConfig, folder: Path) -> PreTrainedConfig:
+    path, name = folder / CONFIG_NAME, config.init_from
+    refuse_links(folder, f"pretrain.init_from {name}")
+    check_sizes(folder, f"pretrain.init_from {name}")
+    try:
+        kind = json.loads(path.read_text("utf-8")).get("model_type")
+        if kind != config.architecture:
+            raise BadInput(
+                f"pretrain.init_from {name}: a model of type {kind}, but pretrain.architecture is "
+                f"{config.architecture}; bert and roberta can be gone on from"
+            )
+        return FAMILIES[kind].from_json_file(path)
+    except BadInput:
+        raise
+    except Exception as error:  # broken JSON, or values that the configuration class refuses in its own ways
+        raise BadInput(
+            f"pretrain.init_from {name}: {CONFIG_NAME} cannot be read ({_first_line(error)}); save the model again"
+        ) from error
+
+
+def _check_config(config: PretrainConfig, start: PreTrainedConfig) -> None:
+    own = with_sizes_of(start, config)
+    for key in (*SIZES, "positions"):
+        asked, value = getattr(config, key), getattr(own, key)
+        # the paper's values stand in every recipe that says nothing
+        if asked not in (value, PretrainConfig.model_fields[key].default):
+            raise BadInput(
+                f"pretrain.{key} is {asked}, but {config.init_from} has {value}; leave it out with pretrain.init_from"
+            )
+    if config.sequence_length > own.positions:
+        raise BadInput(
+            f"pretrain.sequence_length is {config.sequence_length}, but {config.init_from} takes at most "
+            f"{own.positions} tokens; choose a smaller one"
+        )
+    if config.nsp and start.type_vocab_size < 2:
+        raise BadInput(f"pretrain.nsp needs two token types, {config.init_from} has one; set pretrain.nsp=false")
+    if start.is_decoder:
+        raise BadInput(f"{config.init_from} is a decoder, which sees only what stands before; give an encoder")
+
+
+def _check_pieces(config: PretrainConfig, folder: Path, tokenizer: Path) -> None:
+    packed = read_pieces(tokenizer)
+    if any((folder / name).is_file() for name in ("vocab.txt", "tokenizer.json")):
+        own = read_pieces(folder)
+        # a vocab.txt does not list what was added to the tokenizer later; that comes behind
+        differing = next((n for n, (a, b) in enumerate(zip(own, packed, strict=False)) if a != b), None)
+        if differing is not None:
+            raise BadInput(
+                f"{tokenizer}: id {differing} is {packed[differing]!r}, but {own[differing]!r} in {config.init_from}; "
+                "pack with the checkpoint's own tokenizer"
+            )
+    if config.masking.unit == "word" and not any(piece.startswith("##") for piece in packed):
+        raise BadInput(
+            f"{tokenizer}: no piece begins with ##, so words are not known by their pieces; set "
+            "pretrain.masking.unit=eojeol"
+        )
+
+
+@lru_cache
+def _download(name: str) -> Path:
+    """A snapshot of the Hub, the same one for the life of the process."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HfHubHTTPError,
+        HFValidationError,
+        HTTPError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+    )  # fmt: skip
+
+    try:
+        return Path(snapshot_download(name, allow_patterns=list(FETCHED)))
+    except HFValidationError:
+        why = "neither a folder nor a Hub id (NAME/REPOSITORY)"
+    except GatedRepoError:
+        why = "the Hub asks for its terms to be accepted first; do so on its page, then run `hf auth login`"
+    except RepositoryNotFoundError:
+        why = "no such folder, and no such model on the Hub (or a private one: run `hf auth login`)"
+    except (LocalEntryNotFoundError, HfHubHTTPError, HTTPError, ConnectionError) as error:
+        why = f"no such folder, not in the cache, and the Hub cannot be reached ({type(error).__name__})"
+    raise BadInput(f"pretrain.init_from {name}: {why}; or download it elsewhere and give its folder")
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).split("\n")[0][:200]

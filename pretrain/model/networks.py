@@ -1,0 +1,76 @@
+"""BERT and RoBERTa from transformers, unchanged: fresh in the sizes of the paper's Table 31, or from a checkpoint.
+
+Special ids, positions, epsilon and token types of fresh ones follow the released KLUE models: BERT 512 positions, 2
+types, 1e-12; RoBERTa positions counted from pad id + 1 (514 with [PAD] = 1), 1 type, 1e-5.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertForPreTraining,
+    PreTrainedModel,
+    RobertaConfig,
+    RobertaForMaskedLM,
+)
+
+from pretrain.config import PretrainConfig
+from pretrain.model.init_from import SIZES, load_init_from
+from pretrain.rng import derive_key
+
+WAVE_HEIGHT = 0.05  # as high as all other weights at the start the waves drown, twice as high they drown the pieces
+
+
+def build_network(config: PretrainConfig, vocab_size: int, special_ids: dict[str, int]) -> PreTrainedModel:
+    """The Hugging Face model to train; fresh weights depend on ``config.seed`` only.
+
+    Args:
+        vocab_size: pieces of the token store.
+        special_ids: ids of the store's special pieces; "pad", "cls" and "sep" are used.
+
+    Raises:
+        BadInput: ``config.init_from`` is no BERT or RoBERTa that fits the settings and the vocabulary.
+    """
+    with torch.random.fork_rng():
+        torch.manual_seed(int(derive_key(config.seed, "weights")))
+        if config.init_from is not None:
+            return load_init_from(config, config.init_from, vocab_size, special_ids)
+        network = _new(config, vocab_size, special_ids)
+    if config.position_start == "sinusoidal":
+        embeddings: Any = network.base_model.embeddings
+        positions: Tensor = embeddings.position_embeddings.weight
+        with torch.no_grad():
+            positions.copy_(sinusoids(positions.shape[0], positions.shape[1]))
+    return network
+
+
+def sinusoids(count: int, width: int) -> Tensor:
+    """Positions 0 to ``count`` - 1 as in section 3.5 of arXiv 1706.03762, ``WAVE_HEIGHT`` high; count x width."""
+    rates = torch.exp(torch.arange(0, width, 2) * (-math.log(10_000.0) / width))
+    angles = torch.arange(count)[:, None] * rates
+    return WAVE_HEIGHT * torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :width]
+
+
+def _new(config: PretrainConfig, vocab_size: int, special_ids: dict[str, int]) -> PreTrainedModel:
+    common: dict[str, Any] = {
+        "vocab_size": vocab_size,
+        **{theirs: getattr(config, ours) for ours, theirs in SIZES.items()},
+        "hidden_dropout_prob": config.dropout,
+        "attention_probs_dropout_prob": config.dropout,
+        "pad_token_id": special_ids["pad"],
+        "bos_token_id": special_ids["cls"],
+        "eos_token_id": special_ids["sep"],
+    }
+    if config.architecture == "roberta":
+        positions = config.positions + special_ids["pad"] + 1
+        return RobertaForMaskedLM(
+            RobertaConfig(**common, max_position_embeddings=positions, type_vocab_size=1, layer_norm_eps=1e-5)
+        )
+    bert = BertConfig(**common, max_position_embeddings=config.positions, type_vocab_size=2, layer_norm_eps=1e-12)
+    return BertForPreTraining(bert) if config.nsp else BertForMaskedLM(bert)

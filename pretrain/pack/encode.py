@@ -1,0 +1,127 @@
+"""Sentences to marked pieces, eojeol by eojeol (an eojeol is a run of characters without white space).
+
+Every eojeol is encoded once and looked up afterwards, so the pieces are those of the text and the places where eojeols
+begin are known without offsets. The table holds pieces of all eojeols in one array, and a batch of sentences is one
+gather from it: cheaper than an object per eojeol. New eojeols are encoded many at once (``pack/bulk.py``). The price is
+memory, bounded by ``MOST_CHARACTERS``: when the table is full it starts again from nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import count, islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corpus.documents.errors import BadInput
+from pretrain.pack.bulk import BulkEncoder
+from pretrain.pack.morphemes import mark_morphemes
+from pretrain.pack.store import eojeol_bit, token_type
+
+# Of the eojeols in the table, one more for each: some 300,000; a packing process takes 600 MB. With twice as many, more
+# are met again, yet text is encoded no faster: a table that leaves the processor's cache costs what it saves.
+MOST_CHARACTERS = 2_000_000
+ROLES = ("pad", "unk", "cls", "sep", "mask")
+
+
+class Pieces(NamedTuple):
+    """Pieces of S sentences.
+
+    Fields:
+        marked: token ids of all sentences, the top bit set on the first piece of an eojeol; uint16 or uint32, length N.
+        ends: end of each sentence in ``marked``; int64, length S. A sentence without text ends where it begins.
+        morphemes: whether a morpheme or an eojeol begins with a piece; length N, None where not asked for.
+    """
+
+    marked: NDArray[np.unsignedinteger]
+    ends: NDArray[np.int64]
+    morphemes: NDArray[np.bool_] | None = None
+
+
+class EojeolEncoder:
+    """Encodes text with any Hugging Face tokenizer that has a fast backend, remembering every eojeol it has met.
+
+    Args:
+        tokenizer: its folder.
+        morphemes: also find out which pieces begin a morpheme (see ``morphemes``).
+    """
+
+    def __init__(self, tokenizer: Path, *, morphemes: bool = False) -> None:
+        from transformers import AutoTokenizer  # slow to import; only the processes that encode need it
+
+        try:
+            loaded = AutoTokenizer.from_pretrained(tokenizer, local_files_only=True, trust_remote_code=False)
+        except Exception as error:  # the libraries raise what they like for files they cannot read
+            reason = (str(error).strip() or type(error).__name__).split("\n")[0][:200]
+            raise BadInput(f"{tokenizer}: no tokenizer that transformers can load ({reason}); save it again") from error
+        self.vocab_size = len(loaded)
+        self.special_ids = {role: getattr(loaded, f"{role}_token_id") for role in ROLES}
+        self.dtype = token_type(self.vocab_size)
+        self._bulk = BulkEncoder(loaded.backend_tokenizer)
+        self._finds_morphemes = morphemes
+        self.forget()
+
+    def forget(self) -> None:
+        """Empty the table."""
+        self._numbers: defaultdict[str, int] = defaultdict(count().__next__)  # a new eojeol gets the next number
+        self._starts = np.empty(0, np.int64)  # by number: where its pieces lie in _pieces, and how many
+        self._lengths = np.empty(0, np.int64)
+        self._pieces = np.empty(0, self.dtype)
+        self._morphemes = np.empty(0, bool)  # of the pieces; stays empty where not asked for
+        self._known = self._held = self._characters = 0  # eojeols and pieces in the arrays; characters of the eojeols
+
+    def encode(self, sentences: Sequence[str]) -> Pieces:
+        """Marked pieces of the sentences; the same however they are divided into calls.
+
+        Memory grows with the text of one call: some 20 bytes a byte, 100 where every character is a word of its own.
+        """
+        eojeols: list[str] = []
+        ends = [0]
+        for sentence in sentences:
+            eojeols += sentence.split()
+            ends.append(len(eojeols))
+        numbers = np.fromiter(map(self._numbers.__getitem__, eojeols), np.int64, len(eojeols))
+        self._learn_new()
+        lengths = self._lengths[numbers]
+        bounds = np.append(0, np.cumsum(lengths))
+        places = np.repeat(self._starts[numbers] - bounds[:-1], lengths)
+        places += np.arange(len(places))
+        morphemes = self._morphemes[places] if self._finds_morphemes else None
+        found = Pieces(self._pieces[places], bounds[ends[1:]], morphemes)
+        if self._characters > MOST_CHARACTERS:
+            self.forget()
+        return found
+
+    def _learn_new(self) -> None:
+        new = len(self._numbers) - self._known
+        if not new:
+            return
+        eojeols = list(islice(reversed(self._numbers), new))[::-1]  # a dict keeps the order of insertion
+        if self._finds_morphemes:
+            (ids, starts, lengths), offsets = self._bulk.encode_with_offsets(eojeols)
+            self._morphemes = _with(self._morphemes, self._held, mark_morphemes(eojeols, lengths, offsets))
+        else:
+            ids, starts, lengths = self._bulk.encode(eojeols)
+        marked = ids.astype(self.dtype)
+        marked[starts[lengths > 0]] |= eojeol_bit(self.dtype)
+        self._starts = _with(self._starts, self._known, starts + self._held)
+        self._lengths = _with(self._lengths, self._known, lengths)
+        self._pieces = _with(self._pieces, self._held, marked)
+        self._known += new
+        self._held += len(marked)
+        self._characters += sum(map(len, eojeols)) + new
+
+
+def _with(room: NDArray, filled: int, more: NDArray) -> NDArray:
+    """``more`` behind the ``filled`` first entries; twice the room where it does not fit."""
+    end = filled + len(more)
+    if end > len(room):
+        larger = np.empty(max(end, 2 * len(room)), room.dtype)
+        larger[:filled] = room[:filled]
+        room = larger
+    room[filled:end] = more
+    return room

@@ -1,0 +1,232 @@
+"""Whole-word masking with an exact budget, as a pure function of (seed, epoch, row, position).
+
+A word is a piece and the pieces after it that continue it (BERT's whole-word masking; KLUE paper 4.1). Words are taken
+in random order while they fit, until round(share x tokens) pieces are chosen: 77 in every full block of 512. A word
+longer than what is left is passed over, as in google-research/bert. Vectorised over rows, words of all rows in one
+flat list; equal to the plain loop, word by word.
+
+Shapes: B rows, L positions, M most predictions in a row, N words, K candidates, W most candidates in a row,
+V vocabulary. A place is a position counted through all rows: row x L + column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pretrain.config import MaskingConfig
+from pretrain.rng import Bits, as_uniform, derive_key, random_bits
+from pretrain.rows.sources import Rows
+
+IGNORED = -100  # a target that does not count
+CONTINUATION_SIGN = "##"  # WordPiece: in front of pieces that continue a word
+BLANK_SIGNS = ("Ġ", "▁")  # byte-level BPE, SentencePiece: in front of pieces that begin one
+UNUSED_SIGNS = ("[unused", "<unused")
+
+_LAST = np.uint64(2**64 - 1)  # behind every draw
+_RANK_BITS = np.uint64(16)
+_RANKS = (np.uint64(1) << _RANK_BITS) - np.uint64(1)
+_KIND_KEY, _REPLACEMENT_KEY, _SINGLE_KEY = (derive_key(0, name) for name in ("kind", "replacement", "single"))
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """What masking must know of a vocabulary.
+
+    Fields:
+        continues_V: True where the piece continues a word ("##는").
+        special_V: True for [CLS], [SEP], [PAD], [UNK], [MASK]; never chosen.
+        ordinary_ids: ids that may replace a piece: neither special nor "[unused…]".
+        mask_id: id of [MASK].
+    """
+
+    continues_V: NDArray[np.bool_]
+    special_V: NDArray[np.bool_]
+    ordinary_ids: NDArray[np.int64]
+    mask_id: int
+
+
+class Masked(NamedTuple):
+    """Rows to show and what to predict.
+
+    Fields:
+        ids_BL: int64, what the model sees.
+        positions_BM: int64, places of the predictions in their row, ascending; 0 where there are fewer than M.
+        targets_BM: int64, the pieces that stood there; ``IGNORED`` where there are fewer than M.
+    """
+
+    ids_BL: NDArray[np.int64]
+    positions_BM: NDArray[np.int64]
+    targets_BM: NDArray[np.int64]
+
+
+def describe_pieces(vocabulary: list[str], special_ids: dict[str, int]) -> Pieces:
+    """Look the vocabulary over once; ``special_ids`` names at least "mask".
+
+    Which family of tokenizers it comes from is told by the sign that most pieces carry: "##" continues a word, "Ġ" and
+    "▁" stand for the blank in front of one. Where no piece has a sign, every piece is a word.
+    """
+    special_V = np.zeros(len(vocabulary), bool)
+    special_V[list(special_ids.values())] = True
+    unused_V = _begin_with(vocabulary, UNUSED_SIGNS)
+    signs = {sign: _begin_with(vocabulary, sign) for sign in (CONTINUATION_SIGN, *BLANK_SIGNS)}
+    sign = max(signs, key=lambda sign: np.count_nonzero(signs[sign]))  # the first of them where none occurs
+    continues_V = signs[sign] if sign == CONTINUATION_SIGN else ~signs[sign] & ~special_V
+    return Pieces(continues_V, special_V, np.flatnonzero(~special_V & ~unused_V), special_ids["mask"])
+
+
+def most_predictions(length: int, share: float) -> int:
+    """The budget of a full row; at least one."""
+    return max(1, round(length * share))
+
+
+def mask_rows(rows: Rows, row_keys_B: Bits, pieces: Pieces, config: MaskingConfig) -> Masked:
+    """Mask rows; the outcome for a row depends on nothing but the row and its key.
+
+    The budget counts [CLS] and [SEP]. Words are those of the vocabulary unless the rows say where units begin.
+
+    Args:
+        row_keys_B: ``row_keys`` of the rows.
+    """
+    ids_BL = rows.ids_BL
+    count, length = ids_BL.shape
+    budget_B = np.maximum(1, np.rint(rows.tokens_B * config.share)).astype(np.int64)
+    places = _choose_pieces(_words_of(rows, pieces), budget_B, row_keys_B, length, config.share)
+    numbers, columns = np.divmod(places, length)
+    targets = ids_BL.reshape(-1)[places]
+    masked_BL = ids_BL.copy()
+    masked_BL.reshape(-1)[places] = _shown(targets, row_keys_B[numbers], columns, pieces, config)
+    found_B = np.bincount(numbers, minlength=count)
+    slots = np.arange(len(places)) - np.repeat(np.cumsum(found_B) - found_B, found_B)
+    positions_BM = np.zeros((count, most_predictions(length, config.share)), np.int64)
+    targets_BM = np.full_like(positions_BM, IGNORED)
+    positions_BM[numbers, slots] = columns
+    targets_BM[numbers, slots] = targets
+    return Masked(masked_BL, positions_BM, targets_BM)
+
+
+def mask_single(rows: Rows, row_keys_B: Bits, pieces: Pieces) -> Masked:
+    """Show one piece of each row as [MASK], any of its ordinary pieces alike (for the pseudo-perplexity); M is 1.
+
+    The target of a row that holds nothing but special pieces is ``IGNORED``.
+    """
+    ids_BL = rows.ids_BL
+    draws_BL = random_bits((row_keys_B ^ _SINGLE_KEY)[:, None], np.arange(ids_BL.shape[1])[None])
+    special_BL = pieces.special_V[ids_BL]
+    draws_BL[special_BL] = _LAST
+    columns_B1 = draws_BL.argmin(axis=1)[:, None]
+    has_none_B1 = special_BL.all(axis=1, keepdims=True)
+    targets_B1 = np.take_along_axis(ids_BL, columns_B1, 1)
+    masked_BL = ids_BL.copy()
+    np.put_along_axis(masked_BL, columns_B1, np.where(has_none_B1, targets_B1, pieces.mask_id), 1)
+    return Masked(masked_BL, np.where(has_none_B1, 0, columns_B1), np.where(has_none_B1, IGNORED, targets_B1))
+
+
+def row_keys(seed: int, config: MaskingConfig, epochs_B: NDArray[np.int64], rows_B: NDArray[np.int64]) -> Bits:
+    """Keys of rows: static masks repeat after ``duplicates`` epochs, dynamic ones never (Table 31)."""
+    passes_B = epochs_B % config.duplicates if config.mode == "static" else epochs_B
+    return random_bits(random_bits(derive_key(seed, "masks"), passes_B), rows_B)
+
+
+class _WordList(NamedTuple):
+    """The words of all rows, in order: the place of the first piece, and the number of pieces."""
+
+    starts_N: NDArray[np.int64]
+    sizes_N: NDArray[np.int64]
+
+
+def _words_of(rows: Rows, pieces: Pieces) -> _WordList:
+    """Words end at the next word, special piece or row; a row may open in the middle of one, whose rest is a word."""
+    special_BL = pieces.special_V[rows.ids_BL]
+    border_BL = ~pieces.continues_V[rows.ids_BL] if rows.units_BL is None else rows.units_BL.copy()
+    border_BL |= special_BL
+    border_BL[:, 1:] |= special_BL[:, :-1]
+    border_BL[:, 0] = True
+    borders = np.flatnonzero(border_BL)
+    is_word = ~special_BL.reshape(-1)[borders]
+    sizes = np.diff(borders, append=border_BL.size)
+    return _WordList(borders[is_word], sizes[is_word])
+
+
+def _choose_pieces(
+    words: _WordList, budget_B: NDArray[np.int64], row_keys_B: Bits, length: int, share: float
+) -> NDArray[np.int64]:
+    """Places of the pieces chosen, ascending.
+
+    Draws order the words, and only the first few are needed. So the words with the lowest draws are tried alone; a row
+    that has budget left behind them is done once more, with all its words.
+    """
+    rows_N, columns_N = np.divmod(words.starts_N, length)
+    draws_N = random_bits(row_keys_B[rows_N], columns_N) << _RANK_BITS
+    likely_K = np.flatnonzero(draws_N <= np.uint64(2**63 * min(4 * share, 1)))
+    taken, left_B = _take_words(words.sizes_N, rows_N, draws_N, likely_K, budget_B)
+    again_B = left_B > 0
+    if again_B.any():
+        again_K = np.flatnonzero(again_B[rows_N])
+        numbers_N = (np.cumsum(again_B) - 1)[rows_N]  # counting only the rows done once more
+        again, _ = _take_words(words.sizes_N, numbers_N, draws_N, again_K, budget_B[again_B])
+        taken = np.concatenate([taken[~again_B[rows_N[taken]]], again])
+    taken.sort()
+    sizes = words.sizes_N[taken]
+    shifts = words.starts_N[taken] - (np.cumsum(sizes) - sizes)
+    return np.repeat(shifts, sizes) + np.arange(sizes.sum())
+
+
+def _take_words(
+    sizes_N: NDArray[np.int64],
+    rows_N: NDArray[np.int64],
+    draws_N: Bits,
+    candidates_K: NDArray[np.int64],
+    budget_B: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Take candidates in the order of their draws while they fit; the numbers of those taken, and the budgets left."""
+    rows_K = rows_N[candidates_K]
+    counts_B = np.bincount(rows_K, minlength=len(budget_B))
+    first_B = np.cumsum(counts_B) - counts_B
+    ranks_K = np.arange(len(candidates_K)) - np.repeat(first_B, counts_B)
+    draws_BW = np.full((len(budget_B), counts_B.max(initial=0)), _LAST)
+    # the rank in its row rides in the low bits of a draw, so sorting draws sorts words, equal ones by their places
+    draws_BW[rows_K, ranks_K] = draws_N[candidates_K] | ranks_K.astype(np.uint64)
+    draws_BW.sort(axis=1)
+    is_word_BW = np.arange(draws_BW.shape[1]) < counts_B[:, None]
+    words_BW = np.zeros(draws_BW.shape, np.int64)
+    words_BW[is_word_BW] = candidates_K[(draws_BW[is_word_BW] & _RANKS).astype(np.int64) + np.repeat(first_B, counts_B)]
+    sizes_BW = np.zeros(draws_BW.shape, np.int32)
+    sizes_BW[is_word_BW] = sizes_N[words_BW[is_word_BW]]
+    taken_BW, left_B = _take_while_they_fit(sizes_BW, budget_B)
+    return words_BW[taken_BW], left_B
+
+
+def _take_while_they_fit(
+    sizes_BW: NDArray[np.int32], budget_B: NDArray[np.int64]
+) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Go through each row from left to right and take what fits into what is left; a size of 0 is no word."""
+    taken_BW = np.zeros(sizes_BW.shape, bool)
+    alive_BW = sizes_BW > 0
+    left_B = budget_B.copy()
+    while alive_BW.any():
+        # all before the first word that does not fit; from there on the sums are too large
+        fits_BW = alive_BW & (np.cumsum(sizes_BW * alive_BW, axis=1) <= left_B[:, None])
+        taken_BW |= fits_BW
+        left_B -= (sizes_BW * fits_BW).sum(axis=1)
+        alive_BW &= ~fits_BW & (sizes_BW <= left_B[:, None])
+    return taken_BW, left_B
+
+
+def _shown(
+    targets: NDArray[np.int64], keys: Bits, columns: NDArray[np.int64], pieces: Pieces, config: MaskingConfig
+) -> NDArray[np.int64]:
+    """What stands in the place of each chosen piece: [MASK], another ordinary piece, or the piece itself."""
+    kind = as_uniform(random_bits(keys ^ _KIND_KEY, columns))
+    shown = np.where(kind < config.mask_share, pieces.mask_id, targets)
+    replaced = np.flatnonzero((kind >= config.mask_share) & (kind < config.mask_share + config.random_share))
+    draws = random_bits(keys[replaced] ^ _REPLACEMENT_KEY, columns[replaced])
+    shown[replaced] = pieces.ordinary_ids[draws % np.uint64(len(pieces.ordinary_ids))]
+    return shown
+
+
+def _begin_with(vocabulary: list[str], sign: str | tuple[str, ...]) -> NDArray[np.bool_]:
+    return np.array([piece.startswith(sign) for piece in vocabulary], bool)

@@ -1,0 +1,186 @@
+"""Unmasked training rows of the token store: full blocks (RoBERTa), or one document a row.
+
+Blocks are FULL-SENTENCES of RoBERTa: the corpus as one stream with a separator after each document, cut every
+``length - 2`` pieces, so no position is padding. Shorter blocks, of the first steps, are cut out of the same long ones,
+so that what is held out at one length is held out at the other. The tail of the stream that fills no block is left out.
+
+Shapes: B rows, L positions, S segments (documents or sentence pairs) of a row, N segments, D documents.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from pretrain.pack.store import TokenStore, piece_ids
+from pretrain.rng import permute
+
+_AT_ONCE = 1 << 20  # rows: bounds the memory of finding all lengths
+
+
+class Rows(NamedTuple):
+    """Rows before masking.
+
+    Fields:
+        ids_BL: int64, padded with [PAD] behind the last segment.
+        names_B: what the row is called when masks are drawn: the same name and epoch give the same mask.
+        lengths_BS: int64, tokens of each segment in order, special pieces counted, then zeros; None where every row is
+            one segment of L tokens.
+        types_BL: 0 for A, 1 for B; None where there are no pairs.
+        is_random_BS: 1 where B does not follow A, -100 where there is no segment; None where there are no pairs.
+        units_BL: whether an eojeol or morpheme begins here; None for words, which the vocabulary tells.
+    """
+
+    ids_BL: NDArray[np.int64]
+    names_B: NDArray[np.int64]
+    lengths_BS: NDArray[np.int64] | None = None
+    types_BL: NDArray[np.int64] | None = None
+    is_random_BS: NDArray[np.int64] | None = None
+    units_BL: NDArray[np.bool_] | None = None
+
+    @property
+    def tokens_B(self) -> NDArray[np.int64]:  # noqa: N802
+        """Tokens of each row, special pieces counted."""
+        if self.lengths_BS is None:
+            return np.full(len(self.ids_BL), self.ids_BL.shape[1])
+        return self.lengths_BS.sum(axis=1)
+
+
+class RowSource(Protocol):
+    """Rows by epoch and number."""
+
+    def count(self, epoch: int) -> int:
+        """Number of rows of an epoch."""
+
+    def gather(self, epochs_B: NDArray[np.int64], rows_B: NDArray[np.int64]) -> Rows:
+        """The rows asked for, in that order."""
+
+    def sources(self, epoch: int, rows_B: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Number of the source (``TokenStore.source_names``) in which each row begins."""
+
+
+class Blocks:
+    """Blocks of ``length`` tokens, cut out of the chosen long blocks of the store.
+
+    Args:
+        long_length: tokens of a long block, its [CLS] and [SEP] counted.
+        first, stop: which of the long blocks, in the order of the permutation that ``key`` names; stop is exclusive.
+        unit: what is masked whole.
+    """
+
+    def __init__(
+        self, store: TokenStore, length: int, long_length: int, first: int, stop: int, key: np.uint64, unit: str
+    ) -> None:
+        self._store, self._unit, self._key = store, unit, key
+        self._pieces, self._long_pieces = length - 2, long_length - 2
+        self._inside = self._long_pieces // self._pieces  # short blocks of a long one
+        self._total = total_blocks(store, long_length)
+        self._first, self._stop = first, stop
+
+    def count(self, epoch: int) -> int:
+        return (self._stop - self._first) * self._inside
+
+    def gather(self, epochs_B: NDArray[np.int64], rows_B: NDArray[np.int64]) -> Rows:
+        begins_B = self._begins(rows_B)
+        special_ids = self._store.meta["special_ids"]
+        ids_BL = np.empty((len(rows_B), self._pieces + 2), np.int64)
+        ids_BL[:, 0], ids_BL[:, -1] = special_ids["cls"], special_ids["sep"]
+        ids_BL[:, 1:-1] = piece_ids(sliding_window_view(self._store.tokens, self._pieces)[begins_B])
+        if self._unit == "word":
+            return Rows(ids_BL, begins_B)
+        starts_BL = self._store.unit_starts(begins_B[:, None] + np.arange(self._pieces), self._unit)
+        return Rows(ids_BL, begins_B, units_BL=None if starts_BL is None else np.pad(starts_BL, ((0, 0), (1, 1))))
+
+    def sources(self, epoch: int, rows_B: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self._store.sources_at(self._begins(rows_B))
+
+    def _begins(self, rows_B: NDArray[np.int64]) -> NDArray[np.int64]:
+        long_B = permute(self._first + rows_B // self._inside, self._total, self._key)
+        return long_B * self._long_pieces + rows_B % self._inside * self._pieces
+
+
+class Documents:
+    """Documents as rows of one segment, [CLS] pieces [SEP], padded.
+
+    A document longer than ``length - 2`` pieces is cut into full parts and a rest; a rest of less than an eighth of a
+    row takes pieces from the part before, so that no mask is guessed from a handful of pieces. (Even parts would leave
+    a tenth of the packed rows empty.) The document's own last separator is the row's [SEP].
+
+    Args:
+        documents: numbers of the documents, ascending.
+        length: tokens of a row, padding counted.
+        unit: what is masked whole.
+    """
+
+    def __init__(self, store: TokenStore, documents: NDArray[np.int64], length: int, unit: str) -> None:
+        self._store, self._documents, self._length, self._unit = store, documents, length, unit
+        parts_D = -(-self._pieces(np.arange(len(documents))) // (length - 2))
+        self._first_row = np.concatenate([[0], np.cumsum(parts_D)])  # of each document, then the number of rows
+
+    def count(self, epoch: int) -> int:
+        return int(self._first_row[-1])
+
+    def lengths(self, epoch: int) -> NDArray[np.integer]:
+        """Tokens of every row of an epoch, special pieces counted."""
+        return self._lengths
+
+    def gather(self, epochs_B: NDArray[np.int64], rows_B: NDArray[np.int64]) -> Rows:
+        begins_B, ends_B = self._stretches(rows_B)
+        special_ids = self._store.meta["special_ids"]
+        ids_BL = np.full((len(rows_B), self._length), special_ids["pad"], np.int64)
+        ids_BL[:, 0] = special_ids["cls"]
+        ids_BL[np.arange(len(rows_B)), ends_B - begins_B + 1] = special_ids["sep"]
+        pieces_B = ends_B - begins_B
+        at = runs(np.arange(len(rows_B)) * self._length + 1, pieces_B)
+        places = runs(begins_B, pieces_B)
+        ids_BL.reshape(-1)[at] = piece_ids(self._store.tokens[places])
+        units_BL = None
+        starts = self._store.unit_starts(places, self._unit)
+        if starts is not None:
+            units_BL = np.zeros(ids_BL.shape, bool)
+            units_BL.reshape(-1)[at] = starts
+        return Rows(ids_BL, begins_B, (pieces_B + 2)[:, None], units_BL=units_BL)
+
+    def sources(self, epoch: int, rows_B: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self._store.sources_at(self._stretches(rows_B)[0])
+
+    @cached_property
+    def _lengths(self) -> NDArray[np.uint16]:
+        lengths = np.empty(self.count(0), np.uint16)
+        for begin in range(0, len(lengths), _AT_ONCE):
+            begins, ends = self._stretches(np.arange(begin, min(begin + _AT_ONCE, len(lengths))))
+            lengths[begin : begin + _AT_ONCE] = ends - begins + 2
+        return lengths
+
+    def _pieces(self, places_B: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Pieces of the documents at some places of the list, without their separators."""
+        numbers_B = self._documents[places_B]
+        return self._store.documents[numbers_B + 1] - self._store.documents[numbers_B] - 1
+
+    def _stretches(self, rows_B: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where the pieces of rows begin and end in the store."""
+        places_B = np.searchsorted(self._first_row, rows_B, side="right") - 1
+        part_B = rows_B - self._first_row[places_B]
+        is_last_B = rows_B == self._first_row[places_B + 1] - 1
+        pieces_B, most = self._pieces(places_B), self._length - 2
+        full_B = (pieces_B - 1) // most * most
+        rest_B = np.maximum(np.minimum(full_B, pieces_B - self._length // 8), 0)  # where the last part begins
+        begins_B = np.where(is_last_B, rest_B, part_B * most)
+        ends_B = np.where(is_last_B, pieces_B, np.minimum(begins_B + most, rest_B))
+        offsets_B = self._store.documents[self._documents[places_B]]
+        return offsets_B + begins_B, offsets_B + ends_B
+
+
+def total_blocks(store: TokenStore, length: int) -> int:
+    """Full blocks in the store."""
+    return len(store.tokens) // (length - 2)
+
+
+def runs(begins_N: NDArray[np.int64], lengths_N: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The numbers begin, begin + 1, … of every run, one after the other."""
+    shifts_N = begins_N - (np.cumsum(lengths_N) - lengths_N)
+    return np.repeat(shifts_N, lengths_N) + np.arange(int(lengths_N.sum()))

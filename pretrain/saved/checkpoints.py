@@ -1,0 +1,231 @@
+"""Checkpoints that are whole or absent, and exactly enough to go on, on any number of processes and any engine.
+
+```
+checkpoints/step-000000100/model/                 a Hugging Face folder, ready for use
+checkpoints/step-000000100/optimizer.safetensors  Adam's averages
+checkpoints/step-000000100/loop.json              step, meter, held-out scores, settings, size and sha256 of each file
+checkpoints/best                                  name of the checkpoint with the lowest held-out loss
+```
+Order, masks and dropout are functions of the step, so nothing else must be remembered. A checkpoint is written under
+another name and renamed when it is whole; one whose files have changed since is passed over for the one before. Room
+on the disk is asked for before training, because a full disk hours later costs those hours.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import PARTIAL, read_object, settle, settle_all, write_whole
+from pretrain.config import PretrainConfig
+from pretrain.engine.start import Engine
+from pretrain.engine.world import World
+from pretrain.saved.export import MODEL_NAME, WEIGHTS_NAME
+
+log = logging.getLogger(__name__)
+
+BEST_NAME = "best"
+LOOP_NAME = "loop.json"
+OPTIMIZER_NAME = "optimizer.safetensors"
+
+GIB = 1 << 30
+BYTES_OF_CHECKPOINT, BYTES_OF_MODEL = 12, 4  # a parameter: weights and Adam's two averages, float32; weights alone
+SaveModel = Callable[..., None]
+
+
+class Found(NamedTuple):
+    """A whole checkpoint: its folder and what loop.json holds."""
+
+    folder: Path
+    loop: dict[str, Any]
+
+    def weights(self) -> dict[str, Tensor]:
+        """float32, by the names of the Hugging Face model."""
+        return load_file(self.folder / MODEL_NAME / WEIGHTS_NAME)
+
+    def give_to(self, engine: Engine) -> None:
+        """Set the engine's state."""
+        engine.restore(self.weights(), load_file(self.folder / OPTIMIZER_NAME), self.loop["step"])
+        engine.restore_scaling(self.loop["scaling"])
+
+
+class Checkpoints:
+    """Saves, prunes and finds the checkpoints of one configuration on one token store.
+
+    Args:
+        folder: where they live; created when missing.
+        config: the configuration being trained.
+        facts: what the cards say of the run; "vocabulary_sha256" names the tokenizer of the token store.
+        world: the processes; all of them must call every method together.
+        save_model: writes a Hugging Face folder: (folder, weights=, facts=).
+    """
+
+    def __init__(
+        self, folder: Path, config: PretrainConfig, facts: dict[str, Any], world: World, save_model: SaveModel
+    ) -> None:
+        self._folder, self._config, self._world, self._save_model = folder, config, world, save_model
+        self._facts = facts
+        self._identity = {"config": config.identity(), "vocabulary_sha256": facts["vocabulary_sha256"]}
+        if world.is_first:
+            folder.mkdir(parents=True, exist_ok=True)
+            for leftover in folder.glob(f"*{PARTIAL}"):
+                shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+
+    def due(self, step: int) -> bool:
+        """Whether a checkpoint belongs behind this step; always behind the last."""
+        return step % self._config.checkpoint_every == 0 or step == self._config.steps
+
+    def save(
+        self, engine: Engine, progress: dict[str, Any], meter_state: list[float], held_out: dict[str, Any] | None
+    ) -> None:
+        """Write a checkpoint and drop the oldest ones, but never the best.
+
+        Args:
+            progress: "step", and what else the card says of how far the training is.
+            held_out: scores on held-out text, if it was measured behind this step.
+        """
+        weights, moments = engine.state(keep=self._world.is_first)
+        if self._world.is_first:
+            folder = self._folder / f"step-{progress['step']:09}"
+            partial = folder.with_name(folder.name + PARTIAL)
+            (partial / MODEL_NAME).mkdir(parents=True)
+            facts = self._facts | progress | {"held_out": held_out}
+            self._save_model(partial / MODEL_NAME, weights=weights, facts=facts)
+            save_file(moments, partial / OPTIMIZER_NAME)
+            loop = {
+                "step": progress["step"],
+                "progress": progress,
+                "meter": meter_state,
+                "held_out": held_out,
+                "scaling": engine.scaling(),
+                **self._identity,
+                "files": {str(path.relative_to(partial)): _seal(path) for path in _files_of(partial)},
+            }
+            settle_all(partial)
+            write_whole(partial / LOOP_NAME, json.dumps(loop, ensure_ascii=False))
+            shutil.rmtree(folder, ignore_errors=True)
+            partial.replace(folder)
+            settle(self._folder)
+            self._prune()
+        self._world.wait_for_all()
+
+    def find(self) -> Found | None:
+        """The newest whole checkpoint; None where there is none yet.
+
+        Raises:
+            BadInput: checkpoints were made by other settings or another vocabulary, or all of them are damaged.
+        """
+        answer = self._world.broadcast(self._look() if self._world.is_first else None)
+        if isinstance(answer, str):
+            raise BadInput(answer)
+        return answer
+
+    def newest(self, count: int) -> list[Path]:
+        """Model folders of the newest ``count`` checkpoints, oldest first."""
+        return [folder / MODEL_NAME for folder in self._folders()[-count:]]
+
+    def newest_loop(self) -> dict[str, Any]:
+        """What the loop.json of the newest checkpoint holds."""
+        return _read_loop(self._folders()[-1])
+
+    def _look(self) -> Found | str | None:
+        folders = self._folders()
+        for folder in reversed(folders):
+            found = Found(folder, _read_loop(folder))
+            fault = self._contradiction(found)
+            if fault:
+                return fault
+            damaged = [name for name, seal in found.loop["files"].items() if _seal(folder / name) != seal]
+            if not damaged:
+                return found
+            log.warning("%s: %s is damaged; going on from the checkpoint before", folder, ", ".join(damaged))
+        return f"{self._folder}: no checkpoint is whole; delete the folder to start afresh" if folders else None
+
+    def _contradiction(self, found: Found) -> str | None:
+        before, now = found.loop["config"], self._identity["config"]
+        assert isinstance(now, dict)
+        defaults = PretrainConfig().identity()  # a setting that is newer than the checkpoint had its default then
+        keys = sorted(key for key in before.keys() | now.keys() if before.get(key, defaults.get(key)) != now.get(key))
+        if keys:
+            changes = ", ".join(f"pretrain.{key}: {before.get(key)} -> {now.get(key)}" for key in keys)
+            return f"{found.folder}: written with other settings ({changes}); use those, or another output folder"
+        if found.loop["vocabulary_sha256"] != self._identity["vocabulary_sha256"]:
+            return f"{found.folder}: written with another vocabulary; use that tokenizer, or another output folder"
+        return None
+
+    def _folders(self) -> list[Path]:
+        return sorted(self._folder.glob("step-" + "[0-9]" * 9))
+
+    def _prune(self) -> None:
+        folders = self._folders()
+        losses = {}
+        for folder in folders:
+            held_out = _read_loop(folder)["held_out"]
+            if held_out is not None:
+                losses[folder] = held_out["mlm_loss"]
+        best = min(losses, key=losses.__getitem__, default=None)  # the earlier one where they are equal
+        if best is not None:
+            write_whole(self._folder / BEST_NAME, best.name)
+        for old in folders[: -self._config.keep_checkpoints]:
+            if old != best:
+                shutil.rmtree(old)
+
+
+def mean_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
+    """The mean over Hugging Face folders of one architecture (Izmailov et al. 2018, arXiv 1803.05407), float32 by name.
+
+    Sums are in float64, so the mean of equal weights is those weights.
+    """
+    sums = {name: weight.double() for name, weight in load_file(folders[0] / WEIGHTS_NAME).items()}
+    for folder in folders[1:]:
+        for name, weight in load_file(folder / WEIGHTS_NAME).items():
+            sums[name] += weight
+    return {name: (total / len(folders)).float() for name, total in sums.items()}
+
+
+def require_disk_space(out: Path, network: PreTrainedModel, config: PretrainConfig) -> None:
+    """Write a little and count the rest: one more checkpoint than are kept must fit, the best one, and the model.
+
+    Raises:
+        BadInput: the disk has too little room for what the training will leave there.
+        OSError: the folder cannot be written to.
+    """
+    probe = out / "disk_space.partial"
+    probe.write_bytes(b"\0" * 4096)
+    probe.unlink()
+    parameters = sum(parameter.numel() for parameter in network.parameters())
+    there = sum(path.stat().st_size for path in (out / "checkpoints").rglob("*") if path.is_file())
+    needed = parameters * (BYTES_OF_CHECKPOINT * (config.keep_checkpoints + 2) + BYTES_OF_MODEL) - there
+    free = shutil.disk_usage(out).free
+    if free < needed:
+        raise BadInput(
+            f"{out}: {free / GIB:.1f} GiB free, but {config.keep_checkpoints} checkpoints of {parameters / 1e6:.0f} M "
+            f"parameters, the best one and the model need {needed / GIB:.1f} GiB; make room or lower "
+            "pretrain.keep_checkpoints"
+        )
+
+
+def _read_loop(folder: Path) -> dict[str, Any]:
+    return read_object(folder / LOOP_NAME, "delete this checkpoint, and the run goes on from the one before")
+
+
+def _files_of(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _seal(path: Path) -> list[int | str]:
+    """Size and sha256; [0, ""] where there is no file."""
+    if not path.is_file():
+        return [0, ""]
+    with path.open("rb") as file:
+        return [path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest()]

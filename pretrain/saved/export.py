@@ -1,0 +1,140 @@
+"""Trained weights and their tokenizer as a Hugging Face model folder, at every kept checkpoint and at the end.
+
+The folder is what anybody's ``AutoModel.from_pretrained`` and ``AutoTokenizer.from_pretrained`` take: config.json,
+model.safetensors, the tokenizer's files and a model card. A tokenizer is told not to give token types where the model
+knows one type only (a pair's second type crashes the released KLUE-RoBERTa).
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from safetensors.torch import save_file
+
+from corpus.documents.errors import BadInput
+from corpus.documents.model_files import CONFIG_NAME, WEIGHTS_NAME
+from corpus.documents.whole_files import read_object
+from pretrain.config import PretrainConfig
+from pretrain.model.init_from import TOKENIZER_NAMES, longest_input, quiet_transformers
+from pretrain.pack.store import VOCABULARY_NAME, vocabulary_digest
+from pretrain.saved.card import CARD_NAME, model_card
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+MODEL_NAME = "model"  # below the folder of the pretrain stage
+RESULT_NAME = "result.json"
+TOKENIZER_CONFIG_NAME = "tokenizer_config.json"
+
+
+class ExportInputs(NamedTuple):
+    """``pretrain``: what ``pretrain.run`` left; ``tokenizer``: the folder it was trained with."""
+
+    pretrain: Path
+    tokenizer: Path
+
+
+def run(config: PretrainConfig, inputs: ExportInputs, out: Path, *, workers: int = 1) -> dict[str, Any]:
+    """Copy the finished model into ``out`` and prove that it loads; returns parameters and sizes.
+
+    Args:
+        workers: not used: there is one file to write.
+
+    Raises:
+        BadInput: training has not finished, or the tokenizer is not the one it was done with.
+    """
+    result = _read_result(inputs)
+    for path in sorted((inputs.pretrain / MODEL_NAME).iterdir()):
+        shutil.copyfile(path, out / path.name)
+    _check_loads(out)
+    return {"parameters": result["parameters"], "weights_bytes": (out / WEIGHTS_NAME).stat().st_size}
+
+
+def save_model(
+    folder: Path,
+    network: PreTrainedModel,
+    weights: Mapping[str, torch.Tensor],
+    tokenizer: Path,
+    config: PretrainConfig,
+    facts: Mapping[str, Any],
+) -> None:
+    """Write a model folder that transformers loads.
+
+    Args:
+        folder: exists and is empty; renaming it into place is the caller's.
+        network: gives class and configuration; its own weights are not looked at.
+        weights: by the names of ``network``; any floating type and device, written as float32, tied ones once.
+        tokenizer: the folder the token store was packed with.
+        facts: for the card; see ``model_card``.
+
+    Raises:
+        RuntimeError: the weights are not those of the network, which is a mistake of ours.
+    """
+    described = copy.deepcopy(network.config)
+    described.architectures = [type(network).__name__]
+    described.dtype = "float32"
+    described.save_pretrained(folder)
+    save_file(_without_ties(network, weights), folder / WEIGHTS_NAME, metadata={"format": "pt"})
+    for name in TOKENIZER_NAMES:
+        if (tokenizer / name).is_file():
+            shutil.copyfile(tokenizer / name, folder / name)
+    _set_tokenizer_limits(folder, described)
+    (folder / CARD_NAME).write_text(model_card(described, config, facts), "utf-8")
+
+
+def _without_ties(network: PreTrainedModel, weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    tied: dict[str, str] = network.all_tied_weights_keys  # each name to the one that is kept for both
+    kept = {
+        name: tensor.detach().to("cpu", torch.float32).contiguous()
+        for name, tensor in weights.items()
+        if name not in tied
+    }
+    wanted = {name for name, _ in network.named_parameters()} - tied.keys()
+    if kept.keys() != wanted:
+        raise RuntimeError(f"weights missing or unknown: {sorted(kept.keys() ^ wanted)[:5]}")
+    return kept
+
+
+def _read_result(inputs: ExportInputs) -> dict[str, Any]:
+    path = inputs.pretrain / RESULT_NAME
+    if not path.is_file() or not (inputs.pretrain / MODEL_NAME).is_dir():
+        raise BadInput(f"{path}: not there, so training has not finished; run `malmoi pretrain` first")
+    result = read_object(path, "delete the folder of the pretrain stage and run it again")
+    if vocabulary_digest(inputs.tokenizer) != result.get("vocabulary_sha256"):
+        raise BadInput(
+            f"{inputs.tokenizer}: another vocabulary than {inputs.pretrain} was trained with; give the tokenizer that "
+            "the token store was packed with"
+        )
+    return result
+
+
+def _set_tokenizer_limits(folder: Path, described: Any) -> None:
+    path = folder / TOKENIZER_CONFIG_NAME
+    only_vocabulary = (folder / VOCABULARY_NAME).is_file() and not (folder / "tokenizer.json").is_file()
+    unnamed = {"tokenizer_class": "BertTokenizer" if only_vocabulary else "PreTrainedTokenizerFast"}
+    settings: dict[str, Any] = read_object(path, "save the tokenizer again") if path.is_file() else unnamed
+    settings["model_max_length"] = longest_input(described)
+    if described.type_vocab_size < 2:
+        settings["model_input_names"] = ["input_ids", "attention_mask"]
+    path.write_text(json.dumps(settings, ensure_ascii=False, indent=2) + "\n", "utf-8")
+
+
+def _check_loads(folder: Path) -> None:
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    with quiet_transformers():
+        model, report = AutoModelForMaskedLM.from_pretrained(folder, local_files_only=True, output_loading_info=True)
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    if report["missing_keys"]:
+        raise RuntimeError(f"{folder}: weights missing from the exported model: {sorted(report['missing_keys'])}")
+    if model.config.pad_token_id != tokenizer.pad_token_id:
+        raise BadInput(
+            f"{folder / CONFIG_NAME}: the model's pad id is {model.config.pad_token_id}, the tokenizer's "
+            f"{tokenizer.pad_token_id}; train with the tokenizer as it is now"
+        )

@@ -1,0 +1,88 @@
+"""Floating-point operations of a token in training, and what a device could do at best: the two halves of the MFU.
+
+Counted are the matrix products of forward and backward pass (three times the forward pass), the vocabulary head and
+all of the last layer but keys and values on the predicted positions only (on all where documents are isolated),
+nothing for the sentence-pair head (below 0.1 %), norms and activations, and nothing for activations computed again:
+the useful work, after PaLM (arXiv 2204.02311, appendix B). Peaks are the dense rates of
+NVIDIA's datasheets, half of those printed "with sparsity"; no device reaches them.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pretrain.config import PretrainConfig
+from pretrain.rows.batches import TrainingBatches
+from pretrain.rows.masking import most_predictions
+
+# name without maker and brand: TFLOP/s in fp32, in fp16 and in bf16 on tensor cores; None where there are none
+PEAK_TFLOPS: dict[str, tuple[float, float, float | None]] = {
+    r"V100-SXM2-\d+GB": (15.7, 125.0, None),
+    r"V100-PCIE-\d+GB": (14.0, 112.0, None),
+    r"T4": (8.1, 65.0, None),
+    r"A100[- ](SXM4-\d+GB|PCIE-\d+GB|80GB PCIe)": (19.5, 312.0, 312.0),
+    r"A10": (31.2, 125.0, 125.0),
+    r"L4": (30.3, 121.0, 121.0),
+    r"L40S": (91.6, 362.0, 362.0),
+    r"H100 80GB HBM3": (67.0, 989.5, 989.5),  # SXM
+    r"H100 PCIe": (51.0, 756.5, 756.5),
+    r"H100 NVL": (60.0, 835.5, 835.5),
+    r"H200": (67.0, 989.5, 989.5),
+    r"H200 NVL": (60.0, 835.5, 835.5),
+    r"B200": (75.0, 2250.0, 2250.0),
+    r"RTX 3090": (35.6, 71.0, 71.0),  # sums kept in fp32, as torch does
+    r"RTX 4090": (82.6, 165.2, 165.2),
+}
+SAMPLED_ROWS = 256
+PRECISIONS = ("fp32", "fp16", "bf16")
+
+
+def flops_per_token(config: PretrainConfig, vocab_size: int, attended: float | None = None) -> float:
+    """Operations to train on one token of a row that is full.
+
+    Args:
+        attended: mean number of tokens that a token sees, itself included (``attended_length``); the length of the row
+            where it is None, as in blocks.
+    """
+    length, hidden = config.sequence_length, config.hidden
+    predicted = most_predictions(length, config.masking.share) / length
+    is_narrow = config.packing != "documents"  # the last layer asks at the predictions, and at [CLS] for pairs
+    asking = config.layers - 1 + (predicted + config.nsp / length) if is_narrow else config.layers
+    keys_and_values = 6 * config.layers * 2 * hidden**2
+    the_rest = 6 * asking * (2 * hidden**2 + 2 * hidden * config.intermediate)
+    attention = 12 * asking * (length if attended is None else attended) * hidden
+    return keys_and_values + the_rest + attention + 6 * (hidden**2 + hidden * vocab_size) * predicted
+
+
+def attended_length(lengths: NDArray[np.int64]) -> float:
+    """Mean number of tokens that a token sees where segments of these lengths (zeros are none) see only themselves."""
+    return float((lengths.astype(float) ** 2).sum() / lengths.sum())
+
+
+def flops_by_phase(batches: TrainingBatches, config: PretrainConfig, vocab_size: int) -> list[float]:
+    """``flops_per_token`` of each sequence length of a run; what is attended is read off its first rows."""
+    found = []
+    for phase in batches.phases:
+        some = np.arange(min(SAMPLED_ROWS, phase.source.count(0)))
+        lengths_BS = phase.source.gather(np.zeros_like(some), some).lengths_BS
+        attended = None if lengths_BS is None else attended_length(lengths_BS)
+        found.append(flops_per_token(config.model_copy(update={"sequence_length": phase.length}), vocab_size, attended))
+    return found
+
+
+def peak_flops(device_name: str, precision: str) -> float | None:
+    """Dense peak of a device in FLOP/s; None where it is not known, as for CPUs and slices of a GPU.
+
+    Args:
+        device_name: as ``torch.cuda.get_device_name`` says it.
+        precision: one of ``PRECISIONS``; fp32 without TF32, torch's default.
+    """
+    name = re.sub(r"^(NVIDIA|Tesla|GeForce| )+", "", device_name)
+    for pattern, peaks in PEAK_TFLOPS.items():
+        if re.fullmatch(pattern, name):
+            peak = peaks[PRECISIONS.index(precision)]
+            return None if peak is None else peak * 1e12
+    return None

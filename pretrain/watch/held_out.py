@@ -1,0 +1,204 @@
+"""Loss, accuracy and pseudo-perplexity on text that was never trained on, over all of it and source by source.
+
+Sources are measured one after the other, so sums belong to a source without the model knowing of sources. A small
+source gets more rows than its share, and its rows count less in the overall figures, as in any stratified sample. The
+masks are always those of epoch 0: figures of two measurements differ by the model alone.
+
+Shapes: B sequences, S segments of a sequence, K measured sources, C sums (``_COLUMNS``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from corpus.documents.errors import BadInput
+from pretrain.config import PretrainConfig
+from pretrain.engine.start import Engine
+from pretrain.engine.world import World
+from pretrain.rng import derive_key, permute
+from pretrain.rows.batches import Batch, as_batch
+from pretrain.rows.masking import IGNORED, Masked, Pieces, mask_rows, mask_single, row_keys
+from pretrain.rows.sources import Rows, RowSource
+
+MOST_SOURCES = 16  # the largest have figures of their own, all others have theirs together
+OTHERS = "all other sources"
+FEW_ROWS = 16  # every source gets so many before any gets more: about 1,200 predictions in rows of 512
+_COLUMNS = (
+    "rows", "predictions", "singles", "mlm_loss", "mlm_hits", "nsp_loss", "nsp_hits", "single_loss",
+)  # fmt: skip
+_Part = tuple[int, NDArray[np.int64], int]  # place among the measured sources, rows, how many of them count
+
+
+class Chosen(NamedTuple):
+    """Rows of one source that are measured.
+
+    Fields:
+        source: number of the source; -1 for all those that are not among the largest.
+        rows_B: numbers of the rows, ascending.
+        weight: held-out rows of the source for each that is measured, 1 or more.
+    """
+
+    source: int
+    rows_B: NDArray[np.int64]
+    weight: float
+
+
+def measure(
+    engine: Engine,
+    source: RowSource,
+    source_names: list[str],
+    pieces: Pieces,
+    config: PretrainConfig,
+    world: World,
+    micro_batch: int,
+) -> dict[str, Any]:
+    """Figures on held-out rows, without dropout; the same for any number of processes, all of which must call it.
+
+    Pseudo-perplexity (Salazar et al. 2020, arXiv 1910.14659) is exp of the mean loss of single masked pieces. It is
+    estimated from one piece of each row, so a row counts as much as another, however long it is.
+
+    Args:
+        source: held-out rows of one segment.
+        source_names: names by the numbers that ``source.sources`` gives.
+        micro_batch: at most this many rows at once.
+
+    Returns:
+        rows, predictions: what was measured; mlm_loss (nats), masked_accuracy (0..1), pseudo_perplexity; with
+        sentence pairs nsp_loss and nsp_accuracy; "sources": the same of each measured source by name. Where nothing
+        of a source could be masked, the figures that need it are missing.
+
+    Raises:
+        BadInput: there is no held-out row, or none of them has anything to predict.
+    """
+    chosen = choose_rows(source, config)
+    sums_KC = torch.zeros(len(chosen), len(_COLUMNS), dtype=torch.float64, device=world.device)
+    was_training = engine.module.training
+    engine.module.eval()
+    try:
+        with torch.no_grad():
+            for place, rows_B, count in _parts_of_rank(chosen, micro_batch, world):
+                sums_KC[place] += _sums(engine, _mask_both_ways(source, rows_B, count, pieces, config), count, world)
+    finally:
+        engine.module.train(was_training)
+    sums_KC = world.total(sums_KC).cpu()
+    weights_K = torch.tensor([part.weight for part in chosen], dtype=torch.float64)
+    overall = _figures((weights_K[:, None] * sums_KC).sum(0), config) | _counts(sums_KC.sum(0))
+    if not overall["predictions"]:
+        raise BadInput(
+            f"no word of {overall['rows']} held-out rows could be masked; raise pretrain.held_out_share, or give text "
+            "that the tokenizer knows"
+        )
+    sources = {
+        OTHERS if part.source < 0 else source_names[part.source]: _figures(sums_C, config)
+        for part, sums_C in zip(chosen, sums_KC, strict=True)
+    }
+    return overall | {"sources": sources}
+
+
+def choose_rows(source: RowSource, config: PretrainConfig) -> list[Chosen]:
+    """The held-out rows that are measured: ``config.measure_rows``, or all if there are fewer; always the same.
+
+    Sources beyond the ``MOST_SOURCES`` with the most rows count as one. All take turns in naming one of their rows at
+    random until each has named ``FEW_ROWS`` or all it has. From then on each has the same share of its rows measured.
+    So a source is left out only where ``measure_rows`` is smaller than their number.
+
+    Raises:
+        BadInput: there is no held-out row.
+    """
+    total = source.count(0)
+    if not total:
+        raise BadInput("the held-out part of the corpus has no rows; raise pretrain.held_out_share")
+    rows = permute(np.arange(total), total, derive_key(config.seed, "measured rows"))
+    numbers, sources, sizes = _largest_sources(source.sources(0, rows))
+    by_source = np.argsort(sources, kind="stable")
+    turns = np.empty(total)  # which row of its source it is: 0, 1, 2, …
+    turns[by_source] = np.arange(total) - (np.cumsum(sizes) - sizes)[sources[by_source]]
+    when = np.where(turns < FEW_ROWS, turns - FEW_ROWS, turns / sizes[sources])
+    first = np.argsort(when, kind="stable")[: config.measure_rows]
+    chosen = []
+    for place in np.unique(sources[first]).tolist():
+        rows_B = np.sort(rows[first[sources[first] == place]])
+        chosen.append(Chosen(numbers[place], rows_B, float(sizes[place]) / len(rows_B)))
+    return chosen
+
+
+def _largest_sources(sources_B: NDArray[np.int64]) -> tuple[list[int], NDArray[np.int64], NDArray[np.int64]]:
+    """Numbers of the sources that are told apart, the place among them of each row, and how many rows each has."""
+    found, sizes = np.unique(sources_B, return_counts=True)
+    largest = np.sort(np.argsort(-sizes, kind="stable")[:MOST_SOURCES])
+    places = np.full(int(found[-1]) + 1, len(largest))
+    places[found[largest]] = np.arange(len(largest))
+    places_B = places[sources_B]
+    return [*found[largest].tolist(), -1], places_B, np.bincount(places_B)
+
+
+def held_out_keys(config: PretrainConfig, rows: Rows) -> NDArray[np.uint64]:
+    """Keys of the masks that held-out rows wear: those of epoch 0."""
+    return row_keys(config.seed, config.masking, np.zeros(len(rows.names_B), np.int64), rows.names_B)
+
+
+def _parts_of_rank(chosen: list[Chosen], micro_batch: int, world: World) -> Iterator[_Part]:
+    """Rows of one source each, equally many in every part, and equally many parts for every process.
+
+    ZeRO-3 needs all processes in every forward pass, and a compiled model one shape; so parts are filled up with rows
+    that do not count.
+    """
+    size = min(micro_batch, max(len(part.rows_B) for part in chosen))
+    filler = np.full(size, chosen[0].rows_B[0])
+    parts: list[_Part] = []
+    for place, part in enumerate(chosen):
+        for begin in range(0, len(part.rows_B), size):
+            rows_B = part.rows_B[begin : begin + size]
+            parts.append((place, np.append(rows_B, filler[len(rows_B) :]), len(rows_B)))
+    parts += [(0, filler, 0)] * (-len(parts) % world.size)
+    yield from parts[world.rank :: world.size]
+
+
+def _mask_both_ways(
+    source: RowSource, rows_B: NDArray[np.int64], count: int, pieces: Pieces, config: PretrainConfig
+) -> tuple[Batch, Batch]:
+    """The rows with their words masked and with a single piece masked; targets only in the first ``count`` rows."""
+    rows = source.gather(np.zeros_like(rows_B), rows_B)
+    fills_B = np.arange(len(rows_B)) >= count
+    if rows.is_random_BS is not None:
+        rows = rows._replace(is_random_BS=np.where(fills_B[:, None], IGNORED, rows.is_random_BS))
+    keys_B = held_out_keys(config, rows)
+
+    def batch(masked: Masked) -> Batch:
+        targets_BM = np.where(fills_B[:, None], IGNORED, masked.targets_BM)
+        return as_batch(rows, masked._replace(targets_BM=targets_BM))
+
+    return batch(mask_rows(rows, keys_B, pieces, config.masking)), batch(mask_single(rows, keys_B, pieces))
+
+
+def _sums(engine: Engine, batches: tuple[Batch, Batch], count: int, world: World) -> Tensor:
+    """One row of ``_COLUMNS``, float64, on the device; nothing waits for the device."""
+    words, single = batches
+    counts = torch.tensor([count, words.predictions, single.predictions], dtype=torch.float64)
+    losses = torch.stack([*engine(*words.to(world.device)), engine(*single.to(world.device)).mlm_loss])
+    return torch.cat([counts.to(world.device, non_blocking=True), losses.double()])
+
+
+def _figures(sums_C: Tensor, config: PretrainConfig) -> dict[str, Any]:
+    """Means out of sums."""
+    sums = dict(zip(_COLUMNS, sums_C, strict=True))
+    figures: dict[str, Any] = _counts(sums_C)
+    if sums["predictions"]:
+        figures["mlm_loss"] = (sums["mlm_loss"] / sums["predictions"]).item()
+        figures["masked_accuracy"] = (sums["mlm_hits"] / sums["predictions"]).item()
+    if sums["singles"]:
+        figures["pseudo_perplexity"] = torch.exp(sums["single_loss"] / sums["singles"]).item()
+    if config.nsp:
+        figures["nsp_loss"] = (sums["nsp_loss"] / sums["rows"]).item()
+        figures["nsp_accuracy"] = (sums["nsp_hits"] / sums["rows"]).item()
+    return figures
+
+
+def _counts(sums_C: Tensor) -> dict[str, int]:
+    return {"rows": int(sums_C[0]), "predictions": int(sums_C[1])}

@@ -1,0 +1,288 @@
+"""What a person watching wants to know: loss, masked accuracy, rate, gradient norm, speed, MFU, memory, time left.
+
+Sums of each step stay on the device and are read once per interval, so logging costs no synchronisation in between.
+Averages are over predictions, never means of means. Lines of metrics.jsonl behind a resumed step are cut off, and the
+steps of a begun interval travel in the checkpoint one by one, so the file of a resumed run and an undisturbed one
+differ in timing only, whatever the checkpoints in between.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import resource
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import write_whole
+from pretrain.config import PretrainConfig
+from pretrain.engine.world import World
+from pretrain.model.module import Sums
+from pretrain.watch.flops import peak_flops
+from pretrain.watch.health import NamesOfStep, StepSums, remember_norms, require_finite_losses, warn_of_jump
+from pretrain.watch.trackers import Tracker, open_trackers, require_trackers
+
+log = logging.getLogger(__name__)
+
+# all that may differ between equal runs
+TIMING_KEYS = ("seconds", "tokens_per_second", "mfu", "data_wait_share", "memory_gib")
+
+
+class Meter:
+    """Sums over an interval of steps, and the lines made of them.
+
+    Args:
+        path: metrics.jsonl; rank 0 appends to it, and trackers write beside it.
+        config: the configuration being trained.
+        world: the processes; ``write`` and ``state`` must be called by all of them together.
+        resumed: step and state to go on from, (0, None) for a fresh start.
+        flops_of_step: operations to train on a token of a step, for the MFU (``pretrain.watch.flops``).
+        names_of_step: what the rows of a step are called, for warnings.
+
+    Raises:
+        BadInput: the package of a tracker is missing.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        config: PretrainConfig,
+        world: World,
+        resumed: tuple[int, list[float] | None],
+        flops_of_step: Callable[[int], float],
+        names_of_step: NamesOfStep,
+    ) -> None:
+        require_trackers(config)  # on every process, so that none is left waiting for the first
+        self._path, self._config, self._world, self._names_of_step = path, config, world, names_of_step
+        last_step, state = resumed
+        self._tokens_before, self._norms, self._steps = _unpack(state or [0.0, 0.0])
+        self._sums_KF = torch.zeros(config.log_every, len(Sums._fields), dtype=torch.float64, device=world.device)
+        self._norms_K = torch.zeros(config.log_every, dtype=torch.float64, device=world.device)
+        self._counts: list[tuple[int, int, int]] = []  # predictions, tokens, pairs of each step here
+        self._rates: list[tuple[int, float]] = []  # number and learning rate of each ended step
+        self._flops_of_step, self._peak = flops_of_step, _peak(config, world)
+        self._is_first_line = True
+        self._start_clock()
+        self._trackers: list[Tracker] = []
+        if world.is_first:
+            _cut_lines(path, last_step)
+            self._trackers = open_trackers(config, path.parent, config.model_dump(mode="json"), last_step + 1)
+            _log_formula(flops_of_step(last_step + 1), self._peak, world)
+
+    def add(self, sums: Sums, predictions: int, tokens: int, pairs: int = 0) -> None:
+        """Count one micro-batch of this process.
+
+        Args:
+            predictions, tokens, pairs: its targets that count, tokens without padding, and sentence pairs.
+        """
+        place = len(self._rates)
+        self._sums_KF[place] += torch.stack([value.detach() for value in sums])
+        before = self._counts.pop() if len(self._counts) > place else (0, 0, 0)
+        self._counts.append((before[0] + predictions, before[1] + tokens, before[2] + pairs))
+
+    def end_step(self, step: int, lr: float, grad_norm: Tensor | float | None, waited_s: float) -> None:
+        """Close the step; ``grad_norm``: None where the engine gives none; ``waited_s``: seconds without a batch."""
+        self._norms_K[len(self._rates)] = math.nan if grad_norm is None else _plain_inf(grad_norm)
+        self._rates.append((step, lr))
+        self._waited += waited_s
+
+    def due(self, step: int) -> bool:
+        """Whether a line belongs behind this step."""
+        return step % self._config.log_every == 0 or step == self._config.steps
+
+    def state(self, step: int) -> list[float]:
+        """What the checkpoint of ``step`` must hold: tokens before the interval, norms to compare with, its steps.
+
+        Raises:
+            BadInput: a loss is not finite.
+        """
+        self._read_device()
+        require_finite_losses(self._steps, self._config, self._names_of_step)
+        return _pack(self._tokens_before, self._norms, self._steps)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens trained on so far, padding left out, as of the last ``state`` or ``write``."""
+        return int(self._tokens_before + sum(step.tokens for step in self._steps))
+
+    def write(self, step: int) -> None:
+        """Log the interval that ends with ``step`` and begin the next one.
+
+        Raises:
+            BadInput: a loss is not finite.
+        """
+        self._read_device()
+        require_finite_losses(self._steps, self._config, self._names_of_step)
+        line = _averages(self._steps, self._tokens_before, self._config)
+        line |= self._timing(step)
+        if self._world.is_first:
+            warn_of_jump(self._steps, self._norms, self._config, self._names_of_step)
+            log.info(_readable(line, self._config, self._timed_steps, self._is_first_line))
+            self._append(step, line, line)
+        self._norms = remember_norms(self._norms, self._steps)
+        self._tokens_before = line["tokens"]
+        self._steps, self._is_first_line = [], False
+        self._start_clock()
+
+    def write_held_out(self, step: int, scores: dict[str, Any]) -> None:
+        """Add a measurement on held-out rows behind ``step``; trackers call its numbers held_out/sources/name/….
+
+        Raises:
+            BadInput: a number is not finite.
+        """
+        numbers = _flat("held_out", scores)
+        bad = [name for name, value in numbers.items() if not math.isfinite(value)]
+        if bad:
+            raise BadInput(f"step {step}: {bad[0]} is not finite; training has diverged: lower pretrain.lr")
+        if self._world.is_first:
+            self._append(step, {"step": step, "held_out": scores}, numbers)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave out of the speed what is done inside, such as a measurement or a checkpoint."""
+        if self._world.device.type == "cuda":
+            torch.cuda.synchronize(self._world.device)  # steps still running there belong to the speed
+        began = time.monotonic()
+        yield
+        self._clock += time.monotonic() - began
+
+    def close(self) -> None:
+        """Close the trackers."""
+        for tracker in self._trackers:
+            tracker.close()
+
+    def _append(self, step: int, line: dict[str, Any], numbers: Mapping[str, float]) -> None:
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n")
+        for tracker in self._trackers:
+            tracker.log(step, {name: value for name, value in numbers.items() if name != "step"})
+
+    def _read_device(self) -> None:
+        """Move the ended steps from the device to ``_steps``, summed over all processes."""
+        count = len(self._rates)
+        counts_KC = torch.tensor(self._counts, dtype=torch.float64).reshape(count, 3).to(self._world.device)
+        totals_KF = self._world.total(torch.cat([self._sums_KF[:count], counts_KC], dim=1))
+        rows = torch.cat([totals_KF, self._norms_K[:count, None]], dim=1).tolist()  # every process has the same norm
+        for (step, lr), (*sums, norm) in zip(self._rates, rows, strict=True):
+            self._steps.append(StepSums._make([step, *sums, lr, norm]))
+        self._timed_steps += count
+        self._timed_tokens += sum(row[5] for row in rows)
+        self._sums_KF.zero_()
+        self._counts, self._rates = [], []
+
+    def _start_clock(self) -> None:
+        self._clock, self._waited, self._timed_steps, self._timed_tokens = time.monotonic(), 0.0, 0, 0.0
+
+    def _timing(self, step: int) -> dict[str, float]:
+        """Of the steps since the last line, or since the start; the first line holds start-up and compilation too."""
+        waited = self._world.total(torch.tensor(self._waited, dtype=torch.float64, device=self._world.device))
+        seconds = max(time.monotonic() - self._clock, 1e-9)
+        speed = self._timed_tokens / seconds
+        timing = {
+            "seconds": round(seconds, 3),
+            "tokens_per_second": round(speed),
+            "data_wait_share": round(float(waited) / self._world.size / seconds, 4),
+            "memory_gib": round(_peak_memory_gib(self._world), 3),
+        }
+        if self._peak is not None:
+            timing["mfu"] = round(speed * self._flops_of_step(step) / (self._peak * self._world.size), 4)
+        return timing
+
+
+def _averages(steps: list[StepSums], tokens_before: float, config: PretrainConfig) -> dict[str, float]:
+    """The figures of an interval that equal runs share; ``grad_norm`` is the largest finite one of the interval."""
+    totals = [math.fsum(column) for column in zip(*steps, strict=True)]
+    _, mlm_loss, mlm_hits, nsp_loss, nsp_hits, predictions, tokens, pairs, *_ = totals
+    norms = [step.grad_norm for step in steps if math.isfinite(step.grad_norm)]
+    line = {
+        "step": steps[-1].step,
+        "loss": mlm_loss / predictions + nsp_loss / max(pairs, 1),
+        "masked_accuracy": mlm_hits / predictions,
+        "lr": steps[-1].lr,
+        "tokens": int(tokens_before + tokens),
+    }
+    if norms:
+        line["grad_norm"] = max(norms)
+    if config.nsp:
+        line |= {"mlm_loss": mlm_loss / predictions, "nsp_accuracy": nsp_hits / max(pairs, 1)}
+    return line
+
+
+def _readable(line: dict[str, float], config: PretrainConfig, timed_steps: int, is_first: bool) -> str:
+    left = (config.steps - line["step"]) * line["seconds"] / max(timed_steps, 1)
+    norm = f" norm {line['grad_norm']:.2f}" if "grad_norm" in line else ""
+    mfu = f" mfu {100 * line['mfu']:.1f} %" if "mfu" in line else ""
+    return (
+        f"step {line['step']}/{config.steps} loss {line['loss']:.3f} accuracy {line['masked_accuracy']:.3f} "
+        f"lr {line['lr']:.1e}{norm} {line['tokens_per_second'] / 1000:.1f}k tok/s{mfu} "
+        f"data wait {100 * line['data_wait_share']:.1f} % mem {line['memory_gib']:.1f} GiB "
+        f"eta {timedelta(seconds=round(left))}{' (start-up included)' if is_first else ''}"
+    )
+
+
+def _pack(tokens_before: float, norms: list[float], steps: list[StepSums]) -> list[float]:
+    return [tokens_before, len(norms), *norms, *(float(value) for step in steps for value in step)]
+
+
+def _unpack(state: list[float]) -> tuple[float, list[float], list[StepSums]]:
+    tokens_before, count = state[0], int(state[1])
+    rest, width = state[2 + count :], len(StepSums._fields)
+    rows = [rest[first : first + width] for first in range(0, len(rest), width)]
+    return tokens_before, state[2 : 2 + count], [StepSums._make([int(row[0]), *row[1:]]) for row in rows]
+
+
+def _plain_inf(norm: Tensor | float) -> Tensor | float:
+    """Not finite of any kind as inf; a tensor is not read."""
+    if isinstance(norm, Tensor):
+        return norm.detach().double().nan_to_num(math.inf, math.inf, math.inf)
+    return norm if math.isfinite(norm) else math.inf
+
+
+def _flat(name: str, value: Any) -> dict[str, float]:
+    if isinstance(value, Mapping):
+        return {key: found for part in value for key, found in _flat(f"{name}/{part}", value[part]).items()}
+    return {name: value}
+
+
+def _peak(config: PretrainConfig, world: World) -> float | None:
+    if config.peak_tflops is not None:
+        return config.peak_tflops * 1e12
+    if world.device.type != "cuda":
+        return None
+    return peak_flops(torch.cuda.get_device_name(world.device), config.precision)
+
+
+def _log_formula(flops_per_token: float, peak: float | None, world: World) -> None:
+    if peak is None:
+        log.info("no MFU: the peak rate of this device is not known; give it as pretrain.peak_tflops")
+        return
+    shown = (flops_per_token / 1e6, world.size, peak / 1e12)
+    log.info("mfu = tokens a second x %.4g MFLOP a token / (%d devices x %.4g TFLOP/s)", *shown)
+
+
+def _peak_memory_gib(world: World) -> float:
+    if world.device.type == "cuda":
+        return torch.cuda.max_memory_allocated(world.device) / 2**30
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # kilobytes on Linux
+
+
+def _cut_lines(path: Path, last_step: int) -> None:
+    lines = path.read_text("utf-8").splitlines(keepends=True) if path.is_file() else []
+    whole = [line for line in lines if line.endswith("\n")]
+    write_whole(path, "".join(line for line in whole if _step_of(line, path) <= last_step))
+
+
+def _step_of(line: str, path: Path) -> int:
+    try:
+        return int(json.loads(line)["step"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise BadInput(f"{path}: {line[:60]!r} is no line of metrics; delete the line, or the file") from None

@@ -1,0 +1,27 @@
+"""Bilinear forms against those of torch."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional
+
+from finetune.heads.biaffine import Biaffine
+
+
+def test_bilinear_forms_equal_those_of_torch():
+    torch.manual_seed(1)
+    forms = Biaffine(5, 3)
+    with torch.no_grad():
+        forms.weight.normal_()
+    weight = forms.weight
+    left_BWX, right_BPX = torch.randn(2, 4, 5), torch.randn(2, 6, 5)
+    chosen_BWX = right_BPX[:, [0, 2, 5, 1]]
+    expected_BWK = (
+        functional.bilinear(left_BWX, chosen_BWX, weight[:, :-1, :-1].contiguous(), weight[:, -1, -1])
+        + left_BWX @ weight[:, :-1, -1].T
+        + chosen_BWX @ weight[:, -1, :-1].T
+    )
+    torch.testing.assert_close(forms.score_pairs(left_BWX, chosen_BWX), expected_BWK)
+    all_BWPK = torch.stack([forms.score_all(left_BWX, right_BPX, form) for form in range(3)], dim=-1)
+    torch.testing.assert_close(all_BWPK[:, [0, 1, 2, 3], [0, 2, 5, 1]], expected_BWK)
+    assert torch.equal(forms.find_best(left_BWX, right_BPX), all_BWPK.argmax(-1).to(torch.uint8))

@@ -1,0 +1,52 @@
+"""Scores of KLUE-RE beside scikit-learn's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import auc, average_precision_score, f1_score, precision_recall_curve
+
+from finetune.task import Row
+from finetune.tasks.re.metrics import RE_LABELS, score, tables
+
+
+def noisy_rows(count: int) -> list[Row]:
+    """Three classes with scores of one digit, so that many are equal; the other classes have no gold."""
+    generator = np.random.default_rng(3)
+    rows = []
+    for _ in range(count):
+        scores = generator.random(30).round(1).tolist()
+        gold, predicted = (RE_LABELS[id_] for id_ in generator.integers(3, size=2))
+        rows.append(Row("", gold, predicted, scores))
+    return rows
+
+
+def test_scores_and_tables_equal_those_of_scikit_learn() -> None:
+    rows = noisy_rows(200)
+    gold, predicted = [row.gold for row in rows], [row.prediction for row in rows]
+    curves, average = [], []
+    for id_, label in enumerate(RE_LABELS[:3]):
+        given = [name == label for name in gold], [row.scores[id_] for row in rows]
+        precision, recall, _ = precision_recall_curve(*given)
+        curves.append(100 * auc(recall, precision))
+        average.append(100 * average_precision_score(*given))
+    micro = f1_score(gold, predicted, labels=list(RE_LABELS[1:]), average="micro", zero_division=0)
+    assert score(rows) == pytest.approx({"micro_f1": 100 * micro, "auprc": np.mean(curves)})
+    lines = tables(rows)["classes"]
+    assert [line["class"] for line in lines] == list(RE_LABELS)
+    assert [line["auprc"] for line in lines[:4]] == [*map(pytest.approx, curves), None]
+    assert [line["average_precision"] for line in lines[:4]] == [*map(pytest.approx, average), None]
+    assert sum(line["gold"] for line in lines) == sum(line["predicted"] for line in lines) == 200
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        (Row("", "per:boss", "per:title"), "no relation is named 'per:boss'"),
+        (Row("", "per:title", "per:title", [0.5] * 29), "30 finite numbers"),
+        (Row("", "per:title", "per:title", [float("nan")] * 30), "30 finite numbers"),
+    ],
+)
+def test_rows_that_cannot_be_scored_are_refused(row: Row, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        score([row])

@@ -1,0 +1,68 @@
+"""Rules of the metrics that the published values do not reach, and the speed of entity F1."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from seqeval.metrics import f1_score as seqeval_f1
+from seqeval.scheme import IOB2
+
+from finetune.task import Row
+from finetune.tasks.mrc import metrics as mrc
+from finetune.tasks.ner import metrics as ner
+from finetune.tasks.re import metrics as re
+from finetune.tasks.sts import metrics as sts
+
+
+def noisy_sentences(count: int, length: int, seed: int) -> list[Row]:
+    rng = random.Random(seed)
+    rows = []
+    for _ in range(count):
+        gold = [rng.choice(ner.NER_TAGS) for _ in range(length)]
+        rows.append(Row("", gold, [tag if rng.random() < 0.8 else rng.choice(ner.NER_TAGS) for tag in gold]))
+    return rows
+
+
+def test_entity_f1_equals_strict_seqeval_sentence_by_sentence() -> None:
+    rows = noisy_sentences(60, 12, seed=3)
+    gold, predicted = [row.gold for row in rows], [row.prediction for row in rows]
+    expected = seqeval_f1(gold, predicted, mode="strict", scheme=IOB2, average="macro")
+    assert ner.score(rows)["entity_macro_f1"] == pytest.approx(100 * expected)
+
+
+def test_entities_do_not_run_into_the_next_sentence() -> None:
+    rows = [Row("", ["O", "B-PS"], ["O", "B-PS"]), Row("", ["I-PS", "O"], ["O", "O"])]
+    assert ner.score(rows)["entity_macro_f1"] == 100
+
+
+def test_sentences_of_different_length_on_the_two_sides_are_refused() -> None:
+    with pytest.raises(ValueError, match="as many predicted tags"):
+        ner.score([Row("klue-ner-v1_dev_00000", ["O", "O"], ["O"])])
+
+
+def test_values_without_a_definition_are_nan() -> None:
+    assert math.isnan(sts.score([Row("", 1.0, 2.0), Row("", 4.0, 2.0)])["pearsonr"])
+    assert math.isnan(ner.score([Row("", ["O"], ["O"])])["entity_macro_f1"])
+    assert math.isnan(re.score([Row("", "per:title", "per:title")])["auprc"])
+
+
+def test_auprc_leaves_out_relations_without_a_gold_example() -> None:
+    certain = [0.0] * 29 + [1.0]
+    assert re.score(
+        [Row("", "per:title", "per:title", certain), Row("", "no_relation", "no_relation", certain[::-1])]
+    ) == {
+        "micro_f1": 100,
+        "auprc": 100,
+    }
+
+
+def test_the_best_of_several_answers_counts() -> None:
+    assert mrc.score_question({"answers": ["세종대왕", "세종"]}, "세종") == (1.0, 1.0)
+
+
+def test_no_answer_is_right_only_where_there_is_none() -> None:
+    assert mrc.score_question({"answers": []}, "") == (1.0, 1.0)
+    assert mrc.score_question({"answers": []}, "세종") == (0.0, 0.0)
+    assert mrc.score_question({"answers": ["세종"]}, "") == (0.0, 0.0)

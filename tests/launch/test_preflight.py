@@ -1,0 +1,153 @@
+"""What would stop a run is said before its first stage works, all of it at once, and nothing is written."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from launch.conduct import conduct, differing
+from launch.errors import LaunchError
+from launch.estimate import GIB, Machine, estimate, say_duration
+from launch.pipeline import stages_of
+from launch.preflight import find_problems
+from launch.recipe import load_recipe
+
+LAPTOP = Machine(cores=2, memory=8 * GIB, gpu=None, devices=1)
+CLUSTER = Machine(cores=64, memory=512 * GIB, gpu=989e12, devices=8)
+
+
+def problems_of(
+    tmp_path: Path, *overrides: str, recipe: str = "smoke", machine: Machine = LAPTOP, verb: str = "run"
+) -> str:
+    loaded = load_recipe(recipe, overrides)
+    return "\n".join(find_problems(verb, stages_of(verb, loaded), loaded, tmp_path / "run", machine))
+
+
+def test_the_demo_has_no_problems(tmp_path: Path) -> None:
+    assert problems_of(tmp_path) == ""
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("corpus.inputs=", "corpus.inputs is empty"),
+        ("corpus.inputs=absent.jsonl", "absent.jsonl"),
+        ("finetune.data=", "finetune.data is empty"),
+        ("finetune.data=nowhere", "nowhere: no such file or folder"),
+        ("finetune.models=./nothing/here", "./nothing/here: not an encoder that transformers can load"),
+        ("pretrain.steps=900000000", "there is no GPU"),
+    ],
+)
+def test_each_obstacle_is_one_sentence(tmp_path: Path, override: str, words: str) -> None:
+    assert words in problems_of(tmp_path, override)
+
+
+def test_all_obstacles_are_listed_at_once(tmp_path: Path) -> None:
+    found = problems_of(tmp_path, "corpus.inputs=absent.jsonl", "finetune.models=./nothing/here")
+    assert "absent.jsonl" in found and "./nothing/here" in found
+
+
+def test_missing_klue_files_are_named(tmp_path: Path) -> None:
+    (tmp_path / "klue").mkdir()
+    found = problems_of(tmp_path, f"finetune.data={tmp_path / 'klue'}", "finetune.tasks=ynat")
+    assert "missing ynat-v1.1/ynat-v1.1_train.json, ynat-v1.1/ynat-v1.1_dev.json" in found
+
+
+def test_the_papers_plan_needs_a_gpu_and_gets_one(tmp_path: Path) -> None:
+    given = ("corpus.inputs=malmoi:sample", "finetune.data=malmoi:sample")
+    assert "245 years" in problems_of(tmp_path, *given, recipe="klue-roberta-base")
+    assert problems_of(tmp_path, *given, recipe="klue-roberta-base", machine=CLUSTER) == ""
+
+
+def test_weights_that_no_memory_holds_stop_the_run(tmp_path: Path) -> None:
+    assert "weights and optimizer alone need" in problems_of(tmp_path, "pretrain.hidden=16384", "pretrain.heads=128")
+
+
+def manifest(folder: Path, head: dict[str, Any], name: str = "manifest.json") -> None:
+    folder.mkdir(parents=True)
+    (folder / name).write_text(json.dumps(head), "utf-8")
+
+
+def test_a_folder_of_another_recipe_is_noticed_before_anything_works(tmp_path: Path) -> None:
+    settings = load_recipe("smoke", ["finetune.seeds=7"]).finetune.model_dump(mode="json")
+    head = {"stage": "finetune", "settings": settings, "inputs": {}, "key": "sha256:0"}
+    manifest(tmp_path / "run" / "finetune", head)
+    found = problems_of(tmp_path)
+    assert "finetune: made with another recipe" in found and "settings.seeds: was [7], is now [1]" in found
+
+
+def test_an_earlier_stage_that_is_missing_is_named_with_its_verb(tmp_path: Path) -> None:
+    assert "run `malmoi corpus` with the same recipe first" in problems_of(tmp_path, verb="tokenizer")
+
+
+def test_a_run_with_problems_writes_nothing(tmp_path: Path) -> None:
+    with pytest.raises(LaunchError, match="not an encoder"):
+        conduct("run", "smoke", ["finetune.models=./nothing/here"], tmp_path / "runs", dry_run=False)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_only_what_differs_from_the_defaults_is_shown() -> None:
+    found = differing(load_recipe("smoke", ["pretrain.steps=7"]))
+    assert found["pretrain"]["steps"] == 7 and "betas" not in found["pretrain"]
+    assert found["finetune"]["overrides"]["wos"] == {"lr": 2e-3, "epochs": 8, "batch_size": 4, "max_tokens": 128}
+    assert not {"pack", "launch"} & found.keys()
+
+
+def test_estimates_grow_with_the_work_and_shrink_with_the_machine() -> None:
+    short, long = (estimate("pretrain", load_recipe("smoke", [f"pretrain.steps={n}"]), LAPTOP) for n in (100, 200))
+    assert short.seconds is not None and long.seconds == pytest.approx(2 * short.seconds)
+    fast = estimate("pretrain", load_recipe("smoke"), CLUSTER)
+    assert fast.seconds is not None and fast.seconds < 1
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(3, "3 s"), (600, "10 min"), (7200, "2 h"), (86_400 * 12, "12 days"), (3.2e9, "101 years")]
+)
+def test_durations_are_said_in_fitting_units(seconds: float, said: str) -> None:
+    assert say_duration(seconds) == said
+
+
+INTERRUPTED = """
+import os, signal, sys, threading, time
+from pathlib import Path
+from launch import conduct as module
+from launch.pipeline import stages_of
+from launch.recipe import load_recipe
+
+recipe = load_recipe("smoke")
+run = Path(sys.argv[1])
+with module.ends_quietly(run, stages_of("run", recipe)):
+    if sys.argv[2] == "pool":
+        from concurrent.futures import ProcessPoolExecutor
+        from multiprocessing import get_context
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            pool.submit(time.sleep, 0).result()
+            print("ready", flush=True)
+            pool.submit(time.sleep, 600).result()
+    print("ready", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("kind", ["alone", "pool"])
+def test_ctrl_c_ends_with_one_line_and_code_130(tmp_path: Path, kind: str) -> None:
+    manifest(tmp_path / "sample", {"key": "k"})
+    script = tmp_path / "script.py"
+    script.write_text(f"if __name__ == '__main__':\n    exec({INTERRUPTED!r})\n", "utf-8")
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path), kind], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    (line,) = errors.strip().splitlines()
+    assert "stopped in corpus; sample and what corpus has finished are kept" in line and "goes on from there" in line

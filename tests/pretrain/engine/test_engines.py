@@ -1,0 +1,179 @@
+"""Both engines make the same updates, and each goes on from the state of the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import torch
+from torch import Tensor
+
+from corpus.documents.errors import BadInput
+from pretrain.config import PretrainConfig
+from pretrain.engine.optimizer import adamw, fit_micro_batch, learning_rate
+from pretrain.engine.start import Engine, choose_engine, ready_for_engine, start_engine
+from pretrain.engine.world import World
+from pretrain.model.module import PretrainingModule
+from pretrain.model.networks import build_network
+from pretrain.rows.batches import Batch
+
+ALONE = World(0, 1, torch.device("cpu"))
+SPECIAL_IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
+PLAIN, ZERO_0, ZERO_1, ZERO_2, ZERO_3 = (
+    {"engine": "plain"},
+    *({"engine": "deepspeed", "zero_stage": stage} for stage in range(4)),
+)
+
+
+@contextmanager
+def started(config: PretrainConfig, weights: dict[str, Tensor] | None = None) -> Iterator[Engine]:
+    network = build_network(config, 60, SPECIAL_IDS)
+    if weights:
+        network.load_state_dict(weights, strict=False)
+    with ready_for_engine(config, ALONE):
+        yield start_engine(config, PretrainingModule(network), ALONE)
+
+
+def train(engine: Engine, config: PretrainConfig, first: int, last: int) -> list[float]:
+    """Norms of the gradients of some steps, two micro-batches each."""
+    norms = []
+    for step in range(first, last + 1):
+        generator = torch.Generator().manual_seed(step)
+        for _ in range(2):
+            ids_BL = torch.randint(5, 60, (4, 16), generator=generator)
+            batch = Batch(ids_BL, torch.tensor([[2, 7]] * 4), ids_BL[:, [3, 8]].clone())
+            engine.backward(engine(*batch).mlm_loss / 16)
+        norms.append(float(engine.update(learning_rate(config, step))))
+    return norms
+
+
+@pytest.fixture
+def settings(tiny):
+    return lambda **changes: tiny(dropout=0.0, global_batch=8, micro_batch=4, clip=0.5, steps=8, **changes)
+
+
+def test_norm_and_update_are_those_of_adam_on_the_whole_batch(settings) -> None:
+    config = settings(**PLAIN)
+    network = build_network(config, 60, SPECIAL_IDS)
+    module = PretrainingModule(network)
+    optimizer = torch.optim.AdamW(
+        network.parameters(), lr=learning_rate(config, 1), betas=config.betas, eps=config.epsilon, weight_decay=0.0
+    )
+    generator = torch.Generator().manual_seed(1)
+    ids_BL = torch.cat([torch.randint(5, 60, (4, 16), generator=generator) for _ in range(2)])
+    (module(ids_BL, torch.tensor([[2, 7]] * 8), ids_BL[:, [3, 8]].clone()).mlm_loss / 16).backward()
+    norm = torch.nn.utils.clip_grad_norm_(network.parameters(), config.clip)
+    optimizer.step()
+    with started(config.model_copy(update={"weight_decay": 0.0})) as engine:
+        assert train(engine, config, 1, 1) == pytest.approx([float(norm)], rel=1e-5)
+        weights, _ = engine.state(keep=True)
+    assert all(torch.allclose(weights[name], p, atol=1e-6) for name, p in network.named_parameters())
+
+
+@pytest.mark.parametrize("other", [ZERO_0, ZERO_1, ZERO_2, ZERO_3])
+def test_a_state_goes_from_engine_to_engine_and_back(settings, other: dict) -> None:
+    """Six steps of one engine equal two of it, two of the other and two of it again."""
+    plain, zero = settings(**PLAIN), settings(**other)
+    with started(plain) as engine:
+        norms = train(engine, plain, 1, 6)
+        expected, _ = engine.state(keep=True)
+    with started(plain) as engine:
+        found = train(engine, plain, 1, 2)
+        weights, moments = engine.state(keep=True)
+    for config, first in ((zero, 3), (plain, 5)):
+        with started(config, weights) as engine:
+            engine.restore(weights, moments, first - 1)
+            found += train(engine, config, first, first + 1)
+            weights, moments = engine.state(keep=True)
+    assert found == pytest.approx(norms, rel=1e-5)
+    assert weights.keys() == expected.keys()
+    assert all(torch.allclose(weights[name], expected[name], atol=1e-6) for name in weights)
+
+
+@pytest.mark.parametrize("change", [PLAIN, ZERO_1, ZERO_3])
+def test_bf16_resumes_bit_for_bit_with_bits_that_bf16_does_not_have(settings, change: dict) -> None:
+    config = settings(precision="bf16", **change)
+    with started(config) as engine:
+        train(engine, config, 1, 2)
+        weights, moments = engine.state(keep=True)
+        weights, moments = ({k: v.clone() for k, v in part.items()} for part in (weights, moments))
+        norms = train(engine, config, 3, 4)
+        expected, _ = engine.state(keep=True)
+    assert any((weight.view(torch.int32) & 0xFFFF).any() for weight in weights.values())
+    with started(config, weights) as engine:
+        engine.restore(weights, moments, 2)
+        assert train(engine, config, 3, 4) == norms
+        again, _ = engine.state(keep=True)
+    assert all(torch.equal(again[name], expected[name]) for name in expected)
+
+
+def test_nothing_of_zero_3_is_left_behind(settings) -> None:
+    linear = torch.nn.functional.linear
+    with started(settings(**ZERO_3)):
+        assert torch.nn.functional.linear is not linear
+    assert torch.nn.functional.linear is linear
+
+
+def test_small_gradients_are_added_up_in_float32(settings) -> None:
+    """256 + 1 is 256 in bf16: many micro-batches must not be lost."""
+    config = settings(precision="bf16", **PLAIN)
+    with started(config) as engine:
+        name, weight = next(iter(engine._weights.items()))
+        parameter = dict(engine.module.network.named_parameters())[name]
+        for size in (256.0, 1.0, 1.0):
+            (parameter * size).sum().backward()
+        assert (weight.grad == 258.0).all() and weight.grad.dtype == torch.float32
+
+
+def norms_with(config: PretrainConfig) -> list[float]:
+    with started(config) as engine:
+        return train(engine, config, 1, 2)
+
+
+def test_activation_checkpointing_changes_no_gradient(settings) -> None:
+    found = norms_with(settings(activation_checkpointing=True, **PLAIN))
+    assert found == pytest.approx(norms_with(settings(**PLAIN)), rel=1e-6)
+
+
+def test_a_compiled_model_is_one_graph_and_makes_the_same_updates(settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the C++ compiler behind it, which takes half a minute."""
+    compile_module = torch.nn.Module.compile
+    whole = {"backend": "aot_eager", "fullgraph": True}
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **given: compile_module(self, **given | whole))
+    found = norms_with(settings(compile=True, **PLAIN))
+    assert found == pytest.approx(norms_with(settings(**PLAIN)), rel=1e-5)
+
+
+def test_engines_are_chosen_by_processes_and_precision(settings) -> None:
+    two = World(0, 2, torch.device("cpu"))
+    assert choose_engine(settings(), ALONE) == "plain"
+    assert choose_engine(settings(), two) == "deepspeed"
+    half = settings(precision="fp16", zero_stage=1)
+    assert choose_engine(half, World(0, 1, torch.device("cuda"))) == "deepspeed"
+    with pytest.raises(BadInput, match="fp16 needs a GPU; choose bf16 or fp32"):
+        choose_engine(half, ALONE)
+    with pytest.raises(BadInput, match="plain is for one process, here are 2"):
+        choose_engine(settings(**PLAIN), two)
+
+
+def test_biases_and_layer_norms_do_not_decay(settings) -> None:
+    named = dict(build_network(settings(), 60, SPECIAL_IDS).named_parameters())
+    decayed, kept = adamw(settings(), list(named.values())).param_groups
+    assert decayed["weight_decay"] == 0.01 and kept["weight_decay"] == 0.0
+    spared = {id(p) for name, p in named.items() if name.endswith("bias") or "orm" in name}
+    assert {id(p) for p in kept["params"]} == spared
+    assert len(decayed["params"]) + len(spared) == len(named)
+
+
+def test_processes_that_cannot_share_the_batch_are_told_the_nearest_one(tiny) -> None:
+    with pytest.raises(BadInput, match="32 is not divisible by 3 processes; the nearest value that is: 33"):
+        fit_micro_batch(tiny(global_batch=32), 3)
+    assert fit_micro_batch(tiny(global_batch=36, micro_batch=8), 2) == 6
+
+
+def test_the_rate_rises_over_the_warm_up_and_falls_to_nearly_nothing(tiny) -> None:
+    config = tiny(steps=100, warmup_share=0.1, lr=1.0)
+    rates = [learning_rate(config, step) for step in range(1, 101)]
+    assert rates[0] == pytest.approx(0.1) and rates[9] == 1.0 and rates[10] == 1.0
+    assert rates[-1] == pytest.approx(1 / 90) and rates[10:] == sorted(rates[10:], reverse=True)

@@ -1,0 +1,258 @@
+"""Segments of a packed row against the stock transformers forward of each segment alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from pretrain.model import isolation
+from pretrain.model.isolation import NAME, find_borders, isolate_documents
+from pretrain.model.module import PretrainingModule
+from pretrain.model.networks import build_network
+from pretrain.rows.masking import IGNORED
+
+BERT_IDS = {"pad": 0, "unk": 1, "cls": 2, "sep": 3, "mask": 4}
+ROBERTA_IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
+LENGTH, MOST = 48, 7
+ROWS = ([20, 9, 3, 16], [5, 31], [48], [13])  # lengths of the segments; the second and the last row are padded
+FAMILIES = {
+    "bert": ("bert", False, BERT_IDS),
+    "roberta": ("roberta", False, ROBERTA_IDS),
+    "nsp": ("bert", True, BERT_IDS),
+}
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Tensors this small gain nothing from threads, and wait for them on a busy machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def packed_batch(
+    rows: tuple[list[int], ...], ids: dict[str, int], nsp: bool, seed: int = 1
+) -> tuple[Tensor | None, ...]:
+    """The fields of a batch with random pieces and two predictions in every segment of more than three tokens."""
+    generator = torch.Generator().manual_seed(seed)
+    most_segments = max(map(len, ROWS))
+    ids_BL = torch.full((len(rows), LENGTH), ids["pad"])
+    types_BL = torch.zeros_like(ids_BL)
+    lengths_BS = torch.zeros(len(rows), most_segments, dtype=torch.long)
+    is_random_BS = torch.full_like(lengths_BS, IGNORED)
+    positions_BM = torch.zeros(len(rows), MOST, dtype=torch.long)
+    targets_BM = torch.full_like(positions_BM, IGNORED)
+    for row, lengths in enumerate(rows):
+        begin, slot = 0, 0
+        for number, length in enumerate(lengths):
+            ids_BL[row, begin : begin + length] = torch.randint(5, 50, (length,), generator=generator)
+            types_BL[row, begin + length // 2 : begin + length] = 1
+            ids_BL[row, begin], ids_BL[row, begin + length - 1] = ids["cls"], ids["sep"]
+            lengths_BS[row, number], is_random_BS[row, number] = length, (row + number) % 2
+            for place in (1, length - 2)[: 2 if length > 3 else 0]:
+                if slot < MOST:
+                    positions_BM[row, slot] = begin + place
+                    targets_BM[row, slot] = 5 + (row * 7 + slot) % 45
+                    slot += 1
+            begin += length
+    return ids_BL, positions_BM, targets_BM, types_BL if nsp else None, lengths_BS, is_random_BS if nsp else None
+
+
+def sums_of_each_alone(network: Any, batch: tuple[Any, ...]) -> tuple[Tensor, Tensor]:
+    """Both loss sums by stock forwards of one segment at a time, without padding."""
+    ids_BL, positions_BM, targets_BM, types_BL, lengths_BS, is_random_BS = batch
+    labels_BL = torch.full_like(ids_BL, IGNORED)
+    for row, slot in (targets_BM != IGNORED).nonzero().tolist():
+        labels_BL[row, positions_BM[row, slot]] = targets_BM[row, slot]
+    mlm, nsp = torch.zeros(()), torch.zeros(())
+    for row, lengths in enumerate(lengths_BS.tolist()):
+        begin = 0
+        for number, length in enumerate(filter(None, lengths)):
+            inside = slice(begin, begin + length)
+            types = None if types_BL is None else types_BL[row : row + 1, inside]
+            output = network(ids_BL[row : row + 1, inside], token_type_ids=types)
+            scores = output.logits if types is None else output.prediction_logits
+            chosen = labels_BL[row, inside] != IGNORED
+            mlm = mlm - scores[0, chosen].log_softmax(-1).gather(1, labels_BL[row, inside][chosen][:, None]).sum()
+            if types is not None:
+                nsp = nsp - output.seq_relationship_logits.log_softmax(-1)[0, is_random_BS[row, number]]
+            begin += length
+    return mlm, nsp
+
+
+def gradients(network: PreTrainedModel) -> Tensor:
+    return torch.cat([parameter.grad.flatten() for parameter in network.parameters() if parameter.grad is not None])
+
+
+def two_networks(tiny, family: str, **changes: Any) -> tuple[PreTrainedModel, PreTrainedModel, dict[str, int]]:
+    architecture, nsp, ids = FAMILIES[family]
+    settings = {"layers": 3, "hidden": 32, "intermediate": 64, "dropout": 0.0} | changes
+    config = tiny(architecture=architecture, nsp=nsp, **settings)
+    isolated, stock = (build_network(config, 50, ids) for _ in range(2))
+    for network in (isolated, stock):  # larger weights than at the start, so that attention is far from uniform
+        with torch.no_grad():
+            for parameter in network.parameters():
+                parameter.mul_(4 if parameter.ndim > 1 else 1)
+    isolate_documents(isolated)
+    return isolated, stock, ids
+
+
+@pytest.mark.parametrize("by_mask", [False, True])
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_packed_segments_learn_what_each_alone_does(tiny, monkeypatch, family: str, by_mask: bool) -> None:
+    """The proof: losses within 1e-5, gradients of all parameters within 1e-6 of their norm."""
+    if by_mask:
+        monkeypatch.setattr(isolation, "_attend_one_by_one", isolation._attend_by_mask)
+    isolated, stock, ids = two_networks(tiny, family)
+    batch = packed_batch(ROWS, ids, nsp=family == "nsp")
+    sums = PretrainingModule(isolated)(*batch)
+    predictions, segments = int((batch[2] != IGNORED).sum()), sum(map(len, ROWS))
+    (sums.mlm_loss / predictions + sums.nsp_loss / segments).backward()
+    mlm, nsp = sums_of_each_alone(stock, batch)
+    (mlm / predictions + nsp / segments).backward()
+    assert sums.mlm_loss.item() / predictions == pytest.approx(mlm.item() / predictions, abs=1e-5)
+    assert sums.nsp_loss.item() / segments == pytest.approx(nsp.item() / segments, abs=1e-5)
+    expected = gradients(stock)
+    assert (gradients(isolated) - expected).norm() <= 1e-6 * expected.norm()
+    for got, one in zip(isolated.parameters(), stock.parameters(), strict=True):
+        if one.grad is not None:  # biases of keys have none but rounding
+            assert (got.grad - one.grad).norm() <= max(1e-5 * one.grad.norm(), 1e-7 * expected.norm())
+
+
+def test_the_proof_notices_positions_that_run_through(tiny, monkeypatch) -> None:
+    isolated, stock, ids = two_networks(tiny, "roberta")
+    monkeypatch.setattr("pretrain.model.module.first_position", lambda network: 0)
+    batch = packed_batch(ROWS, ids, nsp=False)
+    assert PretrainingModule(isolated)(*batch).mlm_loss.item() != pytest.approx(
+        sums_of_each_alone(stock, batch)[0].item(), rel=1e-3
+    )
+
+
+def test_no_segment_feels_another(tiny) -> None:
+    isolated, _, ids = two_networks(tiny, "bert")
+    lengths_BS = torch.tensor([[20, 9, 3, 16]])
+    ids_BL = packed_batch(ROWS[:1], ids, nsp=False)[0]
+    embedded_BLH = isolated.get_input_embeddings()(ids_BL).detach().requires_grad_()
+    borders = find_borders(lengths_BS, LENGTH)
+    hidden_BLH = isolated.base_model(inputs_embeds=embedded_BLH, position_ids=borders.places_BL, borders=borders)[0]
+    hidden_BLH[0, 20:29].sum().backward()
+    felt_L = embedded_BLH.grad[0].abs().sum(-1) > 0
+    assert felt_L.nonzero().flatten().tolist() == list(range(20, 29))
+
+
+def test_borders_of_padded_and_full_rows() -> None:
+    borders = find_borders(torch.tensor([[3, 2, 0], [4, 0, 0], [1, 3, 2]]), 6)
+    assert borders.cumulative_N.tolist() == [0, 3, 5, 5, 6, 10, 10, 10, 12, 13, 16, 18, 18]
+    assert borders.cumulative_N.dtype == torch.int32
+    assert borders.segments_BL.tolist() == [[0, 0, 0, 1, 1, 3], [0, 0, 0, 0, 3, 3], [0, 1, 1, 1, 2, 2]]
+    assert borders.places_BL.tolist() == [[0, 1, 2, 0, 1, 0], [0, 1, 2, 3, 0, 1], [0, 0, 1, 2, 0, 1]]
+
+
+def test_the_kernel_is_given_all_tokens_and_all_borders() -> None:
+    """A stand-in that attends from the borders alone gives what the other paths give."""
+    given: list[Any] = []
+
+    def stand_in(query: Tensor, key: Tensor, value: Tensor, *rest: Any, scale: float) -> Tensor:
+        given.extend(rest)
+        attended = []
+        for begin, end in zip(rest[0][:-1].tolist(), rest[0][1:].tolist(), strict=True):
+            share = torch.einsum("iad,jad->aij", query[begin:end], key[begin:end]).mul(scale).softmax(-1)
+            attended.append(torch.einsum("aij,jad->iad", share, value[begin:end]))
+        return torch.cat(attended)
+
+    generator = torch.Generator().manual_seed(5)
+    query, key, value = torch.randn(3, 2, 10, 3, 8, generator=generator).transpose(2, 3)
+    heads = (query, key, value)
+    borders = find_borders(torch.tensor([[4, 5, 0], [2, 2, 6]]), 10)
+    by_kernel = isolation._attend_by_kernel(heads, borders, 0.3, stand_in)
+    assert given[0] is given[1] is borders.cumulative_N and given[2:] == [10, 10]
+    assert by_kernel.shape == (2, 10, 3, 8)
+    for other in (isolation._attend_one_by_one, isolation._attend_by_mask):
+        torch.testing.assert_close(other(heads, borders, 0.3), by_kernel)
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "has_kernel", "compiling", "expected"),
+    [
+        ("cuda", torch.bfloat16, True, True, "kernel"),
+        ("cuda", torch.float16, True, False, "kernel"),
+        ("cuda", torch.float32, True, False, "mask"),
+        ("cuda", torch.bfloat16, False, False, "mask"),
+        ("cpu", torch.bfloat16, True, False, "one by one"),
+        ("cpu", torch.float32, False, True, "mask"),
+    ],
+)
+def test_each_device_attends_in_its_own_way(
+    monkeypatch, device: str, dtype: torch.dtype, has_kernel: bool, compiling: bool, expected: str
+) -> None:
+    monkeypatch.setattr(isolation, "_attend_by_kernel", lambda *_: "kernel")
+    monkeypatch.setattr(isolation, "_attend_one_by_one", lambda *_: "one by one")
+    monkeypatch.setattr(isolation, "_attend_by_mask", lambda *_: "mask")
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: compiling)
+    query: Any = SimpleNamespace(is_cuda=device == "cuda", dtype=dtype, device=SimpleNamespace(type=device))
+    kernel: Any = len if has_kernel else None
+    borders = find_borders(torch.tensor([[2]]), 2)
+    attended, _ = isolation.attend_within_segments(
+        torch.nn.Module(), query, query, query, None, kernel=kernel, borders=borders
+    )
+    assert attended == expected
+
+
+def test_the_kernel_still_takes_what_it_is_given() -> None:
+    """Its signature in the installed torch; it runs on GPUs only."""
+    import inspect
+
+    varlen = pytest.importorskip("torch.nn.attention.varlen")
+    tensor = torch.zeros(1)
+    bound = inspect.signature(varlen.varlen_attn).bind(tensor, tensor, tensor, tensor, tensor, 4, 4, scale=0.5)
+    assert list(bound.arguments)[3:] == ["cu_seq_q", "cu_seq_k", "max_q", "max_k", "scale"]
+
+
+def test_attention_drops_nothing(tiny) -> None:
+    isolated, _, ids = two_networks(tiny, "roberta")
+    for layer in isolated.base_model.encoder.layer:
+        layer.attention.self.dropout.p = 0.5
+    batch = packed_batch(ROWS, ids, nsp=False)
+    module = PretrainingModule(isolated).train()
+    assert module(*batch).mlm_loss.item() == module(*batch).mlm_loss.item()
+
+
+def test_recomputed_activations_give_the_same_gradients(tiny) -> None:
+    isolated, again, ids = two_networks(tiny, "roberta")
+    isolate_documents(again)
+    again.gradient_checkpointing_enable()
+    batch = packed_batch(ROWS, ids, nsp=False)
+    for network in (isolated, again):
+        PretrainingModule(network).train()(*batch).mlm_loss.backward()
+    torch.testing.assert_close(gradients(again), gradients(isolated), rtol=0, atol=1e-6)
+
+
+def test_one_graph_serves_every_packing(tiny) -> None:
+    """Compiled code is neither broken into parts nor made anew for other borders."""
+    torch._dynamo.reset()  # what other tests compiled counts as well
+    isolated, _, ids = two_networks(tiny, "nsp", layers=1)
+    module = PretrainingModule(isolated)
+    compiled = torch.compile(module, fullgraph=True, dynamic=False, backend="eager")
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        for rows in (ROWS, ([7, 7, 7, 7], [48], [3, 3], [40, 8])):
+            batch = packed_batch(rows, ids, nsp=True)
+            for got, expected in zip(compiled(*batch), module(*batch), strict=True):
+                assert got.item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_an_isolated_network_still_masks_padding_and_is_saved_as_any_other(tiny, tmp_path) -> None:
+    isolated, stock, ids = two_networks(tiny, "roberta")
+    ids_BL = torch.tensor([[0, 7, 8, 9, 2], [0, 9, 2, ids["pad"], ids["pad"]]])
+    mask_BL = (ids_BL != ids["pad"]).long()
+    got, expected = (network(ids_BL, attention_mask=mask_BL).logits[mask_BL.bool()] for network in (isolated, stock))
+    torch.testing.assert_close(got, expected)
+    isolated.save_pretrained(tmp_path)
+    assert NAME not in (tmp_path / "config.json").read_text("utf-8")
+    assert type(isolated).from_pretrained(tmp_path).config._attn_implementation != NAME

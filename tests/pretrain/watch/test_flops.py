@@ -1,0 +1,71 @@
+"""Operations of a token against the published shapes, and against a count of every matrix product that is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from pretrain.config import PretrainConfig
+from pretrain.model.module import PretrainingModule
+from pretrain.model.networks import build_network
+from pretrain.watch.flops import attended_length, flops_per_token, peak_flops
+
+SPECIAL_IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        ({"layers": 6}, 271.7),
+        ({}, 554.9),
+        ({"packing": "documents"}, 588.9),  # the last layer as wide as the others
+        ({"layers": 24, "hidden": 1024, "heads": 16, "intermediate": 4096}, 1934.7),
+    ],
+)
+def test_the_sizes_of_table_31_cost_what_their_matrices_say(size: dict[str, int], expected: float) -> None:
+    assert flops_per_token(PretrainConfig(**size), 32_000) / 1e6 == pytest.approx(expected, abs=0.05)
+
+
+def test_the_formula_counts_what_torch_counts(tiny: Callable[..., PretrainConfig]) -> None:
+    config, vocab_size = tiny(layers=2, dropout=0.0), 96
+    module = PretrainingModule(build_network(config, vocab_size, SPECIAL_IDS))
+    length, most = config.sequence_length, 5  # 15 % of 32
+    ids_BL = torch.randint(5, vocab_size, (3, length))
+    positions_BM = torch.arange(most).expand(3, -1)
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:  # plain products, counted anywhere
+        module(ids_BL, positions_BM, torch.full((3, most), 7)).mlm_loss.backward()
+    assert flops_per_token(config, vocab_size) * 3 * length == counter.get_total_flops()
+
+
+def test_isolated_documents_spare_attention_alone(tiny: Callable[..., PretrainConfig]) -> None:
+    config = tiny(packing="documents")
+    attended = attended_length(np.array([[24, 8], [32, 0]]))
+    assert attended == pytest.approx((24 * 24 + 8 * 8 + 32 * 32) / 64)
+    spared = flops_per_token(config, 96) - flops_per_token(config, 96, attended)
+    assert spared == pytest.approx(12 * config.layers * config.hidden * (32 - attended))
+
+
+def test_peaks_are_dense_and_of_the_whole_named_device() -> None:
+    assert peak_flops("NVIDIA H200", "bf16") == 989.5e12
+    assert peak_flops("NVIDIA H100 80GB HBM3", "fp16") == 989.5e12
+    assert peak_flops("NVIDIA H100 PCIe", "bf16") == 756.5e12
+    assert peak_flops("NVIDIA A100-SXM4-80GB", "fp32") == 19.5e12
+    assert peak_flops("NVIDIA A100 80GB PCIe", "bf16") == peak_flops("NVIDIA A100-PCIE-40GB", "bf16") == 312e12
+    assert peak_flops("Tesla V100-SXM2-32GB", "fp16") == 125e12
+    assert peak_flops("NVIDIA GeForce RTX 4090", "bf16") == 165.2e12
+
+
+@pytest.mark.parametrize(
+    ("name", "precision"),
+    [
+        ("cpu", "fp32"), ("Tesla V100-SXM2-32GB", "bf16"), ("Tesla T4", "bf16"), ("NVIDIA A10G", "bf16"),
+        ("NVIDIA H100 80GB HBM3 MIG 3g.40gb", "bf16"), ("NVIDIA GeForce RTX 4090 Laptop GPU", "bf16"),
+    ],
+)  # fmt: skip
+def test_no_peak_is_guessed(name: str, precision: str) -> None:
+    assert peak_flops(name, precision) is None
