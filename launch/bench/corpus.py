@@ -94,7 +94,7 @@ def bench_splitting(documents: list[str], gold: list[list[str]]) -> dict[str, An
 
     Kiwi and kss are a hundred times slower: they get a small part of the text, and ours once more beside them.
     """
-    from corpus.sentences import split_sentences
+    from corpus.sentences.split import split_sentences
 
     fast: dict[str, Split] = {"ours": split_sentences, PLAIN_RULE: split_at_stops}
     slow = load_splitters()

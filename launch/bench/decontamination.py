@@ -34,7 +34,7 @@ def bench_decontamination(documents: list[str], benchmarks: list[Path]) -> dict[
     from corpus.decontamination.benchmarks import read_benchmarks
     from corpus.decontamination.index import build_index
     from corpus.folding import fold
-    from corpus.sentences import split_sentences
+    from corpus.sentences.split import split_sentences
 
     config = DecontaminateConfig(min_item_words=1)  # folded below, so that each is one word
     folded = dict.fromkeys(fold(text.text) for text in read_benchmarks(benchmarks))

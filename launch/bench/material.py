@@ -201,7 +201,7 @@ def _paths(patterns: Sequence[str]) -> list[str]:
 
 def _read_documents(path: str) -> tuple[list[Document], list[Document]]:
     """Documents of one file to learn from, and those held out, in an order by content."""
-    from corpus.sentences import split_sentences
+    from corpus.sentences.split import split_sentences
 
     kept: list[Document] = []
     held_out: list[Document] = []

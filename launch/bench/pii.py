@@ -84,7 +84,7 @@ def _speed(documents: list[str]) -> dict[str, Any]:
     """MB/s a sentence at a time, and whether the spans of both ways are equal on every sentence."""
     from corpus.pii.detect import find_pii
     from corpus.pii.passes import find_by_sixteen_passes
-    from corpus.sentences import split_sentences
+    from corpus.sentences.split import split_sentences
 
     sentences = [sentence for text in spread(documents, SPEED_MEGABYTES) for sentence in split_sentences(text)]
     works = {

@@ -43,7 +43,7 @@ DETECTORS = {"ko-pii": "ko_pii", "Presidio": "presidio_analyzer"}
 
 def load_splitters() -> dict[str, Split]:
     """Kiwi and kss by name, where they are installed."""
-    from corpus.splitters import load_splitter
+    from corpus.sentences.splitters import load_splitter
 
     return {name: load_splitter(name) for name, package in SPLITTERS.items() if find_spec(package)}
 

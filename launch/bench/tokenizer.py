@@ -259,7 +259,7 @@ def bench_encoding(documents: list[str], tokenizer: Path) -> dict[str, Any]:
 
 def _sentences(text: str) -> tuple[str, ...]:
     """As the corpus stage would leave them, but for its cleaning."""
-    from corpus.sentences import split_sentences
+    from corpus.sentences.split import split_sentences
 
     return tuple(" ".join(sentence.split()) for sentence in split_sentences(unicodedata.normalize("NFC", text)))
 

@@ -43,7 +43,7 @@ def test_split_scores_of_the_plain_rule_are_the_published_ones(shared: Callable[
 
 def test_split_scores_of_kiwi_are_the_published_ones(shared: Callable[[str], Path]) -> None:
     pytest.importorskip("kiwipiepy")
-    from corpus.splitters import load_splitter
+    from corpus.sentences.splitters import load_splitter
 
     scores = score_splits(read_gold(shared("data/sentences")), load_splitter("kiwi"))
     assert scores == pytest.approx((0.778, 0.901, 0.865, 1_223), abs=0.003)

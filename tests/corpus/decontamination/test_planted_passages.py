@@ -18,7 +18,7 @@ from corpus.decontamination.report import write_index
 from corpus.folding import fold
 from corpus.reading.files import read_blocks
 from corpus.reading.read import Record
-from corpus.sentences import split_sentences
+from corpus.sentences.split import split_sentences
 
 OTHER_MARKS = str.maketrans(".,!?'\"()", "!;..\"'[]")
 FULL_WIDTH = {ord("0") + digit: 0xFF10 + digit for digit in range(10)}

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus.documents.errors import BadInput
-from corpus.sentences import split_sentences
-from corpus.splitters import MAX_LINE_CHARS, SPLITTERS, Splitter, aligned_starts, load_splitter
+from corpus.sentences.split import split_sentences
+from corpus.sentences.splitters import MAX_LINE_CHARS, SPLITTERS, Splitter, aligned_starts, load_splitter
 
 PACKAGES = {"kiwi": "kiwipiepy", "kss": "kss"}
 
@@ -124,7 +124,7 @@ def test_alignment_stays_linear_where_nothing_matches() -> None:
 
 
 def test_a_long_line_is_cut_at_a_blank(monkeypatch: pytest.MonkeyPatch) -> None:
-    from corpus import splitters
+    from corpus.sentences import splitters
 
     seen: list[str] = []
     words = "낱말 " * MAX_LINE_CHARS

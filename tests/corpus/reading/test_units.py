@@ -18,9 +18,9 @@ import pytest
 import zstandard
 
 from corpus import clean as cleaning
-from corpus import deduplicate
 from corpus.documents.shards import read_documents, shard_paths
 from corpus.documents.units import map_units
+from corpus.duplicates import exact
 from corpus.reading import containers, units
 from corpus.reading.inputs import Input, find_inputs
 from corpus.reading.units import plan_units
@@ -83,7 +83,7 @@ def test_bytes_do_not_depend_on_units_workers_ranges_or_batches(
     assert len(list(plan_units(find_inputs([str(path) for path in files], {}, "text")))) > 20
     clean(*files, out="cut", **settings)
     clean(*files, out="four", workers=4, **settings)
-    monkeypatch.setattr(deduplicate, "RANGE_PRINTS", 7)
+    monkeypatch.setattr(exact, "RANGE_PRINTS", 7)
     monkeypatch.setattr(cleaning, "BATCH_CHARS", 50)
     clean(*files, out="ranges", **settings)
     clean(*files, out="engine", map_units=partial(map_units), **settings)  # other engines get whole packed files

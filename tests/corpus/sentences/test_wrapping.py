@@ -11,9 +11,9 @@ from random import Random
 
 import pytest
 
-from corpus.noise import remove_noise
+from corpus.noise.remove import remove_noise
 from corpus.reading.files import read_blocks
-from corpus.wrapping import find_wrapping, rejoin_lines
+from corpus.sentences.wrapping import find_wrapping, rejoin_lines
 
 WORDS = [
     "강가의",

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from corpus.config import DeduplicateConfig
-from corpus.deduplicate import fingerprint, fingerprint_folded, write_prints
 from corpus.documents.shards import SCHEMA
-from corpus.near import band_keys, signatures
+from corpus.duplicates.exact import fingerprint, fingerprint_folded, write_prints
+from corpus.duplicates.near import band_keys, signatures
 from corpus.reading.read import Record
 
 PART_SCHEMA = pa.schema(

@@ -13,7 +13,7 @@ from corpus.decontamination.benchmarks import find_benchmarks, read_benchmarks
 from corpus.decontamination.index import build_index
 from corpus.folding import fold
 from corpus.reading.files import read_blocks
-from corpus.sentences import split_sentences
+from corpus.sentences.split import split_sentences
 
 Shared = Callable[[str], Path]
 CONFIG = DecontaminateConfig()

@@ -12,20 +12,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corpus.deduplicate import repeats_of
-from corpus.near import NearConfig, near_duplicates
-from corpus.parts import KEYS_NAME, LENGTHS_NAME, SIGNATURES_NAME
-from corpus.score import TOXIC_NAME
+from corpus.duplicates.exact import repeats_of
+from corpus.duplicates.near import NearConfig, near_duplicates
+from corpus.toxicity import TOXIC_NAME
+from corpus.unit_files import KEYS_NAME, LENGTHS_NAME, SIGNATURES_NAME
 
 HAS_PII = "has_personal_data"
 REASONS = ("", "duplicate_document", "near_duplicate", "toxic", "duplicate_sentence", HAS_PII)
 KEPT, DUPLICATE_DOCUMENT, NEAR_DUPLICATE, TOXIC, DUPLICATE_SENTENCE, PERSONAL = range(len(REASONS))
 NEAR_NAME = "near-{:05}.npy"  # bool per document of a unit
-VERDICT_NAME = "verdict.npy"
+REASONS_NAME = "reasons.npy"
 RENAMED_NAME = "renamed.npy"
 
 
-class Judged(NamedTuple):
+class Comparisons(NamedTuple):
     """What was found before: folders of ``find_repeats`` for each range, of ``find_near``, of toxic scores by unit."""
 
     documents: Sequence[Path] = ()
@@ -45,35 +45,35 @@ def find_near(folders: Sequence[Path], scratch: Path, *, config: NearConfig) -> 
     return {"near": int(is_near.sum())}
 
 
-def judge_documents(number: int, folder: Path, judged: Judged) -> np.ndarray:
+def reasons_of_documents(number: int, folder: Path, compared: Comparisons) -> np.ndarray:
     """Reason per sentence, uint8, without the repeats of single sentences."""
     lengths_N = np.load(folder / LENGTHS_NAME, allow_pickle=False)
     document_N = np.zeros(len(lengths_N), np.uint8)
-    if judged.near:
-        document_N[np.load(judged.near / NEAR_NAME.format(number))] = NEAR_DUPLICATE
-    document_N[repeats_of(judged.documents, number)] = DUPLICATE_DOCUMENT
-    verdict_S = np.repeat(document_N, lengths_N)
-    if judged.toxic:
-        is_toxic = np.load(judged.toxic[number] / TOXIC_NAME)
-        verdict_S[is_toxic & (verdict_S == KEPT)] = TOXIC
-    return verdict_S
+    if compared.near:
+        document_N[np.load(compared.near / NEAR_NAME.format(number))] = NEAR_DUPLICATE
+    document_N[repeats_of(compared.documents, number)] = DUPLICATE_DOCUMENT
+    reason_S = np.repeat(document_N, lengths_N)
+    if compared.toxic:
+        is_toxic = np.load(compared.toxic[number] / TOXIC_NAME)
+        reason_S[is_toxic & (reason_S == KEPT)] = TOXIC
+    return reason_S
 
 
-def judge_unit(numbered: tuple[int, Path], scratch: Path, *, judged: Judged) -> dict[str, Any]:
+def write_drops(numbered: tuple[int, Path], scratch: Path, *, compared: Comparisons) -> dict[str, Any]:
     """Write the reason of every sentence and the documents to rename; returns the number of documents that stay."""
     number, folder = numbered
-    verdict_S = judge_documents(number, folder, judged)
-    repeats = repeats_of(judged.sentences, number)
-    verdict_S[repeats[verdict_S[repeats] == KEPT]] = DUPLICATE_SENTENCE
-    np.save(scratch / VERDICT_NAME, verdict_S)
+    reason_S = reasons_of_documents(number, folder, compared)
+    repeats = repeats_of(compared.sentences, number)
+    reason_S[repeats[reason_S[repeats] == KEPT]] = DUPLICATE_SENTENCE
+    np.save(scratch / REASONS_NAME, reason_S)
     lengths_N = np.load(folder / LENGTHS_NAME, allow_pickle=False)
     is_renamed = np.zeros(len(lengths_N), bool)
-    is_renamed[repeats_of(judged.ids, number)] = True
+    is_renamed[repeats_of(compared.ids, number)] = True
     np.save(scratch / RENAMED_NAME, is_renamed)
-    return {"documents": len(lengths_N), "kept": int(kept_documents(verdict_S, lengths_N).sum())}
+    return {"documents": len(lengths_N), "kept": int(kept_documents(reason_S, lengths_N).sum())}
 
 
-def kept_documents(verdict_S: np.ndarray, lengths_N: np.ndarray) -> np.ndarray:
+def kept_documents(reason_S: np.ndarray, lengths_N: np.ndarray) -> np.ndarray:
     """bool per document: is any of its sentences kept?"""
     document_S = np.repeat(np.arange(len(lengths_N)), lengths_N)
-    return np.bincount(document_S[verdict_S == KEPT], minlength=len(lengths_N)) > 0
+    return np.bincount(document_S[reason_S == KEPT], minlength=len(lengths_N)) > 0

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from corpus.duplicates.near import NearConfig, band_keys, near_duplicates, signatures
 from corpus.folding import fold
-from corpus.near import NearConfig, band_keys, near_duplicates, signatures
 
 datasketch = pytest.importorskip("datasketch", minversion="2.0")
 

@@ -16,11 +16,11 @@ from rank_bm25 import BM25Okapi
 
 from corpus.config import DecontaminateConfig
 from corpus.decontamination.benchmarks import find_benchmarks, read_benchmarks
-from corpus.decontamination.held import BORNE_SHARE, COVERED_SHARE
 from corpus.decontamination.index import WHOLE_RATIO, ContaminationIndex, Hit, build_index
+from corpus.decontamination.search import BORNE_SHARE, COVERED_SHARE
 from corpus.folding import fold
 from corpus.reading.files import read_blocks
-from corpus.sentences import split_sentences
+from corpus.sentences.split import split_sentences
 
 CONFIG = DecontaminateConfig()
 WITH_SHORT = DecontaminateConfig(min_item_chars=1, min_item_words=1)

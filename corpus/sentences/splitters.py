@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from corpus.documents.errors import BadInput
-from corpus.sentences import split_sentences
+from corpus.sentences.split import split_sentences
 
 Splitter = Callable[[str], list[str]]
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.sentences import CANDIDATE, split_sentences
+from corpus.sentences.split import CANDIDATE, split_sentences
 
 
 def squeeze(text: str) -> str:
