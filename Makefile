@@ -3,13 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint mutants clean
 
 demo: $(VENV)/.installed
 	$(BIN)/malmoi run smoke
 
 test: $(VENV)/.installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+
+mutants: $(VENV)/.installed-dev
+	$(BIN)/python tests/mutants.py
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -18,7 +18,6 @@ NEEDED_BY_STAGE = {
     "pretrain": ("torch", "transformers", "deepspeed", "safetensors"),
     "model": ("torch", "transformers", "safetensors"),
     "finetune": ("torch", "transformers", "accelerate", "safetensors"),
-    "report": ("matplotlib",),
 }
 
 
