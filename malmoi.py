@@ -64,9 +64,9 @@ def pseudonymize(
 
 def split_sentences(text: str) -> list[str]:
     """Sentences of a text in order, stripped, none empty; every line end is a boundary."""
-    from corpus import sentences
+    from corpus.sentences import split
 
-    return sentences.split_sentences(text)
+    return split.split_sentences(text)
 
 
 def load_task(name: str) -> Task:

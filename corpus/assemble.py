@@ -1,4 +1,4 @@
-"""Last pass, one shard at a time: what stays of the units' parts becomes ``shard-00000.parquet``, counted on the way.
+"""Last pass, one shard at a time: what stays of the units becomes ``shard-00000.parquet``, counted on the way.
 
 A shard holds the same documents however the text was cut into units; it is read and written a few rows at a time. A
 document that lost sentences is looked at for personal data again, because its sentences have other neighbours now; the
@@ -19,21 +19,21 @@ import pyarrow.parquet as pq
 from corpus.audit import Guard, Look, load_guard, scan_shard
 from corpus.config import CorpusConfig
 from corpus.documents.shards import SCHEMA, write_tables
-from corpus.parts import LENGTHS_NAME, PART_NAME
-from corpus.pii.cover import cover
-from corpus.pii.types import ALL_TYPES
-from corpus.samples import DROPPED, SAMPLE_CHARS, Sample, Samples, write_samples
-from corpus.statistics import Tally
-from corpus.verdict import (
+from corpus.drops import (
     DUPLICATE_DOCUMENT,
     KEPT,
     NEAR_DUPLICATE,
     PERSONAL,
     REASONS,
+    REASONS_NAME,
     RENAMED_NAME,
-    VERDICT_NAME,
     kept_documents,
 )
+from corpus.pii.cover import cover
+from corpus.pii.types import ALL_TYPES
+from corpus.samples import DROPPED, SAMPLE_CHARS, Sample, Samples, write_samples
+from corpus.statistics import Tally
+from corpus.unit_files import LENGTHS_NAME, PART_NAME
 
 SHARD_NAME = "shard.parquet"
 SAMPLES_NAME = "dropped.parquet"
@@ -41,39 +41,39 @@ HISTOGRAM_BINS = 40
 
 
 class Source(NamedTuple):
-    """Rows ``start`` to ``end`` of a unit's part, with the verdicts on it."""
+    """Rows ``start`` to ``end`` of a unit's documents, and the folder that says which of them are dropped."""
 
-    part: Path
-    verdict: Path
+    unit: Path
+    drops: Path
     start: int
     end: int
 
 
 def plan_shards(
-    parts: Sequence[Path], verdicts: Sequence[Path], counts: Sequence[dict[str, Any]], size: int
+    units: Sequence[Path], drops: Sequence[Path], counts: Sequence[dict[str, Any]], size: int
 ) -> list[list[Source]]:
     """Rows for each shard: ``size`` documents that stay, and the dropped ones before them.
 
     Args:
-        counts: of ``judge_unit``.
+        counts: of ``write_drops``.
     """
     shards: list[list[Source]] = [[]]
-    room = size
-    for part, verdict, found in zip(parts, verdicts, counts, strict=True):
+    missing = size  # documents that the last shard can still take
+    for unit, of_unit, found in zip(units, drops, counts, strict=True):
         start, kept = 0, found["kept"]
-        while kept > room:
-            ends = np.flatnonzero(_kept(part, verdict))
-            end = int(ends[len(ends) - kept + room - 1]) + 1 if room else start
-            shards[-1].append(Source(part, verdict, start, end))
+        while kept > missing:
+            ends = np.flatnonzero(_kept(unit, of_unit))
+            end = int(ends[len(ends) - kept + missing - 1]) + 1 if missing else start
+            shards[-1].append(Source(unit, of_unit, start, end))
             shards.append([])
-            start, kept, room = end, kept - room, size
-        shards[-1].append(Source(part, verdict, start, found["documents"]))
-        room -= kept
+            start, kept, missing = end, kept - missing, size
+        shards[-1].append(Source(unit, of_unit, start, found["documents"]))
+        missing -= kept
     return shards
 
 
-def _kept(part: Path, verdict: Path) -> np.ndarray:
-    return kept_documents(np.load(verdict / VERDICT_NAME), np.load(part / LENGTHS_NAME))
+def _kept(unit: Path, drops: Path) -> np.ndarray:
+    return kept_documents(np.load(drops / REASONS_NAME), np.load(unit / LENGTHS_NAME))
 
 
 def write_shard_of(sources: list[Source], scratch: Path, *, config: CorpusConfig, private: Path) -> dict[str, Any]:
@@ -105,25 +105,25 @@ class _Shard(NamedTuple):
 
 
 class _Batch(NamedTuple):
-    """Some rows of a part. N documents, S sentences, P values of personal data."""
+    """Some rows of a unit. N documents, S sentences, P values of personal data."""
 
     table: pa.Table
-    verdict_S: np.ndarray
+    reason_S: np.ndarray
     is_renamed_N: np.ndarray
 
 
 def _batches(source: Source) -> Iterator[_Batch]:
-    verdict_S = np.load(source.verdict / VERDICT_NAME, mmap_mode="r")
-    is_renamed_N = np.load(source.verdict / RENAMED_NAME, mmap_mode="r")
-    first_S = np.concatenate([[0], np.cumsum(np.load(source.part / LENGTHS_NAME), dtype=np.int64)])
+    reason_S = np.load(source.drops / REASONS_NAME, mmap_mode="r")
+    is_renamed_N = np.load(source.drops / RENAMED_NAME, mmap_mode="r")
+    first_S = np.concatenate([[0], np.cumsum(np.load(source.unit / LENGTHS_NAME), dtype=np.int64)])
     row = 0
-    with pq.ParquetFile(source.part / PART_NAME) as part:
+    with pq.ParquetFile(source.unit / PART_NAME) as part:
         for group in range(part.num_row_groups):
             end = row + part.metadata.row_group(group).num_rows
             low, high = max(row, source.start), min(end, source.end)
             if low < high:
                 table = part.read_row_group(group).slice(low - row, high - low)
-                yield _Batch(table, np.array(verdict_S[first_S[low] : first_S[high]]), np.array(is_renamed_N[low:high]))
+                yield _Batch(table, np.array(reason_S[first_S[low] : first_S[high]]), np.array(is_renamed_N[low:high]))
             row = end
 
 
@@ -135,7 +135,7 @@ def _keep(batch: _Batch, shard: _Shard) -> pa.Table:
     document_S = np.repeat(np.arange(len(lengths_N)), lengths_N)
     looks_N = list(map(Look, batch.table["seal"].to_pylist(), batch.table["marks"].to_pylist()))
     texts = _hide_again(batch, sentences.flatten(), lengths_N, looks_N, shard)
-    is_kept_S = batch.verdict_S == KEPT
+    is_kept_S = batch.reason_S == KEPT
     kept_N = np.bincount(document_S[is_kept_S], minlength=len(lengths_N))
     sources = batch.table["source"].combine_chunks().dictionary_encode()
     code_N, names = sources.indices.to_numpy(), sources.dictionary.to_pylist()
@@ -157,17 +157,17 @@ def _keep(batch: _Batch, shard: _Shard) -> pa.Table:
 def _hide_again(batch: _Batch, texts: pa.Array, lengths_N: np.ndarray, looks_N: list[Look], shard: _Shard) -> pa.Array:
     """The sentences without what is personal data between the neighbours that they have now.
 
-    Where sentences go for it, the verdict says so; ``looks_N`` follows.
+    Where sentences go for it, ``batch.reason_S`` says so; ``looks_N`` follows.
     """
     if not shard.guard:
         return texts
     last_N = np.cumsum(lengths_N)
-    kept_S = np.concatenate([[0], np.cumsum(batch.verdict_S == KEPT)])
+    kept_S = np.concatenate([[0], np.cumsum(batch.reason_S == KEPT)])
     kept_N = kept_S[last_N] - kept_S[last_N - lengths_N]
     changed: dict[int, str] = {}
     for document in np.flatnonzero((kept_N > 0) & (kept_N < lengths_N)).tolist():
         first, last = int(last_N[document] - lengths_N[document]), int(last_N[document])
-        places = [place for place in range(first, last) if batch.verdict_S[place] == KEPT]
+        places = [place for place in range(first, last) if batch.reason_S[place] == KEPT]
         name, marks = batch.table["id"][document].as_py(), looks_N[document].marks
         protected = shard.guard.hide([texts[place].as_py() for place in places], name, marks)
         marks = [*marks, *shard.guard.marks(protected.sentences, protected.left)]
@@ -176,7 +176,7 @@ def _hide_again(batch: _Batch, texts: pa.Array, lengths_N: np.ndarray, looks_N: 
             continue
         for place, text, spans in zip(places, protected.sentences, protected.spans, strict=True):
             if text is None:
-                batch.verdict_S[place] = PERSONAL
+                batch.reason_S[place] = PERSONAL
                 changed[place] = cover(texts[place].as_py(), spans, "tag")  # for its sample
             elif spans:
                 changed[place] = text
@@ -250,8 +250,8 @@ def _count_dropped(
     """Reasons of sentences and documents, with samples; a dropped document is one sample."""
     tally = shard.tally
     ids, sources = batch.table["id"].to_pylist(), batch.table["source"].to_pylist()
-    for n in np.flatnonzero(batch.verdict_S != KEPT).tolist():
-        reason, document = int(batch.verdict_S[n]), int(document_S[n])
+    for n in np.flatnonzero(batch.reason_S != KEPT).tolist():
+        reason, document = int(batch.reason_S[n]), int(document_S[n])
         tally[sources[document]][f"dropped_sentences.{REASONS[reason]}"] += 1
         if reason not in (DUPLICATE_DOCUMENT, NEAR_DUPLICATE):
             _add_sample(
@@ -259,7 +259,7 @@ def _count_dropped(
             )
     for document in np.flatnonzero(kept_N == 0).tolist():
         of_document = document_S == document
-        reason = int(batch.verdict_S[of_document].max(initial=0)) if of_document.any() else 0
+        reason = int(batch.reason_S[of_document].max(initial=0)) if of_document.any() else 0
         name = REASONS[reason] if reason in (DUPLICATE_DOCUMENT, NEAR_DUPLICATE) else "no_sentence_left"
         tally[sources[document]][f"dropped_documents.{name}"] += 1
         if reason in (DUPLICATE_DOCUMENT, NEAR_DUPLICATE):

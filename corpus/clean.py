@@ -19,19 +19,19 @@ from typing import Any, NamedTuple
 from corpus.audit import Guard, load_guard
 from corpus.config import CorpusConfig
 from corpus.decontamination.index import ContaminationIndex, Hit
-from corpus.decontamination.items import Items
-from corpus.decontamination.report import IN_BENCHMARK
-from corpus.noise import SentenceLimits, failed_rule, has_many_han_or_kana, remove_noise, rules_without
-from corpus.parts import PartWriter, Row
+from corpus.decontamination.report import IN_BENCHMARK, Items
+from corpus.drops import HAS_PII
+from corpus.noise.filters import SentenceLimits, failed_rule, has_many_han_or_kana
+from corpus.noise.remove import remove_noise, rules_without
 from corpus.pii.types import ALL_TYPES
 from corpus.reading.quarantine import quarantine_line
 from corpus.reading.read import Record, Reject, read_unit
 from corpus.reading.units import Unit
-from corpus.shown import Shown
-from corpus.splitters import load_splitter
+from corpus.samples import UnitSamples
+from corpus.sentences.splitters import load_splitter
+from corpus.sentences.wrapping import rejoin_lines
 from corpus.statistics import Tally
-from corpus.verdict import HAS_PII
-from corpus.wrapping import rejoin_lines
+from corpus.unit_files import PartWriter, Row
 
 QUARANTINE_NAME = "quarantine.jsonl"
 BESIDE_BENCHMARK = "beside_a_benchmark_sentence"
@@ -106,7 +106,7 @@ class _Cleaner:
         self.guard = load_guard(config, private)
         self.tally = Tally()
         self.found: Counter[int] = Counter()
-        self.shown = Shown(config.samples_per_rule, config.seed, self.guard)
+        self.shown = UnitSamples(config.samples_per_rule, config.seed, self.guard)
 
     def draft(self, record: Record) -> Draft:
         """Noise out, sentences apart, limits applied; an id that holds personal data gives way to its place."""

@@ -6,13 +6,14 @@ Where the paper gives no number (decontamination threshold, duplicates) the desc
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
-from corpus.near import NearConfig
+from corpus.duplicates.near import NearConfig
 from corpus.reading.encoding import Encoding
-from corpus.toxicity import ToxicityConfig
+
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class SourceConfig(BaseModel, frozen=True, extra="forbid"):
@@ -70,6 +71,25 @@ class DeduplicateConfig(BaseModel, frozen=True, extra="forbid"):
     sentences: bool = Field(True, description="The same for sentences.")
     min_chars: int = Field(20, ge=1, description="Shorter sentences may repeat: greetings, fillers.")
     near: NearConfig = Field(NearConfig(), description="Nearly equal documents.")
+
+
+class ToxicityConfig(BaseModel, frozen=True, extra="forbid"):
+    """Removal of sentences that a classifier calls toxic."""
+
+    enabled: bool = Field(False, description="Score sentences and drop toxic ones; not in the paper's pretraining.")
+    model: str = Field("", description="Folder or Hub name of a sequence classifier with safetensors weights.")
+    labels: dict[str, Share] = Field({}, description="Label of the model -> score from which a sentence is dropped.")
+    sources: dict[str, dict[str, Share]] = Field(
+        {}, description="The same for single sources, in place of the general ones; {} drops nothing there."
+    )
+    batch: int = Field(64, gt=0, description="Sentences per forward pass.")
+    max_length: int = Field(256, gt=2, description="Tokens of a sentence that are looked at.")
+
+    @model_validator(mode="after")
+    def _names_a_model_and_labels(self) -> ToxicityConfig:
+        if self.enabled and not (self.model and (self.labels or any(self.sources.values()))):
+            raise ValueError("needs model and at least one threshold in labels or sources when enabled")
+        return self
 
 
 class CardConfig(BaseModel, frozen=True, extra="forbid"):

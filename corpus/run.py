@@ -1,7 +1,7 @@
 """The corpus stage: raw text to document shards, statistics, samples of what was dropped or changed, and a quarantine.
 
 ```
-texts ─ clean ─▶ parts ─ find repeats ─ judge ─▶ verdicts ─ assemble ─▶ documents/shard-00000.parquet …
+texts ─ clean ─▶ units ─ find repeats ─ decide ─▶ drops ─ assemble ─▶ documents/shard-00000.parquet …
 benchmarks ─▶ index ─┘   (by fingerprint)                               statistics.json, README.md …
 ```
 Every arrow is a parallel map over units that can be killed and resumed. Its intermediate files live in a hidden folder
@@ -30,23 +30,21 @@ from corpus.card.write import write_card
 from corpus.clean import QUARANTINE_NAME, clean_unit
 from corpus.config import CorpusConfig
 from corpus.decontamination.report import report_contamination, write_index
-from corpus.deduplicate import cut_ranges, find_repeats
 from corpus.documents.errors import BadInput
 from corpus.documents.escaping import visible_json
 from corpus.documents.units import map_units as map_in_processes
 from corpus.documents.units import unit_folder
 from corpus.documents.whole_files import link_or_copy, write_whole
-from corpus.parts import DOCUMENTS, IDS, SENTENCES
+from corpus.drops import Comparisons, find_near, reasons_of_documents, write_drops
+from corpus.duplicates.exact import cut_ranges, find_repeats
 from corpus.pii.key import kept_secret, key_fingerprint, read_key
 from corpus.reading.inputs import Input, stamp
 from corpus.reading.quarantine import check_share, join_quarantine
 from corpus.reading.units import DAMAGED, Unit, plan_units, total_bytes
-from corpus.samples import Samples, read_samples, write_samples
-from corpus.score import SCORES_NAME, score_unit
-from corpus.shown import CHANGED_NAME, DROPPED_NAME
+from corpus.samples import CHANGED_NAME, DROPPED_NAME, Samples, read_samples, write_samples
 from corpus.statistics import Tally, describe
-from corpus.toxicity import load_classifier
-from corpus.verdict import Judged, find_near, judge_documents, judge_unit
+from corpus.toxicity import SCORES_NAME, load_classifier, score_unit
+from corpus.unit_files import DOCUMENTS, IDS, SENTENCES
 
 log = logging.getLogger(__name__)
 
@@ -87,13 +85,13 @@ def run(
     do = partial(map_units or map_in_processes, workers=workers)
     stage = _Stage(config, inputs, out, do, feed=map_units is None)
     cleaned = stage.clean()
-    verdicts, kept = stage.judge()
+    drops, kept = stage.judge()
     if not sum(found["kept"] for found in kept):
         dropped = describe(cleaned.tally, cleaned.records)["total"]["dropped_sentences"]
         raise BadInput(
             f"none of {cleaned.documents} documents is left (dropped: {dropped}); loosen the rules of corpus"
         )
-    samples = stage.assemble(verdicts, kept, cleaned.tally)
+    samples = stage.assemble(drops, kept, cleaned.tally)
     statistics = describe(cleaned.tally, cleaned.records)
     _write_json(out / "statistics.json", statistics)
     report = report_contamination(
@@ -102,7 +100,7 @@ def run(
     _write_json(out / "decontamination.json", report)
     write_card(out, config.model_dump(mode="json"))
     stage.look_again(samples, list(statistics["sources"]))
-    _remove(stage.parts)
+    _remove(stage.work)
     return statistics["total"] | {"records": statistics["records"]}
 
 
@@ -118,13 +116,13 @@ class _Stage:
 
     def __init__(self, config: CorpusConfig, inputs: CorpusInputs, out: Path, do: MapUnits, *, feed: bool) -> None:
         self.config, self.inputs, self.out, self.do, self.feed = config, inputs, out, do, feed
-        self.parts = _open_parts(config, inputs, out)
-        self.index = write_index(config.decontaminate, inputs.benchmarks, self.parts / "index")
+        self.work = _open_work_folder(config, inputs, out)
+        self.index = write_index(config.decontaminate, inputs.benchmarks, self.work / "index")
         self.folders: list[Path] = []
         self.shards: list[Path] = []
 
     def map(self, work: Callable[..., Any], units: Any, title: str, **progress: Any) -> tuple[list[Path], list[Any]]:
-        folder = self.parts / title.replace(" ", "-")
+        folder = self.work / title.replace(" ", "-")
         counted = self.do(work, units, folder, title=title, **progress)
         return [unit_folder(folder, number) for number in range(len(counted))], counted
 
@@ -133,7 +131,7 @@ class _Stage:
         units = plan_units(
             self.inputs.texts, whole_files=self.config.max_documents_per_file is not None, feed=self.feed
         )
-        work = partial(clean_unit, config=self.config, index_folder=self.index, private=self.parts)
+        work = partial(clean_unit, config=self.config, index_folder=self.index, private=self.work)
         size = total_bytes(self.inputs.texts)
         self.folders, counted = self.map(work, units, "clean", size_of=_size_of, total=size)
         cleaned = _sum(counted)
@@ -152,20 +150,20 @@ class _Stage:
         """What stays, by unit."""
         rules = self.config.deduplicate
         documents = self._repeats(DOCUMENTS) if rules.documents else []
-        judged = Judged(documents, self._repeats(IDS))
+        compared = Comparisons(documents, self._repeats(IDS))
         if rules.near.enabled:
             [near], _ = self.map(partial(find_near, config=rules.near), [self.folders], "near duplicates")
-            judged = judged._replace(near=near)
+            compared = compared._replace(near=near)
         if self.config.toxicity.enabled:
-            judged = judged._replace(toxic=self._scores())
+            compared = compared._replace(toxic=self._scores())
         if rules.sentences:
-            judged = judged._replace(sentences=self._repeats(SENTENCES, judged))
-        return self.map(partial(judge_unit, judged=judged), list(enumerate(self.folders)), "judge")
+            compared = compared._replace(sentences=self._repeats(SENTENCES, compared))
+        return self.map(partial(write_drops, compared=compared), list(enumerate(self.folders)), "judge")
 
-    def _repeats(self, name: str, judged: Judged | None = None) -> list[Path]:
+    def _repeats(self, name: str, compared: Comparisons | None = None) -> list[Path]:
         work = partial(find_repeats, folders=self.folders)
-        if judged:
-            work = partial(work, excluded=partial(_is_out, folders=self.folders, judged=judged))
+        if compared:
+            work = partial(work, excluded=partial(_is_out, folders=self.folders, compared=compared))
         return self.map(work, cut_ranges(self.folders, name), f"repeats of {name}")[0]
 
     def _scores(self) -> list[Path]:
@@ -181,10 +179,10 @@ class _Stage:
             link_or_copy(unit / SCORES_NAME, folder / f"scores-{number:05}.parquet")
         return scored
 
-    def assemble(self, verdicts: list[Path], kept: list[dict[str, Any]], tally: Tally) -> tuple[Samples, Samples]:
+    def assemble(self, drops: list[Path], kept: list[dict[str, Any]], tally: Tally) -> tuple[Samples, Samples]:
         """Write ``out/documents``, ``out/dropped`` and ``out/changed``; returns the samples of the latter two."""
-        shards = plan_shards(self.folders, verdicts, kept, self.config.shard_documents)
-        work = partial(write_shard_of, config=self.config, private=self.parts)
+        shards = plan_shards(self.folders, drops, kept, self.config.shard_documents)
+        work = partial(write_shard_of, config=self.config, private=self.work)
         self.shards, counted = self.map(work, shards, "assemble")
         for counts in counted:
             tally.add(counts["sources"])
@@ -201,7 +199,7 @@ class _Stage:
 
     def look_again(self, samples: Sequence[Samples], sources: list[str]) -> None:
         """The last look, at all but the documents, which were read again as they were written."""
-        guard = load_guard(self.config, self.parts)
+        guard = load_guard(self.config, self.work)
         if guard:
             marks = {mark for kind in samples for sample in kind for mark in sample.marks}
             names = [self.config.model_dump(mode="json"), *sources, *read_templates()]
@@ -219,11 +217,11 @@ def _size_of(unit: Unit) -> int:
     return unit.size
 
 
-def _is_out(folder: Path, *, folders: Sequence[Path], judged: Judged) -> Any:
-    return judge_documents(folders.index(folder), folder, judged) != 0
+def _is_out(folder: Path, *, folders: Sequence[Path], compared: Comparisons) -> Any:
+    return reasons_of_documents(folders.index(folder), folder, compared) != 0
 
 
-def _open_parts(config: CorpusConfig, inputs: CorpusInputs, out: Path) -> Path:
+def _open_work_folder(config: CorpusConfig, inputs: CorpusInputs, out: Path) -> Path:
     """The folder of intermediate files for exactly these settings and inputs; removes those of others."""
     key = read_key(config.pii.key_file, config.pii.key_variable)
     identity = [
@@ -233,20 +231,20 @@ def _open_parts(config: CorpusConfig, inputs: CorpusInputs, out: Path) -> Path:
         key_fingerprint(key) if key else None,
     ]
     digest = hashlib.blake2b(json.dumps(identity, sort_keys=True).encode(), digest_size=8).hexdigest()
-    parts = out / f".parts-{digest}"
-    for other in out.glob(".parts-*"):
-        if other != parts:
+    folder = out / f".work-{digest}"
+    for other in out.glob(".work-*"):
+        if other != folder:
             shutil.rmtree(other)
-    parts.mkdir(mode=0o700, exist_ok=True)
-    parts.chmod(0o700)  # regardless of the umask
-    kept_secret(parts / SECRET_NAME)  # before any work is handed out
-    return parts
+    folder.mkdir(mode=0o700, exist_ok=True)
+    folder.chmod(0o700)  # regardless of the umask
+    kept_secret(folder / SECRET_NAME)  # before any work is handed out
+    return folder
 
 
-def _remove(parts: Path) -> None:
+def _remove(folder: Path) -> None:
     """Rename first: a run killed here must not find half a folder under the old name. Then the secret goes first."""
-    waste = parts.with_name(parts.name + ".done")
-    parts.replace(waste)
+    waste = folder.with_name(folder.name + ".done")
+    folder.replace(waste)
     (waste / SECRET_NAME).unlink()
     shutil.rmtree(waste)
 

@@ -1,53 +1,59 @@
 """Scoring sentences with a Hugging Face classifier, then dropping the toxic ones by thresholds (paper section 2.3).
 
 The paper did so for the sources of its benchmarks (gender bias at .5, hate at .9, news left out), not for pretraining;
-off by default. Scores go to a side file, so that thresholds can be chosen after the expensive part. Any sequence
-classifier stored as safetensors works; code that comes with a model never runs. Price: a score may differ in the last
-digits with the sentences that share its batch.
+off by default. Sentences are scored after their personal data went. All scores go to a side file, so that thresholds
+can be chosen after the expensive part. Any sequence classifier stored as safetensors works; code that comes with a
+model never runs. Price: a score may differ in the last digits with the sentences that share its batch.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import BaseModel, Field, model_validator
 
+from corpus.config import ToxicityConfig
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import refuse_links
 from corpus.documents.whole_files import read_json
+from corpus.unit_files import PART_NAME
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 log = logging.getLogger(__name__)
 
-Share = Annotated[float, Field(ge=0, le=1)]
 PLACE_COLUMNS = ("id", "sentence")
+SCORES_NAME = "scores.parquet"
+TOXIC_NAME = "toxic.npy"  # bool per sentence
 
 
-class ToxicityConfig(BaseModel, frozen=True, extra="forbid"):
-    """Removal of sentences that a classifier calls toxic."""
+def score_unit(folder: Path, scratch: Path, *, config: ToxicityConfig) -> dict[str, Any]:
+    """Write the scores of a unit's sentences and which of them are toxic."""
+    classifier = _load(config.model_dump_json())
+    rows = pq.read_table(folder / PART_NAME, columns=["id", "source", "sentences"]).to_pylist()
+    places = [(row["id"], n) for row in rows for n in range(len(row["sentences"]))]
+    source_S = np.array([row["source"] for row in rows for _ in row["sentences"]], dtype=object)
+    scores_SL = score_sentences([text for row in rows for text in row["sentences"]], classifier, config)
+    is_toxic_S = np.zeros(len(places), bool)
+    for source in sorted({row["source"] for row in rows}):
+        is_here = source_S == source
+        is_toxic_S[is_here] = is_toxic(scores_SL[is_here], classifier.labels, source, config)
+    ids, numbers = [id_ for id_, _ in places], [n for _, n in places]
+    write_scores(scratch / SCORES_NAME, ids, numbers, scores_SL, classifier.labels)
+    np.save(scratch / TOXIC_NAME, is_toxic_S)
+    return {"sentences": len(places), "toxic": int(is_toxic_S.sum())}
 
-    enabled: bool = Field(False, description="Score sentences and drop toxic ones; not in the paper's pretraining.")
-    model: str = Field("", description="Folder or Hub name of a sequence classifier with safetensors weights.")
-    labels: dict[str, Share] = Field({}, description="Label of the model -> score from which a sentence is dropped.")
-    sources: dict[str, dict[str, Share]] = Field(
-        {}, description="The same for single sources, in place of the general ones; {} drops nothing there."
-    )
-    batch: int = Field(64, gt=0, description="Sentences per forward pass.")
-    max_length: int = Field(256, gt=2, description="Tokens of a sentence that are looked at.")
 
-    @model_validator(mode="after")
-    def _names_a_model_and_labels(self) -> ToxicityConfig:
-        if self.enabled and not (self.model and (self.labels or any(self.sources.values()))):
-            raise ValueError("needs model and at least one threshold in labels or sources when enabled")
-        return self
+@lru_cache(maxsize=1)
+def _load(config: str) -> Classifier:
+    return load_classifier(ToxicityConfig.model_validate_json(config))
 
 
 class Classifier(NamedTuple):

@@ -15,7 +15,6 @@ from typing import Any
 
 import yaml
 from pydantic import BaseModel
-from rich.table import Column, Table
 
 from launch.console import PlainConsole, rank, world_size
 from launch.errors import LaunchError
@@ -33,6 +32,7 @@ from launch.manifest import MANIFEST_NAME
 from launch.pipeline import Stage, run_stage, stages_of
 from launch.preflight import find_problems
 from launch.recipe import Recipe, load_recipe
+from launch.tables import Table, print_table
 
 log = logging.getLogger(__name__)
 
@@ -118,14 +118,14 @@ def show_plan(
             console.print(f"  ✗ {problem}")
     else:
         console.print("Nothing would stop this run.")
-    costs = (Column(head, justify="right") for head in ("time", "disk", "memory"))
-    table = Table("stage", "state", *costs, title=f"malmoi {verb} {recipe.name} → {run}")
+    rows = []
     for stage in stages:
         folder = run / stage.name
         state = "complete" if (folder / MANIFEST_NAME).is_file() else "started" if folder.is_dir() else "to do"
         cost = Cost() if state == "complete" else estimate(stage.name, recipe, machine)
-        table.add_row(stage.name, state, *_cells(cost))
-    console.print(table)
+        rows.append([stage.name, state, *_cells(cost)])
+    heads = ("stage", "state", "time", "disk", "memory")
+    print_table(Table(heads, rows, numbers=(2, 3, 4), title=f"malmoi {verb} {recipe.name} → {run}"), console)
     for line in plan_sizes(recipe, machine):
         console.print(line)
     changed = yaml.safe_dump(differing(recipe), allow_unicode=True, sort_keys=False, default_flow_style=None)
@@ -171,12 +171,11 @@ def show_scores(run: Path) -> None:
     """Print the paper's metrics of every result beside the trivial baseline's."""
     from launch.report.gather import number, paper_metrics, read_scores
 
-    columns = ("task", "model", "seed", "metric", "score", "trivial", "n")
-    table = Table(*columns[:4], *(Column(name, justify="right") for name in columns[4:]), title="Scores")
+    rows = []
     for found in read_scores(run):
         for metric in paper_metrics(found):
             score, trivial = number(found["scores"][metric]), number(found["trivial"][metric])
-            table.add_row(
-                found["task"], found["model"], str(found["seed"]), metric, score, trivial, f"{found['n']:,}"
-            )  # fmt: skip
-    PlainConsole().print(table)
+            first = (found["task"], found["model"], str(found["seed"]), metric)
+            rows.append([*first, score, trivial, f"{found['n']:,}"])
+    heads = ("task", "model", "seed", "metric", "score", "trivial", "n")
+    print_table(Table(heads, rows, numbers=(4, 5, 6), title="Scores"), PlainConsole())

@@ -71,7 +71,7 @@ def corpus_repository(name: str, runs: Path, *, with_personal_data: bool = False
         LaunchError: there is no such corpus, it is unfinished, or holds personal data that nobody asked to publish.
         BadInput: its files are not what the stage left.
     """
-    from corpus.repository import OUTDATED, check_repository
+    from corpus.card.repository import OUTDATED, check_repository
 
     folder = find_corpus(name, runs)
     manifest = read_manifest(folder)

@@ -12,11 +12,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corpus.documents.escaping import markdown, visible
 from launch.errors import LaunchError
-from launch.report.blocks import Table
 from launch.report.gather import count, number
 from launch.report.training import PAPER_TABLE_35
+from launch.tables import Table, figures, markdown_table, print_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -89,26 +88,19 @@ def comparison_tables(found: Sequence[Comparison]) -> list[Table]:
 
 def _fit(found: Sequence[Comparison]) -> Table:
     largest = max((c.fit for c in found), key=lambda fit: fit.eojeols)
-    rows = [
-        [
-            c.name,
-            number(c.fit.fertility, 3),
-            number(c.fit.continued_words, 3),
-            number(c.fit.unknown_ratio, 4),
-            number(c.fit.tokens_per_character, 3),
-        ]
-        for c in found
-    ]
-    paper = [[name, *(number(value, 3) for value in values), "–"] for name, values in PAPER_TABLE_35.items()]
-    heads = ("tokenizer", "pieces per word", "words in several", "[UNK] per piece", "pieces per character")
+    rows = [[name, *(number(value, 3) for value in values), "–"] for name, values in PAPER_TABLE_35.items()]
+    for c in found:
+        words = number(c.fit.fertility, 3), number(c.fit.continued_words, 3)
+        rows.append([c.name, *words, number(c.fit.unknown_ratio, 4), number(c.fit.tokens_per_character, 3)])
     title = f"Fit to the text ({count(largest.eojeols)} words, {count(largest.characters)} characters)"
-    return Table(heads, paper + rows, numbers=range(1, len(heads)), title=title)
+    heads = ("tokenizer", "pieces per word", "words in several", "[UNK] per piece", "pieces per character")
+    return figures(title, heads, rows)
 
 
 def _entries(found: Sequence[Comparison]) -> Table:
     heads = ("tokenizer", "entries", "usable", "never used", "under five times")
     rows = [[c.name, *map(count, (c.fit.vocab_size, c.fit.pieces, c.fit.never_used, c.fit.rarely_used))] for c in found]
-    return Table(heads, rows, numbers=range(1, len(heads)), title="Entries and their use")
+    return figures("Entries and their use", heads, rows)
 
 
 def _unknown_words(found: Sequence[Comparison]) -> Table:
@@ -118,52 +110,30 @@ def _unknown_words(found: Sequence[Comparison]) -> Table:
         [kind, *(count(c.fit.unknown_words.get(kind, 0)) for c in found)]
         for kind in dict.fromkeys(kind for c in found for kind in c.fit.unknown_words)
     ]
-    heads = ("unknown words by", *(c.name for c in found))
-    return Table(heads, [totals, *rows], numbers=range(1, len(heads)), title="What makes words [UNK]")
+    return figures("What makes words [UNK]", ("unknown words by", *(c.name for c in found)), [totals, *rows])
 
 
 def _boundaries(title: str, scores: Sequence[tuple[str, BoundaryScores]]) -> Table:
-    rows = [
-        [
-            name,
-            *(number(value, 3) for value in (s.precision, s.recall, s.f1, s.f1_within_words, s.keeps_all, s.crossing)),
-        ]
-        for name, s in scores
-    ]
+    rows = []
+    for name, s in scores:
+        shares = (s.precision, s.recall, s.f1, s.f1_within_words, s.keeps_all, s.crossing)
+        rows.append([name, *(number(value, 3) for value in shares)])
     first = scores[0][1]
     title += f" ({count(first.boundaries)} in {count(first.eojeols)} words; {count(first.skipped)} words left out)"
-    return Table(("tokenizer", *BOUNDARY_HEADS), rows, numbers=range(1, 1 + len(BOUNDARY_HEADS)), title=title)
+    return figures(title, ("tokenizer", *BOUNDARY_HEADS), rows)
 
 
 def print_comparison(found: Sequence[Comparison], console: Console) -> None:
     """All tables and what their columns mean."""
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
     for table in comparison_tables(found):
-        shown = RichTable(title=Text(visible(table.title)), title_justify="left")
-        for column, head in enumerate(table.heads):
-            shown.add_column(Text(head), justify="right" if column in table.numbers else "left", overflow="fold")
-        for row in table.rows:
-            shown.add_row(*(Text(visible(cell)) for cell in row))  # Text: [UNK] is no mark-up
-        console.print(shown)
-    for note in NOTES:
-        console.print(Text(note, style="dim"))
+        print_table(table, console)
+    console.print("\n".join(NOTES), style="dim", markup=False)
 
 
 def as_markdown(found: Sequence[Comparison]) -> str:
     """The same tables as a Markdown page."""
-    parts = []
-    for table in comparison_tables(found):
-        rule = ["---:" if column in table.numbers else "---" for column in range(len(table.heads))]
-        lines = [_markdown_row(row) for row in (table.heads, rule, *table.rows)]
-        parts.append("\n".join([f"**{markdown(table.title)}**", "", *lines]))
-    parts.append("\n".join(f"- {note}" for note in NOTES))
-    return "\n\n".join(parts) + "\n"
-
-
-def _markdown_row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(map(markdown, cells)) + " |"
+    parts = [markdown_table(table) for table in comparison_tables(found)]
+    return "\n\n".join([*parts, "\n".join(f"- {note}" for note in NOTES)]) + "\n"
 
 
 def as_json(found: Sequence[Comparison]) -> str:

@@ -31,7 +31,7 @@ TOY = (
 STAGES = VERBS["run"]
 DATA_FILES = ("*.parquet", "*.jsonl", "vocab.txt", "tokenizer.json", "tokens.bin", "*.idx", "*.safetensors")
 SIGNS = {  # the moment of the kill: work has begun and part of it is done
-    "corpus": ".parts-*/clean/unit-*",
+    "corpus": ".work-*/clean/unit-*",
     "tokenizer": "*/count/unit-*",
     "pretrain": "checkpoints/step-*",
     "finetune": "*/*/seed-*/scores.json",

@@ -23,7 +23,7 @@ from corpus.reading.files import find_files, format_of, name_files, read_blocks
 from corpus.reading.inputs import Input
 from corpus.reading.read import Reject, read_unit
 from corpus.reading.units import Unit
-from corpus.sentences import split_sentences
+from corpus.sentences.split import split_sentences
 
 DEFAULTS = DecontaminateConfig()
 

@@ -30,7 +30,7 @@ CACHE_VARIABLE = "MALMOI_CACHE"
 KEPT_ENTRIES = 4  # about 150 MB each with all of KLUE
 STALE_SECONDS = 86_400  # what a killed process left aside goes after a day
 LIST_NAME = "digests.json"
-CODE = ("sentences.py", "folding.py", "reading", "decontamination")  # what an index is made by
+CODE = ("sentences", "folding.py", "reading", "decontamination")  # what an index is made by
 
 
 def cache_folder() -> Path:

@@ -20,11 +20,10 @@ from typing import NamedTuple
 import numpy as np
 
 from corpus.config import DecontaminateConfig
-from corpus.decontamination.held import Held
-from corpus.decontamination.letters import alike_letters
-from corpus.decontamination.ngrams import encode_ngrams, hash_table, look_up
+from corpus.decontamination.ngrams import alike_letters, encode_ngrams, hash_table, look_up
 from corpus.decontamination.search import (
     ROUNDING,
+    Held,
     find_places,
     pack_postings,
     read_tokens,

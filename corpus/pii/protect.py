@@ -25,7 +25,7 @@ from corpus.pii.cover import IN_ITS_WAY, MASKED, MAY_HOLD_ONE, ROUNDS, Covered, 
 from corpus.pii.detect import Span, find_pii, find_pii_in_sentences
 from corpus.pii.key import random_secret
 from corpus.pii.replace import Pseudonymizer
-from corpus.sentences import split_sentences
+from corpus.sentences.split import split_sentences
 
 Mode = Literal["replace", "mask", "tag", "drop"]
 MODES: tuple[Mode, ...] = get_args(Mode)

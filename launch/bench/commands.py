@@ -42,7 +42,7 @@ def bench_tokenizer(
     rounds: Annotated[int, typer.Option(help="Times that the timed builds are done.")] = 1,
     curve: Annotated[bool, typer.Option(help="Build from 1/16, 1/8 … of the text, too.")] = False,
     timing_only: Annotated[bool, typer.Option(help="The timed builds alone; for much text.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Folder for figures, tables, pictures, vocabularies.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for bench.json and the vocabularies.")] = None,
 ) -> None:
     """Build vocabularies in every way, time them beside the common recipe, compare what they do to text.
 
@@ -58,34 +58,25 @@ def bench_tokenizer(
 
 @bench_app.command("pretrain")
 def bench_pretrain(
-    tokens: Annotated[Path | None, typer.Option(help="Token store. Default: an invented one.")] = None,
-    tokenizer: Annotated[Path | None, typer.Option(help="Tokenizer folder it was packed with.")] = None,
     only: Annotated[list[str] | None, typer.Option(help="loader, trainer or sizes; repeatable.")] = None,
     steps: Annotated[int, typer.Option(help="Steps of a run beside the Trainer.")] = 40,
     rounds: Annotated[int, typer.Option(help="Runs of each side; medians count.")] = 3,
-    threads: Annotated[int, typer.Option(help="Threads of a run beside the Trainer.")] = 1,
     size: Annotated[list[str] | None, typer.Option(help="tiny, small, base, large; repeatable.")] = None,
     packing: Annotated[list[str] | None, typer.Option(help="blocks or documents; repeatable.")] = None,
     micro_batch: Annotated[list[int] | None, typer.Option(help="Rows at once; repeatable.")] = None,
     compiled: Annotated[bool | None, typer.Option("--compile/--no-compile", help="Default: both on a GPU.")] = None,
-    length: Annotated[int | None, typer.Option(help="Tokens per row of the sizes.")] = None,
-    precision: Annotated[str | None, typer.Option(help="fp32 or bf16 for the sizes.")] = None,
-    profile: Annotated[bool, typer.Option(help="Show where the time of each size goes.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Folder for bench.json and losses.svg.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for bench.json.")] = None,
 ) -> None:
     """Time the loader, training beside transformers' Trainer, and training over sizes and modes on this device.
 
-    Example:  malmoi bench pretrain --only sizes --size base --profile
+    Example:  malmoi bench pretrain --only sizes --size base
     """
     set_up_console()
     from launch.bench.pretrain import run_pretrain_bench
+    from launch.bench.sizes import Plan
 
-    asked = {
-        "sizes": size, "packings": packing, "micro_batches": micro_batch, "length": length, "precision": precision,
-        "compile": None if compiled is None else [compiled], "profiled_steps": 2 if profile else None,
-    }  # fmt: skip
-    order = {name: value for name, value in asked.items() if value}
-    run_pretrain_bench(tokens, tokenizer, only or [], steps, rounds, threads, order, out)
+    plan = Plan(size or (), packing or (), () if compiled is None else (compiled,), micro_batch or ())
+    run_pretrain_bench(only or [], steps, rounds, plan, out)
 
 
 @bench_app.command("finetune")

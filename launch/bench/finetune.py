@@ -7,7 +7,6 @@ larger one spends a greater share in padding and so gains more.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -19,8 +18,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from rich.console import Console
-from rich.table import Table
 from transformers import BertTokenizer, BertTokenizerLegacy, RobertaConfig, RobertaModel
 from transformers.utils.logging import disable_progress_bar
 
@@ -29,13 +26,16 @@ from finetune.data.files import find_file
 from finetune.data.split import sample
 from finetune.encoder import load_tokenizer
 from finetune.registry import TASKS
-from finetune.task import Example, Feature, Row, Task
+from finetune.task import Example, Row, Task
 from finetune.tasks.ner.metrics import score as score_ner
 from finetune.train.predict import predict
 from finetune.train.trainer import order_by_length, seed_everything, train
-from launch.bench.finetuning_baseline import CONVERTERS, convert_all, predict_plainly, train_plainly
-from launch.bench.rounds import time_in_turns, version_of
+from launch.bench.material import GIVEN, SAMPLE
+from launch.bench.rivals import CONVERTERS, convert_plainly, predict_plainly, train_plainly
+from launch.bench.timing import time_in_turns, versions_of, write_figures
 from launch.console import PlainConsole
+from launch.sample.unpack import unpack
+from launch.tables import figures, print_table
 
 log = logging.getLogger(__name__)
 
@@ -60,11 +60,10 @@ def run_finetune_bench(
     """Measure, print tables, and write the figures as JSON to ``out`` if given.
 
     Args:
-        klue: folder laid out like the KLUE repository; None: the embedded sample. Its dev files are used.
+        klue: folder laid out like the KLUE repository, whose dev files are used; None: the embedded sample.
         vocabulary: a WordPiece ``vocab.txt``; None: one learned from the examples.
-        tasks: names; ``TASKS_TIMED`` where there are none.
+        tasks: ``TASKS_TIMED`` where there are none.
         most: examples of a task, drawn by seed; None: all.
-        rounds: times that everything is done, in turns; medians count.
 
     Returns:
         "tasks": of each task examples, seconds of both sides, ratios, slots a token; "metric"; "versions".
@@ -75,43 +74,36 @@ def run_finetune_bench(
     unknown = sorted(set(tasks) - set(CONVERTERS))
     if unknown or rounds < 1 or (most is not None and most < 1):
         raise BadInput(f"--task takes {', '.join(CONVERTERS)}; --rounds and --examples must be at least 1")
+    names = tuple(tasks) or TASKS_TIMED
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        with TemporaryDirectory(prefix="malmoi-bench-") as scratch:
-            results = _measure(klue or _write_sample(Path(scratch)), vocabulary, tasks, most, rounds, Path(scratch))
+        with TemporaryDirectory(prefix="malmoi-bench-") as folder:
+            scratch = Path(folder)
+            files = klue or _sample(scratch)
+            examples = {name: sample(_read(TASKS[name], files), most, SEED) for name in names}
+            encoder = make_encoder(vocabulary or learn_vocabulary(examples, scratch / "vocab.txt"), scratch / "encoder")
+            found = {}
+            for name in names:
+                log.info("%s: %d examples", name, len(examples[name]))
+                found[name] = measure_task(TASKS[name], examples[name], encoder, rounds)
+            metric = measure_metric(examples["klue-ner"]) if "klue-ner" in names else None
     finally:
         torch.set_num_threads(threads)
-    results["material"] = "embedded sample" if klue is None else "files given"
-    print_results(results, PlainConsole())
-    if out:
-        out.write_text(json.dumps(results, ensure_ascii=False, indent=2) + "\n", "utf-8")
-    return results
-
-
-def _write_sample(scratch: Path) -> Path:
-    from launch.sample.unpack import unpack
-
-    unpack(scratch)
-    return scratch / "klue"
-
-
-def _measure(
-    klue: Path, vocabulary: Path | None, tasks: Sequence[str], most: int | None, rounds: int, scratch: Path
-) -> dict[str, Any]:
-    names = tuple(tasks) or TASKS_TIMED
-    examples = {name: sample(_read(TASKS[name], klue), most, SEED) for name in names}
-    encoder = make_encoder(vocabulary or learn_vocabulary(examples, scratch / "vocab.txt"), scratch / "encoder")
-    found = {}
-    for name in names:
-        log.info("%s: %d examples", name, len(examples[name]))
-        found[name] = measure_task(TASKS[name], examples[name], encoder, rounds)
-    return {
+    results = {
         "tasks": found,
-        "metric": measure_metric(examples["klue-ner"]) if "klue-ner" in names else None,
+        "metric": metric,
         "rounds": rounds,
-        "versions": {name: version_of(name) for name in ("torch", "transformers", "tokenizers", "seqeval")},
+        "versions": versions_of(("torch", "transformers", "tokenizers", "seqeval")),
+        "material": SAMPLE if klue is None else GIVEN,
     }
+    _print_results(results)
+    return write_figures(results, out)
+
+
+def _sample(folder: Path) -> Path:
+    unpack(folder)
+    return folder / "klue"
 
 
 def _read(task: Task, klue: Path) -> list[Example]:
@@ -151,13 +143,13 @@ def make_encoder(vocabulary: Path, folder: Path) -> Path:
 
 def measure_task(task: Task, examples: Sequence[Example], encoder: Path, rounds: int) -> dict[str, Any]:
     """Both sides in turns; medians over the rounds."""
-    found: dict[str, list[Measured]] = {OURS: [], THEIRS: []}
+    runs: dict[str, list[Measured]] = {THEIRS: [], OURS: []}
     for _ in range(rounds):
-        found[THEIRS].append(_time_theirs(task, examples, encoder))
-        found[OURS].append(_time_ours(task, examples, encoder))
-    sides = {side: Measured(*(median(times) for times in zip(*runs, strict=True))) for side, runs in found.items()}
+        runs[THEIRS].append(_time_theirs(task, examples, encoder))
+        runs[OURS].append(_time_ours(task, examples, encoder))
+    sides = {side: Measured(*map(median, zip(*times, strict=True))) for side, times in runs.items()}
     ours, theirs = sides[OURS], sides[THEIRS]
-    features = _convert(task, examples, encoder)
+    features = task.featurize(examples, load_tokenizer(str(encoder)), task.defaults.max_tokens, True)
     lengths_N = np.array([len(feature["input_ids"]) for feature in features])
     return {
         "examples": len(examples),
@@ -178,10 +170,6 @@ def slots_per_token(lengths_N: Any, batch_size: int) -> float:
     return float(sum(len(batch) * batch.max() for batch in batches) / lengths_N.sum())
 
 
-def _convert(task: Task, examples: Sequence[Example], encoder: Path) -> list[Feature]:
-    return task.featurize(examples, load_tokenizer(str(encoder)), task.defaults.max_tokens, True)
-
-
 def _time_ours(task: Task, examples: Sequence[Example], encoder: Path) -> Measured:
     tokenizer, settings = load_tokenizer(str(encoder)), replace(task.defaults, epochs=1)
     pad_id = int(tokenizer.pad_token_id)
@@ -198,8 +186,8 @@ def _time_theirs(task: Task, examples: Sequence[Example], encoder: Path) -> Meas
     slow = BertTokenizerLegacy(str(encoder / "vocab.txt"), do_lower_case=False)
     fast, settings = load_tokenizer(str(encoder)), task.defaults
     pad_id = int(fast.pad_token_id)
-    convert_all(task.name, examples[:WARM_UP], slow, settings.max_tokens)
-    _, convert = _timed(lambda: convert_all(task.name, examples, slow, settings.max_tokens))
+    convert_plainly(task.name, examples[:WARM_UP], slow, settings.max_tokens)
+    _, convert = _timed(lambda: convert_plainly(task.name, examples, slow, settings.max_tokens))
     features = task.featurize(examples, fast, settings.max_tokens, True)
     seed = seed_everything(SEED, task.name)
     model = task.model(str(encoder), fast)
@@ -219,7 +207,7 @@ def measure_metric(examples: Sequence[Example]) -> dict[str, Any]:
     guesses = [[*gold[1:], "O"] if i % 5 == 0 else gold for i, gold in enumerate(golds)]
     rows = [Row(str(i), gold, guess) for i, (gold, guess) in enumerate(zip(golds, guesses, strict=True))]
     works: dict[str, Callable[[], object]] = {OURS: lambda: score_ner(rows)}
-    if version_of("seqeval"):
+    if versions_of(["seqeval"])["seqeval"]:
         from seqeval.metrics import f1_score
         from seqeval.scheme import IOB2
 
@@ -227,22 +215,21 @@ def measure_metric(examples: Sequence[Example]) -> dict[str, Any]:
     return {"sentences": len(rows), "seconds": time_in_turns(works, 1)}
 
 
-def print_results(results: dict[str, Any], console: Console) -> None:
+def _print_results(results: dict[str, Any]) -> None:
     """The table of tasks, then the metric."""
-    caption = (
+    rows = []
+    for name, row in results["tasks"].items():
+        times = [*row["times_faster"].values(), row["times_faster_convert_and_epoch"]]
+        slots = (f"{value:.2f}" for value in row["slots_per_token"].values())
+        rows.append([name, f"{row['examples']:,}", *(f"{value:.1f} x" for value in times), *slots])
+    note = (
         f"{results['material']}; RoBERTa of 2 layers x 256, one thread, CPU time, medians of {results['rounds']} "
         "rounds. Both: conversion and epoch. Slots: positions of our batches, padding included, for each real token; "
         "fixed: the same of the other side."
     )
-    table = Table(title="Finetune beside the published manner", caption=caption, caption_justify="left")
-    table.add_column("task", no_wrap=True)
-    for name in ("examples", "convert", "epoch", "predict", "both", "slots", "fixed"):
-        table.add_column(name, justify="right")
-    for name, row in results["tasks"].items():
-        times = [*row["times_faster"].values(), row["times_faster_convert_and_epoch"]]
-        slots = (f"{value:.2f}" for value in row["slots_per_token"].values())
-        table.add_row(name, f"{row['examples']:,}", *(f"{value:.1f} x" for value in times), *slots)
-    console.print(table)
+    heads = ("task", "examples", "convert", "epoch", "predict", "both", "slots", "fixed")
+    console = PlainConsole()
+    print_table(figures("Finetune beside the published manner", heads, rows, note), console)
     if results["metric"]:
         found = results["metric"]
         seconds = ", ".join(f"{side} {value:.3f} s" for side, value in found["seconds"].items())

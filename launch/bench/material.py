@@ -1,26 +1,35 @@
-"""What the corpus bench works on: the files given, and for each kind not given the embedded sample.
+"""What the benches work on: the files given, and for each kind not given the embedded sample.
 
 The sample is invented: it lets anyone run the bench, and it is easier than real text. Of many files every one gives the
-same share, so that a few megabytes still hold every source.
+same share, so that a few megabytes still hold every source. What a vocabulary is measured on was never learnt from.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 
 from corpus.documents.errors import BadInput
+from corpus.documents.shards import Document, write_shard
+from launch.sample.unpack import Span, gold_sentences, labelled_documents, unpack
 
-SAMPLE = "embedded sample (invented)"
-Span = tuple[int, int, str]
+SAMPLE, GIVEN = "embedded sample (invented)", "files given"
+HELD_OUT = 20  # one document in so many, chosen by its content
+MEASURED_MEGABYTES = 4.0
+SHARD_DOCUMENTS = 10_000
+
+Labelled = list[tuple[str, list[Span]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """Everything to measure on, and by ``named`` where each came from.
+    """Everything that the corpus bench measures on, and by ``named`` where each came from.
 
     Fields:
         documents: raw text of whole documents.
@@ -32,7 +41,7 @@ class Material:
 
     documents: list[str]
     gold: list[list[str]]
-    labelled: list[tuple[str, list[Span]]]
+    labelled: Labelled
     benchmarks: list[Path]
     named: dict[str, str]
 
@@ -40,32 +49,34 @@ class Material:
 def gather_material(
     texts: list[str], sentences: Path | None, pii: Path | None, benchmarks: list[str], megabytes: float, scratch: Path
 ) -> Material:
-    """Read the files given; the embedded sample is written into ``scratch`` where something is missing.
+    """Read the files given, and what is missing from the embedded sample, whose files go into ``scratch``.
 
     Raises:
-        BadInput: a file is missing, unreadable or not in its format.
+        BadInput: a file is missing, unreadable or not in its format, or no document is in the texts.
     """
     from corpus.decontamination.benchmarks import find_benchmarks
 
-    if not (texts and sentences and pii and benchmarks):
-        _write_sample(scratch)
     named = {"texts": texts, "sentences": sentences, "pii": pii, "benchmarks": benchmarks}
+    unpack(scratch)
+    documents = list(read_texts(texts or [str(scratch / "corpus")], megabytes))
+    if not documents:
+        raise BadInput(f"no document in {', '.join(texts)}; name text files with records in them")
     return Material(
-        documents=list(read_texts(texts or [str(scratch / "corpus")], megabytes)),
-        gold=read_gold(sentences or scratch / "sentences"),
-        labelled=read_labelled(pii or scratch / "pii.jsonl"),
+        documents,
+        gold=read_gold(sentences) if sentences else gold_sentences(),
+        labelled=read_labelled(pii) if pii else labelled_documents(),
         benchmarks=find_benchmarks(benchmarks or [str(scratch / "klue")]),
-        named={kind: "files given" if given else SAMPLE for kind, given in named.items()},
+        named={kind: GIVEN if given else SAMPLE for kind, given in named.items()},
     )
 
 
-def read_texts(patterns: list[str], megabytes: float) -> Iterator[str]:
+def read_texts(patterns: Sequence[str], megabytes: float) -> Iterator[str]:
     """Documents of the files, an equal share of each, about ``megabytes`` of UTF-8 in all."""
     from corpus.reading.inputs import find_inputs
     from corpus.reading.read import Record, read_unit
     from corpus.reading.units import plan_units
 
-    units = list(plan_units(find_inputs(patterns, {}, "text"), whole_files=True))
+    units = list(plan_units(find_inputs(list(patterns), {}, "text"), whole_files=True))
     left = megabytes * 1e6
     for number, unit in enumerate(units):
         share = left / (len(units) - number)  # what a small file leaves goes to those after it
@@ -73,7 +84,7 @@ def read_texts(patterns: list[str], megabytes: float) -> Iterator[str]:
             if not isinstance(found, Record):
                 continue
             yield found.text
-            size = len(found.text.encode())
+            size = byte_count([found.text])
             share, left = share - size, left - size
             if share <= 0:
                 break
@@ -81,11 +92,8 @@ def read_texts(patterns: list[str], megabytes: float) -> Iterator[str]:
 
 def read_gold(folder: Path) -> list[list[str]]:
     """Documents of all ``*.txt`` files: a gold sentence a line, a blank line ends a document."""
-    gold = []
-    for path in sorted(folder.glob("*.txt")):
-        for block in path.read_text("utf-8").split("\n\n"):
-            if lines := [line for line in block.split("\n") if line.strip()]:
-                gold.append(lines)
+    blocks = (block for path in sorted(folder.glob("*.txt")) for block in path.read_text("utf-8").split("\n\n"))
+    gold = [lines for block in blocks if (lines := [line for line in block.split("\n") if line.strip()])]
     if not gold:
         raise BadInput(
             f"{folder}: no gold sentences; expected .txt files, a sentence a line, a blank line after a document"
@@ -93,9 +101,9 @@ def read_gold(folder: Path) -> list[list[str]]:
     return gold
 
 
-def read_labelled(path: Path) -> list[tuple[str, list[Span]]]:
+def read_labelled(path: Path) -> Labelled:
     """Lines ``{"text": …, "spans": [[start, end, TYPE], …]}``."""
-    rows = []
+    rows: Labelled = []
     try:
         for line in path.read_text("utf-8").splitlines():
             row = json.loads(line)
@@ -109,11 +117,115 @@ def read_labelled(path: Path) -> list[tuple[str, list[Span]]]:
     return rows
 
 
-def _write_sample(folder: Path) -> None:
-    from launch.sample.unpack import gold_sentences, labelled_documents, unpack
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """``documents`` in an order by content, so that any beginning is a fair sample; ``measured`` is held-out text."""
 
-    unpack(folder)
-    rows = ({"text": text, "spans": spans} for text, spans in labelled_documents())
-    (folder / "pii.jsonl").write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
-    (folder / "sentences").mkdir()
-    (folder / "sentences" / "sample.txt").write_text("\n\n".join(map("\n".join, gold_sentences())), "utf-8")
+    documents: list[Document]
+    measured: list[str]
+    sources: dict[str, float]  # megabytes of each file
+
+    @property
+    def megabytes(self) -> float:
+        return sum(self.sources.values())
+
+
+def mix_texts(patterns: Sequence[str], measured: Sequence[str], megabytes: float) -> Mix:
+    """What a vocabulary is learnt from and measured on: whole documents, none in both.
+
+    Every file gives the same number of bytes; what a small one lacks is shared among the others. Documents are held out
+    before anything is taken, so the same text is measured whatever the size of the mix.
+
+    Args:
+        patterns: files, folders or globs of raw text.
+        measured: those whose held-out documents are measured; all by default.
+        megabytes: UTF-8 text to learn from.
+
+    Raises:
+        BadInput: nothing to learn from or nothing to measure.
+    """
+    files = {path: _read_documents(path) for path in _paths(patterns)}
+    wanted = set(_paths(measured)) if measured else set(files)
+    taken: list[Document] = []
+    sources: dict[str, float] = {}
+    left = megabytes * 1e6
+    smallest_first = sorted(files, key=lambda path: (sum(map(_size, files[path][0])), path))
+    for number, path in enumerate(smallest_first):
+        documents = _take(files[path][0], left / (len(files) - number))
+        size = sum(map(_size, documents))
+        taken += documents
+        sources[Path(path).name] = size / 1e6
+        left -= size
+    held_out = [document for path in sorted(files) if path in wanted for document in files[path][1]]
+    held_out += [document for path in sorted(wanted - set(files)) for document in _read_documents(path)[1]]
+    texts = ["\n".join(document.sentences) for document in _take(sorted(held_out, key=_key), MEASURED_MEGABYTES * 1e6)]
+    if not taken or not texts:
+        raise BadInput(f"{', '.join(patterns)}: too few documents to learn from some and measure others; give more")
+    # by id, which is no order of taking: large files gave only the beginnings of theirs, and would stand in front
+    return Mix(sorted(taken, key=lambda document: document.id), texts, sources)
+
+
+def write_corpus(documents: Sequence[Document], folder: Path) -> Path:
+    """A folder as the corpus stage leaves it."""
+    (folder / "documents").mkdir(parents=True)
+    for number, start in enumerate(range(0, len(documents), SHARD_DOCUMENTS)):
+        shard = folder / "documents" / f"shard-{number:05}.parquet"
+        write_shard(shard, documents[start : start + SHARD_DOCUMENTS])
+    return folder
+
+
+def byte_count(texts: Iterable[str]) -> int:
+    """UTF-8 bytes."""
+    return sum(len(text.encode()) for text in texts)
+
+
+def spread(texts: list[str], megabytes: float) -> list[str]:
+    """Whole texts from all over the list, about ``megabytes`` of UTF-8; all of them where they hold less."""
+    share = min(1.0, megabytes * 1e6 / max(byte_count(texts), 1))
+    kept: list[str] = []
+    seen = taken = 0
+    for text in texts:
+        size = byte_count([text])
+        seen += size
+        if taken + size / 2 <= seen * share:
+            kept.append(text)
+            taken += size
+    return kept or texts[:1]
+
+
+def _paths(patterns: Sequence[str]) -> list[str]:
+    from corpus.reading.inputs import find_inputs
+
+    return [str(found.path) for found in find_inputs(list(patterns), {}, "text")]
+
+
+def _read_documents(path: str) -> tuple[list[Document], list[Document]]:
+    """Documents of one file to learn from, and those held out, in an order by content."""
+    from corpus.sentences.split import split_sentences
+
+    kept: list[Document] = []
+    held_out: list[Document] = []
+    for raw in read_texts([path], math.inf):
+        text = unicodedata.normalize("NFC", raw)
+        sentences = tuple(s for line in text.splitlines() for s in split_sentences(line) if s.strip())
+        digest = blake2b(text.encode(), digest_size=8).hexdigest()
+        document = Document(digest, Path(path).name, sentences)
+        (held_out if int(digest, 16) % HELD_OUT == 0 else kept).append(document)
+    return sorted(kept, key=_key), held_out
+
+
+def _take(documents: Sequence[Document], size: float) -> list[Document]:
+    taken = []
+    for document in documents:
+        if _size(document) <= size:
+            taken.append(document)
+            size -= _size(document)
+    return taken
+
+
+def _size(document: Document) -> int:
+    return byte_count(document.sentences)
+
+
+def _key(document: Document) -> str:
+    return blake2b(document.id.encode(), digest_size=8, person=b"order").hexdigest()

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from transformers import BertTokenizer
 
 from pretrain.pack.store import (
     DOCUMENTS_NAME,
@@ -29,40 +29,37 @@ from pretrain.pack.store import (
 )
 
 SPECIAL_IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}  # KLUE-RoBERTa's order
-SOURCE_NAMES = ("invented-a", "invented-b")
-FIRST_SYLLABLE, SYLLABLES = ord("가"), 11_172
+SYLLABLES = 11_172  # of modern Hangul, from 가 on
 WORDS_OF_DOCUMENT = (4.6, 0.9)  # mean and deviation of the logarithm: half the documents have under 100 words
 WORDS_OF_SENTENCE = 9
 FOLLOWS = 0.7  # share of the second words that the first one decides
 
 
 def write_synthetic(folder: Path, vocab_size: int, tokens: int, seed: int = 1) -> tuple[Path, Path]:
-    """Write ``folder/tokens`` (about ``tokens`` pieces) and ``folder/tokenizer``; returns both.
-
-    The tokenizer folder holds vocab.txt alone; ``complete_tokenizer`` makes it one that transformers loads.
-    """
+    """Write ``folder/tokens`` (about ``tokens`` pieces) and ``folder/tokenizer``; returns both."""
     store, tokenizer = folder / "tokens", folder / "tokenizer"
     store.mkdir(parents=True)
     tokenizer.mkdir()
     (tokenizer / VOCABULARY_NAME).write_text("\n".join(invent_vocabulary(vocab_size)) + "\n", "utf-8")
+    BertTokenizer(
+        vocab=str(tokenizer / VOCABULARY_NAME), do_lower_case=False, strip_accents=False, model_max_length=512
+    ).save_pretrained(tokenizer)
     rng = np.random.default_rng(seed)
     dtype = token_type(vocab_size)
-    marked, word_begins = _draw_words(rng, vocab_size, tokens, eojeol_bit(dtype))
-    documents, sentences, separated = _cut_documents(rng, marked, word_begins)
-    sources = rng.integers(len(SOURCE_NAMES), size=len(documents) - 1).astype(SOURCE_TYPE)
-    sizes = np.bincount(sources, np.diff(documents), len(SOURCE_NAMES)).astype(int).tolist()
+    marked, begins = _draw_words(rng, vocab_size, tokens, eojeol_bit(dtype))
+    documents, sentences, separated = _cut_documents(rng, marked, begins)
     separated.astype(dtype).tofile(store / TOKENS_NAME)
     documents.astype(OFFSET_TYPE).tofile(store / DOCUMENTS_NAME)
     sentences.astype(OFFSET_TYPE).tofile(store / SENTENCES_NAME)
-    sources.tofile(store / SOURCES_NAME)
-    meta: dict[str, Any] = {
+    np.zeros(len(documents) - 1, SOURCE_TYPE).tofile(store / SOURCES_NAME)
+    meta = {
         "dtype": dtype.str,
         "documents": len(documents) - 1,
         "sentences": len(sentences) - 1,
         "tokens": len(separated),
         "unknown_pieces": 0,
         "empty_documents": 0,
-        "sources": dict(zip(SOURCE_NAMES, sizes, strict=True)),
+        "sources": {"invented": len(separated)},
         "special_ids": SPECIAL_IDS,
         "vocab_size": vocab_size,
         "tokenizer_sha256": vocabulary_digest(tokenizer),
@@ -72,26 +69,11 @@ def write_synthetic(folder: Path, vocab_size: int, tokens: int, seed: int = 1) -
 
 
 def invent_vocabulary(size: int) -> list[str]:
-    """Special pieces, then word beginnings, then as many "##" pieces."""
+    """Special pieces, then word beginnings of two syllables, then as many "##" pieces."""
     special = [f"[{name.upper()}]" for name in SPECIAL_IDS]
     begins = (size - len(special) + 1) // 2
-    syllables = [_two_syllables(number) for number in range(begins)]
-    return [*special, *syllables, *(f"##{text}" for text in syllables[: size - len(special) - begins])]
-
-
-def complete_tokenizer(folder: Path) -> Path:
-    """Add what ``AutoTokenizer`` needs to a folder that holds vocab.txt alone."""
-    from transformers import BertTokenizer
-
-    BertTokenizer(
-        vocab=str(folder / VOCABULARY_NAME), do_lower_case=False, strip_accents=False, model_max_length=512
-    ).save_pretrained(folder)
-    return folder
-
-
-def _two_syllables(number: int) -> str:
-    first, second = divmod(number, SYLLABLES)
-    return chr(FIRST_SYLLABLE + second) + chr(FIRST_SYLLABLE + first * 28)
+    words = [chr(ord("가") + n % SYLLABLES) + chr(ord("가") + n // SYLLABLES * 28) for n in range(begins)]
+    return [*special, *words, *(f"##{text}" for text in words[: size - len(special) - begins])]
 
 
 def _draw_words(
@@ -102,13 +84,11 @@ def _draw_words(
     types = (vocab_size - special + 1) // 2
     extra = rng.integers(3, size=types)  # "##" pieces of a word type: two pieces a word on average
     shares = 1 / (np.arange(types) + 2.7)  # Zipf and Mandelbrot
-    sums = np.cumsum(shares / shares.sum())
-    followers = _draw_types(rng, sums, types)
-    words = _draw_types(rng, sums, max(2, tokens // 2))
-    firsts = words[:-1:2]
-    words[1::2][: len(firsts)] = np.where(
-        rng.random(len(firsts)) < FOLLOWS, followers[firsts], words[1::2][: len(firsts)]
-    )
+    shares /= shares.sum()
+    followers = rng.choice(types, types, p=shares)
+    words = rng.choice(types, max(2, tokens // 2), p=shares)
+    firsts, seconds = words[: len(words) // 2 * 2 : 2], words[1::2]
+    seconds[:] = np.where(rng.random(len(firsts)) < FOLLOWS, followers[firsts], seconds)
     sizes = 1 + extra[words]
     begins = np.cumsum(sizes) - sizes
     word_of = np.repeat(np.arange(len(words)), sizes)
@@ -117,14 +97,10 @@ def _draw_words(
     return np.where(place == 0, (special + words[word_of]) | bit, continued), begins
 
 
-def _draw_types(rng: np.random.Generator, sums: NDArray[np.float64], count: int) -> NDArray[np.int64]:
-    return np.minimum(np.searchsorted(sums, rng.random(count)), len(sums) - 1)
-
-
 def _cut_documents(
     rng: np.random.Generator, marked: NDArray[np.int64], word_begins: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Begins of documents and of sentences, each with the total behind; the stream with a separator per document."""
+    """Begins of documents and of sentences, each with the total at the end; the stream with separators in it."""
     words = len(word_begins)
     lengths = np.maximum(2, rng.lognormal(*WORDS_OF_DOCUMENT, size=words // 2 + 1)).astype(np.int64)
     first_words = np.append(0, np.cumsum(lengths))

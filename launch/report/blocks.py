@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from launch.tables import Table as Table  # written as it is printed on the terminal
+
 
 @dataclass(frozen=True, slots=True)
 class Text:
@@ -41,24 +43,6 @@ class Picture:
 
     svg: str
     kind: str = "figure"
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Cells are text, several lines of it where it has line breaks.
-
-    ``numbers`` are right-aligned columns, ``signs`` columns coloured by their sign; ``is_text`` gives the first column
-    the room that long texts need.
-    """
-
-    heads: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    numbers: Sequence[int] = ()
-    signs: Sequence[int] = ()
-    title: str = ""
-    folded: bool = False
-    is_text: bool = False
-    kind: str = "table"
 
 
 @dataclass(frozen=True, slots=True)

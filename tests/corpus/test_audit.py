@@ -214,7 +214,7 @@ def test_a_killed_run_goes_on_with_its_own_secret(tmp_path: Path) -> None:
 
     assert start("whole", "the first secret") == 0
     assert start("killed", "the first secret", dies_at=3) == -signal.SIGKILL
-    [parts] = (tmp_path / "killed").glob(".parts-*")
+    [parts] = (tmp_path / "killed").glob(".work-*")
     assert stat.S_IMODE(parts.stat().st_mode) == 0o700
     assert stat.S_IMODE((parts / "secret").stat().st_mode) == 0o600
     assert start("killed", "another secret") == 0

@@ -230,11 +230,11 @@ def test_a_run_killed_at_twenty_moments_goes_on_to_the_same_bytes(tmp_path: Path
 
 
 def test_parts_of_other_settings_are_never_used(tmp_path: Path, clean: Callable[..., Any]) -> None:
-    stale = tmp_path / "out" / ".parts-0000000000000000" / "units" / "unit-00000"
+    stale = tmp_path / "out" / ".work-0000000000000000" / "units" / "unit-00000"
     stale.mkdir(parents=True)
     (stale / "counts.json").write_text("{}", "utf-8")
     assert clean(write_jsonl(tmp_path / "a.jsonl", STORY))["documents"] == 4
-    assert not list((tmp_path / "out").glob(".parts-*"))
+    assert not list((tmp_path / "out").glob(".work-*"))
 
 
 def test_real_news_lose_the_benchmark_sentences_they_hold(

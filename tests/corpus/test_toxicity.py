@@ -27,8 +27,9 @@ from transformers import (
     RobertaForSequenceClassification,
 )
 
+from corpus.config import ToxicityConfig
 from corpus.documents.errors import BadInput
-from corpus.toxicity import ToxicityConfig, is_toxic, load_classifier, score_sentences, write_scores
+from corpus.toxicity import is_toxic, load_classifier, score_sentences, write_scores
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 WORDS = ("봄비가", "내린다", "고양이가", "졸고", "있다", "참", "좋은", "날이다", "너무", "춥다", "집에", "가자")

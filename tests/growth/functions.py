@@ -18,7 +18,7 @@ from typing import Any
 
 from corpus.config import DecontaminateConfig
 from corpus.decontamination.index import ContaminationIndex, build_index
-from corpus.noise import SentenceLimits
+from corpus.noise.filters import SentenceLimits
 from corpus.pii.cover import cover
 from corpus.pii.detect import find_pii
 from corpus.pii.fold import fold_disguises, fold_signs
@@ -51,13 +51,13 @@ LEFT_OUT: dict[str, str] = {
     r"launch\.sample\..*": OWN,
     r"launch\.pii\.(?:jobs\.plan_jobs|run\.process|work\.read_protection)": NAMES,
     r"launch\.pii\.streams\.(?:refuse|tell)": "our own messages",
-    r"corpus\.card\.page\.(?:name|render)": OWN,
+    r"corpus\.card\.page\.(?:name|render)|corpus\.noise\.rule\.line\w*_rule": OWN,
     r"corpus\.reading\.files\..*|corpus\.reading\.inputs\.find_inputs": NAMES,
     r"corpus\.decontamination\.(?:benchmarks\..*|cache\.(?:fetch|keep)_index)": NAMES,
-    r"corpus\.decontamination\.index\.build_index|corpus\.near\.signatures|corpus\.toxicity\..*": MODEL,
+    r"corpus\.decontamination\.index\.build_index|corpus\.duplicates\.near\.signatures|corpus\.toxicity\..*": MODEL,
     r"corpus\.folding\.fold_all|corpus\.decontamination\.ngrams\.batch_texts": "array code, measured by bench corpus",
     r"corpus\.pii\.(?:checks\..*|announced\.org_check_digit|shapes\.(?:widen_like|refill)|replace\.canonical)": SMALL,
-    r"corpus\.pii\.key\..*|corpus\.noise\.rules_without|corpus\.splitters\.load_splitter": NAMES,
+    r"corpus\.pii\.key\..*|corpus\.noise\.remove\.rules_without|corpus\.sentences\.splitters\.load_splitter": NAMES,
     r"corpus\.reading\.hub\.parse_hub_name": NAMES,
     r"corpus\.documents\.mecab\.morphemes_of": "mecab's own search over brackets in a row is not linear; it gets words",
     r"tokenizer\.(?:count|export|fit|run)\..*|tokenizer\.pruning\.(?:prune|uses_in_file|count_uses)": OWN,
@@ -101,6 +101,14 @@ def _originals() -> Originals:
 def _called(place: str) -> Callable[..., Any]:
     module, _, name = place.rpartition(".")
     return getattr(importlib.import_module(module), name)  # type: ignore[no-any-return]
+
+
+def _filter(name: str, text: str) -> None:
+    _called(f"corpus.noise.filters.{name}")(text, SentenceLimits(5, 10))
+
+
+def _wrapping(name: str, text: Any) -> None:
+    _called(f"corpus.sentences.wrapping.{name}")(text)
 
 
 def _hide_in_sentences(mode: Any, text: str) -> None:
@@ -159,15 +167,11 @@ def _unless(errors: type[Exception], call: str, text: str) -> None:
 
 
 CALLS: dict[str, Callable[[str], object]] = {
-    "corpus.noise.remove_noise": lambda text: _called("corpus.noise.remove_noise")(text, Counter()),
-    "corpus.noise.is_too_short": lambda text: _called("corpus.noise.is_too_short")(text, SentenceLimits(5, 10)),
-    "corpus.noise.has_too_many_han_or_kana": lambda text: _called("corpus.noise.has_too_many_han_or_kana")(
-        text, SentenceLimits(5, 10)
-    ),
-    "corpus.noise.failed_rule": lambda text: _called("corpus.noise.failed_rule")(text, SentenceLimits(5, 10)),
-    "corpus.noise.has_many_han_or_kana": lambda text: _called("corpus.noise.has_many_han_or_kana")(
-        text, SentenceLimits(5, 10)
-    ),
+    "corpus.noise.remove.remove_noise": lambda text: _called("corpus.noise.remove.remove_noise")(text, Counter()),
+    **{
+        f"corpus.noise.filters.{name}": partial(_filter, name)
+        for name in ("is_too_short", "has_too_many_han_or_kana", "has_many_han_or_kana", "failed_rule")
+    },
     "corpus.pii.detect.find_pii_in_sentences": lambda text: _called("corpus.pii.detect.find_pii_in_sentences")(
         _pieces(text)
     ),
@@ -198,8 +202,12 @@ CALLS: dict[str, Callable[[str], object]] = {
     "corpus.card.page.mark_replaced": lambda text: _called("corpus.card.page.mark_replaced")(
         cover(text, find_pii(text), "tag"), text
     ),
-    "corpus.wrapping.find_wrapping": lambda text: _called("corpus.wrapping.find_wrapping")(_pieces(text)),
-    "corpus.wrapping: every line": lambda text: _called("corpus.wrapping.rejoin_lines")("\n".join(_pieces(text))),
+    "corpus.sentences.wrapping.find_wrapping": lambda text: _called("corpus.sentences.wrapping.find_wrapping")(
+        _pieces(text)
+    ),
+    "corpus.sentences.wrapping: every line": lambda text: _called("corpus.sentences.wrapping.rejoin_lines")(
+        "\n".join(_pieces(text))
+    ),
     "corpus.decontamination.index.has_weight": lambda text: _called("corpus.decontamination.index.has_weight")(
         text, text, DecontaminateConfig()
     ),
@@ -208,8 +216,8 @@ CALLS: dict[str, Callable[[str], object]] = {
     "corpus.reading.namumark.cut_spans": lambda text: _called("corpus.reading.namumark.cut_spans")(text, "(", ")", 9),
     "corpus.reading.quarantine.mask": lambda text: mask(text.encode("utf-8", "surrogatepass")),
     "corpus.reading.quarantine.quarantine_line": lambda text: None,
-    "corpus.splitters.aligned_starts": lambda text: list(
-        _called("corpus.splitters.aligned_starts")(text, text.split("\n"))
+    "corpus.sentences.splitters.aligned_starts": lambda text: list(
+        _called("corpus.sentences.splitters.aligned_starts")(text, text.split("\n"))
     ),
     "corpus.pii.protect: replace": partial(_hide, "replace"),
     "corpus.pii.protect: mask": partial(_hide, "mask"),

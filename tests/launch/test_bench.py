@@ -1,4 +1,4 @@
-"""The corpus bench: scores equal to worked and published ones, fair timing, honest extrapolation, one whole run."""
+"""The corpus bench: scores equal to worked and published ones, fair timing, one whole run."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from corpus.documents.errors import BadInput
-from launch.bench.corpus import run_corpus_bench
-from launch.bench.detectors import load_detectors
-from launch.bench.material import SAMPLE, gather_material, read_gold, read_labelled, read_texts
-from launch.bench.personal_data import score_spans
-from launch.bench.rounds import spread, time_in_turns
-from launch.bench.splitting import score_splits, split_at_stops
-from launch.bench.whole_stage import compare_with_naive
+from launch.bench.corpus import run_corpus_bench, score_splits
+from launch.bench.decontamination import bench_decontamination
+from launch.bench.material import SAMPLE, gather_material, read_gold, read_labelled, read_texts, spread
+from launch.bench.pii import score_spans
+from launch.bench.rivals import load_detectors, split_at_stops
+from launch.bench.timing import run_fresh, time_in_turns
+from launch.errors import LaunchError
 
 PHONE = "010-0123-4567"
 
@@ -43,7 +43,7 @@ def test_split_scores_of_the_plain_rule_are_the_published_ones(shared: Callable[
 
 def test_split_scores_of_kiwi_are_the_published_ones(shared: Callable[[str], Path]) -> None:
     pytest.importorskip("kiwipiepy")
-    from corpus.splitters import load_splitter
+    from corpus.sentences.splitters import load_splitter
 
     scores = score_splits(read_gold(shared("data/sentences")), load_splitter("kiwi"))
     assert scores == pytest.approx((0.778, 0.901, 0.865, 1_223), abs=0.003)
@@ -80,7 +80,7 @@ def test_rivals_reach_their_published_scores(
 ) -> None:
     """Otherwise the comparison would be with a crippled rival."""
     pytest.importorskip(package)
-    scores = score_spans(read_labelled(shared("oracle/pii_public.jsonl")), load_detectors()[0][name])
+    scores = score_spans(read_labelled(shared("oracle/pii_public.jsonl")), load_detectors()[name])
     measured = [scores[key] for key in ("precision", "recall", "f1", "covered_recall", "flagged")]
     assert measured == pytest.approx(published, abs=0.002)
 
@@ -88,7 +88,7 @@ def test_rivals_reach_their_published_scores(
 def test_contenders_take_turns_and_the_median_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
     clock = iter([0, 5, 5, 6, 10, 11, 20, 22, 30, 33, 40, 49])  # a: 5, 1, 3; b: 1, 2, 9
-    monkeypatch.setattr("launch.bench.rounds.time.process_time", lambda: next(clock))
+    monkeypatch.setattr("launch.bench.timing.time.process_time", lambda: next(clock))
     seconds = time_in_turns({"a": lambda: order.append("a"), "b": lambda: order.append("b")})
     assert order == ["a", "b"] * 3
     assert seconds == {"a": 3, "b": 2}
@@ -129,12 +129,16 @@ def files(tmp_path: Path) -> dict[str, Path]:
 
 
 def test_a_run_prints_every_section_and_writes_its_figures(
-    files: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    files: dict[str, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    in_this_process: Callable[[str], None],
 ) -> None:
+    in_this_process("corpus")
     given = [str(files["letters.jsonl"])], files["gold"], files["pii.jsonl"], [str(files["items.txt"])]
     results = run_corpus_bench(*given, 1.0, tmp_path / "bench.json")
     printed = capsys.readouterr().out
-    for title in ("Sentence splitting", "Personal data", "Decontamination", "Whole stage", "naive"):
+    for title in ("Sentence splitting", "Personal data", "Decontamination", "Whole stage"):
         assert title in printed
     assert PHONE not in printed
     assert json.loads((tmp_path / "bench.json").read_text("utf-8")) == results
@@ -146,12 +150,11 @@ def test_a_run_prints_every_section_and_writes_its_figures(
     assert results["decontamination"]["pairs_positive"] >= 20  # benchmark sentences that lost two letters
     assert results["decontamination"]["pairs_that_differ"] == 0
     assert results["whole_stage"]["documents"] == 40
-    assert results["whole_stage"]["peak_mib_worker"] > 20
+    assert results["whole_stage"]["peak_mib_one_process"] > 20
 
 
 def test_decisions_that_differ_are_counted(files: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     from corpus.decontamination.index import ContaminationIndex
-    from launch.bench.decontamination import bench_decontamination
 
     monkeypatch.setattr(ContaminationIndex, "find", lambda self, sentences: [])
     found = bench_decontamination(list(read_texts([str(files["letters.jsonl"])], 1.0)), [files["items.txt"]])
@@ -169,18 +172,6 @@ def test_what_is_not_given_comes_from_the_embedded_sample_and_is_said_so(
     text, spans = next(row for row in found.labelled if row[1])
     assert all(0 <= start < end <= len(text) for start, end, _ in spans)
     assert sum(map(len, (spans for _, spans in found.labelled))) == 16 * 24
-
-
-def test_naive_cost_is_the_sum_of_its_parts_scaled_to_all_benchmark_sentences() -> None:
-    stage = {"everything": {"mb_per_s_core": 4.0}, "without_decontamination": {"mb_per_s_core": 10.0}}
-    splitting = {"rows": {"[.!?] + blank": {"mb_per_s": 100.0}, "kiwi": {"mb_per_s": 0.25}}}
-    pii = {"speed": {"sentences": 3_000, "megabytes": 2.0, "sixteen_passes_mb_per_s": 2.0}}
-    bm25 = {"rank_bm25_per_s": 10.0, "items": 100, "benchmark_sentences": 300}
-    naive = compare_with_naive(stage, splitting, pii, bm25)
-    assert naive["splitter"] == "kiwi"
-    assert naive["cpu_s_per_mb"] == {"splitting": 4.0, "personal_data": 0.5, "decontamination": 450.0}
-    assert naive["times_faster_everything"] == pytest.approx(454.5 * 4)
-    assert naive["times_faster_without_decontamination"] == pytest.approx(4.5 * 10)
 
 
 @pytest.mark.parametrize(
@@ -203,10 +194,14 @@ def test_unusable_input_is_one_sentence(files: dict[str, Path], changes: dict[st
         )
 
 
-def test_failure_of_the_stage_is_told_not_measured(files: dict[str, Path], tmp_path: Path) -> None:
-    from launch.bench.whole_stage import bench_whole_stage
-    from launch.errors import LaunchError
+def test_a_fresh_process_returns_what_it_found_and_what_that_took() -> None:
+    found = run_fresh(json.loads, '{"a": 1}', "reading")
 
-    (tmp_path / "work").mkdir()
-    with pytest.raises(LaunchError, match="the corpus stage failed in its own process"):
-        bench_whole_stage([" "], [files["items.txt"]], tmp_path / "work")
+    assert found.pop("a") == 1
+    assert found.pop("cpu_s") > 0 and found.pop("peak_mib") > 5
+    assert set(found) == {"wall_s", "peak_worker_mib"}
+
+
+def test_failure_of_a_fresh_process_is_told_not_measured() -> None:
+    with pytest.raises(LaunchError, match=r"reading failed in its own process \(json.decoder.JSONDecodeError"):
+        run_fresh(json.loads, "no JSON", "reading")

@@ -16,7 +16,7 @@ from finetune.registry import TASKS
 from finetune.task import IGNORED, Example
 from finetune.tasks.ner.metrics import NER_TAGS
 from launch.bench.finetune import learn_vocabulary, make_encoder, run_finetune_bench, slots_per_token
-from launch.bench.finetuning_baseline import convert_all, fixed_batches, pad_fully
+from launch.bench.rivals import convert_plainly, fixed_batches, pad_fully
 
 SENTENCES = ("한빛시에 비가 온다", "푸른들팀이 이겼다", "금리가 올랐다, 또", "새 산책로가 놓였다")
 
@@ -41,7 +41,7 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_slow_side_converts_to_what_ours_has(name: str, make, encoder: Path) -> None:
     examples = [make(text) for text in SENTENCES]
     slow = BertTokenizerLegacy(str(encoder / "vocab.txt"), do_lower_case=False)
-    theirs = convert_all(name, examples, slow, 64)
+    theirs = convert_plainly(name, examples, slow, 64)
     ours = TASKS[name].featurize(examples, load_tokenizer(str(encoder)), 64, True)
     assert len(theirs) == len(ours) == len(SENTENCES)
     for padded, feature in zip(theirs, ours, strict=True):

@@ -1,21 +1,29 @@
-"""The tokenizer bench: fair shares, nothing measured that was learnt from, both ways of building, one whole run."""
+"""The tokenizer bench: fair shares, nothing measured that was learnt from, equal pieces of both encoders, one run."""
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zstandard
+from tokenizers import Tokenizer, normalizers
+from transformers import BertTokenizer, PreTrainedTokenizerFast
 
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document, shard_paths
-from launch.bench.builds import build
-from launch.bench.mix import mix_texts, write_corpus
-from launch.bench.tokenizer import configuration, run_tokenizer_bench
+from launch.bench.material import mix_texts, write_corpus
+from launch.bench.rivals import ENCODE_WAYS
+from launch.bench.tokenizer import COMMON, bench_encoding, build, configuration, run_tokenizer_bench
+from tests.pretrain.conftest import invented_documents, write_tokenizer
 from tokenizer.building.export import read_vocabulary
 from tokenizer.config import TokenizerConfig
 
 WORDS = ("도서관에서", "책을", "읽는", "사람이", "늘어났다고", "시장은", "말했다.", "공원을", "넓히겠다고")
+TEXTS = [" ".join(document.sentences) for document in invented_documents(30)]
 GOLD = "## h\n1\t책을\t책 을\tNNG+JKO\t2\tNP_OBJ\n2\t읽는다\t읽 는다\tVV+EF\t0\tVP\n"
 
 
@@ -61,12 +69,12 @@ def test_too_little_text_is_one_sentence(tmp_path: Path) -> None:
         mix_texts([str(write_texts(tmp_path / "a.jsonl", 1, 1))], [], 1)
 
 
-@pytest.mark.parametrize("kind", ["ours", "common"])
-def test_builds_leave_a_vocabulary_and_tell_what_they_took(tmp_path: Path, texts: list[str], kind: str) -> None:
+@pytest.mark.parametrize("name", ["malmoi", COMMON])
+def test_builds_leave_a_vocabulary_and_tell_what_they_took(tmp_path: Path, texts: list[str], name: str) -> None:
     corpus = write_corpus(mix_texts(texts, [], 100).documents, tmp_path / "corpus")
     config = TokenizerConfig(builder="malmoi", vocab_size=300, unused=5, special_tokens="bert")
 
-    figures = build(kind, corpus, tmp_path / "out", config, workers=1)
+    figures = build(name, corpus, tmp_path / "out", config, workers=1)
     vocabulary = read_vocabulary(tmp_path / "out" / "vocab.txt")
 
     assert {"책", "도서관"} <= set(vocabulary) and len(vocabulary) <= 300
@@ -95,8 +103,13 @@ def test_names_of_builds_say_their_settings(name: str, builder: str, size: int, 
 
 
 def test_a_run_prints_every_section_and_leaves_its_files(
-    tmp_path: Path, texts: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    texts: list[str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    in_this_process: Callable[[str], None],
 ) -> None:
+    in_this_process("tokenizer")
     monkeypatch.setattr("launch.bench.tokenizer.SHARES", (4, 1))
     (tmp_path / "gold.tsv").write_text(GOLD, "utf-8")
 
@@ -112,8 +125,7 @@ def test_a_run_prints_every_section_and_leaves_its_files(
     assert results["builds"]["times_faster"] > 0
     assert [size for size, _ in results["curve"]] == sorted(size for size, _ in results["curve"])
     assert json.loads((tmp_path / "out" / "bench.json").read_text("utf-8")) == results
-    left = {path.name for path in (tmp_path / "out").iterdir()}
-    assert {"compared.md", "compared.png", "curve.png", "malmoi"} <= left
+    assert (tmp_path / "out" / "malmoi" / "tokenizer.json").is_file()
 
 
 @pytest.mark.parametrize("megabytes", [0, -1])
@@ -132,9 +144,43 @@ def test_any_beginning_of_the_mix_holds_every_file_in_its_share(texts: list[str]
     assert shares[0] == pytest.approx(shares[1], abs=0.15)
 
 
-def test_timing_alone_compares_nothing(texts: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_timing_alone_compares_nothing(
+    texts: list[str], capsys: pytest.CaptureFixture[str], in_this_process: Callable[[str], None]
+) -> None:
+    in_this_process("tokenizer")
     results = run_tokenizer_bench(texts, [], None, [], 1.0, 1, 1, curve=False, timing_only=True, out=None)
 
     assert set(results["builds"]["rows"]) == {"malmoi", "common recipe"}
     assert results["compared"] == results["curve"] == []
     assert "Building" in capsys.readouterr().out
+
+
+def test_every_way_is_timed_and_finds_the_same_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKENIZERS_PARALLELISM", "true")
+    folder = write_tokenizer(tmp_path / "tokenizer", invented_documents(30))
+    found = bench_encoding([*TEXTS, "[MASK]\u3000글 \x1c뷁\n\n끝", ""], folder)
+    assert (found["documents"], found["documents_that_differ"]) == (32, 0)
+    assert found["megabytes"] == pytest.approx(sum(len(text.encode()) for text in TEXTS) / 1e6, rel=0.1)
+    for way in ENCODE_WAYS:
+        ratio = found["ours_mb_per_s"] / found[f"{way}_mb_per_s"]
+        assert found[f"times_faster_than_{way}"] == pytest.approx(ratio)
+    assert os.environ["TOKENIZERS_PARALLELISM"] == "true"
+
+
+def test_documents_that_a_tokenizer_reads_across_blanks_are_counted(tmp_path: Path) -> None:
+    folder = write_tokenizer(tmp_path / "tokenizer", invented_documents(30))
+    backend = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    backend.normalizer = normalizers.Replace("윤슬은 0", "바다 0")  # only the first document holds it
+    crossing = tmp_path / "crossing"
+    PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="[UNK]", sep_token="[SEP]").save_pretrained(crossing)
+    assert bench_encoding(TEXTS, crossing)["documents_that_differ"] == 1
+
+
+def test_real_text_gets_the_pieces_that_the_library_finds_in_whole_documents(
+    shared: Callable[[str], Path], tmp_path: Path
+) -> None:
+    with zstandard.open(shared("data/corpora/petitions.jsonl.zst"), "rt", encoding="utf-8") as lines:
+        texts = [json.loads(line)["text"] for line, _ in zip(lines, range(60), strict=False)]
+    shutil.copy(shared("data/klue/vocab/klue-bert-base-vocab.txt"), tmp_path / "vocab.txt")
+    BertTokenizer(vocab=str(tmp_path / "vocab.txt"), do_lower_case=False).save_pretrained(tmp_path)
+    assert bench_encoding(texts, tmp_path)["documents_that_differ"] == 0

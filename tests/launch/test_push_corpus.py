@@ -42,7 +42,7 @@ def make_corpus(run: Path, **settings: Any) -> Path:
     inputs = CorpusInputs(find_inputs(config.inputs, {}, "text"), [])
     counts = clean(config, inputs, folder)
     finish(folder, Head("corpus", config.model_dump(mode="json"), {}), counts, 1.0, 1)
-    for name in (".parts-0/unit-00000/part.parquet", "toxicity/scores-00000.parquet", ".cache/x.parquet"):
+    for name in (".work-0/unit-00000/part.parquet", "toxicity/scores-00000.parquet", ".cache/x.parquet"):
         (folder / name).parent.mkdir(parents=True)
         pq.write_table(pa.table({"text": [PHONE]}), folder / name)
     return folder

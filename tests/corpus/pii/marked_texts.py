@@ -21,7 +21,7 @@ from typing import Any
 
 from corpus.pii.detect import find_pii
 from corpus.pii.types import PII_TYPES
-from launch.bench.personal_data import match_spans, score_spans
+from launch.bench.pii import match_spans, score_spans
 
 FOLDER = Path(__file__).parent
 REGISTERS = (

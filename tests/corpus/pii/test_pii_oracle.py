@@ -12,7 +12,7 @@ import zstandard
 from corpus.pii.detect import find_pii
 from corpus.pii.types import PII_TYPES
 from launch.bench.material import read_labelled
-from launch.bench.personal_data import score_spans
+from launch.bench.pii import score_spans
 
 Shared = Callable[[str], Path]
 Found = tuple[int, int, str]

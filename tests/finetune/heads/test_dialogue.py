@@ -25,6 +25,7 @@ from finetune.heads.dialogue import Design, StateGenerator
 from finetune.task import IGNORED
 
 WORDS, END, SPELLS = 40, 3, 2
+SLOTS = {"식당-이름": [5, 6], "식당-지역": [5, 7, 8, 0], "택시-종류": [9]}
 SIZES = {
     "vocab_size": WORDS,
     "hidden_size": 32,
@@ -52,9 +53,8 @@ def build(design: Design, kind=BertModel, **changes) -> StateGenerator:
     }[kind]
     if kind is ModernBertModel:
         changes |= {"bos_token_id": 2, "eos_token_id": 3, "cls_token_id": 2, "sep_token_id": 3}
-    slots = {"식당-이름": [5, 6], "식당-지역": [5, 7, 8, 0], "택시-종류": [9]}
     encoder = Encoder(kind(config(**{**SIZES, **changes})))
-    return StateGenerator(encoder, slots, gates=5, spell_gate=SPELLS, ends=[END], spell=list, design=design).eval()
+    return StateGenerator(encoder, SLOTS, gates=5, spell_gate=SPELLS, ends=[END], spell=list, design=design).eval()
 
 
 def make_batch(turns: int = 4, length: int = 9, steps: int = 4) -> dict[str, torch.Tensor]:
@@ -80,7 +80,7 @@ def straightforward(model: StateGenerator, batch: dict[str, torch.Tensor], is_ta
     """Loss from states repeated for each slot and the whole (rows, steps, words) distribution."""
     output = model.encoder(batch["input_ids"], batch["attention_mask"])
     states, table = output.last_hidden_state, model.encoder.encoder.get_input_embeddings().weight
-    slots = torch.stack([table[pieces].sum(0) for pieces in ([5, 6], [5, 7, 8, 0], [9])])
+    slots = torch.stack([table[pieces].sum(0) for pieces in SLOTS.values()])
     hidden = (output.pooler_output if model.design.starts_pooled else states[:, 0])[None]
 
     def look(hidden, states, mask):
@@ -156,20 +156,41 @@ def test_gates_and_values_depend_on_neither_batch_mates_nor_padding(design, kind
     assert any(raw["values"] for raw in raws)
 
 
-def test_generation_equals_one_token_at_a_time_and_ends_at_the_end(monkeypatch):
-    model, batch = build(OURS), make_batch()
-    model.gate.weight.data.zero_()
-    model.gate.bias.data[SPELLS] = 1.0  # every slot is spelt
-    raws = model.predict(**batch)
-    monkeypatch.setattr(dialogue, "SCORES_AT_ONCE", 1)
-    assert model.predict(**batch) == raws
-    texts = [value for raw in raws for value in raw["values"].values()]
-    assert len(texts) == 12
-    assert all(len(text) == OURS.max_steps or len(text) < OURS.max_steps for text in texts)
-    first = texts[0][0]
-    model.ends, model.end_ids = {first}, torch.tensor([first])
-    again = [value for raw in model.predict(**batch) for value in raw["values"].values()]
-    assert again == [text[: text.index(first)] if first in text else text for text in texts]
+def spell_slowly(model: StateGenerator, ids: torch.Tensor, mask: torch.Tensor, slot: list[int], end: int) -> list[int]:
+    """One value of one turn, word by word until the end, from the formulas of the paper."""
+    table = model.encoder.encoder.get_input_embeddings().weight
+    states = model.encoder(ids[None], mask[None]).last_hidden_state[0]
+    hidden, given, value = states[0], table[slot].sum(0), []
+    while len(value) < model.design.max_steps:
+        hidden = model.decoder(given[None, None], hidden[None, None])[1][0, 0]
+        attention = (states @ hidden).masked_fill(mask == 0, -torch.inf).softmax(0)
+        share = model.generate(torch.cat([hidden, attention @ states, given])).sigmoid()
+        p = share * (table @ hidden).softmax(0)
+        for word, weight in zip(ids, (1 - share) * attention, strict=True):
+            p[word] += weight
+        if (word := int(p.argmax())) == end:
+            break
+        value.append(word)
+        given = table[word]
+    return value
+
+
+@pytest.mark.parametrize("end", [END, 15, 28, 36])
+@pytest.mark.parametrize("scores_at_once", [1 << 24, 1])
+@torch.no_grad()
+def test_values_are_those_written_one_by_one_and_stay_ended(monkeypatch, end, scores_at_once):
+    monkeypatch.setattr(dialogue, "SCORES_AT_ONCE", scores_at_once)
+    model, batch = build(Design(max_steps=8)), make_batch()
+    for weight in model.decoder.parameters():
+        weight *= 4  # or one word would be repeated for ever
+    model.gate.weight.zero_()
+    model.gate.bias[SPELLS] = 1.0  # every slot is spelt
+    model.ends, model.end_ids = {end}, torch.tensor([end])
+    turns = list(zip(batch["input_ids"], batch["attention_mask"], strict=True))
+    slow = [[spell_slowly(model, *turn, slot, end) for slot in SLOTS.values()] for turn in turns]
+    assert [list(raw["values"].values()) for raw in model.predict(**batch)] == slow
+    lengths = {len(value) for row in slow for value in row}
+    assert lengths == {8} if end == END else min(lengths) < 5 and max(lengths) == 8  # some end, some do not
 
 
 @pytest.mark.parametrize("kind", [XLMRobertaModel, ElectraModel, DebertaV2Model, ModernBertModel])

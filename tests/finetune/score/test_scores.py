@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from corpus.documents.errors import BadInput
@@ -15,6 +16,7 @@ from finetune.data.files import sha256
 from finetune.score.scores import Scored, bootstrap, score_file, score_predictions
 from finetune.task import Row
 from finetune.tasks.label_metrics import score_nli
+from finetune.tasks.sts.metrics import score as score_sts
 
 LINES = (
     '{"guid": "0", "gold": "정치", "prediction": "정치", "scores": null}\n'
@@ -156,6 +158,25 @@ def test_rows_of_one_group_are_drawn_together() -> None:
     alone = bootstrap(rows, [str(i) for i in range(400)], score_nli, 200, seed=1)["accuracy"]
     together = bootstrap(rows, [str(i // 40) for i in range(400)], score_nli, 200, seed=1)["accuracy"]
     assert together[1] - together[0] > 4 * (alone[1] - alone[0])
+
+
+def test_the_interval_of_an_accuracy_stays_within_0_and_100() -> None:
+    for right, end in ((1, 0), (19, 1)):
+        rows = [Row("", "neutral", "neutral" if i < right else "entailment") for i in range(20)]
+        interval = bootstrap(rows, [str(i) for i in range(20)], score_nli, 200, seed=1)["accuracy"] or (-1, -1)
+        assert interval[end] == 100 * end
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_the_interval_of_a_correlation_reaches_below_zero(sign: int) -> None:
+    own, noise = np.random.default_rng(1).normal(size=(2, 40))
+    pairs = zip((2 * own).tolist(), (2 * sign * (own + noise)).tolist(), strict=True)
+    rows = [Row("", *pair) for pair in pairs]
+    value, intervals = score_sts(rows), bootstrap(rows, [str(i) for i in range(40)], score_sts, 200, seed=1)
+    lower, upper = intervals["pearsonr"] or (0, 0)
+    assert sign * value["pearsonr"] > 50
+    assert -100 < lower < value["pearsonr"] < upper < 100  # a correlation may be negative
+    assert value["pearsonr"] - lower == pytest.approx(upper - value["pearsonr"])
 
 
 def test_no_samples_give_no_interval() -> None:

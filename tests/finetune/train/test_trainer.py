@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -106,6 +107,23 @@ def test_the_best_weights_are_kept_and_said_to_be(learn) -> None:
     assert done.steps == 12
     assert torch.equal(weights_of(model), seen[2])
     assert not torch.equal(weights_of(model), seen[3])
+
+
+@pytest.mark.parametrize(
+    ("scores", "best"), [([math.nan, -3.0, math.nan], 1), ([math.nan] * 3, 0), ([-math.inf, math.nan, 0.0], 2)]
+)
+def test_an_undefined_score_is_worse_than_any_other(learn, scores: list[float], best: int) -> None:
+    seen, remaining = [], iter(scores)
+
+    def score(model: nn.Module) -> float:
+        seen.append(weights_of(model))
+        return next(remaining)
+
+    done, model = learn(replace(SETTINGS, epochs=3), selection=Selection(1, score))
+    assert done.selected is not None
+    assert done.selected.score == pytest.approx(scores[best], nan_ok=True)
+    assert done.selected.step == 4 * (best + 1)
+    assert torch.equal(weights_of(model), seen[best])
 
 
 def test_evaluating_changes_nothing_in_the_training(learn) -> None:

@@ -33,6 +33,6 @@ def test_a_killed_task_of_the_stage_leaves_the_same_bytes_after_the_next_run(
 
     with pytest.raises(LaunchError, match="SIGKILL"):
         run_corpus(tmp_path / "engine", texts, workers=2, map_units=deadly)
-    assert list((tmp_path / "engine").glob(".parts-*/clean/unit-?????"))
+    assert list((tmp_path / "engine").glob(".work-*/clean/unit-?????"))
     resumed = run_corpus(tmp_path / "engine", texts, workers=2, map_units=deadly)
     assert resumed == run_corpus(tmp_path / "embedded", texts)

@@ -33,6 +33,18 @@ def test_exact_scores_keep_rare_types_apart(row):
     assert scores["las_exact"] == pytest.approx(100 / 3)
 
 
+def test_the_fifteen_frequent_types_are_classes_and_the_others_are_one():
+    frequent, rare = ["VNP_MOD", "NP_CMP", "VP_SBJ"], ["VP_CMP", "VP_OBJ", "NP_SVJ"]  # around the limit, and the last
+    types = [*frequent, *rare]
+    for gold in types:
+        right = {
+            predicted: score([Row("a", {"heads": [0], "types": [gold]}, {"heads": [0], "types": [predicted]})])
+            for predicted in types
+        }
+        counted = {predicted for predicted in types if right[predicted]["las_micro_f1"] == 100}
+        assert counted == ({gold} if gold in frequent else set(rare))
+
+
 def test_every_word_counts_once_in_each_table(row):
     found = tables([row, row])
     assert {name: sum(line["gold"] for line in lines) for name, lines in found.items()} == dict.fromkeys(found, 6)

@@ -1,0 +1,79 @@
+"""Which sentences of a unit stay: duplicates of documents and sentences, near-duplicates and toxic sentences go.
+
+One byte a sentence, 0 for those that stay. A document that is dropped takes its sentences with it, and they do not
+count as first occurrences, so nothing goes as the repeat of something that went.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from corpus.duplicates.exact import repeats_of
+from corpus.duplicates.near import NearConfig, near_duplicates
+from corpus.toxicity import TOXIC_NAME
+from corpus.unit_files import KEYS_NAME, LENGTHS_NAME, SIGNATURES_NAME
+
+HAS_PII = "has_personal_data"
+REASONS = ("", "duplicate_document", "near_duplicate", "toxic", "duplicate_sentence", HAS_PII)
+KEPT, DUPLICATE_DOCUMENT, NEAR_DUPLICATE, TOXIC, DUPLICATE_SENTENCE, PERSONAL = range(len(REASONS))
+NEAR_NAME = "near-{:05}.npy"  # bool per document of a unit
+REASONS_NAME = "reasons.npy"
+RENAMED_NAME = "renamed.npy"
+
+
+class Comparisons(NamedTuple):
+    """What was found before: folders of ``find_repeats`` for each range, of ``find_near``, of toxic scores by unit."""
+
+    documents: Sequence[Path] = ()
+    ids: Sequence[Path] = ()
+    sentences: Sequence[Path] = ()
+    near: Path | None = None
+    toxic: Sequence[Path] = ()
+
+
+def find_near(folders: Sequence[Path], scratch: Path, *, config: NearConfig) -> dict[str, Any]:
+    """Near-duplicates over all units; writes a bool for each document of each."""
+    signatures, keys = ([np.load(f / name, mmap_mode="r") for f in folders] for name in (SIGNATURES_NAME, KEYS_NAME))
+    is_near = near_duplicates(signatures, keys, config)
+    ends = np.cumsum([len(rows) for rows in signatures])
+    for number, part in enumerate(np.split(is_near, ends[:-1])):
+        np.save(scratch / NEAR_NAME.format(number), part)
+    return {"near": int(is_near.sum())}
+
+
+def reasons_of_documents(number: int, folder: Path, compared: Comparisons) -> np.ndarray:
+    """Reason per sentence, uint8, without the repeats of single sentences."""
+    lengths_N = np.load(folder / LENGTHS_NAME, allow_pickle=False)
+    document_N = np.zeros(len(lengths_N), np.uint8)
+    if compared.near:
+        document_N[np.load(compared.near / NEAR_NAME.format(number))] = NEAR_DUPLICATE
+    document_N[repeats_of(compared.documents, number)] = DUPLICATE_DOCUMENT
+    reason_S = np.repeat(document_N, lengths_N)
+    if compared.toxic:
+        is_toxic = np.load(compared.toxic[number] / TOXIC_NAME)
+        reason_S[is_toxic & (reason_S == KEPT)] = TOXIC
+    return reason_S
+
+
+def write_drops(numbered: tuple[int, Path], scratch: Path, *, compared: Comparisons) -> dict[str, Any]:
+    """Write the reason of every sentence and the documents to rename; returns the number of documents that stay."""
+    number, folder = numbered
+    reason_S = reasons_of_documents(number, folder, compared)
+    repeats = repeats_of(compared.sentences, number)
+    reason_S[repeats[reason_S[repeats] == KEPT]] = DUPLICATE_SENTENCE
+    np.save(scratch / REASONS_NAME, reason_S)
+    lengths_N = np.load(folder / LENGTHS_NAME, allow_pickle=False)
+    is_renamed = np.zeros(len(lengths_N), bool)
+    is_renamed[repeats_of(compared.ids, number)] = True
+    np.save(scratch / RENAMED_NAME, is_renamed)
+    return {"documents": len(lengths_N), "kept": int(kept_documents(reason_S, lengths_N).sum())}
+
+
+def kept_documents(reason_S: np.ndarray, lengths_N: np.ndarray) -> np.ndarray:
+    """bool per document: is any of its sentences kept?"""
+    document_S = np.repeat(np.arange(len(lengths_N)), lengths_N)
+    return np.bincount(document_S[reason_S == KEPT], minlength=len(lengths_N)) > 0

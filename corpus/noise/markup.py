@@ -1,0 +1,61 @@
+"""Characters and HTML that are no text: entities, tags, scripts, controls, odd blanks and line ends.
+
+Zero-width characters go, but for those that join emoji; letters of old Hangul (ᄒᆞᆫ) stay as they are.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from html.entities import html5
+
+from corpus.noise.rule import NoiseRule
+
+# letters of Hangul that are written in parts; U+115F and U+1160 hold the place of a missing one beside them
+OLD_HANGUL = "\u1100-\u115e\u1161-\u11ff\ua960-\ua97f\ud7b0-\ud7ff"
+EMOJI = "\u2190-\u21ff\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
+# controls, direction marks, private use, variation selectors; ESC with the colour it sets
+BAD_CHARACTER = (
+    r"\x1b\[[0-9;]{0,20}[A-Za-z]"
+    "|[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ue000-\uf8ff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff]+"
+    rf"|\u200d(?:(?<![{EMOJI}]\u200d)(?<![{EMOJI}]\ufe0f\u200d)|(?![{EMOJI}]))"
+    rf"|[\u115f\u1160](?<![{OLD_HANGUL}].)(?![{OLD_HANGUL}])"
+)
+
+HTML_TAGS = (
+    "a|abbr|article|aside|b|big|blockquote|body|br|button|caption|center|cite|code|col|dd|del|div|dl|dt|em|figcaption|"
+    "figure|font|footer|form|h[1-6]|head|header|hr|html|i|iframe|img|input|ins|label|li|link|main|meta|nav|nowiki|ol|"
+    "option|p|pre|ref|s|section|select|small|span|strike|strong|style|sub|sup|table|tbody|td|th|thead|title|tr|tt|u|ul|video"
+)
+ATTRIBUTES = r"(?:\s+[A-Za-z_:][\w:.-]{0,60}\s{0,9}=[^<>]{0,1000})?\s{0,9}/?>"
+# Foo<A> is a type, (?P<a>…) a group, '<p>' a mention
+NO_CODE = r"(?!(?<=[A-Za-z0-9_]<)(?-i:[A-Z]>)|(?<=\?P<)|(?<=['\"`‘“]<)[^<>]{1,60}>['\"`’”])"
+
+# with what it holds; one more opening tag inside must be quoted, so that each text is looked at once
+HTML_CODE = (
+    r"<(?<!['\"`‘“]<)(script|style)(?:\s[^<>]{0,1000})?>(?!\.\.\.<)"
+    r"(?:[^<]++|(?<=['\"(+])<|<(?!/?(?:script|style)\b))*+</\1\s{0,9}>"
+)
+
+
+def _entity(match: re.Match[str]) -> str:
+    """The character of a numeric or known entity; ``&s2;`` of a program stays."""
+    name = match[1]
+    return html.unescape(f"&{name}") if name.startswith("#") or name in html5 else match[0]
+
+
+MARKUP_RULES = (
+    NoiseRule("html_entity", "사과 &amp; 배", "사과 & 배", (("&",),),
+              re.compile(r"&(?:amp;)*(#\d{1,7};|#[xX][0-9A-Fa-f]{1,6};|[A-Za-z][A-Za-z0-9]{1,30};)"), _entity),
+    NoiseRule("html_code", "앞<script>a < b</script>뒤", "앞뒤",
+              (("<",), ("</",), ("cript", "tyle", "CRIPT", "TYLE")), re.compile(HTML_CODE, re.I)),
+    NoiseRule("html_break", "첫 줄<br/>둘째 줄", "첫 줄\n둘째 줄", (("<",),),
+              re.compile(rf"<{NO_CODE}(?:br|/br|/p|/div|/li|/tr|/h[1-6]){ATTRIBUTES}", re.I), "\n"),
+    NoiseRule("html_tag", "<b>굵은</b> 글씨", "굵은 글씨", (("<",),),
+              re.compile(rf"<!--(?<!['\"`]<!--)[^<>]{{0,1000}}-->|<{NO_CODE}/?(?:{HTML_TAGS}){ATTRIBUTES}", re.I)),
+    NoiseRule("line_separator", "앞\r\n뒤", "앞\n뒤", (), re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]"), "\n",
+              odd=True),
+    NoiseRule("bad_character", "한\u200b국\ufeff어", "한국어", (), re.compile(BAD_CHARACTER), odd=True),
+    NoiseRule("odd_blank", "띄운\u00a0글", "띄운 글", (), re.compile(r"[^\S\n ]"), " ", odd=True),
+)  # fmt: skip

@@ -1,0 +1,158 @@
+"""Timing that survives a busy machine: contenders in turns, CPU time, medians; and work in a process of its own.
+
+Absolute figures belong to the machine; ratios of one run carry over. The price: everything is done three times. A fresh
+process shares no warm cache, no imported module and no memory peak with what was measured before; its CPU time counts
+all processes below it, so that several cores cannot make a core look fast.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import platform
+import re
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from statistics import median
+from threading import Event, Thread
+from typing import Any
+
+from corpus.documents.whole_files import write_whole
+from launch.errors import LaunchError
+
+ROUNDS = 3
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+POLL_SECONDS = 0.05
+PEAK = re.compile(r"VmHWM:\s+(\d+) kB")
+
+
+def time_in_turns(works: Mapping[str, Callable[[], object]], rounds: int = ROUNDS) -> dict[str, float]:
+    """Median CPU seconds of each work, all threads of this process included; never 0."""
+    seconds: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(rounds):
+        for name, work in works.items():
+            start = time.process_time()
+            work()
+            seconds[name].append(time.process_time() - start)
+    return {name: max(median(found), 1e-6) for name, found in seconds.items()}
+
+
+def run_fresh(
+    work: Callable[[Any], dict[str, Any]], order: Any, what: str, environment: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Call ``work(order)`` in a fresh Python and measure it there.
+
+    Args:
+        work: a function of a module; what it returns and ``order`` travel as JSON.
+        what: named in the error, "the corpus stage".
+        environment: variables besides our own and one thread for numeric libraries.
+
+    Returns:
+        what ``work`` returned, "wall_s", "cpu_s" (children included), "peak_mib" of the process and "peak_worker_mib"
+        of the largest process below it.
+
+    Raises:
+        LaunchError: the process failed.
+    """
+    root = str(Path(__file__).resolve().parents[2])
+    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
+    variables = os.environ | ONE_THREAD | {"PYTHONPATH": path} | dict(environment or {})
+    command = [sys.executable, "-m", __name__, work.__module__, work.__name__, json.dumps(order)]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise LaunchError(f"{what} failed in its own process ({last}); run it alone on the same text")
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def measured(work: Callable[[Any], dict[str, Any]], order: Any) -> dict[str, Any]:
+    """What ``run_fresh`` does in the fresh process."""
+    start = time.perf_counter()
+    with watch_peaks() as peaks:
+        found = work(order)
+    wall = time.perf_counter() - start
+    own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    cpu = own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+    return found | {"wall_s": wall, "cpu_s": cpu, **peaks}
+
+
+@contextmanager
+def watch_peaks() -> Iterator[dict[str, float]]:
+    """Largest resident sizes, "peak_mib" of this process and "peak_worker_mib" below it; 0 where there is no /proc.
+
+    It looks often, as the peak of a process is gone when it has ended. ``getrusage`` will not do: what it says of a
+    process begins with the size of the process that started it.
+    """
+    peaks, is_over = {"peak_mib": 0.0, "peak_worker_mib": 0.0}, Event()
+
+    def look() -> None:
+        peaks["peak_mib"] = max(peaks["peak_mib"], _peak_mib("self"))
+        peaks["peak_worker_mib"] = max([peaks["peak_worker_mib"], *map(_peak_mib, _children("self"))])
+
+    def poll() -> None:
+        while not is_over.wait(POLL_SECONDS):
+            look()
+
+    thread = Thread(target=poll, daemon=True)
+    thread.start()
+    try:
+        yield peaks
+    finally:
+        look()
+        is_over.set()
+        thread.join()
+
+
+def _peak_mib(process: str) -> float:
+    try:
+        found = PEAK.search(Path(f"/proc/{process}/status").read_text("utf-8"))
+    except OSError:  # it has just ended
+        return 0.0
+    return int(found[1]) / 1024 if found else 0.0
+
+
+def _children(process: str) -> list[str]:
+    found: list[str] = []
+    for path in Path("/proc").glob(f"{process}/task/*/children"):
+        try:
+            found += path.read_text("utf-8").split()
+        except OSError:
+            continue
+    return found + [below for child in found for below in _children(child)]
+
+
+def versions_of(distributions: Iterable[str]) -> dict[str, str | None]:
+    """Installed versions of packages; None where one is not installed."""
+    found: dict[str, str | None] = {}
+    for name in distributions:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = None
+    return found
+
+
+def machine() -> dict[str, Any]:
+    """What absolute figures depend on."""
+    return {"python": platform.python_version(), "architecture": platform.machine(), "cores": os.cpu_count()}
+
+
+def write_figures(results: dict[str, Any], path: Path | None) -> dict[str, Any]:
+    """The results as JSON knows them, written to ``path`` if given."""
+    text = json.dumps(results, ensure_ascii=False, indent=2, default=asdict)
+    if path:
+        write_whole(path, text + "\n")
+    return dict(json.loads(text))
+
+
+if __name__ == "__main__":
+    module, function, sent = sys.argv[1:]
+    print(json.dumps(measured(getattr(importlib.import_module(module), function), json.loads(sent))))

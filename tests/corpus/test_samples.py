@@ -1,0 +1,65 @@
+"""Samples show what was dropped and changed, and no personal data, wherever the text is cut."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from corpus.audit import Guard
+from corpus.pii.protect import Protection
+from corpus.reading.read import Record
+from corpus.samples import CHANGED_NAME, DROPPED_NAME, UnitSamples
+
+PHONE, HEALTH = "010-0123-4567", "1-2345678901"
+GUARD = Guard(Protection(), b"salt")
+RECORD = Record("a.txt@0", "a", "책", "")
+
+
+def rows_of(shown: UnitSamples, folder: Path, name: str) -> list[dict[str, Any]]:
+    shown.write(folder)
+    return list(pq.read_table(folder / name).to_pylist())
+
+
+@pytest.mark.parametrize("distance", [*range(40, 76, 3), *range(100, 128, 3)])
+@pytest.mark.parametrize("is_before", [True, False])
+def test_a_value_at_the_edge_of_an_excerpt_shows_no_part_of_itself(
+    tmp_path: Path, distance: int, is_before: bool
+) -> None:
+    shown = UnitSamples(5, 0, GUARD)
+    filler = ("나무가 선다 " * 40)[:distance]
+    parts = (f"문의 {PHONE} {filler}", "") if is_before else ("", f"{filler} 문의 {PHONE} 끝")
+    shown.change("hashtag", RECORD, f"{parts[0]}#해시{parts[1]}", f"{parts[0]}{parts[1]}")
+    [row] = rows_of(shown, tmp_path, CHANGED_NAME)
+    assert "#해시" in row["before"] and "#해시" not in row["after"]
+    assert not any(digit in row["before"] + row["after"] for digit in "0123456789")
+
+
+def test_a_label_in_the_sentence_before_is_heeded(tmp_path: Path) -> None:
+    shown = UnitSamples(5, 0, GUARD)
+    shown.drop("is_too_short", RECORD, f"{HEALTH}입니다.", "건강보험증 번호를 불러 주세요.")
+    [row] = rows_of(shown, tmp_path, DROPPED_NAME)
+    assert row["text"] == "[HEALTH]입니다."
+
+
+def test_a_run_that_keeps_personal_data_shows_them(tmp_path: Path) -> None:
+    shown = UnitSamples(5, 0, None)
+    shown.drop("is_too_short", RECORD, PHONE)
+    shown.change("hashtag", RECORD, f"#봄 {PHONE}", f" {PHONE}")
+    assert rows_of(shown, tmp_path, DROPPED_NAME)[0]["text"] == PHONE
+    assert rows_of(shown, tmp_path, CHANGED_NAME)[0]["after"] == PHONE
+
+
+def test_names_of_sources_and_documents_are_public(tmp_path: Path, clean: Callable[..., Any]) -> None:
+    mail = "gaeun.kim@example.com"
+    record = {"id": mail, "source": f"{mail}의 글", "text": "첫 글이다."}
+    address = {"id": "b", "source": "https://news.example.com", "text": "둘째 글이다."}
+    lines = [json.dumps(row, ensure_ascii=False) for row in (record, address)]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines), "utf-8")
+    clean(tmp_path / "a.jsonl")
+    statistics = json.loads((tmp_path / "out" / "statistics.json").read_text("utf-8"))
+    assert list(statistics["sources"]) == ["[EMAIL]의 글", "https://news.example.com"]
