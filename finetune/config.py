@@ -6,18 +6,42 @@ Learning rates, epochs and lengths differ from task to task, so their defaults s
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from difflib import get_close_matches
+from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, Field, field_validator
+
+from corpus.documents.errors import BadInput
 
 TaskName = Literal["ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-dp", "klue-mrc", "wos"]
 ProtocolName = Literal["malmoi", "klue-baseline"]
 PrecisionName = Literal["auto", "fp32", "bf16"]
 FRESH = "fresh:"  # before an encoder's name: its architecture and tokenizer, weights at random
 PROTOCOLS: tuple[ProtocolName, ...] = get_args(ProtocolName)
-TASK_NAMES: tuple[TaskName, ...] = (
-    "ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-dp", "klue-mrc", "wos",
-)  # fmt: skip
+TASK_NAMES: tuple[TaskName, ...] = get_args(TaskName)
+SHORT_NAMES: dict[str, TaskName] = {name.removeprefix("klue-"): name for name in TASK_NAMES}
+PAPER_NAMES: dict[str, TaskName] = {"tc": "ynat", "dst": "wos"}  # where the paper calls a task otherwise
+
+
+def full_name(name: str) -> TaskName:
+    """A task's own name from any of its names.
+
+    >>> full_name("ner"), full_name("KLUE-NER"), full_name("klue-dst")
+    ('klue-ner', 'klue-ner', 'wos')
+
+    Raises:
+        BadInput: no task has the name; says which ones are near.
+    """
+    known = SHORT_NAMES | PAPER_NAMES
+    short = name.lower().replace("_", "-").removeprefix("klue-")
+    if short in known:
+        return known[short]
+    near = sorted(get_close_matches(short, known, n=2), key=lambda other: sorted(other) != sorted(short))
+    hint = f"did you mean {' or '.join(known[other] for other in near)}? The" if near else "the"
+    raise BadInput(f"{name}: no such task; {hint} tasks are {', '.join(TASK_NAMES)}")
+
+
+AnyTaskName = Annotated[TaskName, BeforeValidator(lambda name: full_name(name) if isinstance(name, str) else name)]
 
 
 class HyperparameterOverride(BaseModel, frozen=True, extra="forbid"):
@@ -38,7 +62,7 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
     data: str | None = Field(
         None, description="Folder laid out like the KLUE repository, plain or .zst; may hold several such folders."
     )
-    tasks: tuple[TaskName, ...] = Field(TASK_NAMES, min_length=1, description="Tasks to train and score.")
+    tasks: tuple[AnyTaskName, ...] = Field(TASK_NAMES, min_length=1, description="Tasks to train and score.")
     models: tuple[str, ...] = Field(
         ("model",),
         min_length=1,
@@ -53,7 +77,7 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
     )
     max_train_examples: int | None = Field(None, gt=0, description="Seeded sample of the training examples; none: all.")
     max_dev_examples: int | None = Field(None, gt=0, description="Seeded sample of the dev examples; none: all.")
-    split_dev: tuple[TaskName, ...] = Field(
+    split_dev: tuple[AnyTaskName, ...] = Field(
         (), description="Tasks that may train on a part of their dev file where there is no train file; others refuse."
     )
     dev_split_share: float = Field(
@@ -78,7 +102,7 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
         description="Evaluations on the scored split in an epoch, the best weights kept; 0: the last weights are "
         "(published: 4, so each published figure is the maximum over the split that it reports).",
     )
-    overrides: dict[TaskName, HyperparameterOverride] = Field(
+    overrides: dict[AnyTaskName, HyperparameterOverride] = Field(
         default_factory=dict, description="Hyperparameters by task that differ from the published ones."
     )
 

@@ -1,54 +1,66 @@
-"""The eight tasks by name. A task's module (torch, transformers) is imported when the task is asked for."""
+"""The eight tasks by name. A task's module is imported when the task is asked for; none of them needs torch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from typing import NamedTuple
 
-from corpus.documents.errors import BadInput
-from finetune.config import FinetuneConfig
-from finetune.task import Task
-
-_HOMES = {
-    "ynat": ("finetune.tasks.ynat.task", "YNAT"),
-    "klue-sts": ("finetune.tasks.sts.task", "KLUE_STS"),
-    "klue-nli": ("finetune.tasks.nli.task", "KLUE_NLI"),
-    "klue-ner": ("finetune.tasks.ner.task", "KLUE_NER"),
-    "klue-re": ("finetune.tasks.re.task", "KLUE_RE"),
-    "klue-dp": ("finetune.tasks.dp.task", "KLUE_DP"),
-    "klue-mrc": ("finetune.tasks.mrc.task", "KLUE_MRC"),
-    "wos": ("finetune.tasks.wos.task", "WOS"),
-}
+from finetune.config import SHORT_NAMES, TASK_NAMES, FinetuneConfig, full_name
+from finetune.task import Files, Task
 
 
 class _Tasks(Mapping[str, Task]):
     def __getitem__(self, name: str) -> Task:
-        module, record = _HOMES[name]
-        task: Task = getattr(import_module(module), record)
+        if name not in TASK_NAMES:
+            raise KeyError(name)
+        module = import_module(f"finetune.tasks.{name.removeprefix('klue-')}.task")
+        task: Task = getattr(module, name.upper().replace("-", "_"))
         return task
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_HOMES)
+        return iter(TASK_NAMES)
 
     def __len__(self) -> int:
-        return len(_HOMES)
+        return len(TASK_NAMES)
 
 
 TASKS: Mapping[str, Task] = _Tasks()
 
 
 def find_task(name: str) -> Task:
-    """The task of that name, under protocol ``malmoi``.
+    """The task of that name (``klue-ner``, ``ner``), under protocol ``malmoi``.
 
     Raises:
         BadInput: there is none.
     """
-    if name not in TASKS:
-        raise BadInput(f"{name}: no such task; the tasks are {', '.join(TASKS)}")
-    return TASKS[name]
+    return TASKS[full_name(name)]
 
 
 def task_of(name: str, config: FinetuneConfig) -> Task:
     """The task as a configuration wants it done."""
     task = TASKS[name].under(config.protocol)
     return task if config.pos_tags else task.plain(task)
+
+
+class TaskRow(NamedTuple):
+    """One task as a list of tasks shows it."""
+
+    name: str
+    short_name: str  # commands and recipes take either
+    predicts: str
+    metrics: tuple[str, ...]  # those of the paper, the headline first
+    select_by: str  # the metric by which the published code selects checkpoints
+    files: Files  # below the benchmark folder
+    paper_dev: Mapping[str, float]  # the headline on the official dev file by model (Table 36)
+
+
+def task_table() -> list[TaskRow]:
+    """All tasks in the order of the paper."""
+    rows = []
+    for short, name in SHORT_NAMES.items():
+        task = TASKS[name]
+        metrics = tuple(next(iter(task.paper_dev.values())))
+        scores = {model: figures[metrics[0]] for model, figures in task.paper_dev.items()}
+        rows.append(TaskRow(name, short, task.predicts, metrics, task.select_by, task.files, scores))
+    return rows

@@ -86,6 +86,7 @@ class Task:
     """Everything that differs between the eight tasks.
 
     Fields:
+        predicts: what is predicted from what, in a few words.
         read: one file to examples; raises ``BadInput`` naming file, record and what was expected.
         featurize: ``(examples, tokenizer, max_tokens, is_training)`` to features. Long inputs are truncated or cut
             into windows here. Features without a usable training target are left out when training.
@@ -113,6 +114,7 @@ class Task:
     """
 
     name: str
+    predicts: str
     files: Files
     read: Callable[[Path], list[Example]]
     featurize: Callable[[Sequence[Example], PreTrainedTokenizerBase, int, bool], list[Feature]]

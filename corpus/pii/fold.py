@@ -191,7 +191,8 @@ _PASSPORT = re.compile("O[0-9]{8}")
 PLATE_PARTS = 10
 """Digits, letter and blanks of a number plate: 123 구 4567."""
 _LENGTHS = (10, 11, 12, 13, 14, 16)
-_TAIL = re.compile(f"(?<=[0-9])[{_HANGUL}]+$")
+_TAIL = re.compile(f"(?<=[0-9])[/ ]?[{_HANGUL}]+$")
+_PLATE_BEHIND = re.compile(f" [0-9]{{2,3}}[{_HANGUL}][0-9]{{4}}$")
 _COPULA = re.compile(f"(?<=[0-9])[이일][{_HANGUL}]*$")
 
 
@@ -204,6 +205,9 @@ def _read_run(match: re.Match[str]) -> list[Change]:
     if has_letters and (sum(c.isdigit() or c in _HANGUL for c in run) < 6 or _PASSPORT.fullmatch(run)):
         return []
     parts = list(_PART.finditer(match.string, match.start(), match.end()))
+    plate = _PLATE_BEHIND.search(run)
+    if plate and not (has_words or _LETTER.search(run, 0, plate.start())):
+        return []  # a number and a number plate: 825-17-41621 31오1719
     copula = _COPULA.search(run) or _word_behind(match)
     if copula:  # …5678이구요: letters, not digits
         parts = parts[: -len(copula[0])]

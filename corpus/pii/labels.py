@@ -91,7 +91,7 @@ class Labels:
         for match in self._pattern.finditer(after):
             word = match.group()
             if word in _SHORT_BANKS and not (
-                _IN_BRACKETS.fullmatch(after[: match.start()])
+                (_IN_BRACKETS.fullmatch(after[: match.start()]) and not _HAS_DIGIT.match(after, match.end()))
                 or (match.start() <= 1 and _BANK_PARTICLE.match(after, match.end()))
                 or (match.start() <= 1 and word in _SURE_BANKS and not _HANGUL.match(after, match.end()))
             ):

@@ -24,7 +24,7 @@ from corpus.pii.types import CERTAIN, CLEAR, LIKELY, Format, PiiType, Scope, wor
 
 # what makes the number after a road or town a count of something: 강남대로 2시간, 별빛동 3만
 _NO_COUNT = (
-    r"(?![0-9A-Za-z%㎞㎡]|[.:][0-9]{1,2}(?![0-9])|,[0-9]{3}(?![0-9.\-]|[가-힣][0-9 ])"
+    r"(?![0-9A-Za-z%㎞㎡]|[.:][0-9]{1,2}(?![0-9])|,[0-9]{3}(?![0-9A-Za-z.\-]|[가-힣][0-9 ])"
     r"|(?:년|월|일(?!대)|시|분|초|명|개|점|원|위|회|차|세|살|억|만|천|퍼센트|프로|배|권|편|대|호선"
     r"|건(?!물)|평|가지|곳|번(?! ?지|길)|층|동 )| (?:년|개월|명|만|억))"
 )
@@ -44,7 +44,8 @@ _FLAT = r"(?:제?[0-9]{1,4}동(?: ?제?[0-9]{1,5}호| ?[0-9]{1,3}층)?|[A-Za-z�
 _FLOOR = r"(?:지하 ?|B)?[0-9]{1,3}층(?: ?[0-9]{1,5}호)?"
 _ROOM = rf"(?:{_FLAT}|{_FLOOR}|제?[A-Z]?[0-9]{{1,5}}호(?!선))"
 _FLAT_ROOM = r"[0-9]{2,4}-[0-9]{2,4}(?![0-9\-]|명|분|시|일|월|년|원|%)"  # 101-202: 101동 202호
-_BUILDING = r"[가-힣A-Za-z][가-힣A-Za-z0-9]{0,14}"
+_NUMBER_WORD = r"(?:핸드폰|휴대|전화|연락처|문의|팩스|대표|고객센터|콜센터|상담|(?i:tel|fax|hp|phone|mobile))"
+_BUILDING = rf"(?!{_NUMBER_WORD})[가-힣A-Za-z][가-힣A-Za-z0-9]{{0,14}}"
 _INSIDE = rf"[, ]{{1,2}}(?:{_BUILDING} ?(?:{_ROOM}|{_FLAT_ROOM})|{_ROOM}|{_FLAT_ROOM})"
 _BRACKET = r" ?\([가-힣][가-힣0-9]{0,7}(?:동|리|가|읍|면)[0-9]{0,2}(?:, ?[가-힣A-Za-z0-9 ]{1,24})?\)"
 _DETAIL = rf"(?P<detail>(?:{_BRACKET})?(?:{_INSIDE}){{0,2}}(?:{_BRACKET})?)"

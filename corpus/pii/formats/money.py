@@ -29,7 +29,7 @@ MIN_ACCOUNT_DIGITS, MAX_ACCOUNT_DIGITS = 10, 16
 _GROUP = re.compile("[0-9]+")
 _TIME = re.compile("20[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:[01][0-9]|2[0-3])[0-5][0-9](?:[0-5][0-9])?")
 _DAY = re.compile("(?:19|20)[0-9]{2}([-.])(?:0[1-9]|1[0-2])\\1(?:0[1-9]|[12][0-9]|3[01])\\1")
-_AMOUNT = re.compile(r" ?(?:원|달러|명|개|건|년|억|만|배)")
+_AMOUNT = re.compile(r" ?(?:원(?!룸|장)|달러|명(?!의|단)|개(?!인)|건(?!강|물|설|축)|년|억|만|배(?!송))")
 
 
 def _is_account(match: re.Match[str], label: str | None) -> bool:

@@ -15,7 +15,7 @@ from corpus.pii.types import CERTAIN, Format, PiiType, Scope
 
 _PATH_SIGN = r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]"
 # a list goes on: the sign parts a URL from the value behind it
-_NEXT = r"(?![,;|]['\"]?(?:https?://|ftp://|www\.|[0-9]{2,4}-|[0-9]{6}|[A-Za-z0-9._%+\-]{1,64}@|@|\+82)|['\"][=:,;|]['\"]|\*\*|\][/,;|)]|(?:https?|ftp)://)"
+_NEXT = r"(?![,;|]['\"]?(?:https?://|ftp://|www\.|[0-9]{2,4}-|[0-9]{6}|[A-Za-z0-9._%+\-]{1,64}@|@|\+82)|['\"][=:,;|_]['\"]|\*\*|\](?:[/,;|)]|_\[)|(?:https?|ftp)://)"
 # Hangul belongs to a path behind / _ - = only: directly behind a word it is a particle
 _PATH = rf"(?::[0-9]{{1,5}})?(?:[/?#](?:{_NEXT}{_PATH_SIGN}|(?<=[/_\-=+])[가-힣]{{1,40}}){{0,2000}})?"
 _USER = r"(?:[A-Za-z0-9._~%!$&+:\-]{1,64}@)?"

@@ -130,6 +130,7 @@ def predict_trivially(train: Sequence[Example], examples: Sequence[Example]) -> 
 
 KLUE_DP = Task(
     name="klue-dp",
+    predicts="head and relation of each word (eojeol)",
     files=Files(train="klue-dp-v1.1/klue-dp-v1.1_train.tsv", dev="klue-dp-v1.1/klue-dp-v1.1_dev.tsv"),
     read=read_klue_dp,
     featurize=featurize_klue_dp,

@@ -228,6 +228,7 @@ def write_klue_mrc(official: Path, values: Mapping[str, Any], target: Path) -> N
 
 KLUE_MRC = Task(
     name="klue-mrc",
+    predicts="answer to a question as a span of the passage, or none",
     files=Files(train="klue-mrc-v1.1/klue-mrc-v1.1_train.json", dev="klue-mrc-v1.1/klue-mrc-v1.1_dev.json"),
     read=read_klue_mrc,
     featurize=featurize_klue_mrc,

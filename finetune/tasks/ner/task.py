@@ -167,6 +167,7 @@ def write_ner(source: Path, values: Mapping[str, Any], target: Path) -> None:
 
 KLUE_NER = Task(
     name="klue-ner",
+    predicts="entities of 6 types, a tag for each character that is no space",
     files=Files(train="klue-ner-v1.1/klue-ner-v1.1_train.tsv", dev="klue-ner-v1.1/klue-ner-v1.1_dev.tsv"),
     read=read_ner,
     featurize=featurize_ner,

@@ -57,6 +57,7 @@ def featurize_nli(
 
 KLUE_NLI = Task(
     name="klue-nli",
+    predicts="entailment, contradiction or neutral, of two sentences",
     files=Files(train="klue-nli-v1.1/klue-nli-v1.1_train.json", dev="klue-nli-v1.1/klue-nli-v1.1_dev.json"),
     read=read_nli,
     featurize=featurize_nli,

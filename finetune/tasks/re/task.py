@@ -104,6 +104,7 @@ def featurize_re(
 
 KLUE_RE = Task(
     name="klue-re",
+    predicts="relation of two marked entities, 30 classes",
     files=Files(
         train="klue-re-v1.1/klue-re-v1.1_train.json",
         dev="klue-re-v1.1/klue-re-v1.1_dev.json",

@@ -108,6 +108,7 @@ def _put_similarity(record: dict[str, Any], value: Any, where: str) -> None:
 
 KLUE_STS = Task(
     name="klue-sts",
+    predicts="similarity of two sentences, 0 to 5",
     files=Files(train="klue-sts-v1.1/klue-sts-v1.1_train.json", dev="klue-sts-v1.1/klue-sts-v1.1_dev.json"),
     read=read_sts,
     featurize=featurize_sts,

@@ -155,6 +155,7 @@ def dialogue_of(example: Example) -> str:
 
 WOS = Task(
     name="wos",
+    predicts="dialogue state after each user turn, 45 slots",
     files=Files(train="wos-v1.1/wos-v1.1_train.json", dev="wos-v1.1/wos-v1.1_dev.json"),
     read=read_wos,
     featurize=featurize_wos,

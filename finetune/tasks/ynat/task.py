@@ -51,6 +51,7 @@ def featurize_ynat(
 
 YNAT = Task(
     name="ynat",
+    predicts="topic of a news headline, 7 classes",
     files=Files(train="ynat-v1.1/ynat-v1.1_train.json", dev="ynat-v1.1/ynat-v1.1_dev.json"),
     read=read_ynat,
     featurize=featurize_ynat,

@@ -133,7 +133,7 @@ def test_scoring_imports_neither_torch_nor_transformers(official: Path, predicti
 @pytest.mark.parametrize(
     ("task", "text", "says"),
     [
-        ("ynatt", LINES, "ynatt: no such task; the tasks are ynat, klue-sts"),
+        ("ynatt", LINES, "ynatt: no such task; did you mean ynat"),
         ("ynat", "", "no predictions in it"),
         ("ynat", '{"guid": "0", "gold": "정치"}', "line 1: expected a JSON object with"),
         ("ynat", LINES + "{", "line 3: expected a JSON object with"),
