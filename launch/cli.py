@@ -176,6 +176,24 @@ def recipes(
 
 
 @app.command(rich_help_panel=LOOK)
+def tasks() -> None:
+    """List the KLUE tasks: what each predicts, its metrics (the headline first), its folder and the paper's dev score.
+
+    Example:  malmoi tasks
+    """
+    from finetune.registry import task_table
+
+    model = "klue/roberta-base"  # Table 36
+    table = Table("task", "or", "predicts", "metrics", "folder", "paper")
+    for row in task_table():
+        score = f"{row.paper_dev[model]:.2f}" if model in row.paper_dev else "–"
+        table.add_row(
+            row.name, row.short_name, row.predicts, ", ".join(row.metrics), row.files.dev.split("/")[0], score
+        )
+    PlainConsole().print(table)
+
+
+@app.command(rich_help_panel=LOOK)
 def doctor() -> None:
     """Check this machine, and say which recipes it is ready for.
 

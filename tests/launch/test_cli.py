@@ -16,6 +16,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from finetune.registry import TASKS
 from launch.cli import STAGE_VERBS, app, main
 from launch.recipe import load_recipe, shipped_recipes
 from malmoi import __version__ as malmoi_version
@@ -115,6 +116,14 @@ def test_recipes_are_listed_with_purpose_cost_and_needs(tmp_path: Path, monkeypa
         assert recipe.about and recipe.cost
         [row] = [line for line in shown.splitlines() if line.startswith(f"│ {name} ")]
         assert recipe.about in row and recipe.cost in row and ("GPUs" in row) == ("gpu" in recipe.needs)
+
+
+def test_tasks_are_listed_with_their_files_and_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    shown = malmoi("tasks", cwd=tmp_path).stdout
+    for name, task in TASKS.items():
+        [row] = [line for line in shown.splitlines() if line.startswith(f"│ {name} ")]
+        assert task.files.dev.split("/")[0] in row and task.predicts in row
 
 
 def test_a_recipe_is_printed_so_that_it_can_be_copied(tmp_path: Path) -> None:
