@@ -145,7 +145,7 @@ def plan_sizes(recipe: Recipe, machine: Machine) -> list[str]:
     return [
         f"text: {'not known' if text is None else f'{text / 1e6:,.1f} MB unpacked'}",
         f"pretraining: {settings.steps:,} steps x {settings.global_batch:,} sequences x "
-        f"{settings.sequence_length} tokens = {planned_tokens(recipe):,} tokens",
+        f"{settings.rows.sequence_length} tokens = {planned_tokens(recipe):,} tokens",
         f"finetuning: {jobs} trainings",
         f"estimated for this machine ({device}, {say_bytes(machine.memory)} of memory), at best within a factor of two",
     ]

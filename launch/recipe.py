@@ -29,7 +29,7 @@ from launch.config import LaunchConfig
 from launch.errors import LaunchError
 from launch.plain_yaml import NotPlain, parse_yaml, read_yaml
 from launch.sample.config import SampleConfig
-from pretrain.config import PackConfig, PretrainConfig
+from pretrain.config import PLACES, PackConfig, PretrainConfig
 from tokenizer.config import TokenizerConfig
 
 SAMPLE = "malmoi:sample"  # stands for the embedded sample wherever a recipe names text or benchmark files
@@ -65,17 +65,17 @@ class Recipe(BaseModel, frozen=True, extra="forbid"):
     def _special_tokens_fit_the_architecture(self) -> Recipe:
         if self.pretrain.init_from is not None:
             self._refuse_tokenizer_in_vain()
-        elif self.tokenizer.special_tokens != self.pretrain.architecture:
+        elif self.tokenizer.special_tokens != self.pretrain.model.architecture:
             raise ValueError(
-                f"tokenizer.special_tokens is {self.tokenizer.special_tokens} but pretrain.architecture is "
-                f"{self.pretrain.architecture}; they must agree"
+                f"tokenizer.special_tokens is {self.tokenizer.special_tokens} but pretrain.model.architecture is "
+                f"{self.pretrain.model.architecture}; they must agree"
             )
         return self
 
     @model_validator(mode="after")
     def _morphemes_are_stored(self) -> Recipe:
-        if self.pretrain.masking.unit == "morpheme" and not self.pack.morphemes:
-            raise ValueError("pretrain.masking.unit is morpheme, but pack.morphemes is false; set it to true")
+        if self.pretrain.rows.masking.unit == "morpheme" and not self.pack.morphemes:
+            raise ValueError("pretrain.rows.masking.unit is morpheme, but pack.morphemes is false; set it to true")
         return self
 
     def _refuse_tokenizer_in_vain(self) -> None:
@@ -279,6 +279,10 @@ def _problems(error: ValidationError) -> Iterator[str]:
     known = [key for key, _ in _fields(Recipe)]
     for problem in error.errors():
         key = ".".join(str(part) for part in problem["loc"])
+        moved = PLACES.get(key.removeprefix("pretrain.")) if key.startswith("pretrain.") else None
+        if moved and problem["type"] in ("extra_forbidden", "model_type"):
+            yield f"{key}: moved to pretrain.{moved}"
+            continue
         if problem["type"] != "extra_forbidden":
             got = "" if isinstance(problem["input"], dict | BaseModel) else f" (got {_shown(problem['input'])})"
             yield f"{key + ': ' if key else ''}{problem['msg'].removeprefix('Value error, ')}{got}"

@@ -52,7 +52,7 @@ def test_defaults_are_the_papers_values() -> None:
 def test_override_replaces_one_value_and_keeps_the_rest() -> None:
     plain, changed = load_recipe("smoke"), load_recipe("smoke", ["pretrain.steps=7"])
     assert changed.pretrain.steps == 7
-    assert changed.pretrain.lr == plain.pretrain.lr
+    assert changed.pretrain.optimizer == plain.pretrain.optimizer
 
 
 def test_comma_separated_override_becomes_a_list() -> None:
@@ -66,9 +66,12 @@ def test_comma_separated_override_becomes_a_list() -> None:
     ("override", "message"),
     [
         ("pretrain.step=7", "pretrain.step: unknown key; did you mean pretrain.steps?"),
+        ("pretrain.lr=1.0e-4", "pretrain.lr: moved to pretrain.optimizer.lr"),
+        ("pretrain.masking.share=0.2", "pretrain.masking: moved to pretrain.rows.masking"),
+        ("pretrain.engine=deepspeed", "pretrain.engine: moved to pretrain.engine.name"),
         ("pretrane.steps=7", "pretrane: unknown key; did you mean pretrain?"),
         ("pretrain.steps=many", "pretrain.steps: "),
-        ("pretrain.masking.share=15", "pretrain.masking.share: "),
+        ("pretrain.rows.masking.share=15", "pretrain.rows.masking.share: "),
         ("pretrain.steps", "an override looks like section.key=value"),
         ("name=a/b", "name: "),
         ("pretrain.steps.more=1", "is a value, not a section"),
@@ -108,7 +111,7 @@ def test_special_tokens_must_fit_the_architecture() -> None:
 
 
 def test_morphemes_to_mask_must_be_packed() -> None:
-    wanted = "pretrain.masking.unit=morpheme"
+    wanted = "pretrain.rows.masking.unit=morpheme"
     with pytest.raises(LaunchError, match=r"pack\.morphemes is false; set it to true"):
         load_recipe("smoke", [wanted])
     assert load_recipe("smoke", [wanted, "pack.morphemes=true"]).pack.morphemes
