@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 from typer.core import TyperGroup
 
 from corpus.documents.escaping import visible_lines
@@ -168,7 +168,7 @@ def recipes(
     if name is not None:
         typer.echo(locate_recipe(name).read_text("utf-8"), nl=False)
         return
-    table = Table("recipe", "purpose", "cost", "needs")
+    table = Table(Column("recipe", no_wrap=True), "purpose", "cost", "needs")
     for shipped in _recipe_names():
         recipe = load_recipe(shipped)
         table.add_row(shipped, recipe.about, recipe.cost, ", ".join(NEEDS[need] for need in recipe.needs) or "–")

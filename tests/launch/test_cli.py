@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import io
-import logging
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +14,19 @@ import typer
 from typer.testing import CliRunner
 
 from finetune.registry import TASKS
-from launch.cli import STAGE_VERBS, app, main
+from launch.cli import STAGE_VERBS, app
 from launch.recipe import load_recipe, shipped_recipes
 from malmoi import __version__ as malmoi_version
+from tests.command import Outcome, run_command
+
+Malmoi = Callable[..., Outcome]
 
 
-def malmoi(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """The command in this process, where heavy imports are paid for once; logging is left as it was."""
-    out, err, root = io.StringIO(), io.StringIO(), logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        patch.chdir(cwd)
-        patch.setattr(sys, "argv", ["malmoi", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    return subprocess.CompletedProcess(arguments, int(ended.value.code or 0), out.getvalue(), err.getvalue())
+@pytest.fixture
+def malmoi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Malmoi:
+    """The command in this process, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: run_command(capfd, *arguments)
 
 
 def test_help_imports_no_heavy_library() -> None:
@@ -48,10 +41,10 @@ def test_help_imports_no_heavy_library() -> None:
 
 
 @pytest.mark.parametrize("verb", [*(verb for verb, _, _ in STAGE_VERBS), "corpus", "tokenizer", "finetune"])
-def test_every_verb_has_a_worked_example(verb: str, tmp_path: Path) -> None:
-    result = malmoi(verb, "--help", cwd=tmp_path)
-    assert result.returncode == 0
-    assert "Example:" in result.stdout
+def test_every_verb_has_a_worked_example(verb: str, malmoi: Malmoi) -> None:
+    result = malmoi(verb, "--help")
+    assert result.code == 0
+    assert "Example:" in result.output
 
 
 def all_commands(group: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -71,19 +64,19 @@ def test_brackets_in_help_are_shown(words: tuple[str, ...], command: Any, monkey
     assert [text for text in wanted if text not in shown] == []
 
 
-def test_brackets_of_spans_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_brackets_of_spans_are_shown(malmoi: Malmoi, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "160")
-    assert "[start, end, TYPE]" in malmoi("pii", "detect", "--help", cwd=tmp_path).stdout
+    assert "[start, end, TYPE]" in malmoi("pii", "detect", "--help").output
 
 
 @pytest.mark.parametrize(("stage", "tools"), [("corpus", ["push"]), ("tokenizer", ["stats", "push"]),
                                               ("finetune", ["features", "export"])])  # fmt: skip
-def test_help_of_a_stage_with_tools_shows_both(stage: str, tools: list[str], tmp_path: Path) -> None:
-    shown = malmoi(stage, "--help", cwd=tmp_path).stdout
+def test_help_of_a_stage_with_tools_shows_both(stage: str, tools: list[str], malmoi: Malmoi) -> None:
+    shown = malmoi(stage, "--help").output
     assert f"malmoi {stage} RECIPE [KEY=VALUE]" in shown
     for word in ("--runs", "--dry-run", *tools):
         assert word in shown
-    assert " build " not in shown + malmoi(stage, "smoke", "--help", cwd=tmp_path).stdout
+    assert " build " not in shown + malmoi(stage, "smoke", "--help").output
 
 
 @pytest.mark.parametrize(
@@ -96,21 +89,23 @@ def test_help_of_a_stage_with_tools_shows_both(stage: str, tools: list[str], tmp
         (["run", "recipes/mien.yaml"], "did you mean recipes/mine.yaml?"),
     ],
 )
-def test_a_near_miss_is_answered_with_the_right_word(arguments: list[str], words: str, tmp_path: Path) -> None:
+def test_a_near_miss_is_answered_with_the_right_word(
+    arguments: list[str], words: str, tmp_path: Path, malmoi: Malmoi
+) -> None:
     (tmp_path / "recipes").mkdir()
     (tmp_path / "recipes" / "mine.yaml").write_text("about: mine\n")
-    result = malmoi(*arguments, cwd=tmp_path)
-    assert result.returncode == 2
-    assert words in result.stderr
+    result = malmoi(*arguments)
+    assert result.code == 2
+    assert words in result.errors
 
 
-def test_version_is_printed(tmp_path: Path) -> None:
-    assert malmoi("--version", cwd=tmp_path).stdout == f"malmoi {malmoi_version}\n"
+def test_version_is_printed(malmoi: Malmoi) -> None:
+    assert malmoi("--version").output == f"malmoi {malmoi_version}\n"
 
 
-def test_recipes_are_listed_with_purpose_cost_and_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recipes_are_listed_with_purpose_cost_and_needs(malmoi: Malmoi, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "160")
-    shown = malmoi("recipes", cwd=tmp_path).stdout
+    shown = malmoi("recipes").output
     for name in shipped_recipes():
         recipe = load_recipe(name)
         assert recipe.about and recipe.cost
@@ -118,16 +113,16 @@ def test_recipes_are_listed_with_purpose_cost_and_needs(tmp_path: Path, monkeypa
         assert recipe.about in row and recipe.cost in row and ("GPUs" in row) == ("gpu" in recipe.needs)
 
 
-def test_tasks_are_listed_with_their_files_and_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tasks_are_listed_with_their_files_and_metrics(malmoi: Malmoi, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    shown = malmoi("tasks", cwd=tmp_path).stdout
+    shown = malmoi("tasks").output
     for name, task in TASKS.items():
         [row] = [line for line in shown.splitlines() if line.startswith(f"│ {name} ")]
         assert task.files.dev.split("/")[0] in row and task.predicts in row
 
 
-def test_a_recipe_is_printed_so_that_it_can_be_copied(tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text(malmoi("recipes", "real-mini", cwd=tmp_path).stdout, "utf-8")
+def test_a_recipe_is_printed_so_that_it_can_be_copied(tmp_path: Path, malmoi: Malmoi) -> None:
+    (tmp_path / "mine.yaml").write_text(malmoi("recipes", "real-mini").output, "utf-8")
     assert load_recipe(str(tmp_path / "mine.yaml")).pretrain == load_recipe("real-mini").pretrain
 
 
@@ -142,21 +137,23 @@ def test_tokens_of_a_recipe_are_counted_right(name: str) -> None:
 
 @pytest.mark.parametrize(("words", "offered"), [("malmoi run kl", "klue-bert-base"), ("malmoi tokenizer st", "stats")])
 def test_shells_complete_recipes_and_tools(
-    words: str, offered: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    words: str, offered: str, malmoi: Malmoi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in (("_MALMOI_COMPLETE", "complete_bash"), ("COMP_WORDS", words), ("COMP_CWORD", "2")):
         monkeypatch.setenv(name, value)
-    assert offered in malmoi(cwd=tmp_path).stdout.split()
+    assert offered in malmoi().output.split()
 
 
 @pytest.mark.parametrize("recipe", shipped_recipes())
-def test_dry_run_says_what_is_missing_then_the_plan_and_writes_nothing(recipe: str, tmp_path: Path) -> None:
-    result = malmoi("run", recipe, "--dry-run", cwd=tmp_path)
+def test_dry_run_says_what_is_missing_then_the_plan_and_writes_nothing(
+    recipe: str, malmoi: Malmoi, tmp_path: Path
+) -> None:
+    result = malmoi("run", recipe, "--dry-run")
     needs_inputs = recipe != "smoke"
-    assert result.returncode == (2 if needs_inputs else 0), result.stderr
-    assert ("corpus.inputs is empty" in result.stdout) == ("finetune.data is empty" in result.stdout) == needs_inputs
-    assert result.stdout.index("stop this run") < result.stdout.index("to do") < result.stdout.index("What differs")
-    assert re.search(r"finetuning: (8|16) trainings", result.stdout)
+    assert result.code == (2 if needs_inputs else 0), result.errors
+    assert ("corpus.inputs is empty" in result.output) == ("finetune.data is empty" in result.output) == needs_inputs
+    assert result.output.index("stop this run") < result.output.index("to do") < result.output.index("What differs")
+    assert re.search(r"finetuning: (8|16) trainings", result.output)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -170,23 +167,17 @@ def test_dry_run_says_what_is_missing_then_the_plan_and_writes_nothing(recipe: s
         (["run", "smoke", "finetune.data=nowhere", "corpus.inputs=nowhere"], "nowhere"),
     ],
 )
-def test_bad_input_gets_one_sentence_and_code_2(arguments: list[str], words: str, tmp_path: Path) -> None:
-    result = malmoi(*arguments, cwd=tmp_path)
-    assert result.returncode == 2
-    assert words in result.stderr
-    assert "Traceback" not in result.stderr
+def test_bad_input_gets_one_sentence_and_code_2(arguments: list[str], words: str, malmoi: Malmoi) -> None:
+    malmoi(*arguments).refused(words)
 
 
-def test_output_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
+def test_output_folder_that_cannot_be_made_is_one_sentence(malmoi: Malmoi, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file")
-    result = malmoi("sample", "smoke", "--runs", "taken", cwd=tmp_path)
-    assert result.returncode == 2
-    assert "taken" in result.stderr
-    assert "Traceback" not in result.stderr
+    malmoi("sample", "smoke", "--runs", "taken").refused("taken")
 
 
-def test_two_processes_may_only_pretrain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_processes_may_only_pretrain(malmoi: Malmoi, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
-    result = malmoi("run", "smoke", cwd=tmp_path)
-    assert result.returncode == 2
-    assert "use the verb pretrain" in result.stderr
+    result = malmoi("run", "smoke")
+    assert result.code == 2
+    assert "use the verb pretrain" in result.errors

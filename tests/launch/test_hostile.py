@@ -24,6 +24,7 @@ from launch.console import PlainConsole, PlainFormatter, set_up_console
 from launch.report.blocks import Code, Heading, Marked, MarkedRow, Part, Section, Table, Text
 from launch.report.corpus import corpus_sections
 from launch.report.run import render
+from tests.command import run_command
 
 TEXT = (
     "가온시 도서관이 새 강좌를 연다. <script>alert({n})</script> 오늘은 | 맑다{n}. `x` [x](javascript:alert({n})) "
@@ -157,11 +158,6 @@ def test_log_lines_and_warnings_show_names_as_they_are(monkeypatch: pytest.Monke
     logging.getLogger().setLevel(level)
 
 
-def malmoi(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "launch", *arguments]
-    return subprocess.run(command, capture_output=True, cwd=cwd, env=os.environ | environment)
-
-
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
@@ -172,17 +168,36 @@ def malmoi(*arguments: str, cwd: Path, **environment: str) -> subprocess.Complet
         ("[red]e\n", ("run", "smoke", "{}")),
     ],
 )
-def test_errors_name_what_was_given_in_one_line(tmp_path: Path, name: str, arguments: tuple[str, ...]) -> None:
-    result = malmoi(*(argument.replace("{}", name) for argument in arguments), cwd=tmp_path)
-    lines = result.stderr.decode().splitlines()
-    assert result.returncode == 2
+def test_errors_name_what_was_given_in_one_line(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    name: str,
+    arguments: tuple[str, ...],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run_command(capfd, *(argument.replace("{}", name) for argument in arguments))
+    lines = result.errors.splitlines()
+    assert result.code == 2
     assert len(lines) == 1 and lines[0].startswith("malmoi: ")
     assert not unshown(lines[0])
 
 
+IN_TURN = """
+import sys
+from launch.cli import main
+for arguments in (("run", "smoke", "--dry-run"), ("--help",), ("corpus", "--help"), ("run", "없는 요리법 \u2028")):
+    sys.argv = ["malmoi", *arguments]
+    try:
+        main()
+    except SystemExit as end:
+        assert end.code in (0, 2, None), end
+"""
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "cp949"])
 def test_no_encoding_of_the_terminal_ends_a_command(tmp_path: Path, encoding: str) -> None:
-    for arguments in (("run", "smoke", "--dry-run"), ("--help",), ("corpus", "--help"), ("run", "없는 요리법 \u2028")):
-        result = malmoi(*arguments, cwd=tmp_path, PYTHONIOENCODING=encoding)
-        assert result.returncode in (0, 2)
-        assert b"Traceback" not in result.stderr, result.stderr
+    environment = os.environ | {"PYTHONIOENCODING": encoding}
+    result = subprocess.run([sys.executable, "-c", IN_TURN], capture_output=True, cwd=tmp_path, env=environment)
+    assert result.returncode == 0 and b"Traceback" not in result.stderr, result.stderr
+    assert b"malmoi: " in result.stderr
