@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint mutants clean
 
 demo: $(VENV)/.installed
 	$(BIN)/malmoi run smoke
@@ -12,6 +12,9 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+
+mutants: $(VENV)/.installed-dev
+	$(BIN)/python tests/mutants.py
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
