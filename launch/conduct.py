@@ -56,7 +56,7 @@ def conduct(
         raise LaunchError(f"{verb} runs in one process; under torchrun or deepspeed use the verb pretrain")
     run = runs / recipe.name
     stages = stages_of(verb, recipe)
-    machine = this_machine(recipe)
+    machine = this_machine(recipe, trains=any(stage.name in ("pretrain", "finetune") for stage in stages))
     problems = find_problems(verb, stages, recipe, run, machine)
     if dry_run:
         if rank() == 0:
