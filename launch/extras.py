@@ -9,7 +9,7 @@ from launch.errors import LaunchError
 
 EXTRAS = {
     "torch": "train", "transformers": "train", "deepspeed": "train", "accelerate": "train", "safetensors": "train",
-    "matplotlib": "train", "datasets": "hub", "datasketch": "near", "kiwipiepy": "kiwi", "kss": "kss",
+    "matplotlib": "plots", "datasets": "hub", "datasketch": "near", "kiwipiepy": "kiwi", "kss": "kss",
     "datatrove": "cluster", "ray": "ray", "tensorboard": "trackers", "wandb": "trackers",
     "presidio_analyzer": "presidio", "sklearn": "dev", "seqeval": "dev",
 }  # fmt: skip
