@@ -30,7 +30,8 @@ def test_tasks_scores_and_personal_data_need_no_torch() -> None:
     code = (
         "import sys\n"
         f"sys.modules.update(dict.fromkeys({sorted(EXTRAS)}))\n"
-        "import malmoi, finetune.registry, finetune.score.scores, corpus.run, tokenizer.run, launch.hub, launch.pii.run\n"
+        "import malmoi, finetune.registry, finetune.score.scores\n"
+        "import corpus.run, tokenizer.run, launch.hub, launch.pii.run\n"
         "malmoi.find_pii('010-0123-4567'), malmoi.split_sentences('가. 나.'), malmoi.load_recipe('smoke')\n"
         "for name in finetune.registry.TASKS: malmoi.load_task(name)"
     )
