@@ -17,20 +17,17 @@ from launch.bench.pretrain import (
     OURS,
     PLAIN,
     WHOLE_WORDS,
-    Given,
     as_examples,
     contest_config,
     examples_of_run,
     held_out_losses,
     measure_loading,
     run_pretrain_bench,
-    watch_lines,
 )
-from launch.bench.sizes import Plan, measure_cells
+from launch.bench.sizes import Given, Plan, measure_cells
 from launch.bench.synthetic import SPECIAL_PIECES, invent_vocabulary, write_synthetic
 from launch.errors import LaunchError
 from pretrain.model.module import PretrainingModule
-from pretrain.model.networks import build_network
 from pretrain.pack.store import TokenStore, open_store, piece_ids, read_pieces
 from pretrain.rows.batches import TrainingBatches, mask_batch
 from pretrain.rows.masking import IGNORED
@@ -61,7 +58,8 @@ def given(invented: tuple[Path, Path]) -> Given:
 def test_invented_words_have_two_pieces_on_average_and_none_is_unknown(
     invented: tuple[Path, Path], store: TokenStore
 ) -> None:
-    pieces = [read_pieces(invented[1])[number] for number in piece_ids(store.tokens[:])]
+    vocabulary = read_pieces(invented[1])
+    pieces = [vocabulary[number] for number in piece_ids(store.tokens[:])]
     inside = [piece for piece in pieces if piece != "[SEP]"]
 
     assert len(inside) == pytest.approx(TOKENS, rel=0.15)
@@ -120,7 +118,7 @@ def test_the_trainer_gets_the_rows_that_ours_trains_on(given: Given) -> None:
 
 
 def test_held_out_losses_are_those_of_our_module_and_repeat(invented: tuple[Path, Path], given: Given) -> None:
-    network = build_network(given.config, VOCABULARY, given.special_ids)
+    network = given.network()
     found = held_out_losses(given, network, invented[1])
     rows = np.arange(given.split.held_out.count(0))
     epochs = np.zeros_like(rows)
@@ -131,16 +129,6 @@ def test_held_out_losses_are_those_of_our_module_and_repeat(invented: tuple[Path
     assert found["whole_words"] == pytest.approx(float(sums.mlm_loss) / batch.predictions, rel=1e-5)
     assert found["single_pieces"] == pytest.approx(found["whole_words"], rel=0.1)  # nothing is learnt yet
     assert held_out_losses(given, network, invented[1]) == found
-
-
-def test_every_line_of_a_growing_file_gets_its_clock(tmp_path: Path) -> None:
-    with watch_lines(tmp_path / "lines") as clocks, (tmp_path / "lines").open("w", encoding="utf-8") as file:
-        file.write("a\nb\n")
-        file.flush()
-        file.write("c\n")
-
-    assert len(clocks) == 3
-    assert clocks == sorted(clocks)
 
 
 def test_batches_grow_until_memory_is_full_and_the_best_one_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
