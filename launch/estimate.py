@@ -55,11 +55,11 @@ class Cost:
     least_memory: float = 0
 
 
-def this_machine(recipe: Recipe) -> Machine:
-    """Cores the recipe uses, memory, and the first GPU; without torch there is none to train on."""
+def this_machine(recipe: Recipe, *, trains: bool = True) -> Machine:
+    """Cores the recipe uses, memory, and the first GPU; it is not looked for where nothing ``trains``."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     gpu = None
-    if find_spec("torch") is not None:
+    if trains and find_spec("torch") is not None:
         import torch
 
         if torch.cuda.is_available():

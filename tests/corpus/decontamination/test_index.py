@@ -298,6 +298,20 @@ def test_the_number_of_sentences_looked_at_together_changes_nothing(monkeypatch:
     assert index.find(queries) == together
 
 
+def test_a_copy_drawn_apart_weighs_the_same_wherever_a_long_sentence_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Halves that only just lie in one window: 58 trigrams, twice the 29 of the item."""
+    item = "강가의오래된도서관에서소년이책을천천히읽었다바람이불고푸른구름"
+    index, _ = build_index([item], DecontaminateConfig(min_item_words=1))
+    other = "zyxwvutsrqponmlkjihgfedcba0123456789" * 6
+    monkeypatch.setattr("corpus.decontamination.stream.BATCH_CHARS", 70)
+    ratios = {
+        round(hit.ratio, 6)
+        for before in range(100, 170)
+        for hit in index.find([other[:before] + item[:16] + other[:29] + item[16:] + other[:100]])
+    }
+    assert ratios == {0.931034}
+
+
 def test_a_very_long_sentence_takes_linear_time_and_is_searched_to_its_end() -> None:
     index, _ = build_index(BENCHMARK, CONFIG)
     filler = "".join(Random(1).choices("가나다라마바사아자차카타파하거너더러머버", k=1_000_000))
