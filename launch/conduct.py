@@ -145,7 +145,7 @@ def plan_sizes(stages: Sequence[Stage], recipe: Recipe, machine: Machine) -> lis
     lines = {
         "corpus": f"text: {'not known' if text is None else f'{text / 1e6:,.1f} MB unpacked'}",
         "pretrain": f"pretraining: {settings.steps:,} steps x {settings.global_batch:,} sequences x "
-        f"{settings.sequence_length} tokens = {planned_tokens(recipe):,} tokens",
+        f"{settings.rows.sequence_length} tokens = {planned_tokens(recipe):,} tokens",
         "finetune": f"finetuning: {jobs} trainings",
     }
     names = {stage.name for stage in stages}
