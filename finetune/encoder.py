@@ -15,14 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import (
-    AutoConfig,
-    AutoModel,
-    AutoTokenizer,
-    BertTokenizer,
-    PreTrainedConfig,
-    PreTrainedTokenizerBase,
-)
+from transformers import AutoConfig, AutoModel, AutoTokenizer, BertTokenizer, PreTrainedConfig, PreTrainedTokenizerBase
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 from transformers.utils import logging as transformers_logging
 

@@ -20,8 +20,10 @@ from numpy.typing import NDArray
 from finetune.config import ProtocolName
 
 if TYPE_CHECKING:
-    from torch import nn
-    from transformers import PreTrainedTokenizerBase
+    from torch.nn import Module
+    from transformers import PreTrainedTokenizerBase as Tokenizer
+else:  # annotations only, so that reading, converting, decoding and scoring need no torch
+    Module = Tokenizer = Any
 
 # A feature is what the model sees of (part of) one example: "input_ids" (list or array of int), "example" (index of its
 # example) and whatever the task's collate and decode need.
@@ -117,9 +119,9 @@ class Task:
     predicts: str
     files: Files
     read: Callable[[Path], list[Example]]
-    featurize: Callable[[Sequence[Example], PreTrainedTokenizerBase, int, bool], list[Feature]]
+    featurize: Callable[[Sequence[Example], Tokenizer, int, bool], list[Feature]]
     collate: Callable[[Sequence[Feature], int], dict[str, NDArray[Any]]]
-    model: Callable[[str, PreTrainedTokenizerBase], nn.Module]
+    model: Callable[[str, Tokenizer], Module]
     decode: Callable[[Sequence[Example], Sequence[Feature], Sequence[Any]], list[Prediction]]
     score: Callable[[Sequence[Row]], dict[str, float]]
     trivial: Callable[[Sequence[Example], Sequence[Example]], list[Prediction]]

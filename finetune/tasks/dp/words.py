@@ -37,7 +37,7 @@ class Word(NamedTuple):
     relation: str | None
 
 
-def read_klue_dp(path: Path, *, as_it_stands: bool = False) -> list[Example]:
+def read_sentences(path: Path, *, as_it_stands: bool = False) -> list[Example]:
     """Sentences of an official file; ``inputs``: ``words`` and their last ``pos`` tags; gold None without labels.
 
     Raises:
@@ -112,7 +112,7 @@ def fault_of_tree(labels: frozenset[str], example: Example, prediction: Predicti
     return None if odd is None else f"no relation {odd!r}; relations here are {', '.join(sorted(labels))}"
 
 
-def write_klue_dp(path: Path, values: Mapping[str, Any], target: Path) -> None:
+def write_trees(path: Path, values: Mapping[str, Any], target: Path) -> None:
     """Write the official file again, plain, with predicted HEAD and DEPREL; all else stays as it is.
 
     Args:

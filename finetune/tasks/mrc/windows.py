@@ -12,16 +12,13 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
-from finetune.task import Example, Feature
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
+from finetune.task import Example, Feature, Tokenizer
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +58,7 @@ class Pair(NamedTuple):
 
 def make_features(
     examples: Sequence[Example],
-    tokenizer: PreTrainedTokenizerBase,
+    tokenizer: Tokenizer,
     max_tokens: int,
     find_targets: Callable[[Sequence[Example], Sequence[Passage]], list[Target | None]],
 ) -> list[Feature]:
@@ -90,7 +87,7 @@ def make_features(
     ]
 
 
-def tokenize(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[Passage]:
+def tokenize(texts: Sequence[str], tokenizer: Tokenizer) -> list[Passage]:
     """Each text as tokens, without special ones."""
     found = []
     for begin in range(0, len(texts), TEXTS_PER_CALL):
@@ -108,7 +105,7 @@ def tokenize(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[P
     return found
 
 
-def pair_of(tokenizer: PreTrainedTokenizerBase) -> Pair:
+def pair_of(tokenizer: Tokenizer) -> Pair:
     """How the tokenizer joins two texts, read off a pair of one letter each.
 
     Raises:

@@ -10,16 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.task import IGNORED, Example, Feature
+from finetune.task import IGNORED, Example, Feature, Tokenizer
 from finetune.tasks.ner.metrics import NER_TAGS, OUTSIDE
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -52,7 +49,7 @@ class Alignment(NamedTuple):
     begins_R: Bools  # the character takes the token's tag as it is; others what follows it
 
 
-def encode_sentences(examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase) -> Sentences:
+def encode_sentences(examples: Sequence[Example], tokenizer: Tokenizer) -> Sentences:
     """The examples' ``text``, encoded without special tokens; needs a fast tokenizer."""
     texts = [example.inputs["text"] for example in examples]
     joined = "".join(texts)
@@ -109,7 +106,7 @@ def align_by_offsets(sentences: Sentences) -> Alignment:
 def make_features(
     sentences: Sentences,
     alignment: Alignment,
-    tokenizer: PreTrainedTokenizerBase,
+    tokenizer: Tokenizer,
     max_tokens: int,
     *,
     special_tag: int,

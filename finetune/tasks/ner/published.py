@@ -9,18 +9,15 @@ Legend: ``C`` characters without spaces, ``N`` tokens, ``W`` words, ``R`` tags t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
-from finetune.task import Example, Feature, Prediction
+from finetune.task import Example, Feature, Prediction, Tokenizer
 from finetune.tasks.ner.align import Alignment, Sentences, encode_sentences, make_features
 from finetune.tasks.ner.metrics import NER_TAGS, OUTSIDE
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 Decode = Callable[[Sequence[Example], Sequence[Feature], Sequence[Any]], list[Prediction]]
 Ints = NDArray[np.int64]
@@ -28,9 +25,7 @@ Ints = NDArray[np.int64]
 _MARKS = {"WordPiece": "##", "Unigram": "▁"}  # kinds of tokenizer for which the published code has a rule
 
 
-def featurize_ner(
-    examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase, max_tokens: int, is_training: bool
-) -> list[Feature]:
+def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
     """One feature a sentence, the published tags and the published way back to the characters.
 
     Oddities: in a word that holds an [UNK] every token has the tag of the word's first character; a character that
@@ -87,7 +82,7 @@ class _Words(NamedTuple):
     lengths_N: Ints  # of the texts
 
 
-def _align(sentences: Sentences, tokenizer: PreTrainedTokenizerBase, mark: str) -> Alignment:
+def _align(sentences: Sentences, tokenizer: Tokenizer, mark: str) -> Alignment:
     words = _find_words(sentences, tokenizer, mark)
     words_R, reads_R, begins_R, steps_W = _spread(sentences, words, sentences.ids_N == tokenizer.unk_token_id)
     tokens_W = _within(steps_W, words.sentence_W) + sentences.bounds_N[words.sentence_W]
@@ -102,7 +97,7 @@ def _align(sentences: Sentences, tokenizer: PreTrainedTokenizerBase, mark: str) 
     )
 
 
-def _find_words(sentences: Sentences, tokenizer: PreTrainedTokenizerBase, mark: str) -> _Words:
+def _find_words(sentences: Sentences, tokenizer: Tokenizer, mark: str) -> _Words:
     count = int(sentences.words_C[-1]) + 1
     characters_W = np.searchsorted(sentences.words_C, np.arange(count + 1))
     last_N = np.repeat(sentences.bounds_C[1:] - 1, np.diff(sentences.bounds_N))

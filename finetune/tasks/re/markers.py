@@ -8,14 +8,10 @@ neither. A particle that follows an end marker is written as the continuation th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from finetune.task import Feature
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
+from finetune.task import Feature, Tokenizer
 
 SUBJECT, SUBJECT_END, OBJECT, OBJECT_END = MARKERS = ("<subj>", "</subj>", "<obj>", "</obj>")
 WORD_STARTS = ("▁", "Ġ")  # how SentencePiece and byte-level BPE mark the first piece of a word
@@ -43,9 +39,7 @@ def mark_entities(sentence: str, subject: Span, object_: Span) -> str:
     return "".join([*pieces, sentence[done:]])
 
 
-def mend_continuations(
-    features: Sequence[Feature], texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, mend: Mend
-) -> None:
+def mend_continuations(features: Sequence[Feature], texts: Sequence[str], tokenizer: Tokenizer, mend: Mend) -> None:
     """Replace the token behind each end marker, in place, where the sentence goes on without a space.
 
     Args:

@@ -7,9 +7,8 @@ thing instead, so that every file can be converted. Source: KLUE-baseline at 8a0
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from finetune.task import Example, Feature
+from finetune.task import Example, Feature, Tokenizer
 from finetune.tasks.labels import encode_texts, keep_tokens, with_labels
 from finetune.tasks.re.markers import (
     OBJECT,
@@ -25,13 +24,8 @@ from finetune.tasks.re.markers import (
 )
 from finetune.tasks.re.metrics import RE_LABELS
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
-
-def featurize_re_as_published(
-    examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase, max_tokens: int, is_training: bool
-) -> list[Feature]:
+def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
     """``[CLS] sentence with four markers [SEP]``, faults included.
 
     - A Hangul piece behind an end marker gets ``##`` even where the vocabulary lacks that form: the piece becomes
@@ -74,7 +68,7 @@ def mark_as_published(sentence: str, subject: Span, object_: Span) -> str:
     )  # fmt: skip
 
 
-def _published_rule(tokenizer: PreTrainedTokenizerBase) -> Mend:
+def _published_rule(tokenizer: Tokenizer) -> Mend:
     model = tokenizer.backend_tokenizer.model
     is_wordpiece = getattr(model, "continuing_subword_prefix", None) == "##"
 

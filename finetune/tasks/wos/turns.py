@@ -22,7 +22,7 @@ from finetune.tasks.wos.ontology import Ontology, find_ontology, read_ontology, 
 log = logging.getLogger(__name__)
 
 
-def read_wos(path: Path) -> list[Example]:
+def read(path: Path) -> list[Example]:
     """User turns of an official file, guid ``<dialogue>-<number of the user turn>``.
 
     ``inputs``: ``dialogue``; ``turns``, all texts so far, system and user in turns, the first one empty; ``ontology``.
@@ -89,7 +89,7 @@ def join_turns(
     return [begin, *ids[-(max_tokens - 1) :]]
 
 
-def write_wos(source: Path, values: Mapping[str, Any], target: Path) -> None:
+def write(source: Path, values: Mapping[str, Any], target: Path) -> None:
     """The official file again, the predicted state under "state" of every user turn.
 
     Args:
@@ -99,7 +99,7 @@ def write_wos(source: Path, values: Mapping[str, Any], target: Path) -> None:
     Raises:
         BadInput: a user turn without a prediction, or a prediction that is no state.
     """
-    read_wos(source)  # every record has the form that is relied on below
+    read(source)  # every record has the form that is relied on below
     dialogues = read_json(source)
     for dialogue in dialogues:
         users = [turn for turn in dialogue["dialogue"] if turn["role"] == "user"]
