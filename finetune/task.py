@@ -103,7 +103,8 @@ class Task:
         record: ``(example, its features, max_tokens)`` to JSON: what the model sees of an example and what it is to
             learn, for people and for comparison with other implementations.
         tables: rows to further figures: title to a list of rows (name of column to value), by class or question type.
-        write: ``(official file, value by guid, target)``: the official file again, with predictions for labels.
+        write: ``(official file, value by guid, target)``: the official file again, with predictions for labels; one for
+            each example, of the task's form.
         fault: what is wrong with the form of somebody's prediction for an example, in words; None where nothing is.
         select_by: the metric that the published baseline selects checkpoints by.
         defaults: the published configuration of small and base models.

@@ -237,20 +237,6 @@ LAYOUTS: Mapping[str, Layout] = {
     "klue-ner": Layout("ner", ("sentence", "tokens", "ner_tags"), _to_ner),
     "klue-re": Layout("re", ("guid", "sentence", "subject_entity", "object_entity", "label"), _as_records({})),
     "klue-dp": Layout("dp", ("sentence", "index", "word_form", "lemma", "pos", "head", "deprel"), _to_dp),
-    "klue-mrc": Layout(
-        "mrc",
-        (
-            "guid",
-            "title",
-            "context",
-            "news_category",
-            "source",
-            "question",
-            "question_type",
-            "is_impossible",
-            "answers",
-        ),
-        _to_mrc,
-    ),
+    "klue-mrc": Layout("mrc", (*ABOUT, "guid", "question", "question_type", "is_impossible", "answers"), _to_mrc),
     "wos": Layout("wos", ("guid", "domains", "dialogue"), _to_wos),
 }

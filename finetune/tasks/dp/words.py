@@ -113,28 +113,15 @@ def fault_of_tree(labels: frozenset[str], example: Example, prediction: Predicti
 
 
 def write_trees(path: Path, values: Mapping[str, Any], target: Path) -> None:
-    """Write the official file again, plain, with predicted HEAD and DEPREL; all else stays as it is.
-
-    Args:
-        values: ``{"heads", "types"}`` by guid.
-
-    Raises:
-        BadInput: a sentence without a prediction, or with one of another length.
-    """
+    """The official file again, plain, with predicted HEAD and DEPREL; all else stays as it is."""
     lines = read_text(path).split("\n")
     for block in read_blocks(path):
-        tree = _tree_of(block, values, path)
+        tree = values[_guid(block)]
         for (number, line), head, name in zip(block.lines, tree["heads"], tree["types"], strict=True):
             end = "\r" if lines[number - 1].endswith("\r") else ""
             lines[number - 1] = "\t".join([*line.split("\t")[:4], str(head), name]) + end
     write_whole(target, "\n".join(lines))
 
 
-def _tree_of(block: Block, values: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
-    guid = block.header.split("\t")[0].strip()
-    tree: Mapping[str, Any] | None = values.get(guid)
-    if tree is None:
-        raise BadInput(f"{path}, {guid}: no prediction for this sentence; predict the whole file")
-    if len(tree["heads"]) != len(block.lines) or len(tree["types"]) != len(block.lines):
-        raise BadInput(f"{path}, {guid}: {len(block.lines)} heads and types expected, found {len(tree['heads'])}")
-    return tree
+def _guid(block: Block) -> str:
+    return block.header.split("\t")[0].strip()

@@ -119,16 +119,6 @@ def test_predictions_are_written_in_the_official_layout(tmp_path: Path) -> None:
     assert target.read_text("utf-8") == FILE.replace("<\tO\n레\tB-PS\n이\tI-PS", "<\tB-OG\n레\tI-OG\n이\tI-OG")
 
 
-@pytest.mark.parametrize("value", [None, ["O"], ["O", "O", "O", "B-PERSON"], "OOOO"])
-def test_predictions_of_another_file_are_refused(tmp_path: Path, value: object) -> None:
-    source = tmp_path / "ner.tsv"
-    source.write_text(FILE, "utf-8")
-    first, second = read(source)
-    values = {first.guid: first.gold, second.guid: value}
-    with pytest.raises(BadInput, match="klue-ner-v1_dev_00001-sample: expected a prediction of 4 tags"):
-        write(source, values, tmp_path / "predicted.tsv")
-
-
 def test_gold_tags_survive_the_way_through_tokens(examples: list[Example], tiny_encoder) -> None:
     _, tokenizer = tiny_encoder(texts_of(examples))
     assert round_trip(examples, tokenizer) == [example.gold for example in examples]
