@@ -123,7 +123,10 @@ class PublishedReader(nn.Module):
 class Biaffine(nn.Module):
     """K bilinear forms of a dependent and a head, with their linear terms and biases, started as published.
 
-    One tensor (K, X + 1, Y + 1) holds all of a form: both sides get a constant 1 as their last number.
+    One tensor (K, X + 1, Y + 1) holds all of a form: both sides get a constant 1 as their last number, so
+
+        (x 1) ( U u ) (y)
+              ( w b ) (1)  =  x U y + x u + w y + b
     """
 
     def __init__(self, width: int, forms: int) -> None:

@@ -155,7 +155,13 @@ def cut_windows(tokens: int, room: int) -> tuple[tuple[int, int, tuple[int, int]
     """Begin and length of each window of ``room`` tokens, and the first and last token that it shows best, if any.
 
     The published rule: the smaller of the tokens to the left and to the right, longer windows first, then earlier ones.
-    Later windows win further right, so a window shows one run of tokens best.
+    Later windows win further right, so a window shows one run of tokens best. With places for 200 of 300 tokens:
+
+        window 0    0 ──────────────── 163┄┄199
+        window 1            128┄┄164 ───────────── 299      128 to 199 stand in both, ┄ is shown better by the other
+
+    >>> cut_windows(300, 200)
+    ((0, 200, (0, 163)), (128, 172, (36, 171)))
     """
     advance = min(DOC_STRIDE, room)
     begins = range(0, max(tokens - room, 0) + advance, advance)

@@ -47,27 +47,21 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
     return make_features(sentences, alignment, tokenizer, max_tokens, special_tag=OUTSIDE, windows=False)
 
 
-def with_ends(decode: Decode) -> Decode:
-    """A decoder whose ``scores`` say what the published metrics look at beside the tags.
+def decode_with_ends(
+    decode: Decode, examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]
+) -> list[Prediction]:
+    """Predictions of ``decode`` whose ``scores`` say what the published metrics look at beside the tags.
 
     Oddities: characters without a tag are cut from the gold's end, so ``scores["characters"]`` counts those with one
     (the others are O in the value); the predictions for [CLS] and for the last position are scored, both against O:
     ``scores["ends"]``. Published inputs have a fixed length, so their last position is padding, which nothing trains;
     here batches are as long as their longest sentence, so the prediction for [SEP], which is trained, stands for it.
     """
-
-    def decode_with_ends(
-        examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]
-    ) -> list[Prediction]:
-        return [
-            Prediction(
-                prediction.value,
-                {"ends": [NER_TAGS[raw[0]], NER_TAGS[raw[-1]]], "characters": len(feature["positions"])},
-            )
-            for prediction, feature, raw in zip(decode(examples, features, raws), features, raws, strict=True)
-        ]
-
-    return decode_with_ends
+    ends = [[NER_TAGS[raw[0]], NER_TAGS[raw[-1]]] for raw in raws]
+    return [
+        Prediction(prediction.value, {"ends": both, "characters": len(feature["positions"])})
+        for prediction, feature, both in zip(decode(examples, features, raws), features, ends, strict=True)
+    ]
 
 
 class _Words(NamedTuple):

@@ -142,11 +142,6 @@ def fault_of_state(slots: frozenset[str], example: Example, prediction: Predicti
     return None
 
 
-def dialogue_of(example: Example) -> str:
-    """The dialogue of a turn; its turns stay together when a file is split."""
-    return str(example.inputs["dialogue"])
-
-
 WOS = Task(
     name="wos",
     predicts="dialogue state after each user turn, 45 slots",
@@ -170,7 +165,7 @@ WOS = Task(
         "klue/roberta-base": {"joint_goal_acc": 47.40, "slot_micro_f1": 91.67},
         "klue/roberta-large": {"joint_goal_acc": 50.25, "slot_micro_f1": 92.03},
     },
-    group=dialogue_of,
+    group=lambda example: str(example.inputs["dialogue"]),
     as_published={"featurize": published.featurize, "model": published.build, "decode": published.decode},
     record=record,
     tables=tables,
