@@ -53,7 +53,7 @@ class Look(NamedTuple):
     marks: list[int]
 
 
-class Shown(NamedTuple):
+class Excerpt(NamedTuple):
     """A text that may be published, and the marks of the replacements found in it."""
 
     text: str
@@ -104,13 +104,13 @@ class Guard:
         self.note([context, text], protected.spans)
         return protected.sentences[1] or ""
 
-    def show(self, text: str, limit: int, marks: Collection[int] = ()) -> Shown:
+    def show(self, text: str, limit: int, marks: Collection[int] = ()) -> Excerpt:
         """At most ``limit`` characters of a text as it stands alone, without values other than those with ``marks``."""
         known = self._known(marks)
         shown = self._tags.hide_in_sentences([text], "", known).sentences[0] or ""
         if len(shown) > limit:  # the cut may make a number of half a number; a mask keeps the length
             shown = self._masks.hide_in_sentences([shown[:limit]], "", known).sentences[0] or ""
-        return Shown(shown, tuple(self.marks([shown], [find_pii(shown, self.types)])))
+        return Excerpt(shown, tuple(self.marks([shown], [find_pii(shown, self.types)])))
 
     def marks(self, texts: Iterable[str | None], found: Iterable[Sequence[Span]]) -> list[int]:
         """Marks of the replacements found in texts, each once, in order."""

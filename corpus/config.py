@@ -10,9 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
-from corpus.duplicates.near import NearConfig
-from corpus.reading.encoding import Encoding
-
+Encoding = Literal["auto", "utf-8", "cp949", "utf-16"]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -62,6 +60,15 @@ class PiiConfig(BaseModel, frozen=True, extra="forbid"):
         if self.key_file and self.key_variable:
             raise ValueError("give the secret by key_file or by key_variable, not by both")
         return self
+
+
+class NearConfig(BaseModel, frozen=True, extra="forbid"):
+    """Removal of documents that nearly equal an earlier one."""
+
+    enabled: bool = Field(False, description="Drop near-duplicate documents; not in the paper.")
+    threshold: float = Field(0.8, gt=0, lt=1, description="Jaccard share of shingles from which documents are equal.")
+    permutations: int = Field(128, ge=16, le=1024, description="Numbers in a signature; more tell closer.")
+    shingle_chars: int = Field(5, ge=2, le=20, description="Letters and digits of one shingle.")
 
 
 class DeduplicateConfig(BaseModel, frozen=True, extra="forbid"):

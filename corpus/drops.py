@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from corpus.config import NearConfig
 from corpus.duplicates.exact import repeats_of
-from corpus.duplicates.near import NearConfig, near_duplicates
+from corpus.duplicates.near import near_duplicates
 from corpus.toxicity import TOXIC_NAME
 from corpus.unit_files import KEYS_NAME, LENGTHS_NAME, SIGNATURES_NAME
 

@@ -65,7 +65,13 @@ class CorpusInputs(NamedTuple):
 
 
 def run(
-    config: CorpusConfig, inputs: CorpusInputs, out: Path, *, workers: int = 1, map_units: MapUnits | None = None
+    config: CorpusConfig,
+    inputs: CorpusInputs,
+    out: Path,
+    *,
+    workers: int = 1,
+    map_units: MapUnits | None = None,
+    language: str = "en",
 ) -> dict[str, Any]:
     """Clean the texts into ``out/documents``; see ``launch`` for manifest and skipping.
 
@@ -73,6 +79,7 @@ def run(
         out: existing folder, empty or left by a killed run.
         workers: processes; the output does not depend on it.
         map_units: a cluster's engine, in place of processes on this machine.
+        language: of card.html.
 
     Returns:
         counts: "documents", "sentences", "words", "characters", "bytes" kept, and what was read, dropped, replaced.
@@ -98,7 +105,7 @@ def run(
         config.decontaminate, inputs.benchmarks, stage.index, cleaned.tally, cleaned.found, samples[0]
     )
     _write_json(out / "decontamination.json", report)
-    write_card(out, config.model_dump(mode="json"))
+    write_card(out, config.model_dump(mode="json"), language)
     stage.look_again(samples, list(statistics["sources"]))
     _remove(stage.work)
     return statistics["total"] | {"records": statistics["records"]}

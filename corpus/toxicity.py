@@ -20,8 +20,7 @@ import pyarrow.parquet as pq
 
 from corpus.config import ToxicityConfig
 from corpus.documents.errors import BadInput
-from corpus.documents.model_files import refuse_links
-from corpus.documents.whole_files import read_json
+from corpus.documents.model_files import INDEX_NAME, check_index, refuse_links
 from corpus.unit_files import PART_NAME
 
 if TYPE_CHECKING:
@@ -75,8 +74,10 @@ def load_classifier(config: ToxicityConfig) -> Classifier:
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     name = config.model
-    if Path(name).is_dir():
-        _check_files(Path(name))
+    if (folder := Path(name)).is_dir():  # transformers would follow an index to a pickle
+        refuse_links(folder)
+        if (folder / INDEX_NAME).is_file():
+            check_index(folder / INDEX_NAME, f"corpus.toxicity.model {name}")
     try:
         model, report = AutoModelForSequenceClassification.from_pretrained(
             name, use_safetensors=True, trust_remote_code=False, output_loading_info=True
@@ -139,17 +140,6 @@ def write_scores(
     columns = [pa.array(ids, pa.string()), pa.array(numbers, pa.int32())]
     columns += [pa.array(np.ascontiguousarray(column), pa.float32()) for column in scores_SL.T]
     pq.write_table(pa.table(columns, names=[*PLACE_COLUMNS, *labels]), path, compression="zstd")
-
-
-def _check_files(folder: Path) -> None:
-    """Weights of the folder are safetensors in it: transformers would follow an index to a pickle."""
-    refuse_links(folder)
-    path = folder / "model.safetensors.index.json"
-    index = read_json(path, "save the model again") if path.is_file() else {"weight_map": {}}
-    places = index.get("weight_map") if isinstance(index, dict) else None
-    files = list(places.values()) if isinstance(places, dict) else [""]
-    if any(not str(file).endswith(".safetensors") or Path(str(file)).name != file for file in files):
-        raise BadInput(f"{path}: expected .safetensors files of this folder only; save the model again, as safetensors")
 
 
 def _check_length(config: ToxicityConfig, model: PretrainedConfig, longest: int) -> None:

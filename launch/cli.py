@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.table import Column, Table
 from typer.core import TyperGroup
 
 from corpus.documents.escaping import visible_lines
@@ -20,7 +22,7 @@ from launch.commands import (
     score_predictions,
     write_task_features,
 )
-from launch.console import rank, set_up_console, show_any_character, world_size
+from launch.console import PlainConsole, rank, set_up_console, show_any_character, world_size
 from launch.errors import LaunchError, exit_code, is_for_user, one_sentence
 from launch.extras import explain_missing_module
 from launch.pii.commands import pii_app
@@ -29,6 +31,16 @@ ABOUT = """Raw Korean text in; a pseudonymized corpus, a vocabulary, a pretraine
 
 Try it:  malmoi run smoke        (embedded sample, a few minutes on two cores)
 """
+NEEDS = {"text": "your text", "klue": "the KLUE files", "gpu": "GPUs"}
+STAGES, TOOLS, LOOK = "Stages of a run", "Tools for your own files", "Look first"
+
+
+class Verbs(TyperGroup):
+    """All verbs, in the order of a run."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        order = ("run", "sample", "corpus", "tokenizer", "pack", "pretrain", "finetune", "report")
+        return sorted(super().list_commands(ctx), key=lambda name: order.index(name) if name in order else len(order))
 
 
 class StageOrTools(TyperGroup):
@@ -39,36 +51,63 @@ class StageOrTools(TyperGroup):
         return super().parse_args(ctx, ["build", *args] if begins_with_option else args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        known = args and args[0] in self.commands
-        return super().resolve_command(ctx, args if known else ["build", *args])
+        if args[0] in self.commands:
+            return super().resolve_command(ctx, args)
+        tools = [name for name in self.commands if name != "build"]
+        close = difflib.get_close_matches(args[0], tools, n=1, cutoff=0.7)
+        if close and args[0] not in _recipe_names():
+            raise LaunchError(
+                f"{ctx.info_name} {args[0]}: no tool and no recipe of that name; did you mean "
+                f"`malmoi {ctx.info_name} {close[0]}`?"
+            )
+        return "", self.commands["build"], args
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return ["RECIPE [KEY=VALUE]… [OPTIONS]", f" or  {ctx.command_path} TOOL …"]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Shows what the stage takes, and the tools."""
+        own, self.params = self.params, [*self.commands["build"].params, *self.params]
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self.params = own
 
 
-app = typer.Typer(help=ABOUT, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-CORPUS_HELP = """Clean, pseudonymize, decontaminate text: corpus RECIPE [KEY=VALUE]… Or one of the tools below.
+def _recipe_names() -> list[str]:
+    return [path.stem for path in sorted((Path(__file__).parent / "recipes").glob("*.yaml"))]
+
+
+app = typer.Typer(cls=Verbs, help=ABOUT, no_args_is_help=True, pretty_exceptions_enable=False)
+CORPUS_HELP = """Clean, pseudonymize and decontaminate text.
 
 Example:  malmoi corpus smoke corpus.inputs=news/*.jsonl.gz
 """
-TOKENIZER_HELP = """Train a vocabulary: tokenizer RECIPE [KEY=VALUE]… Or one of the tools below.
+TOKENIZER_HELP = """Train a vocabulary.
 
 Example:  malmoi tokenizer smoke tokenizer.vocab_size=8000
 """
-FINETUNE_HELP = """Train and score the KLUE tasks: finetune RECIPE [KEY=VALUE]… Or one of the tools below.
+FINETUNE_HELP = """Train and score the KLUE tasks.
 
 Example:  malmoi finetune smoke finetune.tasks=ynat,klue-ner
 """
 corpus_app = typer.Typer(cls=StageOrTools, no_args_is_help=True, help=CORPUS_HELP)
 tokenizer_app = typer.Typer(cls=StageOrTools, no_args_is_help=True, help=TOKENIZER_HELP)
 finetune_app = typer.Typer(cls=StageOrTools, no_args_is_help=True, help=FINETUNE_HELP)
-app.add_typer(corpus_app, name="corpus")
-app.add_typer(tokenizer_app, name="tokenizer")
-app.add_typer(finetune_app, name="finetune")
-app.add_typer(pii_app, name="pii")
-app.add_typer(bench_app, name="bench")
+app.add_typer(corpus_app, name="corpus", rich_help_panel=STAGES)
+app.add_typer(tokenizer_app, name="tokenizer", rich_help_panel=STAGES)
+app.add_typer(finetune_app, name="finetune", rich_help_panel=STAGES)
+app.add_typer(pii_app, name="pii", rich_help_panel=TOOLS)
+app.add_typer(bench_app, name="bench", rich_help_panel=TOOLS)
 
-RecipeName = Annotated[str, typer.Argument(metavar="RECIPE", help="A shipped recipe's name or a .yaml file.")]
+RecipeName = Annotated[
+    str,
+    typer.Argument(
+        metavar="RECIPE", help="A shipped recipe (see `malmoi recipes`) or a .yaml file.", autocompletion=_recipe_names
+    ),
+]
 Overrides = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[KEY=VALUE]…", help="Overrides, for example pretrain.steps=500."),
+    list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Overrides, for example pretrain.steps=500.")
 ]
 Runs = Annotated[Path, typer.Option("--runs", help="Folder that holds the run folders.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would stop the run, and the plan; write nothing.")]
@@ -100,29 +139,63 @@ STAGE_VERBS = (
     ("report", "Write report.md and report.html.", "malmoi report smoke"),
 )
 for _verb, _purpose, _example in STAGE_VERBS:
-    app.command(_verb)(_stage_command(_verb, _purpose, _example))
-corpus_app.command("build", hidden=True)(
-    _stage_command("corpus", "Clean text.", "malmoi corpus smoke corpus.inputs=news/*.jsonl.gz")
-)
-tokenizer_app.command("build", hidden=True)(
-    _stage_command("tokenizer", "Train the vocabulary.", "malmoi tokenizer smoke tokenizer.vocab_size=8000")
-)
-finetune_app.command("build", hidden=True)(
-    _stage_command("finetune", "Train and score the KLUE tasks.", "malmoi finetune smoke finetune.tasks=ynat,klue-ner")
-)
+    app.command(_verb, rich_help_panel=STAGES)(_stage_command(_verb, _purpose, _example))
+for _group, _help, _verb in (
+    (corpus_app, CORPUS_HELP, "corpus"),
+    (tokenizer_app, TOKENIZER_HELP, "tokenizer"),
+    (finetune_app, FINETUNE_HELP, "finetune"),
+):
+    _purpose, _example = _help.strip().split("\n\nExample:  ")
+    _group.command("build", hidden=True)(_stage_command(_verb, _purpose, _example))
+corpus_app.command("push", rich_help_panel="Tools")(push_corpus)
+tokenizer_app.command("stats", rich_help_panel="Tools")(measure_tokenizers)
+tokenizer_app.command("push", rich_help_panel="Tools")(push_tokenizer)
+finetune_app.command("features", rich_help_panel="Tools")(write_task_features)
+finetune_app.command("export", rich_help_panel="Tools")(export_task_predictions)
+app.command("score", rich_help_panel=TOOLS)(score_predictions)
 
 
-finetune_app.command("features")(write_task_features)
-finetune_app.command("export")(export_task_predictions)
-corpus_app.command("push")(push_corpus)
-tokenizer_app.command("push")(push_tokenizer)
-tokenizer_app.command("stats")(measure_tokenizers)
-app.command("score")(score_predictions)
+@app.command(rich_help_panel=LOOK)
+def recipes(
+    name: Annotated[str | None, typer.Argument(help="Print this one's file.", autocompletion=_recipe_names)] = None,
+) -> None:
+    """List the shipped recipes: what each is for, what it costs and what it needs.
+
+    Example:  malmoi recipes smoke > mine.yaml
+    """
+    from launch.recipe import load_recipe, locate_recipe
+
+    if name is not None:
+        typer.echo(locate_recipe(name).read_text("utf-8"), nl=False)
+        return
+    table = Table(Column("recipe", no_wrap=True), "purpose", "cost", "needs")
+    for shipped in _recipe_names():
+        recipe = load_recipe(shipped)
+        table.add_row(shipped, recipe.about, recipe.cost, ", ".join(NEEDS[need] for need in recipe.needs) or "–")
+    PlainConsole().print(table)
 
 
-@app.command()
+@app.command(rich_help_panel=LOOK)
+def tasks() -> None:
+    """List the KLUE tasks: what each predicts, its metrics (the headline first), its folder and the paper's dev score.
+
+    Example:  malmoi tasks
+    """
+    from finetune.registry import task_table
+
+    model = "klue/roberta-base"  # Table 36
+    table = Table("task", "or", "predicts", "metrics", "folder", "paper")
+    for row in task_table():
+        score = f"{row.paper_dev[model]:.2f}" if model in row.paper_dev else "–"
+        table.add_row(
+            row.name, row.short_name, row.predicts, ", ".join(row.metrics), row.files.dev.split("/")[0], score
+        )
+    PlainConsole().print(table)
+
+
+@app.command(rich_help_panel=LOOK)
 def doctor() -> None:
-    """Check this machine: Python, packages, cores, memory, disk, GPU, DeepSpeed, dictionary, two processes.
+    """Check this machine, and say which recipes it is ready for.
 
     Example:  malmoi doctor
     """
@@ -133,13 +206,30 @@ def doctor() -> None:
         raise typer.Exit(1)
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from malmoi import __version__
+
+        typer.echo(f"malmoi {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Options of the command itself."""
+
+
 def main() -> None:
     """Entry point: bad input gets one sentence and exit code 2, our own bugs get their traceback."""
     # the deepspeed launcher adds --local_rank=N in front; the environment says the same
     sys.argv[1:] = [argument for argument in sys.argv[1:] if not argument.startswith("--local_rank=")]
     show_any_character()
     try:
-        app()
+        app(prog_name="malmoi")
     except LaunchError as error:
         _refuse(error)
     except ModuleNotFoundError as error:

@@ -15,7 +15,16 @@ from corpus.documents.escaping import visible
 from launch.console import PlainConsole, set_up_console
 from launch.errors import LaunchError
 
-TaskName = Annotated[str, typer.Argument(help="ynat, klue-sts, klue-nli, klue-ner, klue-re, klue-dp, klue-mrc, wos.")]
+
+def _task_names() -> list[str]:
+    from finetune.config import TASK_NAMES
+
+    return list(TASK_NAMES)
+
+
+TaskName = Annotated[
+    str, typer.Argument(help="As `malmoi tasks` lists them: ynat, klue-ner or ner …", autocompletion=_task_names)
+]
 RepositoryName = Annotated[str, typer.Argument(metavar="NAME/REPOSITORY", help="Where to, on the Hugging Face Hub.")]
 Private = Annotated[bool, typer.Option("--private", help="Hide the repository.")]
 Revision = Annotated[str | None, typer.Option(help="Branch; made where there is none.")]

@@ -56,7 +56,7 @@ def conduct(
         raise LaunchError(f"{verb} runs in one process; under torchrun or deepspeed use the verb pretrain")
     run = runs / recipe.name
     stages = stages_of(verb, recipe)
-    machine = this_machine(recipe)
+    machine = this_machine(recipe, trains=any(stage.name in ("pretrain", "finetune") for stage in stages))
     problems = find_problems(verb, stages, recipe, run, machine)
     if dry_run:
         if rank() == 0:
@@ -145,7 +145,7 @@ def plan_sizes(recipe: Recipe, machine: Machine) -> list[str]:
     return [
         f"text: {'not known' if text is None else f'{text / 1e6:,.1f} MB unpacked'}",
         f"pretraining: {settings.steps:,} steps x {settings.global_batch:,} sequences x "
-        f"{settings.sequence_length} tokens = {planned_tokens(recipe):,} tokens",
+        f"{settings.rows.sequence_length} tokens = {planned_tokens(recipe):,} tokens",
         f"finetuning: {jobs} trainings",
         f"estimated for this machine ({device}, {say_bytes(machine.memory)} of memory), at best within a factor of two",
     ]
@@ -169,12 +169,12 @@ def differing(values: BaseModel, defaults: BaseModel | None = None) -> dict[str,
 
 def show_scores(run: Path) -> None:
     """Print the paper's metrics of every result beside the trivial baseline's."""
-    from launch.report.gather import number, paper_metrics, read_scores
+    from launch.report.gather import number, paper_metrics, read_scores, trivial_of
 
     rows = []
     for found in read_scores(run):
         for metric in paper_metrics(found):
-            score, trivial = number(found["scores"][metric]), number(found["trivial"][metric])
+            score, trivial = number(found["scores"][metric]), number(trivial_of(found, metric))
             first = (found["task"], found["model"], str(found["seed"]), metric)
             rows.append([*first, score, trivial, f"{found['n']:,}"])
     heads = ("task", "model", "seed", "metric", "score", "trivial", "n")

@@ -1,4 +1,4 @@
-"""Settings of the machinery: where the units of work of a stage are executed.
+"""Settings of the machinery: where the units of work of a stage are executed, and the language of its pages.
 
 They belong to the machine, change no byte of any result and are no part of a stage's identity: a run begun on a
 laptop may go on under Slurm. The price of a cluster is one start of Python per task and a shared file system.
@@ -6,6 +6,7 @@ laptop may go on under Slurm. The price of a cluster is one start of Python per 
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
@@ -35,7 +36,7 @@ class RayConfig(BaseModel, frozen=True, extra="forbid"):
 
 
 class LaunchConfig(BaseModel, frozen=True, extra="forbid"):
-    """Who executes units of work; everything but ``engine`` is for clusters."""
+    """Who executes units of work, and how pages speak; everything but ``engine`` and ``language`` is for clusters."""
 
     engine: Literal["local", "datatrove-local", "slurm", "ray"] = Field(
         "local", description="local: processes on this machine; datatrove-local: the same through datatrove, for tests."
@@ -46,3 +47,13 @@ class LaunchConfig(BaseModel, frozen=True, extra="forbid"):
     mem_gb_per_cpu: int = Field(2, ge=1, description="GiB of memory for each core; more for large compressed files.")
     slurm: SlurmConfig = SlurmConfig()
     ray: RayConfig = RayConfig()
+    language: Literal["auto", "en", "ko"] = Field(
+        "auto", description="Of the report and of the corpus card; auto: Korean where the locale is, else English."
+    )
+
+    def spoken(self) -> str:
+        """``en`` or ``ko``; changes words on pages and nothing else."""
+        if self.language != "auto":
+            return self.language
+        locale = next(filter(None, map(os.environ.get, ("LC_ALL", "LC_MESSAGES", "LANG"))), "")
+        return "ko" if locale.startswith("ko") else "en"

@@ -55,17 +55,17 @@ class Cost:
     least_memory: float = 0
 
 
-def this_machine(recipe: Recipe) -> Machine:
-    """Cores the recipe uses, memory, and the first GPU; without torch there is none to train on."""
+def this_machine(recipe: Recipe, *, trains: bool = True) -> Machine:
+    """Cores the recipe uses, memory, and the first GPU; it is not looked for where nothing ``trains``."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     gpu = None
-    if find_spec("torch") is not None:
+    if trains and find_spec("torch") is not None:
         import torch
 
         if torch.cuda.is_available():
             from pretrain.watch.flops import peak_flops
 
-            known = peak_flops(torch.cuda.get_device_name(0), recipe.pretrain.precision)
+            known = peak_flops(torch.cuda.get_device_name(0), recipe.pretrain.engine.precision)
             gpu = known or FLOPS_OF_UNKNOWN_GPU
     return Machine(min(recipe.workers, os.cpu_count() or 1), memory, gpu, world_size())
 
@@ -108,14 +108,14 @@ def text_bytes(recipe: Recipe) -> float | None:
 
 def parameters(recipe: Recipe) -> int:
     """Of the network and its masked-LM head, which shares its matrix with the embeddings; biases left out."""
-    net = recipe.pretrain
+    net = recipe.pretrain.model
     block = 4 * net.hidden**2 + 2 * net.hidden * net.intermediate
     return net.layers * block + (recipe.tokenizer.vocab_size + net.positions + net.hidden) * net.hidden
 
 
 def planned_tokens(recipe: Recipe) -> int:
     """Tokens that pretraining sees."""
-    return recipe.pretrain.steps * recipe.pretrain.global_batch * recipe.pretrain.sequence_length
+    return recipe.pretrain.steps * recipe.pretrain.global_batch * recipe.pretrain.rows.sequence_length
 
 
 def _seconds(stage: str, text: float, machine: Machine) -> float:
@@ -124,10 +124,10 @@ def _seconds(stage: str, text: float, machine: Machine) -> float:
 
 def _flops(recipe: Recipe, length: int) -> float:
     """Operations to train on one token in a row of ``length``, the vocabulary head on masked positions alone."""
-    net = recipe.pretrain
+    net = recipe.pretrain.model
     head = net.hidden**2 + net.hidden * recipe.tokenizer.vocab_size
     blocks = net.layers * (4 * net.hidden**2 + 2 * net.hidden * net.intermediate)
-    return 6 * (blocks + head * net.masking.share) + 12 * net.layers * length * net.hidden
+    return 6 * (blocks + head * recipe.pretrain.rows.masking.share) + 12 * net.layers * length * net.hidden
 
 
 def _speed(machine: Machine) -> float:
@@ -135,15 +135,16 @@ def _speed(machine: Machine) -> float:
 
 
 def _training(recipe: Recipe, machine: Machine) -> Cost:
-    net, size = recipe.pretrain, parameters(recipe)
-    rows = min(net.micro_batch, net.global_batch)
-    activations = rows * net.sequence_length * net.hidden * net.layers * ACTIVATION_BYTES[net.precision]
-    logits = rows * net.sequence_length * net.masking.share * recipe.tokenizer.vocab_size * 8
+    settings, net, size = recipe.pretrain, recipe.pretrain.model, parameters(recipe)
+    length, engine = settings.rows.sequence_length, settings.engine
+    rows = min(engine.micro_batch, settings.global_batch)
+    activations = rows * length * net.hidden * net.layers * ACTIVATION_BYTES[engine.precision]
+    logits = rows * length * settings.rows.masking.share * recipe.tokenizer.vocab_size * 8
     return Cost(
-        seconds=planned_tokens(recipe) * _flops(recipe, net.sequence_length) / _speed(machine),
-        disk=(net.keep_checkpoints + 2) * SAVED_BYTES * size,  # the best one, and one half written
+        seconds=planned_tokens(recipe) * _flops(recipe, length) / _speed(machine),
+        disk=(settings.saved.keep_checkpoints + 2) * SAVED_BYTES * size,  # the best one, and one half written
         memory=PROCESS_WITH_TORCH + ADAM_BYTES * size + activations + logits,
-        least_memory=ADAM_BYTES * size / (machine.devices if net.zero_stage else 1),
+        least_memory=ADAM_BYTES * size / (machine.devices if engine.zero_stage else 1),
     )
 
 

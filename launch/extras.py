@@ -9,7 +9,7 @@ from launch.errors import LaunchError
 
 EXTRAS = {
     "torch": "train", "transformers": "train", "deepspeed": "train", "accelerate": "train", "safetensors": "train",
-    "matplotlib": "train", "datasets": "hub", "datasketch": "near", "kiwipiepy": "kiwi", "kss": "kss",
+    "matplotlib": "plots", "datasets": "hub", "datasketch": "near", "kiwipiepy": "kiwi", "kss": "kss",
     "datatrove": "cluster", "ray": "ray", "tensorboard": "trackers", "wandb": "trackers",
     "presidio_analyzer": "presidio", "sklearn": "dev", "seqeval": "dev",
 }  # fmt: skip
@@ -18,7 +18,6 @@ NEEDED_BY_STAGE = {
     "pretrain": ("torch", "transformers", "deepspeed", "safetensors"),
     "model": ("torch", "transformers", "safetensors"),
     "finetune": ("torch", "transformers", "accelerate", "safetensors"),
-    "report": ("matplotlib",),
 }
 
 

@@ -65,7 +65,14 @@ def run_corpus(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
 
     folders = [str(folder) for folder in klue_folders(benchmark_names(recipe), recipe, run)]
     inputs = CorpusInputs(texts=raw_inputs(recipe, run), benchmarks=find_benchmarks(folders) if folders else [])
-    return clean(recipe.corpus, inputs, out, workers=recipe.workers, map_units=engine_mapper(recipe.launch))
+    return clean(
+        recipe.corpus,
+        inputs,
+        out,
+        workers=recipe.workers,
+        map_units=engine_mapper(recipe.launch),
+        language=recipe.launch.spoken(),
+    )
 
 
 def run_tokenizer(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:

@@ -1,32 +1,44 @@
 """Recipes: one YAML file for a whole run, holding only what differs from the paper.
 
 Defaults live in the stages' config modules and are the paper's values. Overrides such as ``pretrain.steps=500`` go
-through the same validation as the file. Unknown keys are errors, with the nearest known key suggested.
+through the same validation as the file. Unknown keys are errors, with the nearest known key suggested. Paths in a file
+are relative to that file, those in overrides to the current folder.
 """
 
 from __future__ import annotations
 
 import difflib
+import glob
 import os
+import re
 import types
 import typing
-from collections.abc import Iterator, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_validator
 
 from corpus.config import CorpusConfig
-from finetune.config import FinetuneConfig
+from corpus.reading.hub import PREFIX as HUB_PREFIX
+from finetune.config import FRESH, FinetuneConfig
 from launch.config import LaunchConfig
 from launch.errors import LaunchError
 from launch.plain_yaml import NotPlain, parse_yaml, read_yaml
 from launch.sample.config import SampleConfig
-from pretrain.config import PackConfig, PretrainConfig
+from pretrain.config import PLACES, PackConfig, PretrainConfig
 from tokenizer.config import TokenizerConfig
 
 SAMPLE = "malmoi:sample"  # stands for the embedded sample wherever a recipe names text or benchmark files
+UNSAFE_IN_NAMES = re.compile(r"[^\w.-]+")
+# keys that hold paths; False: a repository on the Hub, too, unless there is such a file
+PATH_KEYS = {
+    "corpus.inputs": True, "corpus.sources.*.inputs": True, "corpus.benchmarks": False, "corpus.pii.key_file": True,
+    "pretrain.init_from": False, "finetune.data": False, "finetune.models": False,
+}  # fmt: skip
 SHOWN_PROBLEMS = 20
 # how an override shows that it is more than text
 MARKS = {str: ("'", '"'), list: ("[",), dict: ("{",), type(None): ("null", "Null", "NULL", "~")}
@@ -36,8 +48,10 @@ SHOWN_CHARACTERS = 80  # of a value that is refused
 class Recipe(BaseModel, frozen=True, extra="forbid"):
     """A whole run. ``workers`` and ``launch`` are properties of the machine and change no result."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="Names the run folder.")
-    about: str = Field("", description="One line for people.")
+    name: str = Field(pattern=r"^[^\W_][\w.-]*$", description="Names the run folder. Default: the file's name.")
+    about: str = Field("", description="What the recipe is for, in one line for people.")
+    cost: str = Field("", description="What a run takes, in one line for people.")
+    needs: list[Literal["text", "klue", "gpu"]] = Field([], description="What a run cannot do without.")
     workers: int = Field(default_factory=lambda: os.cpu_count() or 1, gt=0, description="Processes.")
     launch: LaunchConfig = LaunchConfig()
     sample: SampleConfig = SampleConfig()
@@ -51,17 +65,17 @@ class Recipe(BaseModel, frozen=True, extra="forbid"):
     def _special_tokens_fit_the_architecture(self) -> Recipe:
         if self.pretrain.init_from is not None:
             self._refuse_tokenizer_in_vain()
-        elif self.tokenizer.special_tokens != self.pretrain.architecture:
+        elif self.tokenizer.special_tokens != self.pretrain.model.architecture:
             raise ValueError(
-                f"tokenizer.special_tokens is {self.tokenizer.special_tokens} but pretrain.architecture is "
-                f"{self.pretrain.architecture}; they must agree"
+                f"tokenizer.special_tokens is {self.tokenizer.special_tokens} but pretrain.model.architecture is "
+                f"{self.pretrain.model.architecture}; they must agree"
             )
         return self
 
     @model_validator(mode="after")
     def _morphemes_are_stored(self) -> Recipe:
-        if self.pretrain.masking.unit == "morpheme" and not self.pack.morphemes:
-            raise ValueError("pretrain.masking.unit is morpheme, but pack.morphemes is false; set it to true")
+        if self.pretrain.rows.masking.unit == "morpheme" and not self.pack.morphemes:
+            raise ValueError("pretrain.rows.masking.unit is morpheme, but pack.morphemes is false; set it to true")
         return self
 
     def _refuse_tokenizer_in_vain(self) -> None:
@@ -91,7 +105,7 @@ def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
     Raises:
         LaunchError: no such recipe, broken YAML, or problems in values; every problem is listed with its key.
     """
-    path = _locate(name)
+    path = locate_recipe(name)
     try:
         values = read_yaml(path)
     except NotPlain as error:
@@ -100,7 +114,10 @@ def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
         raise LaunchError(f"{path}: this recipe is empty; a recipe says at least what to read: corpus: {{inputs: […]}}")
     if not isinstance(values, dict):
         raise LaunchError(f"{path}: a recipe is a mapping of sections, this file holds a {type(values).__name__}")
-    values.setdefault("name", path.stem)
+    values.setdefault("name", UNSAFE_IN_NAMES.sub("-", unicodedata.normalize("NFC", path.stem)).strip("-._"))
+    if path not in shipped_recipes().values():
+        for key, is_path in PATH_KEYS.items():
+            values = _place_paths(values, key.split("."), partial(_beside, path.parent, is_path))
     for override in overrides:
         _apply(values, override)
     try:
@@ -113,18 +130,52 @@ def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
         raise LaunchError("\n".join(lines)) from None
 
 
-def _locate(name: str) -> Path:
+def locate_recipe(name: str) -> Path:
+    """The file of a shipped recipe, or the file itself.
+
+    Raises:
+        LaunchError: there is none of that name.
+    """
     path = Path(name)
     if path.suffix in (".yaml", ".yml"):
         if not path.is_file():
-            raise LaunchError(f"{name}: no such recipe file")
+            beside = [str(other) for other in path.parent.glob("*.y*ml")]
+            raise LaunchError(f"{name}: no such recipe file{_did_you_mean(name, beside)}")
         return path
     recipes = shipped_recipes()
     if name not in recipes:
-        close = difflib.get_close_matches(name, recipes, n=1)
-        hint = f"; did you mean {close[0]}?" if close else ""
-        raise LaunchError(f"no recipe named {name}{hint} Shipped: {', '.join(recipes)}; or give a .yaml file")
+        known = f"shipped are {', '.join(recipes)}; or give a .yaml file"
+        raise LaunchError(f"no recipe named {name}{_did_you_mean(name, recipes) or '; ' + known}")
     return recipes[name]
+
+
+def _did_you_mean(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def _place_paths(value: Any, keys: Sequence[str], place: Callable[[str], str]) -> Any:
+    """The value with ``place`` done to the text, or the list of texts, at ``keys``; "*" stands for any key."""
+    if not keys:
+        if isinstance(value, list):
+            return [_place_paths(item, (), place) for item in value]
+        return place(value) if isinstance(value, str) else value
+    if isinstance(value, dict):
+        first, *rest = keys
+        return {k: _place_paths(v, rest, place) if first in ("*", k) else v for k, v in value.items()}
+    return value
+
+
+def _beside(folder: Path, is_path: bool, name: str) -> str:
+    """``name`` as the recipe file in ``folder`` means it; what may be a repository's name has to exist there."""
+    prefix = FRESH if name.startswith(FRESH) else ""
+    plain = name.removeprefix(prefix)
+    if plain == SAMPLE or plain.startswith((HUB_PREFIX, "/", "~")) or "://" in plain:
+        return name
+    if not is_path and not (folder / plain).exists():
+        return name
+    literal = Path(glob.escape(str(folder))) if glob.has_magic(plain) else folder
+    return f"{prefix}{literal / plain}"
 
 
 def _apply(values: dict[str, Any], override: str) -> None:
@@ -228,6 +279,10 @@ def _problems(error: ValidationError) -> Iterator[str]:
     known = [key for key, _ in _fields(Recipe)]
     for problem in error.errors():
         key = ".".join(str(part) for part in problem["loc"])
+        moved = PLACES.get(key.removeprefix("pretrain.")) if key.startswith("pretrain.") else None
+        if moved and problem["type"] in ("extra_forbidden", "model_type"):
+            yield f"{key}: moved to pretrain.{moved}"
+            continue
         if problem["type"] != "extra_forbidden":
             got = "" if isinstance(problem["input"], dict | BaseModel) else f" (got {_shown(problem['input'])})"
             yield f"{key + ': ' if key else ''}{problem['msg'].removeprefix('Value error, ')}{got}"

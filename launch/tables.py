@@ -22,7 +22,8 @@ class Table:
     """Cells are text, several lines of it where it has line breaks.
 
     ``numbers`` are right-aligned columns, ``signs`` columns coloured by their sign; ``is_text`` gives the first column
-    the space that long texts need; ``note`` is printed below the table on the terminal.
+    the space that long texts need; ``note`` is printed below the table on the terminal; ``heat``: shares by row that
+    colour the cells of a confusion matrix on the page.
     """
 
     heads: Sequence[str]
@@ -34,6 +35,7 @@ class Table:
     is_text: bool = False
     kind: str = "table"
     note: str = ""
+    heat: Sequence[Sequence[float]] = ()
 
 
 def figures(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], note: str = "") -> Table:

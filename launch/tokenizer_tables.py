@@ -143,7 +143,7 @@ def as_json(found: Sequence[Comparison]) -> str:
 
 def write_plot(found: Sequence[Comparison], path: Path) -> None:
     """The picture as the ending says; equal figures give equal bytes."""
-    from launch.report.figures import STYLE, matplotlib
+    from launch.plotting import STYLE, matplotlib
 
     undated = {".png": {"Software": None}, ".svg": {"Date": None, "Creator": None}}
     with matplotlib.rc_context(STYLE):
@@ -160,7 +160,7 @@ def draw_comparison(found: Sequence[Comparison]) -> Figure:
     """
     from matplotlib.figure import Figure
 
-    from launch.report.figures import ACCENT, INK
+    from launch.plotting import ACCENT, INK
 
     scores = [c.gold or c.silver for c in found]
     reference = "KLUE-DP" if all(c.gold for c in found) else "mecab-ko"

@@ -6,22 +6,17 @@ BERT and RoBERTa". Each such field names its source.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field, model_validator
-
-# May change between a run's start and its end: they move work between devices, but change nothing but rounding
-MACHINE_KEYS = (
-    "micro_batch", "engine", "zero_stage", "activation_checkpointing", "compile", "keep_checkpoints", "log_every",
-    "trackers", "peak_tflops",
-)  # fmt: skip
 
 
 class PackConfig(BaseModel, frozen=True, extra="forbid"):
     """The token store follows from the corpus and the tokenizer; there is little to choose."""
 
     morphemes: bool = Field(
-        False, description="Also store where mecab-ko's morphemes begin, for pretrain.masking.unit=morpheme."
+        False, description="Also store where mecab-ko's morphemes begin, for pretrain.rows.masking.unit=morpheme."
     )
 
 
@@ -52,13 +47,10 @@ class MaskingConfig(BaseModel, frozen=True, extra="forbid"):
         return self
 
 
-class PretrainConfig(BaseModel, frozen=True, extra="forbid"):
-    """Model, objective and training (paper Table 31, KLUE-RoBERTa-base)."""
+class ModelConfig(BaseModel, frozen=True, extra="forbid"):
+    """The network (paper Table 31)."""
 
     architecture: Literal["bert", "roberta"] = Field("roberta", description="Model family (paper Table 31).")
-    init_from: str | None = Field(
-        None, description="Go on from this Hugging Face BERT or RoBERTa (folder or Hub id), with its own tokenizer."
-    )
     layers: int = Field(12, gt=0, description="Transformer layers (base size, paper Table 31).")
     hidden: int = Field(768, gt=0, description="Width of the hidden states (base size, paper Table 31).")
     heads: int = Field(12, gt=0, description="Attention heads; divides hidden (base size, paper Table 31).")
@@ -70,6 +62,20 @@ class PretrainConfig(BaseModel, frozen=True, extra="forbid"):
         description="First values of the learned positions: normal as in BERT, or sinusoids (arXiv 1706.03762), which "
         "tell neighbours apart at once, so that small models learn from context much sooner.",
     )
+    nsp: bool = Field(False, description="Add next sentence prediction on sentence pairs; BERT only (Table 31).")
+
+    @model_validator(mode="after")
+    def _settings_agree(self) -> ModelConfig:
+        if self.hidden % self.heads:
+            raise ValueError(f"hidden {self.hidden} must be a multiple of heads {self.heads}")
+        if self.nsp and self.architecture != "bert":
+            raise ValueError("nsp needs architecture bert: RoBERTa has no sentence-pair head")
+        return self
+
+
+class RowsConfig(BaseModel, frozen=True, extra="forbid"):
+    """What a training row holds, and which rows are held out."""
+
     sequence_length: int = Field(512, ge=8, description="Tokens per training sequence (section 4.1).")
     packing: Literal["blocks", "documents"] = Field(
         "blocks",
@@ -82,16 +88,24 @@ class PretrainConfig(BaseModel, frozen=True, extra="forbid"):
     short_length_share: float = Field(
         0.9, gt=0, lt=1, description="Share of the steps with sequences of short_length (BERT's README)."
     )
-    masking: MaskingConfig = Field(default_factory=MaskingConfig, description="Whole-word masking (section 4.1).")
-    nsp: bool = Field(False, description="Add next sentence prediction on sentence pairs; BERT only (Table 31).")
     short_share: float = Field(
         0.1, ge=0, le=1, description="Share of sentence pairs drawn shorter (BERT code, short_seq_prob)."
     )
-    steps: int = Field(1_000_000, gt=0, description="Optimizer steps (Table 31).")
-    global_batch: int = Field(2048, gt=0, description="Sequences per step, over all devices (Table 31).")
-    micro_batch: int = Field(
-        32, gt=0, description="At most this many sequences at once on one device; accumulation does the rest."
+    held_out_share: float = Field(
+        0.001, gt=0, lt=1, description="Share of the blocks (pairs, documents: of the documents) never trained on."
     )
+    masking: MaskingConfig = Field(default_factory=MaskingConfig, description="Whole-word masking (section 4.1).")
+
+    @model_validator(mode="after")
+    def _short_is_shorter(self) -> RowsConfig:
+        if self.short_length is not None and self.short_length >= self.sequence_length:
+            raise ValueError(f"short_length {self.short_length} must be below sequence_length {self.sequence_length}")
+        return self
+
+
+class OptimizerConfig(BaseModel, frozen=True, extra="forbid"):
+    """AdamW and its learning rate."""
+
     lr: float = Field(1e-4, gt=0, description="Peak learning rate (Table 31).")
     warmup_share: float = Field(
         0.024, ge=0, lt=1, description="Share of the steps with rising rate: 24,000 (RoBERTa Table 9)."
@@ -100,52 +114,122 @@ class PretrainConfig(BaseModel, frozen=True, extra="forbid"):
     betas: tuple[float, float] = Field((0.9, 0.98), description="Adam's averages (RoBERTa Table 9).")
     epsilon: float = Field(1e-6, gt=0, description="Adam's epsilon (RoBERTa Table 9).")
     clip: float = Field(0.0, ge=0, description="Largest gradient norm, 0 for no limit (RoBERTa Table 9).")
+
+
+class EngineConfig(BaseModel, frozen=True, extra="forbid"):
+    """How the work is done; but for the precision, nothing here changes more than rounding."""
+
+    name: Literal["auto", "plain", "deepspeed"] = Field(
+        "auto", description="auto: torch alone for one process, DeepSpeed for more and for fp16."
+    )
     precision: Literal["fp32", "bf16", "fp16"] = Field(
         "bf16", description="Arithmetic of the model; weights are kept in fp32 beside it."
     )
-    engine: Literal["auto", "plain", "deepspeed"] = Field(
-        "auto", description="auto: torch alone for one process, DeepSpeed for more and for fp16."
+    micro_batch: int = Field(
+        32, gt=0, description="At most this many sequences at once on one device; accumulation does the rest."
     )
     zero_stage: int = Field(1, ge=0, le=3, description="DeepSpeed ZeRO: what is sharded over the devices.")
     activation_checkpointing: bool = Field(False, description="Compute activations again instead of keeping them.")
     compile: bool = Field(False, description="Fuse operations with torch.compile; needs a C++ compiler or a GPU.")
-    held_out_share: float = Field(
-        0.001, gt=0, lt=1, description="Share of the blocks (pairs, documents: of the documents) never trained on."
-    )
+
+    @model_validator(mode="after")
+    def _settings_agree(self) -> EngineConfig:
+        if self.precision == "fp16" and self.name == "plain":
+            raise ValueError("precision fp16 needs name deepspeed, which scales the loss; or choose bf16")
+        if self.precision != "fp32" and self.zero_stage == 0 and self.name != "plain":
+            raise ValueError(f"precision {self.precision} needs zero_stage 1 or more: stage 0 keeps no exact weights")
+        return self
+
+
+class WatchConfig(BaseModel, frozen=True, extra="forbid"):
+    """What is measured and told along the way."""
+
+    log_every: int = Field(100, gt=0, description="Steps between lines of the log and of metrics.jsonl.")
     measure_every: int = Field(10_000, gt=0, description="Steps between measurements on held-out rows.")
     measure_rows: int = Field(2048, gt=0, description="At most this many held-out rows are measured.")
-    checkpoint_every: int = Field(10_000, gt=0, description="Steps between checkpoints.")
-    keep_checkpoints: int = Field(2, gt=0, description="Newest checkpoints that stay on disk, beside the best.")
-    average_last: int = Field(
-        1, gt=0, description="Checkpoints whose mean weights become the model; 1: the last one alone."
-    )
-    log_every: int = Field(100, gt=0, description="Steps between lines of the log and of metrics.jsonl.")
     trackers: tuple[Literal["tensorboard", "wandb"], ...] = Field(
         (), description="Who else gets the lines of metrics.jsonl."
     )
     peak_tflops: float | None = Field(
         None, gt=0, description="Dense peak of one device, for the MFU; None: from the table of known GPUs."
     )
-    seed: int = Field(1, ge=0, description="Source of all randomness.")
+
+
+class SavedConfig(BaseModel, frozen=True, extra="forbid"):
+    """Checkpoints, and what becomes the model."""
+
+    checkpoint_every: int = Field(10_000, gt=0, description="Steps between checkpoints.")
+    keep_checkpoints: int = Field(2, gt=0, description="Newest checkpoints that stay on disk, beside the best.")
+    average_last: int = Field(
+        1, gt=0, description="Checkpoints whose mean weights become the model; 1: the last one alone."
+    )
 
     @model_validator(mode="after")
-    def _settings_agree(self) -> PretrainConfig:
-        if self.hidden % self.heads:
-            raise ValueError(f"hidden {self.hidden} must be a multiple of heads {self.heads}")
-        if self.sequence_length > self.positions and self.init_from is None:  # a checkpoint has its own positions
-            raise ValueError(f"sequence_length {self.sequence_length} exceeds positions {self.positions}")
-        if self.short_length is not None and self.short_length >= self.sequence_length:
-            raise ValueError(f"short_length {self.short_length} must be below sequence_length {self.sequence_length}")
+    def _as_many_are_kept(self) -> SavedConfig:
         if self.average_last > self.keep_checkpoints:
             raise ValueError(f"average_last {self.average_last} exceeds keep_checkpoints {self.keep_checkpoints}")
-        if self.nsp and self.architecture != "bert":
-            raise ValueError("nsp needs architecture bert: RoBERTa has no sentence-pair head")
-        if self.precision == "fp16" and self.engine == "plain":
-            raise ValueError("precision fp16 needs engine deepspeed, which scales the loss; or choose bf16")
-        if self.precision != "fp32" and self.zero_stage == 0 and self.engine != "plain":
-            raise ValueError(f"precision {self.precision} needs zero_stage 1 or more: stage 0 keeps no exact weights")
+        return self
+
+
+class PretrainConfig(BaseModel, frozen=True, extra="forbid"):
+    """Pretraining, in sections; the defaults are KLUE-RoBERTa-base (paper Table 31)."""
+
+    init_from: str | None = Field(
+        None, description="Go on from this Hugging Face BERT or RoBERTa (folder or Hub id), with its own tokenizer."
+    )
+    steps: int = Field(1_000_000, gt=0, description="Optimizer steps (Table 31).")
+    global_batch: int = Field(2048, gt=0, description="Sequences per step, over all devices (Table 31).")
+    seed: int = Field(1, ge=0, description="Source of all randomness.")
+    model: ModelConfig = Field(default_factory=ModelConfig, description="The network.")
+    rows: RowsConfig = Field(default_factory=RowsConfig, description="What a training row holds.")
+    optimizer: OptimizerConfig = Field(default_factory=OptimizerConfig, description="AdamW and its learning rate.")
+    engine: EngineConfig = Field(default_factory=EngineConfig, description="How the work is done.")
+    watch: WatchConfig = Field(default_factory=WatchConfig, description="What is measured and told.")
+    saved: SavedConfig = Field(default_factory=SavedConfig, description="Checkpoints.")
+
+    @model_validator(mode="after")
+    def _rows_fit_the_positions(self) -> PretrainConfig:
+        length, positions = self.rows.sequence_length, self.model.positions
+        if length > positions and self.init_from is None:  # a checkpoint has its own positions
+            raise ValueError(f"rows.sequence_length {length} exceeds model.positions {positions}")
         return self
 
     def identity(self) -> dict[str, Any]:
         """The settings that decide the result, as JSON: all but those of the machine and of watching."""
-        return self.model_dump(mode="json", exclude=set(MACHINE_KEYS))
+        return self.model_dump(mode="json", exclude=MACHINE_KEYS)
+
+    def replaced(self, section: str, **values: Any) -> PretrainConfig:
+        """A copy with other values in one section; they are not checked."""
+        return self.model_copy(update={section: getattr(self, section).model_copy(update=values)})
+
+
+# May change between a run's start and its end: they move work between devices, but change nothing but rounding
+MACHINE_KEYS = {
+    "engine": {"name", "zero_stage", "micro_batch", "activation_checkpointing", "compile"},
+    "watch": {"log_every", "trackers", "peak_tflops"},
+    "saved": {"keep_checkpoints"},
+}
+SECTIONS: dict[str, type[BaseModel]] = {
+    "model": ModelConfig, "rows": RowsConfig, "optimizer": OptimizerConfig,
+    "engine": EngineConfig, "watch": WatchConfig, "saved": SavedConfig,
+}  # fmt: skip
+# Where the keys of the sections stand; before there were sections, all stood at the top
+PLACES = {"engine": "engine.name"} | {
+    key: f"{name}.{key}" for name, section in SECTIONS.items() for key in section.model_fields if key != "name"
+}
+
+
+def in_sections(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by key, put into their sections.
+
+    >>> in_sections({"steps": 7, "lr": 1e-3, "engine": "plain"})
+    {'steps': 7, 'optimizer': {'lr': 0.001}, 'engine': {'name': 'plain'}}
+    """
+    found: dict[str, Any] = {}
+    for key, value in fields.items():
+        section, _, inner = PLACES.get(key, key).partition(".")
+        if inner:
+            found.setdefault(section, {})[inner] = value
+        else:
+            found[section] = value
+    return found

@@ -49,7 +49,7 @@ def train(
         step, meter = found.step, watch.meter
         if meter.due(step):
             meter.write(step)
-        measures, saves = step % config.measure_every == 0, watch.checkpoints.due(step)
+        measures, saves = step % config.watch.measure_every == 0, watch.checkpoints.due(step)
         if stops or measures or saves:
             with meter.paused():
                 held_out = _measure(watch, step) if measures or saves else None

@@ -99,7 +99,7 @@ def run(config: PretrainConfig, inputs: PretrainInputs, out: Path, *, workers: i
         checkpoints = Checkpoints(out / "checkpoints", config, facts, world, save)
         material = Material(config, store, vocabulary, pieces, split, world, network, checkpoints)
         _train(material, stop, out)
-        weights = mean_weights(checkpoints.newest(config.average_last)) if world.is_first else {}
+        weights = mean_weights(checkpoints.newest(config.saved.average_last)) if world.is_first else {}
         last = world.broadcast(checkpoints.newest_loop() if world.is_first else None)
         held_out = _measure_finished(material, weights, last["held_out"])
         result = facts | last["progress"] | {"held_out": held_out}
@@ -153,10 +153,10 @@ def _measure_finished(material: Material, weights: dict[str, Tensor], scores: di
         scores: those of the last checkpoint.
     """
     config, world, split = material.config, material.world, material.split
-    if config.average_last > 1 and world.is_first:  # every other model was measured with its checkpoint
+    if config.saved.average_last > 1 and world.is_first:  # every other model was measured with its checkpoint
         alone = World(0, 1, world.device)
         engine = _engine_with(weights, _network(config, material.store), config, alone)
-        scores = _measure(engine, material._replace(world=alone), config.micro_batch)
+        scores = _measure(engine, material._replace(world=alone), config.engine.micro_batch)
     if world.is_first:
         baselines = count_baselines(split.training, material.pieces)
         scores["baselines"] = score_baselines(baselines, split.held_out, material.pieces, config)
@@ -172,20 +172,20 @@ def _engine_with(weights: dict[str, Tensor], network: PreTrainedModel, config: P
     """
     network.load_state_dict(weights, strict=False)  # tied weights are stored under one of their names
     module = PretrainingModule(network)
-    precision = "fp32" if config.precision == "fp32" else "bf16"
-    return PlainEngine(config.model_copy(update={"precision": precision}), module, world.device)
+    precision = "fp32" if config.engine.precision == "fp32" else "bf16"
+    return PlainEngine(config.replaced("engine", precision=precision), module, world.device)
 
 
 def _network(config: PretrainConfig, store: TokenStore) -> PreTrainedModel:
     network = build_network(config, store.meta["vocab_size"], store.meta["special_ids"])
-    if config.packing == "documents":
+    if config.rows.packing == "documents":
         isolate_documents(network)
     return network
 
 
 def _describe(config: PretrainConfig, store: TokenStore, split: Split, network: PreTrainedModel) -> dict[str, Any]:
     return {
-        "architecture": config.architecture,
+        "architecture": config.model.architecture,
         "parameters": sum(parameter.numel() for parameter in network.parameters()),
         "steps": config.steps,
         "training_rows": split.training.count(0),
@@ -199,7 +199,7 @@ def _log_plan(material: Material, micro_batch: int) -> None:
     config, world = material.config, material.world
     log.info(
         "%s with %.2f M parameters, %d rows an epoch; a step is %d processes x %d micro-batches x %d sequences on %s",
-        config.architecture,
+        config.model.architecture,
         sum(parameter.numel() for parameter in material.network.parameters()) / 1e6,
         material.split.training.count(0),
         world.size,

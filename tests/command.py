@@ -12,10 +12,11 @@ from launch.cli import main
 
 
 class Outcome(NamedTuple):
-    """Exit code and what went to standard error."""
+    """Exit code and what went to standard error and output."""
 
     code: int
     errors: str
+    output: str = ""
 
     def refused(self, *words: str) -> str:
         """The message, after making sure that it is one, told as users expect it."""
@@ -50,4 +51,5 @@ def run_command(capfd: pytest.CaptureFixture[str] | None, *arguments: str) -> Ou
     finally:
         root.handlers[:], sys.argv = handlers, argv
         root.setLevel(level)
-    return Outcome(code, capfd.readouterr().err if capfd else "")
+    printed = capfd.readouterr() if capfd else None
+    return Outcome(code, printed.err, printed.out) if printed else Outcome(code, "")

@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 
 from launch.recipe import load_recipe
+from launch.report.gather import trivial_of
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (ROOT / "README.md", ROOT / "README.ko.md")
@@ -34,7 +35,7 @@ def scores_of_run() -> list[dict[str, object]]:
             found = json.loads(path.read_text("utf-8"))
             for metric in found["paper_dev"]["klue/roberta-base"]:
                 value = found["scores"][metric]
-                baseline = found["trivial"].get(metric)
+                baseline = trivial_of(found, metric)
                 numbers = {"score": round(value or 0.0, 2), "trivial": None if baseline is None else round(baseline, 2)}
                 rows.append({"task": task, "metric": metric, **numbers, "n": found["n"]})
     return rows

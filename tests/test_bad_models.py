@@ -32,7 +32,7 @@ RECIPE = """
 name: made
 workers: 1
 corpus: {inputs: [texts]}
-pretrain: {architecture: roberta, sequence_length: 32, steps: 1, global_batch: 2}
+pretrain: {steps: 1, global_batch: 2, rows: {sequence_length: 32}}
 finetune: {tasks: [ynat], seeds: [1], data: klue}
 """
 

@@ -40,8 +40,9 @@ corpus: {inputs: [texts.jsonl], decontaminate: {enabled: false}}
 tokenizer: {builder: bpe, vocab_size: 300, unused: 0}
 pack: {}
 pretrain:
-  {layers: 1, hidden: 8, heads: 2, intermediate: 8, sequence_length: 16, steps: 4, global_batch: 2, checkpoint_every: 2,
-   engine: plain, precision: fp32, held_out_share: 0.1, keep_checkpoints: 1}
+  {steps: 4, global_batch: 2, model: {layers: 1, hidden: 8, heads: 2, intermediate: 8},
+   rows: {sequence_length: 16, held_out_share: 0.1}, engine: {name: plain, precision: fp32},
+   saved: {checkpoint_every: 2, keep_checkpoints: 1}}
 finetune:
   {tasks: [ynat], seeds: [1], data: klue, bootstrap_samples: 2, overrides: {ynat: {epochs: 1, max_tokens: 16}}}
 """

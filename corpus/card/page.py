@@ -198,6 +198,11 @@ def _parts(text: str, first: int, last: int, spans: Sequence[tuple[int, int]]) -
         yield Part("…")
 
 
+def stylesheet() -> str:
+    """Of the card and of the report of a run: one look, in the reader's light or dark colours."""
+    return Path(__file__).with_name("style.css").read_text("utf-8")
+
+
 def read_templates() -> list[str]:
     """The text of the pages without any facts."""
     return [path.read_text("utf-8") for path in sorted(Path(__file__).parent.glob("*.j2"))]
@@ -217,7 +222,7 @@ def render(template: str, facts: Mapping[str, Any]) -> str:
         keep_trailing_newline=True,
         finalize=_shown if template.endswith("html.j2") else None,
     )
-    shown = (count, share, size, name, label, width, plot, to_bars, median_bar, visible, cut, mark_tags)
+    shown = (stylesheet, count, share, size, name, label, width, plot, to_bars, median_bar, visible, cut, mark_tags)
     environment.globals |= {function.__name__: function for function in shown}
     environment.filters |= {"md": markdown, "fenced": fenced, "lines": _lines}
     return environment.get_template(template).render(**facts)

@@ -7,7 +7,6 @@ Safe to publish: wherever sample text is shown, whatever the detector still find
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,10 +16,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import yaml
 
+from corpus.card.korean import translate_html
 from corpus.card.page import Bar, Part, mark_change, mark_replaced, render, to_bars
 from corpus.documents.errors import BadInput
 from corpus.documents.escaping import visible
-from corpus.documents.whole_files import write_whole
+from corpus.documents.whole_files import read_json, write_whole
 from corpus.pii.detect import find_pii
 from corpus.pii.types import ALL_TYPES, PII_TYPES
 
@@ -63,7 +63,7 @@ UNSHOWN = re.compile(r"key|secret|token|passw|credential", re.I)
 NAMES_OF_SECRETS_ONLY = frozenset(("text_key", "id_key"))
 
 
-def write_card(out: Path, settings: Mapping[str, Any]) -> None:
+def write_card(out: Path, settings: Mapping[str, Any], language: str = "en") -> None:
     """Write ``out/README.md`` and ``out/card.html``; the same folder and settings give the same bytes.
 
     Args:
@@ -71,13 +71,15 @@ def write_card(out: Path, settings: Mapping[str, Any]) -> None:
             dropped/samples.parquet (rule, source, document, note, text) and changed/samples.parquet (rule, source,
             document, before, after).
         settings: of the stage, as plain values.
+        language: of the page, "en" or "ko"; README.md is English, for the Hub.
 
     Raises:
         BadInput: statistics.json is missing or damaged.
     """
     facts = gather_facts(out, settings)
-    for name, template in ((CARD_NAME, "card.md.j2"), (PAGE_NAME, "page.html.j2")):
-        write_whole(out / name, render(template, facts))
+    write_whole(out / CARD_NAME, render("card.md.j2", facts))
+    page = render("page.html.j2", facts)
+    write_whole(out / PAGE_NAME, translate_html(page) if language == "ko" else page)
 
 
 def gather_facts(out: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -300,9 +302,4 @@ def _samples(path: Path) -> dict[str, list[dict[str, str]]]:
 
 
 def _read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        return None
-    except ValueError as error:
-        raise BadInput(f"{path}: not readable as JSON ({error}); run the corpus stage again") from None
+    return read_json(path, "run the corpus stage again") if path.is_file() else None

@@ -5,6 +5,25 @@ of the BM25 weight of benchmark sentence d that corpus sentence q covers, at bes
 multiple of d. Tokens are character trigrams of letters and digits, so that spacing does not matter; weights are those
 of rank_bm25's BM25Okapi. Prefix filter: d is listed only under its heaviest tokens, until what is left weighs less than
 the threshold; a q that shares none of them cannot reach it, so decisions equal brute force.
+
+With one letter a token, d = A B C D E, all letters of one weight, and ``|`` between two sentences of a document:
+
+```
+x A B y C D E         1.0   all of d in a window of 2 x 5 letters
+x A B C y             0.6   three of five reach the threshold
+x A B y                     two of five do not
+A B uvwxyzuv C D E    0.6   no window holds A B and D E
+u A B | C D E v       1.0   over the end of a sentence: from 0.7 of d, in a window of 1.25 x 5 letters; both go
+u A B v | w C D x     0.8
+u A B v w y | x C D         the window holds three of five
+```
+>>> letters = DecontaminateConfig(ngram=1, min_chars=3, min_item_chars=1, min_item_words=1)
+>>> index, _ = build_index(["A B C D E"], letters)
+>>> [[hit.ratio for hit in index.find([q])] for q in ("xAByCDE", "xABCy", "xABy", "AB uvwxyzuv CDE")]
+[[1.0], [0.6], [], [0.6]]
+>>> documents = (["uAB", "CDEv"], ["uABv", "wCDx"], ["uABvwy", "xCD"])
+>>> [[hit.ratio for hit in index.find_in_documents([document])] for document in documents]
+[[1.0, 1.0], [0.8, 0.8], []]
 """
 
 from __future__ import annotations
@@ -131,8 +150,8 @@ class ContaminationIndex:
     def find_in_documents(self, documents: Sequence[Sequence[str]]) -> list[Hit]:
         """The same for documents of several sentences, numbered through; also items that run over sentence ends.
 
-        Of such an item every sentence is a hit that is ``HELD_LETTERS`` covered by it and others of its kind, or that
-        bears ``HELD_WEIGHT`` of it.
+        Of such an item every sentence is a hit that is ``COVERED_SHARE`` covered by it and others of its kind, or that
+        bears ``BORNE_SHARE`` of it.
         """
         held = Held(self)
         hits: dict[tuple[int, int], float] = {}

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
-from pydantic import BaseModel, Field
 
+from corpus.config import NearConfig
 from corpus.folding import fold_all, letter_table
 
 LEAST_SHINGLES = 5  # documents with fewer are left to the exact comparison
@@ -27,15 +27,6 @@ HIGH_BITS = np.uint64(32)
 BYTES_PER_KEY = 40  # key, document and their sorting
 PAIR_BYTES = 16  # of each number of a signature: both values and their comparison
 MEMORY_BYTES = 1 << 28
-
-
-class NearConfig(BaseModel, frozen=True, extra="forbid"):
-    """Removal of documents that nearly equal an earlier one."""
-
-    enabled: bool = Field(False, description="Drop near-duplicate documents; not in the paper.")
-    threshold: float = Field(0.8, gt=0, lt=1, description="Jaccard share of shingles from which documents are equal.")
-    permutations: int = Field(128, ge=16, le=1024, description="Numbers in a signature; more tell closer.")
-    shingle_chars: int = Field(5, ge=2, le=20, description="Letters and digits of one shingle.")
 
 
 def signatures(texts: Sequence[str], config: NearConfig) -> np.ndarray:

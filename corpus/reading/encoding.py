@@ -13,14 +13,14 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
+from corpus.config import Encoding
 from corpus.documents.errors import BadInput
 from corpus.reading.files import DamagedFile, read_blocks
 
 log = logging.getLogger(__name__)
 
-Encoding = Literal["auto", "utf-8", "cp949", "utf-16"]
 ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
 AUTO, UTF8, CP949, UTF16 = ENCODINGS
 SAMPLE_BYTES = 1 << 20

@@ -30,7 +30,7 @@ from launch.bench.synthetic import write_synthetic
 from launch.bench.timing import machine, run_fresh, time_in_turns, versions_of, write_figures
 from launch.console import PlainConsole
 from launch.tables import Table, figures, print_table
-from pretrain.config import PretrainConfig
+from pretrain.config import PretrainConfig, in_sections
 from pretrain.model.networks import build_network
 from pretrain.pack.store import open_store, read_pieces
 from pretrain.rows.batches import TrainingBatches, mask_batch
@@ -108,20 +108,19 @@ def measure_loading(order: tuple[str, str, int, int, int]) -> dict[str, Any]:
     """
     tokens, tokenizer, (length, batches, rounds) = Path(order[0]), Path(order[1]), order[2:]
     torch.set_num_threads(1)
-    config = PretrainConfig(
-        sequence_length=length, global_batch=LOADER_ROWS, micro_batch=LOADER_ROWS, steps=batches, packing="blocks"
-    )
+    fields = {"sequence_length": length, "global_batch": LOADER_ROWS, "micro_batch": LOADER_ROWS, "steps": batches}
+    config = PretrainConfig.model_validate(in_sections(fields))
     given = Given.open(tokens, tokenizer, config)
     ours, pieces = given.batches(), given.pieces
     places = [places_of(ours, step) for step in range(1, batches + 1)]
     rows = [given.split.training.gather(*place) for place in places]
     plain, whole = ([as_examples(row.ids_BL, pieces, with_offsets=needs) for row in rows] for needs in (False, True))
     pairs = zip(places, rows, strict=True)
-    keys = [row_keys(config.seed, config.masking, place[0], row.names_B) for place, row in pairs]
+    keys = [row_keys(config.seed, config.rows.masking, place[0], row.names_B) for place, row in pairs]
     collate, collate_words = collator(tokenizer), collator(tokenizer, whole_words=True)
     works: dict[str, Callable[[], list[Any]]] = {
         OURS: lambda: [ours.of_step(step) for step in range(1, batches + 1)],
-        MASKING: lambda: [mask_rows(*pair, pieces, config.masking) for pair in zip(rows, keys, strict=True)],
+        MASKING: lambda: [mask_rows(*pair, pieces, config.rows.masking) for pair in zip(rows, keys, strict=True)],
         PLAIN: lambda: list(map(collate, plain)),
         WHOLE_WORDS: lambda: list(map(collate_words, whole)),
     }
@@ -185,7 +184,7 @@ class Given(NamedTuple):
         return cls(pieces, split_rows(store, config), config, store.meta["vocab_size"], special_ids)
 
     def batches(self) -> TrainingBatches:
-        return TrainingBatches(self.split, self.pieces, self.config, 0, 1, self.config.micro_batch)
+        return TrainingBatches(self.split, self.pieces, self.config, 0, 1, self.config.engine.micro_batch)
 
 
 def contest_config(steps: int, **changes: Any) -> PretrainConfig:
@@ -200,7 +199,7 @@ def contest_config(steps: int, **changes: Any) -> PretrainConfig:
         "precision": "fp32", "engine": "plain", "held_out_share": 0.01, "measure_every": steps,
         "checkpoint_every": steps, "keep_checkpoints": 1, "log_every": max(1, steps // 10),
     }  # fmt: skip
-    return PretrainConfig.model_validate(fields | changes)
+    return PretrainConfig.model_validate(in_sections(fields | changes))
 
 
 def bench_trainer(tokens: Path, tokenizer: Path, config: PretrainConfig, rounds: int, scratch: Path) -> dict[str, Any]:
@@ -241,7 +240,7 @@ def train_side(order: tuple[str, str, str, str, dict[str, Any]]) -> dict[str, An
         network = build_network(given.config, given.vocab_size, given.special_ids)
         marks = train_with_trainer(network, examples_of_run(given), given.config, tokenizer, out)
     steps, losses, cpu, wall = map(list, zip(*marks, strict=True))
-    counted = (steps[-1] - steps[0]) * given.config.global_batch * given.config.sequence_length
+    counted = (steps[-1] - steps[0]) * given.config.global_batch * given.config.rows.sequence_length
     return {
         "tokens_per_cpu_s": counted / max(cpu[-1] - cpu[0], 1e-6),
         "tokens_per_s": counted / max(wall[-1] - wall[0], 1e-6),
@@ -307,8 +306,8 @@ def held_out_losses(given: Given, network: Any, tokenizer: Path) -> dict[str, fl
     network.eval()
     sums = {"whole_words": np.zeros(2), "single_pieces": np.zeros(2)}
     total = given.split.held_out.count(0)
-    for first in range(0, total, config.micro_batch):
-        numbers_B = np.arange(first, min(total, first + config.micro_batch))
+    for first in range(0, total, config.engine.micro_batch):
+        numbers_B = np.arange(first, min(total, first + config.engine.micro_batch))
         epochs_B = np.zeros_like(numbers_B)
         rows = given.split.held_out.gather(epochs_B, numbers_B)
         batch = mask_batch(rows, epochs_B, given.pieces, config)
@@ -345,10 +344,10 @@ def _trainer_table(found: dict[str, Any]) -> Table:
         losses = (row["curve"]["losses"][-1], row["held_out"]["whole_words"], row["held_out"]["single_pieces"])
         speeds = (f"{row[figure]:,.0f}" for figure in ("tokens_per_cpu_s", "tokens_per_s", "peak_mib"))
         rows.append([name, *speeds, *(f"{loss:.3f}" for loss in losses)])
-    config = found["config"]
+    config = PretrainConfig.model_validate(found["config"])
     note = (
-        f"{config['layers']} layers x {config['hidden']}, {config['steps']} steps of {config['global_batch']} x "
-        f"{config['sequence_length']} on invented words, {config['precision']}, one thread, medians of "
+        f"{config.model.layers} layers x {config.model.hidden}, {config.steps} steps of {config.global_batch} x "
+        f"{config.rows.sequence_length} on invented words, {config.engine.precision}, one thread, medians of "
         f"{found['rounds']} runs in turns: {found['times_faster_cpu']:.2f} times the tokens of the Trainer in CPU "
         f"time, {found['times_faster_wall']:.2f} times in wall time. Held-out losses under equal masks of both kinds."
     )

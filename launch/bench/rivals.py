@@ -253,12 +253,13 @@ def train_with_trainer(
             if logs and "loss" in logs:
                 marks.append((state.global_step, logs["loss"], time.process_time(), time.perf_counter()))
 
+    adam = config.optimizer
     arguments = TrainingArguments(
         output_dir=str(out), max_steps=config.steps, per_device_train_batch_size=config.global_batch,
-        learning_rate=config.lr, lr_scheduler_type="linear", warmup_steps=round(config.steps * config.warmup_share),
-        weight_decay=config.weight_decay, adam_beta1=config.betas[0], adam_beta2=config.betas[1],
-        adam_epsilon=config.epsilon, max_grad_norm=config.clip, bf16=config.precision == "bf16", seed=config.seed,
-        logging_steps=config.log_every, save_strategy="no", report_to="none", disable_tqdm=True,
+        learning_rate=adam.lr, lr_scheduler_type="linear", warmup_steps=round(config.steps * adam.warmup_share),
+        weight_decay=adam.weight_decay, adam_beta1=adam.betas[0], adam_beta2=adam.betas[1],
+        adam_epsilon=adam.epsilon, max_grad_norm=adam.clip, bf16=config.engine.precision == "bf16", seed=config.seed,
+        logging_steps=config.watch.log_every, save_strategy="no", report_to="none", disable_tqdm=True,
         remove_unused_columns=False, dataloader_pin_memory=torch.cuda.is_available(),
     )  # fmt: skip
     collate: Any = collator(tokenizer)

@@ -22,7 +22,7 @@ from corpus.documents.errors import BadInput
 from launch.bench.timing import run_fresh
 from launch.errors import LaunchError
 from launch.tables import Table, figures
-from pretrain.config import PretrainConfig
+from pretrain.config import PretrainConfig, in_sections
 from pretrain.engine.start import start_engine
 from pretrain.engine.world import join_world
 from pretrain.interruption import StopRequest
@@ -131,14 +131,14 @@ def measure_cell(order: tuple[str, str, str, int, dict[str, Any]]) -> dict[str, 
         "micro_batch": row["micro_batch"], "global_batch": row["micro_batch"] * ACCUMULATION, "engine": "plain",
         "steps": 2 * STEPS, "log_every": STEPS, "measure_every": 2 * STEPS + 1,
     }  # fmt: skip
-    config = PretrainConfig.model_validate(SIZES[row["size"]] | fields)
+    config = PretrainConfig.model_validate(in_sections(SIZES[row["size"]] | fields))
     with TemporaryDirectory(prefix="malmoi-bench-") as folder, join_world() as world:
         store, vocabulary = open_store(Path(tokens), Path(tokenizer)), read_pieces(Path(tokenizer))
         network = build_network(config, len(vocabulary), store.meta["special_ids"])
-        if config.packing == "documents" and not is_isolated(network):
+        if config.rows.packing == "documents" and not is_isolated(network):
             isolate_documents(network)
         pieces = describe_pieces(vocabulary, store.meta["special_ids"])
-        batches = TrainingBatches(split_rows(store, config), pieces, config, 0, 1, config.micro_batch)
+        batches = TrainingBatches(split_rows(store, config), pieces, config, 0, 1, config.engine.micro_batch)
         flops = flops_by_phase(batches, config, len(vocabulary))[0]
         engine = start_engine(config, PretrainingModule(network), world)
         never: Any = NeverDue()

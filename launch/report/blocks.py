@@ -1,4 +1,4 @@
-"""What a page of the report is made of: sections of texts, tables, figures and before/after rows.
+"""What a page of the report is made of: sections of texts, tables, bars and pictures.
 
 Both pages (Markdown and HTML) are rendered from the same blocks, so they cannot disagree.
 """
@@ -38,45 +38,48 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """An SVG figure; the Markdown page leaves it out."""
+class Pictures:
+    """SVG charts with their captions; ``keys`` say what the lines are. The Markdown page leaves them out."""
 
-    svg: str
-    kind: str = "figure"
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A run of text, marked or plain."""
-
-    text: str
-    is_marked: bool = False
+    charts: Sequence[tuple[str, str]]  # caption, SVG
+    keys: Sequence[tuple[str, str]] = ()  # class of the stylesheet, meaning
+    is_small: bool = False
+    kind: str = "pictures"
 
 
 @dataclass(frozen=True, slots=True)
-class MarkedRow:
-    """One text before and after a change, what changed being marked on both sides."""
+class Bar:
+    """A value with its 95 % interval and a baseline, as shares of the longest bar possible, 0..1."""
 
     name: str
-    before: Sequence[Part]
-    after: Sequence[Part]
+    detail: str  # set smaller after the name
+    value: float
+    said: str
+    said_more: str = ""
+    interval: tuple[float, float] | None = None
+    baseline: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
-    """Rows of text before and after."""
+class Bars:
+    """Horizontal bars; the Markdown page leaves them out, a table says the same."""
 
-    rows: Sequence[MarkedRow]
-    title: str = ""
-    kind: str = "marked"
+    rows: Sequence[Bar]
+    keys: Sequence[tuple[str, str]] = ()
+    kind: str = "bars"
 
 
-Block = Text | Heading | Code | Picture | Table | Marked
+Block = Text | Heading | Code | Pictures | Bars | Table
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A headed part of the page."""
+    """A headed part of the page; its name is the anchor. What is folded stands below the results, closed."""
 
     title: str
     blocks: list[Block] = field(default_factory=list)
+    is_folded: bool = False
+
+    @property
+    def anchor(self) -> str:
+        return "-".join(self.title.lower().split())

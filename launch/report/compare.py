@@ -12,7 +12,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from launch.report.blocks import Table
-from launch.report.gather import PAPER_MODEL, number, paper_metrics
+from launch.report.gather import PAPER_MODEL, number, paper_metrics, trivial_of
 
 Result = dict[str, Any]
 LAST_WEIGHTS = "last weights"
@@ -29,15 +29,33 @@ class Group:
     def first(self) -> Result:
         return self.results[0]
 
-    def mean(self, metric: str, of: str = "scores") -> float | None:
+    def mean(self, metric: str) -> float | None:
         """Mean over the seeds; None where it is undefined for one of them."""
-        values = [result[of][metric] for result in self.results]
+        values = [result["scores"][metric] for result in self.results]
         return None if None in values else fmean(values)
+
+    def trivial(self, metric: str) -> float | None:
+        """The trivial baseline, which no seed changes."""
+        return trivial_of(self.first, metric)
 
     def gain(self, metric: str) -> float | None:
         """Points above the trivial baseline; a baseline without a defined score counts as 0."""
         value = self.mean(metric)
-        return None if value is None else value - (self.mean(metric, "trivial") or 0.0)
+        return None if value is None else value - (self.trivial(metric) or 0.0)
+
+    def interval(self, metric: str) -> tuple[float, float] | None:
+        """From the lowest to the highest end of the seeds' 95 % intervals; None where one is missing."""
+        found = [result["intervals"].get(metric) for result in self.results]
+        if None in found or self.mean(metric) is None:
+            return None
+        return min(low for low, _ in found), max(high for _, high in found)
+
+    def standing(self, metric: str) -> str:
+        """Whether the whole interval lies above or below the trivial baseline, or what is open."""
+        interval, baseline = self.interval(metric), self.trivial(metric) or 0.0
+        if interval is None or interval[0] <= baseline <= interval[1]:
+            return "open"
+        return "above" if interval[0] > baseline else "below"
 
     def cell(self, metric: str) -> str:
         """``85.18``, or ``85.18 ± 0.31`` over seeds."""
@@ -78,7 +96,7 @@ def comparison(groups: Sequence[Group]) -> Table:
     for (task, _), alike in by_task.items():
         for metric in paper_metrics(alike[0].first):
             cells = ["; ".join(group.cell(metric) for group in alike if group.name == model) or "–" for model in models]
-            row = [task, metric, *cells, number(alike[0].mean(metric, "trivial"))]
+            row = [task, metric, *cells, number(alike[0].trivial(metric))]
             if is_official:
                 first = alike[0].first
                 row.append(number(first["paper_dev"][PAPER_MODEL][metric] if first["is_official_dev"] else None))

@@ -59,7 +59,14 @@ def _figures(title: str, rows: Sequence[dict[str, Any]]) -> Table:
         if all(isinstance(row.get(head), int | float | None) for row in rows)
         and any(row.get(head) is not None for row in rows)
     ]
-    return Table(heads, [[_cell(row.get(head)) for head in heads] for row in rows], numbers, title=title, folded=True)
+    cells = [[_cell(row.get(head)) for head in heads] for row in rows]
+    is_confusion = heads[1:] == [row[heads[0]] for row in rows]
+    heat = [_shares([row[head] for head in heads[1:]]) for row in rows] if is_confusion else ()
+    return Table(heads, cells, numbers, title=title, folded=not is_confusion, heat=heat)
+
+
+def _shares(counts: Sequence[int]) -> list[float]:
+    return [count / max(1, sum(counts)) for count in counts]
 
 
 def _cell(value: Any) -> str:

@@ -1,98 +1,92 @@
-"""Figures of the report as SVG text: loss curve, scores beside the trivial baseline, personal data by type.
+"""Line charts of the report as SVG, in the colours of the stylesheet (``corpus/card/style.css``), light or dark.
 
-Labels are English (the default font has no Hangul). Files are byte-equal for equal numbers: no date, fixed ids.
+Written here and not by a plotting library: byte-equal for equal numbers, text as text, two kilobytes each.
 """
 
 from __future__ import annotations
 
-import io
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
-import matplotlib
+from markupsafe import escape
 
-matplotlib.use("svg")
-from matplotlib.figure import Figure
+from corpus.documents.escaping import visible
 
-INK, ACCENT, SECOND, PALE = "#1f2a37", "#0b6e99", "#d97706", "#c9d3dc"
-STYLE: Any = {
-    "svg.hashsalt": "malmoi",
-    "svg.fonttype": "none",
-    "font.family": "sans-serif",
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": PALE,
-    "axes.labelcolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#eef2f5",
-}
+LARGE, SMALL = (340, 150), (160, 100)  # of a chart with its labels; it scales with the page
+LEFT, BOTTOM, TOP, RIGHT = 30, 30, 8, 8
+MOST_DOTS = 30
 
 
-class Curve(NamedTuple):
-    """Loss (nats) and masked accuracy (%) at some optimizer steps."""
+class Line(NamedTuple):
+    """Values at ascending places; ``is_second`` is drawn in the second colour, with dots where they are few."""
 
-    steps: Sequence[int]
-    losses: Sequence[float]
-    accuracies: Sequence[float]
-
-
-def draw_loss(training: Curve, held_out: Curve) -> str:
-    """Loss (left) and masked accuracy in % (right) over optimizer steps; measurements on held-out rows as points."""
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(7.2, 2.5), layout="constrained")
-        left, right = figure.subplots(1, 2)
-        for axis, values, points in (
-            (left, training.losses, held_out.losses),
-            (right, training.accuracies, held_out.accuracies),
-        ):
-            axis.plot(training.steps, values, color=ACCENT, linewidth=1.8, label="training")
-            if points:
-                style: Any = {"linestyle": "--", "linewidth": 1.0, "marker": "o", "markersize": 3.5}
-                axis.plot(held_out.steps, points, color=SECOND, label="held out", **style)
-        left.set(xlabel="optimizer step", ylabel="masked-LM loss (nats)")
-        left.legend(frameon=False)
-        right.set(xlabel="optimizer step", ylabel="masked accuracy (%)", ylim=(0, None))
-        return _svg(figure)
+    places: Sequence[float]
+    values: Sequence[float]
+    is_second: bool = False
 
 
-def draw_scores(names: Sequence[str], scores: Sequence[float], trivial: Sequence[float]) -> str:
-    """One pair of horizontal bars a task: the model above the trivial baseline, 0..100."""
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(7.2, 0.45 * len(names) + 0.8), layout="constrained")
-        axis = figure.subplots()
-        rows = list(range(len(names)))
-        axis.barh([row - 0.19 for row in rows], scores, 0.36, color=ACCENT, label="model")
-        axis.barh([row + 0.19 for row in rows], trivial, 0.36, color=PALE, label="trivial baseline")
-        for row, score in zip(rows, scores, strict=True):
-            axis.text(score + 1, row - 0.19, f"{score:.1f}", va="center", fontsize=8, color=INK)
-        axis.set_yticks(rows, names)
-        axis.set(xlim=(0, 108), xlabel="score (0 to 100)")
-        axis.invert_yaxis()
-        axis.grid(axis="y", visible=False)
-        axis.legend(frameon=False, loc="lower right", ncols=2, bbox_to_anchor=(1.0, 1.0))
-        return _svg(figure)
+def line_chart(
+    lines: Sequence[Line], across: str, up: str, *, from_zero: bool = False, size: tuple[int, int] = LARGE
+) -> str:
+    """Lines over one pair of axes.
+
+    Args:
+        across: what the horizontal axis counts, such as "optimizer step"; empty where the page says it.
+        up: the same for the vertical axis; it is read out by screen readers, too.
+        from_zero: the vertical axis begins at 0.
+    """
+    width, height = size
+    lines = [line for line in lines if line.places]
+    values = [value for line in lines for value in line.values]
+    places = [place for line in lines for place in line.places]
+    bottom = 0.0 if from_zero else min(values)
+    ups = ticks(bottom, max(values))
+    low, high = min(bottom, ups[0]), max(*values, ups[-1])
+    first, last = min(places), max(places)
+    floor = height - (BOTTOM if across else BOTTOM - 14)
+
+    def x(place: float) -> float:
+        return LEFT + (width - LEFT - RIGHT) * ((place - first) / (last - first) if last > first else 0.5)
+
+    def y(value: float) -> float:
+        return floor - (floor - TOP) * ((value - low) / (high - low) if high > low else 0.5)
+
+    shapes = [
+        f'<path d="M{LEFT} {y(tick):.1f}H{width - RIGHT}"/>'
+        f'<text class="left" x="{LEFT - 5}" y="{y(tick) + 3:.1f}">{tick:g}</text>'
+        for tick in ups
+    ]
+    shapes += [
+        f'<text x="{x(tick):.1f}" y="{floor + 13}">{tick:,g}</text>'
+        for tick in ticks(first, last, 5 if width > 200 else 3)
+        if first <= tick <= last and tick == int(tick)
+    ]
+    shapes += [_draw(line, x, y) for line in lines]
+    if across:
+        shapes.append(f'<text x="{(LEFT + width - RIGHT) / 2}" y="{height - 3}">{escape(visible(across))}</text>')
+    box = f'viewBox="0 0 {width} {height}"'
+    return f'<svg class="plot" {box} role="img" aria-label="{escape(visible(up))}">{"".join(shapes)}</svg>'
 
 
-def draw_counts(counts: Mapping[str, int], label: str) -> str:
-    """Horizontal bars for named counts, in the order given."""
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(7.2, 0.22 * len(counts) + 0.7), layout="constrained")
-        axis = figure.subplots()
-        axis.barh(list(counts), list(counts.values()), 0.7, color=ACCENT)
-        for row, count in enumerate(counts.values()):
-            axis.text(count, row, f" {count:,}", va="center", fontsize=8, color=INK)
-        axis.set(xlabel=label, xlim=(0, max(1, *counts.values()) * 1.12))
-        axis.invert_yaxis()
-        axis.grid(axis="y", visible=False)
-        return _svg(figure)
+def _draw(line: Line, x: Callable[[float], float], y: Callable[[float], float]) -> str:
+    kind = "second" if line.is_second else "first"
+    points = [(x(place), y(value)) for place, value in zip(line.places, line.values, strict=True)]
+    path = "L".join(f"{a:.1f} {b:.1f}" for a, b in points)
+    has_dots = len(points) == 1 or (line.is_second and len(points) <= MOST_DOTS)
+    dots = "".join(f'<circle class="{kind}" cx="{a:.1f}" cy="{b:.1f}" r="2.5"/>' for a, b in points if has_dots)
+    return f'<path class="{kind}" d="M{path}"/>{dots}'
 
 
-def _svg(figure: Figure) -> str:
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    text = buffer.getvalue()
-    return text[text.index("<svg") :]
+def ticks(low: float, high: float, wanted: int = 4) -> list[float]:
+    """Round places that span low to high.
+
+    >>> ticks(5.2, 8.1), ticks(0, 0.34), ticks(1, 3200, 5)
+    ([5.0, 6.0, 7.0, 8.0, 9.0], [0.0, 0.1, 0.2, 0.3, 0.4], [0, 500, 1000, 1500, 2000, 2500, 3000, 3500])
+    """
+    span = (high - low) or abs(high) or 1.0
+    size = 10 ** math.floor(math.log10(span / wanted))
+    step = min((size * factor for factor in (1, 2, 5, 10)), key=lambda step: abs(span / step - wanted))
+    begin, end = math.floor(low / step), math.ceil(high / step)
+    digits = max(0, -math.floor(math.log10(step)))
+    return [round(number * step, digits) for number in range(begin, end + 1)]

@@ -54,6 +54,16 @@ def paper_metrics(found: dict[str, Any]) -> list[str]:
     return list(found["paper_dev"][PAPER_MODEL])
 
 
+def trivial_of(found: dict[str, Any], metric: str) -> float | None:
+    """Score of the prediction that needs no model; None where it says nothing.
+
+    The area under a precision-recall curve is such a case: the reference joins the two points of a constant prediction
+    by a line, so it gets about 50 on any labels.
+    """
+    value: float | None = None if metric == "auprc" else found["trivial"][metric]
+    return value
+
+
 def number(value: float | None, digits: int = 2) -> str:
     """A figure for a table; a dash where there is none or an undefined one."""
     return "–" if value is None or math.isnan(value) else f"{value:,.{digits}f}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +11,11 @@ import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from corpus.card.korean import translate_html, translate_markdown
+from corpus.card.page import stylesheet
 from corpus.documents.escaping import fenced, markdown, visible
 from launch.manifest import read_manifest
-from launch.report.blocks import Code, Part, Section, Table, Text
+from launch.report.blocks import Code, Section, Table, Text
 from launch.report.corpus import corpus_sections
 from launch.report.gather import count, duration, read_scores
 from launch.report.scores import scores_section, verdict_on_scores
@@ -45,10 +47,12 @@ def run(recipe: Recipe, folder: Path, out: Path) -> dict[str, Any]:
         "verdict": verdict_on_scores(scores),
         "stages": [found for stage in STAGE_NAMES if (found := _stage(folder, stage))],
         "sections": sections,
+        "links": [("Corpus card", "../corpus/card.html")] if (folder / "corpus" / "card.html").is_file() else [],
     }
-    for name in ("md", "html"):
+    is_korean = recipe.launch.spoken() == "ko"
+    for name, translate in (("md", translate_markdown), ("html", translate_html)):
         text = render(f"page.{name}.j2", page)
-        (out / f"report.{name}").write_text(text, "utf-8")
+        (out / f"report.{name}").write_text(translate(text) if is_korean else text, "utf-8")
     return {"results": len(scores), "sections": len(sections)}
 
 
@@ -63,9 +67,8 @@ def render(template: str, page: dict[str, Any]) -> str:
         keep_trailing_newline=True,
         finalize=_shown if template.endswith("html.j2") else None,
     )
-    environment.filters |= {"plain": markdown, "cell": _cell, "bold": _bold, "fenced": fenced}
-    css = environment.loader.get_source(environment, "style.css")[0] if environment.loader else ""
-    return environment.get_template(template).render(**page, css=css)
+    environment.filters |= {"plain": markdown, "cell": _cell, "fenced": fenced}
+    return environment.get_template(template).render(**page, css=stylesheet())
 
 
 def _shown(value: Any) -> Any:
@@ -75,10 +78,6 @@ def _shown(value: Any) -> Any:
 
 def _cell(text: Any) -> str:
     return "<br>".join(map(markdown, str(text).split("\n")))
-
-
-def _bold(parts: Sequence[Part]) -> str:
-    return "".join(f"**{markdown(p.text)}**" if p.is_marked else markdown(p.text) for p in parts)
 
 
 SUMMARIES = {
@@ -111,4 +110,5 @@ def _provenance(recipe: Recipe, folder: Path) -> Section:
             Table(["package", "version"], versions, title="Versions", folded=True),
             Code(settings),
         ],
+        is_folded=True,
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from launch.report.blocks import Block, Picture, Section, Table, Text
-from launch.report.figures import Curve, draw_loss
+from launch.report.blocks import Block, Pictures, Section, Table, Text
+from launch.report.figures import Line, line_chart
 from launch.report.gather import count, duration, number, read_json, read_lines
 
 # Paper Table 35: fertility, continued words, unknown tokens; there measured on Korean Wikipedia.
@@ -71,19 +71,26 @@ def pretraining_section(run: Path) -> Section:
         )
     ]
     if training:
-        curve = Curve(
-            [line["step"] for line in training],
-            # with sentence pairs the loss is a sum of two; the held-out loss is that of masked words alone
-            [line.get("mlm_loss", line["loss"]) for line in training],
-            [100 * line["masked_accuracy"] for line in training],
-        )
-        points = Curve(
-            [step for step, _ in held_out],
-            [scores["mlm_loss"] for _, scores in held_out],
-            [100 * scores["masked_accuracy"] for _, scores in held_out],
-        )
-        blocks.append(Picture(draw_loss(curve, points)))
+        blocks.append(_curves(training, held_out))
     return Section("Pretraining", [*blocks, *_held_out_blocks(counts["held_out"])])
+
+
+def _curves(training: list[dict[str, Any]], held_out: list[tuple[int, dict[str, Any]]]) -> Pictures:
+    steps, measured = [line["step"] for line in training], [step for step, _ in held_out]
+    # with sentence pairs the loss is a sum of two; the held-out loss is that of masked words alone
+    losses = [line.get("mlm_loss", line["loss"]) for line in training]
+    accuracies = [100 * line["masked_accuracy"] for line in training]
+    loss = [Line(steps, losses), Line(measured, [scores["mlm_loss"] for _, scores in held_out], True)]
+    accuracy = [
+        Line(steps, accuracies),
+        Line(measured, [100 * scores["masked_accuracy"] for _, scores in held_out], True),
+    ]
+    names = ("Masked-LM loss (nats)", "Masked accuracy (%)")
+    charts = [
+        (names[0], line_chart(loss, "optimizer step", names[0])),
+        (names[1], line_chart(accuracy, "optimizer step", names[1], from_zero=True)),
+    ]
+    return Pictures(charts, [("first", "training"), *([("second", "held-out text")] if held_out else [])])
 
 
 def _speed(lines: list[dict[str, Any]]) -> str:

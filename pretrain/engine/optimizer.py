@@ -18,12 +18,12 @@ def adamw(config: PretrainConfig, parameters: list[nn.Parameter]) -> torch.optim
     """
     return torch.optim.AdamW(
         [
-            {"params": [p for p in parameters if p.ndim > 1], "weight_decay": config.weight_decay},
+            {"params": [p for p in parameters if p.ndim > 1], "weight_decay": config.optimizer.weight_decay},
             {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
         ],
-        lr=config.lr,
-        betas=config.betas,
-        eps=config.epsilon,
+        lr=config.optimizer.lr,
+        betas=config.optimizer.betas,
+        eps=config.optimizer.epsilon,
         fused=True,
     )
 
@@ -41,12 +41,12 @@ def fit_micro_batch(config: PretrainConfig, ranks: int) -> int:
             f"the nearest value that is: {nearest}"
         )
     share = config.global_batch // ranks
-    return max(size for size in range(1, min(config.micro_batch, share) + 1) if share % size == 0)
+    return max(size for size in range(1, min(config.engine.micro_batch, share) + 1) if share % size == 0)
 
 
 def learning_rate(config: PretrainConfig, step: int) -> float:
     """Linear rise over the warm-up, then linear fall to zero behind the last step; ``step`` counts from 1."""
-    warmup = round(config.steps * config.warmup_share)
+    warmup = round(config.steps * config.optimizer.warmup_share)
     if step <= warmup:
-        return config.lr * step / warmup
-    return config.lr * (config.steps + 1 - step) / (config.steps - warmup)
+        return config.optimizer.lr * step / warmup
+    return config.optimizer.lr * (config.steps + 1 - step) / (config.steps - warmup)

@@ -33,15 +33,15 @@ class PlainEngine:
         self.module: nn.Module = module.to(device)
         self._weights = dict(module.network.named_parameters())
         self._parameters = list(self._weights.values())
-        self._keeps_both = config.precision == "bf16"
+        self._keeps_both = config.engine.precision == "bf16"
         if self._keeps_both:
             self._weights = {name: nn.Parameter(p.detach().clone()) for name, p in self._weights.items()}
             module.to(torch.bfloat16)
             for p, weight in zip(self._parameters, self._weights.values(), strict=True):
                 p.register_post_accumulate_grad_hook(partial(_hand_over, weight))
-        self._clip = config.clip
+        self._clip = config.optimizer.clip
         # compiled code brings its own, and what is computed again is so outside of any context
-        self._may_choose_attention = not (config.compile or config.activation_checkpointing)
+        self._may_choose_attention = not (config.engine.compile or config.engine.activation_checkpointing)
         self._optimizer = adamw(config, list(self._weights.values()))
 
     def __call__(self, *fields: Tensor | None) -> Sums:

@@ -58,9 +58,9 @@ def start_engine(config: PretrainConfig, module: PretrainingModule, world: World
     Raises:
         BadInput: the setting needs another engine, or a compiler that is not there.
     """
-    if config.activation_checkpointing:
+    if config.engine.activation_checkpointing:
         module.network.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-    if config.compile:
+    if config.engine.compile:
         _refuse_compiling_in_vain(config, world)
         module.compile(dynamic=False)
     if choose_engine(config, world) == "plain":
@@ -90,13 +90,15 @@ def choose_engine(config: PretrainConfig, world: World) -> str:
     Raises:
         BadInput: torch alone was asked for, but there are many processes; or fp16 without a GPU.
     """
-    if config.engine == "plain" and world.size > 1:
-        raise BadInput(f"pretrain.engine plain is for one process, here are {world.size}; choose auto or deepspeed")
-    if config.precision == "fp16" and world.device.type == "cpu":
-        raise BadInput("pretrain.precision fp16 needs a GPU; choose bf16 or fp32")
-    if config.engine != "auto":
-        return config.engine
-    return "plain" if world.size == 1 and config.precision != "fp16" else "deepspeed"
+    if config.engine.name == "plain" and world.size > 1:
+        raise BadInput(
+            f"pretrain.engine.name plain is for one process, here are {world.size}; choose auto or deepspeed"
+        )
+    if config.engine.precision == "fp16" and world.device.type == "cpu":
+        raise BadInput("pretrain.engine.precision fp16 needs a GPU; choose bf16 or fp32")
+    if config.engine.name != "auto":
+        return config.engine.name
+    return "plain" if world.size == 1 and config.engine.precision != "fp16" else "deepspeed"
 
 
 def describe_engine(config: PretrainConfig, world: World) -> dict[str, Any]:
@@ -111,7 +113,11 @@ def describe_engine(config: PretrainConfig, world: World) -> dict[str, Any]:
 
 
 def _refuse_compiling_in_vain(config: PretrainConfig, world: World) -> None:
-    if config.zero_stage == 3 and choose_engine(config, world) == "deepspeed":
-        raise BadInput("pretrain.compile does not go with ZeRO stage 3; choose pretrain.zero_stage 1 or 2")
+    if config.engine.zero_stage == 3 and choose_engine(config, world) == "deepspeed":
+        raise BadInput(
+            "pretrain.engine.compile does not go with ZeRO stage 3; choose pretrain.engine.zero_stage 1 or 2"
+        )
     if world.device.type == "cpu" and not (shutil.which("g++") or shutil.which("clang++")):
-        raise BadInput("pretrain.compile needs a C++ compiler (g++) on this machine; install one or leave it off")
+        raise BadInput(
+            "pretrain.engine.compile needs a C++ compiler (g++) on this machine; install one or leave it off"
+        )

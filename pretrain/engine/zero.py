@@ -30,10 +30,10 @@ def zero_settings(config: PretrainConfig, ranks: int) -> dict[str, Any]:
         "train_batch_size": config.global_batch,
         "train_micro_batch_size_per_gpu": micro_batch,
         "gradient_accumulation_steps": config.global_batch // ranks // micro_batch,
-        "gradient_clipping": config.clip,
-        "zero_optimization": {"stage": config.zero_stage},
-        "bf16": {"enabled": config.precision == "bf16"},
-        "fp16": {"enabled": config.precision == "fp16"},
+        "gradient_clipping": config.optimizer.clip,
+        "zero_optimization": {"stage": config.engine.zero_stage},
+        "bf16": {"enabled": config.engine.precision == "bf16"},
+        "fp16": {"enabled": config.engine.precision == "fp16"},
         "zero_allow_untested_optimizer": True,
         "steps_per_print": 2**31,
     }
@@ -84,7 +84,7 @@ class ZeroEngine:
         )
         self.module: nn.Module = module
         self._named = dict(module.network.named_parameters())
-        self._stage, self._is_exact = config.zero_stage, config.precision == "fp32"
+        self._stage, self._is_exact = config.engine.zero_stage, config.engine.precision == "fp32"
         self._shares = world.size * settings["gradient_accumulation_steps"]  # the engine averages over both
         self._rank = world.rank
 

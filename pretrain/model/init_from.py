@@ -27,7 +27,7 @@ from corpus.documents.model_files import (
     check_sizes,
     refuse_links,
 )
-from pretrain.config import PretrainConfig
+from pretrain.config import ModelConfig, PretrainConfig
 from pretrain.pack.store import read_pieces
 
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ def check_init_from(config: PretrainConfig, tokenizer: Path | None = None) -> No
         tokenizer: the folder the token store was packed with; its pieces must be the checkpoint's.
 
     Raises:
-        BadInput: not a BERT or RoBERTa as ``config.architecture`` says, no safetensors weights, other sizes than the
-            recipe asks for, too few positions, or another vocabulary.
+        BadInput: not a BERT or RoBERTa as ``architecture`` says, no safetensors weights, other sizes than the recipe's,
+            too few positions, or another vocabulary.
     """
     if config.init_from is None:
         return
@@ -117,9 +117,9 @@ def load_init_from(config: PretrainConfig, name: str, vocab_size: int, special_i
     check_ids(config, vocab_size, special_ids["pad"])
     folder = init_from_folder(name)
     start = _read_config(config, folder)
-    start.hidden_dropout_prob = start.attention_probs_dropout_prob = config.dropout
-    bert = BertForPreTraining if config.nsp else BertForMaskedLM
-    kind: Any = RobertaForMaskedLM if config.architecture == "roberta" else bert
+    start.hidden_dropout_prob = start.attention_probs_dropout_prob = config.model.dropout
+    bert = BertForPreTraining if config.model.nsp else BertForMaskedLM
+    kind: Any = RobertaForMaskedLM if config.model.architecture == "roberta" else bert
     settings = {"dtype": torch.float32, "use_safetensors": True, "local_files_only": True}
     try:
         with quiet_transformers():
@@ -135,7 +135,7 @@ def load_init_from(config: PretrainConfig, name: str, vocab_size: int, special_i
 def with_sizes_of(network: PreTrainedConfig, config: PretrainConfig) -> PretrainConfig:
     """The settings with the sizes that the model really has, for whoever counts operations or memory by them."""
     own = {ours: getattr(network, theirs) for ours, theirs in SIZES.items()}
-    return config.model_copy(update=own | {"positions": longest_input(network)})
+    return config.replaced("model", **own, positions=longest_input(network))
 
 
 def longest_input(network: PreTrainedConfig) -> int:
@@ -190,10 +190,10 @@ def _read_config(config: PretrainConfig, folder: Path) -> PreTrainedConfig:
     check_sizes(folder, f"pretrain.init_from {name}")
     try:
         kind = json.loads(path.read_text("utf-8")).get("model_type")
-        if kind != config.architecture:
+        if kind != config.model.architecture:
             raise BadInput(
-                f"pretrain.init_from {name}: a model of type {kind}, but pretrain.architecture is "
-                f"{config.architecture}; bert and roberta can be gone on from"
+                f"pretrain.init_from {name}: a model of type {kind}, but pretrain.model.architecture is "
+                f"{config.model.architecture}; bert and roberta can be gone on from"
             )
         return FAMILIES[kind].from_json_file(path)
     except BadInput:
@@ -205,21 +205,24 @@ def _read_config(config: PretrainConfig, folder: Path) -> PreTrainedConfig:
 
 
 def _check_config(config: PretrainConfig, start: PreTrainedConfig) -> None:
-    own = with_sizes_of(start, config)
+    own = with_sizes_of(start, config).model
     for key in (*SIZES, "positions"):
-        asked, value = getattr(config, key), getattr(own, key)
+        asked, value = getattr(config.model, key), getattr(own, key)
         # the paper's values stand in every recipe that says nothing
-        if asked not in (value, PretrainConfig.model_fields[key].default):
+        if asked not in (value, ModelConfig.model_fields[key].default):
             raise BadInput(
-                f"pretrain.{key} is {asked}, but {config.init_from} has {value}; leave it out with pretrain.init_from"
+                f"pretrain.model.{key} is {asked}, but {config.init_from} has {value}; leave it out with "
+                "pretrain.init_from"
             )
-    if config.sequence_length > own.positions:
+    if config.rows.sequence_length > own.positions:
         raise BadInput(
-            f"pretrain.sequence_length is {config.sequence_length}, but {config.init_from} takes at most "
+            f"pretrain.rows.sequence_length is {config.rows.sequence_length}, but {config.init_from} takes at most "
             f"{own.positions} tokens; choose a smaller one"
         )
-    if config.nsp and start.type_vocab_size < 2:
-        raise BadInput(f"pretrain.nsp needs two token types, {config.init_from} has one; set pretrain.nsp=false")
+    if config.model.nsp and start.type_vocab_size < 2:
+        raise BadInput(
+            f"pretrain.model.nsp needs two token types, {config.init_from} has one; set pretrain.model.nsp=false"
+        )
     if start.is_decoder:
         raise BadInput(f"{config.init_from} is a decoder, which sees only what stands before; give an encoder")
 
@@ -235,10 +238,10 @@ def _check_pieces(config: PretrainConfig, folder: Path, tokenizer: Path) -> None
                 f"{tokenizer}: id {differing} is {packed[differing]!r}, but {own[differing]!r} in {config.init_from}; "
                 "pack with the checkpoint's own tokenizer"
             )
-    if config.masking.unit == "word" and not any(piece.startswith("##") for piece in packed):
+    if config.rows.masking.unit == "word" and not any(piece.startswith("##") for piece in packed):
         raise BadInput(
             f"{tokenizer}: no piece begins with ##, so words are not known by their pieces; set "
-            "pretrain.masking.unit=eojeol"
+            "pretrain.rows.masking.unit=eojeol"
         )
 
 

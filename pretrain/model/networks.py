@@ -42,7 +42,7 @@ def build_network(config: PretrainConfig, vocab_size: int, special_ids: dict[str
         if config.init_from is not None:
             return load_init_from(config, config.init_from, vocab_size, special_ids)
         network = _new(config, vocab_size, special_ids)
-    if config.position_start == "sinusoidal":
+    if config.model.position_start == "sinusoidal":
         embeddings: Any = network.base_model.embeddings
         positions: Tensor = embeddings.position_embeddings.weight
         with torch.no_grad():
@@ -60,17 +60,17 @@ def sinusoids(count: int, width: int) -> Tensor:
 def _new(config: PretrainConfig, vocab_size: int, special_ids: dict[str, int]) -> PreTrainedModel:
     common: dict[str, Any] = {
         "vocab_size": vocab_size,
-        **{theirs: getattr(config, ours) for ours, theirs in SIZES.items()},
-        "hidden_dropout_prob": config.dropout,
-        "attention_probs_dropout_prob": config.dropout,
+        **{theirs: getattr(config.model, ours) for ours, theirs in SIZES.items()},
+        "hidden_dropout_prob": config.model.dropout,
+        "attention_probs_dropout_prob": config.model.dropout,
         "pad_token_id": special_ids["pad"],
         "bos_token_id": special_ids["cls"],
         "eos_token_id": special_ids["sep"],
     }
-    if config.architecture == "roberta":
-        positions = config.positions + special_ids["pad"] + 1
+    if config.model.architecture == "roberta":
+        positions = config.model.positions + special_ids["pad"] + 1
         return RobertaForMaskedLM(
             RobertaConfig(**common, max_position_embeddings=positions, type_vocab_size=1, layer_norm_eps=1e-5)
         )
-    bert = BertConfig(**common, max_position_embeddings=config.positions, type_vocab_size=2, layer_norm_eps=1e-12)
-    return BertForPreTraining(bert) if config.nsp else BertForMaskedLM(bert)
+    bert = BertConfig(**common, max_position_embeddings=config.model.positions, type_vocab_size=2, layer_norm_eps=1e-12)
+    return BertForPreTraining(bert) if config.model.nsp else BertForMaskedLM(bert)

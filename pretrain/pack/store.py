@@ -77,8 +77,8 @@ class TokenStore:
             return (self.tokens[places] & eojeol_bit(self.tokens.dtype)) != 0
         if self.morphemes is None:
             raise BadInput(
-                "pretrain.masking.unit is morpheme, but the token store has no morphemes.bin; run `malmoi pack` with "
-                "pack.morphemes=true"
+                "pretrain.rows.masking.unit is morpheme, but the token store has no morphemes.bin; run `malmoi pack` "
+                "with pack.morphemes=true"
             )
         return (self.morphemes[places >> 3] >> (places & 7).astype(np.uint8) & 1).astype(bool)
 

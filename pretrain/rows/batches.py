@@ -131,10 +131,10 @@ class TrainingBatches:
         self, split: Split, pieces: Pieces, config: PretrainConfig, rank: int, ranks: int, micro_batch: int
     ) -> None:
         self._pieces, self._config = pieces, config
-        short_steps = round(config.steps * config.short_length_share) if split.short else 0
-        self.phases = [Phase(split.training, config.sequence_length, short_steps, config.steps)]
-        if split.short and config.short_length:
-            self.phases.insert(0, Phase(split.short, config.short_length, 0, short_steps))
+        short_steps = round(config.steps * config.rows.short_length_share) if split.short else 0
+        self.phases = [Phase(split.training, config.rows.sequence_length, short_steps, config.steps)]
+        if split.short and config.rows.short_length:
+            self.phases.insert(0, Phase(split.short, config.rows.short_length, 0, short_steps))
         self._orders = [Order(phase.source.count, config.seed) for phase in self.phases]
         self._share = config.global_batch // ranks
         self._offset = rank * self._share
@@ -172,8 +172,8 @@ class TrainingBatches:
 
 def mask_batch(rows: Rows, epochs_B: NDArray[np.int64], pieces: Pieces, config: PretrainConfig) -> Batch:
     """Rows as the model takes them, wearing the masks of their epochs."""
-    keys_B = row_keys(config.seed, config.masking, epochs_B, rows.names_B)
-    return as_batch(rows, mask_rows(rows, keys_B, pieces, config.masking))
+    keys_B = row_keys(config.seed, config.rows.masking, epochs_B, rows.names_B)
+    return as_batch(rows, mask_rows(rows, keys_B, pieces, config.rows.masking))
 
 
 def as_batch(rows: Rows, masked: Masked) -> Batch:

@@ -246,9 +246,9 @@ class Pairs:
     """
 
     def __init__(self, store: TokenStore, documents: Numbers, length: int, config: PretrainConfig) -> None:
-        self._store, self._length, self._unit = store, length, config.masking.unit
-        self._passes = config.masking.duplicates
-        lay_out = partial(lay_out_pass, Sentences(store, documents), length, config.short_share, config.seed)
+        self._store, self._length, self._unit = store, length, config.rows.masking.unit
+        self._passes = config.rows.masking.duplicates
+        lay_out = partial(lay_out_pass, Sentences(store, documents), length, config.rows.short_share, config.seed)
         self._layout = lru_cache(maxsize=2)(lay_out)
         self._count = lru_cache(maxsize=None)(lambda number: len(self._layout(number).is_random_P))
 

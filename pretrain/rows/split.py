@@ -33,40 +33,44 @@ def split_rows(store: TokenStore, config: PretrainConfig) -> Split:
     Raises:
         BadInput: the corpus is too small to give both.
     """
-    of_documents = config.nsp or config.packing == "documents"
-    least = 2 if config.nsp else 1  # a pair needs another document to draw from
-    total = len(store.documents) - 1 if of_documents else total_blocks(store, config.sequence_length)
+    of_documents = config.model.nsp or config.rows.packing == "documents"
+    least = 2 if config.model.nsp else 1  # a pair needs another document to draw from
+    total = len(store.documents) - 1 if of_documents else total_blocks(store, config.rows.sequence_length)
     if total < 2 * least:
-        what = "documents" if of_documents else f"blocks of {config.sequence_length}"
+        what = "documents" if of_documents else f"blocks of {config.rows.sequence_length}"
         raise BadInput(
             f"the token store holds {len(store.tokens)} tokens, {total} {what}; training needs at least {2 * least}: "
-            "give more text or a smaller pretrain.sequence_length"
+            "give more text or a smaller pretrain.rows.sequence_length"
         )
-    held_out = min(max(least, round(total * config.held_out_share)), total - least)
+    held_out = min(max(least, round(total * config.rows.held_out_share)), total - least)
     make = _segments if of_documents else _blocks
     short = None
-    if config.short_length is not None:
-        short = _packed(make(store, config, config.short_length, held_out, total), config, config.short_length)
-    training = _packed(make(store, config, config.sequence_length, held_out, total), config, config.sequence_length)
-    return Split(short, training, make(store, config, config.sequence_length, 0, held_out))
+    if config.rows.short_length is not None:
+        short = _packed(
+            make(store, config, config.rows.short_length, held_out, total), config, config.rows.short_length
+        )
+    training = _packed(
+        make(store, config, config.rows.sequence_length, held_out, total), config, config.rows.sequence_length
+    )
+    return Split(short, training, make(store, config, config.rows.sequence_length, 0, held_out))
 
 
 def _blocks(store: TokenStore, config: PretrainConfig, length: int, first: int, stop: int) -> RowSource:
     key = derive_key(config.seed, "split")
-    return Blocks(store, length, config.sequence_length, first, stop, key, config.masking.unit)
+    return Blocks(store, length, config.rows.sequence_length, first, stop, key, config.rows.masking.unit)
 
 
 def _segments(store: TokenStore, config: PretrainConfig, length: int, first: int, stop: int) -> RowSource:
     key = derive_key(config.seed, "split")
     documents = np.sort(permute(np.arange(first, stop), len(store.documents) - 1, key))
-    if config.nsp:
+    if config.model.nsp:
         return Pairs(store, documents, length, config)
-    return Documents(store, documents, length, config.masking.unit)
+    return Documents(store, documents, length, config.rows.masking.unit)
 
 
 def _packed(source: RowSource, config: PretrainConfig, length: int) -> RowSource:
-    if config.packing != "documents":
+    if config.rows.packing != "documents":
         return source
     assert isinstance(source, (Documents, Pairs))
-    repeat = config.masking.duplicates if config.masking.mode == "static" else None
+    repeat = config.rows.masking.duplicates if config.rows.masking.mode == "static" else None
     return Packed(source, length, derive_key(config.seed, "packing"), repeat)

@@ -34,7 +34,7 @@ def model_card(network: Any, config: PretrainConfig, facts: Mapping[str, Any]) -
             ``sources`` (tokens of the store by source) and ``held_out`` (what ``heldout.measure`` gives, with
             ``baselines``). Anything else is left out.
     """
-    family = {"bert": "BERT", "roberta": "RoBERTa"}[config.architecture]
+    family = {"bert": "BERT", "roberta": "RoBERTa"}[config.model.architecture]
     parts = [
         _front(config),
         f"# {family}, {facts['parameters']:,} parameters\n\n{_about(family, config)}",
@@ -67,7 +67,7 @@ def _front(config: PretrainConfig) -> str:
 
 def _about(family: str, config: PretrainConfig) -> str:
     objectives = "masked language modelling with whole-word masking"
-    if config.nsp:
+    if config.model.nsp:
         objectives += " and next sentence prediction"
     began = ""
     if config.init_from is not None:
@@ -83,22 +83,29 @@ def _is_folder(init_from: str) -> bool:
 
 
 def _settings(network: Any, config: PretrainConfig, facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    masking = config.masking
+    masking = config.rows.masking
     sizes = " x ".join(str(getattr(network, SIZES[name])) for name in ("layers", "hidden", "heads"))
     epochs = f" ({facts['epochs']:g} epochs)" if "epochs" in facts else ""
-    short = f", {config.short_length} in the first {config.short_length_share:.0%}" if config.short_length else ""
+    short = (
+        f", {config.rows.short_length} in the first {config.rows.short_length_share:.0%}"
+        if config.rows.short_length
+        else ""
+    )
     return [
         ("layers x hidden x heads", sizes),
         ("longest input, tokens", f"{longest_input(network)}"),
         ("pieces in the vocabulary", f"{network.vocab_size:,}, sha256 `{facts['vocabulary_sha256']:.16}`"),
         ("masks", f"{masking.share:.0%} of the tokens, whole {masking.unit}s, {masking.mode}"),
-        ("training rows, tokens", f"{config.sequence_length}{short}; {config.packing}"),
+        ("training rows, tokens", f"{config.rows.sequence_length}{short}; {config.rows.packing}"),
         ("steps x sequences", f"{facts['step']:,} of {config.steps:,} x {config.global_batch:,}"),
         ("tokens seen", f"{facts['tokens']:,}{epochs}"),
-        ("peak learning rate, warm-up", f"{config.lr}, {config.warmup_share:.1%} of the steps"),
-        ("AdamW betas, epsilon, weight decay", f"{config.betas}, {config.epsilon}, {config.weight_decay}"),
-        ("largest gradient norm", f"{config.clip or 'no limit'}"),
-        ("dropout, precision, seed", f"{config.dropout}, {config.precision}, {config.seed}"),
+        ("peak learning rate, warm-up", f"{config.optimizer.lr}, {config.optimizer.warmup_share:.1%} of the steps"),
+        (
+            "AdamW betas, epsilon, weight decay",
+            f"{config.optimizer.betas}, {config.optimizer.epsilon}, {config.optimizer.weight_decay}",
+        ),
+        ("largest gradient norm", f"{config.optimizer.clip or 'no limit'}"),
+        ("dropout, precision, seed", f"{config.model.dropout}, {config.engine.precision}, {config.seed}"),
     ]
 
 

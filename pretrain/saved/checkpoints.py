@@ -83,7 +83,7 @@ class Checkpoints:
 
     def due(self, step: int) -> bool:
         """Whether a checkpoint belongs behind this step; always behind the last."""
-        return step % self._config.checkpoint_every == 0 or step == self._config.steps
+        return step % self._config.saved.checkpoint_every == 0 or step == self._config.steps
 
     def save(
         self, engine: Engine, progress: dict[str, Any], meter_state: list[float], held_out: dict[str, Any] | None
@@ -152,9 +152,10 @@ class Checkpoints:
         return f"{self._folder}: no checkpoint is whole; delete the folder to start afresh" if folders else None
 
     def _contradiction(self, found: Found) -> str | None:
-        before, now = found.loop["config"], self._identity["config"]
-        assert isinstance(now, dict)
-        defaults = PretrainConfig().identity()  # a setting that is newer than the checkpoint had its default then
+        before, now = _by_path(found.loop["config"]), _by_path(self._config.identity())
+        defaults = _by_path(
+            PretrainConfig().identity()
+        )  # a setting that is newer than the checkpoint had its default then
         keys = sorted(key for key in before.keys() | now.keys() if before.get(key, defaults.get(key)) != now.get(key))
         if keys:
             changes = ", ".join(f"pretrain.{key}: {before.get(key)} -> {now.get(key)}" for key in keys)
@@ -176,7 +177,7 @@ class Checkpoints:
         best = min(losses, key=losses.__getitem__, default=None)  # the earlier one where they are equal
         if best is not None:
             write_whole(self._folder / BEST_NAME, best.name)
-        for old in folders[: -self._config.keep_checkpoints]:
+        for old in folders[: -self._config.saved.keep_checkpoints]:
             if old != best:
                 shutil.rmtree(old)
 
@@ -205,14 +206,22 @@ def require_disk_space(out: Path, network: PreTrainedModel, config: PretrainConf
     probe.unlink()
     parameters = sum(parameter.numel() for parameter in network.parameters())
     there = sum(path.stat().st_size for path in (out / "checkpoints").rglob("*") if path.is_file())
-    needed = parameters * (BYTES_OF_CHECKPOINT * (config.keep_checkpoints + 2) + BYTES_OF_MODEL) - there
+    needed = parameters * (BYTES_OF_CHECKPOINT * (config.saved.keep_checkpoints + 2) + BYTES_OF_MODEL) - there
     free = shutil.disk_usage(out).free
     if free < needed:
         raise BadInput(
-            f"{out}: {free / GIB:.1f} GiB free, but {config.keep_checkpoints} checkpoints of {parameters / 1e6:.0f} M "
-            f"parameters, the best one and the model need {needed / GIB:.1f} GiB; make room or lower "
-            "pretrain.keep_checkpoints"
+            f"{out}: {free / GIB:.1f} GiB free, but {config.saved.keep_checkpoints} checkpoints of "
+            f"{parameters / 1e6:.0f} M parameters, the best one and the model need {needed / GIB:.1f} GiB; make room "
+            "or lower pretrain.saved.keep_checkpoints"
         )
+
+
+def _by_path(settings: dict[str, Any], above: str = "") -> dict[str, Any]:
+    """Settings without nesting: "optimizer.lr"."""
+    found: dict[str, Any] = {}
+    for key, value in settings.items():
+        found |= _by_path(value, f"{above}{key}.") if isinstance(value, dict) else {above + key: value}
+    return found
 
 
 def _read_loop(folder: Path) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def score_baselines(
         for begin in range(0, len(chosen.rows_B), _ROWS_AT_ONCE):
             rows_B = chosen.rows_B[begin : begin + _ROWS_AT_ONCE]
             rows = held_out.gather(np.zeros_like(rows_B), rows_B)
-            masked = mask_rows(rows, held_out_keys(config, rows), pieces, config.masking)
+            masked = mask_rows(rows, held_out_keys(config, rows), pieces, config.rows.masking)
             places, slots = np.nonzero(masked.targets_BM != IGNORED)
             columns = masked.positions_BM[places, slots]
             left_P, right_P = (masked.ids_BL[places, columns + step].astype(np.int64) for step in (-1, 1))

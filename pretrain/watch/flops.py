@@ -47,12 +47,12 @@ def flops_per_token(config: PretrainConfig, vocab_size: int, attended: float | N
         attended: mean number of tokens that a token sees, itself included (``attended_length``); the length of the row
             where it is None, as in blocks.
     """
-    length, hidden = config.sequence_length, config.hidden
-    predicted = most_predictions(length, config.masking.share) / length
-    is_narrow = config.packing != "documents"  # the last layer asks at the predictions, and at [CLS] for pairs
-    asking = config.layers - 1 + (predicted + config.nsp / length) if is_narrow else config.layers
-    keys_and_values = 6 * config.layers * 2 * hidden**2
-    the_rest = 6 * asking * (2 * hidden**2 + 2 * hidden * config.intermediate)
+    length, hidden = config.rows.sequence_length, config.model.hidden
+    predicted = most_predictions(length, config.rows.masking.share) / length
+    is_narrow = config.rows.packing != "documents"  # the last layer asks at the predictions, and at [CLS] for pairs
+    asking = config.model.layers - 1 + (predicted + config.model.nsp / length) if is_narrow else config.model.layers
+    keys_and_values = 6 * config.model.layers * 2 * hidden**2
+    the_rest = 6 * asking * (2 * hidden**2 + 2 * hidden * config.model.intermediate)
     attention = 12 * asking * (length if attended is None else attended) * hidden
     return keys_and_values + the_rest + attention + 6 * (hidden**2 + hidden * vocab_size) * predicted
 
@@ -69,7 +69,7 @@ def flops_by_phase(batches: TrainingBatches, config: PretrainConfig, vocab_size:
         some = np.arange(min(SAMPLED_ROWS, phase.source.count(0)))
         lengths_BS = phase.source.gather(np.zeros_like(some), some).lengths_BS
         attended = None if lengths_BS is None else attended_length(lengths_BS)
-        found.append(flops_per_token(config.model_copy(update={"sequence_length": phase.length}), vocab_size, attended))
+        found.append(flops_per_token(config.replaced("rows", sequence_length=phase.length), vocab_size, attended))
     return found
 
 

@@ -62,11 +62,13 @@ def require_finite_losses(steps: Sequence[StepSums], config: PretrainConfig, nam
     """
     for place, bad in enumerate(steps):
         if not math.isfinite(bad.loss):
+            now = config.optimizer
             before = f"; {_describe(steps[place - 1])} before it" if place else ""
             raise BadInput(
                 f"step {bad.step}: the loss is not finite ({bad.loss}) at learning rate {bad.lr:.3g}{before}; rows "
-                f"{_some_rows(names_of_step(bad.step))}; training has diverged: lower pretrain.lr ({config.lr:g}), "
-                f"raise pretrain.warmup_share ({config.warmup_share:g}) or set pretrain.clip ({config.clip:g}) to 1"
+                f"{_some_rows(names_of_step(bad.step))}; training has diverged: lower pretrain.optimizer.lr "
+                f"({now.lr:g}), raise pretrain.optimizer.warmup_share ({now.warmup_share:g}) or set "
+                f"pretrain.optimizer.clip ({now.clip:g}) to 1"
             )
 
 
@@ -80,20 +82,21 @@ def warn_of_jump(
         norms: what ``remember_norms`` gave for the steps before these.
     """
     for step in steps:
-        if step.grad_norm == math.inf and config.precision != "fp16":
+        if step.grad_norm == math.inf and config.engine.precision != "fp16":
             log.warning(
                 "step %d: the gradient norm is not finite, though the loss is (%.3f); rows %s; expect training to "
-                "diverge: set pretrain.clip or lower pretrain.lr (%g)",
-                *(step.step, step.loss, _some_rows(names_of_step(step.step)), config.lr),
+                "diverge: set pretrain.optimizer.clip or lower pretrain.optimizer.lr (%g)",
+                *(step.step, step.loss, _some_rows(names_of_step(step.step)), config.optimizer.lr),
             )
             return
         usual = median(norms) if len(norms) >= LEAST_REMEMBERED else math.inf
         if math.isfinite(step.grad_norm) and step.grad_norm > JUMP * usual:
             log.warning(
                 "step %d: gradient norm %.3g is %.1f times the median of the %d steps before (%.3g), loss %.3f; rows "
-                "%s; once, look at these rows; often, set pretrain.clip (%g) or lower pretrain.lr (%g)",
+                "%s; once, look at these rows; often, set pretrain.optimizer.clip (%g) or lower pretrain.optimizer.lr "
+                "(%g)",
                 *(step.step, step.grad_norm, step.grad_norm / max(usual, 1e-30), len(norms), usual, step.loss),
-                *(_some_rows(names_of_step(step.step)), config.clip, config.lr),
+                *(_some_rows(names_of_step(step.step)), config.optimizer.clip, config.optimizer.lr),
             )
             return
         norms = remember_norms(norms, [step])

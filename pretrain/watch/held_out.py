@@ -91,8 +91,8 @@ def measure(
     overall = _figures((weights_K[:, None] * sums_KC).sum(0), config) | _counts(sums_KC.sum(0))
     if not overall["predictions"]:
         raise BadInput(
-            f"no word of {overall['rows']} held-out rows could be masked; raise pretrain.held_out_share, or give text "
-            "that the tokenizer knows"
+            f"no word of {overall['rows']} held-out rows could be masked; raise pretrain.rows.held_out_share, or give "
+            "text that the tokenizer knows"
         )
     sources = {
         OTHERS if part.source < 0 else source_names[part.source]: _figures(sums_C, config)
@@ -102,7 +102,7 @@ def measure(
 
 
 def choose_rows(source: RowSource, config: PretrainConfig) -> list[Chosen]:
-    """The held-out rows that are measured: ``config.measure_rows``, or all if there are fewer; always the same.
+    """The held-out rows that are measured: ``config.watch.measure_rows``, or all if there are fewer; always the same.
 
     Sources beyond the ``MOST_SOURCES`` with the most rows count as one. All take turns in naming one of their rows at
     random until each has named ``FEW_ROWS`` or all it has. From then on each has the same share of its rows measured.
@@ -113,14 +113,14 @@ def choose_rows(source: RowSource, config: PretrainConfig) -> list[Chosen]:
     """
     total = source.count(0)
     if not total:
-        raise BadInput("the held-out part of the corpus has no rows; raise pretrain.held_out_share")
+        raise BadInput("the held-out part of the corpus has no rows; raise pretrain.rows.held_out_share")
     rows = permute(np.arange(total), total, derive_key(config.seed, "measured rows"))
     numbers, sources, sizes = _largest_sources(source.sources(0, rows))
     by_source = np.argsort(sources, kind="stable")
     turns = np.empty(total)  # which row of its source it is: 0, 1, 2, …
     turns[by_source] = np.arange(total) - (np.cumsum(sizes) - sizes)[sources[by_source]]
     when = np.where(turns < FEW_ROWS, turns - FEW_ROWS, turns / sizes[sources])
-    first = np.argsort(when, kind="stable")[: config.measure_rows]
+    first = np.argsort(when, kind="stable")[: config.watch.measure_rows]
     chosen = []
     for place in np.unique(sources[first]).tolist():
         rows_B = np.sort(rows[first[sources[first] == place]])
@@ -140,7 +140,7 @@ def _largest_sources(sources_B: NDArray[np.int64]) -> tuple[list[int], NDArray[n
 
 def held_out_keys(config: PretrainConfig, rows: Rows) -> NDArray[np.uint64]:
     """Keys of the masks that held-out rows wear: those of epoch 0."""
-    return row_keys(config.seed, config.masking, np.zeros(len(rows.names_B), np.int64), rows.names_B)
+    return row_keys(config.seed, config.rows.masking, np.zeros(len(rows.names_B), np.int64), rows.names_B)
 
 
 def _parts_of_rank(chosen: list[Chosen], micro_batch: int, world: World) -> Iterator[_Part]:
@@ -174,7 +174,7 @@ def _mask_both_ways(
         targets_BM = np.where(fills_B[:, None], IGNORED, masked.targets_BM)
         return as_batch(rows, masked._replace(targets_BM=targets_BM))
 
-    return batch(mask_rows(rows, keys_B, pieces, config.masking)), batch(mask_single(rows, keys_B, pieces))
+    return batch(mask_rows(rows, keys_B, pieces, config.rows.masking)), batch(mask_single(rows, keys_B, pieces))
 
 
 def _sums(engine: Engine, batches: tuple[Batch, Batch], count: int, world: World) -> Tensor:
@@ -194,7 +194,7 @@ def _figures(sums_C: Tensor, config: PretrainConfig) -> dict[str, Any]:
         figures["masked_accuracy"] = (sums["mlm_hits"] / sums["predictions"]).item()
     if sums["singles"]:
         figures["pseudo_perplexity"] = torch.exp(sums["single_loss"] / sums["singles"]).item()
-    if config.nsp:
+    if config.model.nsp:
         figures["nsp_loss"] = (sums["nsp_loss"] / sums["rows"]).item()
         figures["nsp_accuracy"] = (sums["nsp_hits"] / sums["rows"]).item()
     return figures

@@ -65,8 +65,8 @@ class Meter:
         self._path, self._config, self._world, self._names_of_step = path, config, world, names_of_step
         last_step, state = resumed
         self._tokens_before, self._norms, self._steps = _unpack(state or [0.0, 0.0])
-        self._sums_KF = torch.zeros(config.log_every, len(Sums._fields), dtype=torch.float64, device=world.device)
-        self._norms_K = torch.zeros(config.log_every, dtype=torch.float64, device=world.device)
+        self._sums_KF = torch.zeros(config.watch.log_every, len(Sums._fields), dtype=torch.float64, device=world.device)
+        self._norms_K = torch.zeros(config.watch.log_every, dtype=torch.float64, device=world.device)
         self._counts: list[tuple[int, int, int]] = []  # predictions, tokens, pairs of each step here
         self._rates: list[tuple[int, float]] = []  # number and learning rate of each ended step
         self._flops_of_step, self._peak = flops_of_step, _peak(config, world)
@@ -97,7 +97,7 @@ class Meter:
 
     def due(self, step: int) -> bool:
         """Whether a line belongs behind this step."""
-        return step % self._config.log_every == 0 or step == self._config.steps
+        return step % self._config.watch.log_every == 0 or step == self._config.steps
 
     def state(self, step: int) -> list[float]:
         """What the checkpoint of ``step`` must hold: tokens before the interval, norms to compare with, its steps.
@@ -142,7 +142,7 @@ class Meter:
         numbers = _flat("held_out", scores)
         bad = [name for name, value in numbers.items() if not math.isfinite(value)]
         if bad:
-            raise BadInput(f"step {step}: {bad[0]} is not finite; training has diverged: lower pretrain.lr")
+            raise BadInput(f"step {step}: {bad[0]} is not finite; training has diverged: lower pretrain.optimizer.lr")
         if self._world.is_first:
             self._append(step, {"step": step, "held_out": scores}, numbers)
 
@@ -212,7 +212,7 @@ def _averages(steps: list[StepSums], tokens_before: float, config: PretrainConfi
     }
     if norms:
         line["grad_norm"] = max(norms)
-    if config.nsp:
+    if config.model.nsp:
         line |= {"mlm_loss": mlm_loss / predictions, "nsp_accuracy": nsp_hits / max(pairs, 1)}
     return line
 
@@ -254,16 +254,16 @@ def _flat(name: str, value: Any) -> dict[str, float]:
 
 
 def _peak(config: PretrainConfig, world: World) -> float | None:
-    if config.peak_tflops is not None:
-        return config.peak_tflops * 1e12
+    if config.watch.peak_tflops is not None:
+        return config.watch.peak_tflops * 1e12
     if world.device.type != "cuda":
         return None
-    return peak_flops(torch.cuda.get_device_name(world.device), config.precision)
+    return peak_flops(torch.cuda.get_device_name(world.device), config.engine.precision)
 
 
 def _log_formula(flops_per_token: float, peak: float | None, world: World) -> None:
     if peak is None:
-        log.info("no MFU: the peak rate of this device is not known; give it as pretrain.peak_tflops")
+        log.info("no MFU: the peak rate of this device is not known; give it as pretrain.watch.peak_tflops")
         return
     shown = (flops_per_token / 1e6, world.size, peak / 1e12)
     log.info("mfu = tokens a second x %.4g MFLOP a token / (%d devices x %.4g TFLOP/s)", *shown)

@@ -37,16 +37,16 @@ def require_trackers(config: PretrainConfig) -> None:
     Raises:
         BadInput: it is; names the command that brings it.
     """
-    for name in config.trackers:
+    for name in config.watch.trackers:
         if importlib.util.find_spec(name) is None:
             raise BadInput(
-                f"pretrain.trackers: {name} is not installed; `pip install {name}`, or leave it out (the same numbers "
-                "are in metrics.jsonl)"
+                f"pretrain.watch.trackers: {name} is not installed; `pip install {name}`, or leave it out (the same "
+                "numbers are in metrics.jsonl)"
             )
 
 
 def open_trackers(config: PretrainConfig, folder: Path, resolved: dict[str, Any], first_step: int = 1) -> list[Tracker]:
-    """Open what ``config.trackers`` names; for one process only.
+    """Open what ``config.watch.trackers`` names; for one process only.
 
     Args:
         folder: gets ``tensorboard/`` and ``wandb/``.
@@ -58,7 +58,7 @@ def open_trackers(config: PretrainConfig, folder: Path, resolved: dict[str, Any]
     """
     require_trackers(config)
     makers: dict[str, Callable[[Path, dict[str, Any], int], Tracker]] = {"tensorboard": _TensorBoard, "wandb": _Wandb}
-    return [makers[name](folder, resolved, first_step) for name in dict.fromkeys(config.trackers)]
+    return [makers[name](folder, resolved, first_step) for name in dict.fromkeys(config.watch.trackers)]
 
 
 class _TensorBoard:
@@ -90,8 +90,8 @@ class _Wandb:
             )
         except wandb.Error as error:
             raise BadInput(
-                f"pretrain.trackers: W&B does not start ({error}); run `wandb login`, set WANDB_MODE=offline, or leave "
-                "wandb out"
+                f"pretrain.watch.trackers: W&B does not start ({error}); run `wandb login`, set WANDB_MODE=offline, or "
+                "leave wandb out"
             ) from error
 
     def log(self, step: int, numbers: Numbers) -> None:

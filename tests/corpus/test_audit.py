@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import stat
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +21,7 @@ from corpus.pii.detect import find_pii, find_pii_in_sentences
 from corpus.pii.protect import Protection
 from corpus.reading.quarantine import quarantine_line
 from corpus.samples import Sample
-from tests.corpus.test_stage import PROGRAM
+from tests.corpus.test_stage import Start, exit_codes
 
 PHONE, OTHER_PHONE, MAIL, ACCOUNT = "010-0123-4567", "010-1234-0567", "gaeun.kim@example.com", "110-123-456789"
 MODES = ("replace", "mask", "tag", "drop")
@@ -203,23 +200,16 @@ def pattern_of(sentence: str) -> str:
 
 def test_a_killed_run_goes_on_with_its_own_secret(tmp_path: Path) -> None:
     story = [{"text": f"{n}번째 날의 연락처는 {PHONE}였고 메일은 {MAIL}이었다."} for n in range(60)]
-    text, script = write(tmp_path / "a.jsonl", story), tmp_path / "stage.py"
-    script.write_text(PROGRAM, "utf-8")
-
-    def start(out: str, secret: str, dies_at: int = 0) -> int:
-        (tmp_path / out).mkdir(exist_ok=True)
-        setting = {"DIES_AT": str(dies_at), "DIES": "behind", "SECRET": secret}
-        command = [sys.executable, str(script), str(tmp_path / out), str(text)]
-        return subprocess.run(command, env=os.environ | setting, check=False, capture_output=True).returncode
-
-    assert start("whole", "the first secret") == 0
-    assert start("killed", "the first secret", dies_at=3) == -signal.SIGKILL
+    texts = [str(write(tmp_path / "a.jsonl", story))]
+    whole, killed, other = (str(tmp_path / out) for out in ("whole", "killed", "other"))
+    first, second = "the first secret", "another secret"
+    codes = exit_codes(Start(whole, texts, secret=first), Start(killed, texts, 3, "behind", first))
+    assert codes == [0, -signal.SIGKILL]
     [parts] = (tmp_path / "killed").glob(".work-*")
     assert stat.S_IMODE(parts.stat().st_mode) == 0o700
     assert stat.S_IMODE((parts / "secret").stat().st_mode) == 0o600
-    assert start("killed", "another secret") == 0
-    assert start("other", "another secret") == 0
-    whole, killed, other = (texts_of(tmp_path / out) for out in ("whole", "killed", "other"))
+    assert exit_codes(Start(killed, texts, secret=second), Start(other, texts, secret=second)) == [0, 0]
+    whole, killed, other = map(texts_of, map(Path, (whole, killed, other)))
     assert whole == killed != other
     assert "the first secret" not in whole
     assert not list((tmp_path / "killed").glob(".*"))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import random
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 import pytest
@@ -174,7 +173,7 @@ def test_bytes_do_not_depend_on_workers_or_batches(
 
 
 PROGRAM = """
-import os, signal, sys
+import json, os, signal, sys
 from pathlib import Path
 from corpus.reading import units
 from corpus.config import CorpusConfig
@@ -183,48 +182,66 @@ from corpus.pii import key
 from corpus.run import CorpusInputs, run
 
 replace = os.replace
-left = int(os.environ["DIES_AT"])
+left, dies = 0, ""
 
 def replace_or_die(source, target):
     global left
     left -= 1
-    if left == 0 and os.environ["DIES"] == "half written":
+    if left == 0 and dies == "half written":
         written = max(p for p in [Path(source), *Path(source).rglob("*")] if p.is_file())
         os.truncate(written, written.stat().st_size // 2)
-    if left or os.environ["DIES"] == "behind":
+    if left or dies == "behind":
         replace(source, target)
     if left == 0:
         os.kill(os.getpid(), signal.SIGKILL)
 
-if __name__ == "__main__":
+def clean(out, texts, secret):
     os.replace = replace_or_die
-    if "SECRET" in os.environ:
-        key.random_secret = os.environ["SECRET"].encode
-    out, *texts = sys.argv[1:]
+    if secret is not None:
+        key.random_secret = secret.encode
     units.UNIT_BYTES = 2_000
-    config = CorpusConfig(inputs=texts, shard_documents=40, pii={"repeatable": "SECRET" not in os.environ})
+    config = CorpusConfig(inputs=texts, shard_documents=40, pii={"repeatable": secret is None})
     run(config, CorpusInputs(find_inputs(texts, {}, "text"), []), Path(out), workers=1)
+
+codes = []
+for out, texts, left, dies, secret in json.loads(sys.argv[1]):
+    child = os.fork()  # a fresh copy each time, without the seconds that imports take
+    if child == 0:
+        clean(out, texts, secret)
+        os._exit(0)
+    codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+print(json.dumps(codes))
 """
 
 
+class Start(NamedTuple):
+    """A run of the stage that ends itself at a rename: "half written", "before" or "behind" the ``dies_at``-th one."""
+
+    out: str
+    texts: list[str]
+    dies_at: int = 0
+    dies: str = ""
+    secret: str | None = None
+
+
+def exit_codes(*starts: Start) -> list[int]:
+    """Do the runs in turn, each in a process of its own."""
+    for start in starts:
+        Path(start.out).mkdir(exist_ok=True)
+    done = subprocess.run([sys.executable, "-c", PROGRAM, json.dumps(starts)], stdout=subprocess.PIPE, check=True)
+    return list(json.loads(done.stdout))
+
+
 def test_a_run_killed_at_twenty_moments_goes_on_to_the_same_bytes(tmp_path: Path, many_files: list[Path]) -> None:
-    script = tmp_path / "stage.py"
-    script.write_text(PROGRAM, "utf-8")
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    rng = random.Random(0)
-
-    def start(out: Path, dies_at: int = 0) -> int:
-        out.mkdir(exist_ok=True)
-        dies = {"DIES_AT": str(dies_at), "DIES": rng.choice(["half written", "before", "behind"])}
-        return subprocess.run(
-            [sys.executable, str(script), str(out), *map(str, many_files)], env=os.environ | dies
-        ).returncode
-
-    assert start(whole) == 0
-    codes = [start(killed, dies_at=rng.randint(1, 6)) for _ in range(20)]
+    rng, texts = random.Random(0), list(map(str, many_files))
+    moments = [(rng.randint(1, 6), rng.choice(["half written", "before", "behind"])) for _ in range(20)]
+    first, *codes, last = exit_codes(
+        Start(str(whole), texts), *(Start(str(killed), texts, *moment) for moment in moments), Start(str(killed), texts)
+    )
+    assert (first, last) == (0, 0)
     assert codes.count(-signal.SIGKILL) >= 10
     assert set(codes) <= {-signal.SIGKILL, 0}
-    assert start(killed) == 0
     assert digests(killed) == digests(whole)
     assert not list(killed.glob(".*"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,36 +33,35 @@ def build_wordpiece(pieces: Iterable[str]) -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **roles)
 
 
+def build_tiny_encoder(home: Path, texts: Iterable[str], kind: str = "bert") -> tuple[str, PreTrainedTokenizerFast]:
+    """A model folder ("bert" or "roberta", 1 layer, 32 wide) below ``home``, and its tokenizer."""
+    characters = sorted(set("".join(texts)) - set(" \n"))
+    pieces = [*SPECIALS, *characters, *(f"##{character}" for character in characters)]
+    sizes: dict[str, Any] = {
+        "vocab_size": len(pieces),
+        "hidden_size": 32,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 64,
+        "max_position_embeddings": 300,
+        "pad_token_id": 0,
+        "initializer_range": 0.1,  # so narrow a model would hardly hear its input at the usual 0.02
+    }
+    torch.manual_seed(1)
+    model = (
+        BertModel(BertConfig(**sizes)) if kind == "bert" else RobertaModel(RobertaConfig(**sizes, type_vocab_size=1))
+    )
+    folder = home / kind
+    tokenizer = build_wordpiece(pieces)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder), tokenizer
+
+
 @pytest.fixture
 def tiny_encoder(tmp_path: Path) -> Callable[..., tuple[str, PreTrainedTokenizerFast]]:
-    """``(texts, kind)`` to a model folder ("bert" or "roberta", 1 layer, 32 wide) and its tokenizer."""
-
-    def build(texts: Iterable[str], kind: str = "bert") -> tuple[str, PreTrainedTokenizerFast]:
-        characters = sorted(set("".join(texts)) - set(" \n"))
-        pieces = [*SPECIALS, *characters, *(f"##{character}" for character in characters)]
-        sizes: dict[str, Any] = {
-            "vocab_size": len(pieces),
-            "hidden_size": 32,
-            "num_hidden_layers": 1,
-            "num_attention_heads": 2,
-            "intermediate_size": 64,
-            "max_position_embeddings": 300,
-            "pad_token_id": 0,
-            "initializer_range": 0.1,  # so narrow a model would hardly hear its input at the usual 0.02
-        }
-        torch.manual_seed(1)
-        model = (
-            BertModel(BertConfig(**sizes))
-            if kind == "bert"
-            else RobertaModel(RobertaConfig(**sizes, type_vocab_size=1))
-        )
-        folder = tmp_path / kind
-        tokenizer = build_wordpiece(pieces)
-        model.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
-        return str(folder), tokenizer
-
-    return build
+    """``build_tiny_encoder`` in the folder of the test."""
+    return partial(build_tiny_encoder, tmp_path)
 
 
 @pytest.fixture

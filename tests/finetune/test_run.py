@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from pydantic import ValidationError
@@ -15,8 +16,10 @@ from finetune.config import TASK_NAMES, FinetuneConfig
 from finetune.registry import TASKS
 from finetune.run import FinetuneInputs, plan, run
 from finetune.score.scores import read_rows, score_predictions
+from tests.finetune.conftest import build_tiny_encoder
 
 TITLES = {"경제": "한빛은행 금리 인하", "스포츠": "푸른들팀 3연승", "정치": "시의회 예산안 처리"}
+TEXTS = (*TITLES.values(), "0123456789", "서울로")
 SETTINGS: dict[str, Any] = {
     "tasks": ("ynat", "klue-ner"), "seeds": (1,), "bootstrap_samples": 5, "split_dev": ("klue-ner",),
     "overrides": {"ynat": {"lr": 2e-3, "epochs": 20, "batch_size": 4}, "klue-ner": {"epochs": 1}},
@@ -41,8 +44,24 @@ def write_klue(folder: Path) -> Path:
 
 @pytest.fixture
 def inputs(tmp_path: Path, tiny_encoder) -> FinetuneInputs:
-    encoder, _ = tiny_encoder([*TITLES.values(), "0123456789", "서울로"])
+    encoder, _ = tiny_encoder(TEXTS)
     return FinetuneInputs(data=write_klue(tmp_path / "klue"), models={"model": encoder})
+
+
+class Finished(NamedTuple):
+    """A whole run by one worker; copy ``out`` before changing it."""
+
+    inputs: FinetuneInputs
+    out: Path
+    counts: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    home = tmp_path_factory.mktemp("finished")
+    encoder, _ = build_tiny_encoder(home, TEXTS)
+    inputs = FinetuneInputs(data=write_klue(home / "klue"), models={"model": encoder})
+    return Finished(inputs, home / "out", run(FinetuneConfig(**SETTINGS), inputs, home / "out", workers=1))
 
 
 def read(out: Path, task: str) -> dict[str, Any]:
@@ -60,9 +79,8 @@ def files(out: Path) -> dict[str, bytes]:
     return contents
 
 
-def test_results_say_what_was_scored_and_how(inputs: FinetuneInputs, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    counts = run(FinetuneConfig(**SETTINGS), inputs, out)
+def test_results_say_what_was_scored_and_how(finished: Finished) -> None:
+    out, counts = finished.out, finished.counts
     ynat, ner = read(out, "ynat"), read(out, "klue-ner")
     assert counts["examples"] == {"ynat": {"train": 24, "dev": 9}, "klue-ner": {"train": 8, "dev": 2}}
     assert (ynat["protocol"], ynat["split"], ynat["n"], ynat["n_train"]) == ("malmoi", "dev", 9, 24)
@@ -93,19 +111,17 @@ def test_as_published_with_selection_and_a_test_file(inputs: FinetuneInputs, tmp
     assert {record["guid"]: record["label"] for record in written} == predicted  # the same titles as in dev
 
 
-def test_the_predictions_file_gives_the_same_scores(inputs: FinetuneInputs, tmp_path: Path) -> None:
-    run(FinetuneConfig(**SETTINGS), inputs, tmp_path / "out")
+def test_the_predictions_file_gives_the_same_scores(finished: Finished) -> None:
     for task in SETTINGS["tasks"]:
-        path = tmp_path / "out" / task / "model" / "seed-1" / "predictions.jsonl"
-        assert score_predictions(task, path) == pytest.approx(read(tmp_path / "out", task)["scores"])
+        path = finished.out / task / "model" / "seed-1" / "predictions.jsonl"
+        assert score_predictions(task, path) == pytest.approx(read(finished.out, task)["scores"])
 
 
 def test_a_finished_job_is_kept_and_an_unfinished_one_repeated_to_the_same_result(
-    inputs: FinetuneInputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    finished: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out, config = tmp_path / "out", FinetuneConfig(**SETTINGS)
-    run(config, inputs, out)
-    undisturbed = files(out)
+    out = tmp_path / "out"
+    shutil.copytree(finished.out, out)
     (out / "ynat" / "model" / "seed-1" / "scores.json").unlink()
     (out / "ynat" / "model" / "seed-1" / "predictions.jsonl.partial").write_text('{"guid": "half', "utf-8")
     trained: list[str] = []
@@ -113,23 +129,21 @@ def test_a_finished_job_is_kept_and_an_unfinished_one_repeated_to_the_same_resul
     monkeypatch.setattr(
         job, "train", lambda task, *rest, **named: trained.append(task.name) or train(task, *rest, **named)
     )
-    run(config, inputs, out)
+    run(FinetuneConfig(**SETTINGS), finished.inputs, out)
     assert trained == ["ynat"]
-    assert files(out) == undisturbed
+    assert files(out) == files(finished.out)
 
 
-def test_other_settings_train_again(inputs: FinetuneInputs, tmp_path: Path) -> None:
+def test_other_settings_train_again(finished: Finished, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    run(FinetuneConfig(**{**SETTINGS, "tasks": ("ynat",)}), inputs, out)
-    run(FinetuneConfig(**{**SETTINGS, "tasks": ("ynat",), "max_train_examples": 6}), inputs, out)
+    shutil.copytree(finished.out, out)
+    run(FinetuneConfig(**{**SETTINGS, "tasks": ("ynat",), "max_train_examples": 6}), finished.inputs, out)
     assert read(out, "ynat")["n_train"] == 6
 
 
-def test_one_and_two_workers_give_the_same_results(inputs: FinetuneInputs, tmp_path: Path) -> None:
-    config = FinetuneConfig(**SETTINGS)
-    run(config, inputs, tmp_path / "one", workers=1)
-    run(config, inputs, tmp_path / "two", workers=2)
-    assert files(tmp_path / "one") == files(tmp_path / "two")
+def test_one_and_two_workers_give_the_same_results(finished: Finished, tmp_path: Path) -> None:
+    run(FinetuneConfig(**SETTINGS), finished.inputs, tmp_path / "two", workers=2)
+    assert files(tmp_path / "two") == files(finished.out)
 
 
 def test_missing_tasks_are_all_named_before_anything_trains(inputs: FinetuneInputs, tmp_path: Path) -> None:

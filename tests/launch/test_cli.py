@@ -5,17 +5,29 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
-from launch.cli import STAGE_VERBS
-from launch.recipe import shipped_recipes
+from finetune.registry import TASKS
+from launch.cli import STAGE_VERBS, app
+from launch.estimate import planned_tokens
+from launch.recipe import load_recipe, shipped_recipes
+from malmoi import __version__ as malmoi_version
+from tests.command import Outcome, run_command
+
+Malmoi = Callable[..., Outcome]
 
 
-def malmoi(*arguments: str, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "launch", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, input=stdin)
+@pytest.fixture
+def malmoi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Malmoi:
+    """The command in this process, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: run_command(capfd, *arguments)
 
 
 def test_help_imports_no_heavy_library() -> None:
@@ -30,26 +42,115 @@ def test_help_imports_no_heavy_library() -> None:
 
 
 @pytest.mark.parametrize("verb", [*(verb for verb, _, _ in STAGE_VERBS), "corpus", "tokenizer", "finetune"])
-def test_every_verb_has_a_worked_example(verb: str, tmp_path: Path) -> None:
-    result = malmoi(verb, "--help", cwd=tmp_path)
-    assert result.returncode == 0
-    assert "Example:" in result.stdout
+def test_every_verb_has_a_worked_example(verb: str, malmoi: Malmoi) -> None:
+    result = malmoi(verb, "--help")
+    assert result.code == 0
+    assert "Example:" in result.output
 
 
-@pytest.mark.parametrize("arguments", [["pii"], ["pii", "detect"]])
-def test_brackets_in_help_are_shown(arguments: list[str], tmp_path: Path) -> None:
-    shown = malmoi(*arguments, "--help", cwd=tmp_path).stdout
-    assert "[start, end, TYPE]" in " ".join(shown.replace("│", " ").split())
+def all_commands(group: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command that help shows, by its words."""
+    for name, command in (group or typer.main.get_command(app)).commands.items():
+        yield (*path, name), command
+        if hasattr(command, "commands"):
+            yield from all_commands(command, (*path, name))
+
+
+@pytest.mark.parametrize(("words", "command"), [pytest.param(*one, id=" ".join(one[0])) for one in all_commands()])
+def test_brackets_in_help_are_shown(words: tuple[str, ...], command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [command.help or "", *(getattr(param, "help", None) or "" for param in command.params)]
+    wanted = re.findall(r"\[[^\]]+\]", " ".join(texts).replace("\\[", "["))
+    monkeypatch.setenv("COLUMNS", "300")
+    shown = CliRunner().invoke(app, [*words, "--help"]).output
+    assert [text for text in wanted if text not in shown] == []
+
+
+def test_brackets_of_spans_are_shown(malmoi: Malmoi, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    assert "[start, end, TYPE]" in malmoi("pii", "detect", "--help").output
+
+
+@pytest.mark.parametrize(("stage", "tools"), [("corpus", ["push"]), ("tokenizer", ["stats", "push"]),
+                                              ("finetune", ["features", "export"])])  # fmt: skip
+def test_help_of_a_stage_with_tools_shows_both(stage: str, tools: list[str], malmoi: Malmoi) -> None:
+    shown = malmoi(stage, "--help").output
+    assert f"malmoi {stage} RECIPE [KEY=VALUE]" in shown
+    for word in ("--runs", "--dry-run", *tools):
+        assert word in shown
+    assert " build " not in shown + malmoi(stage, "smoke", "--help").output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["pretian"], "Did you mean 'pretrain'?"),
+        (["tokenizer", "stat", "vocab.txt"], "did you mean `malmoi tokenizer stats`?"),
+        (["corpus", "psuh"], "did you mean `malmoi corpus push`?"),
+        (["finetune", "real-mni"], "did you mean real-mini?"),
+        (["run", "recipes/mien.yaml"], "did you mean recipes/mine.yaml?"),
+    ],
+)
+def test_a_near_miss_is_answered_with_the_right_word(
+    arguments: list[str], words: str, tmp_path: Path, malmoi: Malmoi
+) -> None:
+    (tmp_path / "recipes").mkdir()
+    (tmp_path / "recipes" / "mine.yaml").write_text("about: mine\n")
+    result = malmoi(*arguments)
+    assert result.code == 2
+    assert words in result.errors
+
+
+def test_version_is_printed(malmoi: Malmoi) -> None:
+    assert malmoi("--version").output == f"malmoi {malmoi_version}\n"
+
+
+def test_recipes_are_listed_with_purpose_cost_and_needs(malmoi: Malmoi, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    shown = malmoi("recipes").output
+    for name in shipped_recipes():
+        recipe = load_recipe(name)
+        assert recipe.about and recipe.cost
+        [row] = [line for line in shown.splitlines() if line.startswith(f"│ {name} ")]
+        assert recipe.about in row and recipe.cost in row and ("GPUs" in row) == ("gpu" in recipe.needs)
+
+
+def test_tasks_are_listed_with_their_files_and_metrics(malmoi: Malmoi, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    shown = malmoi("tasks").output
+    for name, task in TASKS.items():
+        [row] = [line for line in shown.splitlines() if line.startswith(f"│ {name} ")]
+        assert task.files.dev.split("/")[0] in row and task.predicts in row
+
+
+def test_a_recipe_is_printed_so_that_it_can_be_copied(tmp_path: Path, malmoi: Malmoi) -> None:
+    (tmp_path / "mine.yaml").write_text(malmoi("recipes", "real-mini").output, "utf-8")
+    assert load_recipe(str(tmp_path / "mine.yaml")).pretrain == load_recipe("real-mini").pretrain
+
+
+@pytest.mark.parametrize("name", [name for name in shipped_recipes() if "tokens" in load_recipe(name).cost])
+def test_tokens_of_a_recipe_are_counted_right(name: str) -> None:
+    assert load_recipe(name).cost == f"{planned_tokens(load_recipe(name)):.1e} tokens".replace("+", "")
+
+
+@pytest.mark.parametrize(("words", "offered"), [("malmoi run kl", "klue-bert-base"), ("malmoi tokenizer st", "stats")])
+def test_shells_complete_recipes_and_tools(
+    words: str, offered: str, malmoi: Malmoi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("_MALMOI_COMPLETE", "complete_bash"), ("COMP_WORDS", words), ("COMP_CWORD", "2")):
+        monkeypatch.setenv(name, value)
+    assert offered in malmoi().output.split()
 
 
 @pytest.mark.parametrize("recipe", shipped_recipes())
-def test_dry_run_says_what_is_missing_then_the_plan_and_writes_nothing(recipe: str, tmp_path: Path) -> None:
-    result = malmoi("run", recipe, "--dry-run", cwd=tmp_path)
+def test_dry_run_says_what_is_missing_then_the_plan_and_writes_nothing(
+    recipe: str, malmoi: Malmoi, tmp_path: Path
+) -> None:
+    result = malmoi("run", recipe, "--dry-run")
     needs_inputs = recipe != "smoke"
-    assert result.returncode == (2 if needs_inputs else 0), result.stderr
-    assert ("corpus.inputs is empty" in result.stdout) == ("finetune.data is empty" in result.stdout) == needs_inputs
-    assert result.stdout.index("stop this run") < result.stdout.index("to do") < result.stdout.index("What differs")
-    assert re.search(r"finetuning: (8|16) trainings", result.stdout)
+    assert result.code == (2 if needs_inputs else 0), result.errors
+    assert ("corpus.inputs is empty" in result.output) == ("finetune.data is empty" in result.output) == needs_inputs
+    assert result.output.index("stop this run") < result.output.index("to do") < result.output.index("What differs")
+    assert re.search(r"finetuning: (8|16) trainings", result.output)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -63,23 +164,17 @@ def test_dry_run_says_what_is_missing_then_the_plan_and_writes_nothing(recipe: s
         (["run", "smoke", "finetune.data=nowhere", "corpus.inputs=nowhere"], "nowhere"),
     ],
 )
-def test_bad_input_gets_one_sentence_and_code_2(arguments: list[str], words: str, tmp_path: Path) -> None:
-    result = malmoi(*arguments, cwd=tmp_path)
-    assert result.returncode == 2
-    assert words in result.stderr
-    assert "Traceback" not in result.stderr
+def test_bad_input_gets_one_sentence_and_code_2(arguments: list[str], words: str, malmoi: Malmoi) -> None:
+    malmoi(*arguments).refused(words)
 
 
-def test_output_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
+def test_output_folder_that_cannot_be_made_is_one_sentence(malmoi: Malmoi, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file")
-    result = malmoi("sample", "smoke", "--runs", "taken", cwd=tmp_path)
-    assert result.returncode == 2
-    assert "taken" in result.stderr
-    assert "Traceback" not in result.stderr
+    malmoi("sample", "smoke", "--runs", "taken").refused("taken")
 
 
-def test_two_processes_may_only_pretrain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_processes_may_only_pretrain(malmoi: Malmoi, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
-    result = malmoi("run", "smoke", cwd=tmp_path)
-    assert result.returncode == 2
-    assert "use the verb pretrain" in result.stderr
+    result = malmoi("run", "smoke")
+    assert result.code == 2
+    assert "use the verb pretrain" in result.errors

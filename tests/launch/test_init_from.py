@@ -18,7 +18,7 @@ from launch.errors import LaunchError
 from launch.init_from import PROBE, adopt_tokenizer, model_files, tokenizer_files
 from launch.pipeline import STAGES, head_of, run_stage
 from launch.recipe import Recipe, load_recipe
-from pretrain.config import PretrainConfig
+from pretrain.config import PretrainConfig, RowsConfig
 from pretrain.pack.encode import EojeolEncoder
 from pretrain.pack.store import piece_ids, read_pieces, vocabulary_digest
 from tests.pretrain.conftest import invented_documents, write_tokenizer
@@ -39,11 +39,11 @@ def start(tmp_path: Path) -> Path:
 
 
 def settings(folder: Path) -> PretrainConfig:
-    return PretrainConfig(init_from=str(folder), sequence_length=32)
+    return PretrainConfig(init_from=str(folder), rows=RowsConfig(sequence_length=32))
 
 
 def recipe_of(folder: Path, *overrides: str) -> Recipe:
-    return load_recipe("continued", [f"pretrain.init_from={folder}", "pretrain.sequence_length=32", *overrides])
+    return load_recipe("continued", [f"pretrain.init_from={folder}", "pretrain.rows.sequence_length=32", *overrides])
 
 
 def train_tokenizer(folder: Path, model: Any, trainer: Any, pre_tokenizer: Any, decoder: Any = None) -> None:
@@ -178,9 +178,9 @@ def test_another_checkpoint_is_noticed_by_the_stages_that_read_it(start: Path, t
 
 def test_a_contradiction_shows_before_the_first_stage_works(start: Path) -> None:
     with pytest.raises(BadInput, match=r"sequence_length is 64, but .* takes at most 48"):
-        STAGE["tokenizer"].outside(recipe_of(start, "pretrain.sequence_length=64"))
-    with pytest.raises(BadInput, match=r"pretrain\.hidden is 16, but .* has 8"):
-        STAGE["pretrain"].outside(recipe_of(start, "pretrain.hidden=16", "pretrain.heads=2"))
+        STAGE["tokenizer"].outside(recipe_of(start, "pretrain.rows.sequence_length=64"))
+    with pytest.raises(BadInput, match=r"pretrain\.model\.hidden is 16, but .* has 8"):
+        STAGE["pretrain"].outside(recipe_of(start, "pretrain.model.hidden=16", "pretrain.model.heads=2"))
 
 
 def test_recipes_without_a_checkpoint_keep_their_heads() -> None:
@@ -194,5 +194,5 @@ def test_recipes_without_a_checkpoint_keep_their_heads() -> None:
 def test_tokenizer_settings_that_would_do_nothing_are_refused(start: Path) -> None:
     with pytest.raises(LaunchError, match=r"so tokenizer\.builder, tokenizer\.vocab_size would do nothing"):
         recipe_of(start, "tokenizer.vocab_size=8000", "tokenizer.builder=malmoi")
-    assert recipe_of(start, "pretrain.architecture=bert").tokenizer.special_tokens == "roberta"
-    assert recipe_of(start, "pretrain.architecture=bert", "tokenizer.special_tokens=bert")
+    assert recipe_of(start, "pretrain.model.architecture=bert").tokenizer.special_tokens == "roberta"
+    assert recipe_of(start, "pretrain.model.architecture=bert", "tokenizer.special_tokens=bert")

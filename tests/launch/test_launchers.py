@@ -19,7 +19,7 @@ SMALL = (
     "sample.share=0.035",
     "tokenizer.vocab_size=1500",
 )
-STEPS = ("pretrain.steps=3", "pretrain.log_every=1", "pretrain.warmup_share=0")
+STEPS = ("pretrain.steps=3", "pretrain.watch.log_every=1", "pretrain.optimizer.warmup_share=0")
 
 
 @pytest.fixture(scope="module")

@@ -49,14 +49,34 @@ def test_changed_input_file_is_noticed(tmp_path: Path) -> None:
     assert taken(tmp_path) != before
 
 
-def test_large_file_is_fingerprinted_by_size_and_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manifest, "WHOLE_HASH_BYTES", 1 << 20)
-    path = tmp_path / "large.txt"
-    path.write_bytes(b"a" * (3 << 20))
-    first = manifest.fingerprint(path)
-    path.write_bytes(b"a" * (3 << 20) + b"b")
-    assert first.startswith("ends-sha256:")
-    assert manifest.fingerprint(path) != first
+MIB = 1 << 20
+
+
+def large_file(path: Path, changed: int | None = None, size: int = 3 * MIB) -> str:
+    """Fingerprint of a file of zeros, one byte of it changed."""
+    content = bytearray(size)
+    if changed is not None:
+        content[changed] = 1
+    path.write_bytes(content)
+    return manifest.fingerprint(path)
+
+
+@pytest.mark.parametrize("changed", [0, MIB - 1, 2 * MIB, 3 * MIB - 1])
+def test_large_file_is_fingerprinted_by_its_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: int) -> None:
+    monkeypatch.setattr(manifest, "WHOLE_HASH_BYTES", MIB)
+    assert large_file(tmp_path / "a", changed) != large_file(tmp_path / "a")
+    assert large_file(tmp_path / "a").startswith("ends-sha256:")
+
+
+def test_large_file_is_fingerprinted_by_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifest, "WHOLE_HASH_BYTES", MIB)
+    assert large_file(tmp_path / "a", size=3 * MIB + 1) != large_file(tmp_path / "a")
+
+
+def test_file_up_to_the_limit_is_fingerprinted_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifest, "WHOLE_HASH_BYTES", 3 * MIB)
+    assert large_file(tmp_path / "a", 3 * MIB // 2) != large_file(tmp_path / "a")
+    assert large_file(tmp_path / "a").startswith("sha256:")
 
 
 def test_folder_of_somebody_else_is_not_touched(tmp_path: Path) -> None:

@@ -67,7 +67,9 @@ def test_the_papers_plan_needs_a_gpu_and_gets_one(tmp_path: Path) -> None:
 
 
 def test_weights_that_no_memory_holds_stop_the_run(tmp_path: Path) -> None:
-    assert "weights and optimizer alone need" in problems_of(tmp_path, "pretrain.hidden=16384", "pretrain.heads=128")
+    assert "weights and optimizer alone need" in problems_of(
+        tmp_path, "pretrain.model.hidden=16384", "pretrain.model.heads=128"
+    )
 
 
 def manifest(folder: Path, head: dict[str, Any], name: str = "manifest.json") -> None:

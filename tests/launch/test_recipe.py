@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import typing
 from pathlib import Path
 
 import pytest
 
 from launch.errors import LaunchError
-from launch.recipe import load_recipe, shipped_recipes
+from launch.recipe import PATH_KEYS, Recipe, _fields, kind_of, load_recipe, shipped_recipes
 
 
 @pytest.mark.parametrize("name", shipped_recipes())
@@ -51,7 +52,7 @@ def test_defaults_are_the_papers_values() -> None:
 def test_override_replaces_one_value_and_keeps_the_rest() -> None:
     plain, changed = load_recipe("smoke"), load_recipe("smoke", ["pretrain.steps=7"])
     assert changed.pretrain.steps == 7
-    assert changed.pretrain.lr == plain.pretrain.lr
+    assert changed.pretrain.optimizer == plain.pretrain.optimizer
 
 
 def test_comma_separated_override_becomes_a_list() -> None:
@@ -65,9 +66,12 @@ def test_comma_separated_override_becomes_a_list() -> None:
     ("override", "message"),
     [
         ("pretrain.step=7", "pretrain.step: unknown key; did you mean pretrain.steps?"),
+        ("pretrain.lr=1.0e-4", "pretrain.lr: moved to pretrain.optimizer.lr"),
+        ("pretrain.masking.share=0.2", "pretrain.masking: moved to pretrain.rows.masking"),
+        ("pretrain.engine=deepspeed", "pretrain.engine: moved to pretrain.engine.name"),
         ("pretrane.steps=7", "pretrane: unknown key; did you mean pretrain?"),
         ("pretrain.steps=many", "pretrain.steps: "),
-        ("pretrain.masking.share=15", "pretrain.masking.share: "),
+        ("pretrain.rows.masking.share=15", "pretrain.rows.masking.share: "),
         ("pretrain.steps", "an override looks like section.key=value"),
         ("name=a/b", "name: "),
         ("pretrain.steps.more=1", "is a value, not a section"),
@@ -107,7 +111,44 @@ def test_special_tokens_must_fit_the_architecture() -> None:
 
 
 def test_morphemes_to_mask_must_be_packed() -> None:
-    wanted = "pretrain.masking.unit=morpheme"
+    wanted = "pretrain.rows.masking.unit=morpheme"
     with pytest.raises(LaunchError, match=r"pack\.morphemes is false; set it to true"):
         load_recipe("smoke", [wanted])
     assert load_recipe("smoke", [wanted, "pack.morphemes=true"]).pack.morphemes
+
+
+def test_paths_in_a_file_are_relative_to_it_and_overrides_to_the_current_folder(tmp_path: Path) -> None:
+    home = tmp_path / "내 [실험]"
+    (home / "klue").mkdir(parents=True)
+    file = home / "첫 번째.yaml"
+    file.write_text(
+        "corpus:\n"
+        "  inputs: [news.txt, 'more/*.jsonl', /data/a.txt, 'hub:team/set', 'malmoi:sample', 'https://example.org/a.txt']\n"
+        "  sources: {books: {inputs: [books]}}\n"
+        "  pii: {key_file: secret}\n"
+        "finetune: {data: klue, models: [model, klue/bert-base, 'fresh:klue']}\n",
+        "utf-8",
+    )
+    recipe = load_recipe(str(file))
+    assert recipe.name == "첫-번째"
+    kept = ["/data/a.txt", "hub:team/set", "malmoi:sample", "https://example.org/a.txt"]
+    escaped = str(tmp_path / "내 [[]실험]")  # brackets of the folder are none of the pattern
+    assert recipe.corpus.inputs == [f"{home}/news.txt", f"{escaped}/more/*.jsonl", *kept]
+    assert recipe.corpus.sources["books"].inputs == [f"{home}/books"]
+    assert recipe.corpus.pii.key_file == home / "secret"
+    assert recipe.finetune.data == f"{home}/klue"
+    assert recipe.finetune.models == ("model", "klue/bert-base", f"fresh:{home}/klue")
+    overridden = load_recipe(str(file), ["corpus.inputs=news.txt", "finetune.data=klue"])
+    assert (overridden.corpus.inputs, overridden.finetune.data) == (["news.txt"], "klue")
+
+
+def test_every_key_that_holds_a_path_is_known() -> None:
+    assert all(kind_of(key.replace("*", "books")) is not None for key in PATH_KEYS)
+    paths = {key for key, field in _fields(Recipe) if Path in typing.get_args(field.annotation)}
+    assert paths <= PATH_KEYS.keys()
+
+
+@pytest.mark.parametrize("name", ["../elsewhere", "a/b", "", ".hidden", "a b"])
+def test_names_that_are_no_folder_of_their_own_are_refused(name: str) -> None:
+    with pytest.raises(LaunchError, match="name"):
+        load_recipe("smoke", [f"name={name}"])

@@ -1,4 +1,4 @@
-"""The report: honest verdicts, escaped text, Markdown and HTML from the same blocks."""
+"""The report: claims that intervals bear, escaped text, Markdown and HTML from the same blocks, Korean pages."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from launch.report.blocks import Picture, Section, Table, Text
-from launch.report.corpus import INVENTED, _before_and_after
-from launch.report.figures import Curve, draw_counts, draw_loss, draw_scores
+from corpus.card.korean import translate_html
+from launch.config import LaunchConfig
+from launch.report.blocks import Bars, Pictures, Section, Table, Text
+from launch.report.figures import SMALL, Line, line_chart, ticks
 from launch.report.gather import read_scores
 from launch.report.run import render
 from launch.report.scores import scores_section, verdict_on_scores
@@ -37,17 +40,39 @@ def texts_of(*scores: dict[str, Any]) -> str:
     return " ".join(block.text for block in scores_section(scores).blocks if isinstance(block, Text))
 
 
-def test_verdict_names_what_was_learnt_and_what_was_not() -> None:
-    learnt, not_learnt = verdict_on_scores([result("klue-nli", 60.0, 33.3), result("ynat", 3.9, 3.9)])
-    assert "Beats the trivial baseline on 1 of 2" in learnt
-    assert "klue-nli +26.7" in learnt
-    assert "ynat (accuracy +0.0)" in not_learnt
+def test_a_task_is_won_only_where_the_whole_interval_clears_the_baseline() -> None:
+    won, unclear, lost = verdict_on_scores([
+        result("klue-nli", 60.0, 33.3, intervals={"accuracy": [52.0, 68.0]}),
+        result("ynat", 9.0, 3.9, intervals={"accuracy": [3.9, 14.0]}),
+        result("klue-re", 1.0, 20.0, intervals={"accuracy": [0.0, 2.0]}),
+    ])  # fmt: skip
+    assert won.startswith("Better than the trivial baseline on 1 of 3 tasks") and won.endswith("klue-nli +26.7.")
+    assert unclear == "Not distinguishable from it by the first metric: ynat (accuracy +5.1)."
+    assert lost == "Worse than it: klue-re (accuracy -19.0)."
 
 
-def test_undefined_score_counts_as_not_learnt() -> None:
-    assert verdict_on_scores([result("klue-sts", None, None)]) == [
-        "No better than the trivial baseline by the first metric: klue-sts (accuracy undefined)."
+def test_one_seed_below_the_baseline_leaves_a_task_open() -> None:
+    scores = [
+        result("ynat", value, 50.0, seed=seed, intervals={"accuracy": [value - 3, value + 3]})
+        for seed, value in ((1, 60.0), (2, 52.0))
     ]
+    assert "Not distinguishable" in verdict_on_scores(scores)[0]
+    assert "Better" in verdict_on_scores(scores[:1])[0]
+
+
+def test_a_score_without_interval_or_value_claims_nothing() -> None:
+    assert verdict_on_scores([result("klue-sts", None, None), result("ynat", 90.0, 4.0)]) == [
+        "Not distinguishable from it by the first metric: klue-sts (accuracy undefined), ynat (accuracy +86.0)."
+    ]
+
+
+def test_a_constant_prediction_has_no_auprc() -> None:
+    more = {"headline": "micro_f1", "paper_dev": {"klue/roberta-base": {"micro_f1": 67.0, "auprc": 68.0}}}
+    found = result("klue-re", 0.0, 0.0) | more | {
+        "scores": {"micro_f1": 33.0, "auprc": 36.9}, "trivial": {"micro_f1": 0.0, "auprc": 52.8}, "intervals": {},
+    }  # fmt: skip
+    rows = tables_of(found)[0].rows
+    assert [row[4] for row in rows] == ["0.00", "–"] and [row[5] for row in rows] == ["+33.00", "–"]
 
 
 def test_published_figures_stand_only_beside_the_official_dev_file() -> None:
@@ -116,18 +141,34 @@ def test_results_on_other_examples_or_protocols_are_not_mixed() -> None:
 
 
 def test_verdict_speaks_of_each_model_over_its_seeds() -> None:
-    assert verdict_on_scores([*SEEDS, OTHER]) == [
-        "model: beats the trivial baseline on 1 of 1 results: ynat +58.0.",
-        "klue/roberta-base: beats the trivial baseline on 1 of 1 results: ynat +66.0.",
-    ]
+    ours, other = verdict_on_scores([*SEEDS, OTHER | {"intervals": {"accuracy": [60.0, 80.0]}}])
+    assert ours == "model: not distinguishable from it by the first metric: ynat (accuracy +58.0)."
+    assert other.startswith("klue/roberta-base: better than the trivial baseline on 1 of 1 tasks")
 
 
-def test_many_results_are_a_table_and_no_figure() -> None:
-    def figures(models: int) -> int:
-        blocks = scores_section([result("ynat", 50.0, 4.0, model=f"m{n}") for n in range(models)]).blocks
-        return sum(isinstance(block, Picture) for block in blocks)
+def test_bars_show_interval_and_baseline_and_many_results_are_a_table() -> None:
+    def bars(models: int) -> list[Bars]:
+        found = [result("ynat", 50.0, 4.0, model=f"m{n}", intervals={"accuracy": [40.0, 104.0]}) for n in range(models)]
+        return [block for block in scores_section(found).blocks if isinstance(block, Bars)]
 
-    assert (figures(2), figures(11)) == (1, 0)
+    (row,) = bars(1)[0].rows
+    assert (row.value, row.interval, row.baseline) == (0.5, (0.4, 1.0), 0.04)
+    assert len(bars(16)) == 1 and not bars(17)
+
+
+def test_each_training_has_its_loss_curve() -> None:
+    blocks = scores_section([result("ynat", 50.0, 4.0, losses=[1.6, 0.7]), result("klue-nli", 50.0, 33.0)]).blocks
+    (pictures,) = (block for block in blocks if isinstance(block, Pictures))
+    assert [caption for caption, _ in pictures.charts] == ["ynat"]
+
+
+def test_confusion_matrices_are_coloured_by_row() -> None:
+    confusion = {"confusion": [{"gold": "가", "가": 3, "나": 1}, {"gold": "나", "가": 0, "나": 0}]}
+    section = scores_section([result("ynat", 60.0, 4.0, tables=confusion)])
+    (table,) = (block for block in section.blocks if isinstance(block, Table) and "confusion" in block.title)
+    assert table.heat == [[0.75, 0.25], [0.0, 0.0]] and not table.folded
+    html = render("page.html.j2", page(section))
+    assert '<td class="heat right" style="--heat:0.750">3</td>' in html and html.count('class="heat right"') == 2
 
 
 CLASSES = {"classes": [{"class": "사회", "gold": 1200, "f1": 81.254}, {"class": "경제", "gold": 0, "f1": None}]}
@@ -175,7 +216,7 @@ def test_errors_are_read_beside_the_scores(tmp_path: Path) -> None:
 
 
 def page(*sections: Section) -> dict[str, Any]:
-    return {"title": "t", "about": "", "verdict": [], "stages": [], "sections": sections}
+    return {"title": "t", "about": "", "verdict": [], "stages": [], "sections": sections, "links": []}
 
 
 def test_text_of_the_corpus_cannot_break_either_page() -> None:
@@ -188,35 +229,53 @@ def test_text_of_the_corpus_cannot_break_either_page() -> None:
 
 def test_html_page_needs_nothing_from_outside() -> None:
     html = render("page.html.j2", page(Section("s", [Text("말모이")])))
-    assert not re.search(r"""(src|href)\s*=|url\(|@import""", html)
+    assert not re.search(r"""src\s*=|href="[^#]|url\(|@import""", html)
     assert '"Noto Sans KR"' in html
 
 
-@pytest.mark.parametrize("sentence", INVENTED)
-def test_every_invented_sentence_shows_one_type_before_and_after(sentence: str) -> None:
-    row = _before_and_after(sentence)
-    assert row.name != "none"
-    assert [part.is_marked for part in row.before] == [part.is_marked for part in row.after]
-    marked = {part.text for part in row.before if part.is_marked}
-    assert not any(text in "".join(part.text for part in row.after) for text in marked)
+def test_every_section_has_an_anchor_and_what_is_folded_is_closed() -> None:
+    html = render("page.html.j2", page(Section("Personal data"), Section("How this was made", is_folded=True)))
+    assert '<a href="#personal-data">Personal data</a>' in html and '<h2 id="personal-data">' in html
+    assert '<details class="section" id="how-this-was-made">' in html
 
 
-def test_invented_sentences_show_all_sixteen_types() -> None:
-    from corpus.pii.types import PII_TYPES
+def test_equal_numbers_give_equal_charts() -> None:
+    lines = [Line([1, 2], [9.0, 8.0]), Line([2], [8.5], is_second=True)]
+    chart = line_chart(lines, "step", "loss <nats>")
+    assert chart == line_chart(lines, "step", "loss <nats>")
+    assert chart.startswith("<svg") and "loss &lt;nats&gt;" in chart and chart.count("<circle") == 1
+    assert line_chart([Line([1], [0.0])], "", "one value", size=SMALL).count("<circle") == 1
 
-    assert {_before_and_after(sentence).name for sentence in INVENTED} == set(PII_TYPES)
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
+def test_ticks_are_few_and_span_the_values(low: float, span: float) -> None:
+    found = ticks(low, low + span)
+    slack = 1e-6 * max(1.0, abs(low), span)
+    assert found[0] <= low + slack and found[-1] >= low + span - slack
+    assert 2 <= len(found) <= 9 and found == sorted(found)
 
 
-def test_equal_numbers_give_equal_figures() -> None:
-    def figures() -> list[str]:
-        return [
-            draw_loss(Curve([1, 2], [9.0, 8.0], [1.0, 2.0]), Curve([2], [8.5], [1.5])),
-            draw_scores(["ynat"], [60.0], [4.0]),
-            draw_counts({"TEL": 3}, "values"),
-        ]
+def test_korean_pages_have_the_same_figures_in_korean_words() -> None:
+    html = render(
+        "page.html.j2", page(scores_section([result("ynat", 60.0, 4.0, intervals={"accuracy": [50.0, 70.0]})]))
+    )
+    korean = translate_html(html)
+    assert '<html lang="ko">' in korean and '<h2 id="scores">점수</h2>' in korean
+    assert "50.0~70.0" in korean and "공식 dev 세트로 채점하지 않았습니다: 모든 결과." in korean
+    assert re.findall(r"\d+\.\d\d(?=<)", korean) == re.findall(r"\d+\.\d\d(?=<)", html)
 
-    assert figures() == figures()
-    assert all(figure.startswith("<svg") for figure in figures())
+
+@pytest.mark.parametrize(
+    ("language", "locale", "spoken"),
+    [("auto", "ko_KR.UTF-8", "ko"), ("auto", "C.UTF-8", "en"), ("en", "ko_KR.UTF-8", "en"), ("ko", "", "ko")],
+)
+def test_language_follows_the_locale_unless_the_recipe_names_it(
+    language: Any, locale: str, spoken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LC_ALL", raising=False)
+    monkeypatch.delenv("LC_MESSAGES", raising=False)
+    monkeypatch.setenv("LANG", locale)
+    assert LaunchConfig(language=language).spoken() == spoken
 
 
 def scores_on(accuracy: float, loss: float, **more: Any) -> dict[str, Any]:
@@ -258,9 +317,9 @@ def test_pretraining_stands_beside_its_baselines_by_source(tmp_path: Path) -> No
 def test_held_out_measurements_are_points_over_the_steps(tmp_path: Path) -> None:
     write_training(tmp_path, scores_on(0.4, 2.5, sources={}, baselines={}))
     blocks = pretraining_section(tmp_path).blocks
-    picture = next(block for block in blocks if isinstance(block, Picture))
-    assert "held out" in picture.svg and "MFU" not in str(blocks[0])
-    assert "held out" not in draw_loss(Curve([2, 4], [9.0, 8.0], [1.0, 5.0]), Curve([], [], []))
+    pictures = next(block for block in blocks if isinstance(block, Pictures))
+    assert ("second", "held-out text") in pictures.keys and "MFU" not in str(blocks[0])
+    assert all('<circle class="second"' in svg for _, svg in pictures.charts)
 
 
 def test_sentence_pairs_get_a_column(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from transformers import BertTokenizer
 
 from corpus.documents.shards import Document, write_shard
-from pretrain.config import PackConfig, PretrainConfig
+from pretrain.config import PackConfig, PretrainConfig, in_sections
 from pretrain.pack.run import PackInputs
 from pretrain.pack.run import run as pack
 
@@ -67,7 +67,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny() -> Callable[..., PretrainConfig]:
-    """A configuration that trains in a second; keyword arguments replace fields."""
+    """A configuration that trains in a second; keyword arguments replace fields of any section."""
 
     def configure(**changes: object) -> PretrainConfig:
         fields: dict[str, object] = {
@@ -88,6 +88,6 @@ def tiny() -> Callable[..., PretrainConfig]:
             "checkpoint_every": 3,
             "log_every": 2,
         }
-        return PretrainConfig.model_validate(fields | changes)
+        return PretrainConfig.model_validate(in_sections(fields | changes))
 
     return configure

@@ -142,7 +142,7 @@ def test_a_full_disk_is_seen_before_training(made: Path, tmp_path: Path, tiny, m
 
 def test_other_settings_or_another_vocabulary_are_refused(made: Path, tmp_path: Path, tiny) -> None:
     train(tiny(steps=3), made, tmp_path / "out")
-    with pytest.raises(BadInput, match=r"pretrain\.lr: 0\.005 -> 0\.1"):
+    with pytest.raises(BadInput, match=r"pretrain\.optimizer\.lr: 0\.005 -> 0\.1"):
         train(tiny(steps=3, lr=0.1), made, tmp_path / "out")
     other = write_tokenizer(tmp_path / "tokenizer", invented_documents(2))
     with pytest.raises(BadInput, match="packed with vocabulary"):

@@ -139,9 +139,7 @@ def _merge_everywhere(
     changes: defaultdict[Pair, int] = defaultdict(int)
     for index in places.pop(pair):
         word = words[index]
-        if len(word) == 2:  # nearly half of all: the whole unit is one piece now, and no other pair changes
-            if (word[0], word[1]) == pair:
-                words[index] = [merged]
+        if len(word) == 2:  # nearly half of all: the unit is one piece, no other pair changes, it is not needed again
             continue
         words[index] = _replace(word, pair, merged, weights[index], index, changes, places)
     changes.pop(pair, None)  # it is gone everywhere; where it overlaps with itself it was counted above

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from corpus.duplicates.near import NearConfig, band_keys, near_duplicates, signatures
+from corpus.config import NearConfig
+from corpus.duplicates.near import band_keys, near_duplicates, signatures
 from corpus.folding import fold
 
 datasketch = pytest.importorskip("datasketch", minversion="2.0")

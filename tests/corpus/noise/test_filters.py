@@ -13,6 +13,7 @@ LIMITS = SentenceLimits(min_chars=5, max_han_kana=10)
     ("sentence", "rule"),
     [
         ("짧다.", "is_too_short"),
+        ("네글자.", "is_too_short"),
         ("다섯 글자", None),
         ("한" + "漢" * 10, None),
         ("한" + "漢" * 11, "has_too_many_han_or_kana"),

@@ -58,14 +58,18 @@ def test_norm_and_update_are_those_of_adam_on_the_whole_batch(settings) -> None:
     network = build_network(config, 60, SPECIAL_IDS)
     module = PretrainingModule(network)
     optimizer = torch.optim.AdamW(
-        network.parameters(), lr=learning_rate(config, 1), betas=config.betas, eps=config.epsilon, weight_decay=0.0
+        network.parameters(),
+        lr=learning_rate(config, 1),
+        betas=config.optimizer.betas,
+        eps=config.optimizer.epsilon,
+        weight_decay=0.0,
     )
     generator = torch.Generator().manual_seed(1)
     ids_BL = torch.cat([torch.randint(5, 60, (4, 16), generator=generator) for _ in range(2)])
     (module(ids_BL, torch.tensor([[2, 7]] * 8), ids_BL[:, [3, 8]].clone()).mlm_loss / 16).backward()
-    norm = torch.nn.utils.clip_grad_norm_(network.parameters(), config.clip)
+    norm = torch.nn.utils.clip_grad_norm_(network.parameters(), config.optimizer.clip)
     optimizer.step()
-    with started(config.model_copy(update={"weight_decay": 0.0})) as engine:
+    with started(config.replaced("optimizer", weight_decay=0.0)) as engine:
         assert train(engine, config, 1, 1) == pytest.approx([float(norm)], rel=1e-5)
         weights, _ = engine.state(keep=True)
     assert all(torch.allclose(weights[name], p, atol=1e-6) for name, p in network.named_parameters())

@@ -44,7 +44,7 @@ def test_two_processes_go_on_from_one_and_one_from_two(made: Path, tmp_path: Pat
     mixed = tmp_path / "mixed"
     shutil.copytree(tmp_path / "alone", mixed)
     go_on_from(mixed, 3)
-    finish(launch(config.model_copy(update={"zero_stage": 2}), made, mixed, TORCHRUN, DS_ACCELERATOR="cpu"))
+    finish(launch(config.replaced("engine", zero_stage=2), made, mixed, TORCHRUN, DS_ACCELERATOR="cpu"))
     go_on_from(mixed, 6)
     train(config, made, mixed)
     one, two = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("alone", "mixed"))

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from pretrain.config import PretrainConfig
+from pretrain.config import ModelConfig, PretrainConfig, in_sections
 from pretrain.model.isolation import isolate_documents
 from pretrain.model.module import PretrainingModule, loss_and_hits
 from pretrain.model.networks import build_network
@@ -28,14 +28,14 @@ SMALL, LARGE = {"layers": 6}, {"layers": 24, "hidden": 1024, "heads": 16, "inter
 )
 def test_parameter_counts_are_those_of_table_31(settings: dict, special_ids: dict, millions: float) -> None:
     with torch.device("meta"):
-        network = build_network(PretrainConfig.model_validate(settings), 32_000, special_ids)
+        network = build_network(PretrainConfig.model_validate(in_sections(settings)), 32_000, special_ids)
     assert round(sum(p.numel() for p in network.parameters()) / 1e6, 2) == millions
 
 
 def test_settings_are_those_of_the_released_models() -> None:
     with torch.device("meta"):
         roberta = build_network(PretrainConfig(), 32_000, ROBERTA_IDS).config
-        bert = build_network(PretrainConfig(architecture="bert", nsp=True), 32_000, BERT_IDS).config
+        bert = build_network(PretrainConfig(model=ModelConfig(architecture="bert", nsp=True)), 32_000, BERT_IDS).config
     released = (514, 1, 1e-5, 1, 0, 2)
     names = ("max_position_embeddings", "type_vocab_size", "layer_norm_eps", "pad_token_id")
     assert tuple(getattr(roberta, n) for n in (*names, "bos_token_id", "eos_token_id")) == released

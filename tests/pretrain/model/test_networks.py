@@ -25,7 +25,7 @@ from transformers import (
 )
 
 from corpus.documents.errors import BadInput
-from pretrain.config import PretrainConfig
+from pretrain.config import OptimizerConfig, PretrainConfig, in_sections
 from pretrain.model.init_from import check_init_from, init_from_folder, longest_input, with_sizes_of
 from pretrain.model.networks import build_network
 from pretrain.pack.store import read_pieces
@@ -61,7 +61,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Pat
 
 def settings(folder: Path | str, **changes: Any) -> PretrainConfig:
     fields = {"init_from": str(folder), "sequence_length": 32, "precision": "fp32", "zero_stage": 0}
-    return PretrainConfig.model_validate(fields | changes)
+    return PretrainConfig.model_validate(in_sections(fields | changes))
 
 
 @pytest.mark.parametrize(
@@ -98,15 +98,10 @@ def test_sizes_are_the_checkpoints_and_dropout_the_recipes(saved) -> None:
     network = build_network(settings(folder, dropout=0.05, layers=3), 64, IDS)
     found = network.config
     assert (found.num_hidden_layers, found.hidden_size, found.vocab_size, longest_input(found)) == (3, 24, 64, 64)
-    counted = with_sizes_of(found, PretrainConfig(lr=1e-3))
-    assert (counted.layers, counted.hidden, counted.heads, counted.intermediate, counted.positions) == (
-        3,
-        24,
-        2,
-        40,
-        64,
-    )
-    assert counted.lr == 1e-3
+    counted = with_sizes_of(found, PretrainConfig(optimizer=OptimizerConfig(lr=1e-3)))
+    own = counted.model
+    assert (own.layers, own.hidden, own.heads, own.intermediate, own.positions) == (3, 24, 2, 40, 64)
+    assert counted.optimizer.lr == 1e-3
     assert (found.hidden_dropout_prob, found.attention_probs_dropout_prob) == (0.05, 0.05)
     assert {module.p for module in network.modules() if isinstance(module, torch.nn.Dropout)} == {0.05}
     assert {weight.dtype for weight in network.parameters()} == {torch.float32}
@@ -133,8 +128,8 @@ def test_half_precision_checkpoints_are_trained_in_float32(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("kind", "changes", "words"),
     [
-        ("bert", {}, "a model of type bert, but pretrain.architecture is roberta"),
-        ("roberta", {"layers": 6}, "pretrain.layers is 6, but .* has 3"),
+        ("bert", {}, "a model of type bert, but pretrain.model.architecture is roberta"),
+        ("roberta", {"layers": 6}, "pretrain.model.layers is 6, but .* has 3"),
         ("roberta", {"sequence_length": 65}, "sequence_length is 65, but .* at most 64"),
         ("bert", {"architecture": "bert", "sequence_length": 65}, "sequence_length is 65, but .* at most 64"),
     ],

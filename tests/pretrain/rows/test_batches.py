@@ -50,9 +50,9 @@ def test_an_epoch_shows_every_training_block_once_and_no_held_out_block(made: Pa
         row[batch.positions_BM[0]] = torch.where(batch.targets_BM[0] >= 0, batch.targets_BM[0], 0)
         row[0] = 0
         seen.append(tuple(row[1:-1].tolist()))
-    pieces_in_block = config.sequence_length - 2
+    pieces_in_block = config.rows.sequence_length - 2
     blocks = piece_ids(store.tokens)[: len(store.tokens) // pieces_in_block * pieces_in_block].reshape(-1, 30).tolist()
-    assert held_out.count(0) == round(len(blocks) * config.held_out_share) > 0
+    assert held_out.count(0) == round(len(blocks) * config.rows.held_out_share) > 0
     assert len(seen) + held_out.count(0) == len(blocks)
     assert len(set(seen)) == len(seen) and set(seen) < set(map(tuple, blocks))
 

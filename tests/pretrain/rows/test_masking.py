@@ -88,6 +88,15 @@ def test_equals_the_plain_loop_on_every_row(pieces: Pieces, length: int, mean_un
         assert set(masked.targets_BM[row][len(slow) :].tolist()) <= {IGNORED}
 
 
+def test_a_row_without_cls_may_open_in_the_middle_of_a_word(pieces: Pieces) -> None:
+    rows = draw_rows(60, 64, seed=9)
+    rows.ids_BL[:, 0] = FIRST_CONTINUATION + 7
+    masked = mask_rows(rows, keys_of(rows), pieces, MaskingConfig(share=0.5))
+    for row in range(60):
+        assert positions_of(masked, row) == choose_slowly(rows, row, keys_of(rows)[row], 0.5)
+    assert (masked.positions_BM[masked.targets_BM != IGNORED] == 0).any()
+
+
 @pytest.mark.parametrize("mean_unit", [None, 2.5])
 def test_no_unit_is_split(pieces: Pieces, mean_unit: float | None) -> None:
     rows = draw_rows(60, 128, seed=3, mean_unit=mean_unit)

@@ -135,6 +135,14 @@ def test_a_row_is_closed_at_the_most_segments(lengths: list[int], most: int) -> 
     assert Counter(size for kind in kinds for size in kind.lengths * kind.rows) == Counter(lengths)
 
 
+@pytest.mark.parametrize(("tiny", "most"), [(40, 8), (90, 12), (400, 16)])
+def test_a_row_is_closed_at_four_times_the_mean_number_of_segments(tiny: int, most: int) -> None:
+    """40 full segments and so many of one token: a filled row of 16 would hold 1.9, 2.8 or 6.8 of both."""
+    rows, _ = rows_of(Packed(Invented([16] * 40 + [1] * tiny, 16), 16, KEY))
+    assert rows.lengths_BS is not None
+    assert (rows.lengths_BS > 0).sum(axis=1).max() == most
+
+
 def test_the_cost_of_packing_does_not_grow_with_the_corpus() -> None:
     generator = np.random.default_rng(1)
     histogram = np.bincount(generator.integers(3, 129, 3000), minlength=129)

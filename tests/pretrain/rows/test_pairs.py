@@ -260,7 +260,9 @@ def test_rows_read_cls_a_sep_b_sep_and_padding(made: Path, tiny: Callable[..., P
     store = open_store(made / "tokens", made / "tokenizer")
     chosen = np.arange(10, 120)
     pairs = Pairs(store, chosen, 40, config)
-    layouts = [lay_out_pass(Sentences(store, chosen), 40, config.short_share, config.seed, epoch) for epoch in range(3)]
+    layouts = [
+        lay_out_pass(Sentences(store, chosen), 40, config.rows.short_share, config.seed, epoch) for epoch in range(3)
+    ]
     rng = np.random.default_rng(0)
     epochs_B, rows_B = rng.integers(0, 3, 200), rng.integers(0, pairs.count(0) // 2, 200)
     rows = pairs.gather(epochs_B, rows_B)

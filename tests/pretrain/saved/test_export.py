@@ -49,17 +49,17 @@ def save(made: Path, config: PretrainConfig, folder: Path, **facts: object) -> d
 def test_the_folder_loads_with_the_weights_given(made: Path, tmp_path: Path, tiny, settings: dict) -> None:
     config, out = tiny(**settings), tmp_path / "model"
     weights = save(made, config, out)
-    kind = AutoModelForPreTraining if config.nsp else AutoModelForMaskedLM
+    kind = AutoModelForPreTraining if config.model.nsp else AutoModelForMaskedLM
     loaded = dict(kind.from_pretrained(out).named_parameters())
     assert loaded.keys() == weights.keys()
     assert all(torch.equal(loaded[name], weights[name]) for name in loaded)
     model, tokenizer = AutoModelForMaskedLM.from_pretrained(out), AutoTokenizer.from_pretrained(out)
     assert model.config.pad_token_id == tokenizer.pad_token_id == 1
-    assert tokenizer.model_max_length == config.positions
+    assert tokenizer.model_max_length == config.model.positions
     encoder = AutoModel.from_pretrained(out)
     longest = tokenizer("윤슬은 바다에서 노래했다. " * 30, "가람은 별을 보았다.", truncation=True, return_tensors="pt")
-    assert encoder(**longest).last_hidden_state.shape == (1, config.positions, config.hidden)
-    assert ("token_type_ids" in longest) == (config.architecture == "bert")
+    assert encoder(**longest).last_hidden_state.shape == (1, config.model.positions, config.model.hidden)
+    assert ("token_type_ids" in longest) == (config.model.architecture == "bert")
     filled = pipeline("fill-mask", str(out), device="cpu")("윤슬은 [MASK]에서 노래했다.", top_k=3)
     assert len(filled) == 3 and filled[0]["score"] >= filled[1]["score"]
 

@@ -70,7 +70,7 @@ def slow_scores(
     for chosen in choose_rows(held_out, config):
         for row in chosen.rows_B.tolist():
             rows = held_out.gather(np.zeros(1, np.int64), np.array([row]))
-            masked = mask_rows(rows, held_out_keys(config, rows), pieces, config.masking)
+            masked = mask_rows(rows, held_out_keys(config, rows), pieces, config.rows.masking)
             ids = masked.ids_BL[0].tolist()
             for place, target in zip(masked.positions_BM[0].tolist(), masked.targets_BM[0].tolist(), strict=True):
                 if target == IGNORED:

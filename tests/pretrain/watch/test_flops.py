@@ -10,7 +10,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from pretrain.config import PretrainConfig
+from pretrain.config import PretrainConfig, in_sections
 from pretrain.model.module import PretrainingModule
 from pretrain.model.networks import build_network
 from pretrain.watch.flops import attended_length, flops_per_token, peak_flops
@@ -28,13 +28,15 @@ SPECIAL_IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
     ],
 )
 def test_the_sizes_of_table_31_cost_what_their_matrices_say(size: dict[str, int], expected: float) -> None:
-    assert flops_per_token(PretrainConfig(**size), 32_000) / 1e6 == pytest.approx(expected, abs=0.05)
+    assert flops_per_token(PretrainConfig.model_validate(in_sections(size)), 32_000) / 1e6 == pytest.approx(
+        expected, abs=0.05
+    )
 
 
 def test_the_formula_counts_what_torch_counts(tiny: Callable[..., PretrainConfig]) -> None:
     config, vocab_size = tiny(layers=2, dropout=0.0), 96
     module = PretrainingModule(build_network(config, vocab_size, SPECIAL_IDS))
-    length, most = config.sequence_length, 5  # 15 % of 32
+    length, most = config.rows.sequence_length, 5  # 15 % of 32
     ids_BL = torch.randint(5, vocab_size, (3, length))
     positions_BM = torch.arange(most).expand(3, -1)
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:  # plain products, counted anywhere
@@ -47,7 +49,7 @@ def test_isolated_documents_spare_attention_alone(tiny: Callable[..., PretrainCo
     attended = attended_length(np.array([[24, 8], [32, 0]]))
     assert attended == pytest.approx((24 * 24 + 8 * 8 + 32 * 32) / 64)
     spared = flops_per_token(config, 96) - flops_per_token(config, 96, attended)
-    assert spared == pytest.approx(12 * config.layers * config.hidden * (32 - attended))
+    assert spared == pytest.approx(12 * config.model.layers * config.model.hidden * (32 - attended))
 
 
 def test_peaks_are_dense_and_of_the_whole_named_device() -> None:

@@ -29,7 +29,8 @@ def test_the_first_bad_step_is_named_with_rows_and_remedy(tiny: Configure) -> No
     message = str(raised.value)
     assert message.startswith("step 3: the loss is not finite (inf) at learning rate 0.000333; loss 4.000 and gradient")
     assert "gradient norm 31.5 before it; rows 0:30 0:31 0:32 0:33 (epoch:row) and 4 more; training has" in message
-    assert "lower pretrain.lr (0.005), raise pretrain.warmup_share (0.25) or set pretrain.clip (0) to 1" in message
+    assert "lower pretrain.optimizer.lr (0.005), raise pretrain.optimizer.warmup_share (0.25) or" in message
+    assert message.endswith("set pretrain.optimizer.clip (0) to 1")
     require_finite_losses(steps[:2], tiny(), names_of_step)
 
 

@@ -93,16 +93,16 @@ def slow_sums(setup: Setup, row: int) -> dict[str, float]:
     keys = held_out_keys(setup.config, rows)
     sums: dict[str, float] = {"rows": 1}
     for name, masked in (
-        ("", mask_rows(rows, keys, setup.pieces, setup.config.masking)),
+        ("", mask_rows(rows, keys, setup.pieces, setup.config.rows.masking)),
         ("single_", mask_single(rows, keys, setup.pieces)),
     ):
         output, labels_L, loss = slow_forward(setup, rows, masked)
         is_target_L = labels_L != IGNORED
-        logits = output["prediction_logits" if setup.config.nsp else "logits"][0]
+        logits = output["prediction_logits" if setup.config.model.nsp else "logits"][0]
         sums[f"{name}predictions"] = int(is_target_L.sum())
         sums[f"{name}mlm_loss"] = loss * int(is_target_L.sum()) if is_target_L.any() else 0.0
         sums[f"{name}hits"] = int((logits.argmax(-1) == labels_L)[is_target_L].sum())
-        if setup.config.nsp:
+        if setup.config.model.nsp:
             label = torch.from_numpy(rows.is_random_BS[0])
             sums[f"{name}nsp_loss"] = cross_entropy(output["seq_relationship_logits"], label).item()
             sums[f"{name}nsp_hits"] = int(output["seq_relationship_logits"].argmax() == label)
@@ -119,7 +119,7 @@ def slow_forward(setup: Setup, rows: Rows, masked: Any) -> tuple[Any, Tensor, fl
     network: Any = setup.engine.module.network.eval()
     ids_BL = torch.from_numpy(masked.ids_BL[:, :length].astype(np.int64))
     with torch.no_grad():
-        if not setup.config.nsp:
+        if not setup.config.model.nsp:
             output = network(ids_BL, labels=labels_L[None])
             return output, labels_L, output.loss.item()
         output = network(ids_BL, token_type_ids=torch.from_numpy(rows.types_BL[:, :length]))
@@ -250,7 +250,7 @@ def test_thousands_of_sources_leave_the_large_ones_their_rows(tiny) -> None:
 
 
 def test_nothing_held_out_is_refused_in_one_sentence(tiny) -> None:
-    with pytest.raises(BadInput, match=r"no rows; raise pretrain\.held_out_share"):
+    with pytest.raises(BadInput, match=r"no rows; raise pretrain\.rows\.held_out_share"):
         choose_rows(Numbered([]), tiny())
 
 

@@ -207,7 +207,7 @@ def test_what_is_not_known_is_absent(tmp_path: Path, tiny: Configure, caplog: py
     go(open_meter(tmp_path, tiny(steps=2)), [1, 2], norm=lambda step: None)
     (line,) = lines_of(tmp_path, keep_timing=True)
     assert "mfu" not in line and "grad_norm" not in line and "nsp_accuracy" not in line
-    assert "give it as pretrain.peak_tflops" in caplog.messages[0] and " norm " not in caplog.messages[1]
+    assert "give it as pretrain.watch.peak_tflops" in caplog.messages[0] and " norm " not in caplog.messages[1]
 
 
 @pytest.mark.parametrize("is_checkpoint", [False, True])

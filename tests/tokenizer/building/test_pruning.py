@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tokenizer.building.pruning import count_uses, prune
+from tokenizer.building.pruning import add_up_uses, count_uses, prune, write_pieces
+from tokenizer.building.units import WORDS_NAME
 
 CHARACTERS = ["가", "나", "다", "a", "##가", "##나", "##다", "##a"]
 LONGER = st.lists(
@@ -90,6 +95,42 @@ def test_a_piece_may_cross_sometimes() -> None:
     words = [("가 나", 4), ("가나", 5)]
 
     assert "가나" in pruned([*CHARACTERS, "가나"], 9, words)
+
+
+def test_a_piece_that_crosses_exactly_as_often_as_allowed_stays() -> None:
+    words = [("가 나", 5), ("가나", 5)]
+
+    assert "가나" in pruned([*CHARACTERS, "가나"], 9, words, max_crossing_share=0.5)
+    assert "가나" not in pruned([*CHARACTERS, "가나"], 9, words, max_crossing_share=0.49)
+    assert "가나" in pruned([*CHARACTERS, "가나"], 9, [("가 나", 5)], max_crossing_share=1)
+    assert "나다" in pruned([*CHARACTERS, "나다"], 9, [("가", 1)], max_crossing_share=0)  # not used at all
+
+
+def test_every_round_drops_an_equal_share_of_what_is_too_much() -> None:
+    pieces = [*CHARACTERS, "가가", "가나", "가다", "나가", "나나", "나다"]
+    seen = []
+
+    def uses(kept: list[str], number: int) -> np.ndarray:
+        seen.append((number, len(kept)))
+        return count(list(kept), [("가", 1)])
+
+    kept, _ = prune(pieces, 8, rounds=3, max_crossing_share=1, count_uses=uses)
+
+    assert seen == [(0, 14), (1, 12), (2, 10)]
+    assert len(kept) == 8
+
+
+def test_uses_of_several_files_are_added_up(tmp_path: Path) -> None:
+    words = [[("가 나", 2), ("다", 1)], [("가", 4)]]
+    for number, rows in enumerate(words):
+        (tmp_path / str(number)).mkdir()
+        columns = {"text": [text for text, _ in rows], "count": np.array([n for _, n in rows], np.int64)}
+        pq.write_table(pa.table(columns), tmp_path / str(number) / WORDS_NAME)
+    write_pieces(tmp_path / "pieces.txt", CHARACTERS)
+
+    found = add_up_uses(tmp_path / "pieces.txt", [tmp_path / "0", tmp_path / "1"], tmp_path / "units", workers=1)
+
+    assert found.tolist() == slow_uses(CHARACTERS, words[0] + words[1])
 
 
 def test_the_least_used_go_next_and_order_is_kept() -> None:

@@ -1,0 +1,46 @@
+"""Which reason is told where several hold, and that nothing goes as the repeat of something that went."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from corpus.drops import NEAR_NAME, REASONS, REASONS_NAME, RENAMED_NAME, Comparisons, write_drops
+from corpus.duplicates.exact import REPEATS_NAME
+from corpus.toxicity import TOXIC_NAME
+from corpus.unit_files import LENGTHS_NAME
+
+
+def folder_with(path: Path, name: str, values: np.ndarray) -> Path:
+    path.mkdir(exist_ok=True)
+    np.save(path / name, values)
+    return path
+
+
+def repeats(path: Path, *places: int) -> list[Path]:
+    """What ``find_repeats`` leaves of unit 0."""
+    return [folder_with(path, REPEATS_NAME, np.array([[0] * len(places), places], np.uint32))]
+
+
+def test_the_first_reason_in_the_order_of_the_list_is_told(tmp_path: Path) -> None:
+    """Four documents of two sentences; the first sentence of each is toxic, the second one repeats."""
+    unit = folder_with(tmp_path / "unit", LENGTHS_NAME, np.array([2, 2, 2, 2], np.uint32))
+    compared = Comparisons(
+        documents=repeats(tmp_path / "documents", 0),
+        ids=repeats(tmp_path / "ids", 3),
+        sentences=repeats(tmp_path / "sentences", 0, 1, 2, 3, 4, 5),
+        near=folder_with(tmp_path / "near", NEAR_NAME.format(0), np.array([True, True, False, False])),
+        toxic=[folder_with(tmp_path / "toxic", TOXIC_NAME, np.array([True, False] * 4))],
+    )
+
+    counts = write_drops((0, unit), tmp_path, compared=compared)
+
+    assert [REASONS[reason] for reason in np.load(tmp_path / REASONS_NAME)] == [
+        *("duplicate_document", "duplicate_document"),  # it is a near-duplicate, too, and holds a toxic sentence
+        *("near_duplicate", "near_duplicate"),
+        *("toxic", "duplicate_sentence"),  # the first one repeats as well
+        *("toxic", ""),
+    ]
+    assert counts == {"documents": 4, "kept": 1}
+    assert np.load(tmp_path / RENAMED_NAME).tolist() == [False, False, False, True]
