@@ -117,7 +117,7 @@ def load_pretrained(kind: Any, name: str, tokenizer: PreTrainedTokenizerBase | N
     """``kind.from_pretrained`` (an Auto class) with the rules above; heads it lacks start at random, without a warning.
 
     Args:
-        name: behind ``FRESH`` the weights are drawn at random as the architecture says.
+        name: after ``FRESH`` the weights are drawn at random as the architecture says.
         tokenizer: embeddings grow where it knows more tokens than they (markers that a task adds).
 
     Raises:

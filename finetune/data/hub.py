@@ -1,7 +1,7 @@
 """KLUE from the Hugging Face Hub, or from a local clone of it, written as official files, so that one reader remains.
 
 Labels are mapped by name, for the Hub numbers them in another order. What the copy lacks stays lacking: NER and DP have
-no guid (counted here, without the official file's source behind it), WoS no ontology.json, others no annotations. The
+no guid (counted here, without the official file's source after it), WoS no ontology.json, others no annotations. The
 copy strips contexts and answers of MRC but keeps their offsets; nothing is moved here, the reader judges.
 """
 

@@ -22,7 +22,7 @@ from finetune.task import IGNORED
 
 IMPOSSIBLE = -1e4  # score of an arc that cannot be; finite, so that a padded word's softmax is not nan
 DROPOUT = 0.33
-WORDS, ARC, TYPE, POS = 768, 512, 256, 256  # published sizes, whatever the encoder's width
+WORDS, ARC, TYPE, POS = 768, 512, 256, 256  # published sizes, at any width of the encoder
 
 
 def scale_size(published: int, hidden: int) -> int:
@@ -59,7 +59,7 @@ def gather_words(encoder: nn.Module, batch: dict[str, Tensor]) -> Tensor:
 def run_lstm(
     lstm: nn.LSTM, x_BPX: Tensor, lengths_B: Tensor, start: tuple[Tensor, Tensor] | None = None
 ) -> tuple[Tensor, Tensor]:
-    """States, zero behind a row's length, and the last cells, (directions, B, size)."""
+    """States, zero after a row's length, and the last cells, (directions, B, size)."""
     packed = pack_padded_sequence(x_BPX, lengths_B.cpu(), batch_first=True, enforce_sorted=False)
     states, (_, cells) = lstm(packed, start)
     return pad_packed_sequence(states, batch_first=True, total_length=x_BPX.shape[1])[0], cells

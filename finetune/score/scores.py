@@ -78,7 +78,8 @@ def score_file(
         return Scored(len(rows), task.score(rows), intervals, task.tables(rows), about)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise BadInput(
-            f"{predictions}: its golds and predictions do not have the form of {task.name} ({type(error).__name__}: {error})"
+            f"{predictions}: its golds and predictions do not have the form of {task.name} "
+            f"({type(error).__name__}: {error})"
         ) from None
 
 

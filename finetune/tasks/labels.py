@@ -58,7 +58,7 @@ def featurize_texts(
     fields: Sequence[str], labels: Sequence[str] | None, encode: Encode, examples: Sequence[Example],
     tokenizer: Tokenizer, max_tokens: int, is_training: bool,
 ) -> list[Feature]:  # fmt: skip
-    """``[CLS] text [SEP]``, or with a second text behind it, too long ones cut by ``encode``."""
+    """``[CLS] text [SEP]``, or with a second text after it, too long ones cut by ``encode``."""
     texts = ([example.inputs[field] for example in examples] for field in fields)
     return with_labels(encode(tokenizer, *texts, max_tokens=max_tokens), examples, labels)
 
@@ -106,10 +106,10 @@ def cut_pair(sides: Sequence[int | None], max_tokens: int) -> list[int]:
     Args:
         sides: of each token 0 (first text), 1 (second text) or None (special).
     """
-    room = max_tokens - sides.count(None)
+    size = max_tokens - sides.count(None)
     lengths = {0: sides.count(0), 1: sides.count(1)}
-    lengths[0] = min(lengths[0], max(room - lengths[1], (room + 1) // 2))
-    lengths[1] = min(lengths[1], room - lengths[0])
+    lengths[0] = min(lengths[0], max(size - lengths[1], (size + 1) // 2))
+    lengths[1] = min(lengths[1], size - lengths[0])
     kept, taken = [], {0: 0, 1: 0}
     for position, side in enumerate(sides):
         if side is None or taken[side] < lengths[side]:

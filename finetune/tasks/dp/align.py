@@ -1,7 +1,7 @@
 """What both protocols of KLUE-DP make of a sentence: a feature, a batch, a record, and predictions from its raw output.
 
 A protocol chooses where words are (sub-word positions), which heads may be targets, and how heads follow from scores.
-Legend: ``n`` words that are kept, all but those behind the longest input.
+Legend: ``n`` words that are kept, all but those after the longest input.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def locate_words(
         characters).
     """
     sizes = np.fromiter(map(len, chain.from_iterable(sentences)), dtype=np.int64)
-    ends = np.cumsum(sizes + 1)  # behind the space that follows each word
+    ends = np.cumsum(sizes + 1)  # after the space that follows each word
     is_letter = np.ones(int(ends[-1]), dtype=bool)
     is_letter[ends - 1] = False
     letters_before = np.concatenate([[0], np.cumsum(is_letter)])
@@ -60,7 +60,7 @@ def cut_ids(ids: list[int], max_tokens: int) -> list[int]:
 def make_feature(
     number: int, example: Example, ids: list[int], first: Sequence[int], last: Sequence[int], *, right_only: bool
 ) -> Feature:
-    """One sentence; position 0 is the root, [CLS]. A gold head behind the cut, or one to the left of its word where
+    """One sentence; position 0 is the root, [CLS]. A gold head after the cut, or one to the left of its word where
     ``right_only``, is no target.
 
     Args:
@@ -91,8 +91,8 @@ def keep_trainable(features: list[Feature], is_training: bool) -> list[Feature]:
 
 
 def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
-    """One feature a sentence. Words behind ``max_tokens`` are left out, but for the first; a gold head that cannot be
-    (behind the cut, or to the left of its word) is no target."""
+    """One feature a sentence. Words after ``max_tokens`` are left out, but for the first; a gold head that cannot be
+    (after the cut, or to the left of its word) is no target."""
     sentences = [example.inputs["words"] for example in examples]
     encoded = tokenizer(
         [" ".join(words) for words in sentences],
@@ -147,7 +147,7 @@ def chain_words(example: Example, inner: str, last: str) -> Prediction:
 def name_arcs(
     examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any], trees: Sequence[Sequence[int]]
 ) -> list[Prediction]:
-    """Predictions of the chosen heads, each with the best type of its arc; words behind the cut are chained."""
+    """Predictions of the chosen heads, each with the best type of its arc; words after the cut are chained."""
     predictions = [chain_words(example, "NP", "VP") for example in examples]
     for feature, raw, heads in zip(features, raws, trees, strict=True):
         value, n = predictions[feature["example"]].value, len(heads)

@@ -54,7 +54,7 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
 
     Oddities: a word without sub-words shifts all later words by one; in a sentence longer than ``max_tokens`` a word
     may lie on the final [SEP]. Repairs: a word that the cut divides is left out, and all sentences are cut alike (the
-    published code stops at the first, and at a long sentence at the end of a file); a head behind the cut is no target.
+    published code stops at the first, and at a long sentence at the end of a file); a head after the cut is no target.
     """
     sentences = [example.inputs["words"] for example in examples]
     texts = [" ".join(words) for words in sentences]
@@ -75,7 +75,7 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
 
 
 def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
-    """Batch as ``BiaffineParser.forward`` describes it. A word that was shifted behind its sentence lies on the last
+    """Batch as ``BiaffineParser.forward`` describes it. A word that was shifted after its sentence lies on the last
     sub-word; the published code reads its padding."""
     batch = collate_words(features, pad_id)
     final_B1 = batch["attention_mask"].sum(axis=1, keepdims=True) - 1
@@ -93,9 +93,9 @@ def build(encoder: str, tokenizer: Tokenizer, with_pos: bool = True) -> Module:
 
 
 def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
-    """The best head of each word on its own: to the left, itself, several roots or a cycle, whatever scores best.
+    """The best head of each word on its own: to the left, itself, several roots or a cycle, as the scores say.
 
-    Words behind the cut hang on their right neighbours and count; the published code leaves them out of the scores.
+    Words after the cut hang on their right neighbours and count; the published code leaves them out of the scores.
     """
     return name_arcs(examples, features, raws, [raw["arcs"].argmax(axis=1).tolist() for raw in raws])
 

@@ -28,7 +28,7 @@ def best_right_headed_trees(scores: Sequence[NDArray[np.floating]]) -> list[list
 
     Args:
         scores: one (n, n + 1) array a sentence, n >= 1: ``[w - 1, h]`` for the arc from word ``w`` to head ``h``.
-            Entries that no such tree uses (h <= w, root of any word but the last) are ignored, whatever they are.
+            Entries that no such tree uses (h <= w, root of any word but the last) are ignored.
 
     Returns:
         n heads a sentence, in the order given; the last is 0, all others are greater than their word's number.

@@ -1,7 +1,7 @@
 """KLUE-MRC as published: targets, batches, decoding and the text of an answer (KLUE-baseline on transformers 3.5.1).
 
-The SQuAD conversion and post-processing of transformers, written anew from their behaviour; every oddity is named where
-it is done. Made for WordPiece, as published; SentencePiece pieces are joined at their "▁", any other tokenizer gives
+The SQuAD conversion and post-processing of transformers, written from their behaviour; every oddity is named where it
+is done. Made for WordPiece, as published; SentencePiece pieces are joined at their "▁", any other tokenizer gives
 whole words. Legend: ``B`` windows, ``L`` positions.
 """
 
@@ -93,7 +93,7 @@ def is_misplaced(example: Example) -> bool:
 
 
 def text_of_words(context: str, first: int, last: int, words: NDArray[np.int64]) -> str:
-    """Words ``first`` to ``last``, joined by one space each whatever stands between them."""
+    """Words ``first`` to ``last``, joined by one space each, regardless of what stands between them."""
     begin, end = np.searchsorted(words, (first, last + 1))
     kept = context[begin:end]
     for white in "\t\r\n\u202f":

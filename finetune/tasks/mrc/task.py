@@ -110,15 +110,15 @@ def find_targets(examples: Sequence[Example], passages: Sequence[Passage]) -> li
 
 
 def find_tokens(passage: Passage, span: tuple[int, int] | None) -> Target | None:
-    """The tokens that hold any character of a span, and how many characters of the last one lie behind it."""
+    """The tokens that hold any character of a span, and how many characters of the last one lie after it."""
     if span is None:
         return None
     begin_N, end_N = passage.offsets_N2.T
     inside = np.flatnonzero((end_N > span[0]) & (begin_N < span[1]))
     if not len(inside):
         return None
-    behind = int(end_N[inside[-1]]) - span[1]
-    return Target(int(inside[0]), int(inside[-1]), behind if 0 < behind <= CUTS else 0)
+    after = int(end_N[inside[-1]]) - span[1]
+    return Target(int(inside[0]), int(inside[-1]), after if 0 < after <= CUTS else 0)
 
 
 def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:

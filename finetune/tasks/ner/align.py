@@ -91,7 +91,7 @@ def align_by_offsets(sentences: Sentences) -> Alignment:
     """
     count = len(sentences.words_C)
     tokens_C = np.searchsorted(sentences.ends_N, np.arange(count), side="right")
-    starts_N = np.append(sentences.starts_N, count)  # of no token: behind everything
+    starts_N = np.append(sentences.starts_N, count)  # of no token: after everything
     is_covered_C = starts_N[tokens_C] <= np.arange(count)
     last_C = np.maximum.accumulate(np.where(is_covered_C, np.arange(count), -1))
     has_token_C = (last_C >= 0) & (sentences.words_C[last_C] == sentences.words_C)
@@ -142,12 +142,12 @@ def make_features(
     return features
 
 
-def _cut(bounds: Sequence[int], room: int, windows: bool) -> list[tuple[int, int, int]]:
+def _cut(bounds: Sequence[int], size: int, windows: bool) -> list[tuple[int, int, int]]:
     """Sentence, first token and last plus one of each feature; a sentence without tokens has one, too."""
     return [
-        (index, first, min(first + room, end))
+        (index, first, min(first + size, end))
         for index, (start, end) in enumerate(pairwise(bounds))
-        for first in (range(start, max(end, start + 1), room) if windows else (start,))
+        for first in (range(start, max(end, start + 1), size) if windows else (start,))
     ]
 
 

@@ -68,8 +68,8 @@ class _Words(NamedTuple):
     """The words of all sentences, and the tokens seen from them."""
 
     sentence_W: Ints
-    characters_W: Ints  # first character of each word, and behind the last word
-    tokens_W: Ints  # first token of each word, and behind the last word
+    characters_W: Ints  # first character of each word, and after the last word
+    tokens_W: Ints  # first token of each word, and after the last word
     word_N: Ints
     has_unknown_W: NDArray[np.bool_]
     texts: list[str]  # of the tokens, without the mark of continuation
@@ -141,7 +141,7 @@ def spread_unknown(word: str, texts: Sequence[str], unknown: Sequence[bool]) -> 
     """Which tokens the published code reads for the characters of a word that holds an [UNK].
 
     Oddities: a known token yields one tag, however long it is; of several [UNK] side by side all but the last yield
-    one; the token behind an [UNK] is read once more for the next, which therefore comes one late; an [UNK] at the end
+    one; the token after an [UNK] is read once more for the next, which therefore comes one late; an [UNK] at the end
     is never passed, so every later word of the sentence is read one token early.
     Repaired: letters that the tokenizer drops, which stop the published code or keep it running for ever, count as
     parts of what stands before them.
@@ -182,6 +182,6 @@ def _letters_until_next(word: str, letter: int, texts: Sequence[str], unknown: S
 
 
 def _within(steps: Ints, group: Ints) -> Ints:
-    """The sum of the steps before each place, counted anew in each group of equal neighbours."""
+    """The sum of the steps before each place, counted again in each group of equal neighbours."""
     before = np.cumsum(steps) - steps
     return before - before[np.searchsorted(group, group)]

@@ -70,8 +70,8 @@ def _read_sentence(path: Path, block: Block) -> Example:
         raise BadInput(f"{path}, line {block.lines[0][0]}, {guid}: a sentence of spaces only; take it out")
     if any(tags) and not all(tags):
         raise BadInput(
-            f"{path}, {guid}: {tags.count('')} of {len(tags)} characters have no tag; expected a tag behind each, or "
-            "behind none in a test file"
+            f"{path}, {guid}: {tags.count('')} of {len(tags)} characters have no tag; expected a tag after each, or "
+            "after none in a test file"
         )
     return Example(guid=guid, gold=tags if tags[0] else None, inputs={"text": "".join(characters)})
 

@@ -28,11 +28,11 @@ from finetune.tasks.re.metrics import RE_LABELS
 def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
     """``[CLS] sentence with four markers [SEP]``, faults included.
 
-    - A Hangul piece behind an end marker gets ``##`` even where the vocabulary lacks that form: the piece becomes
+    - A Hangul piece after an end marker gets ``##`` even where the vocabulary lacks that form: the piece becomes
       [UNK] (469 times in the dev set: 에게, 까지, 로부터 …).
     - A long sentence loses its end, and markers with it.
     - Entities that overlap double text, see ``mark_as_published``.
-    - Not reproduced: a sentence that ends in an end marker (IndexError as published) has nothing behind it to mend.
+    - Not reproduced: a sentence that ends in an end marker (IndexError as published) has nothing after it to mend.
     """
     texts = [
         mark_as_published(*(example.inputs[key] for key in ("sentence", "subject", "object"))) for example in examples
@@ -40,7 +40,7 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
     features = encode_texts(tokenizer, texts)
     mend_continuations(features, texts, tokenizer, _published_rule(tokenizer))
     sides = tokenizer("가").sequence_ids(0)
-    after = sides[::-1].index(0)  # special tokens behind the text
+    after = sides[::-1].index(0)  # special tokens after the text
     for index, feature in enumerate(features):
         length = len(feature["input_ids"])
         if length > max_tokens:
@@ -51,7 +51,7 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
 def mark_as_published(sentence: str, subject: Span, object_: Span) -> str:
     """The sentence with its four markers, the entity that begins first (of two the shorter) marked first.
 
-    Each entity is written out whole, so what two entities share stands there twice, and what a longer one has behind
+    Each entity is written out whole, so what two entities share stands there twice, and what a longer one has after
     the shorter one inside it as well. Equal spans, a ValueError as published, are marked subject outside.
     """
     if subject == object_:
