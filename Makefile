@@ -1,4 +1,5 @@
 # make demo: environment, then the whole pipeline on the embedded sample.  make test: everything the suite needs, then the suite.
+# make mutants: whether the suite would notice a changed operator or constant.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin

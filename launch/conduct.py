@@ -126,7 +126,7 @@ def show_plan(
         rows.append([stage.name, state, *_cells(cost)])
     heads = ("stage", "state", "time", "disk", "memory")
     print_table(Table(heads, rows, numbers=(2, 3, 4), title=f"malmoi {verb} {recipe.name} → {run}"), console)
-    for line in plan_sizes(recipe, machine):
+    for line in plan_sizes(stages, recipe, machine):
         console.print(line)
     changed = yaml.safe_dump(differing(recipe), allow_unicode=True, sort_keys=False, default_flow_style=None)
     console.print(f"\nWhat differs from the defaults (the paper's values):\n{changed.rstrip()}")
@@ -137,16 +137,20 @@ def _cells(cost: Cost) -> list[str]:
     return ["–" if not seconds else f"~{say_duration(seconds)}", *(f"~{say_bytes(s)}" if s else "–" for s in sizes)]
 
 
-def plan_sizes(recipe: Recipe, machine: Machine) -> list[str]:
-    """What a run would read and train, and on what, as far as recipe and input files tell."""
+def plan_sizes(stages: Sequence[Stage], recipe: Recipe, machine: Machine) -> list[str]:
+    """What the stages would read and train, and on what, as far as recipe and input files tell."""
     text, settings = text_bytes(recipe), recipe.pretrain
     jobs = len(recipe.finetune.tasks) * len(recipe.finetune.models) * len(recipe.finetune.seeds)
     device = f"{machine.devices} GPU" if machine.gpu else f"{machine.cores} cores, no GPU"
-    return [
-        f"text: {'not known' if text is None else f'{text / 1e6:,.1f} MB unpacked'}",
-        f"pretraining: {settings.steps:,} steps x {settings.global_batch:,} sequences x "
+    lines = {
+        "corpus": f"text: {'not known' if text is None else f'{text / 1e6:,.1f} MB unpacked'}",
+        "pretrain": f"pretraining: {settings.steps:,} steps x {settings.global_batch:,} sequences x "
         f"{settings.rows.sequence_length} tokens = {planned_tokens(recipe):,} tokens",
-        f"finetuning: {jobs} trainings",
+        "finetune": f"finetuning: {jobs} trainings",
+    }
+    names = {stage.name for stage in stages}
+    return [
+        *(line for stage, line in lines.items() if stage in names),
         f"estimated for this machine ({device}, {say_bytes(machine.memory)} of memory), at best within a factor of two",
     ]
 

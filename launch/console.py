@@ -27,6 +27,7 @@ QUIET = (
     "transformers",
     "datasets",
     "urllib3",
+    "huggingface_hub",
     "faker",
     "matplotlib",
     "fontTools",

@@ -8,16 +8,16 @@ from importlib.util import find_spec
 from launch.errors import LaunchError
 
 EXTRAS = {
-    "torch": "train", "transformers": "train", "deepspeed": "train", "accelerate": "train", "safetensors": "train",
+    "torch": "train", "transformers": "train", "deepspeed": "train", "accelerate": "train",
     "matplotlib": "plots", "datasets": "hub", "datasketch": "near", "kiwipiepy": "kiwi", "kss": "kss",
     "datatrove": "cluster", "ray": "ray", "tensorboard": "trackers", "wandb": "trackers",
     "presidio_analyzer": "presidio", "sklearn": "dev", "seqeval": "dev",
 }  # fmt: skip
 NEEDED_BY_STAGE = {
     "tokens": ("transformers",),
-    "pretrain": ("torch", "transformers", "deepspeed", "safetensors"),
-    "model": ("torch", "transformers", "safetensors"),
-    "finetune": ("torch", "transformers", "accelerate", "safetensors"),
+    "pretrain": ("torch", "transformers", "deepspeed"),
+    "model": ("torch", "transformers"),
+    "finetune": ("torch", "transformers", "accelerate"),
 }
 
 

@@ -250,7 +250,7 @@ def run_stage(stage: Stage, recipe: Recipe, run: Path) -> bool:
     """
     out = run / stage.name
     head = head_of(stage, recipe, run)
-    if manifest.is_complete(out, head):
+    if manifest.is_complete(out, head) and not is_in_another_language(stage, recipe, out):
         log.info("%-9s complete, nothing to do (%s)", stage.name, out)
         return False
     with held(run, stage.name) if rank() == 0 else nullcontext():
@@ -264,6 +264,12 @@ def run_stage(stage: Stage, recipe: Recipe, run: Path) -> bool:
             manifest.finish(out, head, counts, seconds, peak_memory_mib())
         log.info("%-9s done in %.1f s", stage.name, seconds)
     return True
+
+
+def is_in_another_language(stage: Stage, recipe: Recipe, out: Path) -> bool:
+    """Whether a finished report speaks otherwise than is asked for now; it is written again then."""
+    found = manifest.read_manifest(out) if stage.name == "report" else None
+    return found is not None and found["counts"].get("language") != recipe.launch.spoken()
 
 
 def head_of(stage: Stage, recipe: Recipe, run: Path) -> Head:

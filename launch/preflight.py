@@ -7,9 +7,12 @@ is left to the stages. ``malmoi run`` refuses to start where anything is found, 
 from __future__ import annotations
 
 import shutil
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from finetune.config import FRESH
 from launch import manifest
@@ -102,11 +105,31 @@ def _klue_files(recipe: Recipe) -> Iterator[str]:
             )
 
 
-def _encoder(name: str) -> None:
-    if name.removeprefix(FRESH) != OWN_MODEL:
-        from finetune.encoder import check_encoder
+def _encoder(name: str) -> Iterator[str]:
+    plain = name.removeprefix(FRESH)
+    if plain == OWN_MODEL:
+        return
+    from finetune.encoder import check_encoder
 
+    if Path(plain).exists() or plain.count("/") > 1 or _is_on_hand(plain):
         check_encoder(name)
+    else:
+        yield f"{plain}: no such folder, and the Hub cannot be reached; go online, or name a folder"
+
+
+def _is_on_hand(name: str) -> bool:
+    """Whether the Hub's cache has a model, or the Hub can be asked; its client would try for half a minute."""
+    from huggingface_hub import constants, try_to_load_from_cache
+
+    if name.startswith((".", "/", "~")) or isinstance(try_to_load_from_cache(name, "config.json"), str):
+        return True
+    if getproxies():  # names may be known to the proxy alone
+        return True
+    try:
+        socket.getaddrinfo(urlsplit(constants.ENDPOINT).hostname, None)
+    except OSError:
+        return False
+    return True
 
 
 def _resources(waiting: Sequence[Stage], recipe: Recipe, run: Path, machine: Machine) -> Iterator[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import malmoi
+from launch.extras import EXTRAS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "python.md").read_text("utf-8")  # its examples run in test_docs
@@ -28,8 +29,9 @@ def test_importing_it_imports_none_of_the_packages() -> None:
 def test_tasks_scores_and_personal_data_need_no_torch() -> None:
     code = (
         "import sys\n"
-        "sys.modules.update(dict.fromkeys(('torch', 'transformers', 'deepspeed', 'datasets', 'matplotlib')))\n"
-        "import malmoi, finetune.registry, finetune.score\n"
+        f"sys.modules.update(dict.fromkeys({sorted(EXTRAS)}))\n"
+        "import malmoi, finetune.registry, finetune.score.scores\n"
+        "import corpus.run, tokenizer.run, launch.hub, launch.pii.run\n"
         "malmoi.find_pii('010-0123-4567'), malmoi.split_sentences('가. 나.'), malmoi.load_recipe('smoke')\n"
         "for name in finetune.registry.TASKS: malmoi.load_task(name)"
     )

@@ -34,7 +34,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 def test_wheel_holds_every_module_and_nothing_else(names: list[str]) -> None:
     modules = {str(p.relative_to(ROOT)) for package in PACKAGES for p in (ROOT / package).rglob("*.py")}
-    kinds = (".yaml", ".j2", ".css")
+    kinds = (".yaml", ".j2", ".css", ".txt")
     data = {str(p.relative_to(ROOT)) for package in PACKAGES for p in (ROOT / package).rglob("*") if p.suffix in kinds}
     data |= {f"launch/sample/{name}" for name in ("documents.tar.zst", "klue.tar.zst", "SHA256SUMS", "README.md")}
     held = {name for name in names if ".dist-info/" not in name}
@@ -56,3 +56,9 @@ def test_the_fixed_packages_stand_in_base_and_extras_and_every_named_extra_exist
 def test_wheel_has_the_command_and_the_licence(names: list[str]) -> None:
     assert any(name.endswith("entry_points.txt") for name in names)
     assert any(name.endswith("LICENSE") for name in names)
+
+
+def test_the_container_gets_what_the_wheel_is_built_from() -> None:
+    kept = {line[1:] for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines() if line.startswith("!")}
+    assert kept == {*PACKAGES, "malmoi.py", "pyproject.toml", "constraints.txt", "README.md", "LICENSE"}
+    assert all((ROOT / name).exists() for name in kept)

@@ -7,16 +7,13 @@ folder or hold several (``official/``, ``derived/``). Every problem is a ``BadIn
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import zstandard
-
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import parse_json
+from corpus.documents.whole_files import parse_json, read_bytes
 from finetune.task import Files
 
 MAX_BYTES = 1 << 30  # of one file after decompression; the largest official file has about 50 MB
@@ -69,28 +66,14 @@ def read_text(path: Path) -> str:
         BadInput: broken compression, more than ``MAX_BYTES``, or not UTF-8.
     """
     try:
-        return _read_bytes(path).decode("utf-8")
+        return read_bytes(path, MAX_BYTES).decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadInput(f"{path}: not UTF-8 (byte {error.start}); convert the file to UTF-8") from None
 
 
 def sha256(path: Path) -> str:
     """Digest of the content after decompression, so plain and packed copies agree."""
-    return hashlib.sha256(_read_bytes(path)).hexdigest()
-
-
-def _read_bytes(path: Path) -> bytes:
-    if not path.name.endswith(SUFFIX):
-        data = path.read_bytes() if path.stat().st_size <= MAX_BYTES else b"\0" * (MAX_BYTES + 1)
-    else:
-        try:
-            with zstandard.ZstdDecompressor().stream_reader(io.BytesIO(path.read_bytes())) as stream:
-                data = stream.read(MAX_BYTES + 1)
-        except zstandard.ZstdError as error:
-            raise BadInput(f"{path}: not a readable zstd file ({error}); copy it again") from None
-    if len(data) > MAX_BYTES:
-        raise BadInput(f"{path}: more than {MAX_BYTES:,} bytes of text; no KLUE file is that large")
-    return data
+    return hashlib.sha256(read_bytes(path, MAX_BYTES)).hexdigest()
 
 
 def read_json(path: Path) -> Any:

@@ -53,7 +53,7 @@ def run(recipe: Recipe, folder: Path, out: Path) -> dict[str, Any]:
     for name, translate in (("md", translate_markdown), ("html", translate_html)):
         text = render(f"page.{name}.j2", page)
         (out / f"report.{name}").write_text(translate(text) if is_korean else text, "utf-8")
-    return {"results": len(scores), "sections": len(sections)}
+    return {"results": len(scores), "sections": len(sections), "language": recipe.launch.spoken()}
 
 
 def render(template: str, page: dict[str, Any]) -> str:

@@ -1,6 +1,8 @@
-"""The doctor: every check answers with a line, and a failing check names its mend."""
+"""The doctor: every check answers with a line, and a failing check names its repair."""
 
 from __future__ import annotations
+
+import io
 
 import pytest
 
@@ -10,15 +12,16 @@ from launch.doctor import Check
 
 @pytest.mark.parametrize(
     "check",
-    [doctor.check_python, doctor.check_packages, doctor.check_guard, doctor.check_cores, doctor.check_memory,
-     doctor.check_disk, doctor.check_dictionary, doctor.check_two_processes],
+    [doctor.check_python, doctor.check_packages, doctor.check_names, doctor.check_cores, doctor.check_memory,
+     doctor.check_disk, doctor.check_dictionary, doctor.check_two_processes, doctor.check_system,
+     doctor.check_training],
 )  # fmt: skip
 def test_this_machine_passes(check: object) -> None:
     found = check()  # type: ignore[operator]
     assert found.is_well, found
 
 
-def test_failing_check_stops_the_doctor_and_shows_the_mend(
+def test_failing_check_stops_the_doctor_and_shows_the_repair(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = [Check("one", True, "fine"), Check("two", False, "broken", "mend it"), Check("three", None, "no GPU")]
@@ -27,7 +30,7 @@ def test_failing_check_stops_the_doctor_and_shows_the_mend(
     output = capsys.readouterr().out
     assert "✓ one" in output
     assert "✗ two" in output
-    assert "→ mend it" in output
+    assert "not ready; repair first:\n  two: mend it\n" in output
 
 
 def test_check_that_crashes_is_a_cross(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,3 +41,32 @@ def test_check_that_crashes_is_a_cross(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "check_two_processes", lambda: Check("two", True, "left out: it takes seconds"))
     crashed = [check for check in doctor._checks() if check.is_well is False]
     assert [check.name for check in crashed] == ["disk"]
+
+
+def test_without_the_training_extra_tools_are_ready_and_the_command_that_adds_it_is_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(doctor, "missing_modules", lambda stages: ["torch"])
+    assert doctor.examine()
+    output = capsys.readouterr().out
+    assert "· training      torch not installed" in output
+    assert "ready for personal data, corpus, tokenizer and scores" in output
+    assert "training: pip install 'malmoi[train]'" in output
+
+
+def test_recipes_of_the_paper_wait_for_a_gpu() -> None:
+    ready, waiting = doctor.readiness(is_well=True, can_train=True, has_gpu=False)
+    assert ready == "ready for smoke; with your text and the KLUE files for real-mini, real-small"
+    assert "klue-roberta-base" in waiting and waiting.endswith("need a GPU")
+    assert doctor.readiness(True, True, has_gpu=True)[1:] == []
+
+
+def test_an_old_package_is_repaired_with_its_requirement(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "version", lambda name: "0.1" if name == "pyarrow" else "99")
+    assert doctor.check_packages().repair == "pip install 'pyarrow>=18'"
+
+
+def test_another_terminal_encoding_is_worth_knowing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor.sys, "stdout", io.TextIOWrapper(io.BytesIO(), "cp949"))
+    found = doctor.check_encoding()
+    assert (found.is_well, found.repair) == (None, "export PYTHONIOENCODING=utf-8")

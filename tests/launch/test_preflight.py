@@ -153,3 +153,13 @@ def test_ctrl_c_ends_with_one_line_and_code_130(tmp_path: Path, kind: str) -> No
     assert process.returncode == 130
     (line,) = errors.strip().splitlines()
     assert "stopped in corpus; sample and what corpus has finished are kept" in line and "goes on from there" in line
+
+
+def test_a_hub_name_without_network_is_said_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_network(*_: object, **__: object) -> None:
+        raise OSError("Name or service not known")
+
+    monkeypatch.setattr("launch.preflight.getproxies", dict)
+    monkeypatch.setattr("socket.getaddrinfo", no_network)
+    found = problems_of(tmp_path, "finetune.models=nobody/encoder")
+    assert found == "nobody/encoder: no such folder, and the Hub cannot be reached; go online, or name a folder"

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Sequence
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tokenizers import Encoding, Tokenizer
 from tokenizers.models import Unigram
@@ -113,8 +113,9 @@ def load_tokenizer(path: Path) -> Tokenizer:
 
 def _from_vocabulary(file: Path) -> Tokenizer:
     tokenizer = build_tokenizer(read_vocabulary(file))
-    settings = _read_settings(file.with_name("tokenizer_config.json"))
-    if settings.get("do_lower_case") is True:
+    beside = file.with_name("tokenizer_config.json")
+    settings = read_json(beside, "mend it or move the vocab.txt away from it") if beside.is_file() else {}
+    if isinstance(settings, dict) and settings.get("do_lower_case") is True:
         tokenizer.normalizer = BertNormalizer(
             clean_text=True,
             handle_chinese_chars=settings.get("tokenize_chinese_chars") is not False,
@@ -122,10 +123,3 @@ def _from_vocabulary(file: Path) -> Tokenizer:
             lowercase=True,
         )
     return tokenizer
-
-
-def _read_settings(file: Path) -> dict[str, Any]:
-    if not file.is_file():
-        return {}
-    settings = read_json(file, "mend it or move the vocab.txt away from it")
-    return settings if isinstance(settings, dict) else {}

@@ -10,15 +10,13 @@ from collections import Counter
 from itertools import accumulate
 from pathlib import Path
 
-import zstandard
-
 from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import read_bytes
 from tokenizer.measuring.boundaries import CutEojeol, locate_pieces
 from tokenizer.words import bert_words
 
 COLUMNS = ("INDEX", "WORD_FORM", "LEMMA", "POS", "HEAD", "DEPREL")
 LARGEST_BYTES = 1 << 28  # unpacked; the official dev file has 1.2 MB
-PACKED_BYTES = 1 << 12  # taken at a time: however well they are packed, memory stays bounded
 
 
 def read_gold(path: Path) -> tuple[list[CutEojeol], int]:
@@ -62,28 +60,6 @@ def _read(path: Path) -> str:
     if not path.is_file():
         raise BadInput(f"{path}: no such file; expected a KLUE-DP file, plain or .zst")
     try:
-        raw = _unpack(path) if path.suffix == ".zst" else path.read_bytes()
-    except zstandard.ZstdError as error:
-        raise BadInput(f"{path}: damaged .zst file ({error}); fetch it again") from error
-    try:
-        return raw.decode("utf-8-sig")
+        return read_bytes(path, LARGEST_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise BadInput(f"{path}: byte {error.start} is not UTF-8; expected a KLUE-DP file") from None
-
-
-def _unpack(path: Path) -> bytes:
-    """A .zst file, of one frame or several; the library's own readers end a cut file without a word."""
-    parts, size, frame = [], 0, None
-    with path.open("rb") as file:
-        while block := file.read(PACKED_BYTES):
-            while block:
-                frame = frame or zstandard.ZstdDecompressor().decompressobj()
-                parts.append(frame.decompress(block))
-                size += len(parts[-1])
-                if size > LARGEST_BYTES:
-                    raise BadInput(f"{path}: more than {LARGEST_BYTES >> 20} MiB unpacked; expected a KLUE-DP file")
-                block = frame.unused_data if frame.eof else b""
-                frame = None if frame.eof else frame
-    if frame is not None:
-        raise BadInput(f"{path}: the .zst file ends in the middle; fetch it again")
-    return b"".join(parts)

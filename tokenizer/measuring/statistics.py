@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +22,7 @@ from tokenizers.models import WordPiece
 
 from corpus.documents.errors import BadInput
 from tokenizer.measuring.boundaries import word_spans
-from tokenizer.measuring.encoder import Encoder, load_tokenizer, make_encoder
+from tokenizer.measuring.encoder import Encoder, make_encoder
 
 EOJEOLS_PER_BATCH = 10_000
 LISTED_UNKNOWN = 50
@@ -95,21 +94,8 @@ class Sums:
     unknown_words: dict[str, int]
 
 
-def measure(path: Path, texts: Iterable[str]) -> TokenizerStatistics:
-    """Statistics of a tokenizer folder or vocab.txt over texts.
-
-    Raises:
-        BadInput: no tokenizer there, or no words in the texts.
-    """
-    tokenizer = load_tokenizer(path)
-    counts: Counter[str] = Counter()
-    for text in texts:
-        counts.update(text.split())
-    return measure_counts(tokenizer, sorted(counts.items()))
-
-
 def measure_counts(tokenizer: Tokenizer, counts: Iterable[tuple[str, int]]) -> TokenizerStatistics:
-    """The same over distinct eojeols with their counts, a batch in memory at a time.
+    """Statistics of a tokenizer over distinct eojeols with their counts, a batch in memory at a time.
 
     Padding, truncation and special tokens in text are switched off in ``tokenizer``.
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.card.page import Part, mark_change, mark_replaced, median_bar, plot, share, size, to_bars
+from corpus.card.korean import translate, translate_html, translate_markdown
+from corpus.card.page import Part, mark_change, mark_replaced, median_bar, plot, read_templates, share, size, to_bars
 from corpus.documents.escaping import visible
 
 
@@ -69,3 +70,22 @@ def test_texts_of_few_characters_are_marked_from_the_first_difference_to_the_las
     left, right = mark_change("가 " * 40_000, "가 " * 20_000 + "나 나 " + "가 " * 19_990)
     assert [part.text for part in (*left, *right) if part.is_marked][1].startswith("나 나")
     assert mark_change("가" * 9_000, "가" * 9_000)[0] == [Part("가" * 240), Part("…")]
+
+
+def test_every_fixed_text_of_the_page_has_its_korean() -> None:
+    template = next(text for text in read_templates() if text.lstrip().startswith("{% macro"))
+    body = re.sub(r"<style>.*?</style>|{%.*?%}", "", template, flags=re.DOTALL)
+    fixed = {text.strip() for text in re.findall(r"(?<=>)[^<>{}]+(?=<)", body)}
+    assert len(fixed) > 30
+    assert {text for text in fixed if re.search("[a-z]{2}", text) and translate(text) == text} == set()
+
+
+def test_translated_text_keeps_its_values_and_its_escapes() -> None:
+    page = '<html lang="en"><p>1,234 sentences were split, 1,000 kept.</p><td>a &lt; b</td><pre>Scores</pre>'
+    assert translate_html(page) == (
+        '<html lang="ko"><p>나눈 문장 1,234개, 남긴 문장 1,000개.</p><td>a &lt; b</td><pre>Scores</pre>'
+    )
+    assert (
+        translate_markdown("## Scores\n\n| task | 8 results |\n|---|---:|")
+        == "## 점수\n\n| 과제 | 결과 8개 |\n|---|---:|"
+    )

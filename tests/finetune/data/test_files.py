@@ -9,7 +9,7 @@ import pytest
 import zstandard
 
 from corpus.documents.errors import BadInput
-from finetune.data.files import find_file, read_blocks, read_json, read_records, sha256
+from finetune.data.files import find_file, read_blocks, read_json, read_records, read_text, sha256
 
 NAME = "ynat-v1.1/ynat-v1.1_dev.json"
 RECORDS = '[{"guid": "ynat-v1_dev_00000", "title": "바다마을 새 도서관 문 연다", "label": "생활문화"}]'
@@ -101,3 +101,10 @@ def test_line_separators_of_unicode_do_not_end_a_line(tmp_path: Path) -> None:
 
 def test_nothing_but_json_comes_out(tmp_path: Path) -> None:
     assert read_json(put(tmp_path, NAME, RECORDS)) == json.loads(RECORDS)
+
+
+@pytest.mark.parametrize("end", [-1, -20])
+def test_a_zst_file_that_ends_in_the_middle_is_refused_and_not_shortened(tmp_path: Path, end: int) -> None:
+    path = put(tmp_path, NAME + ".zst", zstandard.compress(RECORDS.encode() * 500)[:end])
+    with pytest.raises(BadInput, match="ends in the middle"):
+        read_text(path)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from tokenizer.building.export import build_tokenizer, export
 from tokenizer.config import TokenizerConfig
 from tokenizer.measuring.compare import compare, name_tokenizers
 from tokenizer.measuring.encoder import load_tokenizer, make_encoder
-from tokenizer.measuring.statistics import kind_of_character, measure, measure_counts
+from tokenizer.measuring.statistics import TokenizerStatistics, kind_of_character, measure_counts
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "나", "##는", "책", "##을", ".", "읽", "##는다", "M", "##A"]
 SENTENCES = ("나는 책을 읽는다.", "너는 책을 산다!", "나는 학교에 갔다")
@@ -35,6 +36,12 @@ def vocab_file(tmp_path: Path) -> Path:
     path = tmp_path / "vocab.txt"
     path.write_text("\n".join(VOCABULARY) + "\n", "utf-8")
     return path
+
+
+def measure(path: Path, texts: Iterable[str]) -> TokenizerStatistics:
+    """Statistics of a tokenizer over texts."""
+    counts = Counter(word for text in texts for word in text.split())
+    return measure_counts(load_tokenizer(path), sorted(counts.items()))
 
 
 def test_ratios_of_a_text_counted_by_hand(vocab_file: Path) -> None:

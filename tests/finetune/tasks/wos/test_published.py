@@ -23,6 +23,14 @@ def tokenizer(shared):
 
 
 @pytest.fixture
+def letters(tiny_encoder):
+    """A tokenizer of single characters, 펭 not among them."""
+    return tiny_encoder(
+        ["".join(SLOTS) + "네. yesno 달별 0123456789:, 롯데월드타워&몰수유(강북구청)역이모텔서울옆abc-"]
+    )[1]
+
+
+@pytest.fixture
 def examples(shared):
     return WOS.read(shared("data/klue/derived/wos-v1.1/wos-v1.1_dev.json.zst"))
 
@@ -73,12 +81,12 @@ def test_as_many_real_turns_are_lost_as_published(examples, tokenizer):
     assert sum(set(e.gold) != set(state) for e, state in zip(examples, states, strict=True)) == 109
 
 
-def test_absent_slots_are_to_be_spelt_none_and_said_ones_too(tokenizer):
-    feature = PUBLISHED.featurize(said(["식당-주차 가능-yes", "식당-가격대-none"]), tokenizer, 510, False)[0]
-    pieces = {SLOTS[slot]: tokenizer.convert_ids_to_tokens(ids) for slot, ids in feature["targets"].items()}
+def test_absent_slots_are_to_be_spelt_none_and_said_ones_too(letters):
+    feature = PUBLISHED.featurize(said(["식당-주차 가능-yes", "식당-가격대-none"]), letters, 510, False)[0]
+    pieces = {SLOTS[slot]: letters.convert_ids_to_tokens(ids) for slot, ids in feature["targets"].items()}
     assert list(feature["targets"]) == list(range(45))
-    assert pieces["식당-주차 가능"] == ["y", "##es", "[SEP]"]
-    assert pieces["식당-가격대"] == pieces["택시-종류"] == ["no", "##ne", "[SEP]"]
+    assert pieces["식당-주차 가능"] == ["y", "##e", "##s", "[SEP]"]
+    assert pieces["식당-가격대"] == pieces["택시-종류"] == ["n", "##o", "##n", "##e", "[SEP]"]
     gates = dict(zip(SLOTS, (GATES[gate] for gate in feature["gates"]), strict=True))
     assert (gates["식당-주차 가능"], gates["식당-가격대"], gates["택시-종류"]) == ("yes", "none", "none")
 
@@ -96,18 +104,18 @@ def test_absent_slots_are_to_be_spelt_none_and_said_ones_too(tokenizer):
         ("yes", "yes"),
     ],
 )
-def test_the_published_spelling_of_a_value(tokenizer, value, becomes):
-    assert published_states(said([f"식당-이름-{value}"]), tokenizer) == [[f"식당-이름-{becomes}"]]
+def test_the_published_spelling_of_a_value(letters, value, becomes):
+    assert published_states(said([f"식당-이름-{value}"]), letters) == [[f"식당-이름-{becomes}"]]
 
 
-def test_a_value_none_is_lost(tokenizer):
-    assert published_states(said(["식당-이름-none"]), tokenizer) == [[]]
+def test_a_value_none_is_lost(letters):
+    assert published_states(said(["식당-이름-none"]), letters) == [[]]
     raw = {
         "gates": [GATES.index("ptr") if slot == "식당-이름" else 0 for slot in SLOTS],
         "values": {"식당-이름": "none"},
     }
     examples = said([])
-    features = PUBLISHED.featurize(examples, tokenizer, 510, False)
+    features = PUBLISHED.featurize(examples, letters, 510, False)
     assert PUBLISHED.decode(examples, features, [raw])[0].value == []
 
 

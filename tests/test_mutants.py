@@ -1,0 +1,51 @@
+"""The script behind ``make mutants``: what it changes, and that its lists follow the tree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.mutants import PARTS, SAME, draw, mutants_of
+
+ROOT = Path(__file__).resolve().parents[1]
+CODE = '''
+def first_long(words: list[str | None], least: int = 3) -> str:
+    """Returns 1 word."""
+    for word in words:
+        if word and not len(word) < least:
+            return word
+    raise ValueError(f"none has {least + 1}")
+'''
+
+
+def test_code_is_changed_and_annotations_and_messages_are_not() -> None:
+    changes = [mutant.change.partition("    in: ")[0] for mutant in mutants_of("a.py", CODE)]
+    assert sorted(changes) == [
+        "3 → 4",
+        "len(word) < least → len(word) <= least",
+        "not len(word) < least → not not len(word) < least",
+        "word and (not len(word) < least) → word or not len(word) < least",
+    ]
+
+
+def test_a_draw_repeats_itself_whatever_else_is_drawn() -> None:
+    together, alone = draw(6, 1, ["masking", "merges"]), draw(3, 1, ["masking"])
+    assert together["masking"] == alone["masking"]
+    assert len(together["merges"]) == 3
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_modules_and_tests_of_a_part_are_there(part: str) -> None:
+    assert [name for name in PARTS[part].modules + PARTS[part].tests if not (ROOT / name).is_file()] == []
+
+
+def test_mutants_listed_as_without_effect_exist_and_have_a_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [line.rpartition(" | ") for line in SAME.read_text("utf-8").splitlines()]
+    (tmp_path / "none.txt").touch()
+    monkeypatch.setattr("tests.mutants.SAME", tmp_path / "none.txt")
+    modules = {change.partition(":")[0] for change, _, _ in lines}
+    every = {f"{name}: {m.change}" for name in modules for m in mutants_of(name, (ROOT / name).read_text("utf-8"))}
+    assert [change for change, _, why in lines if change not in every or not why] == []
