@@ -50,6 +50,7 @@ PARTS = {
         (
             *(f"tests/finetune/tasks/test_{name}.py" for name in ("metric_rules", "published_values")),
             *(f"tests/finetune/tasks/{name}/test_metrics.py" for name in ("re", "dp", "mrc", "wos")),
+            "tests/finetune/tasks/test_labels.py",
         ),
     ),
     "decoding": Part(

@@ -347,7 +347,7 @@ def judge(match: re.Match[str], kind: PiiType, form: Format, announced: Announce
         if not goes_on:
             return
     if kind.name == "URL":
-        end = start + len(trim_url(match[group]))
+        end = start + len(trim_url(match[group], match.string[max(0, start - 1) : start]))
     why = ("pattern", *["label"] * is_announced, *["checksum"] * form.has_checksum)
     score = SCORES[min(form.strength, len(SCORES) - 1)] + 0.2 * is_announced + 0.1 * form.has_checksum
     strength = form.strength + LABEL_BONUS * is_announced

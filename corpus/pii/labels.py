@@ -35,6 +35,7 @@ _OTHERS = words(
 )
 _OTHERS += ("우체국 택배", "우체국 등기", "우체국등기", "조합원 번호")
 _HAS_DIGIT = re.compile("[0-9]")
+_DIGIT_NEXT = re.compile(" ?[0-9]")
 _CAMEL = re.compile("(?<=[a-z])(?=[A-Z])")
 _HANGUL = re.compile("[가-힣]")
 # between a bank and its number may stand who holds the account: 신한 홍길동 110-…
@@ -91,7 +92,7 @@ class Labels:
         for match in self._pattern.finditer(after):
             word = match.group()
             if word in _SHORT_BANKS and not (
-                (_IN_BRACKETS.fullmatch(after[: match.start()]) and not _HAS_DIGIT.match(after, match.end()))
+                (_IN_BRACKETS.fullmatch(after[: match.start()]) and not _DIGIT_NEXT.match(after, match.end()))
                 or (match.start() <= 1 and _BANK_PARTICLE.match(after, match.end()))
                 or (match.start() <= 1 and word in _SURE_BANKS and not _HANGUL.match(after, match.end()))
             ):

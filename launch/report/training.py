@@ -31,7 +31,8 @@ def vocabulary_section(run: Path) -> Section:
     pieces = [[text, " ".join(encoder.encode(text, add_special_tokens=False).tokens)] for text in SHOWN_SENTENCES]
     ours = [
         "this run, on its corpus",
-        *(number(fit[key], 3) for key in ("fertility", "continued_words", "unknown_ratio")),
+        *(number(fit[key], 3) for key in ("fertility", "continued_words")),
+        number(fit["unknown_ratio"], 4),
     ]
     paper = [[name, *(number(value, 3) for value in values)] for name, values in PAPER_TABLE_35.items()]
     heads = ["vocabulary", "pieces per eojeol", "eojeols in several pieces", "[UNK] per piece"]

@@ -46,7 +46,8 @@ URL_SHORT = re.compile(
 MAX_URL = 2_300
 _TRAILING = ".,;:!?'*&|[]("
 _ENTITY = re.compile("&(?:lt|gt|quot|apos|#39)(?![a-z])")
-_BRACKET = re.compile("[()]")
+_BRACKET, _CLOSING = re.compile(r"[()\[\]]"), {"(": ")", "[": "]"}
+_QUOTES = "'\""
 _HANGUL = re.compile("[가-힣]")
 _HANGUL_RUN = re.compile("[가-힣]+")
 MIN_STEM = 2  # syllables before a particle: 과 is none in /사과
@@ -80,9 +81,12 @@ def _trim_hangul(url: str) -> str:
     return url[: particle.start()]
 
 
-def trim_url(url: str) -> str:
+def trim_url(url: str, before: str = "") -> str:
     """A URL without the punctuation and the particle of the sentence around it; a closing bracket that was not opened
-    inside ends it. So do escaped brackets and quotation marks of HTML."""
+    inside ends it. So do escaped brackets and quotation marks of HTML, and the mark of quotation that stands
+    ``before`` it."""
+    if before and before in _QUOTES:
+        url = url.partition(before)[0]
     url = _trim_marks(_before_closing(_ENTITY.split(url, maxsplit=1)[0]))
     if "&" in url and "?" not in url:  # the next pair of key=value&key=value
         url = url[: url.index("&")]
@@ -90,11 +94,12 @@ def trim_url(url: str) -> str:
 
 
 def _before_closing(url: str) -> str:
-    """What stands before the first ``)`` without its ``(``."""
-    opened = 0
+    """What stands before the first ``)`` or ``]`` without its opening one."""
+    opened = {")": 0, "]": 0}
     for bracket in _BRACKET.finditer(url):
-        opened += 1 if bracket[0] == "(" else -1
-        if opened < 0:
+        closing = _CLOSING.get(bracket[0], bracket[0])
+        opened[closing] += 1 if bracket[0] in _CLOSING else -1
+        if opened[closing] < 0:
             return url[: bracket.start()]
     return url
 

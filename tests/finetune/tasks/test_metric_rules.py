@@ -8,6 +8,7 @@ import random
 import pytest
 from seqeval.metrics import f1_score as seqeval_f1
 from seqeval.scheme import IOB2
+from sklearn.metrics import f1_score
 
 from finetune.task import Row
 from finetune.tasks.mrc import metrics as mrc
@@ -66,3 +67,19 @@ def test_no_answer_is_right_only_where_there_is_none() -> None:
     assert mrc.score_question({"answers": []}, "") == (1.0, 1.0)
     assert mrc.score_question({"answers": []}, "세종") == (0.0, 0.0)
     assert mrc.score_question({"answers": ["세종"]}, "") == (0.0, 0.0)
+
+
+def test_tags_of_special_tokens_count_only_where_the_name_says_so() -> None:
+    """The published pipeline scores [CLS] and [SEP] too, and only characters before the cut."""
+    rows = [
+        Row("0", ["B-PS", "I-PS", "O", "B-LC"], ["B-PS", "O", "O", "O"], {"characters": 3, "ends": ["O", "B-QT"]}),
+        Row("1", ["O", "B-TI"], ["B-TI", "B-TI"], {"characters": 2, "ends": ["B-DT", "O"]}),
+    ]
+    cut = [Row(guid, gold[: scores["characters"]], found[: scores["characters"]]) for guid, gold, found, scores in rows]
+    found, plain = ner.score(rows), ner.score(cut)
+    assert found["character_macro_f1"] == plain["character_macro_f1"]
+    assert found["character_macro_f1_no_o"] == plain["character_macro_f1_no_o"]
+    gold = ["O", "B-PS", "I-PS", "O", "O", "O", "O", "B-TI", "O"]
+    predicted = ["O", "B-PS", "O", "O", "B-QT", "B-DT", "B-TI", "B-TI", "O"]
+    with_specials = f1_score(gold, predicted, labels=ner.NER_TAGS, average="macro", zero_division=1.0)
+    assert found["character_macro_f1_with_specials"] == pytest.approx(100 * with_specials)
