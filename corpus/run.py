@@ -19,6 +19,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,7 +41,7 @@ from corpus.duplicates.exact import cut_ranges, find_repeats
 from corpus.pii.key import kept_secret, key_fingerprint, read_key
 from corpus.reading.inputs import Input, stamp
 from corpus.reading.quarantine import check_share, join_quarantine
-from corpus.reading.units import DAMAGED, Unit, plan_units, total_bytes
+from corpus.reading.units import DAMAGED, plan_units, total_bytes
 from corpus.samples import CHANGED_NAME, DROPPED_NAME, Samples, read_samples, write_samples
 from corpus.statistics import Tally, describe
 from corpus.toxicity import SCORES_NAME, load_classifier, score_unit
@@ -92,7 +93,7 @@ def run(
     do = partial(map_units or map_in_processes, workers=workers)
     stage = _Stage(config, inputs, out, do, feed=map_units is None)
     cleaned = stage.clean()
-    drops, kept = stage.judge()
+    drops, kept = stage.decide_drops()
     if not sum(found["kept"] for found in kept):
         dropped = describe(cleaned.tally, cleaned.records)["total"]["dropped_sentences"]
         raise BadInput(
@@ -140,7 +141,7 @@ class _Stage:
         )
         work = partial(clean_unit, config=self.config, index_folder=self.index, private=self.work)
         size = total_bytes(self.inputs.texts)
-        self.folders, counted = self.map(work, units, "clean", size_of=_size_of, total=size)
+        self.folders, counted = self.map(work, units, "clean", size_of=attrgetter("size"), total=size)
         cleaned = _sum(counted)
         quarantine = join_quarantine(_lines_before(self.folders, counted), self.out)
         if damaged := cleaned.records["rejected"].get(DAMAGED):
@@ -153,7 +154,7 @@ class _Stage:
             )
         return cleaned
 
-    def judge(self) -> tuple[list[Path], list[dict[str, Any]]]:
+    def decide_drops(self) -> tuple[list[Path], list[dict[str, Any]]]:
         """What stays, by unit."""
         rules = self.config.deduplicate
         documents = self._repeats(DOCUMENTS) if rules.documents else []
@@ -165,7 +166,7 @@ class _Stage:
             compared = compared._replace(toxic=self._scores())
         if rules.sentences:
             compared = compared._replace(sentences=self._repeats(SENTENCES, compared))
-        return self.map(partial(write_drops, compared=compared), list(enumerate(self.folders)), "judge")
+        return self.map(partial(write_drops, compared=compared), list(enumerate(self.folders)), "decide drops")
 
     def _repeats(self, name: str, compared: Comparisons | None = None) -> list[Path]:
         work = partial(find_repeats, folders=self.folders)
@@ -218,10 +219,6 @@ class _Stage:
             for sample in read_samples(file):
                 samples.keep(sample)
         return samples
-
-
-def _size_of(unit: Unit) -> int:
-    return unit.size
 
 
 def _is_out(folder: Path, *, folders: Sequence[Path], compared: Comparisons) -> Any:

@@ -15,14 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import (
-    AutoConfig,
-    AutoModel,
-    AutoTokenizer,
-    BertTokenizer,
-    PreTrainedConfig,
-    PreTrainedTokenizerBase,
-)
+from transformers import AutoConfig, AutoModel, AutoTokenizer, BertTokenizer, PreTrainedConfig, PreTrainedTokenizerBase
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 from transformers.utils import logging as transformers_logging
 
@@ -124,7 +117,7 @@ def load_pretrained(kind: Any, name: str, tokenizer: PreTrainedTokenizerBase | N
     """``kind.from_pretrained`` (an Auto class) with the rules above; heads it lacks start at random, without a warning.
 
     Args:
-        name: behind ``FRESH`` the weights are drawn at random as the architecture says.
+        name: after ``FRESH`` the weights are drawn at random as the architecture says.
         tokenizer: embeddings grow where it knows more tokens than they (markers that a task adds).
 
     Raises:

@@ -20,8 +20,10 @@ from numpy.typing import NDArray
 from finetune.config import ProtocolName
 
 if TYPE_CHECKING:
-    from torch import nn
-    from transformers import PreTrainedTokenizerBase
+    from torch.nn import Module
+    from transformers import PreTrainedTokenizerBase as Tokenizer
+else:  # annotations only, so that reading, converting, decoding and scoring need no torch
+    Module = Tokenizer = Any
 
 # A feature is what the model sees of (part of) one example: "input_ids" (list or array of int), "example" (index of its
 # example) and whatever the task's collate and decode need.
@@ -101,7 +103,8 @@ class Task:
         record: ``(example, its features, max_tokens)`` to JSON: what the model sees of an example and what it is to
             learn, for people and for comparison with other implementations.
         tables: rows to further figures: title to a list of rows (name of column to value), by class or question type.
-        write: ``(official file, value by guid, target)``: the official file again, with predictions for labels.
+        write: ``(official file, value by guid, target)``: the official file again, with predictions for labels; one for
+            each example, of the task's form.
         fault: what is wrong with the form of somebody's prediction for an example, in words; None where nothing is.
         select_by: the metric that the published baseline selects checkpoints by.
         defaults: the published configuration of small and base models.
@@ -117,9 +120,9 @@ class Task:
     predicts: str
     files: Files
     read: Callable[[Path], list[Example]]
-    featurize: Callable[[Sequence[Example], PreTrainedTokenizerBase, int, bool], list[Feature]]
+    featurize: Callable[[Sequence[Example], Tokenizer, int, bool], list[Feature]]
     collate: Callable[[Sequence[Feature], int], dict[str, NDArray[Any]]]
-    model: Callable[[str, PreTrainedTokenizerBase], nn.Module]
+    model: Callable[[str, Tokenizer], Module]
     decode: Callable[[Sequence[Example], Sequence[Feature], Sequence[Any]], list[Prediction]]
     score: Callable[[Sequence[Row]], dict[str, float]]
     trivial: Callable[[Sequence[Example], Sequence[Example]], list[Prediction]]

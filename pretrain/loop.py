@@ -58,7 +58,7 @@ def train(
                     progress = batches.progress(step) | {"tokens": meter.tokens}
                     watch.checkpoints.save(engine, progress, state, held_out)
         if stops and step < config.steps:
-            raise Interrupted(f"stopped by a signal behind step {step}; the same command goes on from there")
+            raise Interrupted(f"stopped by a signal after step {step}; the same command goes on from there")
 
 
 def _measure(watch: Watch, step: int) -> dict[str, Any]:

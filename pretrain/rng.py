@@ -41,7 +41,13 @@ def as_uniform(words: Bits) -> NDArray[np.float64]:
 
 
 def permute(index: NDArray[np.int64], size: int, key: np.uint64) -> NDArray[np.int64]:
-    """The images of ``index`` (each 0 <= i < size) under the permutation of ``range(size)`` that ``key`` names."""
+    """The images of ``index`` (each 0 <= i < size) under the permutation of ``range(size)`` that ``key`` names.
+
+    >>> permute(np.arange(5), 5, derive_key(1, "order")).tolist()
+    [1, 4, 2, 0, 3]
+    >>> permute(np.array([3]), 5, derive_key(1, "order")).tolist()
+    [0]
+    """
     bits = max(2, (size - 1).bit_length())
     keys = random_bits(key, np.arange(_ROUNDS))
     out = index.astype(np.uint64)

@@ -1,7 +1,7 @@
 """The pretrain stage: token store in; checkpoints, metrics and the weights of a Hugging Face model out.
 
 ```
-out/checkpoints/        to go on from, each with a Hugging Face folder (see pretrain.checkpoints)
+out/checkpoints/        to go on from, each with a Hugging Face folder (see pretrain/saved/checkpoints.py)
 out/metrics.jsonl       one line per interval, one per measurement on held-out text
 out/engine.json         the engine's settings, for the record
 out/model/              the finished Hugging Face folder
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -27,9 +26,9 @@ from corpus.documents.whole_files import whole_folder, write_whole
 from pretrain.config import PretrainConfig
 from pretrain.engine.optimizer import fit_micro_batch
 from pretrain.engine.plain import PlainEngine
-from pretrain.engine.start import Engine, describe_engine, ready_for_engine, start_engine
+from pretrain.engine.start import Engine, choose_engine, describe_engine, ready_for_engine, start_engine
 from pretrain.engine.world import World, join_world
-from pretrain.interruption import StopRequest
+from pretrain.interruption import Interrupted, StopRequest
 from pretrain.loop import Watch, train
 from pretrain.model.init_from import check_init_from, with_sizes_of
 from pretrain.model.isolation import isolate_documents
@@ -39,7 +38,7 @@ from pretrain.pack.store import TokenStore, open_store, read_pieces
 from pretrain.rows.batches import TrainingBatches
 from pretrain.rows.masking import Pieces, describe_pieces
 from pretrain.rows.split import Split, split_rows
-from pretrain.saved.checkpoints import Checkpoints, mean_weights, require_disk_space
+from pretrain.saved.checkpoints import Checkpoints, SaveModel, mean_weights, require_disk_space
 from pretrain.saved.export import MODEL_NAME, RESULT_NAME, save_model
 from pretrain.watch.baselines import count_baselines, score_baselines
 from pretrain.watch.flops import flops_by_phase
@@ -59,8 +58,13 @@ class PretrainInputs(NamedTuple):
     tokenizer: Path
 
 
-class Material(NamedTuple):
-    """What a process trains with, the same on all of them but for ``world``."""
+class Prepared(NamedTuple):
+    """What a process trains with, the same on all of them but for ``world``.
+
+    Fields:
+        facts: what cards and result.json say of the run before it has begun.
+        save_model: writes a Hugging Face folder: (folder, weights=, facts=).
+    """
 
     config: PretrainConfig
     store: TokenStore
@@ -68,8 +72,12 @@ class Material(NamedTuple):
     pieces: Pieces
     split: Split
     world: World
+    micro_batch: int
     network: PreTrainedModel
+    facts: dict[str, Any]
+    save_model: SaveModel
     checkpoints: Checkpoints
+    out: Path
 
 
 def run(config: PretrainConfig, inputs: PretrainInputs, out: Path, *, workers: int = 1) -> dict[str, Any]:
@@ -80,88 +88,122 @@ def run(config: PretrainConfig, inputs: PretrainInputs, out: Path, *, workers: i
 
     Raises:
         BadInput: store and tokenizer do not belong together, the corpus is too small, the processes cannot share the
-            global batch, a checkpoint in ``out`` is of other settings, there is no room, or the loss is not finite.
+            global batch, a checkpoint in ``out`` is of other settings, the disk is full, or the loss is not finite.
         Interrupted: a signal asked for the end; a checkpoint is saved.
     """
     require_trackers(config)
     check_init_from(config, inputs.tokenizer)
+    with StopRequest() as stop, join_world() as world:
+        prepared = _prepare(config, inputs, out, world)
+        with ready_for_engine(config, world):
+            _train(prepared, stop)
+            result = _finish(prepared)
+        if stop.is_made:  # too late to save more than there is, but not to end what would follow
+            raise Interrupted(
+                f"stopped by a signal after step {config.steps}, the last; the same command goes on from there"
+            )
+    return result
+
+
+def _prepare(config: PretrainConfig, inputs: PretrainInputs, out: Path, world: World) -> Prepared:
+    """Open and check everything; nothing is trained, and nothing but the folder of checkpoints is written."""
+    choose_engine(config, world)  # this and the next refuse what the processes cannot do, before anything is built
+    micro_batch = fit_micro_batch(config, world.size)
     store = open_store(inputs.tokens, inputs.tokenizer)
     vocabulary = read_pieces(inputs.tokenizer)
     pieces = describe_pieces(vocabulary, store.meta["special_ids"])
     split = split_rows(store, config)
-    with StopRequest() as stop, join_world() as world, ready_for_engine(config, world):
-        fit_micro_batch(config, world.size)  # refuses what cannot be shared, before anything is built
-        network = _network(config, store)
-        facts = _describe(config, store, split, network)
-        if world.is_first:
-            require_disk_space(out, network, config)
-        save = partial(save_model, network=network, tokenizer=inputs.tokenizer, config=config)
-        checkpoints = Checkpoints(out / "checkpoints", config, facts, world, save)
-        material = Material(config, store, vocabulary, pieces, split, world, network, checkpoints)
-        _train(material, stop, out)
-        weights = mean_weights(checkpoints.newest(config.saved.average_last)) if world.is_first else {}
-        last = world.broadcast(checkpoints.newest_loop() if world.is_first else None)
-        held_out = _measure_finished(material, weights, last["held_out"])
-        result = facts | last["progress"] | {"held_out": held_out}
-        if world.is_first:
-            log.info("held out: %s", {name: value for name, value in held_out.items() if name != "sources"})
-            _save_result(out, partial(save, weights=weights, facts=result), result)
-        world.wait_for_all()
-    return result
+    network = _network(config, store)
+    if world.is_first:
+        require_disk_space(out, network, config)
+    facts = {
+        "architecture": config.model.architecture,
+        "parameters": sum(parameter.numel() for parameter in network.parameters()),
+        "steps": config.steps,
+        "training_rows": split.training.count(0),
+        "held_out_rows": split.held_out.count(0),
+        "sources": store.meta["sources"],
+        "vocabulary_sha256": store.meta["tokenizer_sha256"],
+    }
+    save = partial(save_model, network=network, tokenizer=inputs.tokenizer, config=config)
+    checkpoints = Checkpoints(out / "checkpoints", config, facts, world, save)
+    return Prepared(
+        config, store, vocabulary, pieces, split, world, micro_batch, network, facts, save, checkpoints, out
+    )
 
 
-def _train(material: Material, stop: StopRequest, out: Path) -> None:
+def _train(prepared: Prepared, stop: StopRequest) -> None:
     """From the newest checkpoint, or from the start, to the last step."""
-    config, world = material.config, material.world
-    micro_batch = fit_micro_batch(config, world.size)
-    batches = TrainingBatches(material.split, material.pieces, config, world.rank, world.size, micro_batch)
-    found = material.checkpoints.find()
+    config, world, out = prepared.config, prepared.world, prepared.out
+    batches = TrainingBatches(prepared.split, prepared.pieces, config, world.rank, world.size, prepared.micro_batch)
+    found = prepared.checkpoints.find()
     step, meter_state = (found.loop["step"], found.loop["meter"]) if found else (0, None)
     if found:
-        material.network.load_state_dict(found.weights(), strict=False)  # a tied weight is stored under one name
+        prepared.network.load_state_dict(found.weights(), strict=False)  # a tied weight is stored under one name
         log.info("going on from %s", found.folder)
-    engine = start_engine(config, PretrainingModule(material.network), world)
+    engine = start_engine(config, PretrainingModule(prepared.network), world)
     if found:
         found.give_to(engine)
-    sizes = with_sizes_of(material.network.config, config)
-    flops = flops_by_phase(batches, sizes, material.store.meta["vocab_size"])
+    sizes = with_sizes_of(prepared.network.config, config)
+    flops = flops_by_phase(batches, sizes, prepared.store.meta["vocab_size"])
     resumed = (step, meter_state)
     meter = Meter(
         out / METRICS_NAME, config, world, resumed, lambda n: flops[batches.phase_of(n)], batches.names_of_step
     )
     if world.is_first:
         _write_json(out / "engine.json", describe_engine(config, world))
-        _log_plan(material, micro_batch)
+        _log_plan(prepared)
         if step < config.steps:
-            _log_first_row(batches, step + 1, material)
+            _log_first_row(batches, step + 1, prepared.vocabulary)
     with closing(meter):
-        watch = Watch(meter, material.checkpoints, partial(_measure, engine, material, micro_batch), stop)
+        watch = Watch(meter, prepared.checkpoints, partial(_measure, engine, prepared), stop)
         train(engine, batches, watch, config, world, first_step=step + 1)
 
 
-def _measure(engine: Engine, material: Material, micro_batch: int) -> dict[str, Any]:
-    names = material.store.source_names
-    return measure(
-        engine, material.split.held_out, names, material.pieces, material.config, material.world, micro_batch
-    )
+def _finish(prepared: Prepared) -> dict[str, Any]:
+    """Write the model and result.json, which says that all is done; returns what it holds."""
+    config, world, checkpoints = prepared.config, prepared.world, prepared.checkpoints
+    weights = mean_weights(checkpoints.newest(config.saved.average_last)) if world.is_first else {}
+    last = world.broadcast(checkpoints.newest_loop() if world.is_first else None)
+    held_out = _measure_finished(prepared, weights, last["held_out"])
+    result = prepared.facts | last["progress"] | {"held_out": held_out}
+    if world.is_first:
+        log.info("held out: %s", {name: value for name, value in held_out.items() if name != "sources"})
+        with whole_folder(prepared.out / MODEL_NAME) as folder:
+            prepared.save_model(folder, weights=weights, facts=result)
+        _write_json(prepared.out / RESULT_NAME, result)
+    world.wait_for_all()
+    return result
 
 
-def _measure_finished(material: Material, weights: dict[str, Tensor], scores: dict[str, Any]) -> dict[str, Any]:
+def _measure(engine: Engine, prepared: Prepared) -> dict[str, Any]:
+    _, store, _, pieces, split, world, micro_batch, *_ = prepared
+    return measure(engine, split.held_out, store.source_names, pieces, prepared.config, world, micro_batch)
+
+
+def _measure_finished(prepared: Prepared, weights: dict[str, Tensor], scores: dict[str, Any]) -> dict[str, Any]:
     """Held-out scores of the finished weights, and what guessing by counts reaches on the same predictions.
 
     Args:
         scores: those of the last checkpoint.
     """
-    config, world, split = material.config, material.world, material.split
+    config, world, split = prepared.config, prepared.world, prepared.split
     if config.saved.average_last > 1 and world.is_first:  # every other model was measured with its checkpoint
         alone = World(0, 1, world.device)
-        engine = _engine_with(weights, _network(config, material.store), config, alone)
-        scores = _measure(engine, material._replace(world=alone), config.engine.micro_batch)
+        engine = _engine_with(weights, _network(config, prepared.store), config, alone)
+        scores = _measure(engine, prepared._replace(world=alone, micro_batch=config.engine.micro_batch))
     if world.is_first:
-        baselines = count_baselines(split.training, material.pieces)
-        scores["baselines"] = score_baselines(baselines, split.held_out, material.pieces, config)
+        baselines = count_baselines(split.training, prepared.pieces)
+        scores["baselines"] = score_baselines(baselines, split.held_out, prepared.pieces, config)
     found: dict[str, Any] = world.broadcast(scores)
     return found
+
+
+def _network(config: PretrainConfig, store: TokenStore) -> PreTrainedModel:
+    network = build_network(config, store.meta["vocab_size"], store.meta["special_ids"])
+    if config.rows.packing == "documents":
+        isolate_documents(network)
+    return network
 
 
 def _engine_with(weights: dict[str, Tensor], network: PreTrainedModel, config: PretrainConfig, world: World) -> Engine:
@@ -176,54 +218,23 @@ def _engine_with(weights: dict[str, Tensor], network: PreTrainedModel, config: P
     return PlainEngine(config.replaced("engine", precision=precision), module, world.device)
 
 
-def _network(config: PretrainConfig, store: TokenStore) -> PreTrainedModel:
-    network = build_network(config, store.meta["vocab_size"], store.meta["special_ids"])
-    if config.rows.packing == "documents":
-        isolate_documents(network)
-    return network
-
-
-def _describe(config: PretrainConfig, store: TokenStore, split: Split, network: PreTrainedModel) -> dict[str, Any]:
-    return {
-        "architecture": config.model.architecture,
-        "parameters": sum(parameter.numel() for parameter in network.parameters()),
-        "steps": config.steps,
-        "training_rows": split.training.count(0),
-        "held_out_rows": split.held_out.count(0),
-        "sources": store.meta["sources"],
-        "vocabulary_sha256": store.meta["tokenizer_sha256"],
-    }
-
-
-def _log_plan(material: Material, micro_batch: int) -> None:
-    config, world = material.config, material.world
+def _log_plan(prepared: Prepared) -> None:
+    config, world, micro_batch = prepared.config, prepared.world, prepared.micro_batch
     log.info(
         "%s with %.2f M parameters, %d rows an epoch; a step is %d processes x %d micro-batches x %d sequences on %s",
-        config.model.architecture,
-        sum(parameter.numel() for parameter in material.network.parameters()) / 1e6,
-        material.split.training.count(0),
-        world.size,
-        config.global_batch // world.size // micro_batch,
-        micro_batch,
-        world.device,
+        *(config.model.architecture, prepared.facts["parameters"] / 1e6, prepared.facts["training_rows"], world.size),
+        *(config.global_batch // world.size // micro_batch, micro_batch, world.device),
     )
 
 
-def _log_first_row(batches: TrainingBatches, step: int, material: Material) -> None:
-    """Show one masked row as the model gets it: most data bugs are visible there."""
-    batch, vocabulary = batches.of_step(step)[0], material.vocabulary
-    shown = [vocabulary[id_] for id_ in batch.ids_BL[0].tolist()]
+def _log_first_row(batches: TrainingBatches, step: int, vocabulary: list[str]) -> None:
+    """Print one masked row as the model gets it: most data bugs are visible there."""
+    batch = batches.of_step(step)[0]
+    seen = [vocabulary[id_] for id_ in batch.ids_BL[0].tolist()]
     for position, target in zip(batch.positions_BM[0].tolist(), batch.targets_BM[0].tolist(), strict=True):
         if target >= 0:
-            shown[position] = f"<{shown[position]}|{vocabulary[target]}>"
-    log.info("first row of step %d, <shown|to predict>: %s", step, " ".join(shown))
-
-
-def _save_result(out: Path, save_into: Callable[[Path], None], result: dict[str, Any]) -> None:
-    """Write the model under another name and rename it, then result.json: it says that all is done."""
-    with whole_folder(out / MODEL_NAME) as folder:
-        save_into(folder)
-    _write_json(out / RESULT_NAME, result)
+            seen[position] = f"<{seen[position]}|{vocabulary[target]}>"
+    log.info("first row of step %d, <shown|to predict>: %s", step, " ".join(seen))
 
 
 def _write_json(path: Path, content: Any) -> None:

@@ -64,7 +64,8 @@ def cut_stretches(documents: Iterable[Sequence[str]], letter_C: np.ndarray, reac
     """
     carried: _Parts | None = None
     before = 0
-    for texts, sentence, document in _batches(documents):
+    for batch in _batches(documents):
+        texts, sentence, document = zip(*batch, strict=True)
         letters, sizes = fold_all(texts, letter_C)
         parts = _Parts(letters, sizes, np.array(sentence), np.array(document))
         held = same = 0
@@ -78,39 +79,27 @@ def cut_stretches(documents: Iterable[Sequence[str]], letter_C: np.ndarray, reac
         carried = parts.tail(reach)
 
 
-Batch = tuple[list[str], list[int], list[int]]
-
-
-def _batches(documents: Iterable[Sequence[str]]) -> Iterator[Batch]:
+def _batches(documents: Iterable[Sequence[str]]) -> Iterator[list[tuple[str, int, int]]]:
     """Sentences or parts of them, with the number of each sentence and of its document, ``BATCH_CHARS`` and more at a
     time; a document lies in one batch unless it is longer than that by itself.
     """
-    batch: Batch = [], [], []
+    batch: list[tuple[str, int, int]] = []
     number = size = 0
     for owner, sentences in enumerate(documents):
-        chars = sum(map(len, sentences))
-        if chars < BATCH_CHARS:
-            size += _extend(batch, sentences, range(number, number + len(sentences)), owner)
-        else:
-            for n, sentence in enumerate(sentences, number):
-                for part in _cut(sentence):
-                    size += _extend(batch, [part], [n], owner)
-                    if size >= BATCH_CHARS:
-                        yield batch
-                        batch, size = ([], [], []), 0
+        is_long = sum(map(len, sentences)) >= BATCH_CHARS
+        for n, sentence in enumerate(sentences, number):
+            for part in _cut(sentence) if is_long else (sentence,):
+                batch.append((part, n, owner))
+                size += len(part)
+                if is_long and size >= BATCH_CHARS:
+                    yield batch
+                    batch, size = [], 0
         number += len(sentences)
         if size >= BATCH_CHARS:
             yield batch
-            batch, size = ([], [], []), 0
-    if batch[0]:
+            batch, size = [], 0
+    if batch:
         yield batch
-
-
-def _extend(batch: Batch, texts: Sequence[str], numbers: Sequence[int], owner: int) -> int:
-    batch[0].extend(texts)
-    batch[1].extend(numbers)
-    batch[2].extend([owner] * len(texts))
-    return sum(map(len, texts))
 
 
 def _cut(sentence: str) -> list[str]:

@@ -17,7 +17,7 @@ class BadInput(ValueError):
 
 
 def is_full_disk(error: BaseException) -> bool:
-    """Whether an error of any library means that there was no room to write."""
+    """Whether an error of any library means that the disk is full."""
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno in FULL
     return FULL_WORDS.search(str(error)) is not None

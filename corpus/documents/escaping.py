@@ -53,7 +53,7 @@ def visible_json(text: str) -> str:
 
 
 def markdown(text: str) -> str:
-    """One line of Markdown, for a paragraph or a table cell, that renders as ``text`` reads, whatever it holds."""
+    """One line of Markdown, for a paragraph or a table cell, that renders as ``text`` reads, with any content."""
     line = re.sub(r"\s+", " ", visible(text))
     line = MARKDOWN.sub(r"\\\g<0>", line)
     line = re.sub("[&<>]", lambda found: HTML[found[0]], line)

@@ -90,7 +90,7 @@ class Portion(NamedTuple):
 
 
 def portions_of(shards: Sequence[Path], size: int) -> list[Portion]:
-    """The shards divided, whatever their number and sizes, into portions of about ``size`` bytes, in order."""
+    """The shards, of any number and sizes, divided into portions of about ``size`` bytes, in order."""
     portions: list[Portion] = []
     held = Portion((), 0)
     for shard in shards:

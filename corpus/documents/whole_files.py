@@ -1,6 +1,6 @@
 """Files read whole and written whole: broken content ends in one sentence, and power loss leaves nothing half trusted.
 
-Whatever says that files are complete (a manifest, a finished unit's counts) comes after them on the disk, not only in
+What says that files are complete (a manifest, a finished unit's counts) comes after them on the disk, not only in
 the memory of the system: write under a temporary name, fsync the file, rename, fsync the folder, which is SQLite's
 order. Price: some milliseconds a folder, since the files of one are waited for together.
 """
@@ -117,11 +117,12 @@ def whole_file(path: Path) -> Iterator[Path]:
         settle(temporary)
         temporary.replace(path)
         settle(path.parent)
-    except OSError as error:
-        raise located(error, path) from error
-    finally:
+    except BaseException as error:
         with suppress(OSError):  # the reason why it cannot be written is the better message
             temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise located(error, path) from error
+        raise
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Exact duplicates by 64-bit fingerprints of what is left of a text after folding, in bounded memory.
 
-Every unit of work leaves its fingerprints sorted, with their places. A range of fingerprints is then judged at a time,
-over all units in order, so memory holds one range whatever the size of the corpus, and ranges are judged in parallel.
+Every unit of work leaves its fingerprints sorted, with their places. Then one range of fingerprints after another is
+compared over all units in order, so memory holds one range for a corpus of any size; ranges are compared in parallel.
 At 473 million sentences the chance of one wrong match is below one percent. The paper does not remove duplicates.
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 from corpus.folding import fold_all, letter_table
 
 FINGERPRINT_BYTES = 8
-RANGE_PRINTS = 8 << 20  # about 350 MB while a range is judged
+RANGE_PRINTS = 8 << 20  # about 350 MB while a range is compared
 MAY_REPEAT = 0
 REPEATS_NAME = "repeats.npy"
 
@@ -58,9 +58,9 @@ def write_prints(folder: Path, name: str, prints: Sequence[int]) -> None:
     """Leave the fingerprints of a unit sorted, equal ones by place; those that may repeat are left out."""
     prints_N = np.array(prints, np.uint64)
     place_N = np.argsort(prints_N, kind="stable").astype(np.uint32)
-    is_judged = prints_N[place_N] != MAY_REPEAT
-    np.save(folder / f"{name}.prints.npy", prints_N[place_N][is_judged])
-    np.save(folder / f"{name}.places.npy", place_N[is_judged])
+    is_compared = prints_N[place_N] != MAY_REPEAT
+    np.save(folder / f"{name}.prints.npy", prints_N[place_N][is_compared])
+    np.save(folder / f"{name}.places.npy", place_N[is_compared])
 
 
 class Range(NamedTuple):
@@ -95,10 +95,10 @@ def find_repeats(
             for bound in (part.low, part.high)
         )
         place = np.array(_load(folder, part.name, "places")[first:last])
-        is_judged = ~excluded(folder)[place] if excluded and len(place) else np.ones(len(place), bool)
-        prints.append(sorted_N[first:last][is_judged])
-        places.append(place[is_judged])
-        units.append(np.full(int(is_judged.sum()), number, np.uint32))
+        is_compared = ~excluded(folder)[place] if excluded and len(place) else np.ones(len(place), bool)
+        prints.append(sorted_N[first:last][is_compared])
+        places.append(place[is_compared])
+        units.append(np.full(int(is_compared.sum()), number, np.uint32))
     print_N, place_N, unit_N = np.concatenate(prints), np.concatenate(places), np.concatenate(units)
     order = np.argsort(print_N, kind="stable")  # units in order, places in order: the first stays
     is_repeat = np.zeros(len(order), bool)
@@ -109,10 +109,10 @@ def find_repeats(
     return {"name": part.name, "repeats": len(by_unit)}
 
 
-def repeats_of(judged: Sequence[Path], unit: int) -> np.ndarray:
+def repeats_of(compared: Sequence[Path], unit: int) -> np.ndarray:
     """Places in a unit that hold repeats, over the results of all ranges."""
     found = [np.zeros(0, np.uint32)]
-    for folder in judged:
+    for folder in compared:
         unit_N, place_N = np.load(folder / REPEATS_NAME, mmap_mode="r", allow_pickle=False)
         first, last = np.searchsorted(unit_N, (unit, unit + 1))
         found.append(np.array(place_N[first:last]))

@@ -26,7 +26,7 @@ TAG_BODY = r"[^\[\](){}<>〈〉\n]"
 MARK = "[▶☞▷►](?<![▶☞▷►]{2})[▶☞▷►]*+"  # a run of marks begins one item
 ITEM = "[^\\n▶☞▷►.!?]"
 ITEM_ENDS = "(?= *(?:[▶☞▷►]|$))"
-# a line that ends like a sentence is one, whatever it begins with
+# a line that ends like a sentence is one, no matter how it begins
 NO_SENTENCE = r"(?<![다요죠까]\.)(?<![다요죠까?!])"
 SENTENCE_END = r"(?:^|(?<=[.!?\])\"”’]))"
 

@@ -208,7 +208,7 @@ def scan_array(blocks: Blocks, array_key: str | None = None, encoding: str = UTF
 
 
 def _open_array(window: _Window, array_key: str | None) -> bool:
-    """Move behind the bracket that opens the array."""
+    """Move past the bracket that opens the array."""
     opening = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\[")
     key = re.compile(re.escape(json.dumps(array_key, ensure_ascii=False).encode()) + rb"\s*+:\s*+\[")
     while True:
@@ -251,7 +251,7 @@ def _next_object(window: _Window, start: int, number: int) -> Item:
 
 
 def _object_end(text: bytes, start: int) -> int:
-    """Behind the brace that closes the object at ``start``; -1 where it is not there yet."""
+    """The end of the brace that closes the object at ``start``; -1 where it is not there yet."""
     depth = 0
     for match in _TOKEN.finditer(text, start):
         token = match[0]

@@ -1,4 +1,4 @@
-"""Finding input files and reading their bytes: plain or packed, local or behind an fsspec URL, a block at a time.
+"""Finding input files and reading their bytes: plain or packed, local or at an fsspec URL, a block at a time.
 
 No call that unpacks returns more than a block, so a file that unpacks to terabytes costs megabytes of memory. A file
 that ends in the middle is an error of its own kind: the corpus keeps what stands before it and counts the loss.
@@ -79,7 +79,7 @@ def is_local(path: Path) -> bool:
 
 
 def to_path(name: str) -> Path:
-    """A local path, or one behind an fsspec URL (``s3://bucket/news/*.jsonl.gz``), which acts alike."""
+    """A local path, or one at an fsspec URL (``s3://bucket/news/*.jsonl.gz``), which acts alike."""
     if "://" not in name:
         try:
             return Path(name).expanduser()

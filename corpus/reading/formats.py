@@ -49,10 +49,6 @@ class Adapter(NamedTuple):
     text_of: Callable[[Fields], str | None]
 
 
-def _no_id(record: Fields) -> None:
-    return None
-
-
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"expected a string, found {type(value).__name__}")
@@ -107,7 +103,7 @@ ADAPTERS: dict[str, Adapter] = {
     adapter.name: adapter
     for adapter in (
         Adapter("modu", "array", "document", (".json",), itemgetter("id"), _modu_text),
-        Adapter("cc100", "text", None, (".txt",), _no_id, lambda document: _text(document["text"])),
+        Adapter("cc100", "text", None, (".txt",), lambda document: None, lambda document: _text(document["text"])),
         Adapter("namuwiki", "array", None, (".json",), itemgetter("title"), _namuwiki_text),
         Adapter("news", "lines", None, (".jsonl", ".json"), lambda article: article.get("id"), _news_text),
         Adapter("petitions", "lines", None, ("", ".jsonl", ".json"), itemgetter("petition_idx"), _petition_text),
@@ -117,7 +113,7 @@ ADAPTERS: dict[str, Adapter] = {
 }  # fmt: skip
 
 
-# What WikiExtractor leaves behind of templates and tables. {{llang|…}} and {{lang|…}} empty the brackets after a name:
+# What WikiExtractor leaves of templates and tables. {{llang|…}} and {{lang|…}} empty the brackets after a name:
 # 유럽(, , )은 · 서버(, 1924년 ~ ) · 지구과학(地球科學, )
 B = r"[^\S\n]"  # a blank, not a line end
 WITHOUT_VALUE = re.compile(rf"([(,;]){B}{{0,3}}[가-힣][가-힣 ]{{0,20}}:(?={B}*+[,;)])")  # (본명: , 영어: )

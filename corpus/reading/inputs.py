@@ -23,7 +23,7 @@ class Input(NamedTuple):
     """One raw input.
 
     Fields:
-        path: a local file, one behind an fsspec URL, or a Hub data set.
+        path: a local file, one at an fsspec URL, or a Hub data set.
         name: the shortest name that tells it apart, used in ids and reports.
         format: a name in ``ADAPTERS``, or "auto": the file's kind decides and ``text_field`` holds the text.
         source: name of all its documents; None: the record says, or else the file's name.
@@ -48,6 +48,12 @@ class Input(NamedTuple):
             return self
         setting = "corpus.encoding" if self.source is None else f"corpus.sources.{self.source}.encoding"
         return self._replace(encoding=settle_encoding(self.path, self.encoding, setting))
+
+    @property
+    def file(self) -> Path:
+        """Its path, for what is only done with files."""
+        assert not isinstance(self.path, HubSet)
+        return self.path
 
     @property
     def container(self) -> str:
@@ -79,9 +85,7 @@ def find_inputs(
     for item in found:
         first.setdefault(item.path if isinstance(item.path, HubSet) else item.path.resolve(), item)
     files = [item for item in first.values() if not isinstance(item.path, HubSet)]
-    names = dict(
-        zip(files, name_files([item.path for item in files if not isinstance(item.path, HubSet)]), strict=True)
-    )
+    names = dict(zip(files, name_files([item.file for item in files]), strict=True))
     return [item._replace(name=visible(names.get(item, str(item.path)))) for item in first.values()]
 
 

@@ -121,17 +121,17 @@ def row_bytes(column: pa.Array) -> np.ndarray:
     if pa.types.is_struct(kind):
         return np.sum([row_bytes(field) for field in column.flatten()] or [np.zeros(len(column))], axis=0)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
-        items = pa.StructArray.from_arrays([column.keys, column.items], ["k", "v"]) if _is_map(kind) else column.values
+        items = (
+            pa.StructArray.from_arrays([column.keys, column.items], ["k", "v"])
+            if pa.types.is_map(kind)
+            else column.values
+        )
         ends = np.concatenate([[0], np.cumsum(row_bytes(items))])
         offsets = column.offsets.to_numpy(False)
         return np.where(column.is_valid().to_numpy(False), ends[offsets[1:]] - ends[offsets[:-1]], 0)
     if _is_fixed(kind):
         return np.full(len(column), 8, np.int64)
     return pc.binary_length(column.cast(pa.large_binary())).fill_null(0).to_numpy(False)
-
-
-def _is_map(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_map(kind))
 
 
 def _is_fixed(kind: pa.DataType) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from corpus.documents.errors import BadInput
@@ -85,22 +85,10 @@ def _read_items(unit: Unit, counts: Counter[str]) -> Iterator[Record | Reject | 
                 yield skip
 
 
-def _parse_line(item: Item) -> dict[str, Any]:
-    return _object(parse_json(item.raw))
-
-
-def _parse_value(item: Item) -> dict[str, Any]:
-    return _object(item.value)
-
-
 def _object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Unreadable(NOT_AN_OBJECT)
     return value
-
-
-def _parse_text(item: Item) -> dict[str, Any]:
-    return {"text": item.raw.decode("utf-8")}
 
 
 def _parse_doc(item: Item) -> dict[str, Any]:
@@ -111,7 +99,12 @@ def _parse_doc(item: Item) -> dict[str, Any]:
     return dict(DOC_ATTRIBUTE.findall(head)) | {"text": text}
 
 
-PARSERS = {"lines": _parse_line, "array": _parse_value, "text": _parse_text, "docs": _parse_doc}
+PARSERS: dict[str, Callable[[Item], dict[str, Any]]] = {
+    "lines": lambda item: _object(parse_json(item.raw)),
+    "array": lambda item: _object(item.value),
+    "text": lambda item: {"text": item.raw.decode("utf-8")},
+    "docs": _parse_doc,
+}
 
 
 def _record(item: Input, place: str, fields: Mapping[str, Any]) -> Record:
@@ -130,7 +123,7 @@ def _record(item: Input, place: str, fields: Mapping[str, Any]) -> Record:
         raise Unreadable("text_is_not_a_string")
     if SURROGATE.search(text):
         raise Unreadable("lone_surrogate")
-    default = item.path.name.split(".")[0] if not isinstance(item.path, HubSet) else item.path.name.rpartition("/")[2]
+    default = item.path.name.rpartition("/")[2] if isinstance(item.path, HubSet) else item.path.name.split(".")[0]
     source = visible(item.source or _name(fields.get("source"), default))
     return Record(place, _name(name, place), source, unicodedata.normalize("NFC", text))
 

@@ -66,7 +66,7 @@ def plan_units(inputs: Sequence[Input], *, whole_files: bool = False, feed: bool
         if isinstance(item.path, HubSet):
             yield from (Unit(item, shard, shard + 1) for shard in range(count_shards(item.path)))
             continue
-        size = item.path.stat().st_size
+        size = item.file.stat().st_size
         is_sequential = item.is_packed or item.container == "array" or item.encoding == UTF16
         if whole_files or size <= (SMALL_BYTES if is_sequential else unit_bytes):
             yield Unit(item, size=size)
@@ -80,7 +80,7 @@ def plan_units(inputs: Sequence[Input], *, whole_files: bool = False, feed: bool
 
 def total_bytes(inputs: Iterable[Input]) -> int:
     """Bytes of all files as stored; data sets of the Hub do not tell theirs."""
-    return sum(item.path.stat().st_size for item in inputs if not isinstance(item.path, HubSet))
+    return sum(item.file.stat().st_size for item in inputs if not isinstance(item.path, HubSet))
 
 
 def scan(unit: Unit, counts: Counter[str]) -> Iterator[Item]:
@@ -91,8 +91,7 @@ def scan(unit: Unit, counts: Counter[str]) -> Iterator[Item]:
     if unit.items is not None:
         yield from unit.items
         return
-    assert not isinstance(unit.input.path, HubSet)
-    blocks = read_blocks(unit.input.path, unit.start, unit.end)
+    blocks = read_blocks(unit.input.file, unit.start, unit.end)
     if unit.end is not None:
         blocks = _count_lines(blocks, counts)
     yield from _scan(unit.input, blocks, unit.start)
@@ -123,10 +122,9 @@ def _scanned(item: Input, blocks: Iterator[bytes], key: str | None) -> Iterator[
 
 def _feed(item: Input, size: int, unit_bytes: int) -> Iterator[Unit]:
     """Records of a sequential file in units; sizes are shares of the packed file."""
-    assert not isinstance(item.path, HubSet)
     taken: list[Item] = []
     held = fed = 0
-    for found in _scan(item, read_blocks(item.path), 0):
+    for found in _scan(item, read_blocks(item.file), 0):
         taken.append(found)
         held += len(found.raw)
         if held >= unit_bytes:
@@ -137,7 +135,6 @@ def _feed(item: Input, size: int, unit_bytes: int) -> Iterator[Unit]:
 
 
 def _cut_bytes(item: Input, size: int, unit_bytes: int) -> Iterator[Unit]:
-    assert not isinstance(item.path, HubSet)
     start = 0
     while start < size:
         end = min(start + unit_bytes, size)
@@ -148,11 +145,10 @@ def _cut_bytes(item: Input, size: int, unit_bytes: int) -> Iterator[Unit]:
 
 
 def _next_record_end(item: Input, position: int, size: int) -> int:
-    """The first end of a record at or behind ``position``; the end of the file where there is none."""
-    assert not isinstance(item.path, HubSet)
+    """The first end of a record at or after ``position``; the end of the file where there is none."""
     pattern = RECORD_ENDS[item.container]
     held = b""
-    for block in read_blocks(item.path, position, size):
+    for block in read_blocks(item.file, position, size):
         held += block
         if found := pattern.search(held):
             return position + found.end()
@@ -163,11 +159,10 @@ def _next_record_end(item: Input, position: int, size: int) -> int:
 
 
 def _cut_row_groups(item: Input, size: int, unit_bytes: int) -> Iterator[Unit]:
-    assert not isinstance(item.path, HubSet)
     with ExitStack() as opened:
-        source = opened.enter_context(item.path.open("rb"))
+        source = opened.enter_context(item.file.open("rb"))
         try:
-            file = opened.enter_context(open_parquet(source, str(item.path)))
+            file = opened.enter_context(open_parquet(source, str(item.file)))
         except DamagedFile:
             yield Unit(item, size=size)  # reading it says so
             return

@@ -44,10 +44,6 @@ def load_splitter(name: str) -> Splitter:
         ) from error
 
 
-def _load_rules() -> Splitter:
-    return split_sentences
-
-
 def _load_kiwi() -> Splitter:
     from kiwipiepy import Kiwi
 
@@ -70,13 +66,13 @@ def _load_kss() -> Splitter:
     return lambda text: _slices(text, starts)
 
 
-SPLITTERS: dict[str, Callable[[], Splitter]] = {"rules": _load_rules, "kiwi": _load_kiwi, "kss": _load_kss}
+SPLITTERS: dict[str, Callable[[], Splitter]] = {"rules": lambda: split_sentences, "kiwi": _load_kiwi, "kss": _load_kss}
 
 
 def _slices(text: str, starts: Callable[[str], Iterable[int]]) -> list[str]:
     """The text cut at line ends and where ``starts`` sees the second and later sentences of a line begin.
 
-    The first one begins with its line, whatever a backend dropped there; offsets that do not ascend are ignored.
+    The first one begins with its line, no matter what a backend dropped there; offsets that do not ascend are ignored.
     """
     sentences = []
     for part in _parts(text):
@@ -92,17 +88,14 @@ def _parts(text: str) -> Iterator[str]:
     """Lines without the blank ones; one above ``MAX_LINE_CHARS`` in parts that end at a blank where there is one."""
     for line in text.split("\n"):
         start = 0
-        while len(line) - start > MAX_LINE_CHARS:
-            blank = line.rfind(" ", start, start + MAX_LINE_CHARS)
-            end = blank + 1 if blank > start else start + MAX_LINE_CHARS
-            yield from _unless_blank(line[start:end])
+        while start < len(line):
+            end = len(line)
+            if end - start > MAX_LINE_CHARS:
+                blank = line.rfind(" ", start, start + MAX_LINE_CHARS)
+                end = blank + 1 if blank > start else start + MAX_LINE_CHARS
+            if (part := line[start:end]).strip():
+                yield part
             start = end
-        yield from _unless_blank(line[start:])
-
-
-def _unless_blank(part: str) -> Iterator[str]:
-    if part.strip():
-        yield part
 
 
 def aligned_starts(text: str, sentences: Iterable[str]) -> list[int]:

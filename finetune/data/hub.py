@@ -1,7 +1,7 @@
 """KLUE from the Hugging Face Hub, or from a local clone of it, written as official files, so that one reader remains.
 
 Labels are mapped by name, for the Hub numbers them in another order. What the copy lacks stays lacking: NER and DP have
-no guid (counted here, without the official file's source behind it), WoS no ontology.json, others no annotations. The
+no guid (counted here, without the official file's source after it), WoS no ontology.json, others no annotations. The
 copy strips contexts and answers of MRC but keeps their offsets; nothing is moved here, the reader judges.
 """
 
@@ -237,20 +237,6 @@ LAYOUTS: Mapping[str, Layout] = {
     "klue-ner": Layout("ner", ("sentence", "tokens", "ner_tags"), _to_ner),
     "klue-re": Layout("re", ("guid", "sentence", "subject_entity", "object_entity", "label"), _as_records({})),
     "klue-dp": Layout("dp", ("sentence", "index", "word_form", "lemma", "pos", "head", "deprel"), _to_dp),
-    "klue-mrc": Layout(
-        "mrc",
-        (
-            "guid",
-            "title",
-            "context",
-            "news_category",
-            "source",
-            "question",
-            "question_type",
-            "is_impossible",
-            "answers",
-        ),
-        _to_mrc,
-    ),
+    "klue-mrc": Layout("mrc", (*ABOUT, "guid", "question", "question_type", "is_impossible", "answers"), _to_mrc),
     "wos": Layout("wos", ("guid", "domains", "dialogue"), _to_wos),
 }

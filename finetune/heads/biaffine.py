@@ -22,7 +22,7 @@ from finetune.task import IGNORED
 
 IMPOSSIBLE = -1e4  # score of an arc that cannot be; finite, so that a padded word's softmax is not nan
 DROPOUT = 0.33
-WORDS, ARC, TYPE, POS = 768, 512, 256, 256  # published sizes, whatever the encoder's width
+WORDS, ARC, TYPE, POS = 768, 512, 256, 256  # published sizes, at any width of the encoder
 
 
 def scale_size(published: int, hidden: int) -> int:
@@ -59,7 +59,7 @@ def gather_words(encoder: nn.Module, batch: dict[str, Tensor]) -> Tensor:
 def run_lstm(
     lstm: nn.LSTM, x_BPX: Tensor, lengths_B: Tensor, start: tuple[Tensor, Tensor] | None = None
 ) -> tuple[Tensor, Tensor]:
-    """States, zero behind a row's length, and the last cells, (directions, B, size)."""
+    """States, zero after a row's length, and the last cells, (directions, B, size)."""
     packed = pack_padded_sequence(x_BPX, lengths_B.cpu(), batch_first=True, enforce_sorted=False)
     states, (_, cells) = lstm(packed, start)
     return pad_packed_sequence(states, batch_first=True, total_length=x_BPX.shape[1])[0], cells
@@ -123,7 +123,10 @@ class PublishedReader(nn.Module):
 class Biaffine(nn.Module):
     """K bilinear forms of a dependent and a head, with their linear terms and biases, started as published.
 
-    One tensor (K, X + 1, Y + 1) holds all of a form: both sides get a constant 1 as their last number.
+    One tensor (K, X + 1, Y + 1) holds all of a form: both sides get a constant 1 as their last number, so
+
+        (x 1) ( U u ) (y)
+              ( w b ) (1)  =  x U y + x u + w y + b
     """
 
     def __init__(self, width: int, forms: int) -> None:

@@ -50,7 +50,7 @@ class StateGenerator(nn.Module):
 
     Args:
         slots: name of each slot to its pieces; their embeddings' sum is the slot.
-        spell_gate: the gate, of ``gates``, behind which a value is generated.
+        spell_gate: the gate, of ``gates``, at which a value is generated.
         ends: tokens that end a value.
         spell: token ids to text, for ``predict``.
     """
@@ -143,7 +143,7 @@ class StateGenerator(nn.Module):
         """Loss: gate cross-entropy over all slots and -log p of the values' tokens.
 
         Batch: ``input_ids``, ``attention_mask`` (B, L); ``gates`` (B, S); ``slots`` (B, K), the slots to spell, and
-        ``targets`` (B, K, T), their tokens, ``IGNORED`` behind the end and in unused rows.
+        ``targets`` (B, K, T), their tokens, ``IGNORED`` after the end and in unused rows.
         """
         turns, slots_SH = self.encode(batch), self.embed_slots()
         gates = self.score_gates(turns, slots_SH)
@@ -226,7 +226,7 @@ class StateGenerator(nn.Module):
 
         Args:
             open_BKT: which tokens to write, of each value the first ones.
-            drop_BKTH: the training's dropout: factors of the inputs. With it a value goes on behind an end.
+            drop_BKTH: the training's dropout: factors of the inputs. With it a value goes on after an end.
         """
         hidden_BKH, inputs_BKH = turns.start_BH[:, None].expand_as(slots_BKH), slots_BKH
         tokens_BKT = torch.full_like(open_BKT, IGNORED, dtype=torch.int64)

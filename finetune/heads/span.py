@@ -1,7 +1,7 @@
 """Span head: a start and an end score for each position, [CLS] standing for "no answer" (KLUE paper 5.1, KLUE-MRC).
 
 One linear map on the encoder, as published. Of our own is a second one: how many characters of an answer's last token
-lie behind the answer, for tokens that hold a noun and its particle.
+lie after the answer, for tokens that hold a noun and its particle.
 Legend: ``B`` windows, ``L`` positions, ``C`` numbers of characters, 0 first.
 """
 
@@ -58,7 +58,7 @@ class SpanFinder(nn.Module):
 
     @torch.no_grad()
     def predict(self, **batch: Tensor) -> list[dict[str, Any]]:
-        """``start`` and ``end`` scores of each window, float32, and the likeliest ``cut`` behind each position, uint8;
+        """``start`` and ``end`` scores of each window, float32, and the likeliest ``cut`` after each position, uint8;
         all (L,), without padding."""
         start_BL, end_BL, states_BLH = self.score_ends(batch)
         cut_BL = torch.zeros_like(batch["input_ids"]) if self.cuts is None else self.cuts(states_BLH).argmax(dim=-1)

@@ -65,7 +65,7 @@ def score_file(
     task = find_task(name)
     if gold is None:
         rows = read_rows(predictions)
-        groups = [row.guid.rpartition("-")[0] if name == "wos" else row.guid for row in rows]
+        groups = [row.guid.rpartition("-")[0] if task.name == "wos" else row.guid for row in rows]
         about = None
     else:
         examples = task.read(gold)
@@ -78,17 +78,9 @@ def score_file(
         return Scored(len(rows), task.score(rows), intervals, task.tables(rows), about)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise BadInput(
-            f"{predictions}: its golds and predictions do not have the form of {name} ({type(error).__name__}: {error})"
+            f"{predictions}: its golds and predictions do not have the form of {task.name} "
+            f"({type(error).__name__}: {error})"
         ) from None
-
-
-def score_predictions(name: str, path: Path) -> dict[str, float]:
-    """Metrics of a predictions file with golds, 0..100, the headline first; nan where a metric is undefined.
-
-    Raises:
-        BadInput: unknown task, or a file whose lines are not predictions of this task.
-    """
-    return score_file(name, path, samples=0).scores
 
 
 def read_rows(path: Path) -> list[Row]:

@@ -8,7 +8,7 @@ many times faster on label names than scikit-learn; an interval scores the rows 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -82,6 +82,6 @@ def confusion_rows(rows: Sequence[Row], labels: Sequence[str]) -> list[dict[str,
     return [{"gold": gold, **{predicted: pairs[gold, predicted] for predicted in names}} for gold in names]
 
 
-def class_tables(labels: Sequence[str]) -> Callable[[Sequence[Row]], dict[str, list[dict[str, Any]]]]:
+def class_tables(labels: Sequence[str], rows: Sequence[Row]) -> dict[str, list[dict[str, Any]]]:
     """The tables "classes" and "confusion" of a task with these labels."""
-    return lambda rows: {"classes": class_rows(rows, labels), "confusion": confusion_rows(rows, labels)}
+    return {"classes": class_rows(rows, labels), "confusion": confusion_rows(rows, labels)}

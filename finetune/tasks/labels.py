@@ -1,4 +1,4 @@
-"""What the tasks with one label a text share: reading, encoding, batches, decoding, the majority baseline, writing.
+"""What the tasks with one label or number a text share; their records bind the first arguments of these functions.
 
 A file without labels (a test file) has gold None in every example and no labels in its batches.
 """
@@ -10,35 +10,37 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import write_whole
-from finetune.data.files import label_of, read_records
-from finetune.task import Example, Feature, Prediction
+from finetune.data.files import label_of, read_records, text_of
+from finetune.task import Example, Feature, Module, Prediction, Tokenizer
 from finetune.tasks.padding import pad_inputs
 
-if TYPE_CHECKING:
-    from torch import nn
-    from transformers import PreTrainedTokenizerBase
+Encode = Callable[..., list[Feature]]  # as ``encode_texts`` or ``encode_pairs_as_published``
 
-Gold = TypeVar("Gold")
-# (tokenizer, first texts, second texts, max_tokens) to one feature a pair
-PairEncoder = Callable[["PreTrainedTokenizerBase", Sequence[str], Sequence[str], int], list[Feature]]
+Golds = list[tuple[str, dict[str, Any], Any]]  # where (for messages), record and gold of each record of a file
 
 
-def read_labelled(path: Path, key: str, labels: Sequence[str]) -> list[tuple[str, dict[str, Any], str | None]]:
-    """The records of a JSON file with ``where`` and the label under ``key``; see ``read_golds``."""
-    return read_golds(path, key, lambda record, where: label_of(record, key, labels, where))
+def read_texts(fields: Sequence[str], read_golds: Callable[[Path], Golds], path: Path) -> list[Example]:
+    """Examples of a JSON file with the texts ``fields``."""
+    return [
+        Example(record["guid"], gold, {field: text_of(record, field, where) for field in fields})
+        for where, record, gold in read_golds(path)
+    ]
 
 
-def read_golds(
-    path: Path, key: str, gold_of: Callable[[dict[str, Any], str], Gold]
-) -> list[tuple[str, dict[str, Any], Gold | None]]:
-    """The records of a JSON file, each with ``where`` (for messages) and its gold; None in a file without labels.
+def read_labelled(key: str, labels: Sequence[str], path: Path) -> Golds:
+    """The records with the label under ``key``."""
+    return read_golds(key, lambda record, where: label_of(record, key, labels, where), path)
+
+
+def read_golds(key: str, gold_of: Callable[[dict[str, Any], str], Any], path: Path) -> Golds:
+    """The records with what ``(record, where)`` gives; None in a file without labels.
 
     Raises:
         BadInput: some records have ``key`` and some lack it, or what ``gold_of`` raises.
@@ -52,11 +54,17 @@ def read_golds(
     return [(where, record, gold_of(record, where)) for where, record in records]
 
 
+def featurize_texts(
+    fields: Sequence[str], labels: Sequence[str] | None, encode: Encode, examples: Sequence[Example],
+    tokenizer: Tokenizer, max_tokens: int, is_training: bool,
+) -> list[Feature]:  # fmt: skip
+    """``[CLS] text [SEP]``, or with a second text after it, too long ones cut by ``encode``."""
+    texts = ([example.inputs[field] for example in examples] for field in fields)
+    return with_labels(encode(tokenizer, *texts, max_tokens=max_tokens), examples, labels)
+
+
 def encode_texts(
-    tokenizer: PreTrainedTokenizerBase,
-    first: Sequence[str],
-    second: Sequence[str] | None = None,
-    max_tokens: int | None = None,
+    tokenizer: Tokenizer, first: Sequence[str], second: Sequence[str] | None = None, max_tokens: int | None = None
 ) -> list[Feature]:
     """Features ``[CLS] first [SEP]`` or ``[CLS] first [SEP] second [SEP]`` in the layout of the tokenizer.
 
@@ -76,7 +84,7 @@ def encode_texts(
 
 
 def encode_pairs_as_published(
-    tokenizer: PreTrainedTokenizerBase, first: Sequence[str], second: Sequence[str], max_tokens: int
+    tokenizer: Tokenizer, first: Sequence[str], second: Sequence[str], max_tokens: int
 ) -> list[Feature]:
     """Features ``[CLS] first [SEP] second [SEP]`` of at most ``max_tokens`` ids, as the published code cuts them.
 
@@ -98,10 +106,10 @@ def cut_pair(sides: Sequence[int | None], max_tokens: int) -> list[int]:
     Args:
         sides: of each token 0 (first text), 1 (second text) or None (special).
     """
-    room = max_tokens - sides.count(None)
+    size = max_tokens - sides.count(None)
     lengths = {0: sides.count(0), 1: sides.count(1)}
-    lengths[0] = min(lengths[0], max(room - lengths[1], (room + 1) // 2))
-    lengths[1] = min(lengths[1], room - lengths[0])
+    lengths[0] = min(lengths[0], max(size - lengths[1], (size + 1) // 2))
+    lengths[1] = min(lengths[1], size - lengths[0])
     kept, taken = [], {0: 0, 1: 0}
     for position, side in enumerate(sides):
         if side is None or taken[side] < lengths[side]:
@@ -116,25 +124,22 @@ def keep_tokens(feature: Feature, positions: Sequence[int]) -> Feature:
     return {**feature, **{key: [feature[key][i] for i in positions] for key in ("input_ids", "token_type_ids")}}
 
 
-def with_labels(features: list[Feature], examples: Sequence[Example], labels: Sequence[str]) -> list[Feature]:
-    """The features with the id of their example's label under ``label``, where the example has a label."""
-    ids = {label: id_ for id_, label in enumerate(labels)}
+def with_labels(
+    features: list[Feature], examples: Sequence[Example], labels: Sequence[str] | None = None
+) -> list[Feature]:
+    """The features with their example's gold under ``label``, where it has one: its number in ``labels``, if given."""
+    ids = {label: id_ for id_, label in enumerate(labels or ())}
     for feature in features:
         gold = examples[feature["example"]].gold
         if gold is not None:
-            feature["label"] = ids[gold]
+            feature["label"] = ids[gold] if labels else gold
     return features
 
 
-def record_gold(name: str) -> Callable[[Example, Sequence[Feature], int], dict[str, Any]]:
-    """Record of the inputs and, as ``name`` of the labels, the gold; null in a file without labels."""
-
-    def record(example: Example, features: Sequence[Feature], max_tokens: int) -> dict[str, Any]:
-        (feature,) = features
-        inputs = {key: feature[key] for key in ("input_ids", "token_type_ids")}
-        return {**inputs, "labels": {name: example.gold}}
-
-    return record
+def record_gold(name: str, example: Example, features: Sequence[Feature], max_tokens: int) -> dict[str, Any]:
+    """The inputs and, as ``name`` of the labels, the gold; null in a file without labels."""
+    (feature,) = features
+    return {**{key: feature[key] for key in ("input_ids", "token_type_ids")}, "labels": {name: example.gold}}
 
 
 def collate_labels(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
@@ -146,40 +151,28 @@ def collate_labels(features: Sequence[Feature], pad_id: int) -> dict[str, NDArra
     return batch
 
 
+def build_labeller(labels: Sequence[str], encoder: str, tokenizer: Tokenizer) -> Module:
+    """Encoder and a head over ``labels``."""
+    from finetune.heads.labels import load_text_labeller
+
+    return load_text_labeller(encoder, tokenizer, labels)
+
+
 def decode_labels(
-    labels: Sequence[str],
-) -> Callable[[Sequence[Example], Sequence[Feature], Sequence[Any]], list[Prediction]]:
-    """Decoder from probabilities to the likeliest label; ``scores`` are the probabilities in ``labels`` order."""
-
-    def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
-        return [Prediction(labels[int(raw.argmax())], [float(f"{p:.7g}") for p in raw]) for raw in raws]
-
-    return decode
+    labels: Sequence[str], examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]
+) -> list[Prediction]:
+    """The likeliest label; ``scores`` are the probabilities in the order of ``labels``."""
+    return [Prediction(labels[int(raw.argmax())], [float(f"{p:.7g}") for p in raw]) for raw in raws]
 
 
 def predict_majority(
-    labels: Sequence[str],
-) -> Callable[[Sequence[Example], Sequence[Example]], list[Prediction]]:
+    labels: Sequence[str], training: Sequence[Example], examples: Sequence[Example]
+) -> list[Prediction]:
     """Baseline: the most frequent training label (the first of equals), with training shares as scores."""
-
-    def predict(training: Sequence[Example], examples: Sequence[Example]) -> list[Prediction]:
-        counts = Counter(example.gold for example in training)
-        best = max(labels, key=lambda label: counts[label])
-        shares = [counts[label] / len(training) for label in labels]
-        return [Prediction(best, shares) for _ in examples]
-
-    return predict
-
-
-def text_labeller(labels: Sequence[str]) -> Callable[[str, PreTrainedTokenizerBase], nn.Module]:
-    """Builder of an encoder with a head over ``labels``."""
-
-    def load(name: str, tokenizer: PreTrainedTokenizerBase) -> nn.Module:
-        from finetune.heads.labels import load_text_labeller
-
-        return load_text_labeller(name, tokenizer, labels)
-
-    return load
+    counts = Counter(example.gold for example in training)
+    best = max(labels, key=lambda label: counts[label])
+    shares = [counts[label] / len(training) for label in labels]
+    return [Prediction(best, shares) for _ in examples]
 
 
 def fault_of_label(labels: Sequence[str], example: Example, prediction: Prediction) -> str | None:
@@ -194,38 +187,14 @@ def fault_of_label(labels: Sequence[str], example: Example, prediction: Predicti
     return f"'scores' should be {len(labels)} numbers, one for each of {', '.join(labels)}; found {scores!r:.60}"
 
 
-def is_finite_number(value: Any) -> bool:
+def is_finite_number(value: Any) -> TypeGuard[float]:
     """Whether a value of JSON is one, true and false left out."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def label_writer(key: str, labels: Sequence[str]) -> Callable[[Path, Mapping[str, Any], Path], None]:
-    """Writer of the official file again with the predicted labels under ``key``; other fields stay as they are."""
-
-    def put(record: dict[str, Any], value: Any, where: str) -> None:
-        if value not in labels:
-            raise BadInput(f"{where}: the prediction is {value!r}; labels here are {', '.join(labels)}")
-        record[key] = value
-
-    return lambda official, values, target: write_records(official, values, target, put)
-
-
-def write_records(
-    official: Path, values: Mapping[str, Any], target: Path, put: Callable[[dict[str, Any], Any, str], None]
-) -> None:
-    """Write the records of a JSON file to ``target``, indented as officially, after ``put`` has changed each.
-
-    Args:
-        values: prediction by guid.
-        put: ``(record, prediction, where)``; changes the record.
-
-    Raises:
-        BadInput: a record without a prediction.
-    """
-    records = read_records(official)
-    for where, record in records:
-        if record["guid"] not in values:
-            raise BadInput(f"{where}: no prediction for it; predict every record of the file")
-        put(record, values[record["guid"]], where)
-    text = json.dumps([record for _, record in records], ensure_ascii=False, indent=4)
-    write_whole(target, text)
+def write_field(key: str, official: Path, values: Mapping[str, Any], target: Path) -> None:
+    """The JSON file again, indented as officially, with the value of each guid under ``key`` of its record."""
+    records = [record for _, record in read_records(official)]
+    for record in records:
+        record[key] = values[record["guid"]]
+    write_whole(target, json.dumps(records, ensure_ascii=False, indent=4))

@@ -16,7 +16,7 @@ from finetune.task import Feature
 
 
 def pad_rows(rows: Sequence[Sequence[int] | NDArray[np.integer]], filler: int) -> NDArray[np.int64]:
-    """Rows of ids to one (B, L) array, ``filler`` behind the shorter ones."""
+    """Rows of ids to one (B, L) array, ``filler`` after the shorter ones."""
     lengths_B = np.array([len(row) for row in rows])
     padded_BL = np.full((len(rows), int(lengths_B.max())), filler, dtype=np.int64)
     is_real_BL = np.arange(padded_BL.shape[1]) < lengths_B[:, None]

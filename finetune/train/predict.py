@@ -17,7 +17,7 @@ from corpus.documents.errors import BadInput
 from finetune.config import PrecisionName
 from finetune.task import Feature, Task
 
-TOKENS_PER_BATCH = 8_192  # padded; bounds memory whatever the lengths
+TOKENS_PER_BATCH = 8_192  # padded; bounds memory at any length
 
 
 def predict(

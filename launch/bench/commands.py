@@ -40,20 +40,17 @@ def bench_tokenizer(
     megabytes: Annotated[float, typer.Option(help="Text to learn from, an equal share of each file.")] = 45.0,
     workers: Annotated[int, typer.Option(help="Processes of a build.")] = 2,
     rounds: Annotated[int, typer.Option(help="Times that the timed builds are done.")] = 1,
-    curve: Annotated[bool, typer.Option(help="Build from 1/16, 1/8 … of the text, too.")] = False,
     timing_only: Annotated[bool, typer.Option(help="The timed builds alone; for much text.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder for bench.json and the vocabularies.")] = None,
 ) -> None:
     """Build vocabularies in every way, time them beside the common recipe, compare what they do to text.
 
-    Example:  malmoi bench tokenizer --texts news.jsonl --texts wiki.jsonl --gold klue-dp-v1.1_dev.tsv --curve
+    Example:  malmoi bench tokenizer --texts news.jsonl --texts wiki.jsonl --gold klue-dp-v1.1_dev.tsv
     """
     set_up_console()
     from launch.bench.tokenizer import run_tokenizer_bench
 
-    run_tokenizer_bench(
-        texts or [], measure or [], gold, others or [], megabytes, workers, rounds, curve, timing_only, out
-    )
+    run_tokenizer_bench(texts or [], measure or [], gold, others or [], megabytes, workers, rounds, timing_only, out)
 
 
 @bench_app.command("pretrain")

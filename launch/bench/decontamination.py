@@ -25,7 +25,7 @@ LIMIT = 12_000
 QUERY_MEGABYTES = 3.0
 BRUTE_QUERIES = 24
 COMPARED_QUERIES = 40
-BATCH_CHARS = 200_000
+BATCH = 4_000  # sentences at a time, about as many as the stage looks for
 
 
 def bench_decontamination(documents: list[str], benchmarks: list[Path]) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def bench_decontamination(documents: list[str], benchmarks: list[Path]) -> dict[
     items = [text for text in folded if len(text) >= config.min_chars]
     few = _spread(items, LIMIT)
     queries = [sentence for text in spread(documents, QUERY_MEGABYTES) for sentence in split_sentences(text)]
-    batches = _batches(queries)
+    batches = [queries[first : first + BATCH] for first in range(0, len(queries), BATCH)]
 
     (index, numbers), brute = build_index(few, config), BruteForce(few, config.ngram)
     long_enough = [text for query in queries if len(text := fold(query)) >= config.min_chars]
@@ -121,16 +121,3 @@ def _spread(texts: Sequence[str], limit: int) -> list[str]:
     """At most ``limit`` of the texts, evenly over the list."""
     count = min(limit, len(texts))
     return [texts[number * len(texts) // count] for number in range(count)]
-
-
-def _batches(queries: list[str]) -> list[list[str]]:
-    """As the stage does it: sentences of about ``BATCH_CHARS`` characters at a time."""
-    batches: list[list[str]] = [[]]
-    size = 0
-    for query in queries:
-        batches[-1].append(query)
-        size += len(query)
-        if size >= BATCH_CHARS:
-            batches.append([])
-            size = 0
-    return [batch for batch in batches if batch]

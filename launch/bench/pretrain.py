@@ -6,16 +6,12 @@ carry over to other machines, absolute figures do not. Every run has a process o
 
 from __future__ import annotations
 
-import json
 import logging
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from threading import Event, Thread
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,17 +21,14 @@ from torch.nn.functional import cross_entropy
 
 from corpus.documents.errors import BadInput
 from launch.bench.rivals import collator, train_with_trainer
-from launch.bench.sizes import Plan, bench_sizes, sizes_table
+from launch.bench.sizes import Given, Plan, bench_sizes, sizes_table, train_ours
 from launch.bench.synthetic import write_synthetic
 from launch.bench.timing import machine, run_fresh, time_in_turns, versions_of, write_figures
 from launch.console import PlainConsole
 from launch.tables import Table, figures, print_table
 from pretrain.config import PretrainConfig, in_sections
-from pretrain.model.networks import build_network
-from pretrain.pack.store import open_store, read_pieces
 from pretrain.rows.batches import TrainingBatches, mask_batch
-from pretrain.rows.masking import IGNORED, Pieces, describe_pieces, mask_rows, row_keys
-from pretrain.rows.split import Split, split_rows
+from pretrain.rows.masking import IGNORED, Pieces, mask_rows, row_keys
 
 log = logging.getLogger(__name__)
 
@@ -167,26 +160,6 @@ def _shares(name: str, made: Any, positions: int, mask_id: int) -> dict[str, flo
 # --- training beside the Trainer: same model and first weights, rows, batch, optimizer, precision and thread
 
 
-class Given(NamedTuple):
-    """What both sides train on."""
-
-    pieces: Pieces
-    split: Split
-    config: PretrainConfig
-    vocab_size: int
-    special_ids: dict[str, int]
-
-    @classmethod
-    def open(cls, tokens: Path, tokenizer: Path, config: PretrainConfig) -> Given:
-        store = open_store(tokens, tokenizer)
-        special_ids = store.meta["special_ids"]
-        pieces = describe_pieces(read_pieces(tokenizer), special_ids)
-        return cls(pieces, split_rows(store, config), config, store.meta["vocab_size"], special_ids)
-
-    def batches(self) -> TrainingBatches:
-        return TrainingBatches(self.split, self.pieces, self.config, 0, 1, self.config.engine.micro_batch)
-
-
 def contest_config(steps: int, **changes: Any) -> PretrainConfig:
     """4 layers x 256, 16 rows of 128 tokens a step, float32, no dropout as in the recipes of this size.
 
@@ -196,8 +169,8 @@ def contest_config(steps: int, **changes: Any) -> PretrainConfig:
     fields: dict[str, Any] = {
         "layers": 4, "hidden": 256, "heads": 4, "intermediate": 1024, "positions": 128, "sequence_length": 128,
         "steps": steps, "global_batch": 16, "micro_batch": 16, "lr": 5e-4, "warmup_share": 0.1, "dropout": 0.0,
-        "precision": "fp32", "engine": "plain", "held_out_share": 0.01, "measure_every": steps,
-        "checkpoint_every": steps, "keep_checkpoints": 1, "log_every": max(1, steps // 10),
+        "precision": "fp32", "engine": "plain", "held_out_share": 0.01, "measure_every": steps + 1,
+        "log_every": max(1, steps // 10),
     }  # fmt: skip
     return PretrainConfig.model_validate(in_sections(fields | changes))
 
@@ -235,9 +208,10 @@ def train_side(order: tuple[str, str, str, str, dict[str, Any]]) -> dict[str, An
     side, (tokens, tokenizer, out) = order[0], map(Path, order[1:4])
     given = Given.open(tokens, tokenizer, PretrainConfig.model_validate(order[4]))
     if side == MALMOI:
-        marks, network = train_ours(given, tokens, tokenizer, out)
+        lines, clocks, network = train_ours(given, out)
+        marks = [(line["step"], line["loss"], *clock) for line, clock in zip(lines, clocks, strict=True)]
     else:
-        network = build_network(given.config, given.vocab_size, given.special_ids)
+        network = given.network()
         marks = train_with_trainer(network, examples_of_run(given), given.config, tokenizer, out)
     steps, losses, cpu, wall = map(list, zip(*marks, strict=True))
     counted = (steps[-1] - steps[0]) * given.config.global_batch * given.config.rows.sequence_length
@@ -247,46 +221,6 @@ def train_side(order: tuple[str, str, str, str, dict[str, Any]]) -> dict[str, An
         "held_out": held_out_losses(given, network, tokenizer),
         "curve": {"steps": steps, "losses": losses},
     }
-
-
-def train_ours(
-    given: Given, tokens: Path, tokenizer: Path, out: Path
-) -> tuple[list[tuple[int, float, float, float]], Any]:
-    """Step, loss, CPU and wall clock of each line of the log, and the finished Hugging Face model."""
-    from transformers import AutoModelForMaskedLM
-
-    from pretrain.run import PretrainInputs, run
-
-    with watch_lines(out / "metrics.jsonl") as clocks:
-        run(given.config, PretrainInputs(tokens, tokenizer), out)
-    lines = map(json.loads, (out / "metrics.jsonl").read_text("utf-8").splitlines())
-    timed = zip(lines, clocks, strict=True)  # the watcher has seen every line when it returns
-    marks = [(line["step"], line["loss"], *clock) for line, clock in timed if "loss" in line]
-    return marks, AutoModelForMaskedLM.from_pretrained(out / "model", local_files_only=True)
-
-
-@contextmanager
-def watch_lines(path: Path) -> Iterator[list[tuple[float, float]]]:
-    """CPU and wall clock at which each line of a growing file was there, to 0.01 s."""
-    clocks: list[tuple[float, float]] = []
-    is_over = Event()
-
-    def look() -> None:
-        lines = path.read_bytes().count(b"\n") if path.is_file() else 0
-        clocks.extend([(time.process_time(), time.perf_counter())] * (lines - len(clocks)))
-
-    def poll() -> None:
-        while not is_over.wait(0.01):
-            look()
-
-    thread = Thread(target=poll, daemon=True)
-    thread.start()
-    try:
-        yield clocks
-    finally:
-        is_over.set()
-        thread.join()
-        look()
 
 
 def examples_of_run(given: Given) -> list[dict[str, Any]]:

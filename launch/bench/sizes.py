@@ -1,22 +1,23 @@
 """Training measured over model sizes, packing and compiling, on the device at hand: tokens/s, MFU, memory.
 
 Every cell is a fresh process that drives the loop and the meter of pretraining on the invented store: the first of two
-intervals warms up, the second counts, and the device is waited for at their ends only. Price: no checkpoints, no
-measuring.
+intervals warms up, the second counts, and the device is waited for at their ends only.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
+from transformers import PreTrainedModel
 
 from corpus.documents.errors import BadInput
 from launch.bench.timing import run_fresh
@@ -32,8 +33,8 @@ from pretrain.model.module import PretrainingModule
 from pretrain.model.networks import build_network
 from pretrain.pack.store import open_store, read_pieces
 from pretrain.rows.batches import TrainingBatches
-from pretrain.rows.masking import describe_pieces
-from pretrain.rows.split import split_rows
+from pretrain.rows.masking import Pieces, describe_pieces
+from pretrain.rows.split import Split, split_rows
 from pretrain.watch.flops import flops_by_phase, peak_flops
 from pretrain.watch.meter import Meter
 
@@ -132,21 +133,44 @@ def measure_cell(order: tuple[str, str, str, int, dict[str, Any]]) -> dict[str, 
         "steps": 2 * STEPS, "log_every": STEPS, "measure_every": 2 * STEPS + 1,
     }  # fmt: skip
     config = PretrainConfig.model_validate(in_sections(SIZES[row["size"]] | fields))
-    with TemporaryDirectory(prefix="malmoi-bench-") as folder, join_world() as world:
-        store, vocabulary = open_store(Path(tokens), Path(tokenizer)), read_pieces(Path(tokenizer))
-        network = build_network(config, len(vocabulary), store.meta["special_ids"])
-        if config.rows.packing == "documents" and not is_isolated(network):
-            isolate_documents(network)
-        pieces = describe_pieces(vocabulary, store.meta["special_ids"])
-        batches = TrainingBatches(split_rows(store, config), pieces, config, 0, 1, config.engine.micro_batch)
-        flops = flops_by_phase(batches, config, len(vocabulary))[0]
-        engine = start_engine(config, PretrainingModule(network), world)
-        never: Any = NeverDue()
-        path = Path(folder) / "metrics.jsonl"
-        with closing(Meter(path, config, world, (0, None), lambda step: flops, batches.names_of_step)) as meter:
-            train(engine, batches, Watch(meter, never, dict, StopRequest()), config, world, 1)
-        timed = json.loads(path.read_text("utf-8").splitlines()[1])
+    with TemporaryDirectory(prefix="malmoi-bench-") as folder:
+        (_, timed), _, _ = train_ours(Given.open(Path(tokens), Path(tokenizer), config), Path(folder))
     return {ours: timed.get(theirs) for ours, theirs in MEASURED.items()}
+
+
+class Given(NamedTuple):
+    """What is trained on and how."""
+
+    pieces: Pieces
+    split: Split
+    config: PretrainConfig
+    vocab_size: int
+    special_ids: dict[str, int]
+
+    @classmethod
+    def open(cls, tokens: Path, tokenizer: Path, config: PretrainConfig) -> Given:
+        store = open_store(tokens, tokenizer)
+        special_ids = store.meta["special_ids"]
+        pieces = describe_pieces(read_pieces(tokenizer), special_ids)
+        return cls(pieces, split_rows(store, config), config, store.meta["vocab_size"], special_ids)
+
+    def batches(self) -> TrainingBatches:
+        return TrainingBatches(self.split, self.pieces, self.config, 0, 1, self.config.engine.micro_batch)
+
+    def network(self) -> PreTrainedModel:
+        return build_network(self.config, self.vocab_size, self.special_ids)
+
+
+class ClockedMeter(Meter):
+    """A meter that notes CPU and wall clock of each line."""
+
+    def __init__(self, *settings: Any) -> None:
+        super().__init__(*settings)
+        self.clocks: list[tuple[float, float]] = []
+
+    def write(self, step: int) -> None:
+        super().write(step)
+        self.clocks.append((time.process_time(), time.perf_counter()))
 
 
 class NeverDue:
@@ -154,6 +178,20 @@ class NeverDue:
 
     def due(self, step: int) -> bool:
         return False
+
+
+def train_ours(given: Given, out: Path) -> tuple[list[dict[str, Any]], list[tuple[float, float]], PreTrainedModel]:
+    """Train without measuring and saving; the lines of metrics.jsonl, their CPU and wall clocks, the network."""
+    config, batches, network = given.config, given.batches(), given.network()
+    if config.rows.packing == "documents" and not is_isolated(network):
+        isolate_documents(network)
+    flops = flops_by_phase(batches, config, given.vocab_size)[0]
+    path, never = out / "metrics.jsonl", NeverDue()
+    with join_world() as world:
+        engine = start_engine(config, PretrainingModule(network), world)
+        with closing(ClockedMeter(path, config, world, (0, None), lambda step: flops, batches.names_of_step)) as meter:
+            train(engine, batches, Watch(meter, cast(Any, never), dict, StopRequest()), config, world, 1)
+    return list(map(json.loads, path.read_text("utf-8").splitlines())), meter.clocks, network
 
 
 def sizes_table(found: dict[str, Any]) -> Table:

@@ -16,10 +16,10 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from corpus.documents.errors import BadInput
-from corpus.documents.shards import Document, shard_paths, to_table
+from corpus.documents.shards import Document, shard_paths
 from corpus.documents.units import shared_processes
 from launch.bench.material import GIVEN, SAMPLE, Mix, byte_count, mix_texts, write_corpus
 from launch.bench.rivals import ENCODE_WAYS, build_common_vocabulary, encode_with_library, load_library_tokenizer
@@ -29,9 +29,6 @@ from launch.sample.unpack import unpack
 from launch.tables import Table, figures, print_table
 from tokenizer.config import TokenizerConfig
 
-if TYPE_CHECKING:
-    from tokenizer.measuring.compare import Comparison
-
 log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
@@ -40,8 +37,6 @@ COMMON = "common recipe"
 OTHERS = ("klue", "bpe", "malmoi-hardened", "malmoi-8k", "klue-8k")
 SMALL_ALPHABET = 1_500
 SMALL_SIZE = 8_000
-SHARES = (16, 8, 4, 2, 1)  # of the mix, for the curve
-COUNTED_MEGABYTES = 8.0
 
 
 def run_tokenizer_bench(
@@ -52,7 +47,6 @@ def run_tokenizer_bench(
     megabytes: float,
     workers: int,
     rounds: int,
-    curve: bool,
     timing_only: bool,
     out: Path | None,
 ) -> dict[str, Any]:
@@ -63,11 +57,10 @@ def run_tokenizer_bench(
         gold: a KLUE-DP file.
         others: tokenizers to compare with.
         rounds: times that the two timed builds are done; medians count.
-        curve: build from 1/16, 1/8 … of the text as well.
         timing_only: the two timed builds and nothing that is compared; for much text.
 
     Returns:
-        "material", "builds", "counting", "encoding", "compared", "curve", "workers", "machine", "versions".
+        "material", "builds", "encoding", "compared", "workers", "machine", "versions".
 
     Raises:
         BadInput: an input cannot be used, or ``megabytes`` is not above 0.
@@ -88,10 +81,8 @@ def run_tokenizer_bench(
         results: dict[str, Any] = {
             "material": _describe(mix, texts),
             "builds": builds,
-            "counting": _time_counting(mix.documents),
             "encoding": {name: bench_encoding(mix.measured, paths[name]) for name in encoded},
             "compared": compared,
-            "curve": _learn_from_shares(mix, scratch / "curve", gold, workers) if curve else [],
             "workers": workers,
             "machine": machine(),
             "versions": versions_of(("tokenizers", "python-mecab-ko", "python-mecab-ko-dic")),
@@ -175,43 +166,6 @@ def build_ours(corpus: Path, out: Path, config: TokenizerConfig, workers: int) -
     write_pieces(out / "vocab.txt", vocabulary)
     sizes = {name: counts[name] for name in ("documents", "eojeols", "eojeol_types")}
     return {"steps": seconds, "sizes": sizes | analysed | {"units": learnt["units"]}, "pruning": pruning}
-
-
-def _learn_from_shares(mix: Mix, scratch: Path, gold: Path | None, workers: int) -> list[tuple[float, Comparison]]:
-    """The malmoi builder on growing parts of the mix: megabytes, and the figures of each vocabulary."""
-    from tokenizer.measuring.compare import compare
-
-    sizes, paths = [], []
-    for share in SHARES:
-        documents = mix.documents[: max(1, len(mix.documents) // share)]
-        corpus = write_corpus(documents, scratch / f"corpus-{share}")
-        paths.append(scratch / f"1-{share}")
-        build("malmoi", corpus, paths[-1], configuration("malmoi"), workers)
-        sizes.append(byte_count(s for d in documents for s in d.sentences) / 1e6)
-    return list(zip(sizes, compare(paths, mix.measured, gold), strict=True))
-
-
-def _time_counting(documents: Sequence[Document]) -> dict[str, float]:
-    """What windows add to counting, in MB/s of one core."""
-    import pyarrow.compute as pc
-
-    from tokenizer.building.count import count_table
-
-    taken: list[Document] = []
-    size = 0.0
-    for document in documents:
-        if size < COUNTED_MEGABYTES:
-            taken.append(document)
-            size += byte_count(document.sentences) / 1e6
-    table = to_table(taken)
-    sentences = table["sentences"].combine_chunks().flatten()
-    seconds = time_in_turns(
-        {
-            "alone": lambda: pc.value_counts(pc.utf8_split_whitespace(sentences).flatten()),
-            "with_windows": lambda: count_table(table),
-        }
-    )
-    return {"megabytes": size} | {f"{name}_mb_per_s": size / spent for name, spent in seconds.items()}
 
 
 def bench_encoding(documents: list[str], tokenizer: Path) -> dict[str, Any]:
@@ -301,9 +255,7 @@ def _print_results(results: dict[str, Any]) -> None:
         f"{material['measured_megabytes']:.1f} MB that nothing was learnt from"
     )
     print_table(_builds_table(results["builds"], results["workers"]), console)
-    print_table(_speed_table(results["counting"], results["encoding"]), console)
-    if results["curve"]:
-        print_table(_curve_table(results["curve"]), console)
+    print_table(_speed_table(results["encoding"]), console)
     if results["compared"]:
         print_comparison(results["compared"], console)
 
@@ -334,20 +286,10 @@ def _builds_table(builds: dict[str, Any], workers: int) -> Table:
     return figures("Building", ("", *STEPS.values(), *WHOLE.values()), rows, note)
 
 
-def _speed_table(counting: dict[str, float], encoding: dict[str, Any]) -> Table:
-    speeds = {"counting eojeols alone": counting["alone_mb_per_s"]}
-    speeds["counting with windows"] = counting["with_windows_mb_per_s"]
-    for tokenizer, found in encoding.items():
-        for way in ("ours", *ENCODE_WAYS):
-            speeds[f"encoding with {tokenizer}, {way.replace('_', ' ')}"] = found[f"{way}_mb_per_s"]
-    return figures("One core", ("", "MB/s"), [[name, f"{speed:.1f}"] for name, speed in speeds.items()])
-
-
-def _curve_table(curve: list[tuple[float, Comparison]]) -> Table:
-    rows = []
-    for megabytes, found in curve:
-        scores = found.gold or found.silver
-        values = (found.fit.fertility, found.fit.unknown_ratio, scores.f1, scores.keeps_all, scores.crossing)
-        rows.append([f"{megabytes:.1f}", *(f"{value:.4f}" if value is not None else "–" for value in values)])
-    heads = ("learnt from, MB", "pieces per word", "[UNK] per piece", "boundary F1", "all kept", "crossing pieces")
-    return figures("Vocabulary against the size of the corpus (builder malmoi)", heads, rows)
+def _speed_table(encoding: dict[str, Any]) -> Table:
+    rows = [
+        [f"{tokenizer}, {way.replace('_', ' ')}", f"{found[f'{way}_mb_per_s']:.1f}"]
+        for tokenizer, found in encoding.items()
+        for way in ("ours", *ENCODE_WAYS)
+    ]
+    return figures("Encoding, one core", ("", "MB/s"), rows)

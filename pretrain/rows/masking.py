@@ -26,8 +26,8 @@ CONTINUATION_SIGN = "##"  # WordPiece: in front of pieces that continue a word
 BLANK_SIGNS = ("Ġ", "▁")  # byte-level BPE, SentencePiece: in front of pieces that begin one
 UNUSED_SIGNS = ("[unused", "<unused")
 
-_LAST = np.uint64(2**64 - 1)  # behind every draw
-_RANK_BITS = np.uint64(16)
+_LAST = np.uint64(2**64 - 1)  # after every draw
+_RANK_BITS = np.uint64(16)  # low bits of a draw that hold a word's rank in its row, so a row has at most 65,536 words
 _RANKS = (np.uint64(1) << _RANK_BITS) - np.uint64(1)
 _KIND_KEY, _REPLACEMENT_KEY, _SINGLE_KEY = (derive_key(0, name) for name in ("kind", "replacement", "single"))
 
@@ -156,12 +156,14 @@ def _choose_pieces(
 ) -> NDArray[np.int64]:
     """Places of the pieces chosen, ascending.
 
-    Draws order the words, and only the first few are needed. So the words with the lowest draws are tried alone; a row
-    that has budget left behind them is done once more, with all its words.
+    Draws order the words, and only the first few are needed: those that fill ``share`` of the row. So only the words
+    whose draw lies in the lowest 2 x share of its range are sorted, twice as many as are needed on average; a row that
+    has budget left after them is done once more, with all its words.
     """
     rows_N, columns_N = np.divmod(words.starts_N, length)
     draws_N = random_bits(row_keys_B[rows_N], columns_N) << _RANK_BITS
-    likely_K = np.flatnonzero(draws_N <= np.uint64(2**63 * min(4 * share, 1)))
+    likely_share = min(2 * share, 0.5)
+    likely_K = np.flatnonzero(draws_N <= np.uint64(2**64 * likely_share))  # a draw is anything below 2**64
     taken, left_B = _take_words(words.sizes_N, rows_N, draws_N, likely_K, budget_B)
     again_B = left_B > 0
     if again_B.any():
@@ -203,7 +205,17 @@ def _take_words(
 def _take_while_they_fit(
     sizes_BW: NDArray[np.int32], budget_B: NDArray[np.int64]
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Go through each row from left to right and take what fits into what is left; a size of 0 is no word."""
+    """Go through each row from left to right and take what fits into what is left; a size of 0 is no word.
+
+    Words A B C D E in the order of their draws, and a budget of 4 pieces:
+
+        pieces   2  3  1  2  1
+        left   4 2  .  1  .  0    B and D do not fit and are passed over
+
+    >>> taken_BW, left_B = _take_while_they_fit(np.array([[2, 3, 1, 2, 1]], np.int32), np.array([4]))
+    >>> taken_BW.tolist(), left_B.tolist()
+    ([[True, False, True, False, True]], [0])
+    """
     taken_BW = np.zeros(sizes_BW.shape, bool)
     alive_BW = sizes_BW > 0
     left_B = budget_B.copy()

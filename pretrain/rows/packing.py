@@ -150,6 +150,18 @@ class Packed:
 def pack_histogram(histogram: list[int], length: int, most_segments: int) -> list[Kind]:
     """Fill rows of ``length`` tokens.
 
+    Segments A to F, the longest first, each into the fullest row of 8 tokens that still holds it:
+
+        A A A A A A D D    A begins a row, B another; C fills that of B, D that of A
+        B B B B B C C C
+        E E F . . . . .    E finds both full and begins a third, which holds F as well
+
+    >>> lengths = [6, 5, 3, 2, 2, 1]
+    >>> [kind.lengths for kind in pack_histogram(np.bincount(lengths, minlength=9).tolist(), 8, 4)]
+    [(5, 3), (6, 2), (2, 1)]
+
+    A million times as many segments make hardly more kinds, each of a million times as many rows.
+
     Args:
         histogram: number of segments of 0, 1, …, ``length`` tokens.
         most_segments: a row with so many is closed.
@@ -183,7 +195,16 @@ def _place(open_rows: list[list[Kind]], space: int, size: int, left: int, most_s
 
 
 def plan_rows(histogram: NDArray[np.int64], kinds: list[Kind]) -> Plan:
-    """Number the rows kind by kind, and give each of their segments its place among those of its length."""
+    """Number the rows kind by kind, and give each of their segments its place among those of its length.
+
+    Two rows of one kind, 3 + 2 + 2, take six segments of the list sorted by length, 2 2 2 2 3 3 (places 0 to 5): the
+    first row has the places 4, 0 and 1, and each segment of the next row stands as many places further as its row has
+    segments of that length.
+
+    >>> plan = plan_rows(np.array([0, 0, 4, 2]), [Kind(2, (3, 2, 2))])
+    >>> plan.first_place_KS.tolist(), plan.stride_KS.tolist()
+    ([[4, 0, 1]], [[1, 2, 2]])
+    """
     width = max((len(kind.lengths) for kind in kinds), default=1)
     tables = np.zeros((3, len(kinds), width), np.int64)
     next_place = (np.cumsum(histogram) - histogram).tolist()

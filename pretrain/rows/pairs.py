@@ -203,7 +203,10 @@ def split_losses(a_lengths_P: Numbers, b_lengths_P: Numbers, most_pieces: int) -
     """Pieces that A and B must lose to have ``most_pieces`` together.
 
     Piece by piece the longer side loses one, and B at a tie: first the longer alone until both are equal, then B and A
-    in turn.
+    in turn. Of 7 and 4 pieces, 6 are to stay: A loses three alone (4 and 4), then B one and A one.
+
+    >>> split_losses(np.array([7]), np.array([4]), 6)
+    (array([4]), array([1]))
     """
     excess_P = np.maximum(a_lengths_P + b_lengths_P - most_pieces, 0)
     a_alone_P = np.minimum(excess_P, np.maximum(a_lengths_P - b_lengths_P, 0))

@@ -15,7 +15,7 @@ from finetune import job
 from finetune.config import TASK_NAMES, FinetuneConfig
 from finetune.registry import TASKS
 from finetune.run import FinetuneInputs, plan, run
-from finetune.score.scores import read_rows, score_predictions
+from finetune.score.scores import read_rows, score_file
 from tests.finetune.conftest import build_tiny_encoder
 
 TITLES = {"경제": "한빛은행 금리 인하", "스포츠": "푸른들팀 3연승", "정치": "시의회 예산안 처리"}
@@ -114,7 +114,7 @@ def test_as_published_with_selection_and_a_test_file(inputs: FinetuneInputs, tmp
 def test_the_predictions_file_gives_the_same_scores(finished: Finished) -> None:
     for task in SETTINGS["tasks"]:
         path = finished.out / task / "model" / "seed-1" / "predictions.jsonl"
-        assert score_predictions(task, path) == pytest.approx(read(finished.out, task)["scores"])
+        assert score_file(task, path, samples=0).scores == pytest.approx(read(finished.out, task)["scores"])
 
 
 def test_a_finished_job_is_kept_and_an_unfinished_one_repeated_to_the_same_result(

@@ -106,24 +106,21 @@ def test_a_run_prints_every_section_and_leaves_its_files(
     tmp_path: Path,
     texts: list[str],
     capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
     in_this_process: Callable[[str], None],
 ) -> None:
     in_this_process("tokenizer")
-    monkeypatch.setattr("launch.bench.tokenizer.SHARES", (4, 1))
     (tmp_path / "gold.tsv").write_text(GOLD, "utf-8")
 
     results = run_tokenizer_bench(
-        texts, texts[1:], tmp_path / "gold.tsv", [], 1.0, 1, 1, curve=True, timing_only=False, out=tmp_path / "out"
+        texts, texts[1:], tmp_path / "gold.tsv", [], 1.0, 1, 1, timing_only=False, out=tmp_path / "out"
     )
 
     shown = capsys.readouterr().out
-    for title in ("Building", "One core", "Vocabulary against the size of the corpus", "Fit to the text", "by people"):
+    for title in ("Building", "Encoding, one core", "Fit to the text", "by people"):
         assert title in shown
     names = {"malmoi", "common recipe", "klue", "bpe", "malmoi-hardened", "malmoi-8k", "klue-8k"}
     assert {row["name"] for row in results["compared"]} == names
     assert results["builds"]["times_faster"] > 0
-    assert [size for size, _ in results["curve"]] == sorted(size for size, _ in results["curve"])
     assert json.loads((tmp_path / "out" / "bench.json").read_text("utf-8")) == results
     assert (tmp_path / "out" / "malmoi" / "tokenizer.json").is_file()
 
@@ -131,7 +128,7 @@ def test_a_run_prints_every_section_and_leaves_its_files(
 @pytest.mark.parametrize("megabytes", [0, -1])
 def test_nothing_to_learn_from_is_one_sentence(megabytes: float) -> None:
     with pytest.raises(BadInput, match="above 0"):
-        run_tokenizer_bench([], [], None, [], megabytes, 1, 1, False, False, None)
+        run_tokenizer_bench([], [], None, [], megabytes, 1, 1, False, None)
 
 
 def test_any_beginning_of_the_mix_holds_every_file_in_its_share(texts: list[str]) -> None:
@@ -148,10 +145,10 @@ def test_timing_alone_compares_nothing(
     texts: list[str], capsys: pytest.CaptureFixture[str], in_this_process: Callable[[str], None]
 ) -> None:
     in_this_process("tokenizer")
-    results = run_tokenizer_bench(texts, [], None, [], 1.0, 1, 1, curve=False, timing_only=True, out=None)
+    results = run_tokenizer_bench(texts, [], None, [], 1.0, 1, 1, timing_only=True, out=None)
 
     assert set(results["builds"]["rows"]) == {"malmoi", "common recipe"}
-    assert results["compared"] == results["curve"] == []
+    assert results["compared"] == []
     assert "Building" in capsys.readouterr().out
 
 

@@ -53,7 +53,7 @@ def test_scores_of_anybodys_predictions(tmp_path: Path) -> None:
     (tmp_path / "dev.json").write_text(json.dumps(NLI), "utf-8")
     (tmp_path / "p.json").write_text(json.dumps({"a": "entailment", "b": "entailment"}), "utf-8")
     options = ["--samples", "0", "--tables", "--json", "scores.json"]
-    result = malmoi("score", "klue-nli", "dev.json", "p.json", *options, cwd=tmp_path)
+    result = malmoi("score", "nli", "dev.json", "p.json", *options, cwd=tmp_path)
     printed = result.stdout.decode()
     assert printed.startswith("metric\tvalue\tlower_95\tupper_95\tn\naccuracy\t50.0000\t-\t-\t2\n")
     assert "\nclasses\n" in printed

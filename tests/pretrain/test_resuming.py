@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -65,7 +67,7 @@ def test_every_zero_stage_resumes_bit_for_bit(
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_both_signals_are_noted_and_later_ones_are_not(number: signal.Signals) -> None:
+def test_signals_are_noted_inside_and_not_outside(number: signal.Signals) -> None:
     before = signal.getsignal(number)
     with StopRequest() as stop:
         assert not stop.is_made
@@ -74,16 +76,51 @@ def test_both_signals_are_noted_and_later_ones_are_not(number: signal.Signals) -
     assert signal.getsignal(number) == before
 
 
-def test_a_signal_saves_and_leaves_and_the_same_command_goes_on(made: Path, tmp_path: Path, tiny) -> None:
+WAITING = """
+import sys, time
+from pretrain import interruption
+interruption.ECHO_SECONDS = float(sys.argv[1])
+with interruption.StopRequest() as stop:
+    print("ready", flush=True)
+    while not stop.is_made:
+        time.sleep(0.01)
+    print("saving", flush=True)
+    sys.stdin.readline()
+    print("saved", flush=True)
+"""
+
+
+@pytest.mark.parametrize(("echo_seconds", "quits"), [(0, True), (600, False)])
+def test_the_second_ctrl_c_quits_at_once_unless_it_echoes_the_first(echo_seconds: int, quits: bool) -> None:
+    command = [sys.executable, "-c", WAITING, str(echo_seconds)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "saving\n"
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate("go on\n", timeout=60)
+    assert errors.startswith("\nmalmoi: saving a checkpoint after this step; Ctrl-C again quits at once\n")
+    assert ("KeyboardInterrupt" in errors, process.returncode, output) == (
+        (True, -signal.SIGINT, "") if quits else (False, 0, "saved\n")
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_and_leaves_and_the_same_command_goes_on(
+    made: Path, tmp_path: Path, tiny, number: signal.Signals
+) -> None:
     config = tiny(steps=80, checkpoint_every=30, log_every=7)
     finish(launch(config, made, tmp_path / "undisturbed"))
     stopped = tmp_path / "stopped"
     process = launch(config, made, stopped)
     wait_for_checkpoint(stopped, process)
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(number)
     output, _ = process.communicate(timeout=60)
     last = steps_saved(stopped)[-1]
-    assert process.returncode == REQUEUE_CODE and f"behind step {last}; the same command goes on" in output.decode()
+    assert "Traceback" not in output.decode()
+    assert ("Ctrl-C again quits" in output.decode()) == (number == signal.SIGINT)
+    assert process.returncode == REQUEUE_CODE and f"after step {last}; the same command goes on" in output.decode()
     finish(launch(config, made, stopped))
     assert_same_training(tmp_path / "undisturbed", stopped)
 

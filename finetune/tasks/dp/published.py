@@ -10,23 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
-from finetune.task import Example, Feature, Prediction
-from finetune.tasks.dp.align import collate_klue_dp, cut_ids, keep_trainable, make_feature, name_arcs
+from finetune.task import Example, Feature, Module, Prediction, Tokenizer
+from finetune.tasks.dp.align import collate_words, cut_ids, keep_trainable, make_feature, name_arcs
 from finetune.tasks.dp.metrics import DP_LABELS
-from finetune.tasks.dp.words import POS_IDS, POS_TAGS, read_klue_dp
-
-if TYPE_CHECKING:
-    from torch import nn
-    from transformers import PreTrainedTokenizerBase
+from finetune.tasks.dp.words import POS_IDS, POS_TAGS, read_sentences
 
 
-def read_as_published(path: Path) -> list[Example]:
+def read(path: Path) -> list[Example]:
     """Sentences of a file, words that a spreadsheet damaged as they stand.
 
     The published features carry the guid of the next sentence; here each has its own.
@@ -34,7 +30,7 @@ def read_as_published(path: Path) -> list[Example]:
     Raises:
         BadInput: a tag outside the 45, where the published code stops with an error as well; protocol malmoi reads it.
     """
-    examples = read_klue_dp(path, as_it_stands=True)
+    examples = read_sentences(path, as_it_stands=True)
     for example in examples:
         for number, tag in enumerate(example.inputs["pos"], start=1):
             if tag not in POS_IDS:
@@ -45,7 +41,7 @@ def read_as_published(path: Path) -> list[Example]:
     return examples
 
 
-def count_pieces(sentences: Sequence[Sequence[str]], tokenizer: PreTrainedTokenizerBase) -> list[int]:
+def count_pieces(sentences: Sequence[Sequence[str]], tokenizer: Tokenizer) -> list[int]:
     """Sub-words of each word of all sentences, each word tokenized alone; a word that has none counts as one."""
     words = list(dict.fromkeys(chain.from_iterable(sentences)))
     pieces = tokenizer(words, add_special_tokens=False, return_attention_mask=False, return_token_type_ids=False)
@@ -53,14 +49,12 @@ def count_pieces(sentences: Sequence[Sequence[str]], tokenizer: PreTrainedTokeni
     return [count[word] for word in chain.from_iterable(sentences)]
 
 
-def featurize_as_published(
-    examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase, max_tokens: int, is_training: bool
-) -> list[Feature]:
+def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
     """One feature a sentence, words located by counting the sub-words of each word alone.
 
     Oddities: a word without sub-words shifts all later words by one; in a sentence longer than ``max_tokens`` a word
     may lie on the final [SEP]. Repairs: a word that the cut divides is left out, and all sentences are cut alike (the
-    published code stops at the first, and at a long sentence at the end of a file); a head behind the cut is no target.
+    published code stops at the first, and at a long sentence at the end of a file); a head after the cut is no target.
     """
     sentences = [example.inputs["words"] for example in examples]
     texts = [" ".join(words) for words in sentences]
@@ -80,15 +74,15 @@ def featurize_as_published(
     return keep_trainable(features, is_training)
 
 
-def collate_as_published(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
-    """Batch as ``BiaffineParser.forward`` describes it. A word that was shifted behind its sentence lies on the last
+def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
+    """Batch as ``BiaffineParser.forward`` describes it. A word that was shifted after its sentence lies on the last
     sub-word; the published code reads its padding."""
-    batch = collate_klue_dp(features, pad_id)
+    batch = collate_words(features, pad_id)
     final_B1 = batch["attention_mask"].sum(axis=1, keepdims=True) - 1
     return {**batch, "first": np.minimum(batch["first"], final_B1), "last": np.minimum(batch["last"], final_B1)}
 
 
-def build_as_published(encoder: str, tokenizer: PreTrainedTokenizerBase, with_pos: bool = True) -> nn.Module:
+def build(encoder: str, tokenizer: Tokenizer, with_pos: bool = True) -> Module:
     """Encoder and the published network, decoder LSTM and tag embedding included; its sizes do not follow the
     encoder's."""
     from finetune.encoder import load_encoder
@@ -98,20 +92,12 @@ def build_as_published(encoder: str, tokenizer: PreTrainedTokenizerBase, with_po
     return BiaffineParser(reader, len(DP_LABELS), right_only=False, dropout=0.0)
 
 
-def decode_as_published(
-    examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]
-) -> list[Prediction]:
-    """The best head of each word on its own: to the left, itself, several roots or a cycle, whatever scores best.
+def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
+    """The best head of each word on its own: to the left, itself, several roots or a cycle, as the scores say.
 
-    Words behind the cut hang on their right neighbours and count; the published code leaves them out of the scores.
+    Words after the cut hang on their right neighbours and count; the published code leaves them out of the scores.
     """
     return name_arcs(examples, features, raws, [raw["arcs"].argmax(axis=1).tolist() for raw in raws])
 
 
-AS_PUBLISHED = {
-    "read": read_as_published,
-    "featurize": featurize_as_published,
-    "collate": collate_as_published,
-    "model": build_as_published,
-    "decode": decode_as_published,
-}
+AS_PUBLISHED = {"read": read, "featurize": featurize, "collate": collate, "model": build, "decode": decode}

@@ -19,9 +19,16 @@ CELLS_AT_ONCE = 1 << 20  # n * n cells of a table for each sentence; bounds memo
 def best_right_headed_trees(scores: Sequence[NDArray[np.floating]]) -> list[list[int]]:
     """Find the tree with the highest sum of arc scores for each sentence.
 
+    Here 1 → 3 and 2 → 4 score highest, but they would cross. Of the trees left, 1 → 3, 2 → 3, 3 → 4 has 3 + 2 + 1, and
+    1 → 4, 2 → 4, 3 → 4 only 1 + 3 + 1:
+
+    >>> scores = np.array([[0, 0, 0, 3, 1], [0, 0, 0, 2, 3], [0, 0, 0, 0, 1], [0, 0, 0, 0, 0]])
+    >>> best_right_headed_trees([scores])
+    [[3, 3, 4, 0]]
+
     Args:
         scores: one (n, n + 1) array a sentence, n >= 1: ``[w - 1, h]`` for the arc from word ``w`` to head ``h``.
-            Entries that no such tree uses (h <= w, root of any word but the last) are ignored, whatever they are.
+            Entries that no such tree uses (h <= w, root of any word but the last) are ignored.
 
     Returns:
         n heads a sentence, in the order given; the last is 0, all others are greater than their word's number.

@@ -37,7 +37,7 @@ class Word(NamedTuple):
     relation: str | None
 
 
-def read_klue_dp(path: Path, *, as_it_stands: bool = False) -> list[Example]:
+def read_sentences(path: Path, *, as_it_stands: bool = False) -> list[Example]:
     """Sentences of an official file; ``inputs``: ``words`` and their last ``pos`` tags; gold None without labels.
 
     Raises:
@@ -112,29 +112,16 @@ def fault_of_tree(labels: frozenset[str], example: Example, prediction: Predicti
     return None if odd is None else f"no relation {odd!r}; relations here are {', '.join(sorted(labels))}"
 
 
-def write_klue_dp(path: Path, values: Mapping[str, Any], target: Path) -> None:
-    """Write the official file again, plain, with predicted HEAD and DEPREL; all else stays as it is.
-
-    Args:
-        values: ``{"heads", "types"}`` by guid.
-
-    Raises:
-        BadInput: a sentence without a prediction, or with one of another length.
-    """
+def write_trees(path: Path, values: Mapping[str, Any], target: Path) -> None:
+    """The official file again, plain, with predicted HEAD and DEPREL; all else stays as it is."""
     lines = read_text(path).split("\n")
     for block in read_blocks(path):
-        tree = _tree_of(block, values, path)
+        tree = values[_guid(block)]
         for (number, line), head, name in zip(block.lines, tree["heads"], tree["types"], strict=True):
             end = "\r" if lines[number - 1].endswith("\r") else ""
             lines[number - 1] = "\t".join([*line.split("\t")[:4], str(head), name]) + end
     write_whole(target, "\n".join(lines))
 
 
-def _tree_of(block: Block, values: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
-    guid = block.header.split("\t")[0].strip()
-    tree: Mapping[str, Any] | None = values.get(guid)
-    if tree is None:
-        raise BadInput(f"{path}, {guid}: no prediction for this sentence; predict the whole file")
-    if len(tree["heads"]) != len(block.lines) or len(tree["types"]) != len(block.lines):
-        raise BadInput(f"{path}, {guid}: {len(block.lines)} heads and types expected, found {len(tree['heads'])}")
-    return tree
+def _guid(block: Block) -> str:
+    return block.header.split("\t")[0].strip()

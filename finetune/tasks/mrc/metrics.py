@@ -60,9 +60,10 @@ def tables(rows: Sequence[Row]) -> dict[str, list[Cells]]:
     ``no_answer``: share of the questions for which "no answer" was predicted, 0..100.
     """
     answerable = [row for row in rows if row.gold["answers"]]
+    kinds = ("unanswerable", "answerable")
     return {
         "question types": _by("question_type", rows, _type_of, (*_TYPES.values(), "unknown")),
-        "answerability": _by("questions", rows, _kind_of, ("answerable", "unanswerable")),
+        "answerability": _by("questions", rows, lambda row: kinds[bool(row.gold["answers"])], kinds[::-1]),
         "answer lengths": _by("characters", answerable, _length_of, (*(name for _, name in _LENGTHS), "20 or more")),
     }
 
@@ -70,18 +71,17 @@ def tables(rows: Sequence[Row]) -> dict[str, list[Cells]]:
 def _by(title: str, rows: Sequence[Row], name_of: Callable[[Row], str], names: Iterable[str]) -> list[Cells]:
     members = {name: [row for row in rows if name_of(row) == name] for name in names}
     return [
-        {title: name, "n": len(own), **dict(list(score(own).items())[:2]), "no_answer": _share_unanswered(own)}
+        {
+            title: name, "n": len(own), **dict(list(score(own).items())[:2]),
+            "no_answer": 100 * sum(not row.prediction for row in own) / len(own),
+        }
         for name, own in members.items()
         if own
-    ]
+    ]  # fmt: skip
 
 
 def _type_of(row: Row) -> str:
     return _TYPES.get(row.gold.get("question_type"), "unknown")
-
-
-def _kind_of(row: Row) -> str:
-    return "answerable" if row.gold["answers"] else "unanswerable"
 
 
 def _length_of(row: Row) -> str:
@@ -89,16 +89,8 @@ def _length_of(row: Row) -> str:
     return next((name for most, name in _LENGTHS if length <= most), "20 or more")
 
 
-def _share_unanswered(rows: Sequence[Row]) -> float:
-    return 100 * sum(not row.prediction for row in rows) / len(rows)
-
-
-def normalize_answer(text: str) -> str:
-    """Lower case, no ASCII punctuation, white space squeezed."""
-    return _normalize(text, _BRACKETS_AS_PUBLISHED)
-
-
 def _normalize(text: str, brackets: re.Pattern[str]) -> str:
+    """Lower case, no ASCII punctuation, white space squeezed."""
     return " ".join(brackets.sub(" ", text.lower()).translate(_PUNCTUATION).split())
 
 

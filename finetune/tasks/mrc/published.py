@@ -1,21 +1,21 @@
 """KLUE-MRC as published: targets, batches, decoding and the text of an answer (KLUE-baseline on transformers 3.5.1).
 
-The SQuAD conversion and post-processing of transformers, written anew from their behaviour; every oddity is named where
-it is done. Made for WordPiece, as published; SentencePiece pieces are joined at their "▁", any other tokenizer gives
+The SQuAD conversion and post-processing of transformers, written from their behaviour; every oddity is named where it
+is done. Made for WordPiece, as published; SentencePiece pieces are joined at their "▁", any other tokenizer gives
 whole words. Legend: ``B`` windows, ``L`` positions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
-from finetune.task import Example, Feature, Prediction
+from finetune.task import Example, Feature, Module, Prediction, Tokenizer
 from finetune.tasks.mrc.windows import (
     Passage,
     Target,
@@ -26,10 +26,6 @@ from finetune.tasks.mrc.windows import (
     word_of_characters,
 )
 from finetune.tasks.padding import pad_inputs
-
-if TYPE_CHECKING:
-    from torch import nn
-    from transformers import PreTrainedTokenizerBase
 
 BEST = 20  # start and end positions looked at in a window
 ANSWER_TOKENS = 30
@@ -52,9 +48,7 @@ class Pieces(NamedTuple):
         return " ".join(text.split())
 
 
-def featurize_as_published(
-    examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase, max_tokens: int, is_training: bool
-) -> list[Feature]:
+def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
     """Windows of every question (``make_features``) with the published targets, from the first answer only.
 
     Questions whose answer is not among the words at its offset are left out when training, with a warning; an offset
@@ -99,7 +93,7 @@ def is_misplaced(example: Example) -> bool:
 
 
 def text_of_words(context: str, first: int, last: int, words: NDArray[np.int64]) -> str:
-    """Words ``first`` to ``last``, joined by one space each whatever stands between them."""
+    """Words ``first`` to ``last``, joined by one space each, regardless of what stands between them."""
     begin, end = np.searchsorted(words, (first, last + 1))
     kept = context[begin:end]
     for white in "\t\r\n\u202f":
@@ -125,7 +119,7 @@ def find_words(example: Example, passage: Passage, answer: Passage) -> Target | 
     return Target(first, last)
 
 
-def collate_as_published(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
+def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
     """Batch as ``SpanFinder.forward`` describes it.
 
     Oddity: all tokens, of the question too, can be ends of a span. (As published padding can too; not here, or scores
@@ -140,7 +134,7 @@ def collate_as_published(features: Sequence[Feature], pad_id: int) -> dict[str, 
     }
 
 
-def build_as_published(encoder: str, tokenizer: PreTrainedTokenizerBase) -> nn.Module:
+def build(encoder: str, tokenizer: Tokenizer) -> Module:
     """Encoder and a span head that cuts nothing off."""
     from finetune.encoder import load_encoder
     from finetune.heads.span import SpanFinder
@@ -171,9 +165,7 @@ def best_of_best(feature: Feature, start_L: NDArray[Any], end_L: NDArray[Any]) -
     return start[first_S[s]], end[last_E[e]], int(first_S[s]), int(last_E[e])
 
 
-def decode_as_published(
-    examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]
-) -> list[Prediction]:
+def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
     """The best span over all windows, or "" where the least [CLS] score of the windows is above its score.
 
     Oddities: a window's [CLS] score and another window's span are compared as they are; ``NO_SPAN`` is answered where
@@ -224,6 +216,6 @@ def cut_out(found: str, words: str, is_lower: bool) -> str:
     return words[letters[before] : letters[after] + 1]
 
 
-def record_as_published(example: Example, features: Sequence[Feature], max_tokens: int) -> dict[str, Any]:
+def record(example: Example, features: Sequence[Feature], max_tokens: int) -> dict[str, Any]:
     """The windows with their targets; none where the published code leaves the question out of training."""
     return describe_question(example, [] if is_misplaced(example) else features, max_tokens)

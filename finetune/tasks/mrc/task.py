@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,20 +19,10 @@ from numpy.typing import NDArray
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import write_whole
 from finetune.data.files import read_json, text_of
-from finetune.task import Example, Feature, Files, Hyperparameters, Prediction, Task
+from finetune.task import Example, Feature, Files, Hyperparameters, Module, Prediction, Task, Tokenizer
+from finetune.tasks.mrc import published
 from finetune.tasks.mrc.metrics import score, tables
-from finetune.tasks.mrc.published import (
-    build_as_published,
-    collate_as_published,
-    decode_as_published,
-    featurize_as_published,
-    record_as_published,
-)
 from finetune.tasks.mrc.windows import Passage, Target, describe_question, keep_trainable, make_features
-
-if TYPE_CHECKING:
-    from torch import nn
-    from transformers import PreTrainedTokenizerBase
 
 ANSWER_TOKENS = 64  # longest answer; published: 30, but one of the 839 answers at hand has 36
 CUTS = 4  # most characters cut off the answer's last token; particles such as 에서는 have three
@@ -47,7 +37,7 @@ def get_field(record: Any, key: str, kind: type, place: str) -> Any:
     return record[key]
 
 
-def read_klue_mrc(path: Path) -> list[Example]:
+def read(path: Path) -> list[Example]:
     """Questions of an official file; fields that a reduced file leaves ``null`` are not needed.
 
     Gold: ``answers`` (texts, none where unanswerable) and ``question_type`` (1 paraphrase, 2 multi-sentence, 3
@@ -108,9 +98,7 @@ def is_misplaced(example: Example) -> bool:
     return span is None or example.inputs["context"][slice(*span)] != example.gold["answers"][0]
 
 
-def featurize_klue_mrc(
-    examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase, max_tokens: int, is_training: bool
-) -> list[Feature]:
+def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
     """Windows of every question (``make_features``); misplaced answers are left out when training, with a warning."""
     features = make_features(examples, tokenizer, max_tokens, find_targets)
     return keep_trainable(features, examples, is_misplaced) if is_training else features
@@ -122,20 +110,20 @@ def find_targets(examples: Sequence[Example], passages: Sequence[Passage]) -> li
 
 
 def find_tokens(passage: Passage, span: tuple[int, int] | None) -> Target | None:
-    """The tokens that hold any character of a span, and how many characters of the last one lie behind it."""
+    """The tokens that hold any character of a span, and how many characters of the last one lie after it."""
     if span is None:
         return None
     begin_N, end_N = passage.offsets_N2.T
     inside = np.flatnonzero((end_N > span[0]) & (begin_N < span[1]))
     if not len(inside):
         return None
-    behind = int(end_N[inside[-1]]) - span[1]
-    return Target(int(inside[0]), int(inside[-1]), behind if 0 < behind <= CUTS else 0)
+    after = int(end_N[inside[-1]]) - span[1]
+    return Target(int(inside[0]), int(inside[-1]), after if 0 < after <= CUTS else 0)
 
 
-def collate_klue_mrc(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
+def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
     """Batch as ``SpanFinder.forward`` describes it; [CLS] and context can be ends of a span."""
-    batch = collate_as_published(features, pad_id)
+    batch = published.collate(features, pad_id)
     place_L = np.arange(batch["input_ids"].shape[1])
     begin_B1 = np.array([[feature["context_at"]] for feature in features])
     end_B1 = np.array([[feature["context_at"] + len(feature["offsets"])] for feature in features])
@@ -161,7 +149,7 @@ def best_span(feature: Feature, start_L: NDArray[Any], end_L: NDArray[Any]) -> t
     return float(total[best]), begin + best, begin + best + int(length[best])
 
 
-def decode_klue_mrc(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
+def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
     """The best span over all windows as text of the context, or "". Scores: ``null``, how much "no answer" is ahead."""
     null = [np.inf] * len(examples)
     best: list[tuple[float, int, int]] = [(-np.inf, 0, 0)] * len(examples)
@@ -181,7 +169,7 @@ def decode_klue_mrc(examples: Sequence[Example], features: Sequence[Feature], ra
     return predictions
 
 
-def build_klue_mrc(encoder: str, tokenizer: PreTrainedTokenizerBase) -> nn.Module:
+def build(encoder: str, tokenizer: Tokenizer) -> Module:
     """Encoder and span head."""
     from finetune.encoder import load_encoder
     from finetune.heads.span import SpanFinder
@@ -194,7 +182,7 @@ def predict_trivially(train: Sequence[Example], examples: Sequence[Example]) -> 
     return [Prediction("") for _ in examples]
 
 
-def record_klue_mrc(example: Example, features: Sequence[Feature], max_tokens: int) -> dict[str, Any]:
+def record(example: Example, features: Sequence[Feature], max_tokens: int) -> dict[str, Any]:
     """The windows with their targets; none where the question is no training example."""
     return describe_question(example, [] if is_misplaced(example) else features, max_tokens)
 
@@ -205,20 +193,14 @@ def fault_of_text(example: Example, prediction: Prediction) -> str | None:
     return None if isinstance(value, str) else f"expected a text, empty for no answer; found {value!r:.60}"
 
 
-def write_klue_mrc(official: Path, values: Mapping[str, Any], target: Path) -> None:
+def write(official: Path, values: Mapping[str, Any], target: Path) -> None:
     """The official file with predicted ``answers`` (none for ""), at the first place where the context has the text.
 
     A text that the context does not have (the published decoding can make one) gets ``answer_start`` null.
-
-    Raises:
-        BadInput: a question without a prediction.
     """
     document = read_json(official)
     for context, question in questions_of(document, official):
-        guid = get_field(question, "guid", str, str(official))
-        if guid not in values:
-            raise BadInput(f"{official}, {guid}: no prediction for this question; predict the whole file")
-        text = values[guid]
+        text = values[question["guid"]]
         found = re.search(r"\s+".join(map(re.escape, text.split())), context)
         answer = {"text": found[0], "answer_start": found.start()} if found else {"text": text, "answer_start": None}
         question.update(answers=[answer] if text else [], is_impossible=not text)
@@ -230,11 +212,11 @@ KLUE_MRC = Task(
     name="klue-mrc",
     predicts="answer to a question as a span of the passage, or none",
     files=Files(train="klue-mrc-v1.1/klue-mrc-v1.1_train.json", dev="klue-mrc-v1.1/klue-mrc-v1.1_dev.json"),
-    read=read_klue_mrc,
-    featurize=featurize_klue_mrc,
-    collate=collate_klue_mrc,
-    model=build_klue_mrc,
-    decode=decode_klue_mrc,
+    read=read,
+    featurize=featurize,
+    collate=collate,
+    model=build,
+    decode=decode,
     score=score,
     trivial=predict_trivially,
     fault=fault_of_text,
@@ -249,13 +231,13 @@ KLUE_MRC = Task(
     },
     group=lambda example: example.inputs["context"],
     as_published={
-        "featurize": featurize_as_published,
-        "collate": collate_as_published,
-        "model": build_as_published,
-        "decode": decode_as_published,
-        "record": record_as_published,
+        "featurize": published.featurize,
+        "collate": published.collate,
+        "model": published.build,
+        "decode": published.decode,
+        "record": published.record,
     },
-    record=record_klue_mrc,
+    record=record,
     tables=tables,
-    write=write_klue_mrc,
+    write=write,
 )

@@ -12,22 +12,19 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
-from finetune.task import Example, Feature
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
+from finetune.task import Example, Feature, Tokenizer
 
 log = logging.getLogger(__name__)
 
 QUESTION_TOKENS = 64  # longer questions are cut at the right
 DOC_STRIDE = 128  # tokens from one window's begin to the next one's
-TEXTS_PER_CALL = 512  # to the tokenizer, whose lists take 50 times the room of the arrays kept
+TEXTS_PER_CALL = 512  # to the tokenizer, whose lists take 50 times the memory of the arrays kept
 WORD_BREAKS = np.array([ord(c) for c in " \t\r\n\u202f"], dtype=np.uint32)  # between words, as published
 
 
@@ -47,21 +44,21 @@ class Target(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Special tokens of a pair and segment ids of its five parts: before, question, between, context, behind."""
+    """Special tokens of a pair and segment ids of its five parts: before, question, between, context, after."""
 
     before: NDArray[np.int32]
     between: NDArray[np.int32]
-    behind: NDArray[np.int32]
+    after: NDArray[np.int32]
     types: tuple[list[int], int, list[int], int, list[int]] | None  # None where all are 0, as without segments
 
     @property
     def specials(self) -> int:
-        return len(self.before) + len(self.between) + len(self.behind)
+        return len(self.before) + len(self.between) + len(self.after)
 
 
 def make_features(
     examples: Sequence[Example],
-    tokenizer: PreTrainedTokenizerBase,
+    tokenizer: Tokenizer,
     max_tokens: int,
     find_targets: Callable[[Sequence[Example], Sequence[Passage]], list[Target | None]],
 ) -> list[Feature]:
@@ -90,7 +87,7 @@ def make_features(
     ]
 
 
-def tokenize(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[Passage]:
+def tokenize(texts: Sequence[str], tokenizer: Tokenizer) -> list[Passage]:
     """Each text as tokens, without special ones."""
     found = []
     for begin in range(0, len(texts), TEXTS_PER_CALL):
@@ -108,7 +105,7 @@ def tokenize(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[P
     return found
 
 
-def pair_of(tokenizer: PreTrainedTokenizerBase) -> Pair:
+def pair_of(tokenizer: Tokenizer) -> Pair:
     """How the tokenizer joins two texts, read off a pair of one letter each.
 
     Raises:
@@ -123,12 +120,12 @@ def pair_of(tokenizer: PreTrainedTokenizerBase) -> Pair:
             f"klue-mrc: the tokenizer makes {tokens!r} of a pair of texts; "
             "expected a special token, question, separator, context; use an encoder like BERT or RoBERTa"
         )
-    before, between, behind = (
+    before, between, after = (
         slice(0, question[0]), slice(question[-1] + 1, context[0]), slice(context[-1] + 1, None)
     )  # fmt: skip
     types = encoded["token_type_ids"]
-    parts = (types[before], types[question[0]], types[between], types[context[0]], types[behind])
-    return Pair(ids[before], ids[between], ids[behind], parts if any(types) else None)
+    parts = (types[before], types[question[0]], types[between], types[context[0]], types[after])
+    return Pair(ids[before], ids[between], ids[after], parts if any(types) else None)
 
 
 def make_windows(
@@ -136,33 +133,39 @@ def make_windows(
 ) -> Iterator[dict[str, Any]]:
     """Windows of one question, without its target; a passage without tokens has one, with no context in it."""
     head = np.concatenate((pair.before, question, pair.between))
-    room = max_tokens - len(question) - pair.specials
-    for begin, length, shown_best in cut_windows(len(passage.ids_N), room):
+    size = max_tokens - len(question) - pair.specials
+    for begin, length, shown_best in cut_windows(len(passage.ids_N), size):
         shown = slice(begin, begin + length)
         window = {
-            "input_ids": np.concatenate((head, passage.ids_N[shown], pair.behind)),
+            "input_ids": np.concatenate((head, passage.ids_N[shown], pair.after)),
             "context_at": len(head),
             "begin": begin,
             "offsets": passage.offsets_N2[shown],
             "max_context": shown_best and (len(head) + shown_best[0], len(head) + shown_best[1]),
         }
         if pair.types:
-            before, first, between, second, behind = pair.types
-            types = [*before, *[first] * len(question), *between, *[second] * length, *behind]
+            before, first, between, second, after = pair.types
+            types = [*before, *[first] * len(question), *between, *[second] * length, *after]
             window["token_type_ids"] = np.array(types, dtype=np.int8)
         yield window
 
 
 @lru_cache(maxsize=1 << 12)  # passages of one length share their windows
-def cut_windows(tokens: int, room: int) -> tuple[tuple[int, int, tuple[int, int] | None], ...]:
-    """Begin and length of each window of ``room`` tokens, and the first and last token that it shows best, if any.
+def cut_windows(tokens: int, size: int) -> tuple[tuple[int, int, tuple[int, int] | None], ...]:
+    """Begin and length of each window of ``size`` tokens, and the first and last token that it shows best, if any.
 
     The published rule: the smaller of the tokens to the left and to the right, longer windows first, then earlier ones.
-    Later windows win further right, so a window shows one run of tokens best.
+    Later windows win further right, so a window shows one run of tokens best. With places for 200 of 300 tokens:
+
+        window 0    0 ──────────────── 163┄┄199
+        window 1            128┄┄164 ───────────── 299      128 to 199 stand in both, ┄ is shown better by the other
+
+    >>> cut_windows(300, 200)
+    ((0, 200, (0, 163)), (128, 172, (36, 171)))
     """
-    advance = min(DOC_STRIDE, room)
-    begins = range(0, max(tokens - room, 0) + advance, advance)
-    lengths = [min(room, tokens - begin) for begin in begins]
+    advance = min(DOC_STRIDE, size)
+    begins = range(0, max(tokens - size, 0) + advance, advance)
+    lengths = [min(size, tokens - begin) for begin in begins]
     shown = np.full((len(begins), tokens), -1.0)
     for row, begin, length in zip(shown, begins, lengths, strict=True):
         place = np.arange(length)

@@ -10,16 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.task import IGNORED, Example, Feature
+from finetune.task import IGNORED, Example, Feature, Tokenizer
 from finetune.tasks.ner.metrics import NER_TAGS, OUTSIDE
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -52,7 +49,7 @@ class Alignment(NamedTuple):
     begins_R: Bools  # the character takes the token's tag as it is; others what follows it
 
 
-def encode_sentences(examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase) -> Sentences:
+def encode_sentences(examples: Sequence[Example], tokenizer: Tokenizer) -> Sentences:
     """The examples' ``text``, encoded without special tokens; needs a fast tokenizer."""
     texts = [example.inputs["text"] for example in examples]
     joined = "".join(texts)
@@ -94,7 +91,7 @@ def align_by_offsets(sentences: Sentences) -> Alignment:
     """
     count = len(sentences.words_C)
     tokens_C = np.searchsorted(sentences.ends_N, np.arange(count), side="right")
-    starts_N = np.append(sentences.starts_N, count)  # of no token: behind everything
+    starts_N = np.append(sentences.starts_N, count)  # of no token: after everything
     is_covered_C = starts_N[tokens_C] <= np.arange(count)
     last_C = np.maximum.accumulate(np.where(is_covered_C, np.arange(count), -1))
     has_token_C = (last_C >= 0) & (sentences.words_C[last_C] == sentences.words_C)
@@ -109,7 +106,7 @@ def align_by_offsets(sentences: Sentences) -> Alignment:
 def make_features(
     sentences: Sentences,
     alignment: Alignment,
-    tokenizer: PreTrainedTokenizerBase,
+    tokenizer: Tokenizer,
     max_tokens: int,
     *,
     special_tag: int,
@@ -145,12 +142,12 @@ def make_features(
     return features
 
 
-def _cut(bounds: Sequence[int], room: int, windows: bool) -> list[tuple[int, int, int]]:
+def _cut(bounds: Sequence[int], size: int, windows: bool) -> list[tuple[int, int, int]]:
     """Sentence, first token and last plus one of each feature; a sentence without tokens has one, too."""
     return [
-        (index, first, min(first + room, end))
+        (index, first, min(first + size, end))
         for index, (start, end) in enumerate(pairwise(bounds))
-        for first in (range(start, max(end, start + 1), room) if windows else (start,))
+        for first in (range(start, max(end, start + 1), size) if windows else (start,))
     ]
 
 

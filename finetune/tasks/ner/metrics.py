@@ -30,7 +30,7 @@ _TAG_ID = {tag: number for number, tag in enumerate(NER_TAGS)}
 
 
 class _Tags(NamedTuple):
-    """The tags of all rows, one behind the other."""
+    """The tags of all rows, one after the other."""
 
     gold: Array
     predicted: Array

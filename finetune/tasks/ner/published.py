@@ -9,18 +9,15 @@ Legend: ``C`` characters without spaces, ``N`` tokens, ``W`` words, ``R`` tags t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
-from finetune.task import Example, Feature, Prediction
+from finetune.task import Example, Feature, Prediction, Tokenizer
 from finetune.tasks.ner.align import Alignment, Sentences, encode_sentences, make_features
 from finetune.tasks.ner.metrics import NER_TAGS, OUTSIDE
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 Decode = Callable[[Sequence[Example], Sequence[Feature], Sequence[Any]], list[Prediction]]
 Ints = NDArray[np.int64]
@@ -28,9 +25,7 @@ Ints = NDArray[np.int64]
 _MARKS = {"WordPiece": "##", "Unigram": "▁"}  # kinds of tokenizer for which the published code has a rule
 
 
-def featurize_ner(
-    examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase, max_tokens: int, is_training: bool
-) -> list[Feature]:
+def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
     """One feature a sentence, the published tags and the published way back to the characters.
 
     Oddities: in a word that holds an [UNK] every token has the tag of the word's first character; a character that
@@ -52,42 +47,36 @@ def featurize_ner(
     return make_features(sentences, alignment, tokenizer, max_tokens, special_tag=OUTSIDE, windows=False)
 
 
-def with_ends(decode: Decode) -> Decode:
-    """A decoder whose ``scores`` say what the published metrics look at beside the tags.
+def decode_with_ends(
+    decode: Decode, examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]
+) -> list[Prediction]:
+    """Predictions of ``decode`` whose ``scores`` say what the published metrics look at beside the tags.
 
     Oddities: characters without a tag are cut from the gold's end, so ``scores["characters"]`` counts those with one
     (the others are O in the value); the predictions for [CLS] and for the last position are scored, both against O:
     ``scores["ends"]``. Published inputs have a fixed length, so their last position is padding, which nothing trains;
     here batches are as long as their longest sentence, so the prediction for [SEP], which is trained, stands for it.
     """
-
-    def decode_with_ends(
-        examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]
-    ) -> list[Prediction]:
-        return [
-            Prediction(
-                prediction.value,
-                {"ends": [NER_TAGS[raw[0]], NER_TAGS[raw[-1]]], "characters": len(feature["positions"])},
-            )
-            for prediction, feature, raw in zip(decode(examples, features, raws), features, raws, strict=True)
-        ]
-
-    return decode_with_ends
+    ends = [[NER_TAGS[raw[0]], NER_TAGS[raw[-1]]] for raw in raws]
+    return [
+        Prediction(prediction.value, {"ends": both, "characters": len(feature["positions"])})
+        for prediction, feature, both in zip(decode(examples, features, raws), features, ends, strict=True)
+    ]
 
 
 class _Words(NamedTuple):
     """The words of all sentences, and the tokens seen from them."""
 
     sentence_W: Ints
-    characters_W: Ints  # first character of each word, and behind the last word
-    tokens_W: Ints  # first token of each word, and behind the last word
+    characters_W: Ints  # first character of each word, and after the last word
+    tokens_W: Ints  # first token of each word, and after the last word
     word_N: Ints
     has_unknown_W: NDArray[np.bool_]
     texts: list[str]  # of the tokens, without the mark of continuation
     lengths_N: Ints  # of the texts
 
 
-def _align(sentences: Sentences, tokenizer: PreTrainedTokenizerBase, mark: str) -> Alignment:
+def _align(sentences: Sentences, tokenizer: Tokenizer, mark: str) -> Alignment:
     words = _find_words(sentences, tokenizer, mark)
     words_R, reads_R, begins_R, steps_W = _spread(sentences, words, sentences.ids_N == tokenizer.unk_token_id)
     tokens_W = _within(steps_W, words.sentence_W) + sentences.bounds_N[words.sentence_W]
@@ -102,7 +91,7 @@ def _align(sentences: Sentences, tokenizer: PreTrainedTokenizerBase, mark: str) 
     )
 
 
-def _find_words(sentences: Sentences, tokenizer: PreTrainedTokenizerBase, mark: str) -> _Words:
+def _find_words(sentences: Sentences, tokenizer: Tokenizer, mark: str) -> _Words:
     count = int(sentences.words_C[-1]) + 1
     characters_W = np.searchsorted(sentences.words_C, np.arange(count + 1))
     last_N = np.repeat(sentences.bounds_C[1:] - 1, np.diff(sentences.bounds_N))
@@ -152,7 +141,7 @@ def spread_unknown(word: str, texts: Sequence[str], unknown: Sequence[bool]) -> 
     """Which tokens the published code reads for the characters of a word that holds an [UNK].
 
     Oddities: a known token yields one tag, however long it is; of several [UNK] side by side all but the last yield
-    one; the token behind an [UNK] is read once more for the next, which therefore comes one late; an [UNK] at the end
+    one; the token after an [UNK] is read once more for the next, which therefore comes one late; an [UNK] at the end
     is never passed, so every later word of the sentence is read one token early.
     Repaired: letters that the tokenizer drops, which stop the published code or keep it running for ever, count as
     parts of what stands before them.
@@ -193,6 +182,6 @@ def _letters_until_next(word: str, letter: int, texts: Sequence[str], unknown: S
 
 
 def _within(steps: Ints, group: Ints) -> Ints:
-    """The sum of the steps before each place, counted anew in each group of equal neighbours."""
+    """The sum of the steps before each place, counted again in each group of equal neighbours."""
     before = np.cumsum(steps) - steps
     return before - before[np.searchsorted(group, group)]

@@ -11,28 +11,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import write_whole
 from finetune.data.files import Block, read_blocks, read_text
-from finetune.task import IGNORED, Example, Feature, Files, Hyperparameters, Prediction, Task
+from finetune.task import IGNORED, Example, Feature, Files, Hyperparameters, Module, Prediction, Task, Tokenizer
 from finetune.tasks.ner import published
 from finetune.tasks.ner.align import align_by_offsets, encode_sentences, make_features, read_tags
 from finetune.tasks.ner.metrics import NER_TAGS, score, tables
 from finetune.tasks.padding import pad_inputs, pad_rows
 
-if TYPE_CHECKING:
-    from torch import nn
-    from transformers import PreTrainedTokenizerBase
-
 OUTSIDE = "O"
 _TAGS = {*NER_TAGS, ""}  # no tag: a test file
 
 
-def read_ner(path: Path) -> list[Example]:
+def read(path: Path) -> list[Example]:
     """Examples with ``text``, spaces included; gold is one tag for each character that is not a space.
 
     The lines of a test file hold a character without a tag; gold is None there.
@@ -74,34 +70,32 @@ def _read_sentence(path: Path, block: Block) -> Example:
         raise BadInput(f"{path}, line {block.lines[0][0]}, {guid}: a sentence of spaces only; take it out")
     if any(tags) and not all(tags):
         raise BadInput(
-            f"{path}, {guid}: {tags.count('')} of {len(tags)} characters have no tag; expected a tag behind each, or "
-            "behind none in a test file"
+            f"{path}, {guid}: {tags.count('')} of {len(tags)} characters have no tag; expected a tag after each, or "
+            "after none in a test file"
         )
     return Example(guid=guid, gold=tags if tags[0] else None, inputs={"text": "".join(characters)})
 
 
-def featurize_ner(
-    examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase, max_tokens: int, is_training: bool
-) -> list[Feature]:
+def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
     """``[CLS] sentence [SEP]`` with ``tags``, an id for each token, and what ``read_tags`` needs for the way back."""
     sentences = encode_sentences(examples, tokenizer)
     alignment = align_by_offsets(sentences)
     return make_features(sentences, alignment, tokenizer, max_tokens, special_tag=IGNORED, windows=True)
 
 
-def collate_ner(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
+def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
     """Padded inputs and ``labels`` (B, L), ``IGNORED`` on padding and, in protocol malmoi, on special tokens."""
     return {**pad_inputs(features, pad_id), "labels": pad_rows([f["tags"] for f in features], IGNORED)}
 
 
-def load_ner_model(name: str, tokenizer: PreTrainedTokenizerBase) -> nn.Module:
+def build(name: str, tokenizer: Tokenizer) -> Module:
     """Encoder and a head over tokens."""
     from finetune.heads.labels import load_token_labeller
 
     return load_token_labeller(name, NER_TAGS, tokenizer)
 
 
-def decode_ner(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
+def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
     """Token labels (special tokens included) to one tag for each character that is not a space."""
     lengths = [_count_letters(example) for example in examples]
     return [Prediction(tags) for tags in read_tags(lengths, features, raws)]
@@ -116,7 +110,7 @@ def predict_nothing(training: Sequence[Example], examples: Sequence[Example]) ->
     return [Prediction([OUTSIDE] * _count_letters(example)) for example in examples]
 
 
-def record_ner(example: Example, features: Sequence[Feature], max_tokens: int) -> dict[str, Any]:
+def record(example: Example, features: Sequence[Feature], max_tokens: int) -> dict[str, Any]:
     """Inputs, the tag of each token (null: not in the loss) and of each character (null: a file without labels).
 
     A sentence that needs several features has them under ``windows`` instead.
@@ -142,26 +136,13 @@ def fault_of_tags(tags: frozenset[str], example: Example, prediction: Prediction
     return None if odd is None else f"no tag {odd!r}; tags here are {', '.join(sorted(tags))}"
 
 
-def write_ner(source: Path, values: Mapping[str, Any], target: Path) -> None:
-    """The lines of the official file ``source`` with the tags of ``values``; spaces have O, other lines stay.
-
-    Raises:
-        BadInput: a sentence without prediction, or with another number of tags than it has characters.
-    """
+def write(source: Path, values: Mapping[str, Any], target: Path) -> None:
+    """The lines of the official file ``source`` with the tags of ``values``; spaces have O, other lines stay."""
     lines = read_text(source).split("\n")
     for block in read_blocks(source):
-        guid = _guid(block)
-        expected = sum(not line[0].isspace() for _, line in block.lines)
-        tags = values.get(guid)
-        if not isinstance(tags, list) or len(tags) != expected or not set(tags) <= set(NER_TAGS):
-            found = "nothing" if tags is None else f"{len(tags)}" if isinstance(tags, list) else f"{tags!r:.40}"
-            raise BadInput(
-                f"{source}, {guid}: expected a prediction of {expected} tags ({', '.join(NER_TAGS)}), found {found}; "
-                "predict for this very file"
-            )
-        remaining = iter(tags)
+        tags = iter(values[_guid(block)])
         for number, line in block.lines:
-            lines[number - 1] = f"{line[0]}\t{OUTSIDE if line[0].isspace() else next(remaining)}"
+            lines[number - 1] = f"{line[0]}\t{OUTSIDE if line[0].isspace() else next(tags)}"
     write_whole(target, "\n".join(lines))
 
 
@@ -169,17 +150,17 @@ KLUE_NER = Task(
     name="klue-ner",
     predicts="entities of 6 types, a tag for each character that is no space",
     files=Files(train="klue-ner-v1.1/klue-ner-v1.1_train.tsv", dev="klue-ner-v1.1/klue-ner-v1.1_dev.tsv"),
-    read=read_ner,
-    featurize=featurize_ner,
-    collate=collate_ner,
-    model=load_ner_model,
-    decode=decode_ner,
+    read=read,
+    featurize=featurize,
+    collate=collate,
+    model=build,
+    decode=decode,
     score=score,
     trivial=predict_nothing,
-    as_published={"featurize": published.featurize_ner, "decode": published.with_ends(decode_ner)},
-    record=record_ner,
+    as_published={"featurize": published.featurize, "decode": partial(published.decode_with_ends, decode)},
+    record=record,
     tables=tables,
-    write=write_ner,
+    write=write,
     fault=partial(fault_of_tags, frozenset(NER_TAGS)),
     select_by="character_macro_f1",
     defaults=Hyperparameters(lr=5e-5, epochs=3, batch_size=32, warmup_share=0.0, max_tokens=510),

@@ -8,14 +8,10 @@ neither. A particle that follows an end marker is written as the continuation th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from finetune.task import Feature
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
+from finetune.task import Feature, Tokenizer
 
 SUBJECT, SUBJECT_END, OBJECT, OBJECT_END = MARKERS = ("<subj>", "</subj>", "<obj>", "</obj>")
 WORD_STARTS = ("▁", "Ġ")  # how SentencePiece and byte-level BPE mark the first piece of a word
@@ -43,10 +39,8 @@ def mark_entities(sentence: str, subject: Span, object_: Span) -> str:
     return "".join([*pieces, sentence[done:]])
 
 
-def mend_continuations(
-    features: Sequence[Feature], texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, mend: Mend
-) -> None:
-    """Replace the token behind each end marker, in place, where the sentence goes on without a space.
+def mend_continuations(features: Sequence[Feature], texts: Sequence[str], tokenizer: Tokenizer, mend: Mend) -> None:
+    """Replace the token after each end marker, in place, where the sentence goes on without a space.
 
     Args:
         features: tokens of the marked sentences; every marker of a text is among its ``input_ids``.
@@ -69,7 +63,7 @@ def mend_continuations(
 
 
 def continuation(token: str, next_character: str, vocabulary: Mapping[str, int]) -> list[int] | None:
-    """The token as the inside of a word, where the vocabulary has it; None behind white space."""
+    """The token as the inside of a word, where the vocabulary has it; None after white space."""
     return None if next_character.isspace() else inside_word(token, next_character, vocabulary)
 
 
@@ -89,11 +83,11 @@ def is_hangul(character: str) -> bool:
     return "가" <= character <= "힣"
 
 
-def keep_markers(ids: Sequence[int], marker_ids: Sequence[int], room: int) -> list[int]:
-    """Positions of at most ``room`` ids: the beginning where it holds all markers, else those nearest to a marker."""
+def keep_markers(ids: Sequence[int], marker_ids: Sequence[int], size: int) -> list[int]:
+    """Positions of at most ``size`` ids: the beginning where it holds all markers, else those nearest to a marker."""
     markers = [ids.index(id_) for id_ in marker_ids]
-    if max(markers) < room:
-        return list(range(min(room, len(ids))))
+    if max(markers) < size:
+        return list(range(min(size, len(ids))))
     distances = np.abs(np.arange(len(ids))[:, None] - np.array(markers)).min(axis=1)
-    nearest: list[int] = np.sort(np.argsort(distances, kind="stable")[:room]).tolist()
+    nearest: list[int] = np.sort(np.argsort(distances, kind="stable")[:size]).tolist()
     return nearest

@@ -7,9 +7,8 @@ thing instead, so that every file can be converted. Source: KLUE-baseline at 8a0
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from finetune.task import Example, Feature
+from finetune.task import Example, Feature, Tokenizer
 from finetune.tasks.labels import encode_texts, keep_tokens, with_labels
 from finetune.tasks.re.markers import (
     OBJECT,
@@ -25,20 +24,15 @@ from finetune.tasks.re.markers import (
 )
 from finetune.tasks.re.metrics import RE_LABELS
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
-
-def featurize_re_as_published(
-    examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase, max_tokens: int, is_training: bool
-) -> list[Feature]:
+def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
     """``[CLS] sentence with four markers [SEP]``, faults included.
 
-    - A Hangul piece behind an end marker gets ``##`` even where the vocabulary lacks that form: the piece becomes
+    - A Hangul piece after an end marker gets ``##`` even where the vocabulary lacks that form: the piece becomes
       [UNK] (469 times in the dev set: 에게, 까지, 로부터 …).
     - A long sentence loses its end, and markers with it.
     - Entities that overlap double text, see ``mark_as_published``.
-    - Not reproduced: a sentence that ends in an end marker (IndexError as published) has nothing behind it to mend.
+    - Not reproduced: a sentence that ends in an end marker (IndexError as published) has nothing after it to mend.
     """
     texts = [
         mark_as_published(*(example.inputs[key] for key in ("sentence", "subject", "object"))) for example in examples
@@ -46,7 +40,7 @@ def featurize_re_as_published(
     features = encode_texts(tokenizer, texts)
     mend_continuations(features, texts, tokenizer, _published_rule(tokenizer))
     sides = tokenizer("가").sequence_ids(0)
-    after = sides[::-1].index(0)  # special tokens behind the text
+    after = sides[::-1].index(0)  # special tokens after the text
     for index, feature in enumerate(features):
         length = len(feature["input_ids"])
         if length > max_tokens:
@@ -57,7 +51,7 @@ def featurize_re_as_published(
 def mark_as_published(sentence: str, subject: Span, object_: Span) -> str:
     """The sentence with its four markers, the entity that begins first (of two the shorter) marked first.
 
-    Each entity is written out whole, so what two entities share stands there twice, and what a longer one has behind
+    Each entity is written out whole, so what two entities share stands there twice, and what a longer one has after
     the shorter one inside it as well. Equal spans, a ValueError as published, are marked subject outside.
     """
     if subject == object_:
@@ -74,7 +68,7 @@ def mark_as_published(sentence: str, subject: Span, object_: Span) -> str:
     )  # fmt: skip
 
 
-def _published_rule(tokenizer: PreTrainedTokenizerBase) -> Mend:
+def _published_rule(tokenizer: Tokenizer) -> Mend:
     model = tokenizer.backend_tokenizer.model
     is_wordpiece = getattr(model, "continuing_subword_prefix", None) == "##"
 

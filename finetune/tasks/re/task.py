@@ -8,40 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from corpus.documents.errors import BadInput
 from finetune.data.files import text_of
-from finetune.task import Example, Feature, Files, Hyperparameters, Task
-from finetune.tasks.labels import (
-    collate_labels,
-    decode_labels,
-    encode_texts,
-    fault_of_label,
-    keep_tokens,
-    label_writer,
-    predict_majority,
-    read_labelled,
-    record_gold,
-    text_labeller,
-    with_labels,
-)
-from finetune.tasks.re.markers import (
-    MARKERS,
-    Span,
-    continuation,
-    keep_markers,
-    mark_entities,
-    mend_continuations,
-)
+from finetune.task import Example, Feature, Files, Hyperparameters, Task, Tokenizer
+from finetune.tasks import labels
+from finetune.tasks.re import published
+from finetune.tasks.re.markers import MARKERS, Span, continuation, keep_markers, mark_entities, mend_continuations
 from finetune.tasks.re.metrics import RE_LABELS, score, tables
-from finetune.tasks.re.published import featurize_re_as_published
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 
-def read_re(path: Path) -> list[Example]:
+def read(path: Path) -> list[Example]:
     """Examples with ``sentence`` and the spans ``subject`` and ``object`` (end exclusive); gold is the label."""
     return [
         Example(
@@ -53,7 +31,7 @@ def read_re(path: Path) -> list[Example]:
                 "object": _span(record, "object_entity", where),
             },
         )
-        for where, record, gold in read_labelled(path, "label", RE_LABELS)
+        for where, record, gold in labels.read_labelled("label", RE_LABELS, path)
     ]
 
 
@@ -82,12 +60,10 @@ def _span(record: Mapping[str, Any], key: str, where: str) -> Span:
     return start, last + 1
 
 
-def featurize_re(
-    examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase, max_tokens: int, is_training: bool
-) -> list[Feature]:
+def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
     """``[CLS] sentence with four markers [SEP]``; a long sentence is cut where no marker is."""
     texts = [mark_entities(*(example.inputs[key] for key in ("sentence", "subject", "object"))) for example in examples]
-    features = encode_texts(tokenizer, texts)
+    features = labels.encode_texts(tokenizer, texts)
     mend_continuations(features, texts, tokenizer, continuation)
     vocabulary = tokenizer.get_vocab()
     marker_ids = [vocabulary[marker] for marker in MARKERS]
@@ -98,26 +74,23 @@ def featurize_re(
         if length > max_tokens:
             inner = feature["input_ids"][before : length - after]
             kept = [before + position for position in keep_markers(inner, marker_ids, max_tokens - before - after)]
-            features[index] = keep_tokens(feature, [*range(before), *kept, *range(length - after, length)])
-    return with_labels(features, examples, RE_LABELS)
+            features[index] = labels.keep_tokens(feature, [*range(before), *kept, *range(length - after, length)])
+    return labels.with_labels(features, examples, RE_LABELS)
 
 
 KLUE_RE = Task(
     name="klue-re",
     predicts="relation of two marked entities, 30 classes",
-    files=Files(
-        train="klue-re-v1.1/klue-re-v1.1_train.json",
-        dev="klue-re-v1.1/klue-re-v1.1_dev.json",
-    ),
-    read=read_re,
-    featurize=featurize_re,
-    collate=collate_labels,
-    record=record_gold("class"),
-    model=text_labeller(RE_LABELS),
-    decode=decode_labels(RE_LABELS),
+    files=Files(train="klue-re-v1.1/klue-re-v1.1_train.json", dev="klue-re-v1.1/klue-re-v1.1_dev.json"),
+    read=read,
+    featurize=featurize,
+    collate=labels.collate_labels,
+    record=partial(labels.record_gold, "class"),
+    model=partial(labels.build_labeller, RE_LABELS),
+    decode=partial(labels.decode_labels, RE_LABELS),
     score=score,
-    trivial=predict_majority(RE_LABELS),
-    fault=partial(fault_of_label, RE_LABELS),
+    trivial=partial(labels.predict_majority, RE_LABELS),
+    fault=partial(labels.fault_of_label, RE_LABELS),
     select_by="micro_f1",
     defaults=Hyperparameters(lr=5e-5, epochs=3, batch_size=32, warmup_share=0.1, max_tokens=256),
     large=Hyperparameters(lr=2e-5, epochs=10, batch_size=16, warmup_share=0.2, max_tokens=256),
@@ -128,7 +101,7 @@ KLUE_RE = Task(
         "klue/roberta-large": {"micro_f1": 69.99, "auprc": 75.05},
     },
     special_tokens=MARKERS,
-    as_published={"featurize": featurize_re_as_published},
+    as_published={"featurize": published.featurize},
     tables=tables,
-    write=label_writer("label", RE_LABELS),
+    write=partial(labels.write_field, "label"),
 )

@@ -9,23 +9,17 @@ an empty text is learned).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from finetune.task import Example, Feature, Prediction
+from finetune.task import Example, Feature, Module, Prediction, Tokenizer
 from finetune.tasks.wos.ontology import GATES, NONE, PTR, SLOTS, split_state
 from finetune.tasks.wos.turns import join_turns
-
-if TYPE_CHECKING:
-    from torch import nn
-    from transformers import PreTrainedTokenizerBase
 
 STEPS = 10  # tokens of a generated value, its end included; longer values are cut
 TEACHER_FORCING = 0.5  # share of training batches
 
 
-def featurize_as_published(
-    examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase, max_tokens: int, is_training: bool
-) -> list[Feature]:
+def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
     """One feature a turn, with ``targets`` for all 45 slots.
 
     Oddities: an absent slot is to be spelt as "none", and dontcare, yes and no are spelt, too; a value "none" is an
@@ -61,7 +55,7 @@ def _state_of(example: Example) -> dict[str, str]:
     return {slot: value.strip() if "-" in value else value for slot, value in pairs}
 
 
-def make_published_speller(tokenizer: PreTrainedTokenizerBase) -> Callable[[Sequence[int]], str]:
+def make_published_speller(tokenizer: Tokenizer) -> Callable[[Sequence[int]], str]:
     """Ids of a value, up to its first special token, to text.
 
     Oddities: an unknown token ends a value; only " : ", " , " and "##" are mended, so a value with & ( ) = or another
@@ -75,7 +69,7 @@ def make_published_speller(tokenizer: PreTrainedTokenizerBase) -> Callable[[Sequ
     return spell
 
 
-def build_as_published(encoder: str, tokenizer: PreTrainedTokenizerBase) -> nn.Module:
+def build(encoder: str, tokenizer: Tokenizer) -> Module:
     """The generator as published.
 
     Oddities: it starts from the pooler, which is untrained in most encoders (a new one where there is none); the gate
@@ -100,9 +94,7 @@ def build_as_published(encoder: str, tokenizer: PreTrainedTokenizerBase) -> nn.M
     )
 
 
-def decode_as_published(
-    examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]
-) -> list[Prediction]:
+def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
     """State of each turn, in the slots' order, values as spelt.
 
     Oddities: a value spelt "none" is left out, an empty one is kept.

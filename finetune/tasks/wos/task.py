@@ -11,31 +11,25 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.task import IGNORED, Example, Feature, Files, Hyperparameters, Prediction, Task
+from finetune.task import IGNORED, Example, Feature, Files, Hyperparameters, Module, Prediction, Task, Tokenizer
 from finetune.tasks.padding import pad_inputs, pad_rows
+from finetune.tasks.wos import published
 from finetune.tasks.wos.metrics import score, tables
 from finetune.tasks.wos.ontology import GATES, NONE, PTR, SLOTS, SPOKEN, split_state
-from finetune.tasks.wos.published import build_as_published, decode_as_published, featurize_as_published
-from finetune.tasks.wos.turns import join_turns, read_wos, write_wos
+from finetune.tasks.wos.turns import join_turns, read, write
 from finetune.tasks.wos.values import cut_readably, find_unknown, make_speller, restore_value
-
-if TYPE_CHECKING:
-    from torch import nn
-    from transformers import PreTrainedTokenizerBase
 
 log = logging.getLogger(__name__)
 
 MAX_STEPS = 64  # tokens of a value, its end included; 9 are the most in dev with KLUE's vocabulary
 
 
-def featurize_wos(
-    examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase, max_tokens: int, is_training: bool
-) -> list[Feature]:
+def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
     """One feature a turn: ``gates`` of all slots and ``targets``, slot number to the tokens of its value and [SEP]."""
     states = [dict(split_state(entry, example.guid) for entry in example.gold or ()) for example in examples]
     turns = cut_readably([text for example in examples for text in example.inputs["turns"]], tokenizer)
@@ -67,7 +61,7 @@ def featurize_wos(
     return features
 
 
-def collate_wos(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
+def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
     """Batch as ``StateGenerator.forward`` describes it."""
     width = max(1, *(len(feature["targets"]) for feature in features))
     slots = [list(feature["targets"]) for feature in features]
@@ -81,7 +75,7 @@ def collate_wos(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[A
     }
 
 
-def build_wos(encoder: str, tokenizer: PreTrainedTokenizerBase) -> nn.Module:
+def build(encoder: str, tokenizer: Tokenizer) -> Module:
     """Encoder and dialogue state generator."""
     from finetune.encoder import load_encoder
     from finetune.heads.dialogue import Design, StateGenerator
@@ -99,7 +93,7 @@ def build_wos(encoder: str, tokenizer: PreTrainedTokenizerBase) -> nn.Module:
     )
 
 
-def decode_wos(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
+def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
     """State of each turn as ``domain-slot-value``, in the slots' order; a value spelt as nothing is left out."""
     predictions: list[Prediction] = [Prediction([])] * len(examples)
     for feature, raw in zip(features, raws, strict=True):
@@ -115,7 +109,7 @@ def decode_wos(examples: Sequence[Example], features: Sequence[Feature], raws: S
     return predictions
 
 
-def record_wos(example: Example, features: Sequence[Feature], max_tokens: int) -> dict[str, Any]:
+def record(example: Example, features: Sequence[Feature], max_tokens: int) -> dict[str, Any]:
     """Inputs, and for each slot of the state its gate, its value and the tokens to spell (none where a gate says it).
 
     Segments are all 0 and left to the encoder.
@@ -148,20 +142,15 @@ def fault_of_state(slots: frozenset[str], example: Example, prediction: Predicti
     return None
 
 
-def dialogue_of(example: Example) -> str:
-    """The dialogue of a turn; its turns stay together when a file is split."""
-    return str(example.inputs["dialogue"])
-
-
 WOS = Task(
     name="wos",
     predicts="dialogue state after each user turn, 45 slots",
     files=Files(train="wos-v1.1/wos-v1.1_train.json", dev="wos-v1.1/wos-v1.1_dev.json"),
-    read=read_wos,
-    featurize=featurize_wos,
-    collate=collate_wos,
-    model=build_wos,
-    decode=decode_wos,
+    read=read,
+    featurize=featurize,
+    collate=collate,
+    model=build,
+    decode=decode,
     score=score,
     trivial=predict_trivially,
     fault=partial(fault_of_state, frozenset(SLOTS)),
@@ -176,13 +165,9 @@ WOS = Task(
         "klue/roberta-base": {"joint_goal_acc": 47.40, "slot_micro_f1": 91.67},
         "klue/roberta-large": {"joint_goal_acc": 50.25, "slot_micro_f1": 92.03},
     },
-    group=dialogue_of,
-    as_published={
-        "featurize": featurize_as_published,
-        "model": build_as_published,
-        "decode": decode_as_published,
-    },
-    record=record_wos,
+    group=lambda example: str(example.inputs["dialogue"]),
+    as_published={"featurize": published.featurize, "model": published.build, "decode": published.decode},
+    record=record,
     tables=tables,
-    write=write_wos,
+    write=write,
 )

@@ -22,7 +22,7 @@ from finetune.tasks.wos.ontology import Ontology, find_ontology, read_ontology, 
 log = logging.getLogger(__name__)
 
 
-def read_wos(path: Path) -> list[Example]:
+def read(path: Path) -> list[Example]:
     """User turns of an official file, guid ``<dialogue>-<number of the user turn>``.
 
     ``inputs``: ``dialogue``; ``turns``, all texts so far, system and user in turns, the first one empty; ``ontology``.
@@ -89,25 +89,11 @@ def join_turns(
     return [begin, *ids[-(max_tokens - 1) :]]
 
 
-def write_wos(source: Path, values: Mapping[str, Any], target: Path) -> None:
-    """The official file again, the predicted state under "state" of every user turn.
-
-    Args:
-        source: the official file, with or without states.
-        values: state (list of ``domain-slot-value``) by guid of the user turn.
-
-    Raises:
-        BadInput: a user turn without a prediction, or a prediction that is no state.
-    """
-    read_wos(source)  # every record has the form that is relied on below
+def write(source: Path, values: Mapping[str, Any], target: Path) -> None:
+    """The official file again, the predicted state of each guid under "state" of its user turn."""
     dialogues = read_json(source)
     for dialogue in dialogues:
         users = [turn for turn in dialogue["dialogue"] if turn["role"] == "user"]
         for number, turn in enumerate(users):
-            guid = f"{dialogue['guid']}-{number}"
-            if not isinstance(values.get(guid), list):
-                raise BadInput(f"{source}, {guid}: no predicted state (a list) for this user turn; predict all of them")
-            for entry in values[guid]:
-                split_state(entry, f"prediction for {guid}")
-            turn["state"] = list(values[guid])
+            turn["state"] = list(values[f"{dialogue['guid']}-{number}"])
     write_whole(target, json.dumps(dialogues, ensure_ascii=False, indent=4))

@@ -11,12 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from finetune.task import Tokenizer
 from finetune.tasks.wos.ontology import squeeze
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 UNKNOWN = "\ufffd"  # in a spelt value: one character that the tokenizer does not know, or broken bytes
 
@@ -34,7 +32,7 @@ class _Cut(NamedTuple):
     spans: list[tuple[int, int]]  # of unknown tokens in the text
 
 
-def cut_readably(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> dict[str, Pieces]:
+def cut_readably(texts: Sequence[str], tokenizer: Tokenizer) -> dict[str, Pieces]:
     """Each text to its pieces, without special tokens, an unknown token for one character and never for a word.
 
     Every text begins with a space: a value has the same tokens alone and inside a turn, also where the space belongs
@@ -54,7 +52,7 @@ def cut_readably(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> di
     }
 
 
-def _cut(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[_Cut]:
+def _cut(texts: Sequence[str], tokenizer: Tokenizer) -> list[_Cut]:
     if not texts:
         return []
     encoded = tokenizer(list(texts), add_special_tokens=False, verbose=False)
@@ -65,7 +63,7 @@ def _cut(texts: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> list[_Cut]
     return cuts
 
 
-def find_unknown(texts: Iterable[str], tokenizer: PreTrainedTokenizerBase) -> frozenset[str]:
+def find_unknown(texts: Iterable[str], tokenizer: Tokenizer) -> frozenset[str]:
     """The characters of the texts that are unknown by themselves."""
     characters = sorted(set().union(*texts))
     return frozenset(cut.text for cut in _cut(characters, tokenizer) if cut.spans)
@@ -80,7 +78,7 @@ def _set_apart(cut: _Cut, apart: frozenset[str] | None) -> str:
     return text
 
 
-def make_speller(tokenizer: PreTrainedTokenizerBase) -> Callable[[Sequence[int]], str]:
+def make_speller(tokenizer: Tokenizer) -> Callable[[Sequence[int]], str]:
     """A function from the ids of a generated value to its text, ``UNKNOWN`` for an unknown token.
 
     Other special tokens are dropped; a colon has no spaces around it (18:30).

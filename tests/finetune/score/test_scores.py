@@ -13,7 +13,7 @@ import pytest
 
 from corpus.documents.errors import BadInput
 from finetune.data.files import sha256
-from finetune.score.scores import Scored, bootstrap, score_file, score_predictions
+from finetune.score.scores import Scored, bootstrap, score_file
 from finetune.task import Row
 from finetune.tasks.label_metrics import score_nli
 from finetune.tasks.sts.metrics import score as score_sts
@@ -32,7 +32,7 @@ def predictions(tmp_path: Path) -> Path:
 
 
 def test_a_predictions_file_is_scored_with_the_metrics_of_its_task(predictions: Path) -> None:
-    assert score_predictions("ynat", predictions)["macro_f1"] == pytest.approx(100 * (2 / 3) / 2)
+    assert score_file("ynat", predictions, samples=0).scores["macro_f1"] == pytest.approx(100 * (2 / 3) / 2)
 
 
 OFFICIAL = [{"guid": str(i), "title": "제목", "label": label} for i, label in enumerate(("정치", "경제", "세계"))]
@@ -80,6 +80,7 @@ def test_dialogues_are_drawn_whole_from_our_own_file_too(tmp_path: Path) -> None
     path = tmp_path / "predictions.jsonl"
     path.write_text("\n".join(json.dumps(row) for row in rows), "utf-8")
     lower, upper = score_file("wos", path).intervals["joint_goal_acc"] or (0, 0)
+    assert score_file("dst", path).intervals["joint_goal_acc"] == (lower, upper)  # under any name of the task
     assert upper - lower > 2.5 * 2 * 196 * (0.25 / 200) ** 0.5  # √10 times the interval of 200 single turns
 
 
@@ -143,7 +144,7 @@ def test_scoring_imports_neither_torch_nor_transformers(official: Path, predicti
 def test_a_file_that_cannot_be_scored_is_explained(predictions: Path, task: str, text: str, says: str) -> None:
     predictions.write_text(text, "utf-8")
     with pytest.raises(BadInput, match=says):
-        score_predictions(task, predictions)
+        score_file(task, predictions, samples=0)
 
 
 def test_the_interval_is_that_of_the_binomial_for_an_accuracy() -> None:

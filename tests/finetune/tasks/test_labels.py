@@ -162,25 +162,13 @@ def test_a_file_without_labels_gives_features_without_labels(tmp_path: Path, tin
         TASKS[task].read(write(tmp_path, task, [RECORDS[task][0], *unlabelled[1:]]))
 
 
-@pytest.mark.parametrize(
-    ("task", "value", "wrong", "says"),
-    [
-        ("ynat", "세계", "연예", "the prediction is '연예'; labels here are 정치"),
-        ("klue-nli", "neutral", "O", "the prediction is 'O'; labels here are entailment"),
-        ("klue-sts", 2.5, "2.5", "the prediction is '2.5'; expected a finite number"),
-        ("klue-sts", 2.5, float("nan"), "the prediction is nan; expected a finite number"),
-    ],
-)
-def test_predictions_are_written_as_an_official_file(tmp_path: Path, task: str, value, wrong, says: str) -> None:
+@pytest.mark.parametrize(("task", "value"), [("ynat", "세계"), ("klue-nli", "neutral"), ("klue-sts", 2.5)])
+def test_predictions_are_written_as_an_official_file(tmp_path: Path, task: str, value) -> None:
     record, official, target = TASKS[task], write(tmp_path, task, RECORDS[task]), tmp_path / "predicted.json"
     values = {example.guid: value for example in record.read(official)}
     record.write(official, values, target)
     assert [example.gold for example in record.read(target)] == [value] * len(values)
     assert [e.inputs for e in record.read(target)] == [e.inputs for e in record.read(official)]
-    with pytest.raises(BadInput, match=f"{task}_0: no prediction for it"):
-        record.write(official, {}, target)
-    with pytest.raises(BadInput, match=f"{task}_0: {says}"):
-        record.write(official, {**values, f"{task}_0": wrong}, target)
 
 
 def test_written_similarities_keep_to_the_official_scale(tmp_path: Path) -> None:

