@@ -125,6 +125,8 @@ def _code(node: ast.AST) -> Iterator[ast.expr | ast.stmt]:
                 continue
             if isinstance(child, ast.Call) and ast.unparse(child.func).startswith("log."):
                 continue
+            if isinstance(child, ast.keyword) and child.arg == "ensure_ascii":  # JSON reads the same
+                continue
             if isinstance(child, ast.expr | ast.stmt):
                 yield child
             yield from _code(child)

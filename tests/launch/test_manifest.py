@@ -40,6 +40,21 @@ def test_other_settings_stop_and_show_the_key(tmp_path: Path, state: str) -> Non
         is_complete(tmp_path, other)
 
 
+def test_the_order_of_settings_and_inputs_does_not_matter() -> None:
+    one, other = {"seed": 1, "noise": {"han": 10}}, {"noise": {"han": 10}, "seed": 1}
+    assert Head("corpus", one, {"a": "0", "b": "1"}).key == Head("corpus", other, {"b": "1", "a": "0"}).key
+
+
+@pytest.mark.parametrize(("count", "more"), [(12, ""), (13, "… and 1 more")])
+def test_at_most_twelve_differences_are_told_and_the_rest_counted(tmp_path: Path, count: int, more: str) -> None:
+    settings = {f"key{n:02}": 0 for n in range(count)}
+    finished(tmp_path, Head("corpus", settings, {}))
+    with pytest.raises(LaunchError) as error:
+        is_complete(tmp_path, Head("corpus", dict.fromkeys(settings, 1), {}))
+    assert str(error.value).count("was 0, is now 1") == 12
+    assert ("more" in str(error.value)) == bool(more) and more in str(error.value)
+
+
 def test_changed_input_file_is_noticed(tmp_path: Path) -> None:
     text = tmp_path / "a.txt"
     text.write_text("하나", "utf-8")

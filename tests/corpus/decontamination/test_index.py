@@ -392,35 +392,3 @@ def test_decisions_on_real_text_equal_brute_force(klue_dev: list[str], petitions
     queries += [with_a_word_replaced(text.split(), rng, petitions) for text in rng.sample(benchmark, 80)]
     queries += [f"{rng.choice(petitions)} {text} {rng.choice(petitions)}" for text in rng.sample(benchmark, 20)]
     assert_decides_like_brute_force(benchmark, queries, at_least=80)
-
-
-LETTERS = DecontaminateConfig(ngram=1, min_chars=3, min_item_chars=1, min_item_words=1)
-
-
-@pytest.mark.parametrize(
-    ("item", "document", "held"),
-    [
-        ("ABCDEFGHIJ", ["xABCDEFy"], [0]),  # 0.6 of it in one sentence
-        ("ABCDEFGHIJ", ["xABCDEy"], []),
-        ("ABCDEFGHIJ", ["xABCD", "EFGy"], [0, 1]),  # 0.7 over the end of a sentence
-        ("ABCDEFGHIJ", ["xABC", "DEFy"], []),
-        ("ABCDEFGHIJ", ["ABCDEF", "GHyy"], [0, 1]),  # half of the second sentence is covered
-        ("ABCDEFGHIJ", ["ABCDEF", "GHyyy"], [0]),
-        ("ABCDEFGH", ["ABCDE", "FGzzzzzz"], [0, 1]),  # the second sentence bears a quarter of the item
-        ("ABCDEFGHIJ", ["ABCDEF", "GHzzzzzz"], [0]),
-    ],
-)
-def test_a_share_is_enough_from_exactly_its_limit_on(item: str, document: list[str], held: list[int]) -> None:
-    """One letter a token, all of one weight, so that shares are exact."""
-    index, _ = build_index([item], LETTERS)
-    assert [hit.sentence for hit in index.find_in_documents([document])] == held
-
-
-def test_lengths_of_items_are_limits_from_exactly_their_number_on() -> None:
-    twelve, eleven = "가나다라마바 사아자차카타", "거너더러머버 서어저처커"
-    _, numbers = build_index([twelve, eleven, twelve.replace(" ", "")], CONFIG)
-    assert numbers == [0, -1, 0]  # too few letters; the third equals the first but has one word
-    assert build_index([twelve.replace(" ", "")], CONFIG)[1] == [-1]
-    index, _ = build_index([twelve, eleven], DecontaminateConfig(min_item_chars=11))
-    hits = index.find([f"그 {twelve} 끝", f"그 {eleven} 끝", eleven])
-    assert [(hit.sentence, hit.item) for hit in hits] == [(0, 0), (2, 1)]  # below min_chars only where it is all
