@@ -40,12 +40,8 @@ def test_modules_and_tests_of_a_part_are_there(part: str) -> None:
     assert [name for name in PARTS[part].modules + PARTS[part].tests if not (ROOT / name).is_file()] == []
 
 
-def test_mutants_listed_as_without_effect_exist_and_have_a_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lines = [line.rpartition(" | ") for line in SAME.read_text("utf-8").splitlines()]
-    (tmp_path / "none.txt").touch()
-    monkeypatch.setattr("tests.mutants.SAME", tmp_path / "none.txt")
-    modules = {change.partition(":")[0] for change, _, _ in lines}
-    every = {f"{name}: {m.change}" for name in modules for m in mutants_of(name, (ROOT / name).read_text("utf-8"))}
-    assert [change for change, _, why in lines if change not in every or not why] == []
+def test_mutants_listed_as_without_effect_name_a_module_and_a_reason() -> None:
+    for line in SAME.read_text("utf-8").splitlines():
+        change, _, why = line.rpartition(" | ")
+        assert (ROOT / change.partition(":")[0]).is_file(), line
+        assert "→" in change and why, line
