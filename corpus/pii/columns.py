@@ -5,7 +5,7 @@
 가온,010-0123-4567,110123456789
 ```
 Tables of text are lines parted by the same sign (tab, ``|``, slash, comma, semicolon; quoted cells may hold it), tables
-of HTML rows of ``<td>``. A first row that holds numbers itself is no header.
+of HTML rows of ``<td>``. A first row that holds numbers or sentences is no header.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ MAX_CELLS = 200
 MAX_HEADER_CHARS = 200  # it is read again for every value below
 _SIGNS = ("\t", "|", " / ", ",", ";")
 _NUMBER = re.compile("[0-9]{4}|[0-9][-.][0-9]|@")
+_SENTENCE = re.compile(r"[가-힣][.?!](?:\s|$)|[:：] ")
 _TAG = re.compile(r"<(?:table|t[rdh])(?=[\s>])[^<>]{0,200}>", re.IGNORECASE)
 
 
@@ -65,7 +66,7 @@ class Tables:
             number -= 1
         if number not in self._headers:
             line = self._lines[number]
-            self._headers[number] = None if _NUMBER.search(line) else _cells(line, sign)
+            self._headers[number] = None if _NUMBER.search(line) or _SENTENCE.search(line) else _cells(line, sign)
         cells = self._headers[number]
         self._headers.update(dict.fromkeys(seen, cells))
         return cells

@@ -193,7 +193,7 @@ PLATE_PARTS = 10
 _LENGTHS = (10, 11, 12, 13, 14, 16)
 _TAIL = re.compile(f"(?<=[0-9])[/ ]?[{_HANGUL}]+$")
 _PLATE_BEHIND = re.compile(f" [0-9]{{2,3}}[{_HANGUL}][0-9]{{4}}$")
-_COPULA = re.compile(f"(?<=[0-9])[이일][{_HANGUL}]*$")
+_COPULA = re.compile(f"(?<=[0-9])[이일](?: ?[{_HANGUL}])*$")
 
 
 def _read_run(match: re.Match[str]) -> list[Change]:

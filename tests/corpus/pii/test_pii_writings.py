@@ -235,3 +235,25 @@ def test_a_value_is_found_however_it_is_written(name: str, marked: str) -> None:
 @pytest.mark.parametrize("line", [case.strip() for case in re.split("[¦\n]", NOTHING)])
 def test_what_only_looks_personal_is_left_alone(line: str) -> None:
     assert find_pii(line) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "types"),
+    [
+        (
+            "환자: 네, 접수 되나요?\n접수원: 네, 접수창구로 오세요.\n환자: 보험증에는 2-2485386287로 적혀 있어요, 정말이요.",
+            "HEALTH",
+        ),
+        ("카드번호 5254-0629-4466-3956이 영수증에 있다.", "CARD"),
+        ("주소;전화;계좌\n서울 강남구 윤슬로 1, 100동 100호;010-0000-0000;400000-01-000000\n", "ADDRESS TEL ACCOUNT"),
+        ("825-17-41621 31오1719", "BRN PLATE"),
+        ("면허번호 187599042934, 제주32-553074-09", "DRIVER DRIVER"),
+        ("[http://example.com/a?id=b]=[241.109.195.108]", "URL IP"),
+        ("'http://example.com/a'/'@sumin__667'", "URL MENTION"),
+        ("배송지 충남 아산시 한빛로 3길 568-40,010 7160 7070", "ADDRESS TEL"),
+    ],
+)
+def test_each_value_of_a_list_or_a_talk_is_found(text: str, types: str) -> None:
+    """Lines of talk are no table; a URL ends at its quote or bracket; a bank belongs to the number after it."""
+    assert [span.type for span in find_pii(text)] == types.split()
+    assert find_pii(text) == find_by_sixteen_passes(text)
