@@ -113,8 +113,8 @@ def plant_in_samples(monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def plant_in_card(monkeypatch: pytest.MonkeyPatch) -> str:
-    def write_card(out: Path, settings: Any) -> None:
-        original(out, settings)
+    def write_card(out: Path, *settings: Any) -> None:
+        original(out, *settings)
         with (out / "README.md").open("a", encoding="utf-8") as file:
             file.write(f"\n연락처 {PHONE}\n")
 

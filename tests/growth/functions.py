@@ -66,6 +66,7 @@ LEFT_OUT: dict[str, str] = {
     r"tokenizer\.(?:measuring\.boundaries\.locate_\w+|building\.(?:pruning\.is_character|merges\.join))": SMALL,
     r"tokenizer\.words\.split_words": "words of a vocabulary",
     r"finetune\.(?:encoder|features|registry|train|heads|data\.hub|score\.scores)\..*": MODEL,
+    r"finetune\.config\.full_name": NAMES,
     r"finetune\.score\.predictions\.export_predictions": MODEL,
     r"finetune\.(?:score\.errors|tasks\.\w+\.published)\..*": "examples of the published benchmark files",
     r"finetune\.tasks\.label_metrics\..*": OWN,

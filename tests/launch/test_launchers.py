@@ -1,4 +1,4 @@
-"""The README's cluster launches: torchrun and deepspeed with two processes agree with one process."""
+"""The launches that README and docs/clusters.md show: torchrun and deepspeed with two processes agree with one process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 BIN = Path(sys.executable).parent
-README = (Path(__file__).resolve().parents[2] / "README.md").read_text("utf-8")
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = "".join((ROOT / page).read_text("utf-8") for page in ("README.md", "docs/clusters.md"))
 TORCHRUN = "torchrun --nproc-per-node 2 -m launch pretrain"
 DEEPSPEED = "deepspeed --num_gpus 2 --module launch pretrain"
 SMALL = (
@@ -45,7 +46,7 @@ def losses(runs: Path) -> list[float]:
 
 @pytest.mark.parametrize("command", [TORCHRUN, DEEPSPEED])
 def test_two_processes_train_as_one_does(command: str, packed: Path, tmp_path: Path) -> None:
-    assert command in README
+    assert command in PAGES
     alone, together = tmp_path / "alone", tmp_path / "together"
     for runs, start in ((alone, "malmoi pretrain"), (together, command)):
         shutil.copytree(packed, runs)
