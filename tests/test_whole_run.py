@@ -24,11 +24,12 @@ TOY = (
     "tokenizer.vocab_size=2000",
     "pretrain.steps=12",
     "pretrain.saved.checkpoint_every=4",
-    "finetune.tasks=ynat,klue-ner,wos",  # the demo scores all eight
+    "finetune.tasks=ynat,wos",  # the demo scores all eight
     "finetune.max_train_examples=32",
     "finetune.max_dev_examples=24",
 )
 STAGES = VERBS["run"]
+LONG_STAGES = ("sample", "corpus", "tokenizer", "tokens", "pretrain", "finetune")  # a kill meets them at work
 DATA_FILES = ("*.parquet", "*.jsonl", "vocab.txt", "tokenizer.json", "tokens.bin", "*.idx", "*.safetensors")
 SIGNS = {  # the moment of the kill: work has begun and part of it is done
     "corpus": ".work-*/clean/unit-*",
@@ -94,9 +95,9 @@ def test_changed_recipe_stops_and_shows_what_differs(undisturbed: Path) -> None:
     assert "settings.seed" in output
 
 
-def test_killed_in_every_stage_it_finishes_with_the_same_bytes(undisturbed: Path, tmp_path: Path) -> None:
+def test_killed_in_every_stage_that_lasts_it_finishes_with_the_same_bytes(undisturbed: Path, tmp_path: Path) -> None:
     killed = []
-    for stage in STAGES:
+    for stage in LONG_STAGES:
         process = start(tmp_path, "workers=2")
         folder = tmp_path / "smoke" / stage
         while process.poll() is None and not list(folder.glob(SIGNS.get(stage, "started.json"))):
@@ -106,7 +107,7 @@ def test_killed_in_every_stage_it_finishes_with_the_same_bytes(undisturbed: Path
         if not (folder / "manifest.json").exists():
             killed.append(stage)
     complete(tmp_path, "workers=2")
-    assert {"sample", "corpus", "tokenizer", "tokens", "pretrain", "finetune"} <= set(killed)
+    assert killed == list(LONG_STAGES)
     assert digests(tmp_path / "smoke", *STAGES) == digests(undisturbed, *STAGES)
 
 

@@ -1,4 +1,4 @@
-"""The launches that README and docs/clusters.md show: torchrun and deepspeed with two processes agree with one process."""
+"""The launches that README and docs show: torchrun and deepspeed with two processes agree with one process."""
 
 from __future__ import annotations
 
