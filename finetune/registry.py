@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import NamedTuple
 
-from finetune.config import SHORT_NAMES, TASK_NAMES, FinetuneConfig, full_name
+from finetune.config import SHORT_NAMES, TASK_NAMES, FinetuneConfig, TaskName, full_name
+from finetune.data.files import find_files
 from finetune.task import Files, Task
 
 
@@ -64,3 +66,15 @@ def task_table() -> list[TaskRow]:
         scores = {model: figures[metrics[0]] for model, figures in task.paper_dev.items()}
         rows.append(TaskRow(name, short, task.predicts, metrics, task.select_by, task.files, scores))
     return rows
+
+
+def missing_files(config: FinetuneConfig, folder: Path) -> list[str]:
+    """Names of the official files that the tasks need and ``folder`` lacks."""
+    return [name for task in config.tasks for name in _missing(task, config, folder)]
+
+
+def _missing(task: TaskName, config: FinetuneConfig, folder: Path) -> list[str]:
+    files = TASKS[task].files
+    found = find_files(folder, files)
+    lacks_train = found.train is None and task not in config.split_dev
+    return [files.train] * lacks_train + [files.dev] * (found.dev is None)

@@ -23,12 +23,11 @@ import torch
 from tqdm import tqdm
 
 from corpus.documents.errors import BadInput
-from finetune.config import FinetuneConfig, TaskName
-from finetune.data.files import find_files
+from finetune.config import FinetuneConfig
 from finetune.data.split import load_data
 from finetune.encoder import check_encoder
 from finetune.job import Job, finetune_one, use_one_thread
-from finetune.registry import TASKS, task_of
+from finetune.registry import missing_files, task_of
 
 log = logging.getLogger(__name__)
 
@@ -103,18 +102,6 @@ def check(config: FinetuneConfig, inputs: FinetuneInputs) -> None:
         check_encoder(str(inputs.models[name]))
     for task in config.tasks:
         load_data(task_of(task, config), inputs.data, config)
-
-
-def missing_files(config: FinetuneConfig, folder: Path) -> list[str]:
-    """Names of the official files that the tasks need and ``folder`` lacks."""
-    return [name for task in config.tasks for name in _missing(task, config, folder)]
-
-
-def _missing(task: TaskName, config: FinetuneConfig, folder: Path) -> list[str]:
-    files = TASKS[task].files
-    found = find_files(folder, files)
-    lacks_train = found.train is None and task not in config.split_dev
-    return [files.train] * lacks_train + [files.dev] * (found.dev is None)
 
 
 def describe(result: Mapping[str, Any]) -> str:

@@ -55,11 +55,15 @@ class Cost:
     least_memory: float = 0
 
 
+GPU_DEVICES = ("nvidia*", "kfd", "dxg")  # NVIDIA, AMD, Windows: without one torch, slow to import, is not asked
+
+
 def this_machine(recipe: Recipe, *, trains: bool = True) -> Machine:
     """Cores the recipe uses, memory, and the first GPU; it is not looked for where nothing ``trains``."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     gpu = None
-    if trains and find_spec("torch") is not None:
+    may_have_gpu = any(path for name in GPU_DEVICES for path in Path("/dev").glob(name))
+    if trains and may_have_gpu and find_spec("torch") is not None:
         import torch
 
         if torch.cuda.is_available():

@@ -91,7 +91,7 @@ def _text(recipe: Recipe, run: Path) -> None:
 
 def _klue_files(recipe: Recipe) -> Iterator[str]:
     from finetune.data.hub import find_copy
-    from finetune.run import missing_files
+    from finetune.registry import missing_files
 
     data = recipe.finetune.data
     if not data:
