@@ -8,19 +8,37 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 BETWEEN_TAGS = re.compile(r"(?<=>)[^<>]+(?=<)")
 BETWEEN_MARKS = re.compile(r"(^#+ |^> \*\*Mind:\*\* |^\| ?| \| | \|$)", re.MULTILINE)
-KEPT = re.compile(r"(<style>.*?</style>|<pre>.*?</pre>)", re.DOTALL)
+KEPT = re.compile("<(style|pre)>")
 
 
 def translate_html(page: str) -> str:
     """A page whose text is Korean as far as the catalogue goes; style and preformatted text stay."""
-    parts = KEPT.split(page.replace('<html lang="en">', '<html lang="ko">'))
-    parts[::2] = [BETWEEN_TAGS.sub(lambda found: _node(found[0]), part) for part in parts[::2]]
-    return "".join(parts)
+    page = page.replace('<html lang="en">', '<html lang="ko">')
+    parts, position = [], 0
+    for start, end in _kept(page):
+        parts += [BETWEEN_TAGS.sub(lambda found: _node(found[0]), page[position:start]), page[start:end]]
+        position = end
+    return "".join(parts) + BETWEEN_TAGS.sub(lambda found: _node(found[0]), page[position:])
+
+
+def _kept(page: str) -> Iterator[tuple[int, int]]:
+    """From the tag that opens style or preformatted text to the one that closes it; one never closed is none."""
+    position, closed = 0, {"style", "pre"}
+    for tag in KEPT.finditer(page):
+        if tag.start() < position or tag[1] not in closed:
+            continue
+        end = page.find(f"</{tag[1]}>", tag.end())
+        if end < 0:
+            closed.remove(tag[1])  # none to come either
+        else:
+            position = end + len(tag[0]) + 1
+            yield tag.start(), position
 
 
 def translate_markdown(page: str) -> str:
