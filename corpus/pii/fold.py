@@ -191,7 +191,7 @@ _PASSPORT = re.compile("O[0-9]{8}")
 PLATE_PARTS = 10
 """Digits, letter and blanks of a number plate: 123 구 4567."""
 _LENGTHS = (10, 11, 12, 13, 14, 16)
-_TAIL = re.compile(f"(?<=[0-9])[/ ]?[{_HANGUL}]+$")
+_TAIL = re.compile(f"(?<=[0-9])(?:[/ ]?[{_HANGUL}]+|-[{_HANGUL}])$")
 _PLATE_BEHIND = re.compile(f" [0-9]{{2,3}}[{_HANGUL}][0-9]{{4}}$")
 _COPULA = re.compile(f"(?<=[0-9])[이일](?: ?[{_HANGUL}])*$")
 

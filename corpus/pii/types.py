@@ -65,15 +65,15 @@ class Scope:
     """Where formats are tried: from ``before`` characters ahead of each clue to ``after`` characters behind it.
 
     A clue is one of the characters ``first``, rare in text, and what ``rest`` matches from behind it; the clues of all
-    scopes are found by one joint search. Where ``run`` is given, formats begin where the run of such characters does
-    that the clue stands in.
+    scopes are found by one joint search. Where ``run`` is given, formats begin where the run does that ends at the
+    clue: what ``run`` matches, read backwards from there.
     """
 
     def __init__(self, first: str, rest: str, before: int, after: int, run: str = "") -> None:
         self.first, self.rest, self.before, self.after = first, rest, before, after
         whole = "(?<![0-9][0-9])" if first == "0-9" else ""  # not in the middle of a number
         self.clue = re.compile(f"[{first}]{whole}(?:{rest})")
-        self.run = re.compile(f"[{run}]*+") if run else None
+        self.run = re.compile(run) if run else None
 
 
 _IN_NUMBERS = r"[0-9\-.·)(/ +_~:*]"

@@ -126,7 +126,7 @@ def fake_mac(rng: Random, value: str) -> str:
 
 # --- rows
 
-_AT = Scope("@", "", before=66, after=260, run=r"A-Za-z0-9._%+\-")
+_AT = Scope("@", "", before=66, after=260, run=r"[A-Za-z0-9._%+\-]*+")
 _COLONS = Scope(":", "[0-9A-Fa-f:]", before=6, after=42)
 _MAC_WORD = Scope("Mm맥", "(?:[Aa][Cc](?![A-Za-z])| ?주소)", before=60, after=2_000)  # it may head a column
 

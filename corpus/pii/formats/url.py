@@ -29,7 +29,8 @@ _TLDS = (
 )
 _BARE_END = r"(?![A-Za-z0-9@\-_]|\.[A-Za-z0-9])"
 URL_SCHEME = re.compile(
-    rf"(?P<value>(?:https?|ftp)://{_USER}(?:{_HANGUL_HOST}|[A-Za-z0-9][A-Za-z0-9.\-]{{0,250}}){_PATH})",
+    rf"(?P<value>(?:https?|ftp)://{_USER}(?:{_HANGUL_HOST}|[A-Za-z0-9](?:(?!(?:https?|ftp)://)[A-Za-z0-9.\-]){{0,250}})"
+    rf"{_PATH})",
     re.IGNORECASE,
 )
 URL_WWW = re.compile(
@@ -150,13 +151,13 @@ _DOMAIN = Scope(
     rf"(?=[A-Za-z]{{2}})(?:(?<=[wW]\.)|{_TLDS}(?![A-Za-z0-9])|(?:be|gl|ly|do|co)/|[A-Za-z0-9-]{{2,63}}\.[A-Za-z])",
     before=130,
     after=MAX_URL,
-    run=r"A-Za-z0-9*.\-",
+    run=r"[A-Za-z0-9*.\-]*+",
 )
 
 URL = PiiType(
     "URL",
     (
-        Format(URL_SCHEME, CERTAIN + 2, _has_host, Scope(":", "//", before=6, after=MAX_URL, run="fhpstFHPST")),
+        Format(URL_SCHEME, CERTAIN + 2, _has_host, Scope(":", "//", before=6, after=MAX_URL, run="(?i:s?ptth|ptf|)")),
         Format(URL_WWW, CERTAIN + 2, scope=_DOMAIN),
         Format(URL_BARE, CERTAIN + 1, _is_domain, _DOMAIN),
         Format(URL_SHORT, CERTAIN + 1, scope=_DOMAIN),
