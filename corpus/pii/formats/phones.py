@@ -19,7 +19,7 @@ _LABEL_GLUED = (
 START = rf"(?<![0-9])(?<![0-9A-Za-z]-){_LABEL_GLUED}"
 END = r"(?![0-9]|-[0-9])"
 """Around numbers in groups, which any other sign may precede and follow."""
-BARE_START = rf"{START}(?<![0-9]\.)(?<![^0-9][0-9][~_])"  # 2~8348833784 is one number
+BARE_START = rf"{START}(?<![0-9]\.)(?<![\s:][0-9][~_])"  # 2~8348833784 is one number
 BARE_END = r"(?![0-9A-Za-z]|[-.][0-9]|\.[A-Za-z])"
 """Around digits in a row: no decimals, no part of a code or of the name of a file."""
 
