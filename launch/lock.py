@@ -33,7 +33,7 @@ def held(run: Path, stage: str) -> Iterator[None]:
             f"{run / stage}: another malmoi process is at work in this folder; wait for it, or give this run "
             "another name with name=…"
         ) from None
-    except NotImplementedError:
+    except NotImplementedError:  # filelock of a platform without file locks
         pass
     except OSError as error:
         if error.errno not in NO_LOCKS_HERE:
