@@ -5,9 +5,9 @@ Text of a cell may come from a file or a name, so it passes through ``corpus.doc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from corpus.documents.escaping import markdown, visible
 
@@ -41,6 +41,21 @@ class Table:
 def figures(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], note: str = "") -> Table:
     """A table in which every column but the first holds numbers."""
     return Table(heads, rows, numbers=range(1, len(heads)), title=title, note=note)
+
+
+def figures_of(
+    title: str, rows: Mapping[str, Mapping[str, Any]], columns: Mapping[str, str], note: str = "", *, first: str = ""
+) -> Table:
+    """``figures`` of records by name; ``columns``: head to format, "{f1:.3f}", empty where the record lacks it."""
+    cells = ([name, *(_fill(form, record) for form in columns.values())] for name, record in rows.items())
+    return figures(title, (first, *columns), list(cells), note)
+
+
+def _fill(form: str, record: Mapping[str, Any]) -> str:
+    try:
+        return form.format_map(record)
+    except KeyError:
+        return ""
 
 
 def print_table(table: Table, console: Console) -> None:
