@@ -27,9 +27,8 @@ from launch.bench.rivals import (
     split_at_stops,
 )  # fmt: skip
 from launch.bench.timing import ROUNDS, fresh_in_turns, run_fresh, time_in_turns, versions_of, write_figures
-from launch.console import PlainConsole
+from launch.console import PlainConsole, Table, figures_of, print_table
 from launch.sample.unpack import gold_sentences, labelled_documents, unpack
-from launch.tables import Table, figures_of, print_table
 
 FAST_MEGABYTES, SLOW_MEGABYTES, QUERY_MEGABYTES = 5.0, 0.1, 3.0
 BEGINNING_CHARS = 2_000

@@ -29,9 +29,8 @@ from finetune.train.trainer import order_by_length, seed_everything, train
 from launch.bench.material import GIVEN, SAMPLE
 from launch.bench.rivals import predict_plainly, train_plainly
 from launch.bench.timing import fresh_in_turns, timed, versions_of, write_figures
-from launch.console import PlainConsole
+from launch.console import PlainConsole, figures_of, print_table
 from launch.sample.unpack import unpack
-from launch.tables import figures_of, print_table
 
 TASKS_TIMED = ("klue-ner", "klue-dp", "klue-sts", "klue-nli", "ynat")
 OURS, THEIRS = "malmoi", "published manner"
@@ -66,7 +65,7 @@ def run_finetune_bench(
         files = klue or scratch / "klue"
         examples = {name: read_examples(name, files, most) for name in tasks or TASKS_TIMED}
         encoder = make_encoder(vocabulary or learn_vocabulary(examples, scratch / "vocab.txt"), scratch / "encoder")
-        results = {
+        results: dict[str, Any] = {
             "tasks": {name: measure_task(name, files, most, encoder, rounds) for name in examples},
             "rounds": rounds,
             "versions": versions_of(("torch", "transformers", "tokenizers")),

@@ -27,8 +27,7 @@ from corpus.documents.shards import Document
 from launch.bench.material import write_corpus
 from launch.bench.rivals import collator, train_with_trainer
 from launch.bench.timing import fresh_in_turns, run_fresh, time_in_turns, versions_of, write_figures
-from launch.console import PlainConsole
-from launch.tables import Table, figures_of, print_table
+from launch.console import PlainConsole, Table, figures_of, print_table
 from pretrain.config import PackConfig, PretrainConfig, in_sections
 from pretrain.engine.start import start_engine
 from pretrain.engine.world import join_world

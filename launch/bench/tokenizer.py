@@ -22,9 +22,8 @@ from corpus.documents.units import shared_processes
 from launch.bench.material import GIVEN, SAMPLE, byte_count, mix_texts, write_corpus
 from launch.bench.rivals import ENCODE_WAYS, build_common_vocabulary, encode_with_library, load_library_tokenizer
 from launch.bench.timing import fresh_in_turns, time_in_turns, timed, versions_of, write_figures
-from launch.console import PlainConsole
+from launch.console import PlainConsole, figures_of, print_table
 from launch.sample.unpack import unpack
-from launch.tables import figures_of, print_table
 from tokenizer.config import TokenizerConfig
 
 ALPHABETS = {"malmoi": 3_000, "klue": 2_000, "bpe": 2_000}
@@ -229,7 +228,7 @@ def _one_thread(name: str = "TOKENIZERS_PARALLELISM") -> Iterator[None]:
 
 def _print_results(results: dict[str, Any]) -> None:
     """A table for each section, the comparisons last."""
-    from launch.tokenizer_tables import print_comparison
+    from launch.tools.tokenizer_tables import print_comparison
 
     console, material, builds = PlainConsole(), results["material"], results["builds"]
     console.print(
