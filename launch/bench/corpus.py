@@ -316,7 +316,7 @@ def _pii_table(found: dict[str, Any], labelled: str, texts: str) -> Table:
 
 def _decontamination_table(found: dict[str, Any], texts: str) -> Table:
     columns = {"benchmark sentences": "{items:,}", "sentences/s": "{per_s:,.0f}", "times": "{times:,.0f}"}
-    note = f"{found['queries']:,} sentences of {texts} as queries (rank_bm25 {found['rank_bm25_queries']}); "
+    note = f"{found['queries']:,} sentences of {texts} as queries (rank_bm25 {found['rank_bm25_queries']})"
     return figures_of("Decontamination", found["rows"], columns, note)
 
 
