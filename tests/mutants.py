@@ -64,6 +64,7 @@ PARTS = {
         (
             *(f"tests/finetune/tasks/test_{name}.py" for name in ("metric_rules", "published_values")),
             *(f"tests/finetune/tasks/{name}/test_metrics.py" for name in ("ner", "re", "dp", "mrc", "wos")),
+            "tests/finetune/test_hyperparameters.py",
             "tests/finetune/tasks/test_labels.py",
         ),
     ),
