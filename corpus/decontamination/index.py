@@ -157,7 +157,7 @@ def build_index(texts: Sequence[str], config: DecontaminateConfig) -> tuple[Cont
     slot_code_S, item_E, token_E, count_E = _tokenize(letters, sizes, config.ngram)
     weight_E = _weigh(item_E, token_E, count_E, lengths)
     order = np.lexsort((-weight_E, item_E))
-    entries = _Entries(item_E[order], token_E[order], weight_E[order])
+    entries = item_E[order], token_E[order], weight_E[order]
     postings, share_P = _list_tokens(entries, len(long), len(slot_code_S), config.threshold)
     window_D, reach_D = (np.ceil(lengths * share).astype(np.int64) for share in (config.window, config.window_across))
     shift_D = np.ceil(np.log2(np.maximum(np.maximum(window_D, reach_D), 2))).astype(np.int64)
@@ -181,14 +181,6 @@ def has_weight(text: str, folded: str, config: DecontaminateConfig) -> bool:
     """Whether a benchmark sentence has the least length of an item; ``folded`` is ``fold(text)``."""
     least = config.min_item_words
     return len(folded) >= config.min_item_chars and sum(1 for _ in islice(WORD.finditer(text), least)) == least
-
-
-class _Entries(NamedTuple):
-    """Distinct tokens of benchmark sentences, by sentence, the heaviest first."""
-
-    item_E: np.ndarray
-    token_E: np.ndarray
-    weight_E: np.ndarray
 
 
 def _tokenize(letters: np.ndarray, sizes: np.ndarray, ngram: int) -> tuple[np.ndarray, ...]:
@@ -219,9 +211,14 @@ def _weigh(item: np.ndarray, token: np.ndarray, count: np.ndarray, lengths: np.n
     return weight
 
 
-def _list_tokens(entries: _Entries, D: int, S: int, threshold: float) -> tuple[dict[str, np.ndarray], np.ndarray]:
+def _list_tokens(
+    entries: tuple[np.ndarray, np.ndarray, np.ndarray], D: int, S: int, threshold: float
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Postings of the heaviest tokens of each sentence, beside the entries themselves, and the share of each posting:
     the token's weight over what the listed tokens of the sentence must reach.
+
+    Args:
+        entries: sentence, token and weight, by sentence, the heaviest first.
     """
     item, token, weight = entries
     total = np.maximum(np.bincount(item, weight, minlength=D), np.finfo(float).tiny)

@@ -146,20 +146,11 @@ def _candidates(index: ContaminationIndex, tokens: Tokens) -> tuple[np.ndarray, 
     cell = mixed >> np.uint32(33 - cells.bit_length())
     cell += block.view(np.uint32)
     cell &= np.uint32(cells - 1)
-    left = np.flatnonzero(_with_neighbours(np.bincount(cell, share, minlength=cells))[cell])
+    weight_C = np.bincount(cell, share, minlength=cells).astype(np.float32)
+    weight_C += np.maximum(np.roll(weight_C, 1), np.roll(weight_C, -1))
+    left = np.flatnonzero((weight_C >= np.float32(1 - SLACK))[cell])
     item, here = index.posting_item_P[posting[left]].astype(np.int64), block[left]
     return _heavy_pairs(np.concatenate([item << 32 | here, item << 32 | np.maximum(here - 1, 0)]), share[left])
-
-
-def _with_neighbours(weight_C: np.ndarray) -> np.ndarray:
-    """Whether a cell and the one after or before it weigh enough together; the last cell's next is the first."""
-    weight_C = weight_C.astype(np.float32)
-    beside = np.empty_like(weight_C)
-    np.maximum(weight_C[2:], weight_C[:-2], out=beside[1:-1])
-    beside[0] = max(weight_C[1], weight_C[-1])
-    beside[-1] = max(weight_C[0], weight_C[-2])
-    beside += weight_C
-    return beside >= np.float32(1 - SLACK)
 
 
 def _heavy_pairs(pair: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
