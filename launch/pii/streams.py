@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple, NoReturn, cast
 
-import zstandard
+import pyarrow as pa
 
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import PARTIAL, whole_file
@@ -30,7 +30,7 @@ STDIN = "standard input"
 SUFFIX_OF_SKIPPED = ".skipped.jsonl"
 _PACK: dict[str, Callable[..., Any]] = {
     ".gz": partial(gzip.GzipFile, "", mtime=0),  # neither name nor time, so that equal text gives equal bytes
-    ".zst": partial(zstandard.open, closefd=False),
+    ".zst": lambda file, mode: pa.CompressedOutputStream(pa.PythonFile(file, mode="w"), "zstd"),
     ".xz": lzma.LZMAFile,
     ".bz2": bz2.BZ2File,
 }
