@@ -143,7 +143,7 @@ _AFTER_OBJECT = re.compile(rb"\}\s*+,\s*+(?=\{)")
 _AFTER_VALUE = re.compile(rb",\s*+(?=\{)")
 
 
-class _Window:
+class Window:
     """The part of a stream that is looked at, from ``place`` on: grows on demand, forgets what is done with."""
 
     def __init__(self, blocks: Blocks) -> None:
@@ -183,7 +183,7 @@ class _Window:
 
 def scan_array(blocks: Blocks, array_key: str | None = None, encoding: str = UTF8) -> Iterator[Item]:
     """Objects of a JSON array, of the one under ``array_key`` where the file is an object itself."""
-    window = _Window(blocks_to_utf8(blocks, encoding))
+    window = Window(blocks_to_utf8(blocks, encoding))
     key = re.escape(json.dumps(array_key, ensure_ascii=False).encode()) if array_key else b"(?!)"
     opening = re.compile(rb"(?:\A(?:\xef\xbb\xbf)?|" + key + rb"\s*+:)\s*+\[")
     while not (match := opening.search(window.bytes)):
@@ -217,7 +217,7 @@ def scan_array(blocks: Blocks, array_key: str | None = None, encoding: str = UTF
         window.move(match.end())
 
 
-def _next_object(window: _Window, number: int) -> Item:
+def _next_object(window: Window, number: int) -> Item:
     """The object that begins here, with its problem where it does not end or does not parse."""
     if window.bytes[window.place : window.place + 1] != b"{":
         return window.item(number, NOT_AN_OBJECT)

@@ -12,6 +12,7 @@ import codecs
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import get_args
 
@@ -32,14 +33,9 @@ _NON_ASCII = re.compile(rb"[\x80-\xff]")
 _EVERYDAY = re.compile("[이다는을의에가고하지로한을를은사기도서대자시인으나리어해일정수보과부전아그라]")
 _MIN_HANGUL_SHARE, _MIN_EVERYDAY_SHARE, _ENOUGH_HANGUL = 0.6, 0.1, 40
 
-_MARK, _KEEP = "malmoi.mark", "malmoi.keep"
+_KEEP = "malmoi.keep"
 UNDECODED = re.compile("[\udc00-\udcff]")
 """In text of ``text_of``, stand for bytes that could not be decoded; no decoder gives such a character by itself."""
-
-
-def _mark_error(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeDecodeError)
-    return "\udcff", error.end
 
 
 def _keep_bytes(error: UnicodeError) -> tuple[str, int]:
@@ -47,7 +43,6 @@ def _keep_bytes(error: UnicodeError) -> tuple[str, int]:
     return "".join(chr(0xDC00 + byte) for byte in error.object[error.start : error.end]), error.end
 
 
-codecs.register_error(_MARK, _mark_error)
 codecs.register_error(_KEEP, _keep_bytes)
 
 
@@ -73,14 +68,12 @@ def recognise(sample: bytes) -> str:
 def recognise_file(path: Path) -> str:
     """The same from the first MiB of a file, packed or not; a damaged file is UTF-8 here, reading it says more."""
     sample = b""
-    try:
+    with suppress(DamagedFile):
         for block in read_blocks(path):
-            sample += block[: SAMPLE_BYTES - len(sample)]
+            sample += block
             if len(sample) >= SAMPLE_BYTES:
                 break
-    except DamagedFile:
-        pass
-    return recognise(sample)
+    return recognise(sample[:SAMPLE_BYTES])
 
 
 def settle_encoding(path: Path, encoding: str, setting: str) -> str:
@@ -110,24 +103,16 @@ def decodes(raw: bytes, encoding: str) -> bool:
 
 def line_to_utf8(raw: bytes, encoding: str) -> bytes:
     """A line of an encoding that keeps ASCII, as CP949 does, in UTF-8."""
-    return raw if encoding == UTF8 else _encode(raw.decode(encoding, _MARK))
+    return raw if encoding == UTF8 else _encode(raw.decode(encoding, _KEEP))
 
 
 def blocks_to_utf8(blocks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
     """A stream of any encoding in UTF-8; a byte order mark goes."""
-    if encoding == UTF8:
-        yield from blocks
-        return
-    decoder = codecs.getincrementaldecoder(encoding)(_MARK)
-    for block in blocks:
-        if text := decoder.decode(block):
-            yield _encode(text)
-    if text := decoder.decode(b"", True):
-        yield _encode(text)
+    return iter(blocks) if encoding == UTF8 else map(_encode, codecs.iterdecode(blocks, encoding, _KEEP))
 
 
 def _encode(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
+    return UNDECODED.sub("\udcff", text).encode("utf-8", "surrogateescape")
 
 
 def _is_mostly_hangul(line: bytes) -> bool:
@@ -149,21 +134,15 @@ def text_of(
 
     With "auto" the first block that is not ASCII decides; ``settled`` is then told the encoding.
     """
-    decoder: codecs.IncrementalDecoder | None = None
+    decode: Callable[..., str] | None = None
     is_start = True
     for block in blocks:
-        if decoder is None:
-            if encoding == AUTO and block.isascii():
-                text = block.decode("ascii")
-            else:
-                found = recognise(block) if encoding == AUTO else encoding
-                settled(found)
-                decoder = codecs.getincrementaldecoder(found)(_KEEP)
-                text = decoder.decode(block)
-        else:
-            text = decoder.decode(block)
-        if text:
+        if not decode and (encoding != AUTO or not block.isascii()):
+            found = recognise(block) if encoding == AUTO else encoding
+            settled(found)
+            decode = codecs.getincrementaldecoder(found)(_KEEP).decode
+        if text := decode(block) if decode else block.decode("ascii"):
             yield text.removeprefix("\ufeff") if is_start else text
             is_start = False
-    if decoder and (text := decoder.decode(b"", True)):
+    if decode and (text := decode(b"", True)):
         yield text

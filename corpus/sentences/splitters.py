@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from corpus.documents.errors import BadInput
@@ -47,23 +47,16 @@ def load_splitter(name: str) -> Splitter:
 def _load_kiwi() -> Splitter:
     from kiwipiepy import Kiwi
 
-    kiwi = Kiwi(num_workers=1)
-
-    def starts(line: str) -> Iterable[int]:
-        # ends are left alone: a sentence reaches to the start of the next one
-        return [sentence.start for sentence in kiwi.split_into_sents(line, return_sub_sents=False)]
-
-    return lambda text: _slices(text, starts)
+    split = partial(Kiwi(num_workers=1).split_into_sents, return_sub_sents=False)
+    # ends are left alone: a sentence reaches to the start of the next one
+    return partial(_slices, starts=lambda line: [sentence.start for sentence in split(line)])
 
 
 def _load_kss() -> Splitter:
     from kss import split_sentences as kss_split
 
-    def starts(line: str) -> Iterable[int]:
-        found: Any = kss_split(line, backend="mecab", num_workers=1, strip=True)
-        return aligned_starts(line, found)
-
-    return lambda text: _slices(text, starts)
+    split: Any = partial(kss_split, backend="mecab", num_workers=1, strip=True)
+    return partial(_slices, starts=lambda line: aligned_starts(line, split(line)))
 
 
 SPLITTERS: dict[str, Callable[[], Splitter]] = {"rules": lambda: split_sentences, "kiwi": _load_kiwi, "kss": _load_kss}
@@ -89,10 +82,9 @@ def _parts(text: str) -> Iterator[str]:
     for line in text.split("\n"):
         start = 0
         while start < len(line):
-            end = len(line)
-            if end - start > MAX_LINE_CHARS:
-                blank = line.rfind(" ", start, start + MAX_LINE_CHARS)
-                end = blank + 1 if blank > start else start + MAX_LINE_CHARS
+            end = min(start + MAX_LINE_CHARS, len(line))
+            if end < len(line):
+                end = line.rfind(" ", start + 1, end) + 1 or end
             if (part := line[start:end]).strip():
                 yield part
             start = end
