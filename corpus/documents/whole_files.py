@@ -27,15 +27,7 @@ PARTIAL = ".partial"  # ends the name of what is not whole yet; a killed run lea
 
 
 def read_json(path: Path, advice: str) -> Any:
-    """The value of a JSON file.
-
-    Args:
-        advice: what to do about a broken one.
-
-    Raises:
-        BadInput: not UTF-8, not JSON, nested too deeply, or text that UTF-8 cannot hold.
-        OSError: the file cannot be read.
-    """
+    """The value of a JSON file; where ``parse_json`` refuses it, the message ends with ``advice``."""
     try:
         return parse_json(path.read_text("utf-8"))
     except ValueError as error:
@@ -51,11 +43,7 @@ def read_object(path: Path, advice: str) -> dict[str, Any]:
 
 
 def parse_json(text: str, **hooks: Any) -> Any:
-    """The value of a JSON text; ``hooks`` as for ``json.loads``.
-
-    Raises:
-        ValueError: not JSON (``JSONDecodeError``), nested too deeply, or with text that UTF-8 cannot hold.
-    """
+    """The value of a JSON text; ``ValueError`` where it is no JSON, nested too deeply, or holds half a character."""
     try:
         value = json.loads(text, **hooks)
         if SURROGATE.search(text):

@@ -54,7 +54,4 @@ DROP_RULES = (is_too_short, has_too_many_han_or_kana)
 
 def failed_rule(sentence: str, limits: SentenceLimits) -> str | None:
     """Name of the first rule that drops the sentence, or None."""
-    for rule in DROP_RULES:
-        if rule(sentence, limits):
-            return rule.__name__
-    return None
+    return next((rule.__name__ for rule in DROP_RULES if rule(sentence, limits)), None)

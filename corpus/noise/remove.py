@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from corpus.documents.errors import BadInput
-from corpus.noise.layout import LAYOUT_RULES
-from corpus.noise.markup import MARKUP_RULES
+from corpus.noise.markup import LAYOUT_RULES, MARKUP_RULES
 from corpus.noise.news import NEWS_RULES
 from corpus.noise.rule import LINE_HEAD, ODD_CHARACTER, NoiseRule
 
@@ -45,19 +44,14 @@ def remove_noise(
     """
     text = unicodedata.normalize("NFC", text)
     is_odd: bool | None = None
-    headed = ""  # the text last searched for heads of lines
-    has_head = False
+    headed, has_head = "", False  # the text last searched for heads of lines
     for rule in rules:
-        if rule.odd:
-            if is_odd is None:
-                is_odd = ODD_CHARACTER.search(text) is not None
-            if not is_odd:
-                continue
-        elif rule.at_line_start:
-            if headed is not text:
-                headed, has_head = text, LINE_HEAD.search("\n" + text) is not None
-            if not has_head:
-                continue
+        if rule.odd and is_odd is None:
+            is_odd = ODD_CHARACTER.search(text) is not None
+        if rule.at_line_start and headed is not text:
+            headed, has_head = text, LINE_HEAD.search("\n" + text) is not None
+        if (rule.odd and not is_odd) or (rule.at_line_start and not has_head):
+            continue
         after, times = rule.apply(text)
         if times and after != text:
             changed[rule.name] += times

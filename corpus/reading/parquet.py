@@ -28,7 +28,7 @@ STRUCT = 12  # its number in Thrift
 
 
 class Rows(NamedTuple):
-    """Consecutive rows, strings as dictionaries (``spelled_out`` undoes that); of ``too_long`` the cells are null."""
+    """Consecutive rows, strings as dictionaries (``spelled_out`` undoes that); those ``too_long`` are null."""
 
     table: pa.RecordBatch
     too_long: frozenset[int]  # places in the table of rows with a cell above RECORD_BYTES
@@ -91,17 +91,13 @@ def _chunks(group: Any, columns: Sequence[str] | None) -> Iterator[Any]:
 
 
 def _by_bytes(batch: pa.RecordBatch) -> Iterator[Rows]:
-    limit = containers.RECORD_BYTES
     size_CN = np.array([row_bytes(column) for column in batch.columns]).reshape(batch.num_columns, batch.num_rows)
-    is_long_CN = size_CN > limit
-    if is_long_CN.any():
-        columns = [
-            pc.if_else(pa.array(is_long), pa.scalar(None, column.type), column) if is_long.any() else column
-            for is_long, column in zip(is_long_CN, batch.columns, strict=True)
-        ]
+    is_long_N = np.logical_or.reduce(size_CN > containers.RECORD_BYTES)
+    if is_long_N.any():
+        is_kept = pa.array(~is_long_N)
+        columns = [pc.if_else(is_kept, column, pa.scalar(None, column.type)) for column in batch.columns]
         batch = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-    ends = np.cumsum(np.where(is_long_CN, 0, size_CN).sum(axis=0))
-    is_long_N = np.logical_or.reduce(is_long_CN)
+    ends = np.cumsum(np.where(is_long_N, 0, size_CN.sum(axis=0)))
     start = 0
     while start < batch.num_rows:
         before = ends[start - 1] if start else 0

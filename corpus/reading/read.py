@@ -1,18 +1,22 @@
 """Units of work to documents: every raw record becomes a ``Record``, a ``Reject`` that says why not, or is passed over.
 
-A record that cannot be read costs itself and nothing else. Text becomes NFC here, once.
+A record that cannot be read costs itself and nothing else; it goes to the quarantine, its letters masked. Text becomes
+NFC here, once.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from corpus.documents.errors import BadInput
-from corpus.documents.escaping import visible
+from corpus.documents.escaping import visible, visible_json
 from corpus.reading.containers import EXCERPT_BYTES, INVALID_UTF8, NOT_AN_OBJECT, TOO_LONG, Item, Unreadable, parse_json
 from corpus.reading.encoding import UTF8
 from corpus.reading.files import DamagedFile
@@ -197,3 +201,61 @@ def _rows_of(rows: Rows) -> Iterator[dict[str, Any] | str]:
             )
         except UnicodeDecodeError:  # inside of a nested column
             yield INVALID_UTF8
+
+
+QUARANTINE_RECORDS = Path("quarantine") / "records.jsonl"
+ALWAYS_ALLOWED = 10  # a share means nothing for a handful of records
+MASKS = (
+    (re.compile(r"\d"), "0"),  # of all scripts: full-width ones too
+    (re.compile("[A-Za-z]"), "a"),
+    (re.compile(r"[^\W\d_a-zA-Z]"), "가"),
+    (re.compile("[\udc80-\udcff]"), "\N{REPLACEMENT CHARACTER}"),
+)
+
+
+def quarantine_line(file: str, reject: Reject) -> str:
+    """The JSON line of an unreadable record: file, line, byte, reason and its form.
+
+    The form is shown and not the words, because a broken record holds personal data as often as a good one and no
+    detector can be trusted with it.
+    """
+    excerpt = mask(reject.raw[:EXCERPT_BYTES])
+    row = {"file": file, "line": reject.line, "offset": reject.offset, "reason": reject.reason, "excerpt": excerpt}
+    return visible_json(json.dumps(row, ensure_ascii=False)) + "\n"
+
+
+def mask(raw: bytes) -> str:
+    """The form of a record: 0 for digits, a for Latin letters, 가 for all others, � for bytes that are not UTF-8."""
+    text = raw.decode("utf-8", "surrogateescape")
+    for pattern, symbol in MASKS:
+        text = pattern.sub(symbol, text)
+    return text
+
+
+def join_quarantine(parts: Sequence[tuple[Path, int]], out: Path) -> Path:
+    """Join the lines of all units to ``quarantine/records.jsonl``, which is returned; no file where there are none.
+
+    Args:
+        parts: each unit's file, and the number of lines of its input that stand before it.
+    """
+    path = out / QUARANTINE_RECORDS
+    shutil.rmtree(path.parent, ignore_errors=True)
+    if any(part.stat().st_size for part, _ in parts):
+        path.parent.mkdir()
+        with path.open("w", encoding="utf-8") as joined:
+            for part, before in parts:
+                for row in map(json.loads, part.read_text("utf-8").splitlines()):
+                    row["line"] += before
+                    joined.write(visible_json(json.dumps(row, ensure_ascii=False)) + "\n")
+    return path
+
+
+def check_share(rejected: Mapping[str, int], records: int, max_share: float, where: str) -> None:
+    """Stop the run, with a ``BadInput``, when more than ``max_share`` of the records could not be read."""
+    bad = sum(rejected.values())
+    if bad > max(ALWAYS_ALLOWED, max_share * (records + bad)):
+        reasons = ", ".join(f"{reason} {count}" for reason, count in sorted(rejected.items()))
+        raise BadInput(
+            f"{bad} of {records + bad} records could not be read ({reasons}), more than corpus.max_bad_share "
+            f"{max_share} allows; see {where} for file and line, mend the files or raise the limit"
+        )

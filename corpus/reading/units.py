@@ -36,21 +36,14 @@ DAMAGED = "damaged_file"
 
 
 class Unit(NamedTuple):
-    """A part of one input; ``end`` None is all the rest.
-
-    Fields:
-        start, end: bytes of a plain file, row groups of a Parquet file; ``start`` a shard of a Hub data set.
-        first: number of its first row (Parquet).
-        items: its records, where they were cut out beforehand.
-        size: bytes as stored, for the progress bar.
-    """
+    """A part of one input, from ``start`` to ``end``: bytes, row groups of Parquet, or a shard of a Hub data set."""
 
     input: Input
     start: int = 0
-    end: int | None = None
-    first: int = 1
-    items: tuple[Item, ...] | None = None
-    size: int = 0
+    end: int | None = None  # all the rest
+    first: int = 1  # number of its first row (Parquet)
+    items: tuple[Item, ...] | None = None  # its records, where they were cut out beforehand
+    size: int = 0  # bytes as stored, for the progress bar
 
 
 def plan_units(inputs: Sequence[Input], *, whole_files: bool = False, feed: bool = True) -> Iterator[Unit]:
@@ -90,15 +83,13 @@ def scan(unit: Unit, counts: Counter[str]) -> Iterator[Item]:
     if unit.items is not None:
         yield from unit.items
         return
-    blocks = read_blocks(unit.input.file, unit.start, unit.end)
-    if unit.end is not None:
-        blocks = _count_lines(blocks, counts)
-    yield from _scan(unit.input, blocks, unit.start)
+    yield from _scan(unit.input, _blocks(unit, counts), unit.start)
 
 
-def _count_lines(blocks: Iterator[bytes], counts: Counter[str]) -> Iterator[bytes]:
-    for block in blocks:
-        counts["lines"] += block.count(b"\n")
+def _blocks(unit: Unit, counts: Counter[str]) -> Iterator[bytes]:
+    for block in read_blocks(unit.input.file, unit.start, unit.end):
+        if unit.end is not None:
+            counts["lines"] += block.count(b"\n")
         yield block
 
 

@@ -27,7 +27,7 @@ from corpus.pii.records import EVERYTHING, paths_of
 from corpus.pii.replace import Originals
 from corpus.pii.types import ALL_TYPES, EXTRA_TYPES
 from corpus.reading.containers import SCANNERS, Unreadable
-from corpus.reading.quarantine import mask
+from corpus.reading.read import mask
 from launch.pii.json_document import Document, pieces_of, whole_or_pieces
 from launch.pii.json_text import Walker, find_in_record, hide_in_record
 from launch.pii.plain_text import blocks_of, find_in_block, hide_in_block, spans_by_line
@@ -218,8 +218,8 @@ CALLS: dict[str, Callable[[str], object]] = {
     "corpus.decontamination.index: one sentence": lambda text: _index().find([text]),
     "corpus.decontamination.index: many sentences": lambda text: _index().find_in_documents([_pieces(text)]),
     "corpus.reading.namumark.cut_spans": lambda text: _called("corpus.reading.namumark.cut_spans")(text, "(", ")", 9),
-    "corpus.reading.quarantine.mask": lambda text: mask(text.encode("utf-8", "surrogatepass")),
-    "corpus.reading.quarantine.quarantine_line": lambda text: None,
+    "corpus.reading.read.mask": lambda text: mask(text.encode("utf-8", "surrogatepass")),
+    "corpus.reading.read.quarantine_line": lambda text: None,
     "corpus.sentences.splitters.aligned_starts": lambda text: list(
         _called("corpus.sentences.splitters.aligned_starts")(text, text.split("\n"))
     ),
