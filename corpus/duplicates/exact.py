@@ -29,11 +29,7 @@ def fingerprint(content: bytes | memoryview) -> int:
 
 
 def fingerprint_folded(documents: Sequence[Sequence[str]], min_chars: int) -> tuple[list[int], list[int]]:
-    """Fingerprints of documents and of all their sentences, after folding; of the text itself where nothing is left.
-
-    Args:
-        min_chars: shorter sentences may repeat.
-    """
+    """Fingerprints of documents and all their sentences, folded, or as they are where nothing is left of them."""
     sentences = [sentence for document in documents for sentence in document]
     letters, sizes = fold_all(sentences, letter_table())
     content = memoryview(letters.tobytes())
@@ -78,11 +74,7 @@ def cut_ranges(folders: Sequence[Path], name: str) -> list[Range]:
 def find_repeats(
     part: Range, scratch: Path, *, folders: Sequence[Path], excluded: Callable[[Path], np.ndarray] | None = None
 ) -> dict[str, Any]:
-    """Write the places of all fingerprints of a range that stood in an earlier place, by unit.
-
-    Args:
-        excluded: bool for every place of a unit; those neither repeat nor count as first.
-    """
+    """Write the places that repeat an earlier one of a range, by unit; ``excluded`` tells what is not compared."""
     prints, places, units = [], [], []
     for number, folder in enumerate(folders):
         sorted_N = _load(folder, part.name, "prints")

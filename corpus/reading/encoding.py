@@ -65,26 +65,17 @@ def recognise(sample: bytes) -> str:
     return CP949 if len(korean) > utf8 and _is_korean(b"\n".join(korean)) else UTF8
 
 
-def recognise_file(path: Path) -> str:
-    """The same from the first MiB of a file, packed or not; a damaged file is UTF-8 here, reading it says more."""
+def settle_encoding(path: Path, encoding: str, setting: str) -> str:
+    """The encoding to read a file in; "auto" looks at it. A file that is clearly not the UTF-8 asked for is refused."""
+    if encoding not in (AUTO, UTF8):
+        return encoding
     sample = b""
-    with suppress(DamagedFile):
+    with suppress(DamagedFile):  # reading it says more
         for block in read_blocks(path):
             sample += block
             if len(sample) >= SAMPLE_BYTES:
                 break
-    return recognise(sample[:SAMPLE_BYTES])
-
-
-def settle_encoding(path: Path, encoding: str, setting: str) -> str:
-    """The encoding to read a file in; "auto" looks at it and says so where it is not UTF-8.
-
-    Raises:
-        BadInput: UTF-8 was asked for and the file is clearly something else; ``setting`` names what to change.
-    """
-    if encoding not in (AUTO, UTF8):
-        return encoding
-    found = recognise_file(path)
+    found = recognise(sample[:SAMPLE_BYTES])
     if found != UTF8:
         if encoding == UTF8:
             raise BadInput(f"{path}: looks like {found.upper()}, not UTF-8; set {setting}={found}, or auto")
@@ -116,9 +107,8 @@ def _encode(text: str) -> bytes:
 
 
 def _is_mostly_hangul(line: bytes) -> bool:
-    if not decodes(line, CP949):
-        return False
-    return 2 * len(_KS_HANGUL.findall(line)) >= _MIN_HANGUL_SHARE * len(_NON_ASCII.findall(line))
+    hangul, foreign = len(_KS_HANGUL.findall(line)), len(_NON_ASCII.findall(line))
+    return decodes(line, CP949) and 2 * hangul >= _MIN_HANGUL_SHARE * foreign
 
 
 def _is_korean(lines: bytes) -> bool:

@@ -54,18 +54,14 @@ def is_text_file(path: Path) -> bool:
 
 
 def find_texts(patterns: Sequence[str]) -> list[Path]:
-    """Input files in the order of the patterns, folders and globs sorted; each file once.
-
-    Raises:
-        BadInput: a file is missing or of an unknown kind, a folder or glob holds no text file.
-    """
+    """Input files in the order of the patterns, folders and globs sorted; each file once."""
     return find_files(
         patterns, is_text_file, "text file (.txt, .jsonl, .ndjson, packed as .gz, .zst, .xz, .bz2 or not, or .parquet)"
     )
 
 
 def find_files(patterns: Sequence[str], accepts: Callable[[Path], bool], wanted: str) -> list[Path]:
-    """Expand patterns to files that ``accepts`` takes; ``wanted`` says in errors what these are."""
+    """Expand patterns to files that ``accepts`` takes; ``wanted`` says what these are, where one finds none of them."""
     first: dict[Path, Path] = {}
     for path in chain.from_iterable(_expand(pattern, accepts, wanted) for pattern in patterns):
         if is_local(path) and not os.access(path, os.R_OK):
@@ -139,11 +135,7 @@ def name_files(paths: Sequence[Path]) -> list[str]:
 
 
 def read_blocks(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-    """Unpacked bytes of a file in blocks; ``start`` and ``end`` are byte offsets into plain files.
-
-    Raises:
-        DamagedFile: a packed file is damaged or ends too early.
-    """
+    """Unpacked bytes of a file in blocks; ``start`` and ``end`` are byte offsets into plain files."""
     packing = format_of(path).packing
     if packing:
         with path.open("rb") as file:

@@ -58,11 +58,7 @@ class Input(NamedTuple):
 def find_inputs(
     patterns: Sequence[str], sources: Mapping[str, SourceConfig], text_field: str, encoding: str = AUTO
 ) -> list[Input]:
-    """All inputs: those of ``patterns`` in their order, then those of the sources in theirs; each file once.
-
-    Raises:
-        BadInput: a file is missing or of the wrong kind, a folder or glob holds none, a format is unknown.
-    """
+    """All inputs: those of ``patterns`` in their order, then those of the sources in theirs; each file once."""
     found = [Input(path, "", text_field=text_field, encoding=encoding) for path in _locate(patterns, find_texts)]
     for name, source in sources.items():
         paths = _locate(source.inputs, _finder(source.format, name))

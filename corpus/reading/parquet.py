@@ -35,11 +35,7 @@ class Rows(NamedTuple):
 
 
 def open_parquet(file: BinaryIO, name: str) -> pq.ParquetFile:
-    """Open for ``read_rows``.
-
-    Raises:
-        DamagedFile: it is not a Parquet file.
-    """
+    """Open for ``read_rows``; ``DamagedFile`` where it is not a Parquet file."""
     try:
         schema = pq.read_metadata(file).schema
         leaves = [schema.column(number) for number in range(len(schema.names))]
@@ -63,24 +59,18 @@ def read_rows(
     Args:
         source: the bytes that ``file`` was opened from.
         columns: top-level columns wanted; all if None.
-
-    Raises:
-        DamagedFile: what is left cannot be read.
     """
     try:
-        for group in groups:
-            refuse_large_pages(file.metadata.row_group(group), source, name, columns)
-            rows = _rows_at_once(file.metadata.row_group(group), columns)
-            for batch in file.iter_batches(rows, row_groups=[group], columns=columns):
+        for number in groups:
+            group = file.metadata.row_group(number)
+            chunks = list(_chunks(group, columns))
+            refuse_large_pages(chunks, source, name)
+            size = sum(chunk.total_uncompressed_size for chunk in chunks)
+            at_once = max(1, min(BATCH_ROWS, BATCH_BYTES * group.num_rows // max(1, size)))
+            for batch in file.iter_batches(at_once, row_groups=[number], columns=columns):
                 yield from _by_bytes(batch)
     except (pa.ArrowException, OSError) as error:
         raise DamagedFile(f"{name}: damaged Parquet file ({error})") from error
-
-
-def _rows_at_once(group: Any, columns: Sequence[str] | None) -> int:
-    """Rows that Arrow may hold beside their dictionaries, by what they take on average."""
-    size = sum(chunk.total_uncompressed_size for chunk in _chunks(group, columns))
-    return max(1, min(BATCH_ROWS, BATCH_BYTES * group.num_rows // max(1, size)))
 
 
 def _chunks(group: Any, columns: Sequence[str] | None) -> Iterator[Any]:
@@ -157,18 +147,20 @@ def as_bytes(column: pa.Array) -> pa.Array:
     return column.cast(pa.large_binary()) if not _is_fixed(column.type) else column
 
 
-def refuse_large_pages(group: Any, source: BinaryIO, name: str, columns: Sequence[str] | None) -> None:
-    """Read the headers of all pages of a row group before any page is unpacked.
-
-    Raises:
-        DamagedFile: a page unpacks to far more than a page should.
-    """
+def refuse_large_pages(chunks: Sequence[Any], source: BinaryIO, name: str) -> None:
+    """Read the headers of all pages before any is unpacked; ``DamagedFile`` where one unpacks to far too much."""
     position = source.tell()
-    for chunk in _chunks(group, columns):
+    for chunk in chunks:
         start = min(filter(None, (chunk.dictionary_page_offset, chunk.data_page_offset)))
         end = start + chunk.total_compressed_size
         while start < end:
-            unpacked, packed, size = _header_at(source, start)
+            for most in HEADER_BYTES:
+                source.seek(start)
+                if found := read_page_header(source.read(most)):
+                    break
+            else:
+                raise OSError("a page header cannot be read")
+            unpacked, packed, size = found
             if unpacked > PAGE_BYTES and unpacked > PAGE_RATIO * packed:
                 raise DamagedFile(
                     f"{name}: column {chunk.path_in_schema} has a page of {packed:,} bytes that unpacks to "
@@ -176,14 +168,6 @@ def refuse_large_pages(group: Any, source: BinaryIO, name: str, columns: Sequenc
                 )
             start += size + packed
     source.seek(position)
-
-
-def _header_at(source: BinaryIO, start: int) -> tuple[int, int, int]:
-    for most in HEADER_BYTES:
-        source.seek(start)
-        if found := read_page_header(source.read(most)):
-            return found
-    raise OSError("a page header cannot be read")
 
 
 def read_page_header(raw: bytes) -> tuple[int, int, int] | None:

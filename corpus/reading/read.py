@@ -50,11 +50,7 @@ class Reject(NamedTuple):
 
 
 def read_unit(unit: Unit, counts: Counter[str], max_documents: int | None = None) -> Iterator[Record | Reject]:
-    """Records and rejects of a unit in order; adds "records", "empty", "skipped.<reason>" to ``counts``.
-
-    Args:
-        max_documents: stop after so many records.
-    """
+    """The first ``max_documents`` of a unit, and rejects; adds "records", "empty", "skipped.<reason>" to ``counts``."""
     left = max_documents if max_documents is not None else -1
     rows = _read_rows(unit) if unit.input.container in ("parquet", "hub") else _read_items(unit, counts)
     for found in rows:
@@ -214,11 +210,7 @@ MASKS = (
 
 
 def quarantine_line(file: str, reject: Reject) -> str:
-    """The JSON line of an unreadable record: file, line, byte, reason and its form.
-
-    The form is shown and not the words, because a broken record holds personal data as often as a good one and no
-    detector can be trusted with it.
-    """
+    """The JSON line of a record; not its words but its form, for no detector can be trusted with broken records."""
     excerpt = mask(reject.raw[:EXCERPT_BYTES])
     row = {"file": file, "line": reject.line, "offset": reject.offset, "reason": reject.reason, "excerpt": excerpt}
     return visible_json(json.dumps(row, ensure_ascii=False)) + "\n"
@@ -233,11 +225,7 @@ def mask(raw: bytes) -> str:
 
 
 def join_quarantine(parts: Sequence[tuple[Path, int]], out: Path) -> Path:
-    """Join the lines of all units to ``quarantine/records.jsonl``, which is returned; no file where there are none.
-
-    Args:
-        parts: each unit's file, and the number of lines of its input that stand before it.
-    """
+    """Join the files of all units, each with the number of lines before it, to one; none where there are no lines."""
     path = out / QUARANTINE_RECORDS
     shutil.rmtree(path.parent, ignore_errors=True)
     if any(part.stat().st_size for part, _ in parts):

@@ -27,13 +27,7 @@ KSS_MISSED_CHARS = 2_000  # and how many of sentences that were not found
 
 @cache
 def load_splitter(name: str) -> Splitter:
-    """The splitter called "rules", "kiwi" or "kss".
-
-    Backends take seconds to load, so a process loads one once.
-
-    Raises:
-        BadInput: no splitter of that name, or its package is not installed.
-    """
+    """The splitter called "rules", "kiwi" or "kss"; backends take seconds to load, so a process loads one once."""
     if name not in SPLITTERS:
         raise BadInput(f"no sentence splitter is called {name!r}; choose one of {', '.join(SPLITTERS)}")
     try:
@@ -63,10 +57,7 @@ SPLITTERS: dict[str, Callable[[], Splitter]] = {"rules": lambda: split_sentences
 
 
 def _slices(text: str, starts: Callable[[str], Iterable[int]]) -> list[str]:
-    """The text cut at line ends and where ``starts`` sees the second and later sentences of a line begin.
-
-    The first one begins with its line, no matter what a backend dropped there; offsets that do not ascend are ignored.
-    """
+    """The text cut at line ends and where ``starts`` sees sentences begin; the first one begins with its line."""
     sentences = []
     for part in _parts(text):
         last = 0

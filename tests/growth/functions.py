@@ -18,7 +18,7 @@ from typing import Any
 
 from corpus.config import DecontaminateConfig
 from corpus.decontamination.index import ContaminationIndex, build_index
-from corpus.noise.filters import SentenceLimits
+from corpus.noise.remove import SentenceLimits
 from corpus.pii.cover import cover
 from corpus.pii.detect import find_pii
 from corpus.pii.fold import fold_disguises, fold_signs
@@ -108,7 +108,7 @@ def _called(place: str) -> Callable[..., Any]:
 
 
 def _filter(name: str, text: str) -> None:
-    _called(f"corpus.noise.filters.{name}")(text, SentenceLimits(5, 10))
+    _called(f"corpus.noise.remove.{name}")(text, SentenceLimits(5, 10))
 
 
 def _wrapping(name: str, text: Any) -> None:
@@ -173,7 +173,7 @@ def _unless(errors: type[Exception], call: str, text: str) -> None:
 CALLS: dict[str, Callable[[str], object]] = {
     "corpus.noise.remove.remove_noise": lambda text: _called("corpus.noise.remove.remove_noise")(text, Counter()),
     **{
-        f"corpus.noise.filters.{name}": partial(_filter, name)
+        f"corpus.noise.remove.{name}": partial(_filter, name)
         for name in ("is_too_short", "has_too_many_han_or_kana", "has_many_han_or_kana", "failed_rule")
     },
     "corpus.pii.detect.find_pii_in_sentences": lambda text: _called("corpus.pii.detect.find_pii_in_sentences")(
