@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corpus.pii.formats.checks import (
+from corpus.pii.formats.shapes import (
     business_check_digit,
     is_birth_date,
     looks_typed,
