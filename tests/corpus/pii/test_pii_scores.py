@@ -13,8 +13,7 @@ import zstandard
 
 from corpus.pii.detect import find_pii
 from corpus.pii.types import PII_TYPES
-from launch.bench.material import read_labelled
-from launch.bench.pii import score_spans
+from launch.bench.gold import read_labelled, score_spans
 from tests.corpus.pii.marked_texts import (
     EXTRA_TYPES,
     FOLDER,
