@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from launch.pipeline import OWN_MODEL
-from launch.report.blocks import Bar, Bars, Block, Pictures, Section, Table, Text
+from launch.report.blocks import SMALL, Bar, Bars, Block, Line, Pictures, Section, Table, Text, line_chart
 from launch.report.compare import LAST_WEIGHTS, Group, comparison, group_results, weights_of
-from launch.report.figures import SMALL, Line, line_chart
 from launch.report.gather import PAPER_MODEL, Result, count, number, paper_metrics, trivial_of
 
 FACTS = {  # column to how it is said once for all results
