@@ -37,9 +37,6 @@ def engine_mapper(config: LaunchConfig) -> Mapper | None:
 
     On a cluster ``workers`` has no meaning, ``work`` and units must be picklable and importable on every node, and
     every node must see ``folder`` and the inputs under the same paths.
-
-    Raises:
-        LaunchError: the engine's packages or commands are missing.
     """
     if config.engine == "local":
         return None

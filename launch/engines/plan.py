@@ -51,7 +51,6 @@ def engine_home(work: Callable[..., Any], units: Sequence[Any], folder: Path) ->
 
     Raises:
         LaunchError: ``folder`` already holds units that an engine made with other settings.
-        TypeError: an argument of ``work`` or a unit has no stable description.
     """
     described = json.dumps([str(folder), describe(work), describe(list(units))], sort_keys=True)
     home = folder / f"engine-{hashlib.blake2b(described.encode(), digest_size=8).hexdigest()}"

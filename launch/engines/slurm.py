@@ -90,11 +90,7 @@ def is_queued(name: str) -> bool:
 
 
 def wait(name: str, is_done: Callable[[], bool]) -> None:
-    """Return when the job has left the queue and its files can be seen, or everything is there for a while.
-
-    Raises:
-        LaunchError: Slurm does not answer for half an hour; the job goes on and the next run finds it.
-    """
+    """Return when the job has left the queue and its files can be seen, or everything is there for a while."""
     shown: Counter[str] = Counter()
     done_since: float | None = None
     while states := _queue(name):

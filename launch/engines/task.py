@@ -30,11 +30,7 @@ FRAMES_SHOWN = 6
 
 
 def start_task(home: Path, rank: int, tasks: int) -> None:
-    """Run the task in a process of its own and wait for it.
-
-    Raises:
-        LaunchError: units are left, and a failure file says why; or the plan is not visible here.
-    """
+    """Run the task in a process of its own and wait for it; ``LaunchError`` where units are left, a file says why."""
     plan = read_plan(home)
     if not plan.directory.is_dir():  # where relative paths start
         raise LaunchError(f"{plan.directory}: not on this node; start malmoi in a folder that every node sees")
