@@ -21,11 +21,9 @@ from corpus.config import CorpusConfig
 from corpus.decontamination.index import ContaminationIndex, Hit
 from corpus.decontamination.report import IN_BENCHMARK, Items
 from corpus.drops import HAS_PII
-from corpus.noise.filters import SentenceLimits, failed_rule, has_many_han_or_kana
-from corpus.noise.remove import remove_noise, rules_without
+from corpus.noise.remove import SentenceLimits, failed_rule, has_many_han_or_kana, remove_noise, rules_without
 from corpus.pii.types import ALL_TYPES
-from corpus.reading.quarantine import quarantine_line
-from corpus.reading.read import Record, Reject, read_unit
+from corpus.reading.read import Record, Reject, quarantine_line, read_unit
 from corpus.reading.units import Unit
 from corpus.samples import UnitSamples
 from corpus.sentences.splitters import load_splitter

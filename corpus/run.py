@@ -40,7 +40,7 @@ from corpus.drops import Comparisons, find_near, reasons_of_documents, write_dro
 from corpus.duplicates.exact import cut_ranges, find_repeats
 from corpus.pii.key import kept_secret, key_fingerprint, read_key
 from corpus.reading.inputs import Input, stamp
-from corpus.reading.quarantine import check_share, join_quarantine
+from corpus.reading.read import check_share, join_quarantine
 from corpus.reading.units import DAMAGED, plan_units, total_bytes
 from corpus.samples import CHANGED_NAME, DROPPED_NAME, Samples, read_samples, write_samples
 from corpus.statistics import Tally, describe

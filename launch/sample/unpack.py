@@ -18,12 +18,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import zstandard
-
-from corpus.documents.whole_files import write_whole
+from corpus.documents.whole_files import read_bytes, write_whole
 from launch.errors import LaunchError
 
 HOME = Path(__file__).parent
+ARCHIVE_BYTES = 1 << 24  # unpacked, at most
 SOURCES = ("news", "encyclopedia", "reviews", "dialogue")
 Span = tuple[int, int, str]
 
@@ -73,7 +72,7 @@ def read_archive(name: str) -> dict[str, bytes]:
     content = (HOME / name).read_bytes()
     if f"{sha256(content).hexdigest()}  {name}" not in (HOME / "SHA256SUMS").read_text("ascii").splitlines():
         raise LaunchError(f"{HOME / name}: its sum is not in SHA256SUMS; install malmoi again")
-    with tarfile.open(fileobj=io.BytesIO(zstandard.decompress(content))) as archive:
+    with tarfile.open(fileobj=io.BytesIO(read_bytes(HOME / name, ARCHIVE_BYTES))) as archive:
         opened = ((member.name, archive.extractfile(member)) for member in archive)
         return {path: file.read() for path, file in opened if file is not None}
 
