@@ -80,7 +80,7 @@ PARTS = {
     "dialogue": Part(("finetune/heads/dialogue.py",), ("tests/finetune/heads/test_dialogue.py",)),
     "index": Part(
         ("corpus/decontamination/index.py", "corpus/decontamination/search.py", "corpus/decontamination/ngrams.py"),
-        tuple(f"tests/corpus/decontamination/test_{name}.py" for name in ("ngrams", "stream", "edges", "index")),
+        tuple(f"tests/corpus/decontamination/test_{name}.py" for name in ("ngrams", "edges", "index")),
     ),
     "merges": Part(
         ("tokenizer/building/merges.py", "tokenizer/building/pruning.py"),
