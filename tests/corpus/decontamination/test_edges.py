@@ -62,3 +62,5 @@ def test_the_ratio_of_an_item_is_the_share_of_it_that_is_held() -> None:
     for document, ratio in ((["xABCDEFy"], 0.6), (["xABCD", "EFGy"], 0.7), (["ABCDEF", "GHyy"], 0.8)):
         hits = index.find_in_documents([document])
         assert max(hit.ratio for hit in hits) == hits[-1].ratio == pytest.approx(ratio)
+    short, _ = build_index(["감사합니다."], LETTERS.model_copy(update={"min_chars": 12}))
+    assert [hit.ratio for hit in short.find(["감사 합니다!", "정말 감사합니다."])] == [1.0]
