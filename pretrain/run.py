@@ -35,9 +35,8 @@ from pretrain.model.isolation import isolate_documents
 from pretrain.model.module import PretrainingModule
 from pretrain.model.networks import build_network
 from pretrain.pack.store import TokenStore, open_store, read_pieces
-from pretrain.rows.batches import TrainingBatches
+from pretrain.rows.batches import Split, TrainingBatches, split_rows
 from pretrain.rows.masking import Pieces, describe_pieces
-from pretrain.rows.split import Split, split_rows
 from pretrain.saved.checkpoints import Checkpoints, SaveModel, mean_weights, require_disk_space
 from pretrain.saved.export import MODEL_NAME, RESULT_NAME, save_model
 from pretrain.watch.baselines import count_baselines, score_baselines

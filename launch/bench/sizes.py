@@ -32,9 +32,8 @@ from pretrain.model.isolation import is_isolated, isolate_documents
 from pretrain.model.module import PretrainingModule
 from pretrain.model.networks import build_network
 from pretrain.pack.store import open_store, read_pieces
-from pretrain.rows.batches import TrainingBatches
+from pretrain.rows.batches import Split, TrainingBatches, split_rows
 from pretrain.rows.masking import Pieces, describe_pieces
-from pretrain.rows.split import Split, split_rows
 from pretrain.watch.flops import flops_by_phase, peak_flops
 from pretrain.watch.meter import Meter
 

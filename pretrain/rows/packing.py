@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pretrain.rng import permute, random_bits
 from pretrain.rows.masking import IGNORED
-from pretrain.rows.sources import Rows, RowSource, runs
+from pretrain.rows.sources import Numbers, Rows, RowSource, runs
 
 # A row is closed at so many times the mean number of segments, at least at so many: every row of a batch pays for the
 # segments of the fullest one, and without a limit the shortest documents would meet in the last rows; at 4, geometric
@@ -51,10 +51,10 @@ class Plan(NamedTuple):
         stride_KS: how many places further that of its next row stands.
     """
 
-    first_row_K: NDArray[np.int64]
-    lengths_KS: NDArray[np.int64]
-    first_place_KS: NDArray[np.int64]
-    stride_KS: NDArray[np.int64]
+    first_row_K: Numbers
+    lengths_KS: Numbers
+    first_place_KS: Numbers
+    stride_KS: Numbers
 
 
 class Packed:
@@ -74,19 +74,18 @@ class Packed:
     def count(self, epoch: int) -> int:
         return int(self._plan(self._pass(epoch)).first_row_K[-1])
 
-    def gather(self, epochs_B: NDArray[np.int64], rows_B: NDArray[np.int64]) -> Rows:
+    def gather(self, epochs_B: Numbers, rows_B: Numbers) -> Rows:
         lengths_BS, segments_BS = self._segments(epochs_B, rows_B)
-        row_N, column_N = np.nonzero(lengths_BS)
-        segments = self._source.gather(epochs_B[row_N], segments_BS[row_N, column_N])
-        lengths_N = lengths_BS[row_N, column_N]
+        row_N, column_N = at = np.nonzero(lengths_BS)
+        segments = self._source.gather(epochs_B[row_N], segments_BS[at])
+        lengths_N = lengths_BS[at]
         assert segments.lengths_BS is not None and np.array_equal(segments.lengths_BS[:, 0], lengths_N)
-        begins_N = (np.cumsum(lengths_BS, axis=1) - lengths_BS)[row_N, column_N]
-        shape = (len(rows_B), self._length)
+        begins_N = (np.cumsum(lengths_BS, axis=1) - lengths_BS)[at]
         read = runs(np.arange(len(row_N)) * self._length, lengths_N)
         write = runs(row_N * self._length + begins_N, lengths_N)
 
         def join(field_NL: NDArray, fill: int) -> NDArray:
-            joined_BL = np.full(shape, fill, field_NL.dtype)
+            joined_BL = np.full((len(rows_B), self._length), fill, field_NL.dtype)
             joined_BL.reshape(-1)[write] = field_NL.reshape(-1)[read]
             return joined_BL
 
@@ -94,7 +93,7 @@ class Packed:
         is_random_BS = None
         if segments.is_random_BS is not None:
             is_random_BS = np.full(lengths_BS.shape, IGNORED, np.int64)
-            is_random_BS[row_N, column_N] = segments.is_random_BS[:, 0]
+            is_random_BS[at] = segments.is_random_BS[:, 0]
         return Rows(
             join(segments.ids_BL, pad_id),
             segments.names_B[column_N == 0],
@@ -104,27 +103,24 @@ class Packed:
             None if segments.units_BL is None else join(segments.units_BL, 0),
         )
 
-    def sources(self, epoch: int, rows_B: NDArray[np.int64]) -> NDArray[np.int64]:
+    def sources(self, epoch: int, rows_B: Numbers) -> Numbers:
         _, segments_BS = self._segments(np.full(len(rows_B), epoch), rows_B)
         return self._source.sources(epoch, segments_BS[:, 0])
 
-    def _segments(
-        self, epochs_B: NDArray[np.int64], rows_B: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _segments(self, epochs_B: Numbers, rows_B: Numbers) -> tuple[Numbers, Numbers]:
         """Lengths and numbers of the segments of rows, in the order of the row, then zeros; both B x S."""
-        epochs = np.unique(epochs_B).tolist()
-        width = max(self._plan(self._pass(epoch)).lengths_KS.shape[1] for epoch in epochs)
-        lengths_BS = np.zeros((len(rows_B), width), np.int64)
-        segments_BS = np.zeros_like(lengths_BS)
-        for epoch in epochs:
-            here = np.flatnonzero(epochs_B == epoch)
-            plan = self._plan(self._pass(epoch))
+        passes_B = epochs_B if self._repeat is None else epochs_B % self._repeat
+        plans = {number: self._plan(number) for number in np.unique(passes_B).tolist()}
+        width = max(plan.lengths_KS.shape[1] for plan in plans.values())
+        lengths_BS, segments_BS = np.zeros((2, len(rows_B), width), np.int64)
+        for number, plan in plans.items():
+            here = np.flatnonzero(passes_B == number)
             kinds_B = np.searchsorted(plan.first_row_K, rows_B[here], side="right") - 1
             inside_B = rows_B[here] - plan.first_row_K[kinds_B]
             places_BS = plan.first_place_KS[kinds_B] + inside_B[:, None] * plan.stride_KS[kinds_B]
             used = plan.lengths_KS.shape[1]
             lengths_BS[here, :used] = plan.lengths_KS[kinds_B]
-            segments_BS[here, :used] = self._dealt(self._pass(epoch))[places_BS]
+            segments_BS[here, :used] = self._dealt(number)[places_BS]
         return lengths_BS, segments_BS
 
     def _pass(self, epoch: int) -> int:
@@ -148,7 +144,7 @@ class Packed:
 
 
 def pack_histogram(histogram: list[int], length: int, most_segments: int) -> list[Kind]:
-    """Fill rows of ``length`` tokens.
+    """Fill rows of ``length`` tokens with ``histogram[n]`` segments of n tokens; a row of ``most_segments`` is closed.
 
     Segments A to F, the longest first, each into the fullest row of 8 tokens that still holds it:
 
@@ -161,10 +157,6 @@ def pack_histogram(histogram: list[int], length: int, most_segments: int) -> lis
     [(5, 3), (6, 2), (2, 1)]
 
     A million times as many segments make hardly more kinds, each of a million times as many rows.
-
-    Args:
-        histogram: number of segments of 0, 1, …, ``length`` tokens.
-        most_segments: a row with so many is closed.
     """
     open_rows: list[list[Kind]] = [[] for _ in range(length + 1)]  # by the space left in them
     for size in range(length, 0, -1):
@@ -194,7 +186,7 @@ def _place(open_rows: list[list[Kind]], space: int, size: int, left: int, most_s
     return left
 
 
-def plan_rows(histogram: NDArray[np.int64], kinds: list[Kind]) -> Plan:
+def plan_rows(histogram: Numbers, kinds: list[Kind]) -> Plan:
     """Number the rows kind by kind, and give each of their segments its place among those of its length.
 
     Two rows of one kind, 3 + 2 + 2, take six segments of the list sorted by length, 2 2 2 2 3 3 (places 0 to 5): the
@@ -211,8 +203,9 @@ def plan_rows(histogram: NDArray[np.int64], kinds: list[Kind]) -> Plan:
     for number, (rows, lengths) in enumerate(kinds):
         for size in dict.fromkeys(lengths):
             first, count = lengths.index(size), lengths.count(size)
-            tables[0, number, first : first + count] = size
-            tables[1, number, first : first + count] = next_place[size] + np.arange(count)
-            tables[2, number, first : first + count] = count
+            segments = slice(first, first + count)
+            tables[0, number, segments] = size
+            tables[1, number, segments] = next_place[size] + np.arange(count)
+            tables[2, number, segments] = count
             next_place[size] += rows * count
     return Plan(np.cumsum([0, *(kind.rows for kind in kinds)]), *tables)
