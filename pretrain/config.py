@@ -129,7 +129,6 @@ class EngineConfig(BaseModel, frozen=True, extra="forbid"):
         32, gt=0, description="At most this many sequences at once on one device; accumulation does the rest."
     )
     zero_stage: int = Field(1, ge=0, le=3, description="DeepSpeed ZeRO: what is sharded over the devices.")
-    activation_checkpointing: bool = Field(False, description="Compute activations again instead of keeping them.")
     compile: bool = Field(False, description="Fuse operations with torch.compile; needs a C++ compiler or a GPU.")
 
     @model_validator(mode="after")
@@ -149,9 +148,6 @@ class WatchConfig(BaseModel, frozen=True, extra="forbid"):
     measure_rows: int = Field(2048, gt=0, description="At most this many held-out rows are measured.")
     trackers: tuple[Literal["tensorboard", "wandb"], ...] = Field(
         (), description="Who else gets the lines of metrics.jsonl."
-    )
-    peak_tflops: float | None = Field(
-        None, gt=0, description="Dense peak of one device, for the MFU; None: from the table of known GPUs."
     )
 
 
@@ -205,8 +201,8 @@ class PretrainConfig(BaseModel, frozen=True, extra="forbid"):
 
 # May change between a run's start and its end: they move work between devices, but change nothing but rounding
 MACHINE_KEYS = {
-    "engine": {"name", "zero_stage", "micro_batch", "activation_checkpointing", "compile"},
-    "watch": {"log_every", "trackers", "peak_tflops"},
+    "engine": {"name", "zero_stage", "micro_batch", "compile"},
+    "watch": {"log_every", "trackers"},
     "saved": {"keep_checkpoints"},
 }
 SECTIONS: dict[str, type[BaseModel]] = {

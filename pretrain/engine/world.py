@@ -28,11 +28,7 @@ LAUNCHER_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """This process among all: ``rank`` of ``size``, computing on ``device``.
-
-    Fields:
-        cpu_group: the group of the same processes that talk without their GPUs; None for one process.
-    """
+    """This process among all: ``rank`` of ``size``, computing on ``device``; ``cpu_group`` talks without GPUs."""
 
     rank: int
     size: int
@@ -73,20 +69,15 @@ class World:
 
 @contextmanager
 def join_world() -> Iterator[World]:
-    """Join the other processes, and part from them at the end.
-
-    Raises:
-        BadInput: a launcher set some of its variables but not all.
-    """
+    """Join the other processes, and part from them at the end."""
     given = [name for name in LAUNCHER_VARIABLES if name in os.environ]
     if "WORLD_SIZE" in given and len(given) < len(LAUNCHER_VARIABLES):
         missing = sorted(set(LAUNCHER_VARIABLES) - set(given))
         raise BadInput(f"WORLD_SIZE is set but {', '.join(missing)} is not; start with torchrun or deepspeed")
     launched = len(given) == len(LAUNCHER_VARIABLES)
-    local_rank = int(os.environ["LOCAL_RANK"]) if launched else 0
     device = torch.device("cpu")
     if torch.cuda.is_available():
-        device = torch.device("cuda", local_rank)
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]) if launched else 0)
         torch.cuda.set_device(device)
     elif launched and "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(_threads_here())  # deepspeed, unlike torchrun, lets every process take every core

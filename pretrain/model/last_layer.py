@@ -46,21 +46,20 @@ def _forward(
         return whole
     attention = layer.attention.self
     picked_BPH = pick(hidden_BLH, places_BP)
-    heads = (attention.num_attention_heads, attention.attention_head_size)
     query_BAPD, key_BALD, value_BALD = (
-        project(states).unflatten(-1, heads).transpose(1, 2)
+        project(states).unflatten(-1, (attention.num_attention_heads, attention.attention_head_size)).transpose(1, 2)
         for project, states in (
             (attention.query, picked_BPH),
             (attention.key, hidden_BLH),
             (attention.value, hidden_BLH),
         )
     )
-    mask = None if attention_mask is None else attention_mask[:, :, :1]  # which keys are padding; all queries share it
     attended_BAPD = scaled_dot_product_attention(
         query_BAPD,
         key_BALD,
         value_BALD,
-        attn_mask=mask,
+        # which keys are padding; all queries share it
+        attn_mask=None if attention_mask is None else attention_mask[:, :, :1],
         dropout_p=attention.dropout.p if layer.training else 0.0,
         scale=attention.scaling,
     )

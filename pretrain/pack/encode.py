@@ -30,25 +30,17 @@ ROLES = ("pad", "unk", "cls", "sep", "mask")
 
 
 class Pieces(NamedTuple):
-    """Pieces of S sentences.
+    """Pieces of some sentences, one after the other."""
 
-    Fields:
-        marked: token ids of all sentences, the top bit set on the first piece of an eojeol; uint16 or uint32, length N.
-        ends: end of each sentence in ``marked``; length S. A sentence without text ends where it begins.
-        morphemes: whether a morpheme or an eojeol begins with a piece; length N, None where not asked for.
-    """
-
-    marked: NDArray[np.unsignedinteger]
-    ends: NDArray[np.int64]
-    morphemes: NDArray[np.bool_] | None = None
+    marked: NDArray[np.unsignedinteger]  # token ids, the top bit set on the first piece of an eojeol
+    ends: NDArray[np.int64]  # of each sentence in ``marked``; one without text ends where it begins
+    morphemes: NDArray[np.bool_] | None = None  # whether a morpheme or an eojeol begins; None where not asked for
 
 
 class EojeolEncoder:
-    """Encodes text with any Hugging Face tokenizer that has a fast backend, remembering every eojeol it has met.
+    """Encodes text with any fast tokenizer (its folder), remembering every eojeol it has met.
 
-    Args:
-        tokenizer: its folder.
-        morphemes: also find out which pieces begin a morpheme (``mark_morphemes``).
+    With ``morphemes`` it also finds out which pieces begin a morpheme (``mark_morphemes``).
     """
 
     def __init__(self, tokenizer: Path, *, morphemes: bool = False) -> None:

@@ -56,20 +56,13 @@ class PackInputs(NamedTuple):
 
 
 class PackedBatch(NamedTuple):
-    """A stretch of the store: documents that have text.
+    """A stretch of the store: documents that have text."""
 
-    Fields:
-        tokens: marked pieces, a separator after every document.
-        documents, sentences: where they begin in ``tokens``.
-        names: the source of each document.
-        morphemes: whether a morpheme or an eojeol begins at a token, or it is a separator; None where not asked for.
-    """
-
-    tokens: NDArray[np.unsignedinteger]
-    documents: NDArray[np.int64]
+    tokens: NDArray[np.unsignedinteger]  # marked pieces, a separator after every document
+    documents: NDArray[np.int64]  # where they begin
     sentences: NDArray[np.int64]
-    names: list[str]
-    morphemes: NDArray[np.bool_] | None = None
+    names: list[str]  # the source of each document
+    morphemes: NDArray[np.bool_] | None = None  # whether one begins, or an eojeol, or it is a separator
 
 
 def run(config: PackConfig, inputs: PackInputs, out: Path, *, workers: int = 1) -> dict[str, Any]:

@@ -42,11 +42,7 @@ class Split(NamedTuple):
 
 
 def split_rows(store: TokenStore, config: PretrainConfig) -> Split:
-    """Divide the store.
-
-    Raises:
-        BadInput: the corpus is too small to give both.
-    """
+    """Divide the store; BadInput where the corpus is too small to give both."""
     rows, nsp = config.rows, config.model.nsp
     of_documents = nsp or rows.packing == "documents"
     least = 2 if nsp else 1  # a pair needs another document to draw from
@@ -129,12 +125,7 @@ class Phase(NamedTuple):
 
 
 class Order:
-    """The endless sequence of rows: epoch after epoch, each in its own order.
-
-    Args:
-        rows_in: number of rows of an epoch (epochs of sentence pairs differ in size).
-        seed: names the order.
-    """
+    """The endless sequence of rows: epoch after epoch (those of pairs differ in size), each in its own order."""
 
     def __init__(self, rows_in: Callable[[int], int], seed: int) -> None:
         self._rows_in, self._seed = rows_in, seed

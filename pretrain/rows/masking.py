@@ -2,11 +2,10 @@
 
 A word is a piece and the pieces after it that continue it (BERT's whole-word masking; KLUE paper 4.1). Words are taken
 in random order while they fit, until round(share x tokens) pieces are chosen: 77 in every full block of 512. A word
-longer than what is left is passed over, as in google-research/bert. Vectorised over rows, words of all rows in one
-flat list; equal to the plain loop, word by word.
+longer than what is left is passed over, as in google-research/bert. Vectorised over rows; equal to the plain loop.
 
-Shapes: B rows, L positions, M most predictions in a row, N words, K candidates, W most candidates in a row,
-V vocabulary. A place is a position counted through all rows: row x L + column.
+Shapes: B rows, L positions, M most predictions in a row, N words (of all rows, in one flat list), K candidates, W most
+candidates in a row, V vocabulary. A place is a position counted through all rows: row x L + column.
 """
 
 from __future__ import annotations
@@ -34,32 +33,20 @@ _KIND_KEY, _REPLACEMENT_KEY, _SINGLE_KEY = (derive_key(0, name) for name in ("ki
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """What masking must know of a vocabulary.
+    """What masking must know of a vocabulary."""
 
-    Fields:
-        continues_V: True where the piece continues a word ("##는").
-        special_V: True for [CLS], [SEP], [PAD], [UNK], [MASK]; never chosen.
-        ordinary_ids: ids that may replace a piece: neither special nor "[unused…]".
-    """
-
-    continues_V: NDArray[np.bool_]
-    special_V: NDArray[np.bool_]
-    ordinary_ids: Numbers
+    continues_V: NDArray[np.bool_]  # True where the piece continues a word ("##는")
+    special_V: NDArray[np.bool_]  # [CLS], [SEP], [PAD], [UNK], [MASK]; never chosen
+    ordinary_ids: Numbers  # those that may replace a piece: neither special nor "[unused…]"
     mask_id: int
 
 
 class Masked(NamedTuple):
-    """Rows to show and what to predict.
-
-    Fields:
-        ids_BL: what the model sees.
-        positions_BM: places of the predictions in their row, ascending; 0 where there are fewer than M.
-        targets_BM: the pieces that stood there; ``IGNORED`` where there are fewer than M.
-    """
+    """Rows to show and what to predict."""
 
     ids_BL: Numbers
-    positions_BM: Numbers
-    targets_BM: Numbers
+    positions_BM: Numbers  # of the predictions in their row, ascending; 0 where there are fewer than M
+    targets_BM: Numbers  # the pieces that stood there; ``IGNORED`` where there are fewer than M
 
 
 def describe_pieces(vocabulary: list[str], special_ids: dict[str, int]) -> Pieces:

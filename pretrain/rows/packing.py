@@ -42,28 +42,18 @@ class Kind(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Rows by kind, and where their segments stand in the list of all segments sorted by length.
+    """Rows by kind, and where their segments stand in the list of all segments sorted by length."""
 
-    Fields:
-        first_row_K: first row of each kind, then the number of rows; length K + 1.
-        lengths_KS: tokens of each segment, then zeros.
-        first_place_KS: place of the segment of the kind's first row.
-        stride_KS: how many places further that of its next row stands.
-    """
-
-    first_row_K: Numbers
-    lengths_KS: Numbers
-    first_place_KS: Numbers
-    stride_KS: Numbers
+    first_row_K: Numbers  # of each kind, then the number of rows; length K + 1
+    lengths_KS: Numbers  # tokens of each segment, then zeros
+    first_place_KS: Numbers  # of the segments of the kind's first row
+    stride_KS: Numbers  # how many places further those of its next row stand
 
 
 class Packed:
-    """Several segments of another source in each row; every segment stands in one row of an epoch.
+    """Several segments of a source, padded to ``length``, in each row; every segment stands in one row of an epoch.
 
-    Args:
-        source: rows of one segment, at most ``length`` tokens, padded to ``length``.
-        key: names the shuffles.
-        repeat: the layout repeats after so many epochs, for masks that are to repeat; None: it never does.
+    ``key`` names the shuffles; after ``repeat`` epochs they repeat, for masks that are to repeat (None: never).
     """
 
     def __init__(self, source: Segments, length: int, key: np.uint64, repeat: int | None = None) -> None:

@@ -33,19 +33,13 @@ CUT, IS_RANDOM, FLIPS_A, FLIPS_B, OTHER_BEGIN, OTHER_DOCUMENT = range(6)
 
 
 class Layout(NamedTuple):
-    """Pairs in the order of their documents and, within them, of their sentences.
+    """Pairs in the order of their documents and, within them, of their sentences."""
 
-    Fields:
-        a_begins_P, b_begins_P: place of the first piece in the store; int64.
-        a_lengths_P, b_lengths_P: pieces, at least one; int32.
-        is_random_P: whether B does not follow A.
-    """
-
-    a_begins_P: NDArray[Any]
-    a_lengths_P: NDArray[Any]
+    a_begins_P: NDArray[Any]  # place of the first piece in the store; int64
+    a_lengths_P: NDArray[Any]  # pieces, at least one; int32
     b_begins_P: NDArray[Any]
     b_lengths_P: NDArray[Any]
-    is_random_P: NDArray[Any]
+    is_random_P: NDArray[Any]  # whether B does not follow A
 
 
 class _Chunks(NamedTuple):
@@ -95,10 +89,8 @@ def lay_out_pass(
 ) -> Layout:
     """All pairs of pass ``number``; how a document is cut depends on nothing but its sentences, the seed and the pass.
 
-    Args:
-        length: most tokens of a pair, special pieces counted; at least 5.
-        short_share: share of the documents that aim at less, drawn evenly from 2 to all that fits.
-        slab_sentences: bounds the memory of the work; does not change the pairs.
+    A pair has at most ``length`` tokens (5 or more), special ones counted; ``short_share`` of the documents aim at
+    less, drawn evenly from 2 to all that fits. ``slab_sentences`` bounds the memory of the work, and changes no pair.
     """
     key = derive_key(seed, "pairs", number)
     most_pieces = length - SPECIAL_PIECES

@@ -24,24 +24,14 @@ _AT_ONCE = 1 << 20  # rows: bounds the memory of finding all lengths
 
 
 class Rows(NamedTuple):
-    """Rows before masking.
-
-    Fields:
-        ids_BL: padded with [PAD] after the last segment.
-        names_B: what the row is called when masks are drawn: the same name and epoch give the same mask.
-        lengths_BS: tokens of each segment in order, special pieces counted, then zeros; None where every row is one
-            segment of L tokens.
-        types_BL: 0 for A, 1 for B; None where there are no pairs.
-        is_random_BS: 1 where B does not follow A, -100 where there is no segment; None where there are no pairs.
-        units_BL: whether an eojeol or morpheme begins here; None for words, which the vocabulary tells.
-    """
+    """Rows before masking, padded with [PAD] after the last segment."""
 
     ids_BL: Numbers
-    names_B: Numbers
-    lengths_BS: Numbers | None = None
-    types_BL: Numbers | None = None
-    is_random_BS: Numbers | None = None
-    units_BL: NDArray[np.bool_] | None = None
+    names_B: Numbers  # for drawing masks: the same name and epoch give the same mask
+    lengths_BS: Numbers | None = None  # tokens of each segment, special ones counted, then zeros; None: one of L tokens
+    types_BL: Numbers | None = None  # 0 for A, 1 for B; None where there are no pairs
+    is_random_BS: Numbers | None = None  # 1 where B does not follow A, -100 where no segment is; None without pairs
+    units_BL: NDArray[np.bool_] | None = None  # where eojeols or morphemes begin; None: words, known by their pieces
 
     @property
     def tokens_B(self) -> Numbers:  # noqa: N802

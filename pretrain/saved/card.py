@@ -15,8 +15,7 @@ from pretrain.config import PretrainConfig
 from pretrain.model.init_from import SIZES, longest_input
 
 CARD_NAME = "README.md"
-FIGURES = ("mlm_loss", "masked_accuracy", "pseudo_perplexity", "nsp_loss", "nsp_accuracy")
-NAMES = {
+FIGURES = {
     "mlm_loss": "MLM loss",
     "masked_accuracy": "masked accuracy, %",
     "pseudo_perplexity": "pseudo-perplexity",
@@ -31,8 +30,7 @@ def model_card(network: Any, config: PretrainConfig, facts: Mapping[str, Any]) -
     Args:
         network: configuration of the Hugging Face model; it knows the sizes, also of a model gone on from.
         facts: ``step``, ``tokens`` (seen), ``parameters``, ``vocabulary_sha256``; where known also ``epochs``,
-            ``sources`` (tokens of the store by source) and ``held_out`` (what ``heldout.measure`` gives, with
-            ``baselines``). Anything else is left out.
+            ``sources`` (tokens of the store by source) and ``held_out`` (of ``watch.held_out.measure``, ``baselines``).
     """
     family = {"bert": "BERT", "roberta": "RoBERTa"}[config.model.architecture]
     parts = [
@@ -70,10 +68,9 @@ def _about(family: str, config: PretrainConfig) -> str:
     if config.model.nsp:
         objectives += " and next sentence prediction"
     began = ""
-    if config.init_from is not None:
-        # where a folder lay is nobody's business
-        began = Path(config.init_from).name if _is_folder(config.init_from) else config.init_from
-        began = f", going on from `{visible(began).replace('`', chr(39))}`"
+    if config.init_from is not None:  # where a folder lay is nobody's business
+        name = Path(config.init_from).name if _is_folder(config.init_from) else config.init_from
+        began = f", going on from `{visible(name).replace('`', chr(39))}`"
     return f"A Korean {family} pretrained with malmoi{began}: {objectives}."
 
 
@@ -83,28 +80,21 @@ def _is_folder(init_from: str) -> bool:
 
 
 def _settings(network: Any, config: PretrainConfig, facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    masking = config.rows.masking
+    rows, optimizer, masking = config.rows, config.optimizer, config.rows.masking
     sizes = " x ".join(str(getattr(network, SIZES[name])) for name in ("layers", "hidden", "heads"))
     epochs = f" ({facts['epochs']:g} epochs)" if "epochs" in facts else ""
-    short = (
-        f", {config.rows.short_length} in the first {config.rows.short_length_share:.0%}"
-        if config.rows.short_length
-        else ""
-    )
+    short = f", {rows.short_length} in the first {rows.short_length_share:.0%}" if rows.short_length else ""
     return [
         ("layers x hidden x heads", sizes),
         ("longest input, tokens", f"{longest_input(network)}"),
         ("pieces in the vocabulary", f"{network.vocab_size:,}, sha256 `{facts['vocabulary_sha256']:.16}`"),
         ("masks", f"{masking.share:.0%} of the tokens, whole {masking.unit}s, {masking.mode}"),
-        ("training rows, tokens", f"{config.rows.sequence_length}{short}; {config.rows.packing}"),
+        ("training rows, tokens", f"{rows.sequence_length}{short}; {rows.packing}"),
         ("steps x sequences", f"{facts['step']:,} of {config.steps:,} x {config.global_batch:,}"),
         ("tokens seen", f"{facts['tokens']:,}{epochs}"),
-        ("peak learning rate, warm-up", f"{config.optimizer.lr}, {config.optimizer.warmup_share:.1%} of the steps"),
-        (
-            "AdamW betas, epsilon, weight decay",
-            f"{config.optimizer.betas}, {config.optimizer.epsilon}, {config.optimizer.weight_decay}",
-        ),
-        ("largest gradient norm", f"{config.optimizer.clip or 'no limit'}"),
+        ("peak learning rate, warm-up", f"{optimizer.lr}, {optimizer.warmup_share:.1%} of the steps"),
+        ("AdamW betas, epsilon, weight decay", f"{optimizer.betas}, {optimizer.epsilon}, {optimizer.weight_decay}"),
+        ("largest gradient norm", f"{optimizer.clip or 'no limit'}"),
         ("dropout, precision, seed", f"{config.model.dropout}, {config.engine.precision}, {config.seed}"),
     ]
 
@@ -123,11 +113,10 @@ def _held_out(found: Mapping[str, Any] | None) -> str:
     by_source = found.get("sources", {})
     rows = [(markdown(name), *_figures(scores, figures)) for name, scores in {**by_source, "all": found}.items()]
     text = "## Held-out text\n\nOf the same corpus, never trained on.\n\n"
-    text += _table(("source", "rows", *(NAMES[name] for name in figures)), rows)
-    baselines = found.get("baselines")
-    if baselines:
-        shown = ", ".join(f"{name.removesuffix('_accuracy').replace('_', ' ')} {100 * value:.1f} %"
-                          for name, value in baselines.items())  # fmt: skip
+    text += _table(("source", "rows", *(FIGURES[name] for name in figures)), rows)
+    if guessed := found.get("baselines"):
+        named = {name.removesuffix("_accuracy").replace("_", " "): value for name, value in guessed.items()}
+        shown = ", ".join(f"{name} {100 * value:.1f} %" for name, value in named.items())
         text += f"\n\nMasked accuracy of guessing from counts alone: {shown}."
     return text
 
@@ -135,8 +124,7 @@ def _held_out(found: Mapping[str, Any] | None) -> str:
 def _figures(scores: Mapping[str, Any], names: list[str]) -> list[str]:
     shown = [f"{scores['rows']:,}"]
     for name in names:
-        value = scores.get(name)
-        share = name.endswith("accuracy")
+        value, share = scores.get(name), name.endswith("accuracy")
         shown.append("" if value is None else f"{100 * value:.2f}" if share else f"{value:,.4g}")
     return shown
 

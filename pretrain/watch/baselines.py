@@ -12,43 +12,31 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig
 from pretrain.rng import derive_key, permute
 from pretrain.rows.masking import IGNORED, Pieces, mask_rows
-from pretrain.rows.sources import RowSource
+from pretrain.rows.sources import Numbers, RowSource
 from pretrain.watch.held_out import choose_rows, held_out_keys
 
 _ROWS_AT_ONCE = 1024
 
 
 class Baselines(NamedTuple):
-    """Most frequent pieces; the lowest id where several are.
-
-    Fields:
-        tokens: how many pieces were counted.
-        unigram: the most frequent piece.
-        after_V: int64, the most frequent piece after each piece; ``unigram`` after what was never met.
-        contexts_C: int64, neighbours that were met, left * V + right, ascending.
-        between_C: int64, the most frequent piece between them.
-    """
+    """Most frequent pieces (the lowest id where several are), of ``tokens`` counted ones."""
 
     tokens: int
     unigram: int
-    after_V: NDArray[np.int64]
-    contexts_C: NDArray[np.int64]
-    between_C: NDArray[np.int64]
+    after_V: Numbers  # after each piece; ``unigram`` after what was never met
+    contexts_C: Numbers  # neighbours that were met, left * V + right, ascending
+    between_C: Numbers  # between them
 
 
 def count_baselines(training: RowSource, pieces: Pieces, most_tokens: int = 20_000_000) -> Baselines:
     """Count the rows of epoch 0, unmasked: all, or rows chosen at random that hold ``most_tokens`` pieces.
 
-    Special pieces are never a guess, but [CLS] and [SEP] count as neighbours.
-
-    Raises:
-        BadInput: there is nothing to count.
+    Special pieces are never a guess, but [CLS] and [SEP] count as neighbours. BadInput where nothing can be counted.
     """
     vocab_size = len(pieces.special_V)
     codes_N = _neighbour_codes(training, pieces, most_tokens)
@@ -69,27 +57,29 @@ def score_baselines(
 ) -> dict[str, float]:
     """Accuracies (0..1) on the predictions that ``measure`` scores, rows weighted as there.
 
-    A guess sees the masked row, as the model does. Returns unigram_accuracy, bigram_accuracy (left neighbour) and
-    both_sides_accuracy.
+    A guess sees the masked row, as the model does; bigram: the left neighbour.
     """
     hits, predictions = np.zeros(3), 0.0
-    for chosen in choose_rows(held_out, config):
-        for begin in range(0, len(chosen.rows_B), _ROWS_AT_ONCE):
-            rows_B = chosen.rows_B[begin : begin + _ROWS_AT_ONCE]
-            rows = held_out.gather(np.zeros_like(rows_B), rows_B)
-            masked = mask_rows(rows, held_out_keys(config, rows), pieces, config.rows.masking)
-            places, slots = np.nonzero(masked.targets_BM != IGNORED)
-            columns = masked.positions_BM[places, slots]
-            left_P, right_P = (masked.ids_BL[places, columns + step].astype(np.int64) for step in (-1, 1))
-            targets_P = masked.targets_BM[places, slots]
-            guesses = _guess(baselines, left_P, right_P, pieces.mask_id)
-            hits += [chosen.weight * (guess_P == targets_P).sum() for guess_P in guesses]
-            predictions += chosen.weight * len(targets_P)
+    parts = [(part.weight, rows_B) for part in choose_rows(held_out, config) for rows_B in _batched(part.rows_B)]
+    for weight, rows_B in parts:
+        rows = held_out.gather(np.zeros_like(rows_B), rows_B)
+        masked = mask_rows(rows, held_out_keys(config, rows), pieces, config.rows.masking)
+        places, slots = np.nonzero(masked.targets_BM != IGNORED)
+        columns = masked.positions_BM[places, slots]
+        targets_P = masked.targets_BM[places, slots]
+        left_P, right_P = masked.ids_BL[places, columns - 1], masked.ids_BL[places, columns + 1]
+        guesses = _guess(baselines, left_P, right_P, pieces.mask_id)
+        hits += [weight * (guess_P == targets_P).sum() for guess_P in guesses]
+        predictions += weight * len(targets_P)
     names = ("unigram_accuracy", "bigram_accuracy", "both_sides_accuracy")
     return dict(zip(names, (hits / max(predictions, 1.0)).tolist(), strict=True))
 
 
-def _neighbour_codes(training: RowSource, pieces: Pieces, most_tokens: int) -> NDArray[np.int64]:
+def _batched(rows_B: Numbers) -> list[Numbers]:
+    return [rows_B[begin : begin + _ROWS_AT_ONCE] for begin in range(0, len(rows_B), _ROWS_AT_ONCE)]
+
+
+def _neighbour_codes(training: RowSource, pieces: Pieces, most_tokens: int) -> Numbers:
     """(left * V + right) * V + piece for every piece that is not special; 63 bits hold vocabularies of 2 million."""
     vocab_size, total = len(pieces.special_V), training.count(0)
     codes_N = np.empty(most_tokens, np.int64)  # takes no memory before it is filled
@@ -97,7 +87,7 @@ def _neighbour_codes(training: RowSource, pieces: Pieces, most_tokens: int) -> N
     while found < most_tokens and begin < total:
         # rows in a random order: those of documents come in the order of the corpus, source after source
         rows_B = permute(np.arange(begin, min(begin + _ROWS_AT_ONCE, total)), total, derive_key(0, "baselines"))
-        ids_BL = training.gather(np.zeros_like(rows_B), rows_B).ids_BL.astype(np.int64, copy=False)
+        ids_BL = training.gather(np.zeros_like(rows_B), rows_B).ids_BL
         left_BL, middle_BL, right_BL = ids_BL[:, :-2], ids_BL[:, 1:-1], ids_BL[:, 2:]
         codes = ((left_BL * vocab_size + right_BL) * vocab_size + middle_BL)[~pieces.special_V[middle_BL]]
         codes = codes[: most_tokens - found]
@@ -107,7 +97,7 @@ def _neighbour_codes(training: RowSource, pieces: Pieces, most_tokens: int) -> N
     return codes_N[:found]
 
 
-def _most_frequent(codes_N: NDArray[np.int64], vocab_size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _most_frequent(codes_N: Numbers, vocab_size: int) -> tuple[Numbers, Numbers]:
     """Contexts and the piece most frequent in each, out of codes (context * V + piece), which are sorted in place."""
     codes_N.sort()
     begins = _run_begins(codes_N)
@@ -121,16 +111,14 @@ def _most_frequent(codes_N: NDArray[np.int64], vocab_size: int) -> tuple[NDArray
     return contexts[firsts], vocab_size - 1 - best_C % vocab_size
 
 
-def _run_begins(sorted_numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+def _run_begins(sorted_numbers: Numbers) -> Numbers:
     """Where runs of equal numbers begin."""
     begins = np.ones(len(sorted_numbers), bool)
     np.not_equal(sorted_numbers[1:], sorted_numbers[:-1], out=begins[1:])
     return np.flatnonzero(begins)
 
 
-def _guess(
-    baselines: Baselines, left_P: NDArray[np.int64], right_P: NDArray[np.int64], mask_id: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _guess(baselines: Baselines, left_P: Numbers, right_P: Numbers, mask_id: int) -> tuple[Numbers, ...]:
     """What each table says of each prediction, from the smallest table to the largest."""
     unigram_P = np.full(len(left_P), baselines.unigram)
     after_P = np.where(left_P == mask_id, baselines.unigram, baselines.after_V[left_P])

@@ -38,15 +38,9 @@ def require_trackers(config: PretrainConfig) -> None:
 
 
 def open_trackers(config: PretrainConfig, folder: Path, resolved: dict[str, Any], first_step: int = 1) -> list[Tracker]:
-    """Open what ``config.watch.trackers`` names; for one process only.
+    """Open what ``config.watch.trackers`` names, in one process only; ``folder`` gets ``tensorboard/`` and ``wandb/``.
 
-    Args:
-        folder: gets ``tensorboard/`` and ``wandb/``.
-        resolved: all settings, for W&B's table of runs.
-        first_step: the step that training begins or goes on with.
-
-    Raises:
-        BadInput: a package is missing, or W&B does not let us in.
+    ``resolved`` is for W&B's table of runs; training begins or goes on with ``first_step``.
     """
     require_trackers(config)
     makers = {"tensorboard": _tensorboard, "wandb": _wandb}
