@@ -133,7 +133,7 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(2)
-    from launch.guard import check_start
+    from launch.checks.guard import check_start
 
     check_start()
     from launch.cli import main

@@ -1,6 +1,6 @@
 """``python -m launch VERB …``: the same as ``malmoi``, for torchrun and deepspeed launches."""
 
-from launch.guard import check_start
+from launch.checks.guard import check_start
 
 if __name__ == "__main__":
     check_start()

@@ -14,7 +14,10 @@ from typer.core import TyperGroup
 
 from corpus.documents.escaping import visible_lines
 from launch.bench.commands import bench_app
-from launch.commands import (
+from launch.console import PlainConsole, rank, set_up_console, show_any_character, world_size
+from launch.errors import LaunchError, exit_code, explain_missing_module, is_for_user, one_sentence
+from launch.pii.commands import pii_app
+from launch.tools.commands import (
     export_task_predictions,
     measure_tokenizers,
     push_corpus,
@@ -22,10 +25,6 @@ from launch.commands import (
     score_predictions,
     write_task_features,
 )
-from launch.console import PlainConsole, rank, set_up_console, show_any_character, world_size
-from launch.errors import LaunchError, exit_code, is_for_user, one_sentence
-from launch.extras import explain_missing_module
-from launch.pii.commands import pii_app
 
 ABOUT = """Raw Korean text in; a pseudonymized corpus, a vocabulary, a pretrained encoder and its KLUE scores out.
 
@@ -200,7 +199,7 @@ def doctor() -> None:
     Example:  malmoi doctor
     """
     set_up_console()
-    from launch.doctor import examine
+    from launch.checks.doctor import examine
 
     if not examine():
         raise typer.Exit(1)

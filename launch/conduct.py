@@ -16,9 +16,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel
 
-from launch.console import PlainConsole, rank, world_size
-from launch.errors import LaunchError
-from launch.estimate import (
+from launch.checks.estimate import (
     Cost,
     Machine,
     estimate,
@@ -28,11 +26,12 @@ from launch.estimate import (
     text_bytes,
     this_machine,
 )
+from launch.checks.preflight import find_problems
+from launch.console import PlainConsole, Table, print_table, rank, world_size
+from launch.errors import LaunchError
 from launch.manifest import MANIFEST_NAME
 from launch.pipeline import Stage, run_stage, stages_of
-from launch.preflight import find_problems
 from launch.recipe import Recipe, load_recipe
-from launch.tables import Table, print_table
 
 log = logging.getLogger(__name__)
 

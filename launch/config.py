@@ -57,3 +57,9 @@ class LaunchConfig(BaseModel, frozen=True, extra="forbid"):
             return self.language
         locale = next(filter(None, map(os.environ.get, ("LC_ALL", "LC_MESSAGES", "LANG"))), "")
         return "ko" if locale.startswith("ko") else "en"
+
+
+class SampleConfig(BaseModel, frozen=True, extra="forbid"):
+    """The embedded sample; its KLUE files are always whole, as ``finetune.max_train_examples`` makes those smaller."""
+
+    share: float = Field(1.0, gt=0, le=1, description="Share of the documents, evenly spread over each source.")

@@ -11,15 +11,18 @@ import os
 import resource
 import sys
 import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.table import Table as RichTable
 from rich.text import Text
 from tqdm import tqdm
 
-from corpus.documents.escaping import visible, visible_lines
+from corpus.documents.escaping import markdown, visible, visible_lines
 
 QUIET = (
     "DeepSpeed",
@@ -33,6 +36,7 @@ QUIET = (
     "fontTools",
     "torch",
 )
+WIDE = 7  # columns from which the terminal's 80 letters have none to spare for padding
 
 
 class PlainFormatter(logging.Formatter):
@@ -110,3 +114,50 @@ def peak_memory_mib() -> int:
     unit = 1024 if sys.platform != "darwin" else 1 << 20
     peaks = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return max(peaks) // unit
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Cells are text, several lines of it where it has line breaks.
+
+    ``numbers`` are right-aligned columns, ``signs`` columns coloured by their sign; ``is_text`` gives the first column
+    the space that long texts need; ``note`` is printed below the table on the terminal; ``heat``: shares by row that
+    colour the cells of a confusion matrix on the page.
+    """
+
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    numbers: Sequence[int] = ()
+    signs: Sequence[int] = ()
+    title: str = ""
+    folded: bool = False
+    is_text: bool = False
+    kind: str = "table"
+    note: str = ""
+    heat: Sequence[Sequence[float]] = ()
+
+
+def figures(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], note: str = "") -> Table:
+    """A table in which every column but the first holds numbers."""
+    return Table(heads, rows, numbers=range(1, len(heads)), title=title, note=note)
+
+
+def print_table(table: Table, console: Console) -> None:
+    """Print it, long cells folded; "[UNK]" and the like are no mark-up."""
+    printed = RichTable(
+        title=Text(visible(table.title)), title_justify="left",
+        caption=Text(visible(table.note)) if table.note else None, caption_justify="left",
+        padding=(0, 0 if len(table.heads) >= WIDE else 1), min_width=min(76, console.width) if table.note else None,
+    )  # fmt: skip
+    for column, head in enumerate(table.heads):
+        printed.add_column(Text(head), justify="right" if column in table.numbers else "left", overflow="fold")
+    for row in table.rows:
+        printed.add_row(*(Text(visible(cell, keep="\n")) for cell in row))
+    console.print(printed)
+
+
+def markdown_table(table: Table) -> str:
+    """Its title in bold and its cells; the note is left to the page."""
+    rule = ["---:" if column in table.numbers else "---" for column in range(len(table.heads))]
+    lines = ("| " + " | ".join(map(markdown, row)) + " |" for row in (table.heads, rule, *table.rows))
+    return "\n".join([f"**{markdown(table.title)}**", "", *lines])

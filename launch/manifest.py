@@ -7,16 +7,20 @@ never reused or overwritten: the difference is shown and the run stops.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import platform
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 from corpus.documents.errors import BadInput
 from corpus.documents.escaping import visible_json
@@ -27,6 +31,7 @@ MANIFEST_NAME = "manifest.json"
 STARTED_NAME = "started.json"
 RECORDED_PACKAGES = ("malmoi", "torch", "transformers", "tokenizers", "deepspeed", "python-mecab-ko", "numpy")
 NAMES_FILES = ("inputs", "sources", "benchmarks")  # settings of the corpus stage
+NO_LOCKS_HERE = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)  # of a file system
 WHOLE_HASH_BYTES = 1 << 30  # larger files: size, first and last MiB, so that terabytes do not wait
 
 
@@ -235,3 +240,30 @@ def _flatten(value: Any, prefix: str = "") -> dict[str, str]:
             flat |= _flatten(inner, f"{prefix}.{key}" if prefix else str(key))
         return flat
     return {prefix: json.dumps(value, ensure_ascii=False)}
+
+
+@contextmanager
+def held(run: Path, stage: str) -> Iterator[None]:
+    """Hold ``.<stage>.lock`` in the folder of the run, which is created when missing.
+
+    Raises:
+        LaunchError: another process holds it.
+    """
+    run.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(run / f".{stage}.lock", timeout=0, fallback_to_soft=False)  # a soft lock outlives a killed process
+    try:
+        lock.acquire()
+    except Timeout:
+        raise LaunchError(
+            f"{run / stage}: another malmoi process is at work in this folder; wait for it, or give this run "
+            "another name with name=…"
+        ) from None
+    except NotImplementedError:  # filelock of a platform without file locks
+        pass
+    except OSError as error:
+        if error.errno not in NO_LOCKS_HERE:
+            raise
+    try:
+        yield
+    finally:
+        lock.release()

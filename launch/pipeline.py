@@ -18,18 +18,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from finetune.config import FRESH
 from launch import manifest
 from launch.console import peak_memory_mib, rank
 from launch.errors import LaunchError
-from launch.klue import encoders, finetune_outside, klue_folders, stamps, uses_own_model
-from launch.lock import held
-from launch.manifest import Head, fingerprints
+from launch.manifest import Head, fingerprints, held
 from launch.recipe import SAMPLE, Recipe
 
 if TYPE_CHECKING:
     from corpus.reading.inputs import Input
 
 log = logging.getLogger(__name__)
+OWN_MODEL = "model"  # the encoder that the run itself pretrains
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +186,54 @@ def benchmark_names(recipe: Recipe) -> list[str]:
     """What the corpus is decontaminated against: the recipe's list, or else the data of finetune."""
     names = recipe.corpus.benchmarks
     return list(names) if names is not None else [recipe.finetune.data] if recipe.finetune.data else []
+
+
+def klue_folders(names: Sequence[str], recipe: Recipe, run: Path) -> list[Path]:
+    """The folder of official files that each name stands for."""
+    from finetune.data.hub import materialize
+
+    sample = run / "sample" / "klue"
+    return [sample if name == SAMPLE else materialize(name, run / "klue", recipe.finetune.tasks) for name in names]
+
+
+def encoders(recipe: Recipe, run: Path) -> dict[str, str]:
+    """Folder or Hub name of each of ``finetune.models``; behind ``FRESH`` likewise."""
+    found = {}
+    for name in recipe.finetune.models:
+        prefix, plain = (FRESH, name.removeprefix(FRESH)) if name.startswith(FRESH) else ("", name)
+        found[name] = prefix + (str(run / "model") if plain == OWN_MODEL else plain)
+    return found
+
+
+def uses_own_model(recipe: Recipe) -> bool:
+    """Whether an encoder is the run's own, fresh or trained."""
+    return any(name.removeprefix(FRESH) == OWN_MODEL for name in recipe.finetune.models)
+
+
+def finetune_outside(recipe: Recipe) -> dict[str, Callable[[], str]]:
+    """What the user gives the finetune stage: data, and encoders that are folders."""
+    models = [Path(name.removeprefix(FRESH)) for name in recipe.finetune.models]
+    data = [recipe.finetune.data] if recipe.finetune.data else []
+    return stamps(data) | dict(fingerprints([path for path in models if path.is_dir()]))
+
+
+def stamps(names: Sequence[str]) -> dict[str, Callable[[], str]]:
+    """What tells whether KLUE files have changed: digests of files, the commit of a Hub data set."""
+    from corpus.reading.hub import HubSet, identify
+    from finetune.data.hub import find_copy
+
+    found: dict[str, Callable[[], str]] = {}
+    for name in names:
+        copy = find_copy(name)
+        if name == SAMPLE:
+            continue
+        if copy is not None and not Path(name).exists():
+            found[str(copy)] = partial(identify, HubSet(copy.name, None, copy.revision, "train"))
+        elif Path(name).exists():
+            found |= fingerprints([Path(name)])
+        else:
+            raise LaunchError(f"{name}: no such file or folder; give the benchmark files with finetune.data=FOLDER")
+    return found
 
 
 STAGES: tuple[Stage, ...] = (

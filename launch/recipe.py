@@ -25,10 +25,9 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_valid
 from corpus.config import CorpusConfig
 from corpus.reading.hub import PREFIX as HUB_PREFIX
 from finetune.config import FRESH, FinetuneConfig
-from launch.config import LaunchConfig
+from launch.config import LaunchConfig, SampleConfig
 from launch.errors import LaunchError
 from launch.plain_yaml import NotPlain, parse_yaml, read_yaml
-from launch.sample.config import SampleConfig
 from pretrain.config import PLACES, PackConfig, PretrainConfig
 from tokenizer.config import TokenizerConfig
 

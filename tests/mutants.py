@@ -1,31 +1,44 @@
 """Would the suite notice? Changes one operator or constant at a time and runs the tests that cover it.
 
-    make mutants                                               56 mutants, drawn by seed, of all parts below
+    make mutants                                               90 mutants, drawn by seed, of all parts below
     python tests/mutants.py --count 20 --seed 3 masking index
 
-Prints how many were killed and which survived. Works on a copy of the tree. A mutant is killed when a test fails or
-the run takes three times as long as without it. Those that change nothing a caller can see are listed, with the reason,
-in ``fixtures/same_mutants.txt`` and left out.
+Prints how many were killed and which survived. Works on a copy of the tree, without the shared data. A mutant is killed
+when a test fails or the run takes three times the processor time that it takes without it. Those that change nothing a
+caller can see are listed, with the reason, in ``fixtures/same_mutants.txt`` and left out.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import importlib
 import os
+import resource
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from typing import NamedTuple, NoReturn
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 WANTED = 0.95  # of the mutants killed
+LONGEST = 300  # seconds that the tests of a part may take
+MOST_BYTES = 8 << 30  # of memory for a mutant that grows without end
+COPIED = ("corpus", "tokenizer", "pretrain", "finetune", "launch", "tests", "malmoi.py", "pyproject.toml", "README.md")
+LIBRARIES = (  # loaded once; every run of tests is a fork of this process
+    "numpy", "pyarrow.parquet", "pydantic", "hypothesis.strategies", "pytest", "sklearn.metrics", "scipy.stats",
+    "seqeval.metrics", "tokenizers", "datasets", "safetensors.torch", "torch", "deepspeed", "transformers.trainer",
+    "transformers.models.bert.modeling_bert", "transformers.models.roberta.modeling_roberta",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +62,7 @@ PARTS = {
         ),
         (
             *(f"tests/finetune/tasks/test_{name}.py" for name in ("metric_rules", "published_values")),
-            *(f"tests/finetune/tasks/{name}/test_metrics.py" for name in ("re", "dp", "mrc", "wos")),
+            *(f"tests/finetune/tasks/{name}/test_metrics.py" for name in ("ner", "re", "dp", "mrc", "wos")),
             "tests/finetune/tasks/test_labels.py",
         ),
     ),
@@ -88,35 +101,45 @@ CALLS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 SKIPPED = (ast.Raise, ast.JoinedStr, ast.Import, ast.ImportFrom)  # what is said in messages is held by other tests
 
 
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """A module with one thing changed: ``source`` is its whole text after the change."""
+class Mutant(NamedTuple):
+    """One change of a module: its number among all of them, where it is and what it says."""
 
     module: str
+    number: int
     line: int
     change: str
-    source: str
 
 
 def mutants_of(module: str, text: str) -> list[Mutant]:
     """Every mutant of a module, in the order of its text, but for those in ``same_mutants.txt``."""
-    tree = ast.parse(text)
-    same = {line.rpartition(" | ")[0] for line in SAME.read_text("utf-8").splitlines()}
-    lines = text.splitlines()
+    same = same_mutants()
     found = []
-    for node in _code(tree):
-        for field, value in _changes(node):
-            before, kept = ast.unparse(node), getattr(node, field)
-            setattr(node, field, value)
-            change = f"{_one_line(before)} → {_one_line(ast.unparse(node))}    in: {lines[node.lineno - 1].strip()}"
-            if f"{module}: {change}" not in same:
-                found.append(Mutant(module, node.lineno, change, ast.unparse(tree)))
-            setattr(node, field, kept)
+    for number, (node, statement, field, value) in enumerate(_all_changes(ast.parse(text))):
+        before, place, kept = ast.unparse(node), ast.unparse(statement).partition("\n")[0], getattr(node, field)
+        setattr(node, field, value)
+        change = f"{_one_line(before)} → {_one_line(ast.unparse(node))}    in: {place}"
+        if change not in same:
+            found.append(Mutant(module, number, node.lineno, change))
+        setattr(node, field, kept)
     return found
 
 
-def _code(node: ast.AST) -> Iterator[ast.expr | ast.stmt]:
-    """The nodes below that decide what is computed: no annotations, decorators, messages and log lines."""
+def mutated(mutant: Mutant, text: str) -> str:
+    """The text of its module after the change."""
+    tree = ast.parse(text)
+    node, _, field, value = next(islice(_all_changes(tree), mutant.number, None))
+    setattr(node, field, value)
+    return ast.unparse(tree)
+
+
+def same_mutants() -> dict[str, str]:
+    """Changes that nobody can see, and why. Each names its statement, not its place: code may move between files."""
+    changes_whys = [line.rpartition(" | ")[::2] for line in SAME.read_text("utf-8").splitlines()]
+    return dict(changes_whys)
+
+
+def _code(node: ast.AST, statement: ast.stmt | None = None) -> Iterator[tuple[ast.expr | ast.stmt, ast.stmt]]:
+    """The nodes below that decide what is computed, each with its statement: no annotations, messages and log lines."""
     for field, value in ast.iter_fields(node):
         if field in ("annotation", "returns", "decorator_list"):
             continue
@@ -127,9 +150,17 @@ def _code(node: ast.AST) -> Iterator[ast.expr | ast.stmt]:
                 continue
             if isinstance(child, ast.keyword) and child.arg == "ensure_ascii":  # JSON reads the same
                 continue
-            if isinstance(child, ast.expr | ast.stmt):
-                yield child
-            yield from _code(child)
+            inner = child if isinstance(child, ast.stmt) else statement
+            if isinstance(child, ast.expr | ast.stmt) and inner:
+                yield child, inner
+            yield from _code(child, inner)
+
+
+def _all_changes(tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, ast.stmt, str, object]]:
+    """A node, its statement, and a field of the node with its other value; the field is as it was at the next one."""
+    for node, statement in _code(tree):
+        for field, value in _changes(node):
+            yield node, statement, field, value
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[str, object]]:
@@ -176,19 +207,46 @@ def draw(count: int, seed: int, names: Sequence[str]) -> dict[str, list[Mutant]]
     return drawn
 
 
-def passes(tree: Path, tests: Sequence[str], limit: float | None) -> bool:
-    """Whether the test files pass in ``tree`` within ``limit`` seconds."""
-    command = [sys.executable, "-B", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
-    environment = os.environ | {"PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    process = subprocess.Popen(
-        command, cwd=tree, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-    )
+class Outcome(NamedTuple):
+    """Of a run of tests; seconds are those of the processor."""
+
+    passed: bool
+    seconds: float
+
+
+def run_tests(tree: Path, tests: Sequence[str], limit: float) -> Outcome:
+    """Run test files in ``tree`` up to the first failure or for ``limit`` seconds of the processor."""
+    child = os.fork()
+    if not child:
+        _become_pytest(tree, tests, int(limit))
+    give_up = time.monotonic() + 20 * limit  # on a test that waits for something
     try:
-        return process.wait(limit) == 0
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        return False
+        while not (ended := os.wait4(child, os.WNOHANG))[0]:
+            if time.monotonic() > give_up:
+                os.killpg(child, signal.SIGKILL)
+            time.sleep(0.02)
+    except KeyboardInterrupt:
+        os.killpg(child, signal.SIGKILL)
+        raise
+    _, status, used = ended
+    return Outcome(status == 0, used.ru_utime + used.ru_stime)
+
+
+def _become_pytest(tree: Path, tests: Sequence[str], limit: int) -> NoReturn:
+    """Goes on as a run of tests in ``tree`` and never comes back."""
+    try:
+        os.setsid()
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+        resource.setrlimit(resource.RLIMIT_DATA, (MOST_BYTES, MOST_BYTES))
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for stream in range(3):
+            os.dup2(nowhere, stream)
+        os.chdir(tree)
+        os.environ["PYTHONPATH"] = sys.path[0] = str(tree)
+        options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:faker", f"--basetemp={tree / 'scratch'}"]
+        os._exit(int(pytest.main([*options, *tests])))
+    finally:
+        os._exit(99)
 
 
 def survivors(tree: Path, part: Part, mutants: Sequence[Mutant]) -> Iterator[Mutant]:
@@ -197,15 +255,14 @@ def survivors(tree: Path, part: Part, mutants: Sequence[Mutant]) -> Iterator[Mut
     Raises:
         SystemExit: the tests fail without any mutant.
     """
-    started = time.monotonic()
-    if not passes(tree, part.tests, None):
+    passed, seconds = run_tests(tree, part.tests, LONGEST)
+    if not passed:
         raise SystemExit(f"{' '.join(part.tests)}: these tests fail as they are; make them pass first")
-    limit = 3 * (time.monotonic() - started) + 10
     for mutant in mutants:
         path = tree / mutant.module
         original = path.read_bytes()
-        path.write_text(mutant.source, "utf-8")
-        if passes(tree, part.tests, limit):
+        path.write_text(mutated(mutant, original.decode()), "utf-8")
+        if run_tests(tree, part.tests, 3 * seconds + 10).passed:
             yield mutant
         path.write_bytes(original)
 
@@ -213,25 +270,32 @@ def survivors(tree: Path, part: Part, mutants: Sequence[Mutant]) -> Iterator[Mut
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all where none is named")
-    parser.add_argument("--count", type=int, default=56, help="mutants in all")
+    parser.add_argument("--count", type=int, default=90, help="mutants in all")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"no part {', '.join(sorted(unknown))}; the parts are {', '.join(PARTS)}")
     drawn = draw(options.count, options.seed, options.parts or list(PARTS))
+    os.environ |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "PYTHONDONTWRITEBYTECODE": "1"}
+    sys.dont_write_bytecode = True
+    for name in LIBRARIES:
+        importlib.import_module(name)
     alive = 0
     with TemporaryDirectory(prefix="malmoi-mutants-") as scratch:
-        tree = Path(scratch)
-        for name in ("corpus", "tokenizer", "pretrain", "finetune", "launch", "tests"):
-            shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
-        for name in ("pyproject.toml", "README.md"):
-            shutil.copy(ROOT / name, tree)
+        tree = Path(scratch) / "tree"
+        tree.mkdir()
+        for name in COPIED:
+            if (ROOT / name).is_dir():
+                shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(ROOT / name, tree)
         for name, mutants in drawn.items():
-            left = list(survivors(tree, PARTS[name], mutants))
-            alive += len(left)
-            print(f"{name:12} {len(mutants) - len(left):3} of {len(mutants):3} killed", flush=True)
-            for mutant in left:
+            left = 0
+            for mutant in survivors(tree, PARTS[name], mutants):
+                left += 1
                 print(f"    {mutant.module}:{mutant.line}: {mutant.change}", flush=True)
+            alive += left
+            print(f"{name:12} {len(mutants) - left:3} of {len(mutants):3} killed", flush=True)
     total = sum(map(len, drawn.values()))
     print(f"{total - alive} of {total} killed, {100 * (total - alive) / total:.0f} % (wanted: {100 * WANTED:.0f} %)")
     return 0 if total - alive >= WANTED * total else 1

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import malmoi
-from launch.extras import EXTRAS
+from launch.errors import EXTRAS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "python.md").read_text("utf-8")  # its examples run in test_docs
@@ -31,7 +31,7 @@ def test_tasks_scores_and_personal_data_need_no_torch() -> None:
         "import sys\n"
         f"sys.modules.update(dict.fromkeys({sorted(EXTRAS)}))\n"
         "import malmoi, finetune.registry, finetune.score.scores\n"
-        "import corpus.run, tokenizer.run, launch.hub, launch.pii.run\n"
+        "import corpus.run, tokenizer.run, launch.tools.hub, launch.pii.run\n"
         "malmoi.find_pii('010-0123-4567'), malmoi.split_sentences('가. 나.'), malmoi.load_recipe('smoke')\n"
         "for name in finetune.registry.TASKS: malmoi.load_task(name)"
     )

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from launch.extras import EXTRAS
-from launch.guard import PACKAGES
+from launch.checks.guard import PACKAGES
+from launch.errors import EXTRAS
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -19,8 +19,7 @@ from launch.bench.material import byte_count, gather_material, spread
 from launch.bench.pii import bench_pii, pii_table
 from launch.bench.rivals import PLAIN_RULE, SPLITTERS, Split, load_splitters, split_at_stops
 from launch.bench.timing import ROUNDS, machine, run_fresh, time_in_turns, versions_of, write_figures
-from launch.console import PlainConsole
-from launch.tables import Table, figures, print_table
+from launch.console import PlainConsole, Table, figures, print_table
 
 FAST_MEGABYTES, SLOW_MEGABYTES = 5.0, 0.1
 BEGINNING_CHARS = 2_000

@@ -15,7 +15,7 @@ import numpy as np
 from launch.bench.material import spread
 from launch.bench.rivals import BruteForce
 from launch.bench.timing import time_in_turns
-from launch.tables import Table, figures
+from launch.console import Table, figures
 
 if TYPE_CHECKING:
     from corpus.config import DecontaminateConfig

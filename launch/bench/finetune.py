@@ -33,9 +33,8 @@ from finetune.train.trainer import order_by_length, seed_everything, train
 from launch.bench.material import GIVEN, SAMPLE
 from launch.bench.rivals import CONVERTERS, convert_plainly, predict_plainly, train_plainly
 from launch.bench.timing import time_in_turns, versions_of, write_figures
-from launch.console import PlainConsole
+from launch.console import PlainConsole, figures, print_table
 from launch.sample.unpack import unpack
-from launch.tables import figures, print_table
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from typing import Any
 from launch.bench.material import Labelled, byte_count, spread
 from launch.bench.rivals import DETECTORS, Detect, load_detectors
 from launch.bench.timing import time_in_turns, versions_of
+from launch.console import Table, figures
 from launch.sample.unpack import Span
-from launch.tables import Table, figures
 
 SPEED_MEGABYTES = 3.0
 MIN_OVERLAP = 0.5

@@ -24,8 +24,7 @@ from launch.bench.rivals import collator, train_with_trainer
 from launch.bench.sizes import Given, Plan, bench_sizes, sizes_table, train_ours
 from launch.bench.synthetic import write_synthetic
 from launch.bench.timing import machine, run_fresh, time_in_turns, versions_of, write_figures
-from launch.console import PlainConsole
-from launch.tables import Table, figures, print_table
+from launch.console import PlainConsole, Table, figures, print_table
 from pretrain.config import PretrainConfig, in_sections
 from pretrain.rows.batches import TrainingBatches, mask_batch
 from pretrain.rows.masking import IGNORED, Pieces, mask_rows, row_keys

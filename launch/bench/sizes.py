@@ -21,8 +21,8 @@ from transformers import PreTrainedModel
 
 from corpus.documents.errors import BadInput
 from launch.bench.timing import run_fresh
+from launch.console import Table, figures
 from launch.errors import LaunchError
-from launch.tables import Table, figures
 from pretrain.config import PretrainConfig, in_sections
 from pretrain.engine.start import start_engine
 from pretrain.engine.world import join_world

@@ -24,9 +24,8 @@ from corpus.documents.units import shared_processes
 from launch.bench.material import GIVEN, SAMPLE, Mix, byte_count, mix_texts, write_corpus
 from launch.bench.rivals import ENCODE_WAYS, build_common_vocabulary, encode_with_library, load_library_tokenizer
 from launch.bench.timing import machine, run_fresh, time_in_turns, versions_of, write_figures
-from launch.console import PlainConsole
+from launch.console import PlainConsole, Table, figures, print_table
 from launch.sample.unpack import unpack
-from launch.tables import Table, figures, print_table
 from tokenizer.config import TokenizerConfig
 
 log = logging.getLogger(__name__)
@@ -247,7 +246,7 @@ def _sample(folder: Path) -> str:
 
 def _print_results(results: dict[str, Any]) -> None:
     """A table for each section, the comparisons last."""
-    from launch.tokenizer_tables import print_comparison
+    from launch.tools.tokenizer_tables import print_comparison
 
     console, material = PlainConsole(), results["material"]
     console.print(

@@ -30,8 +30,7 @@ from launch.engines.plan import (
     remove_left_overs,
     write_plan,
 )
-from launch.errors import LaunchError
-from launch.extras import require
+from launch.errors import LaunchError, require
 
 log = logging.getLogger(__name__)
 

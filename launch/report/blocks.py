@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from launch.tables import Table as Table  # written as it is printed on the terminal
+from launch.console import Table as Table  # written as it is printed on the terminal
 
 
 @dataclass(frozen=True, slots=True)

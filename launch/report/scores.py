@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from launch.klue import OWN_MODEL
+from launch.pipeline import OWN_MODEL
 from launch.report.blocks import Bar, Bars, Block, Heading, Pictures, Section, Table, Text
 from launch.report.compare import LAST_WEIGHTS, Group, comparison, group_results, weights_of
 from launch.report.details import error_blocks, table_blocks

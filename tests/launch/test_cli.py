@@ -14,8 +14,8 @@ import typer
 from typer.testing import CliRunner
 
 from finetune.registry import TASKS
+from launch.checks.estimate import planned_tokens
 from launch.cli import STAGE_VERBS, app
-from launch.estimate import planned_tokens
 from launch.recipe import load_recipe, shipped_recipes
 from malmoi import __version__ as malmoi_version
 from tests.command import Outcome, run_command

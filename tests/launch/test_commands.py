@@ -21,7 +21,7 @@ def malmoi(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[bytes]:
         patch.setattr(sys, "argv", ["malmoi", *arguments])
         patch.setattr(sys, "stdout", out)
         patch.setattr(sys, "stderr", err)
-        patch.setattr("launch.commands.set_up_console", lambda **options: None)
+        patch.setattr("launch.tools.commands.set_up_console", lambda **options: None)
         with pytest.raises(SystemExit) as ended:
             main()
     out.flush(), err.flush()

@@ -6,8 +6,8 @@ import io
 
 import pytest
 
-from launch import doctor
-from launch.doctor import Check
+from launch.checks import doctor
+from launch.checks.doctor import Check
 
 
 @pytest.mark.parametrize(

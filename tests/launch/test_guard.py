@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from launch.extras import EXTRAS, NEEDED_BY_STAGE
-from launch.guard import PACKAGES, foreign_package, other_system
+from launch.checks.guard import PACKAGES, foreign_package, other_system
+from launch.errors import EXTRAS, NEEDED_BY_STAGE
 
 
 def test_our_own_packages_pass() -> None:

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from launch.errors import LaunchError
-from launch.lock import held
+from launch.manifest import held
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from launch.lock import held
+from launch.manifest import held
 with held(Path(sys.argv[1]), "pretrain"):
     print("held", flush=True)
     time.sleep(60)

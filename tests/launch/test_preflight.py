@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from launch.checks.estimate import GIB, Machine, estimate, say_duration
+from launch.checks.preflight import find_problems
 from launch.conduct import conduct, differing
 from launch.errors import LaunchError
-from launch.estimate import GIB, Machine, estimate, say_duration
 from launch.pipeline import stages_of
-from launch.preflight import find_problems
 from launch.recipe import load_recipe
 
 LAPTOP = Machine(cores=2, memory=8 * GIB, gpu=None, devices=1)
@@ -159,7 +159,7 @@ def test_a_hub_name_without_network_is_said_at_once(tmp_path: Path, monkeypatch:
     def no_network(*_: object, **__: object) -> None:
         raise OSError("Name or service not known")
 
-    monkeypatch.setattr("launch.preflight.getproxies", dict)
+    monkeypatch.setattr("launch.checks.preflight.getproxies", dict)
     monkeypatch.setattr("socket.getaddrinfo", no_network)
     found = problems_of(tmp_path, "finetune.models=nobody/encoder")
     assert found == "nobody/encoder: no such folder, and the Hub cannot be reached; go online, or name a folder"

@@ -21,9 +21,9 @@ from corpus.reading.inputs import find_inputs
 from corpus.run import CorpusInputs
 from corpus.run import run as clean
 from launch.errors import LaunchError
-from launch.hub import corpus_repository
-from launch.hub import push as send
 from launch.manifest import Head, finish
+from launch.tools.hub import corpus_repository
+from launch.tools.hub import push as send
 from tests.launch.fake_hub import TOKEN, Hub
 
 PUBLISHED = ["README.md", "decontamination.json", "statistics.json"]

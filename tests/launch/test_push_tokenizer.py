@@ -15,8 +15,8 @@ from transformers import AutoTokenizer
 
 from corpus.documents.errors import BadInput
 from launch.errors import LaunchError
-from launch.hub import push as send
-from launch.hub import tokenizer_repository
+from launch.tools.hub import push as send
+from launch.tools.hub import tokenizer_repository
 from tests.launch.fake_hub import TOKEN, Hub, reach
 from tokenizer.building.export import build_vocabulary, export
 from tokenizer.building.jamo import ALWAYS_KNOWN

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from launch.errors import LaunchError
-from launch.tokenizer_tables import (
+from launch.tools.tokenizer_tables import (
     as_json,
     as_markdown,
     compare_tokenizers,

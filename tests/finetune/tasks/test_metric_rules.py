@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from statistics import correlation
 
 import pytest
 from seqeval.metrics import f1_score as seqeval_f1
@@ -41,6 +42,15 @@ def test_entities_do_not_run_into_the_next_sentence() -> None:
 def test_sentences_of_different_length_on_the_two_sides_are_refused() -> None:
     with pytest.raises(ValueError, match="as many predicted tags"):
         ner.score([Row("klue-ner-v1_dev_00000", ["O", "O"], ["O"])])
+
+
+@pytest.mark.parametrize(
+    "pairs", [[(1.0, 3.0), (2.0, 4.0)], [(4.0, 2.5), (3.0, 3.5), (3.5, 2.5)], [(0.0, 5.0), (5.0, 0.0)]]
+)
+def test_pearson_is_that_of_the_standard_library(pairs: list[tuple[float, float]]) -> None:
+    """Also of two pairs, and where one side spans exactly one point."""
+    found = sts.score([Row("", *pair) for pair in pairs])["pearsonr"]
+    assert found == pytest.approx(100 * correlation(*zip(*pairs, strict=True)))
 
 
 def test_values_without_a_definition_are_nan() -> None:

@@ -13,7 +13,7 @@ import pytest
 from pydantic import ValidationError
 
 from corpus.documents.units import map_units
-from launch import extras
+from launch import errors
 from launch.config import LaunchConfig, SlurmConfig
 from launch.engines.mapper import engine_mapper
 from launch.engines.plan import Plan, describe, write_plan
@@ -31,7 +31,7 @@ def test_the_default_is_the_embedded_map() -> None:
 @pytest.mark.parametrize(("engine", "extra"), [("slurm", "cluster"), ("ray", "cluster"), ("ray", "ray")])
 def test_a_missing_package_is_named_with_its_cure(monkeypatch: pytest.MonkeyPatch, engine: str, extra: str) -> None:
     absent = {"cluster": "datatrove", "ray": "ray"}[extra]
-    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == absent else object())
+    monkeypatch.setattr(errors, "find_spec", lambda name: None if name == absent else object())
     with pytest.raises(LaunchError, match=rf"needs {absent}: pip install 'malmoi\[{extra}\]'"):
         engine_mapper(LaunchConfig.model_validate({"engine": engine}))
 

@@ -132,6 +132,7 @@ def test_packing_by_histogram_equals_best_fit_one_by_one(lengths: list[int]) -> 
 def test_a_row_is_closed_at_the_most_segments(lengths: list[int], most: int) -> None:
     kinds = pack_histogram(np.bincount(lengths, minlength=25).tolist() if lengths else [0] * 25, 24, most)
     assert all(0 < len(kind.lengths) <= most and sum(kind.lengths) <= 24 for kind in kinds)
+    assert len({kind.lengths for kind in kinds}) == len(kinds)  # rows filled alike are one kind
     assert Counter(size for kind in kinds for size in kind.lengths * kind.rows) == Counter(lengths)
 
 

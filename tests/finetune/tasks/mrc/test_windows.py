@@ -9,7 +9,7 @@ from transformers import PreTrainedTokenizerFast
 from corpus.documents.errors import BadInput
 from finetune.task import Example
 from finetune.tasks.mrc.task import KLUE_MRC
-from finetune.tasks.mrc.windows import cut_windows
+from finetune.tasks.mrc.windows import cut_windows, word_of_characters
 from tests.finetune.tasks.mrc.perfect_spans import CONTEXT, make_example, round_trip
 
 TEXT = CONTEXT + "무엇?"
@@ -111,3 +111,14 @@ def test_a_long_question_is_cut_and_leaves_room_for_the_context(tiny_encoder):
     assert len(long["input_ids"]) - len(long["offsets"]) == 64 + 3
     short = KLUE_MRC.featurize([example], tokenizer, 40, True)
     assert len(short[0]["offsets"]) == 40 - 20 - 3
+
+
+@pytest.mark.parametrize("text", ["", "가", " ", "가나 다", "  가\t나\u202f\n다 ", "\n가\u00a0나 \ud800"])
+def test_characters_belong_to_the_words_between_white_space(text):
+    expected, word, before = [], -1, " "
+    for character in text:
+        is_break = character in " \t\r\n\u202f"  # as published: a no-break space is a letter
+        word += not is_break and before in " \t\r\n\u202f"
+        expected.append(word)
+        before = character
+    assert word_of_characters(text).tolist() == expected

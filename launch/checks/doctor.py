@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from packaging.requirements import Requirement
 
+from launch.checks.guard import HOME, foreign_package, other_system
 from launch.console import PlainConsole
-from launch.extras import missing_modules
-from launch.guard import HOME, foreign_package, other_system
+from launch.errors import missing_modules
 from launch.recipe import load_recipe, shipped_recipes
 
 GIB = 1 << 30

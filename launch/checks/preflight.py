@@ -16,11 +16,9 @@ from urllib.request import getproxies
 
 from finetune.config import FRESH
 from launch import manifest
-from launch.errors import is_for_user, one_sentence
-from launch.estimate import GIB, Machine, estimate, planned_tokens, say_duration
-from launch.extras import missing_modules, require
-from launch.klue import OWN_MODEL
-from launch.pipeline import Stage, raw_inputs, verb_of
+from launch.checks.estimate import GIB, Machine, estimate, planned_tokens, say_duration
+from launch.errors import is_for_user, missing_modules, one_sentence, require
+from launch.pipeline import OWN_MODEL, Stage, raw_inputs, verb_of
 from launch.recipe import SAMPLE, Recipe
 
 LONGEST_ON_CPU = 365 * 86_400  # seconds: nobody means to wait that long

@@ -42,7 +42,7 @@ def measure_tokenizers(
     Example:  malmoi tokenizer stats runs/smoke/tokenizer news.txt --with klue/vocab.txt --out compared.md
     """
     set_up_console()
-    from launch.tokenizer_tables import compare_tokenizers, print_comparison
+    from launch.tools.tokenizer_tables import compare_tokenizers, print_comparison
 
     comparison = compare_tokenizers([tokenizer, *(others or [])], _texts(texts), gold or [], out or [])
     print_comparison(comparison, PlainConsole())
@@ -154,7 +154,7 @@ def push_corpus(
     Example:  malmoi corpus push smoke my-team/korean-text --private
     """
     set_up_console()
-    from launch.hub import corpus_repository, push
+    from launch.tools.hub import corpus_repository, push
 
     found = corpus_repository(corpus, runs, with_personal_data=with_personal_data)
     typer.echo(push(found, repository, private=private, revision=revision))
@@ -171,6 +171,6 @@ def push_tokenizer(
     Example:  malmoi tokenizer push runs/smoke/tokenizer my-team/korean-wordpiece --private
     """
     set_up_console()
-    from launch.hub import push, tokenizer_repository
+    from launch.tools.hub import push, tokenizer_repository
 
     typer.echo(push(tokenizer_repository(folder), repository, private=private, revision=revision))

@@ -12,10 +12,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from launch.console import Table, figures, markdown_table, print_table
 from launch.errors import LaunchError
 from launch.report.gather import count, number
 from launch.report.training import PAPER_TABLE_35
-from launch.tables import Table, figures, markdown_table, print_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,6 +25,22 @@ if TYPE_CHECKING:
     from tokenizer.measuring.compare import Comparison
 
 PLOT_ENDINGS = (".png", ".svg", ".pdf")
+INK, ACCENT, PALE = "#1f2a37", "#0b6e99", "#c9d3dc"
+STYLE: Any = {
+    "svg.hashsalt": "malmoi",
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": PALE,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#eef2f5",
+}
 LABEL_SHARE = 0.05  # of an axis: points closer than this in both directions share a label
 BOUNDARY_HEADS = ("precision", "recall", "F1", "F1 within words", "all kept", "crossing pieces")
 NOTES = (
@@ -143,8 +159,9 @@ def as_json(found: Sequence[Comparison]) -> str:
 
 def write_plot(found: Sequence[Comparison], path: Path) -> None:
     """The picture as the ending says; equal figures give equal bytes."""
-    from launch.plotting import STYLE, matplotlib
+    import matplotlib
 
+    matplotlib.use("svg")
     undated = {".png": {"Software": None}, ".svg": {"Date": None, "Creator": None}}
     with matplotlib.rc_context(STYLE):
         draw_comparison(found).savefig(
@@ -159,8 +176,6 @@ def draw_comparison(found: Sequence[Comparison]) -> Figure:
     has no Hangul). Boundaries are gold where gold was given.
     """
     from matplotlib.figure import Figure
-
-    from launch.plotting import ACCENT, INK
 
     scores = [c.gold or c.silver for c in found]
     reference = "KLUE-DP" if all(c.gold for c in found) else "mecab-ko"

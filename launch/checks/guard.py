@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 PACKAGES = ("corpus", "tokenizer", "pretrain", "finetune", "launch")
-HOME = Path(__file__).resolve().parents[1]
+HOME = Path(__file__).resolve().parents[2]
 
 
 def check_start() -> None:
