@@ -48,8 +48,6 @@ class MaskingConfig(BaseModel, frozen=True, extra="forbid"):
 
 
 class ModelConfig(BaseModel, frozen=True, extra="forbid"):
-    """The network (paper Table 31)."""
-
     architecture: Literal["bert", "roberta"] = Field("roberta", description="Model family (paper Table 31).")
     layers: int = Field(12, gt=0, description="Transformer layers (base size, paper Table 31).")
     hidden: int = Field(768, gt=0, description="Width of the hidden states (base size, paper Table 31).")
@@ -104,8 +102,6 @@ class RowsConfig(BaseModel, frozen=True, extra="forbid"):
 
 
 class OptimizerConfig(BaseModel, frozen=True, extra="forbid"):
-    """AdamW and its learning rate."""
-
     lr: float = Field(1e-4, gt=0, description="Peak learning rate (Table 31).")
     warmup_share: float = Field(
         0.024, ge=0, lt=1, description="Share of the steps with rising rate: 24,000 (RoBERTa Table 9)."
@@ -228,4 +224,12 @@ def in_sections(fields: Mapping[str, Any]) -> dict[str, Any]:
             found.setdefault(section, {})[inner] = value
         else:
             found[section] = value
+    return found
+
+
+def by_path(settings: Mapping[str, Any], above: str = "", sign: str = ".") -> dict[str, Any]:
+    """Values without nesting: "optimizer.lr"."""
+    found: dict[str, Any] = {}
+    for key, value in settings.items():
+        found |= by_path(value, f"{above}{key}{sign}", sign) if isinstance(value, Mapping) else {above + key: value}
     return found

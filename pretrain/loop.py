@@ -25,8 +25,6 @@ from pretrain.watch.meter import Meter
 
 
 class Watch(NamedTuple):
-    """What looks at the training from outside."""
-
     meter: Meter
     checkpoints: Checkpoints
     measure: Callable[[], dict[str, Any]]

@@ -24,8 +24,6 @@ from pretrain.model.module import PretrainingModule, Sums
 
 
 class Engine(Protocol):
-    """One process's part of the training."""
-
     module: nn.Module
 
     def __call__(self, *fields: Tensor | None) -> Sums:
@@ -49,8 +47,7 @@ class Engine(Protocol):
     def scaling(self) -> dict[str, float]:
         """What loss scaling must remember; empty but for fp16."""
 
-    def restore_scaling(self, found: Mapping[str, float]) -> None:
-        """Go on from ``scaling``."""
+    def restore_scaling(self, found: Mapping[str, float]) -> None: ...
 
 
 def start_engine(config: PretrainConfig, module: PretrainingModule, world: World) -> Engine:
@@ -82,7 +79,6 @@ def choose_engine(config: PretrainConfig, world: World) -> str:
 
 
 def describe_engine(config: PretrainConfig, world: World) -> dict[str, Any]:
-    """The engine's settings, for the record."""
     settings: dict[str, Any] = {"engine": choose_engine(config, world), "torch": torch.__version__}
     return settings | (zero_settings(config, world.size) if settings["engine"] == "deepspeed" else {})
 

@@ -7,22 +7,20 @@ DeepSpeed picks up; small numbers go through gloo even beside GPUs, so that nobo
 
 from __future__ import annotations
 
-import fcntl
 import os
 import socket
-import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import psutil
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
 from corpus.documents.errors import BadInput
 
-GET_ADDRESS = 0x8915  # SIOCGIFADDR of Linux
 LAUNCHER_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 
 
@@ -62,14 +60,12 @@ class World:
         return box[0]
 
     def wait_for_all(self) -> None:
-        """Return when every process has come here."""
         if self.size > 1:
             dist.barrier()
 
 
 @contextmanager
 def join_world() -> Iterator[World]:
-    """Join the other processes, and part from them at the end."""
     given = [name for name in LAUNCHER_VARIABLES if name in os.environ]
     if "WORLD_SIZE" in given and len(given) < len(LAUNCHER_VARIABLES):
         missing = sorted(set(LAUNCHER_VARIABLES) - set(given))
@@ -107,19 +103,10 @@ def name_interface(master: str) -> None:
         return
     if here.startswith("127."):
         return
-    for _, name in socket.if_nameindex():
-        if _address_of(name) == here:
+    for name, addresses in psutil.net_if_addrs().items():
+        if any(address.address == here for address in addresses):
             os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
             os.environ.setdefault("NCCL_SOCKET_IFNAME", name)
-
-
-def _address_of(interface: str) -> str | None:
-    request = struct.pack("256s", interface.encode()[:15])
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            return socket.inet_ntoa(fcntl.ioctl(probe.fileno(), GET_ADDRESS, request)[20:24])
-        except OSError:
-            return None
 
 
 def _threads_here() -> int:

@@ -136,7 +136,6 @@ class ZeroEngine:
             setattr(self._engine.optimizer.loss_scaler, name, value)
 
     def _gather(self, p: nn.Parameter, key: str | None) -> Tensor:
-        """A whole weight (None) or moment."""
         if self._stage == 0:
             whole = p.detach() if key is None else self._engine.optimizer.state[p][key]
         elif key is None:

@@ -225,7 +225,6 @@ def _check_pieces(config: PretrainConfig, folder: Path, tokenizer: Path) -> None
 
 @lru_cache
 def _download(name: str) -> Path:
-    """A snapshot of the Hub, the same one for the life of the process."""
     from huggingface_hub import errors, snapshot_download
 
     try:

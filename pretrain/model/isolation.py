@@ -48,7 +48,6 @@ def isolate_documents(network: PreTrainedModel) -> None:
 
 
 def is_isolated(network: PreTrainedModel) -> bool:
-    """Whether ``isolate_documents`` was called."""
     return network.config._attn_implementation == NAME
 
 

@@ -71,7 +71,6 @@ class PretrainingModule(nn.Module):
         return Sums(mlm_loss, mlm_hits, *loss_and_hits(nsp_scores_2, is_random_BS.flatten()))
 
     def _encode(self, ids_BL: Tensor, places_BP: Tensor, types_BL: Tensor | None, lengths_BS: Tensor | None) -> Tensor:
-        """States at the places, (B, P, H)."""
         length = ids_BL.shape[1]
         extra: dict[str, Any] = {}
         if lengths_BS is not None and self.is_isolated:

@@ -176,7 +176,6 @@ def _code_points(eojeols: list[str]) -> NDArray[np.uint32]:
 
 
 def _begins(codes: NDArray[np.uint32]) -> NDArray[np.int64]:
-    """Where the eojeols of ``_code_points`` begin."""
     return np.append(0, np.flatnonzero(codes == ord(" ")) + 1)
 
 

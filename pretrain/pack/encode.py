@@ -30,8 +30,6 @@ ROLES = ("pad", "unk", "cls", "sep", "mask")
 
 
 class Pieces(NamedTuple):
-    """Pieces of some sentences, one after the other."""
-
     marked: NDArray[np.unsignedinteger]  # token ids, the top bit set on the first piece of an eojeol
     ends: NDArray[np.int64]  # of each sentence in ``marked``; one without text ends where it begins
     morphemes: NDArray[np.bool_] | None = None  # whether a morpheme or an eojeol begins; None where not asked for
@@ -59,7 +57,6 @@ class EojeolEncoder:
         self.forget()
 
     def forget(self) -> None:
-        """Empty the table."""
         self._numbers: defaultdict[str, int] = defaultdict(count().__next__)  # a new eojeol gets the next number
         self._starts = np.empty(0, np.int64)  # by number: where its pieces lie in _pieces, and how many
         self._lengths = np.empty(0, np.int64)

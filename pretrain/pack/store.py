@@ -82,12 +82,10 @@ def token_type(vocab_size: int) -> np.dtype[np.unsignedinteger]:
 
 
 def eojeol_bit(dtype: np.dtype[np.unsignedinteger]) -> int:
-    """The bit that marks the first piece of an eojeol."""
     return 1 << (8 * dtype.itemsize - 1)
 
 
 def piece_ids(marked: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
-    """Token ids without the eojeol mark."""
     return (marked & (eojeol_bit(marked.dtype) - 1)).astype(np.int64)
 
 

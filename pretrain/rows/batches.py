@@ -87,12 +87,10 @@ class Batch(NamedTuple):
 
     @property
     def predictions(self) -> int:
-        """Number of targets that count."""
         return int((self.targets_BM != IGNORED).sum())
 
     @property
     def pairs(self) -> int:
-        """Number of sentence pairs that count."""
         return 0 if self.is_random_BS is None else int((self.is_random_BS != IGNORED).sum())
 
     @property
@@ -101,7 +99,6 @@ class Batch(NamedTuple):
         return self.ids_BL.numel() if self.lengths_BS is None else int(self.lengths_BS.sum())
 
     def each(self, change: Callable[[Tensor], Tensor]) -> Batch:
-        """The batch with every field changed alike."""
         fields: list[Any] = [None if field is None else change(field) for field in self]
         return Batch(*fields)
 
@@ -109,7 +106,6 @@ class Batch(NamedTuple):
         return self.each(lambda field: field.to(device, non_blocking=True))
 
     def split(self, size: int) -> list[Batch]:
-        """Batches of ``size`` sequences in order."""
         parts = [slice(first, first + size) for first in range(0, len(self.ids_BL), size)]
         return [self.each(operator.itemgetter(part)) for part in parts]
 
@@ -174,7 +170,6 @@ class TrainingBatches:
         return [f"{epoch}:{row}" for epoch, row in zip(epochs_B.tolist(), rows_B.tolist(), strict=True)]
 
     def progress(self, step: int) -> dict[str, Any]:
-        """How far the training is after a step: step, sequences, epochs."""
         epochs = 0.0
         for phase in self.phases:
             done = max(0, min(step, phase.last) - phase.after) * self._config.global_batch
@@ -182,7 +177,6 @@ class TrainingBatches:
         return {"step": step, "sequences": step * self._config.global_batch, "epochs": round(epochs, 3)}
 
     def phase_of(self, step: int) -> int:
-        """Which of the phases a step belongs to."""
         return next((n for n, phase in enumerate(self.phases) if step <= phase.last), len(self.phases) - 1)
 
     def _locate(self, step: int, offset: int, count: int) -> tuple[RowSource, Numbers, Numbers]:
@@ -198,7 +192,6 @@ def mask_batch(rows: Rows, epochs_B: Numbers, pieces: Pieces, config: PretrainCo
 
 
 def as_batch(rows: Rows, masked: Masked) -> Batch:
-    """Rows and their masks as tensors."""
     rest = (rows.types_BL, rows.lengths_BS, rows.is_random_BS)
     return Batch(
         *map(torch.from_numpy, masked), *(None if field is None else torch.from_numpy(field) for field in rest)

@@ -33,8 +33,6 @@ _KIND_KEY, _REPLACEMENT_KEY, _SINGLE_KEY = (derive_key(0, name) for name in ("ki
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """What masking must know of a vocabulary."""
-
     continues_V: NDArray[np.bool_]  # True where the piece continues a word ("##는")
     special_V: NDArray[np.bool_]  # [CLS], [SEP], [PAD], [UNK], [MASK]; never chosen
     ordinary_ids: Numbers  # those that may replace a piece: neither special nor "[unused…]"

@@ -27,7 +27,7 @@ from transformers import PreTrainedModel
 
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import PARTIAL, read_object, settle_all, whole_folder, write_whole
-from pretrain.config import PretrainConfig
+from pretrain.config import PretrainConfig, by_path
 from pretrain.engine.start import Engine
 from pretrain.engine.world import World
 from pretrain.saved.export import MODEL_NAME, WEIGHTS_NAME
@@ -50,11 +50,9 @@ class Found(NamedTuple):
     loop: dict[str, Any]
 
     def weights(self) -> dict[str, Tensor]:
-        """float32, by the names of the Hugging Face model."""
         return load_file(self.folder / MODEL_NAME / WEIGHTS_NAME)
 
     def give_to(self, engine: Engine) -> None:
-        """Set the engine's state."""
         engine.restore(self.weights(), load_file(self.folder / OPTIMIZER_NAME), self.loop["step"])
         engine.restore_scaling(self.loop["scaling"])
 
@@ -121,7 +119,6 @@ class Checkpoints:
         return [folder / MODEL_NAME for folder in self._folders()[-count:]]
 
     def newest_loop(self) -> dict[str, Any]:
-        """What the loop.json of the newest checkpoint holds."""
         return _read_loop(self._folders()[-1])
 
     def _look(self) -> Found | str | None:
@@ -138,8 +135,8 @@ class Checkpoints:
         return f"{self._folder}: no checkpoint is whole; delete the folder to start afresh" if folders else None
 
     def _contradiction(self, found: Found) -> str | None:
-        before, now = _by_path(found.loop["config"]), _by_path(self._config.identity())
-        defaults = _by_path(PretrainConfig().identity())  # of a setting that is newer than the checkpoint
+        before, now = by_path(found.loop["config"]), by_path(self._config.identity())
+        defaults = by_path(PretrainConfig().identity())  # of a setting that is newer than the checkpoint
         keys = sorted(key for key in before.keys() | now.keys() if before.get(key, defaults.get(key)) != now.get(key))
         if keys:
             changes = ", ".join(f"pretrain.{key}: {before.get(key)} -> {now.get(key)}" for key in keys)
@@ -190,14 +187,6 @@ def require_disk_space(out: Path, network: PreTrainedModel, config: PretrainConf
             f"{parameters / 1e6:.0f} M parameters, the best one and the model need {needed / GIB:.1f} GiB; make room "
             "or lower pretrain.saved.keep_checkpoints"
         )
-
-
-def _by_path(settings: dict[str, Any], above: str = "") -> dict[str, Any]:
-    """Settings without nesting: "optimizer.lr"."""
-    found: dict[str, Any] = {}
-    for key, value in settings.items():
-        found |= _by_path(value, f"{above}{key}.") if isinstance(value, dict) else {above + key: value}
-    return found
 
 
 def _read_loop(folder: Path) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 Three tables count training text: which piece is most frequent, which after its left neighbour, and which between its
 two neighbours. A guess whose neighbours were never met, or are masked, comes from the next smaller table. Counting is
-one sort of 64-bit codes; the price is memory, some 45 bytes a piece, so at most ``most_tokens`` pieces are counted.
+one sort of 64-bit codes; the price is memory, some 70 bytes a piece, so at most ``most_tokens`` pieces are counted.
 
 Shapes: B sequences, L positions, V vocabulary, N counted pieces, C contexts, P predictions.
 """
@@ -98,24 +98,12 @@ def _neighbour_codes(training: RowSource, pieces: Pieces, most_tokens: int) -> N
 
 
 def _most_frequent(codes_N: Numbers, vocab_size: int) -> tuple[Numbers, Numbers]:
-    """Contexts and the piece most frequent in each, out of codes (context * V + piece), which are sorted in place."""
-    codes_N.sort()
-    begins = _run_begins(codes_N)
-    # count and piece in one number: the largest is the most frequent and, among equals, the lowest id
-    ranks = np.diff(begins, append=len(codes_N)) * vocab_size
-    contexts = codes_N[begins]
-    ranks += vocab_size - 1 - contexts % vocab_size
-    contexts //= vocab_size
-    firsts = _run_begins(contexts)
-    best_C = np.maximum.reduceat(ranks, firsts)
-    return contexts[firsts], vocab_size - 1 - best_C % vocab_size
-
-
-def _run_begins(sorted_numbers: Numbers) -> Numbers:
-    """Where runs of equal numbers begin."""
-    begins = np.ones(len(sorted_numbers), bool)
-    np.not_equal(sorted_numbers[1:], sorted_numbers[:-1], out=begins[1:])
-    return np.flatnonzero(begins)
+    """Contexts and the piece most frequent in each (the lowest id of several), out of codes context * V + piece."""
+    codes, counts = np.unique(codes_N, return_counts=True)
+    contexts, found = np.divmod(codes, vocab_size)
+    order = np.lexsort((-counts, contexts))  # stable: the lowest id first among equals
+    contexts_C, firsts_C = np.unique(contexts, return_index=True)
+    return contexts_C, found[order[firsts_C]]
 
 
 def _guess(baselines: Baselines, left_P: Numbers, right_P: Numbers, mask_id: int) -> tuple[Numbers, ...]:

@@ -164,7 +164,6 @@ def _mask_both_ways(
 
 
 def _figures(sums_C: Tensor, config: PretrainConfig) -> dict[str, Any]:
-    """Means out of sums."""
     sums = dict(zip(_COLUMNS, sums_C.tolist(), strict=True))
     figures: dict[str, Any] = {name: int(sums[name]) for name in _COLUMNS[:2]}
     if sums["predictions"]:

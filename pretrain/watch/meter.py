@@ -24,7 +24,7 @@ from torch import Tensor
 
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import write_whole
-from pretrain.config import PretrainConfig
+from pretrain.config import PretrainConfig, by_path
 from pretrain.engine.world import World
 from pretrain.model.module import Sums
 from pretrain.watch.flops import peak_flops
@@ -120,7 +120,7 @@ class Meter:
 
     def write_held_out(self, step: int, scores: dict[str, Any]) -> None:
         """Add a measurement on held-out rows after ``step``; BadInput where a number is not finite."""
-        numbers = _flat("held_out", scores)
+        numbers = by_path(scores, "held_out/", "/")
         bad = [name for name, value in numbers.items() if not math.isfinite(value)]
         if bad:
             raise BadInput(f"step {step}: {bad[0]} is not finite; training has diverged: lower pretrain.optimizer.lr")
@@ -217,12 +217,6 @@ def _unpack(state: list[float]) -> tuple[float, list[float], list[StepSums]]:
     rest, width = state[2 + count :], len(StepSums._fields)
     rows = [rest[first : first + width] for first in range(0, len(rest), width)]
     return tokens_before, state[2 : 2 + count], [StepSums._make([int(row[0]), *row[1:]]) for row in rows]
-
-
-def _flat(name: str, value: Any) -> dict[str, float]:
-    if isinstance(value, Mapping):
-        return {key: found for part in value for key, found in _flat(f"{name}/{part}", value[part]).items()}
-    return {name: value}
 
 
 def _peak(config: PretrainConfig, world: World) -> float | None:
