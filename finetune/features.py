@@ -29,10 +29,7 @@ def write_features(
         max_tokens: longest input; None: the published one of the task.
 
     Returns:
-        the number of records.
-
-    Raises:
-        BadInput: no such task, or a file or tokenizer that cannot be used.
+        the number of records; ``BadInput`` for an unknown task, or a file or tokenizer that cannot be used.
     """
     task = find_task(task_name).under(protocol)
     examples = task.read(file)
@@ -46,9 +43,8 @@ def make_records(
     task: Task, examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase, max_tokens: int
 ) -> Iterator[dict[str, Any]]:
     """The record of each example, in order."""
-    features = task.featurize(examples, tokenizer, max_tokens, False)
     by_example: list[list[Feature]] = [[] for _ in examples]
-    for feature in features:
+    for feature in task.featurize(examples, tokenizer, max_tokens, False):
         by_example[feature["example"]].append(feature)
     for example, own in zip(examples, by_example, strict=True):
         yield {"task": task.name, "guid": example.guid, **task.record(example, own, max_tokens)}

@@ -31,7 +31,6 @@ from finetune.registry import task_of
 from finetune.score.errors import find_errors
 from finetune.score.scores import bootstrap, defined, defined_tables
 from finetune.task import Example, Feature, Hyperparameters, Prediction, Row, Task
-from finetune.train.hyperparameters import published
 from finetune.train.predict import choose_precision, predict
 from finetune.train.trainer import Selection, seed_everything, train
 
@@ -100,7 +99,7 @@ def settings_of(task: Task, config: FinetuneConfig, encoder: str) -> Hyperparame
     """The published hyperparameters for the encoder's size with the overrides, inputs no longer than it allows."""
     override = config.overrides.get(task.name)  # type: ignore[call-overload]
     encoder_config = load_config(encoder)
-    start = published(task, int(encoder_config.hidden_size))
+    start = task.published(int(encoder_config.hidden_size))
     settings = replace(start, **(override.model_dump(exclude_none=True) if override else {}))
     most = most_tokens(encoder_config)
     return replace(settings, max_tokens=min(settings.max_tokens, most or settings.max_tokens))

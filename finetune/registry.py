@@ -7,16 +7,18 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
-from finetune.config import SHORT_NAMES, TASK_NAMES, FinetuneConfig, TaskName, full_name
-from finetune.data.files import find_files
+from finetune.config import SHORT_NAMES, TASK_NAMES, FinetuneConfig, full_name
+from finetune.data.files import find_file
 from finetune.task import Files, Task
+
+MODULES = {"ynat": "labels", "klue-nli": "labels", "klue-sts": "similarity"}  # the others: a folder of their own
 
 
 class _Tasks(Mapping[str, Task]):
     def __getitem__(self, name: str) -> Task:
         if name not in TASK_NAMES:
             raise KeyError(name)
-        module = import_module(f"finetune.tasks.{name.removeprefix('klue-')}.task")
+        module = import_module(f"finetune.tasks.{MODULES.get(name) or name.removeprefix('klue-') + '.task'}")
         task: Task = getattr(module, name.upper().replace("-", "_"))
         return task
 
@@ -31,11 +33,7 @@ TASKS: Mapping[str, Task] = _Tasks()
 
 
 def find_task(name: str) -> Task:
-    """The task of that name (``klue-ner``, ``ner``), under protocol ``malmoi``.
-
-    Raises:
-        BadInput: there is none.
-    """
+    """The task of that name (``klue-ner``, ``ner``) under protocol ``malmoi``; ``BadInput`` if there is none."""
     return TASKS[full_name(name)]
 
 
@@ -70,11 +68,10 @@ def task_table() -> list[TaskRow]:
 
 def missing_files(config: FinetuneConfig, folder: Path) -> list[str]:
     """Names of the official files that the tasks need and ``folder`` lacks."""
-    return [name for task in config.tasks for name in _missing(task, config, folder)]
-
-
-def _missing(task: TaskName, config: FinetuneConfig, folder: Path) -> list[str]:
-    files = TASKS[task].files
-    found = find_files(folder, files)
-    lacks_train = found.train is None and task not in config.split_dev
-    return [files.train] * lacks_train + [files.dev] * (found.dev is None)
+    needed = [
+        TASKS[task].files.of(split)
+        for task in config.tasks
+        for split in ("train", "dev")
+        if split == "dev" or task not in config.split_dev
+    ]
+    return [name for name in needed if find_file(folder, name) is None]

@@ -23,15 +23,13 @@ import torch
 from tqdm import tqdm
 
 from corpus.documents.errors import BadInput
-from finetune.config import FinetuneConfig
+from finetune.config import TASK_NAMES, FinetuneConfig
 from finetune.data.split import load_data
 from finetune.encoder import check_encoder
 from finetune.job import Job, finetune_one, use_one_thread
 from finetune.registry import missing_files, task_of
 
 log = logging.getLogger(__name__)
-
-LONGEST_FIRST = ("wos", "klue-mrc", "klue-dp", "klue-ner", "klue-re", "klue-nli", "klue-sts", "ynat")
 
 
 class FinetuneInputs(NamedTuple):
@@ -77,7 +75,7 @@ def plan(config: FinetuneConfig, models: Mapping[str, str]) -> list[Job]:
     """
     jobs = [
         Job(task, name, str(models[name]), seed)
-        for task in sorted(config.tasks, key=LONGEST_FIRST.index)
+        for task in sorted(config.tasks, key=TASK_NAMES[::-1].index)  # in the paper the long ones come last
         for name in config.models
         for seed in config.seeds
     ]

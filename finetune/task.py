@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from finetune.config import ProtocolName
@@ -28,8 +30,12 @@ else:  # annotations only, so that reading, converting, decoding and scoring nee
 # A feature is what the model sees of (part of) one example: "input_ids" (list or array of int), "example" (index of its
 # example) and whatever the task's collate and decode need.
 Feature = dict[str, Any]
+Shown = tuple[dict[str, str], list[str], list[str]]  # texts by field, gold and prediction, as people read them
+Table = list[dict[str, Any]]  # rows, name of column to value
 
 IGNORED = -100  # a target that the loss skips: special tokens, padding
+LARGE_HIDDEN = 1_024
+PAPER_MODELS = ("klue/bert-base", "klue/roberta-small", "klue/roberta-base", "klue/roberta-large")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +63,32 @@ class Row(NamedTuple):
     scores: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class Files:
-    """Names inside a folder laid out like the KLUE repository, ``.zst`` allowed: ``ynat-v1.1/ynat-v1.1_dev.json``."""
+class Files(NamedTuple):
+    """The files of a task in a folder laid out like the KLUE repository, ``.zst`` allowed."""
 
-    train: str
-    dev: str
+    folder: str
+    suffix: str
+
+    def of(self, split: str) -> str:
+        """``ynat-v1.1/ynat-v1.1_dev.json``; the "test" file has no labels."""
+        return f"{self.folder}/{self.folder}_{split}.{self.suffix}"
 
     @property
-    def test(self) -> str:
-        """The name of the test file, which has no labels."""
-        return self.dev.replace("_dev.", "_test.")
+    def train(self) -> str:
+        return self.of("train")
+
+    @property
+    def dev(self) -> str:
+        return self.of("dev")
+
+
+class HubLayout(NamedTuple):
+    """What the Hub's copy of a task has, and what makes the official file's text of its rows."""
+
+    columns: tuple[str, ...]  # those needed
+    convert: Callable[[Sequence[dict[str, Any]], str], str]  # rows and "train" or "dev" to text
+    lacks: str | None = None  # an official file below the folder that the copy has not
+    without_it: str = ""  # what follows from that
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +109,6 @@ class Task:
     """Everything that differs between the eight tasks.
 
     Fields:
-        predicts: what is predicted from what, in a few words.
         read: one file to examples; raises ``BadInput`` naming file, record and what was expected.
         featurize: ``(examples, tokenizer, max_tokens, is_training)`` to features. Long inputs are truncated or cut
             into windows here. Features without a usable training target are left out when training.
@@ -99,46 +119,95 @@ class Task:
         decode: ``(examples, features, raws)`` to one prediction per example, in order of the examples.
         score: rows to metrics, 0..100, by the names of the KLUE paper; the first named is the headline. Any metric may
             be nan.
+        tables: rows to further figures by class or question type, under their titles.
         trivial: ``(training examples, examples)`` to predictions that need no model: majority class, mean, nothing.
         record: ``(example, its features, max_tokens)`` to JSON: what the model sees of an example and what it is to
             learn, for people and for comparison with other implementations.
-        tables: rows to further figures: title to a list of rows (name of column to value), by class or question type.
         write: ``(official file, value by guid, target)``: the official file again, with predictions for labels; one for
             each example, of the task's form.
         fault: what is wrong with the form of somebody's prediction for an example, in words; None where nothing is.
-        select_by: the metric that the published baseline selects checkpoints by.
-        defaults: the published configuration of small and base models.
-        large: the published configuration of large models (hidden size 1,024).
-        paper_dev: paper Table 36, model name to metric to value.
-        group: examples that must stay on one side when a file is split, e.g. turns of one dialogue.
-        special_tokens: added to the tokenizer before ``featurize`` (markers); the encoder's embeddings grow.
+        show: an example and its row as people read an error, gold and prediction only where they differ.
+        distance: how far a prediction is from its gold; it counts as an error from 1 on. None: ``differs`` decides.
+        group: examples that must stay on one side when a file is split, e.g. turns of one dialogue; ``group_of_guid``
+            is the same where there is only a predictions file.
         as_published: fields of this record that protocol ``klue-baseline`` replaces, oddities included.
         plain: the task without gold annotation among its inputs (KLUE-DP: part-of-speech tags).
     """
 
     name: str
-    predicts: str
+    predicts: str  # what from what, in a few words
     files: Files
+    hub: HubLayout
+    dev_examples: int  # of the official dev file
     read: Callable[[Path], list[Example]]
     featurize: Callable[[Sequence[Example], Tokenizer, int, bool], list[Feature]]
     collate: Callable[[Sequence[Feature], int], dict[str, NDArray[Any]]]
     model: Callable[[str, Tokenizer], Module]
     decode: Callable[[Sequence[Example], Sequence[Feature], Sequence[Any]], list[Prediction]]
     score: Callable[[Sequence[Row]], dict[str, float]]
+    tables: Callable[[Sequence[Row]], dict[str, Table]]
     trivial: Callable[[Sequence[Example], Sequence[Example]], list[Prediction]]
     record: Callable[[Example, Sequence[Feature], int], dict[str, Any]]
-    tables: Callable[[Sequence[Row]], dict[str, list[dict[str, Any]]]]
     write: Callable[[Path, Mapping[str, Any], Path], None]
     fault: Callable[[Example, Prediction], str | None]
-    select_by: str
-    defaults: Hyperparameters
-    large: Hyperparameters
-    paper_dev: Mapping[str, Mapping[str, float]]
+    show: Callable[[Example, Row], Shown]
+    select_by: str  # the metric by which the published baseline selects checkpoints
+    defaults: Hyperparameters  # published for small and base models
+    large: Hyperparameters  # published for large models
+    paper_dev: Mapping[str, Mapping[str, float]]  # paper Table 36, model to metric to value
+    differs: Callable[[Row], bool] = lambda row: bool(row.gold != row.prediction)
+    distance: Callable[[Row], float] | None = None
     group: Callable[[Example], str] = lambda example: example.guid
-    special_tokens: tuple[str, ...] = ()
+    group_of_guid: Callable[[str], str] = str
+    special_tokens: tuple[str, ...] = ()  # markers, added to the tokenizer before ``featurize``
     as_published: Mapping[str, Any] = field(default_factory=dict)
     plain: Callable[[Task], Task] = lambda task: task
 
     def under(self, protocol: ProtocolName) -> Task:
         """This task as a protocol does it: ``malmoi`` as it stands here, ``klue-baseline`` as published."""
         return replace(self, **self.as_published) if protocol == "klue-baseline" else self
+
+    def published(self, hidden_size: int) -> Hyperparameters:
+        """The published configuration for an encoder so wide."""
+        return self.large if hidden_size >= LARGE_HIDDEN else self.defaults
+
+
+def table_36(**figures: Sequence[float]) -> dict[str, dict[str, float]]:
+    """Dev scores of the paper, model to metric to value, given by metric in the order of ``PAPER_MODELS``."""
+    return {model: {name: column[i] for name, column in figures.items()} for i, model in enumerate(PAPER_MODELS)}
+
+
+def count_row(gold: int, predicted: int, right: int) -> dict[str, Any]:
+    """Columns of a table: the counts, and precision, recall and F1, 0..100, None where undefined."""
+    return {
+        "gold": gold, "predicted": predicted, "right": right,
+        "precision": percent(right, predicted), "recall": percent(right, gold),
+        "f1": percent(2 * right, gold + predicted),
+    }  # fmt: skip
+
+
+def percent(part: int, whole: int) -> float | None:
+    """0..100; None of nothing."""
+    return 100 * part / whole if whole else None
+
+
+def pad_rows(rows: Sequence[Sequence[int] | NDArray[np.integer]], filler: int) -> NDArray[np.int64]:
+    """Rows of ids to one (rows, longest) array, ``filler`` after the shorter ones."""
+    lengths_B = np.array([len(row) for row in rows])
+    padded_BL = np.full((len(rows), int(lengths_B.max())), filler, dtype=np.int64)
+    is_real_BL = np.arange(padded_BL.shape[1]) < lengths_B[:, None]
+    if isinstance(rows[0], np.ndarray):
+        padded_BL[is_real_BL] = np.concatenate(rows)
+    else:
+        padded_BL[is_real_BL] = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(lengths_B.sum()))
+    return padded_BL
+
+
+def pad_inputs(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
+    """``input_ids``, ``attention_mask`` and, where the features have them, ``token_type_ids``, each (B, L) int64."""
+    ids_BL = pad_rows([feature["input_ids"] for feature in features], pad_id)
+    lengths_B1 = np.array([[len(feature["input_ids"])] for feature in features])
+    batch = {"input_ids": ids_BL, "attention_mask": (np.arange(ids_BL.shape[1]) < lengths_B1).astype(np.int64)}
+    if "token_type_ids" in features[0]:
+        batch["token_type_ids"] = pad_rows([feature["token_type_ids"] for feature in features], 0)
+    return batch

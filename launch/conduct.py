@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import multiprocessing
 import shlex
 import signal
@@ -11,29 +10,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
-import yaml
-from pydantic import BaseModel
-
-from launch.checks.estimate import (
-    Cost,
-    Machine,
-    estimate,
-    planned_tokens,
-    say_bytes,
-    say_duration,
-    text_bytes,
-    this_machine,
-)
+from launch.checks.estimate import this_machine
+from launch.checks.plan import show_plan
 from launch.checks.preflight import find_problems
 from launch.console import PlainConsole, Table, print_table, rank, world_size
 from launch.errors import LaunchError
 from launch.manifest import MANIFEST_NAME
 from launch.pipeline import Stage, run_stage, stages_of
-from launch.recipe import Recipe, load_recipe
-
-log = logging.getLogger(__name__)
+from launch.recipe import load_recipe
 
 INTERRUPTED = 130  # exit code of a command that Ctrl-C ended: 128 + SIGINT
 
@@ -106,70 +91,6 @@ def _what_is_kept(run: Path, stages: Sequence[Stage]) -> str:
     return f"stopped in {begun}; {kept} kept in {run}, and `{shlex.join(['malmoi', *sys.argv[1:]])}` goes on from there"
 
 
-def show_plan(
-    verb: str, stages: Sequence[Stage], recipe: Recipe, run: Path, machine: Machine, problems: Sequence[str]
-) -> None:
-    """Print what would stop the run, then its stages with their cost, then what the recipe changes."""
-    console = PlainConsole(soft_wrap=True)
-    if problems:
-        console.print(f"{len(problems)} {'thing' if len(problems) == 1 else 'things'} would stop this run:")
-        for problem in problems:
-            console.print(f"  ✗ {problem}")
-    else:
-        console.print("Nothing would stop this run.")
-    rows = []
-    for stage in stages:
-        folder = run / stage.name
-        state = "complete" if (folder / MANIFEST_NAME).is_file() else "started" if folder.is_dir() else "to do"
-        cost = Cost() if state == "complete" else estimate(stage.name, recipe, machine)
-        rows.append([stage.name, state, *_cells(cost)])
-    heads = ("stage", "state", "time", "disk", "memory")
-    print_table(Table(heads, rows, numbers=(2, 3, 4), title=f"malmoi {verb} {recipe.name} → {run}"), console)
-    for line in plan_sizes(stages, recipe, machine):
-        console.print(line)
-    changed = yaml.safe_dump(differing(recipe), allow_unicode=True, sort_keys=False, default_flow_style=None)
-    console.print(f"\nWhat differs from the defaults (the paper's values):\n{changed.rstrip()}")
-
-
-def _cells(cost: Cost) -> list[str]:
-    seconds, sizes = cost.seconds, (cost.disk, cost.memory)
-    return ["–" if not seconds else f"~{say_duration(seconds)}", *(f"~{say_bytes(s)}" if s else "–" for s in sizes)]
-
-
-def plan_sizes(stages: Sequence[Stage], recipe: Recipe, machine: Machine) -> list[str]:
-    """What the stages would read and train, and on what, as far as recipe and input files tell."""
-    text, settings = text_bytes(recipe), recipe.pretrain
-    jobs = len(recipe.finetune.tasks) * len(recipe.finetune.models) * len(recipe.finetune.seeds)
-    device = f"{machine.devices} GPU" if machine.gpu else f"{machine.cores} cores, no GPU"
-    lines = {
-        "corpus": f"text: {'not known' if text is None else f'{text / 1e6:,.1f} MB unpacked'}",
-        "pretrain": f"pretraining: {settings.steps:,} steps x {settings.global_batch:,} sequences x "
-        f"{settings.rows.sequence_length} tokens = {planned_tokens(recipe):,} tokens",
-        "finetune": f"finetuning: {jobs} trainings",
-    }
-    names = {stage.name for stage in stages}
-    return [
-        *(line for stage, line in lines.items() if stage in names),
-        f"estimated for this machine ({device}, {say_bytes(machine.memory)} of memory), at best within a factor of two",
-    ]
-
-
-def differing(values: BaseModel, defaults: BaseModel | None = None) -> dict[str, Any]:
-    """The keys that differ from the defaults, as plain data; number of processes and name are the run's own."""
-    found: dict[str, Any] = {}
-    plain = values.model_dump(mode="json")
-    for key, field in type(values).model_fields.items():
-        value = getattr(values, key)
-        default = getattr(defaults, key) if defaults else field.get_default(call_default_factory=True)
-        if isinstance(value, BaseModel) and isinstance(default, BaseModel):
-            if inner := differing(value, default):
-                found[key] = inner
-        elif value != default:
-            is_section = isinstance(value, dict) and all(isinstance(inner, BaseModel) for inner in value.values())
-            found[key] = {name: differing(inner) for name, inner in value.items()} if is_section else plain[key]
-    return found
-
-
 def show_scores(run: Path) -> None:
     """Print the paper's metrics of every result beside the trivial baseline's."""
     from launch.report.gather import number, paper_metrics, read_scores, trivial_of
@@ -178,7 +99,6 @@ def show_scores(run: Path) -> None:
     for found in read_scores(run):
         for metric in paper_metrics(found):
             score, trivial = number(found["scores"][metric]), number(trivial_of(found, metric))
-            first = (found["task"], found["model"], str(found["seed"]), metric)
-            rows.append([*first, score, trivial, f"{found['n']:,}"])
+            rows.append([found["task"], found["model"], str(found["seed"]), metric, score, trivial, f"{found['n']:,}"])
     heads = ("task", "model", "seed", "metric", "score", "trivial", "n")
     print_table(Table(heads, rows, numbers=(4, 5, 6), title="Scores"), PlainConsole())

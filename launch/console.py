@@ -1,4 +1,4 @@
-"""Logging and environment of a run: rank 0 speaks, other ranks only warn, progress bars appear on terminals only.
+"""Console of a run: rank 0 speaks, other ranks only warn, progress bars appear on terminals only, tables are printed.
 
 Nothing that a file, a name or a text holds may command the terminal: log lines, warnings, errors and tables pass
 through ``corpus.documents.escaping`` here, and what an encoding such as cp949 cannot write is shown as its number.
@@ -25,17 +25,9 @@ from tqdm import tqdm
 from corpus.documents.escaping import markdown, visible, visible_lines
 
 QUIET = (
-    "DeepSpeed",
-    "deepspeed",
-    "transformers",
-    "datasets",
-    "urllib3",
-    "huggingface_hub",
-    "faker",
-    "matplotlib",
-    "fontTools",
-    "torch",
-)
+    "DeepSpeed", "deepspeed", "transformers", "datasets", "urllib3", "huggingface_hub", "faker", "matplotlib",
+    "fontTools", "torch",
+)  # fmt: skip
 WIDE = 7  # columns from which the terminal's 80 letters have none to spare for padding
 
 
@@ -112,13 +104,12 @@ def show_any_character() -> None:
 def peak_memory_mib() -> int:
     """Largest resident size so far of this process or of any finished child, in MiB (ru_maxrss is KiB on Linux)."""
     unit = 1024 if sys.platform != "darwin" else 1 << 20
-    peaks = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return max(peaks) // unit
+    return max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) // unit
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Cells are text, several lines of it where it has line breaks.
+    """Cells are text, several lines of it where it has line breaks; a page of the report is made of the same record.
 
     ``numbers`` are right-aligned columns, ``signs`` columns coloured by their sign; ``is_text`` gives the first column
     the space that long texts need; ``note`` is printed below the table on the terminal; ``heat``: shares by row that

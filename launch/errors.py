@@ -1,4 +1,7 @@
-"""What counts as the user's problem: one sentence and exit code 2. Everything else is ours and shows its traceback."""
+"""What counts as the user's problem, a missing extra among them: one sentence and exit code 2.
+
+Everything else is ours and shows its traceback.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from importlib.util import find_spec
 from corpus.documents.errors import BadInput, is_full_disk
 from pretrain.interruption import REQUEUE_CODE, Interrupted
 
-EXTRAS = {
+EXTRAS = {  # modules that a verb imports, and the extra of our distribution that brings each
     "torch": "train", "transformers": "train", "deepspeed": "train", "accelerate": "train",
     "matplotlib": "plots", "datasets": "hub", "datasketch": "near", "kiwipiepy": "kiwi", "kss": "kss",
     "datatrove": "cluster", "ray": "ray", "tensorboard": "trackers", "wandb": "trackers",
@@ -42,11 +45,12 @@ def exit_code(error: BaseException) -> int:
 
 def one_sentence(error: BaseException) -> str:
     """The message for the console; operating system errors get their file in front."""
+    file = error.filename if isinstance(error, OSError) else None
     if is_full_disk(error):
-        where = f" for {error.filename}" if isinstance(error, OSError) and error.filename else ""
+        where = f" for {file}" if file else ""
         return f"no space left on the disk{where}; make room and run the same command again, it goes on from there"
     if isinstance(error, OSError) and error.strerror:
-        where = f"{error.filename}: " if error.filename else ""
+        where = f"{file}: " if file else ""
         return f"{where}{error.strerror.lower()}; check the path, its permissions and the free space"
     return str(error)
 
@@ -61,10 +65,14 @@ def require(who: str, modules: Iterable[str]) -> None:
     """Raise ``LaunchError`` with what to install unless all modules are there."""
     for module in modules:
         if find_spec(module) is None:
-            raise LaunchError(f"{who} needs {module}: pip install 'malmoi[{EXTRAS[module]}]'")
+            raise _missing(who, module)
 
 
 def explain_missing_module(who: str, error: ModuleNotFoundError) -> LaunchError | None:
     """The same for an import that failed; None where the module is no extra of ours."""
     module = (error.name or "").partition(".")[0]
-    return LaunchError(f"{who} needs {module}: pip install 'malmoi[{EXTRAS[module]}]'") if module in EXTRAS else None
+    return _missing(who, module) if module in EXTRAS else None
+
+
+def _missing(who: str, module: str) -> LaunchError:
+    return LaunchError(f"{who} needs {module}: pip install 'malmoi[{EXTRAS[module]}]'")

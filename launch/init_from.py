@@ -47,14 +47,14 @@ def adopt_tokenizer(settings: PretrainConfig, out: Path) -> dict[str, Any]:
         raise LaunchError(f"{name}: no tokenizer beside the model; put its tokenizer.json or vocab.txt there")
     with quiet_transformers():
         loaded = _load(name, folder)
-        _check_pieces(name, folder, loaded)
+        pieces = list(loaded.convert_ids_to_tokens(list(range(len(loaded)))))
+        _check_pieces(name, folder, pieces)
         missing = [role for role in ROLES if getattr(loaded, f"{role}_token_id") is None]
         if missing:
             raise LaunchError(f"{name}: its tokenizer has no {', '.join(missing)} token; a masked language model has")
         check_ids(settings, len(loaded), loaded.pad_token_id)
         loaded.save_pretrained(out)
-        _forget_loading(out / "tokenizer_config.json")
-        _keep_vocabulary(folder, loaded, out)
+        _tidy(folder, pieces, out)
         again = _load(name, out)
     if again.backend_tokenizer.to_str() != loaded.backend_tokenizer.to_str():
         raise LaunchError(f"{name}: its tokenizer loads otherwise without the model; save it with save_pretrained")
@@ -69,25 +69,27 @@ def tokenizer_files(settings: PretrainConfig) -> dict[str, Callable[[], str]]:
     Raises:
         BadInput: there is no such checkpoint, or the recipe contradicts it.
     """
+    if settings.init_from is None:
+        return {}
     from pretrain.model.init_from import CONFIG_NAME, TOKENIZER_NAMES
 
-    return _files(settings, (CONFIG_NAME, *TOKENIZER_NAMES))
+    return _files(settings, CONFIG_NAME, *TOKENIZER_NAMES)
 
 
 def model_files(settings: PretrainConfig) -> dict[str, Callable[[], str]]:
     """The same for configuration and weights."""
-    return _files(settings, ("config.json", "model*.safetensors", "model.safetensors.index.json"))
+    return _files(settings, "config.json", "model*.safetensors", "model.safetensors.index.json")
 
 
-def _files(settings: PretrainConfig, patterns: tuple[str, ...]) -> dict[str, Callable[[], str]]:
+def _files(settings: PretrainConfig, *patterns: str) -> dict[str, Callable[[], str]]:
     if settings.init_from is None:
         return {}
     from pretrain.model.init_from import check_init_from, init_from_folder
 
     check_init_from(settings)
     folder = init_from_folder(settings.init_from)
-    found = sorted({path for pattern in patterns for path in folder.glob(pattern)})
-    return {f"{settings.init_from}/{path.name}": partial(fingerprint, path) for path in found}
+    found = {path for pattern in patterns for path in folder.glob(pattern)}
+    return {f"{settings.init_from}/{path.name}": partial(fingerprint, path) for path in sorted(found)}
 
 
 def _load(name: str, folder: Path) -> PreTrainedTokenizerBase:
@@ -103,12 +105,12 @@ def _load(name: str, folder: Path) -> PreTrainedTokenizerBase:
     return loaded
 
 
-def _check_pieces(name: str, folder: Path, loaded: PreTrainedTokenizerBase) -> None:
+def _check_pieces(name: str, folder: Path, pieces: list[str]) -> None:
     """Without a tokenizer_class, transformers goes by the model's type and may read nothing of what is there."""
     from pretrain.pack.store import TOKENIZER_NAME, VOCABULARY_NAME, read_pieces
 
     if any((folder / file).is_file() for file in (VOCABULARY_NAME, TOKENIZER_NAME)):
-        listed, pieces = read_pieces(folder), _pieces_of(loaded)
+        listed = read_pieces(folder)
         if listed != pieces[: len(listed)]:
             raise LaunchError(
                 f"{name}: the tokenizer's files list {len(listed):,} pieces, but transformers loads {len(pieces):,} "
@@ -116,24 +118,15 @@ def _check_pieces(name: str, folder: Path, loaded: PreTrainedTokenizerBase) -> N
             )
 
 
-def _keep_vocabulary(folder: Path, loaded: PreTrainedTokenizerBase, out: Path) -> None:
-    """vocab.txt is what older readers want; it is kept where it lists every piece."""
+def _tidy(folder: Path, pieces: list[str], out: Path) -> None:
+    """Forget how transformers was told to load it; keep vocab.txt, for older readers, where it lists every piece."""
     from pretrain.pack.store import VOCABULARY_NAME, read_pieces
 
-    if (folder / VOCABULARY_NAME).is_file() and read_pieces(folder) == _pieces_of(loaded):
+    settings = json.loads((out / "tokenizer_config.json").read_text("utf-8"))
+    kept = {key: value for key, value in settings.items() if key not in ("is_local", "local_files_only")}
+    write_json(out / "tokenizer_config.json", kept)
+    if (folder / VOCABULARY_NAME).is_file() and read_pieces(folder) == pieces:
         shutil.copyfile(folder / VOCABULARY_NAME, out / VOCABULARY_NAME)
-
-
-def _forget_loading(path: Path) -> None:
-    """Transformers writes down how it was told to load the tokenizer, which binds nobody else."""
-    kept = json.loads(path.read_text("utf-8"))
-    for key in ("is_local", "local_files_only"):
-        kept.pop(key, None)
-    write_json(path, kept)
-
-
-def _pieces_of(loaded: PreTrainedTokenizerBase) -> list[str]:
-    return list(loaded.convert_ids_to_tokens(list(range(len(loaded)))))
 
 
 def _check_eojeols(name: str, loaded: PreTrainedTokenizerBase, out: Path) -> None:

@@ -33,6 +33,7 @@ RECORDED_PACKAGES = ("malmoi", "torch", "transformers", "tokenizers", "deepspeed
 NAMES_FILES = ("inputs", "sources", "benchmarks")  # settings of the corpus stage
 NO_LOCKS_HERE = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)  # of a file system
 WHOLE_HASH_BYTES = 1 << 30  # larger files: size, first and last MiB, so that terabytes do not wait
+SHOWN_DIFFERENCES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +63,7 @@ class Head:
         return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "stage": self.stage,
-            "settings": dict(self.settings),
-            "inputs": dict(self.inputs),
-            "key": self.key,
-        }
+        return {"stage": self.stage, "settings": dict(self.settings), "inputs": dict(self.inputs), "key": self.key}
 
 
 def _public_names(named: Mapping[str, Any], extra: Iterable[str]) -> dict[str, Any]:
@@ -92,8 +88,7 @@ def _public_name(name: str, extra: Iterable[str]) -> str:
     # an address on the web is itself no personal data
     types = frozenset((*PII_TYPES, *extra)) - ({"URL"} if "://" in name else set())
     folder, slash, last = name.rpartition("/")
-    stem = folder + slash + last.partition(".")[0]
-    for part in (name, stem):
+    for part in (name, folder + slash + last.partition(".")[0]):
         if spans := find_pii(part, types):
             return cover(part, spans, "tag") + name[len(part) :]
     return name
@@ -110,15 +105,11 @@ def _without_data(value: Any, extra: Iterable[str]) -> Any:
 
 def fingerprint(path: Path) -> str:
     """sha256 of a file's bytes (up to 1 GiB; beyond that of its size and both ends)."""
-    digest = hashlib.sha256()
-    size = path.stat().st_size
     with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
         if size <= WHOLE_HASH_BYTES:
-            while block := file.read(1 << 20):
-                digest.update(block)
-            return f"sha256:{digest.hexdigest()}"
-        digest.update(str(size).encode())
-        digest.update(file.read(1 << 20))
+            return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+        digest = hashlib.sha256(str(size).encode() + file.read(1 << 20))
         file.seek(-(1 << 20), os.SEEK_END)
         digest.update(file.read(1 << 20))
     return f"ends-sha256:{digest.hexdigest()}"
@@ -149,24 +140,28 @@ def is_complete(folder: Path, head: Head) -> bool:
     return False
 
 
-def read_head(folder: Path) -> dict[str, Any] | None:
-    """What a folder was begun or finished with; None where nothing of ours is there."""
-    paths = (folder / name for name in (MANIFEST_NAME, STARTED_NAME))
-    return next((_read(path) for path in paths if path.is_file()), None)
-
-
 def refuse_other(folder: Path, found: Mapping[str, Any], head: Head) -> str:
     """The sentence about a folder made with another head, with what differs."""
-    differences = "\n".join(f"  {line}" for line in _differences(found, head.as_json()))
-    return (
+    old, new = (_flatten({k: v[k] for k in ("settings", "inputs") if k in v}) for v in (found, head.as_json()))
+    pairs = {key: (old.get(key, "absent"), new.get(key, "absent")) for key in sorted(old.keys() | new.keys())}
+    lines = [f"  {key}: was {was}, is now {now}" for key, (was, now) in pairs.items() if was != now]
+    more = [f"  … and {len(lines) - SHOWN_DIFFERENCES} more"] if len(lines) > SHOWN_DIFFERENCES else []
+    return "\n".join([
         f"{folder}: made with another recipe or other inputs; delete this folder, or give the run another name with "
-        f"name=…\n{differences}"
-    )
+        "name=…",
+        *lines[:SHOWN_DIFFERENCES], *more,
+    ])  # fmt: skip
+
+
+def _flatten(value: Any, prefix: str = "") -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        return {prefix: json.dumps(value, ensure_ascii=False)}
+    inner = (_flatten(item, f"{prefix}.{key}" if prefix else str(key)) for key, item in value.items())
+    return {key: text for flat in inner for key, text in flat.items()}
 
 
 def start(folder: Path, head: Head) -> None:
     """Create ``folder`` and leave the head there, so that a killed run is recognized."""
-    folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / STARTED_NAME, head.as_json())
 
 
@@ -175,8 +170,8 @@ def finish(folder: Path, head: Head, counts: Mapping[str, Any], seconds: float, 
     settle_all(folder)
     manifest = head.as_json() | {
         "counts": dict(counts),
-        "versions": versions(),
-        "hardware": hardware(),
+        "versions": {"python": platform.python_version()} | {name: _version(name) for name in RECORDED_PACKAGES},
+        "hardware": f"{platform.machine()}, {os.cpu_count()} cores",
         "seconds": round(seconds, 1),
         "peak_memory_mib": peak_mib,
     }
@@ -185,26 +180,11 @@ def finish(folder: Path, head: Head, counts: Mapping[str, Any], seconds: float, 
     (folder / STARTED_NAME).unlink(missing_ok=True)
 
 
-def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """The manifest of a finished stage, or None."""
-    path = folder / MANIFEST_NAME
-    return _read(path) if path.is_file() else None
-
-
-def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that decide results."""
-    found = {"python": platform.python_version()}
-    for name in RECORDED_PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "not installed"
-    return found
-
-
-def hardware() -> str:
-    """Machine and core count in a few words."""
-    return f"{platform.machine()}, {os.cpu_count()} cores"
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -212,7 +192,19 @@ def write_json(path: Path, value: Any) -> None:
     write_whole(path, visible_json(json.dumps(value, ensure_ascii=False, indent=1)) + "\n")
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_manifest(folder: Path) -> dict[str, Any] | None:
+    """The manifest of a finished stage, or None."""
+    return _read(folder / MANIFEST_NAME)
+
+
+def read_head(folder: Path) -> dict[str, Any] | None:
+    """What a folder was begun or finished with; None where nothing of ours is there."""
+    return _read(folder / MANIFEST_NAME) or _read(folder / STARTED_NAME)
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    if not path.is_file():
+        return None
     try:
         value = read_json(path, "delete its folder and run again")
     except BadInput as error:
@@ -222,29 +214,12 @@ def _read(path: Path) -> dict[str, Any]:
     return value
 
 
-def _differences(found: Mapping[str, Any], wanted: Mapping[str, Any], limit: int = 12) -> list[str]:
-    old, new = (_flatten({k: v[k] for k in ("settings", "inputs") if k in v}) for v in (found, wanted))
-    lines = [
-        f"{key}: was {old.get(key, 'absent')}, is now {new.get(key, 'absent')}"
-        for key in sorted(old.keys() | new.keys())
-        if old.get(key, "absent") != new.get(key, "absent")
-    ]
-    more = [f"… and {len(lines) - limit} more"] if len(lines) > limit else []
-    return lines[:limit] + more
-
-
-def _flatten(value: Any, prefix: str = "") -> dict[str, str]:
-    if isinstance(value, Mapping):
-        flat: dict[str, str] = {}
-        for key, inner in value.items():
-            flat |= _flatten(inner, f"{prefix}.{key}" if prefix else str(key))
-        return flat
-    return {prefix: json.dumps(value, ensure_ascii=False)}
-
-
 @contextmanager
 def held(run: Path, stage: str) -> Iterator[None]:
-    """Hold ``.<stage>.lock`` in the folder of the run, which is created when missing.
+    """Hold ``.<stage>.lock`` in the folder of the run, which is created when missing: one process works on a stage.
+
+    A second one would take its unfinished files for leftovers. The system holds the lock and drops it with the process,
+    however that ends; a file system without locks goes without.
 
     Raises:
         LaunchError: another process holds it.

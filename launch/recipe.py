@@ -61,30 +61,22 @@ class Recipe(BaseModel, frozen=True, extra="forbid"):
     finetune: FinetuneConfig = FinetuneConfig()
 
     @model_validator(mode="after")
-    def _special_tokens_fit_the_architecture(self) -> Recipe:
+    def _sections_fit_together(self) -> Recipe:
         if self.pretrain.init_from is not None:
-            self._refuse_tokenizer_in_vain()
+            plain = TokenizerConfig(special_tokens=self.tokenizer.special_tokens)  # those come with the architecture
+            if keys := [f"tokenizer.{key}" for key, value in self.tokenizer if value != getattr(plain, key)]:
+                raise ValueError(
+                    f"pretrain.init_from brings its own tokenizer, so {', '.join(keys)} would do nothing; leave out "
+                    "what the recipe says of the tokenizer"
+                )
         elif self.tokenizer.special_tokens != self.pretrain.model.architecture:
             raise ValueError(
                 f"tokenizer.special_tokens is {self.tokenizer.special_tokens} but pretrain.model.architecture is "
                 f"{self.pretrain.model.architecture}; they must agree"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _morphemes_are_stored(self) -> Recipe:
         if self.pretrain.rows.masking.unit == "morpheme" and not self.pack.morphemes:
             raise ValueError("pretrain.rows.masking.unit is morpheme, but pack.morphemes is false; set it to true")
         return self
-
-    def _refuse_tokenizer_in_vain(self) -> None:
-        plain = TokenizerConfig(special_tokens=self.tokenizer.special_tokens)  # those come with the architecture
-        keys = [f"tokenizer.{key}" for key, value in self.tokenizer if value != getattr(plain, key)]
-        if keys:
-            raise ValueError(
-                f"pretrain.init_from brings its own tokenizer, so {', '.join(keys)} would do nothing; leave out what "
-                "the recipe says of the tokenizer"
-            )
 
     @property
     def uses_sample(self) -> bool:
@@ -105,18 +97,7 @@ def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
         LaunchError: no such recipe, broken YAML, or problems in values; every problem is listed with its key.
     """
     path = locate_recipe(name)
-    try:
-        values = read_yaml(path)
-    except NotPlain as error:
-        raise LaunchError(f"{path}: not readable as YAML: {error}") from None
-    if values is None:
-        raise LaunchError(f"{path}: this recipe is empty; a recipe says at least what to read: corpus: {{inputs: […]}}")
-    if not isinstance(values, dict):
-        raise LaunchError(f"{path}: a recipe is a mapping of sections, this file holds a {type(values).__name__}")
-    values.setdefault("name", UNSAFE_IN_NAMES.sub("-", unicodedata.normalize("NFC", path.stem)).strip("-._"))
-    if path not in shipped_recipes().values():
-        for key, is_path in PATH_KEYS.items():
-            values = _place_paths(values, key.split("."), partial(_beside, path.parent, is_path))
+    values = _read(path)
     for override in overrides:
         _apply(values, override)
     try:
@@ -135,22 +116,38 @@ def locate_recipe(name: str) -> Path:
     Raises:
         LaunchError: there is none of that name.
     """
-    path = Path(name)
+    path, recipes = Path(name), shipped_recipes()
     if path.suffix in (".yaml", ".yml"):
         if not path.is_file():
-            beside = [str(other) for other in path.parent.glob("*.y*ml")]
-            raise LaunchError(f"{name}: no such recipe file{_did_you_mean(name, beside)}")
+            close = _did_you_mean(name, [str(other) for other in path.parent.glob("*.y*ml")])
+            raise LaunchError(f"{name}: no such recipe file{close}")
         return path
-    recipes = shipped_recipes()
     if name not in recipes:
-        known = f"shipped are {', '.join(recipes)}; or give a .yaml file"
-        raise LaunchError(f"no recipe named {name}{_did_you_mean(name, recipes) or '; ' + known}")
+        known = f"; shipped are {', '.join(recipes)}; or give a .yaml file"
+        raise LaunchError(f"no recipe named {name}{_did_you_mean(name, recipes) or known}")
     return recipes[name]
 
 
 def _did_you_mean(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1)
     return f"; did you mean {close[0]}?" if close else ""
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The values of a recipe file, with its name and its paths settled."""
+    try:
+        values = read_yaml(path)
+    except NotPlain as error:
+        raise LaunchError(f"{path}: not readable as YAML: {error}") from None
+    if values is None:
+        raise LaunchError(f"{path}: this recipe is empty; a recipe says at least what to read: corpus: {{inputs: […]}}")
+    if not isinstance(values, dict):
+        raise LaunchError(f"{path}: a recipe is a mapping of sections, this file holds a {type(values).__name__}")
+    values.setdefault("name", UNSAFE_IN_NAMES.sub("-", unicodedata.normalize("NFC", path.stem)).strip("-._"))
+    if path not in shipped_recipes().values():
+        for key, is_path in PATH_KEYS.items():
+            values = _place_paths(values, key.split("."), partial(_beside, path.parent, is_path))
+    return values
 
 
 def _place_paths(value: Any, keys: Sequence[str], place: Callable[[str], str]) -> Any:
@@ -181,15 +178,16 @@ def _apply(values: dict[str, Any], override: str) -> None:
     key, equals, text = override.partition("=")
     if not equals or not key:
         raise LaunchError(f"{override}: an override looks like section.key=value, for example pretrain.steps=500")
-    if not _is_writable(override):
-        raise LaunchError(f"{override!a}: not UTF-8; rename what it names, or write the override in UTF-8")
+    try:
+        override.encode()
+    except UnicodeEncodeError:  # arguments that are not UTF-8 reach Python as lone surrogates
+        raise LaunchError(f"{override!a}: not UTF-8; rename what it names, or write the override in UTF-8") from None
     *sections, last = key.split(".")
     place = values
     for section in sections:
-        inner = place.setdefault(section, {})
-        if not isinstance(inner, dict):
+        place = place.setdefault(section, {})
+        if not isinstance(place, dict):
             raise LaunchError(f"{override}: {section} is a value, not a section")
-        place = inner
     place[last] = read_value(text, kind_of(key))
 
 
@@ -214,35 +212,29 @@ def read_value(text: str, kind: Any) -> Any:
         return value
     if _fits(text, kind):
         return text
-    item = _kind_of_items(kind)
-    if item is None or value is None or isinstance(value, list):
+    lists = [option for option in _options(kind) if typing.get_origin(option) in (list, tuple)]
+    if not lists or value is None or isinstance(value, list):
         return value
     if isinstance(value, str) and value != text:  # it was quoted
         return [value]
-    return [read_value(part.strip(), item) for part in text.split(",")] if text else []
+    return [read_value(part.strip(), typing.get_args(lists[0])[0]) for part in text.split(",")] if text else []
 
 
 def kind_of(key: str) -> Any:
     """The annotation of a key such as ``corpus.sources.NAME.inputs``; None where the recipe has no such key."""
     kind: Any = Recipe
     for part in key.split("."):
-        kind = _kind_inside(kind, part)
+        kind = next(_kinds_inside(kind, part), None)
     return kind
 
 
-def _kind_inside(kind: Any, part: str) -> Any:
+def _kinds_inside(kind: Any, part: str) -> Iterator[Any]:
     for option in _options(kind):
         if isinstance(option, type) and issubclass(option, BaseModel):
             field = option.model_fields.get(part)
-            return field.annotation if field else None
-        if typing.get_origin(option) is dict:
-            return typing.get_args(option)[1]
-    return None
-
-
-def _kind_of_items(kind: Any) -> Any:
-    lists = [option for option in _options(kind) if typing.get_origin(option) in (list, tuple)]
-    return typing.get_args(lists[0])[0] if lists else None
+            yield field.annotation if field else None
+        elif typing.get_origin(option) is dict:
+            yield typing.get_args(option)[1]
 
 
 def _options(kind: Any) -> tuple[Any, ...]:
@@ -258,15 +250,6 @@ def _fits(value: Any, kind: Any) -> bool:
     return True
 
 
-def _is_writable(text: str) -> bool:
-    """Whether UTF-8 can hold it; arguments that are not UTF-8 reach Python as lone surrogates."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for name, field in model.model_fields.items():
         yield prefix + name, field
@@ -277,26 +260,18 @@ def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Any
 def _problems(error: ValidationError) -> Iterator[str]:
     known = [key for key, _ in _fields(Recipe)]
     for problem in error.errors():
-        key = ".".join(str(part) for part in problem["loc"])
+        key = ".".join(map(str, problem["loc"]))
+        is_unknown = problem["type"] == "extra_forbidden"
         moved = PLACES.get(key.removeprefix("pretrain.")) if key.startswith("pretrain.") else None
-        if moved and problem["type"] in ("extra_forbidden", "model_type"):
+        if moved and (is_unknown or problem["type"] == "model_type"):
             yield f"{key}: moved to pretrain.{moved}"
-            continue
-        if problem["type"] != "extra_forbidden":
-            got = "" if isinstance(problem["input"], dict | BaseModel) else f" (got {_shown(problem['input'])})"
+        elif is_unknown:
+            siblings = [k for k in known if k.rpartition(".")[0] == key.rpartition(".")[0]]
+            names = ", ".join(k.rpartition(".")[2] for k in siblings)
+            close = _did_you_mean(key, siblings) or _did_you_mean(key, known)
+            yield f"{key}: unknown key{close or f'; keys here are: {names}'}"
+        else:
+            text = "" if isinstance(problem["input"], dict | BaseModel) else repr(problem["input"])
+            text = text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
+            got = f" (got {text})" if text else ""
             yield f"{key + ': ' if key else ''}{problem['msg'].removeprefix('Value error, ')}{got}"
-            continue
-        parent = key.rpartition(".")[0]
-        siblings = [k for k in known if k.rpartition(".")[0] == parent]
-        close = difflib.get_close_matches(key, siblings, n=1) or difflib.get_close_matches(key, known, n=1)
-        hint = (
-            f"did you mean {close[0]}?"
-            if close
-            else "keys here are: " + ", ".join(k.rpartition(".")[2] for k in siblings)
-        )
-        yield f"{key}: unknown key; {hint}"
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"

@@ -57,8 +57,9 @@ PARTS = {
     ),
     "metrics": Part(
         (
-            *(f"finetune/tasks/{name}/metrics.py" for name in ("ner", "re", "dp", "mrc", "sts", "wos")),
-            "finetune/tasks/label_metrics.py",
+            *(f"finetune/tasks/{name}/metrics.py" for name in ("ner", "re", "dp", "mrc", "wos")),
+            "finetune/tasks/labels.py",
+            "finetune/tasks/similarity.py",
         ),
         (
             *(f"tests/finetune/tasks/test_{name}.py" for name in ("metric_rules", "published_values")),

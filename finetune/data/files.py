@@ -1,30 +1,49 @@
-"""Finding and reading official KLUE files: plain or ``.zst``, below one folder or several side by side.
+"""Official KLUE files: finding, reading and writing them, and telling which release they are.
 
-A benchmark folder looks like the KLUE repository (``ynat-v1.1/ynat-v1.1_dev.json``); the folder given may be such a
-folder or hold several (``official/``, ``derived/``). Every problem is a ``BadInput`` that names file and record.
+A benchmark folder looks like the KLUE repository (``ynat-v1.1/ynat-v1.1_dev.json``, plain or ``.zst``); the folder
+given may be one or hold several (``official/``, ``derived/``). Every problem is a ``BadInput`` that names file and
+record. A file is "official v1.1" by its SHA-256; a reduced or edited copy is "unknown", never refused.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import parse_json, read_bytes
-from finetune.task import Files
+from corpus.documents.whole_files import parse_json, read_bytes, write_whole
 
 MAX_BYTES = 1 << 30  # of one file after decompression; the largest official file has about 50 MB
 SUFFIX = ".zst"
+OFFICIAL, UNKNOWN = "official v1.1", "unknown"
+SOURCE_NAME = "source.json"  # in a benchmark folder that was not copied file by file: {"source": …}
 
-
-class Found(NamedTuple):
-    """The files of one task that exist; None where a split has no file."""
-
-    train: Path | None
-    dev: Path | None
+# Of the unpacked files of github.com/KLUE-benchmark/KLUE (``klue_benchmark``, v1.1); those of train and dev as
+# jeongukjae/tfds-korean records them in its checksums.tsv.
+SHA256 = {
+    "ynat-v1.1_train.json": "e1ceadbcfc654bfbd241ac8170fe825ceeb6e7c0686f05181befeaef778d0031",
+    "ynat-v1.1_dev.json": "608c7cab523aea7c3bab25c5dd4adba2458d4cae77322c523617ed3c4712433b",
+    "klue-sts-v1.1_train.json": "9fd1d5d3af73bd06648283be00c87d1b6f6eee90e4854f285df68d0bd5ae91d8",
+    "klue-sts-v1.1_dev.json": "b6a0ae0c370e21687f7eef0fdea872a328bb2ecbdb020c546cb870d28606bf80",
+    "klue-nli-v1.1_train.json": "8d32e7e4ff97804a23f277fee8740f1341ac82e1c0c7b34f1be21952e4813996",
+    "klue-nli-v1.1_dev.json": "0699db82be17766b26e199864e6260443e17ec6e91d1870e876419e388f245b1",
+    "klue-ner-v1.1_train.tsv": "34b9d3d9f9ce9e064abc6ba4c27af43b4b70f2d6cde62c076a28e8aaa17cc544",
+    "klue-ner-v1.1_dev.tsv": "0f4d5e818f7b82d299c3a87856fc40a706f5943207580ddb252397e387050a54",
+    "klue-re-v1.1_train.json": "10101fa3059b340f9971286dd5639daccb5889324182aed31679f038bca05bc4",
+    "klue-re-v1.1_dev.json": "d150873430e592a5c569d35b20d88fbbbfba751dae0ffa4d8cbfb6b7321dea14",
+    "relation_list.json": "74b9b50540891b21711418a996d3fe3adb92d5d904c6e7c7f4fa7d16be83ed13",
+    "klue-dp-v1.1_train.tsv": "0e549204078481f9abe35b5978a07376202ee69b037380b2a22f3eab93d1ca9d",
+    "klue-dp-v1.1_dev.tsv": "eb0d8532c0234934e058db0d31f2b01f093128715d6ae51f534a448434a48f01",
+    "klue-mrc-v1.1_train.json": "c52c7b82a6015c09ea8be1fea49c912e73012d8b44d3653256d91c65d519c3df",
+    "klue-mrc-v1.1_dev.json": "b31bb073e47cdeb19f2f1bae03d916ecabf945140334c75842d6994f700d4f47",
+    "wos-v1.1_train.json": "0f92b70451c595fe3cca9f78468c6a175bd3967c6c632446dddcfca5cea3187c",
+    "wos-v1.1_dev.json": "36fff54197eb873fcaf825e0170c67590bb8eec966f43e9e7c31bb4da9142431",
+    "ontology.json": "d3145ac33dbac0592823af92909c5cbd7c505361cb8145859f3656712c13b6f7",
+}
+_NAME_OF = {digest: name for name, digest in SHA256.items()}
 
 
 class Block(NamedTuple):
@@ -33,14 +52,9 @@ class Block(NamedTuple):
     header: str
     lines: list[tuple[int, str]]
 
-
-def find_files(folder: Path, files: Files) -> Found:
-    """Locate the train and the dev file of a task below ``folder``.
-
-    Raises:
-        BadInput: the folder is missing, or a file stands in two of its benchmark folders.
-    """
-    return Found(find_file(folder, files.train), find_file(folder, files.dev))
+    @property
+    def guid(self) -> str:
+        return self.header.split("\t")[0].strip()
 
 
 def find_file(folder: Path, name: str) -> Path | None:
@@ -60,11 +74,7 @@ def find_file(folder: Path, name: str) -> Path | None:
 
 
 def read_text(path: Path) -> str:
-    """The whole file, decompressed where its name ends in ``.zst``.
-
-    Raises:
-        BadInput: broken compression, more than ``MAX_BYTES``, or not UTF-8.
-    """
+    """The whole file, decompressed; ``BadInput`` for broken compression, too many bytes, or not UTF-8."""
     try:
         return read_bytes(path, MAX_BYTES).decode("utf-8")
     except UnicodeDecodeError as error:
@@ -76,12 +86,34 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(read_bytes(path, MAX_BYTES)).hexdigest()
 
 
-def read_json(path: Path) -> Any:
-    """The parsed file.
+def identify(path: Path) -> dict[str, str]:
+    """``file``, ``sha256`` and ``version``, as results say what they were made from."""
+    digest = sha256(path)
+    return {"file": path.name, "sha256": digest, "version": version_of(path, digest)}
+
+
+def version_of(path: Path, digest: str) -> str:
+    """``official v1.1``, what ``source.json`` two folders up says (``Hub klue/klue``), or ``unknown``.
 
     Raises:
-        BadInput: not UTF-8 or not JSON; the message gives line and column.
+        BadInput: the content is another official file's, such as that of train under the name of dev.
     """
+    name = path.name.removesuffix(SUFFIX)
+    official = _NAME_OF.get(digest, name)
+    if official != name:
+        raise BadInput(f"{path}: its content is that of the official {official}; put the right file there")
+    if digest in _NAME_OF:
+        return OFFICIAL
+    try:
+        source = json.loads((path.parent.parent / SOURCE_NAME).read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return UNKNOWN
+    found = source.get("source") if isinstance(source, dict) else None
+    return found if isinstance(found, str) else UNKNOWN
+
+
+def read_json(path: Path) -> Any:
+    """The parsed file; ``BadInput`` with line and column where it is not JSON."""
     text = read_text(path)
     try:
         return parse_json(text)
@@ -91,6 +123,11 @@ def read_json(path: Path) -> Any:
         ) from None
     except ValueError as error:
         raise BadInput(f"{path}: {error}; copy the file again") from None
+
+
+def format_json(records: Any) -> str:
+    """Indented as officially."""
+    return json.dumps(records, ensure_ascii=False, indent=4)
 
 
 def read_records(path: Path) -> list[tuple[str, dict[str, Any]]]:
@@ -114,14 +151,6 @@ def text_of(record: Mapping[str, Any], key: str, where: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise BadInput(f"{where}: '{key}' should be a text, found {value!r}")
     return value
-
-
-def label_of(record: Mapping[str, Any], key: str, labels: Sequence[str], where: str) -> str:
-    """The label under ``key``; ``BadInput`` if it is not one of ``labels``."""
-    value = record.get(key)
-    if value not in labels:
-        raise BadInput(f"{where}: '{key}' is {value!r}; labels here are {', '.join(labels)}")
-    return str(value)
 
 
 def read_blocks(path: Path) -> list[Block]:
@@ -151,3 +180,34 @@ def read_blocks(path: Path) -> list[Block]:
     if not blocks:
         raise BadInput(f"{path}: no sentence here; expected lines of tab-separated columns below '## guid' lines")
     return blocks
+
+
+def rewrite_blocks(source: Path, target: Path, rewrite: Callable[[Block], Iterable[str]]) -> None:
+    """A tsv file again, plain, with other lines in its sentences; all else and the ends of lines stay."""
+    lines = read_text(source).split("\n")
+    for block in read_blocks(source):
+        for (number, _), line in zip(block.lines, rewrite(block), strict=True):
+            lines[number - 1] = line + ("\r" if lines[number - 1].endswith("\r") else "")
+    write_whole(target, "\n".join(lines))
+
+
+def format_blocks(rows: Sequence[Mapping[str, Any]], guid: str, columns: Mapping[str, str]) -> str:
+    """A tsv file of numbered sentences, below the five lines that official files begin with and readers skip.
+
+    Args:
+        columns: column of ``rows``, a list in each, to its official name.
+    """
+    lines = ["## 열 구분: 탭", "## 토큰 구분: 줄바꿈", "## 문장 구분: 빈 줄", "## 설명: ##"]
+    lines.append(f"## 열: {' '.join(columns.values())}")
+    for number, row in enumerate(rows):
+        here = f"{guid}_{number:05}"
+        lines.append(f"## {here}\t{' '.join(row['sentence'].splitlines())}")
+        values = [row[column] for column in columns]
+        if len({len(value) for value in values}) != 1:
+            raise BadInput(f"{here}: columns {', '.join(columns)} differ in length")
+        for line in zip(*values, strict=True):
+            if any(mark in str(value) for value in line[1:] for mark in "\t\n\r") or str(line[0]) in "\n\r":
+                raise BadInput(f"{here}: {line!r} has a tab, a line break or no token; no tsv file can hold it")
+            lines.append("\t".join(map(str, line)))
+        lines.append("")
+    return "\n".join(lines) + "\n"

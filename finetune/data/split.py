@@ -8,20 +8,15 @@ on hashes of the guids alone, not on the order of the file.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
-from finetune.data.files import find_file, find_files, sha256
-from finetune.data.versions import version_of
+from finetune.data.files import find_file, identify
 from finetune.task import Example, Task
-
-OFFICIAL_DEV_EXAMPLES = {
-    "ynat": 9_107, "klue-sts": 519, "klue-nli": 3_000, "klue-ner": 5_000, "klue-re": 7_765, "klue-dp": 2_000,
-    "klue-mrc": 5_841, "wos": 7_224,
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,53 +38,46 @@ def load_data(task: Task, folder: Path, config: FinetuneConfig) -> Data:
     Raises:
         BadInput: a file is missing, cannot be read, or has been mixed up with another split's.
     """
-    found = find_files(folder, task.files)
-    if found.dev is None:
-        raise BadInput(f"{folder}: {task.files.dev} (or .zst) is missing; {task.name} cannot be scored without it")
-    if found.train is None and task.name not in config.split_dev:
-        raise BadInput(
-            f"{folder}: {task.files.train} (or .zst) is missing; add it, leave {task.name} out of finetune.tasks, or "
-            f"name it in finetune.split_dev to train on one part of its dev file and score on the rest"
-        )
-    files = _identify({name: path for name, path in found._asdict().items() if path is not None})
-    scored = _read_labelled(task, found.dev)
-    if found.train is not None:
-        training, split = _read_labelled(task, found.train), "dev"
-        _refuse_shared(training, scored, found.train, found.dev)
+    train = find_file(folder, task.files.train)
+    dev = _need(task, folder, "dev", f"{task.name} cannot be scored without it")
+    if train is None and task.name not in config.split_dev:
+        train = _need(
+            task, folder, "train",
+            f"add it, leave {task.name} out of finetune.tasks, or name it in finetune.split_dev to train on one part "
+            "of its dev file and score on the rest",
+        )  # fmt: skip
+    files = {split: identify(path) for split, path in (("train", train), ("dev", dev)) if path is not None}
+    scored = _read_labelled(task, dev)
+    if train is not None:
+        training, split = _read_labelled(task, train), "dev"
+        _refuse_shared(training, scored, train, dev)
     else:
         training, scored = hold_out(scored, config.dev_split_share, config.split_seed, task.group)
         split = f"{config.dev_split_share:.0%} of dev, by seed; there is no train file, the rest of dev trains"
-    test_file = _find_test(task, folder) if config.predict_test else None
+    test = _need(task, folder, "test", "add it, or set finetune.predict_test=false") if config.predict_test else None
     kept = sample(scored, config.max_dev_examples, config.split_seed)
     if len(kept) < len(scored):
         split += f"; {len(kept):,} of {len(scored):,} examples, by seed"
     training = sample(training, config.max_train_examples, config.split_seed)
     if not training or not kept:
-        raise BadInput(f"{found.dev}: too few examples of {task.name} to train and to score; give more")
-    return Data(
-        training=training,
-        scored=kept,
-        split=split,
-        is_official_dev=split == "dev" and len(kept) == OFFICIAL_DEV_EXAMPLES[task.name],
-        files=files,
-        test=_read(task, test_file) if test_file else [],
-        test_file=test_file,
-    )
+        raise BadInput(f"{dev}: too few examples of {task.name} to train and to score; give more")
+    is_official_dev = split == "dev" and len(kept) == task.dev_examples
+    return Data(training, kept, split, is_official_dev, files, _read(task, test) if test else [], test)
 
 
-def _identify(paths: Mapping[str, Path]) -> dict[str, dict[str, str]]:
-    files = {}
-    for split, path in paths.items():
-        digest = sha256(path)
-        files[split] = {"file": path.name, "sha256": digest, "version": version_of(path, digest)}
-    return files
-
-
-def _find_test(task: Task, folder: Path) -> Path:
-    path = find_file(folder, task.files.test)
+def _need(task: Task, folder: Path, split: str, advice: str) -> Path:
+    name = task.files.of(split)
+    path = find_file(folder, name)
     if path is None:
-        raise BadInput(f"{folder}: {task.files.test} (or .zst) is missing; add it, or set finetune.predict_test=false")
+        raise BadInput(f"{folder}: {name} (or .zst) is missing; {advice}")
     return path
+
+
+def _read(task: Task, path: Path) -> list[Example]:
+    examples = task.read(path)
+    if not examples:
+        raise BadInput(f"{path}: no examples of {task.name} in it")
+    return examples
 
 
 def _read_labelled(task: Task, path: Path) -> list[Example]:
@@ -108,13 +96,6 @@ def _refuse_shared(training: Sequence[Example], scored: Sequence[Example], train
         )
 
 
-def _read(task: Task, path: Path) -> list[Example]:
-    examples = task.read(path)
-    if not examples:
-        raise BadInput(f"{path}: no examples of {task.name} in it")
-    return examples
-
-
 def hold_out(
     examples: Sequence[Example], share: float, seed: int, group: Callable[[Example], str]
 ) -> tuple[list[Example], list[Example]]:
@@ -124,12 +105,9 @@ def hold_out(
         share: of the examples, 0..1, that is held out; at least one group, and one is left to train on.
         group: examples with the same value stay on one side.
     """
-    groups = sorted({group(example) for example in examples}, key=lambda name: _draw(seed, "split", name))
-    sizes: dict[str, int] = {}
-    for example in examples:
-        sizes[group(example)] = sizes.get(group(example), 0) + 1
+    sizes = Counter(map(group, examples))
     held, count = set[str](), 0
-    for name in groups[:-1]:
+    for name in sorted(sizes, key=lambda name: _draw(seed, "split", name))[:-1]:
         if held and count >= share * len(examples):
             break
         held.add(name)

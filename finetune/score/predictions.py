@@ -21,11 +21,7 @@ from finetune.task import Example, Prediction, Task
 
 
 def read_predictions(path: Path) -> dict[str, Prediction]:
-    """Guid to prediction, of JSON lines or of one JSON map.
-
-    Raises:
-        BadInput: neither of these, nothing in it, or a guid named twice.
-    """
+    """Guid to prediction, of JSON lines or of one JSON map; ``BadInput`` for anything else, or a guid named twice."""
     found = _read_map(path)
     if found is not None:
         return {guid: Prediction(value) for guid, value in found.items()}
@@ -96,16 +92,10 @@ def match(task: Task, examples: Sequence[Example], predictions: Path, source: Pa
 
 
 def export_predictions(name: str, source: Path, predictions: Path, target: Path) -> int:
-    """Write the official file ``source`` again with predictions in place of its labels.
-
-    Args:
-        name: the task.
-        source: an official file, labelled or not, plain or ``.zst``.
-        predictions: one for every example of ``source``.
-        target: in the layout of ``source``, plain.
+    """Write the official file ``source`` (labelled or not) again, plain, with predictions in place of its labels.
 
     Returns:
-        the number of examples.
+        the number of examples; each needs a prediction.
 
     Raises:
         BadInput: unknown task, a broken file, or predictions that do not fit the examples one to one.

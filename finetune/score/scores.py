@@ -8,6 +8,7 @@ resample.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,11 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corpus.documents.errors import BadInput
-from finetune.data.files import sha256
-from finetune.data.versions import version_of
+from finetune.data.files import identify
 from finetune.registry import find_task
 from finetune.score.predictions import match, read_lines
-from finetune.task import Example, Row, Task
+from finetune.task import Example, Row, Table, Task
 
 Score = Callable[[Sequence[Row]], dict[str, float]]
 SAMPLES, SEED = 200, 42  # of the bootstrap, as in finetune.config
@@ -31,7 +31,7 @@ class Scored(NamedTuple):
     n: int
     scores: dict[str, float]
     intervals: dict[str, tuple[float, float] | None]
-    tables: dict[str, list[dict[str, Any]]]
+    tables: dict[str, Table]
     gold: dict[str, str] | None = None
 
     def as_json(self) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def defined(row: Mapping[str, Any]) -> dict[str, Any]:
     return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in row.items()}
 
 
-def defined_tables(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+def defined_tables(tables: Mapping[str, Table]) -> dict[str, Table]:
     """Tables of a task for JSON."""
     return {title: [defined(row) for row in rows] for title, rows in tables.items()}
 
@@ -64,15 +64,12 @@ def score_file(
     """
     task = find_task(name)
     if gold is None:
-        rows = read_rows(predictions)
-        groups = [row.guid.rpartition("-")[0] if task.name == "wos" else row.guid for row in rows]
-        about = None
+        rows, about = read_rows(predictions), None
+        groups = [task.group_of_guid(row.guid) for row in rows]
     else:
         examples = task.read(gold)
-        rows = pair(task, examples, predictions, gold)
-        groups = [task.group(example) for example in examples]
-        digest = sha256(gold)
-        about = {"file": gold.name, "sha256": digest, "version": version_of(gold, digest)}
+        rows = _pair(task, examples, predictions, gold)
+        groups, about = [task.group(example) for example in examples], identify(gold)
     try:
         intervals = bootstrap(rows, groups, task.score, samples, seed)
         return Scored(len(rows), task.score(rows), intervals, task.tables(rows), about)
@@ -84,11 +81,7 @@ def score_file(
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The lines of a predictions file that holds golds.
-
-    Raises:
-        BadInput: no line, or one that is no JSON object with ``gold`` and ``prediction``.
-    """
+    """The lines of a predictions file that holds golds; ``BadInput`` for a line without ``gold`` or ``prediction``."""
     records = read_lines(path, ("guid", "gold", "prediction"))
     for record in records:
         for key in ("gold", "prediction"):
@@ -97,19 +90,15 @@ def read_rows(path: Path) -> list[Row]:
     return [Row(r["guid"], r["gold"], r["prediction"], r.get("scores")) for r in records]
 
 
-def pair(task: Task, examples: Sequence[Example], predictions: Path, gold: Path) -> list[Row]:
-    """Each example with its prediction, in the order of the examples.
-
-    Raises:
-        BadInput: examples without gold or with one guid, or predictions that do not fit them one to one.
-    """
+def _pair(task: Task, examples: Sequence[Example], predictions: Path, gold: Path) -> list[Row]:
+    """Each example with its prediction, in the order of the examples."""
     if any(example.gold is None for example in examples):
         raise BadInput(f"{gold}: it has no labels to score against; a test file can only be exported")
     found = match(task, examples, predictions, gold)
     with_scores = sum(prediction.scores is not None for prediction in found)
     if 0 < with_scores < len(found):
         raise BadInput(f"{predictions}: 'scores' in {with_scores:,} of {len(found):,} lines; give all of them or none")
-    return [Row(e.guid, e.gold, p.value, p.scores) for e, p in zip(examples, found, strict=True)]
+    return [Row(e.guid, e.gold, *p) for e, p in zip(examples, found, strict=True)]
 
 
 def bootstrap(
@@ -126,9 +115,9 @@ def bootstrap(
     Returns:
         lower and upper bound by metric; None where there is no interval, or a resample leaves the metric undefined.
     """
-    members: dict[str, list[int]] = {}
+    members = defaultdict[str, list[int]](list)
     for index, name in enumerate(groups):
-        members.setdefault(name, []).append(index)
+        members[name].append(index)
     units = list(members.values())
     generator = np.random.default_rng(seed)
     whole = score(rows)

@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 from packaging.requirements import Requirement
 
+from launch.checks.estimate import GIB, host_memory
 from launch.checks.guard import HOME, foreign_package, other_system
 from launch.console import PlainConsole
 from launch.errors import missing_modules
 from launch.recipe import load_recipe, shipped_recipes
 
-GIB = 1 << 30
 TRAINING = ("tokens", "pretrain", "model", "finetune")  # stages that need the extra "train"
 LOOPBACK = f"export GLOO_SOCKET_IFNAME={'lo0' if sys.platform == 'darwin' else 'lo'}"
 INSTALL_TRAIN = "pip install 'malmoi[train]'"
@@ -52,15 +52,15 @@ def examine() -> bool:
         console.print(mark, style=colour, end=" ")
         console.print(f"{check.name:<13} {check.found}", soft_wrap=True)
         checks.append(check)
-    broken = [check for check in checks if check.is_well is False]
+    is_well = all(check.is_well is not False for check in checks)
     has_gpu = any(check.name == "GPU" and check.is_well for check in checks)
     console.print()
-    for line in readiness(not broken, not missing_modules(TRAINING), has_gpu):
+    for line in readiness(is_well, not missing_modules(TRAINING), has_gpu):
         console.print(line, soft_wrap=True)
     for check in checks:
         if check.repair:
             console.print(f"  {check.name}: {check.repair}", style="yellow", soft_wrap=True)
-    return not broken
+    return is_well
 
 
 def readiness(is_well: bool, can_train: bool, has_gpu: bool) -> list[str]:
@@ -69,11 +69,10 @@ def readiness(is_well: bool, can_train: bool, has_gpu: bool) -> list[str]:
         return ["not ready; repair first:"]
     if not can_train:
         return ["ready for personal data, corpus, tokenizer and scores; recipes that train need more:"]
-    recipes = {name: load_recipe(name) for name in shipped_recipes()}
-    ready = [name for name, recipe in recipes.items() if has_gpu or "gpu" not in recipe.needs]
-    waiting = [name for name in recipes if name not in ready]
-    free = [name for name in ready if not recipes[name].needs]
-    given = [name for name in ready if name not in free]
+    needs = {name: load_recipe(name).needs for name in shipped_recipes()}
+    waiting = [name for name, needed in needs.items() if "gpu" in needed and not has_gpu]
+    free = [name for name, needed in needs.items() if not needed]
+    given = [name for name in needs if name not in (*waiting, *free)]
     lines = [f"ready for {', '.join(free)}; with your text and the KLUE files for {', '.join(given)}"]
     return lines + ([f"{', '.join(waiting)} need a GPU"] if waiting else [])
 
@@ -99,8 +98,14 @@ def check_system() -> Check:
 
 
 def check_python() -> Check:
-    well = sys.version_info >= (3, 11)
-    return Check("Python", well, platform.python_version(), "" if well else "malmoi needs Python 3.11 or newer")
+    return _judged(
+        "Python", sys.version_info >= (3, 11), platform.python_version(), "malmoi needs Python 3.11 or newer"
+    )
+
+
+def _judged(name: str, is_well: bool, found: str, repair: str, *, is_needed: bool = True) -> Check:
+    """A check whose repair is told only where it is not well; what is not needed is then only worth knowing."""
+    return Check(name, is_well, found) if is_well else Check(name, False if is_needed else None, found, repair)
 
 
 def check_packages() -> Check:
@@ -109,37 +114,28 @@ def check_packages() -> Check:
         wanted = [requirement for requirement in map(Requirement, requires("malmoi") or []) if not requirement.marker]
     except PackageNotFoundError:
         return Check("packages", False, "malmoi is not installed", f"pip install -e {HOME}")
-    wrong = _not_as_required(wanted)
-    return Check("packages", not wrong, f"{len(wanted) - len(wrong)} of {len(wanted)} as required", _install(wrong))
+    return _as_required("packages", wanted)
 
 
 def check_training() -> Check:
     """The extra "train", which recipes need and single tools do not."""
-    wanted = [one for one in map(Requirement, requires("malmoi") or []) if one.marker and _is_for("train", one)]
-    wrong = _not_as_required(wanted)
     if missing := missing_modules(TRAINING):
         return Check("training", None, f"{', '.join(missing)} not installed", INSTALL_TRAIN)
-    return Check("training", not wrong, f"{len(wanted) - len(wrong)} of {len(wanted)} as required", _install(wrong))
+    extras = (one for one in map(Requirement, requires("malmoi") or []) if one.marker and one.name != "malmoi")
+    return _as_required("training", [one for one in extras if one.marker and one.marker.evaluate({"extra": "train"})])
 
 
-def _is_for(extra: str, requirement: Requirement) -> bool:
-    return requirement.name != "malmoi" and bool(requirement.marker and requirement.marker.evaluate({"extra": extra}))
+def _as_required(name: str, wanted: Sequence[Requirement]) -> Check:
+    wrong = [f"'{one.name}{one.specifier}'" for one in wanted if not _is_installed(one)]
+    found = f"{len(wanted) - len(wrong)} of {len(wanted)} as required"
+    return _judged(name, not wrong, found, f"pip install {' '.join(wrong)}")
 
 
-def _not_as_required(wanted: Sequence[Requirement]) -> list[str]:
-    wrong = []
-    for requirement in wanted:
-        try:
-            if requirement.specifier.contains(version(requirement.name), prereleases=True):
-                continue
-        except PackageNotFoundError:
-            pass
-        wrong.append(f"'{requirement.name}{requirement.specifier}'")
-    return wrong
-
-
-def _install(requirements: Sequence[str]) -> str:
-    return f"pip install {' '.join(requirements)}" if requirements else ""
+def _is_installed(requirement: Requirement) -> bool:
+    try:
+        return requirement.specifier.contains(version(requirement.name), prereleases=True)
+    except PackageNotFoundError:
+        return False
 
 
 def check_names() -> Check:
@@ -152,8 +148,8 @@ def check_encoding() -> Check:
     terminal, names = sys.stdout.encoding or locale.getpreferredencoding(False), sys.getfilesystemencoding()
     if names.lower() != "utf-8":
         return Check("encoding", False, f"names of files are {names}", "export PYTHONUTF8=1")
-    well = terminal.lower().replace("-", "") == "utf8"
-    return Check("encoding", well or None, f"terminal {terminal}", "" if well else "export PYTHONIOENCODING=utf-8")
+    is_well = terminal.lower().replace("-", "") == "utf8"
+    return _judged("encoding", is_well, f"terminal {terminal}", "export PYTHONIOENCODING=utf-8", is_needed=False)
 
 
 def check_cores() -> Check:
@@ -162,15 +158,13 @@ def check_cores() -> Check:
 
 
 def check_memory() -> Check:
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GIB
-    well = total >= 3.5
-    return Check("memory", well, f"{total:.1f} GiB", "" if well else "the smoke recipe needs 4 GiB")
+    total = host_memory() / GIB
+    return _judged("memory", total >= 3.5, f"{total:.1f} GiB", "the smoke recipe needs 4 GiB")
 
 
 def check_disk() -> Check:
     free = shutil.disk_usage(".").free / GIB
-    well = free >= 1
-    return Check("disk", well, f"{free:.1f} GiB free here", "" if well else "free 1 GiB, or give --runs another folder")
+    return _judged("disk", free >= 1, f"{free:.1f} GiB free here", "free 1 GiB, or give --runs another folder")
 
 
 def check_gpu() -> Check:
@@ -184,20 +178,17 @@ def check_gpu() -> Check:
 
 def check_compiler() -> Check:
     """DeepSpeed's operators and torch.compile are built when they are first used."""
-    found = next(
-        (path for name in (os.environ.get("CXX", ""), "c++", "g++", "clang++") if (path := shutil.which(name))), ""
-    )
+    found = next(filter(None, map(shutil.which, (os.environ.get("CXX", ""), "c++", "g++", "clang++"))), "")
     repair = "xcode-select --install" if sys.platform == "darwin" else "sudo apt-get install g++"
-    return Check("compiler", bool(found) or None, found or "no C++ compiler", "" if found else repair)
+    return _judged("compiler", bool(found), found or "no C++ compiler", repair, is_needed=False)
 
 
 def check_dictionary() -> Check:
     from mecab import MeCab
 
     morphemes = MeCab().morphs("말모이를 만들었다")
-    well = "를" in morphemes
-    repair = "" if well else "pip install --force-reinstall python-mecab-ko python-mecab-ko-dic"
-    return Check("dictionary", well, f"말모이를 만들었다 → {' '.join(morphemes)}", repair)
+    repair = "pip install --force-reinstall python-mecab-ko python-mecab-ko-dic"
+    return _judged("dictionary", "를" in morphemes, f"말모이를 만들었다 → {' '.join(morphemes)}", repair)
 
 
 def check_two_processes() -> Check:
@@ -210,7 +201,7 @@ def check_two_processes() -> Check:
         result = subprocess.run(command, capture_output=True, text=True, timeout=120)
     except subprocess.TimeoutExpired:
         return Check("two processes", False, "no answer in 120 s", LOOPBACK)
-    last = (result.stderr.strip().splitlines() or [""])[-1]
-    if result.returncode:
-        return Check("two processes", False, last[:200], LOOPBACK)
-    return Check("two processes", True, "gloo all-reduce works")
+    last = (result.stderr.strip().splitlines() or [""])[-1][:200]
+    return _judged(
+        "two processes", not result.returncode, last if result.returncode else "gloo all-reduce works", LOOPBACK
+    )

@@ -30,6 +30,7 @@ PROCESS_WITH_TORCH = int(0.6 * GIB)
 ADAM_BYTES = 16  # per parameter: weights, gradient and two averages in float32
 SAVED_BYTES = 12  # per parameter in a checkpoint: weights and two averages
 ACTIVATION_BYTES = {"fp32": 68, "bf16": 34, "fp16": 34}  # per token, layer and hidden unit (arXiv 2205.05198, eq. 2)
+GPU_DEVICES = ("nvidia*", "kfd", "dxg")  # NVIDIA, AMD, Windows: without one torch, slow to import, is not asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,11 @@ class Machine:
     memory: int
     gpu: float | None
     devices: int
+
+    @property
+    def flops(self) -> float:
+        """What training gets of it, per second."""
+        return self.devices * self.gpu * SHARE_OF_PEAK if self.gpu else self.cores * FLOPS_PER_CORE
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +61,8 @@ class Cost:
     least_memory: float = 0
 
 
-GPU_DEVICES = ("nvidia*", "kfd", "dxg")  # NVIDIA, AMD, Windows: without one torch, slow to import, is not asked
-
-
 def this_machine(recipe: Recipe, *, trains: bool = True) -> Machine:
     """Cores the recipe uses, memory, and the first GPU; it is not looked for where nothing ``trains``."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     gpu = None
     may_have_gpu = any(path for name in GPU_DEVICES for path in Path("/dev").glob(name))
     if trains and may_have_gpu and find_spec("torch") is not None:
@@ -71,19 +73,25 @@ def this_machine(recipe: Recipe, *, trains: bool = True) -> Machine:
 
             known = peak_flops(torch.cuda.get_device_name(0), recipe.pretrain.engine.precision)
             gpu = known or FLOPS_OF_UNKNOWN_GPU
-    return Machine(min(recipe.workers, os.cpu_count() or 1), memory, gpu, world_size())
+    return Machine(min(recipe.workers, os.cpu_count() or 1), host_memory(), gpu, world_size())
+
+
+def host_memory() -> int:
+    """Bytes of memory of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def estimate(stage: str, recipe: Recipe, machine: Machine) -> Cost:
     """The cost of one stage; an adopted tokenizer, the export and the report cost next to nothing."""
-    text = text_bytes(recipe)
-    if stage == "corpus" and text is not None:
-        return Cost(_seconds(stage, text, machine), 0.4 * text, machine.cores * PROCESS_BYTES[stage])
-    if stage == "tokenizer" and text is not None and recipe.pretrain.init_from is None:
-        return Cost(_seconds(stage, text, machine) + 2, 1e6, machine.cores * PROCESS_BYTES[stage])
-    if stage == "tokens" and text is not None:
-        return Cost(_seconds(stage, text, machine), 2 * text / BYTES_PER_TOKEN, machine.cores * PROCESS_BYTES[stage])
-    if stage == "pretrain" and recipe.pretrain.init_from is None:
+    is_new = recipe.pretrain.init_from is None
+    if stage in BYTES_PER_SECOND and (is_new or stage != "tokenizer"):
+        text = text_bytes(recipe)
+        if text is None:
+            return Cost()
+        seconds = 1 + text / BYTES_PER_SECOND[stage] / machine.cores + 2 * (stage == "tokenizer")
+        disk = {"corpus": 0.4 * text, "tokenizer": 1e6, "tokens": 2 * text / BYTES_PER_TOKEN}[stage]
+        return Cost(seconds, disk, machine.cores * PROCESS_BYTES[stage])
+    if stage == "pretrain" and is_new:
         return _training(recipe, machine)
     if stage == "model":
         return Cost(1, 4 * parameters(recipe))
@@ -94,27 +102,32 @@ def estimate(stage: str, recipe: Recipe, machine: Machine) -> Cost:
 
 def text_bytes(recipe: Recipe) -> float | None:
     """Bytes of the recipe's text, unpacked; None where it names nothing, a data set of the Hub or an absent file."""
-    from launch.pipeline import given_inputs
+    from launch.pipeline import raw_inputs
 
     if not recipe.corpus.inputs and not recipe.corpus.sources:
         return None
+    size = SAMPLE_BYTES * recipe.sample.share if SAMPLE in recipe.corpus.inputs else 0
     try:
-        paths = [item.path for item in given_inputs(recipe)]
+        for item in raw_inputs(recipe):
+            if not isinstance(item.path, Path):
+                return None
+            size += item.path.stat().st_size * (UNPACKED if item.path.suffix in (".zst", ".gz") else 1)
     except Exception as error:
         if not is_for_user(error):
             raise
         return None
-    if not all(isinstance(path, Path) for path in paths):
-        return None
-    sizes = (path.stat().st_size * (UNPACKED if path.suffix in (".zst", ".gz") else 1) for path in paths)  # type: ignore[union-attr]
-    return sum(sizes) + (SAMPLE_BYTES * recipe.sample.share if SAMPLE in recipe.corpus.inputs else 0)
+    return size
 
 
 def parameters(recipe: Recipe) -> int:
     """Of the network and its masked-LM head, which shares its matrix with the embeddings; biases left out."""
     net = recipe.pretrain.model
-    block = 4 * net.hidden**2 + 2 * net.hidden * net.intermediate
-    return net.layers * block + (recipe.tokenizer.vocab_size + net.positions + net.hidden) * net.hidden
+    return _of_blocks(recipe) + (recipe.tokenizer.vocab_size + net.positions + net.hidden) * net.hidden
+
+
+def _of_blocks(recipe: Recipe) -> int:
+    net = recipe.pretrain.model
+    return net.layers * (4 * net.hidden**2 + 2 * net.hidden * net.intermediate)
 
 
 def planned_tokens(recipe: Recipe) -> int:
@@ -122,20 +135,12 @@ def planned_tokens(recipe: Recipe) -> int:
     return recipe.pretrain.steps * recipe.pretrain.global_batch * recipe.pretrain.rows.sequence_length
 
 
-def _seconds(stage: str, text: float, machine: Machine) -> float:
-    return 1 + text / BYTES_PER_SECOND[stage] / machine.cores
-
-
 def _flops(recipe: Recipe, length: int) -> float:
     """Operations to train on one token in a row of ``length``, the vocabulary head on masked positions alone."""
     net = recipe.pretrain.model
     head = net.hidden**2 + net.hidden * recipe.tokenizer.vocab_size
-    blocks = net.layers * (4 * net.hidden**2 + 2 * net.hidden * net.intermediate)
-    return 6 * (blocks + head * recipe.pretrain.rows.masking.share) + 12 * net.layers * length * net.hidden
-
-
-def _speed(machine: Machine) -> float:
-    return machine.devices * machine.gpu * SHARE_OF_PEAK if machine.gpu else machine.cores * FLOPS_PER_CORE
+    dense = _of_blocks(recipe) + head * recipe.pretrain.rows.masking.share
+    return 6 * dense + 12 * net.layers * length * net.hidden
 
 
 def _training(recipe: Recipe, machine: Machine) -> Cost:
@@ -145,7 +150,7 @@ def _training(recipe: Recipe, machine: Machine) -> Cost:
     activations = rows * length * net.hidden * net.layers * ACTIVATION_BYTES[engine.precision]
     logits = rows * length * settings.rows.masking.share * recipe.tokenizer.vocab_size * 8
     return Cost(
-        seconds=planned_tokens(recipe) * _flops(recipe, length) / _speed(machine),
+        seconds=planned_tokens(recipe) * _flops(recipe, length) / machine.flops,
         disk=(settings.saved.keep_checkpoints + 2) * SAVED_BYTES * size,  # the best one, and one half written
         memory=PROCESS_WITH_TORCH + ADAM_BYTES * size + activations + logits,
         least_memory=ADAM_BYTES * size / (machine.devices if engine.zero_stage else 1),
@@ -160,7 +165,7 @@ def _finetuning(recipe: Recipe, machine: Machine) -> Cost:
         return Cost()
     text = SAMPLE_KLUE_BYTES if folder is None else sum(p.stat().st_size for p in folder.rglob("*train*"))
     passes = len(settings.models) * len(settings.seeds) * 8  # epochs of small models; the published ones have 3 to 5
-    return Cost(text / 6 * passes * _flops(recipe, 128) / _speed(machine), None, PROCESS_WITH_TORCH * machine.cores)
+    return Cost(text / 6 * passes * _flops(recipe, 128) / machine.flops, None, PROCESS_WITH_TORCH * machine.cores)
 
 
 def say_duration(seconds: float) -> str:

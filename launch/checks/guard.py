@@ -7,7 +7,7 @@ before ours on the path, or pip may have merged its files into our folder; both 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Set
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, distributions
 from importlib.util import find_spec
 from pathlib import Path
@@ -58,7 +58,7 @@ def _merged_files(ours: Distribution, home: Path) -> str | None:
     present = {path.relative_to(home).as_posix(): path.stat().st_size for path in paths}
     missing = sorted(sizes.keys() - present.keys())
     strange = sorted(name for name, size in present.items() if sizes.get(name) != size)
-    other = _owner(strange, home) if strange else None
+    other = _owner(frozenset(strange), home)
     if not other and not missing:
         return None
     what = f"{other} has put files into it ({strange[0]})" if other else f"{missing[0]} is gone"
@@ -70,10 +70,7 @@ def _merged_files(ours: Distribution, home: Path) -> str | None:
     )
 
 
-def _owner(names: Iterable[str], home: Path) -> str | None:
+def _owner(names: Set[str], home: Path) -> str | None:
     """The other distribution that lists one of the files; None for what the user wrote there."""
-    wanted = set(names)
-    for other in distributions(path=[str(home)]):
-        if other.name != "malmoi" and any(file.as_posix() in wanted for file in other.files or ()):
-            return str(other.name)
-    return None
+    others = (other for other in distributions(path=[str(home)]) if names and other.name != "malmoi")
+    return next((o.name for o in others if any(file.as_posix() in names for file in o.files or ())), None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -18,26 +18,26 @@ from finetune.config import FRESH
 from launch import manifest
 from launch.checks.estimate import GIB, Machine, estimate, planned_tokens, say_duration
 from launch.errors import is_for_user, missing_modules, one_sentence, require
-from launch.pipeline import OWN_MODEL, Stage, raw_inputs, verb_of
+from launch.pipeline import NO_KLUE_FILES, OWN_MODEL, Stage, raw_inputs, require_stage
 from launch.recipe import SAMPLE, Recipe
 
 LONGEST_ON_CPU = 365 * 86_400  # seconds: nobody means to wait that long
+Check = Callable[[], Iterable[object] | None]
 
 
 def find_problems(verb: str, stages: Sequence[Stage], recipe: Recipe, run: Path, machine: Machine) -> list[str]:
     """Sentences about what would stop the stages of a verb, each saying what to do; none where they can start."""
-    missing = missing_modules(stage.name for stage in stages)
-    if missing:  # other checks need them, too
+    if missing := missing_modules(stage.name for stage in stages):  # other checks need them, too
         return list(_collected(lambda: require(verb, missing)))
     waiting = [stage for stage in stages if not (run / stage.name / manifest.MANIFEST_NAME).is_file()]
     names = {stage.name for stage in waiting}
-    checks: list[Callable[[], Iterator[str] | None]] = [
-        partial(_other_recipes, stages, recipe, run),
-        partial(_missing_stages, waiting, recipe, run),
-        *(partial(_outside, stage, recipe) for stage in stages),
+    checks: list[Check] = [partial(_other_recipes, stages, recipe, run)]
+    checks += [
+        partial(require_stage, run, name) for stage in waiting for name in stage.after(recipe) if name not in names
     ]
-    if "corpus" in names:
-        checks.append(partial(_text, recipe, run))
+    checks += [partial(stage.outside, recipe) for stage in stages]
+    if "corpus" in names and SAMPLE not in recipe.corpus.inputs:
+        checks.append(partial(raw_inputs, recipe, run))
     if "finetune" in names:
         checks.append(partial(_klue_files, recipe))
         checks += [partial(_encoder, name) for name in recipe.finetune.models]
@@ -45,10 +45,12 @@ def find_problems(verb: str, stages: Sequence[Stage], recipe: Recipe, run: Path,
     return list(dict.fromkeys(problem for check in checks for problem in _collected(check)))
 
 
-def _collected(check: Callable[[], Iterator[str] | None]) -> Iterator[str]:
-    """What a check says, and the message of an error for users that it runs into."""
+def _collected(check: Check) -> Iterator[str]:
+    """The sentences of a generator, and the message of an error for users that any check runs into."""
     try:
-        yield from check() or ()
+        found = check()
+        if isinstance(found, Iterator):
+            yield from found
     except Exception as error:
         if not is_for_user(error):
             raise
@@ -70,37 +72,20 @@ def _other_recipes(stages: Sequence[Stage], recipe: Recipe, run: Path) -> Iterat
             yield manifest.refuse_other(run / stage.name, found, head)
 
 
-def _missing_stages(waiting: Sequence[Stage], recipe: Recipe, run: Path) -> Iterator[str]:
-    names = {stage.name for stage in waiting}
-    for stage in waiting:
-        for name in stage.after(recipe):
-            if name not in names and manifest.read_manifest(run / name) is None:
-                yield f"{run / name}: not complete yet; run `malmoi {verb_of(name)}` with the same recipe first"
-
-
-def _outside(stage: Stage, recipe: Recipe) -> None:
-    stage.outside(recipe)
-
-
-def _text(recipe: Recipe, run: Path) -> None:
-    if SAMPLE not in recipe.corpus.inputs:
-        raw_inputs(recipe, run)
-
-
 def _klue_files(recipe: Recipe) -> Iterator[str]:
     from finetune.data.hub import find_copy
     from finetune.registry import missing_files
 
     data = recipe.finetune.data
     if not data:
-        yield "finetune.data is empty; name the folder of the KLUE files: finetune.data=FOLDER"
-    elif data != SAMPLE and Path(data).is_dir() and find_copy(data) is None:
-        missing = missing_files(recipe.finetune, Path(data))
-        if missing:
-            yield (
-                f"{data}: missing {', '.join(missing)} (plain or .zst); add them, or name only the tasks that are "
-                "there with finetune.tasks=…"
-            )
+        yield NO_KLUE_FILES
+        return
+    is_folder = data != SAMPLE and Path(data).is_dir() and find_copy(data) is None
+    if is_folder and (missing := missing_files(recipe.finetune, Path(data))):
+        yield (
+            f"{data}: missing {', '.join(missing)} (plain or .zst); add them, or name only the tasks that are there "
+            "with finetune.tasks=…"
+        )
 
 
 def _encoder(name: str) -> Iterator[str]:
@@ -146,4 +131,4 @@ def _resources(waiting: Sequence[Stage], recipe: Recipe, run: Path, machine: Mac
     needed = sum(cost.disk or 0 for cost in costs.values())
     place = next(folder for folder in (run, *run.absolute().parents) if folder.is_dir())
     if needed > (free := shutil.disk_usage(place).free):
-        yield (f"{place}: {free / GIB:.1f} GiB free, about {needed / GIB:.1f} GiB needed; free some, or use --runs")
+        yield f"{place}: {free / GIB:.1f} GiB free, about {needed / GIB:.1f} GiB needed; free some, or use --runs"

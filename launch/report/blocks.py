@@ -7,34 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from launch.console import Table as Table  # written as it is printed on the terminal
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A paragraph; notes are set smaller, warnings stand out."""
+    """A paragraph (notes are set smaller, warnings stand out), the head of what follows, or preformatted text."""
 
     text: str
-    is_note: bool = False
-    is_warning: bool = False
-    kind: str = "text"
-
-
-@dataclass(frozen=True, slots=True)
-class Heading:
-    """The head of what follows inside a section."""
-
-    text: str
-    kind: str = "heading"
-
-
-@dataclass(frozen=True, slots=True)
-class Code:
-    """Preformatted text, such as the recipe."""
-
-    text: str
-    kind: str = "code"
+    kind: Literal["text", "note", "warning", "heading", "code"] = "text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +45,14 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Horizontal bars; the Markdown page leaves them out, a table says the same."""
+    """Horizontal bars; the Markdown page leaves those with ``keys`` out, a table says the same."""
 
     rows: Sequence[Bar]
     keys: Sequence[tuple[str, str]] = ()
     kind: str = "bars"
 
 
-Block = Text | Heading | Code | Pictures | Bars | Table
+Block = Text | Pictures | Bars | Table
 
 
 @dataclass(frozen=True, slots=True)

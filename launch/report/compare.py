@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
-from typing import Any
 
 from launch.report.blocks import Table
-from launch.report.gather import PAPER_MODEL, number, paper_metrics, trivial_of
+from launch.report.gather import PAPER_MODEL, Result, number, paper_metrics, trivial_of
 
-Result = dict[str, Any]
 LAST_WEIGHTS = "last weights"
 
 
@@ -29,6 +27,10 @@ class Group:
     def first(self) -> Result:
         return self.results[0]
 
+    @property
+    def task(self) -> str:
+        return str(self.first["task"])
+
     def mean(self, metric: str) -> float | None:
         """Mean over the seeds; None where it is undefined for one of them."""
         values = [result["scores"][metric] for result in self.results]
@@ -38,10 +40,10 @@ class Group:
         """The trivial baseline, which no seed changes."""
         return trivial_of(self.first, metric)
 
-    def gain(self, metric: str) -> float | None:
+    def gain(self, metric: str) -> str:
         """Points above the trivial baseline; a baseline without a defined score counts as 0."""
         value = self.mean(metric)
-        return None if value is None else value - (self.trivial(metric) or 0.0)
+        return "undefined" if value is None else f"{value - (self.trivial(metric) or 0.0):+.1f}"
 
     def interval(self, metric: str) -> tuple[float, float] | None:
         """From the lowest to the highest end of the seeds' 95 % intervals; None where one is missing."""
@@ -50,8 +52,9 @@ class Group:
             return None
         return min(low for low, _ in found), max(high for _, high in found)
 
-    def standing(self, metric: str) -> str:
-        """Whether the whole interval lies above or below the trivial baseline, or what is open."""
+    def standing(self) -> str:
+        """Whether the headline's whole interval lies above or below the trivial baseline, or what is open."""
+        metric = self.first["headline"]
         interval, baseline = self.interval(metric), self.trivial(metric) or 0.0
         if interval is None or interval[0] <= baseline <= interval[1]:
             return "open"
@@ -69,20 +72,43 @@ def group_results(scores: Sequence[Result]) -> list[Group]:
     """Groups in the order of ``scores``; what was not trained and scored alike stays apart."""
     groups: dict[tuple[str, ...], list[Result]] = {}
     for found in scores:
-        kind = (found["protocol"], weights_of(found), found["split"])
-        groups.setdefault((found["task"], found["model"], *kind), []).append(found)
-    protocols = {found["protocol"] for found in scores}
-    return [Group(f"{key[1]}, {key[2]}" if len(protocols) > 1 else key[1], results) for key, results in groups.items()]
+        key = (found["task"], found["model"], found["protocol"], weights_of(found), found["split"])
+        groups.setdefault(key, []).append(found)
+    has_protocols = len({found["protocol"] for found in scores}) > 1
+    return [Group(f"{key[1]}, {key[2]}" if has_protocols else key[1], results) for key, results in groups.items()]
 
 
 def weights_of(found: Result) -> str:
     """Which weights were scored, for people; ``selected`` is None where nothing was chosen."""
-    selected = found.get("selected")
-    return (
-        f"best {selected['by']} of {selected['evaluations']} evaluations on the scored split"
-        if selected
-        else LAST_WEIGHTS
-    )
+    chosen = found.get("selected")
+    return f"best {chosen['by']} of {chosen['evaluations']} evaluations on the scored split" if chosen else LAST_WEIGHTS
+
+
+def verdict_on_scores(scores: Sequence[Result]) -> list[str]:
+    """On which tasks a model is better than the trivial baseline, by the first metric, beyond what chance explains."""
+    groups = group_results(scores)
+    names = list(dict.fromkeys(group.name for group in groups))
+    return [
+        (f"{name}: {line[0].lower()}{line[1:]}" if len(names) > 1 else line)
+        for name in names
+        for line in _verdict([group for group in groups if group.name == name])
+    ]
+
+
+def _verdict(groups: Sequence[Group]) -> list[str]:
+    def details(standing: str) -> str:
+        return ", ".join(
+            f"{group.task} ({', '.join(f'{metric} {group.gain(metric)}' for metric in paper_metrics(group.first))})"
+            for group in groups
+            if group.standing() == standing
+        )
+
+    above = [f"{group.task} {group.gain(group.first['headline'])}" for group in groups if group.standing() == "above"]
+    won = f"Better than the trivial baseline on {len(above)} of {len(groups)} tasks, the whole 95 % interval above it: "
+    lines = [f"{won}{', '.join(above)}."] if above else []
+    for standing, said in (("open", "Not distinguishable from it by the first metric"), ("below", "Worse than it")):
+        lines += [f"{said}: {found}."] if (found := details(standing)) else []
+    return lines
 
 
 def comparison(groups: Sequence[Group]) -> Table:
@@ -90,17 +116,15 @@ def comparison(groups: Sequence[Group]) -> Table:
     models = list(dict.fromkeys(group.name for group in groups))
     by_task: dict[tuple[str, str], list[Group]] = {}  # other examples are another row
     for group in groups:
-        by_task.setdefault((group.first["task"], group.first["split"]), []).append(group)
+        by_task.setdefault((group.task, group.first["split"]), []).append(group)
     is_official = any(group.first["is_official_dev"] for group in groups)
     rows = []
     for (task, _), alike in by_task.items():
-        for metric in paper_metrics(alike[0].first):
+        first = alike[0].first
+        for metric in paper_metrics(first):
             cells = ["; ".join(group.cell(metric) for group in alike if group.name == model) or "–" for model in models]
-            row = [task, metric, *cells, number(alike[0].trivial(metric))]
-            if is_official:
-                first = alike[0].first
-                row.append(number(first["paper_dev"][PAPER_MODEL][metric] if first["is_official_dev"] else None))
-            rows.append(row)
+            paper = number(first["paper_dev"][PAPER_MODEL][metric] if first["is_official_dev"] else None)
+            rows.append([task, metric, *cells, number(trivial_of(first, metric)), *([paper] if is_official else [])])
     heads = ["task", "metric", *models, "trivial", *([f"{PAPER_MODEL}, Table 36"] if is_official else [])]
     seeds = sorted({len(group.results) for group in groups})
     spread = f", mean ± standard deviation over {' or '.join(map(str, seeds))} seeds" if seeds != [1] else ""

@@ -32,7 +32,7 @@ def line_chart(
     """Lines over one pair of axes.
 
     Args:
-        across: what the horizontal axis counts, such as "optimizer step"; empty where the page says it.
+        across: what the horizontal axis counts; empty where the page says it.
         up: the same for the vertical axis; it is read out by screen readers, too.
         from_zero: the vertical axis begins at 0.
     """
@@ -40,20 +40,13 @@ def line_chart(
     lines = [line for line in lines if line.places]
     values = [value for line in lines for value in line.values]
     places = [place for line in lines for place in line.places]
-    bottom = 0.0 if from_zero else min(values)
-    ups = ticks(bottom, max(values))
-    low, high = min(bottom, ups[0]), max(*values, ups[-1])
+    ups = ticks(0.0 if from_zero else min(values), max(values))
+    right, floor = width - RIGHT, height - (BOTTOM if across else BOTTOM - 14)
     first, last = min(places), max(places)
-    floor = height - (BOTTOM if across else BOTTOM - 14)
-
-    def x(place: float) -> float:
-        return LEFT + (width - LEFT - RIGHT) * ((place - first) / (last - first) if last > first else 0.5)
-
-    def y(value: float) -> float:
-        return floor - (floor - TOP) * ((value - low) / (high - low) if high > low else 0.5)
-
+    x = _scale(first, last, LEFT, right)
+    y = _scale(min(*values, ups[0]), max(*values, ups[-1]), floor, TOP)
     shapes = [
-        f'<path d="M{LEFT} {y(tick):.1f}H{width - RIGHT}"/>'
+        f'<path d="M{LEFT} {y(tick):.1f}H{right}"/>'
         f'<text class="left" x="{LEFT - 5}" y="{y(tick) + 3:.1f}">{tick:g}</text>'
         for tick in ups
     ]
@@ -64,9 +57,14 @@ def line_chart(
     ]
     shapes += [_draw(line, x, y) for line in lines]
     if across:
-        shapes.append(f'<text x="{(LEFT + width - RIGHT) / 2}" y="{height - 3}">{escape(visible(across))}</text>')
+        shapes.append(f'<text x="{(LEFT + right) / 2}" y="{height - 3}">{escape(visible(across))}</text>')
     box = f'viewBox="0 0 {width} {height}"'
     return f'<svg class="plot" {box} role="img" aria-label="{escape(visible(up))}">{"".join(shapes)}</svg>'
+
+
+def _scale(low: float, high: float, begin: float, end: float) -> Callable[[float], float]:
+    """Values from low to high to pixels; a single value stands in the middle."""
+    return lambda value: begin + (end - begin) * ((value - low) / (high - low) if high > low else 0.5)
 
 
 def _draw(line: Line, x: Callable[[float], float], y: Callable[[float], float]) -> str:
@@ -87,6 +85,5 @@ def ticks(low: float, high: float, wanted: int = 4) -> list[float]:
     span = (high - low) or abs(high) or 1.0
     size = 10 ** math.floor(math.log10(span / wanted))
     step = min((size * factor for factor in (1, 2, 5, 10)), key=lambda step: abs(span / step - wanted))
-    begin, end = math.floor(low / step), math.ceil(high / step)
     digits = max(0, -math.floor(math.log10(step)))
-    return [round(number * step, digits) for number in range(begin, end + 1)]
+    return [round(number * step, digits) for number in range(math.floor(low / step), math.ceil(high / step) + 1)]

@@ -1,4 +1,4 @@
-"""Reading what the stages left: manifests, statistics, curves and scores. Nothing here computes a result."""
+"""Reading what the stages left (statistics, curves, scores), and how figures are written. Nothing here computes one."""
 
 from __future__ import annotations
 
@@ -7,26 +7,20 @@ import math
 from pathlib import Path
 from typing import Any
 
-from corpus.documents.whole_files import read_json as parse_file
+from corpus.documents.whole_files import read_object
 from launch.errors import LaunchError
 
+Result = dict[str, Any]
 PAPER_MODEL = "klue/roberta-base"
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object that a stage wrote.
-
-    Raises:
-        LaunchError: it is missing or damaged.
-    """
+    """A JSON object that a stage wrote; ``BadInput`` or ``LaunchError`` where it is damaged or missing."""
     advice = f"delete {path.parent} and run again"
     try:
-        value = parse_file(path, advice)
+        return read_object(path, advice)
     except FileNotFoundError:
         raise LaunchError(f"{path}: missing, though its stage is complete; {advice}") from None
-    if not isinstance(value, dict):
-        raise LaunchError(f"{path}: expected a JSON object, found a {type(value).__name__}; {advice}")
-    return value
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
@@ -38,7 +32,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
         raise LaunchError(f"{path}: not lines of JSON objects; delete {path.parent} and run again") from None
 
 
-def read_scores(run: Path) -> list[dict[str, Any]]:
+def read_scores(run: Path) -> list[Result]:
     """All results below ``finetune/``, tasks in the order of the paper, each with its ``errors`` (None without any)."""
     from finetune.config import TASK_NAMES
 
@@ -49,19 +43,18 @@ def read_scores(run: Path) -> list[dict[str, Any]]:
     return sorted(found, key=lambda s: (TASK_NAMES.index(s["task"]), s["model"], s["seed"]))
 
 
-def paper_metrics(found: dict[str, Any]) -> list[str]:
+def paper_metrics(found: Result) -> list[str]:
     """The metrics of a result that the paper's Table 36 has, in its order; the others are further detail."""
     return list(found["paper_dev"][PAPER_MODEL])
 
 
-def trivial_of(found: dict[str, Any], metric: str) -> float | None:
+def trivial_of(found: Result, metric: str) -> float | None:
     """Score of the prediction that needs no model; None where it says nothing.
 
     The area under a precision-recall curve is such a case: the reference joins the two points of a constant prediction
     by a line, so it gets about 50 on any labels.
     """
-    value: float | None = None if metric == "auprc" else found["trivial"][metric]
-    return value
+    return None if metric == "auprc" else found["trivial"][metric]
 
 
 def number(value: float | None, digits: int = 2) -> str:
@@ -80,7 +73,7 @@ def share(part: float, whole: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them."""
+    """``45 s``, ``12.0 min`` or ``2.5 h``."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

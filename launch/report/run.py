@@ -15,57 +15,65 @@ from corpus.card.korean import translate_html, translate_markdown
 from corpus.card.page import stylesheet
 from corpus.documents.escaping import fenced, markdown, visible
 from launch.manifest import read_manifest
-from launch.report.blocks import Code, Section, Table, Text
-from launch.report.corpus import corpus_sections
+from launch.report.blocks import Section, Table, Text
+from launch.report.compare import verdict_on_scores
 from launch.report.gather import count, duration, read_scores
-from launch.report.scores import scores_section, verdict_on_scores
-from launch.report.training import pretraining_section, vocabulary_section
+from launch.report.scores import scores_section
+from launch.report.stages import corpus_sections, pretraining_section, vocabulary_sections
 
 if TYPE_CHECKING:
     from launch.recipe import Recipe
 
 DESCRIPTIONS: dict[str, Callable[[Path], list[Section]]] = {  # a run that only scores models has none of these stages
     "corpus": corpus_sections,
-    # an adopted tokenizer has no statistics of its training
-    "tokenizer": lambda run: [vocabulary_section(run)] if (run / "tokenizer" / "statistics.json").is_file() else [],
-    "pretrain": lambda folder: [pretraining_section(folder)],
+    "tokenizer": vocabulary_sections,
+    "pretrain": lambda run: [pretraining_section(run)],
 }
-STAGE_NAMES = ("sample", "corpus", "tokenizer", "tokens", "pretrain", "model", "finetune")
+SUMMARIES: dict[str, Callable[[dict[str, Any]], str]] = {  # of the counts in a manifest
+    "sample": lambda c: f"{count(sum(c['documents'].values()))} documents",
+    "corpus": lambda c: f"{count(c['documents'])} documents, {count(c['sentences'])} sentences",
+    "tokenizer": lambda c: f"{count(c['vocab_size'])} entries",
+    "tokens": lambda c: f"{count(c['tokens'])} tokens",
+    "pretrain": lambda c: f"{count(c['steps'])} steps",
+    "model": lambda c: f"{count(c['parameters'])} parameters",
+    "finetune": lambda c: f"{count(c['results'])} results",
+}
 
 
 def run(recipe: Recipe, folder: Path, out: Path) -> dict[str, Any]:
     """Write ``report.md`` and ``report.html`` into ``out`` from the stages below ``folder``; returns counts."""
-    scores = read_scores(folder)
+    scores, manifests = read_scores(folder), {name: read_manifest(folder / name) for name in SUMMARIES}
     sections = [scores_section(scores)]
     for name, describe in DESCRIPTIONS.items():
-        if read_manifest(folder / name):
+        if manifests[name]:
             sections += describe(folder)
-    sections.append(_provenance(recipe, folder))
+    sections.append(_provenance(recipe, manifests["finetune"] or {"versions": {}, "hardware": "unknown"}))
     page = {
         "title": recipe.name,
         "about": recipe.about,
         "verdict": verdict_on_scores(scores),
-        "stages": [found for stage in STAGE_NAMES if (found := _stage(folder, stage))],
+        "stages": [_stage(name, manifest) for name, manifest in manifests.items() if manifest],
         "sections": sections,
         "links": [("Corpus card", "../corpus/card.html")] if (folder / "corpus" / "card.html").is_file() else [],
     }
-    is_korean = recipe.launch.spoken() == "ko"
+    language = recipe.launch.spoken()
     for name, translate in (("md", translate_markdown), ("html", translate_html)):
         text = render(f"page.{name}.j2", page)
-        (out / f"report.{name}").write_text(translate(text) if is_korean else text, "utf-8")
-    return {"results": len(scores), "sections": len(sections), "language": recipe.launch.spoken()}
+        (out / f"report.{name}").write_text(translate(text) if language == "ko" else text, "utf-8")
+    return {"results": len(scores), "sections": len(sections), "language": language}
 
 
 def render(template: str, page: dict[str, Any]) -> str:
     """A page from its template; text is escaped, in HTML by the environment, in Markdown by the filters."""
+    is_html = template.endswith("html.j2")
     environment = Environment(
         loader=PackageLoader("launch.report", "."),
-        autoescape=template.endswith("html.j2"),
+        autoescape=is_html,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
-        finalize=_shown if template.endswith("html.j2") else None,
+        finalize=_shown if is_html else None,
     )
     environment.filters |= {"plain": markdown, "cell": _cell, "fenced": fenced}
     return environment.get_template(template).render(**page, css=stylesheet())
@@ -80,35 +88,14 @@ def _cell(text: Any) -> str:
     return "<br>".join(map(markdown, str(text).split("\n")))
 
 
-SUMMARIES = {
-    "sample": lambda c: f"{count(sum(c['documents'].values()))} documents",
-    "corpus": lambda c: f"{count(c['documents'])} documents, {count(c['sentences'])} sentences",
-    "tokenizer": lambda c: f"{count(c['vocab_size'])} entries",
-    "tokens": lambda c: f"{count(c['tokens'])} tokens",
-    "pretrain": lambda c: f"{count(c['steps'])} steps",
-    "model": lambda c: f"{count(c['parameters'])} parameters",
-    "finetune": lambda c: f"{count(c['results'])} results",
-}
-
-
-def _stage(folder: Path, name: str) -> dict[str, str] | None:
-    manifest = read_manifest(folder / name)
-    if manifest is None:
-        return None
+def _stage(name: str, manifest: dict[str, Any]) -> dict[str, str]:
     cost = f"{duration(manifest['seconds'])}, {count(manifest['peak_memory_mib'])} MiB"
     return {"name": name, "summary": SUMMARIES[name](manifest["counts"]), "cost": cost}
 
 
-def _provenance(recipe: Recipe, folder: Path) -> Section:
-    manifest = read_manifest(folder / "finetune") or {"versions": {}, "hardware": "unknown"}
-    versions = [[name, version] for name, version in manifest["versions"].items()]
+def _provenance(recipe: Recipe, manifest: dict[str, Any]) -> Section:
+    said = f"Hardware: {manifest['hardware']}. Every stage's folder holds a manifest with inputs and counts."
+    versions = [list(item) for item in manifest["versions"].items()]
     settings = yaml.safe_dump(json.loads(recipe.model_dump_json()), allow_unicode=True, sort_keys=False)
-    return Section(
-        "How this was made",
-        [
-            Text(f"Hardware: {manifest['hardware']}. Every stage's folder holds a manifest with inputs and counts."),
-            Table(["package", "version"], versions, title="Versions", folded=True),
-            Code(settings),
-        ],
-        is_folded=True,
-    )
+    table = Table(["package", "version"], versions, title="Versions", folded=True)
+    return Section("How this was made", [Text(said), table, Text(settings, "code")], is_folded=True)

@@ -1,7 +1,8 @@
 """Scores beside the trivial baseline and, on the official dev files, beside the paper's Table 36.
 
 What makes a score comparable stands with it: protocol, seed, weights, data version. What all results share is said
-once, above the tables; what differs is a column.
+once, above the tables; what differs is a column. Figures by class and samples of wrong predictions stand below; of
+several seeds only the first is shown there, the others lie in their ``scores.json`` and ``errors.json``.
 """
 
 from __future__ import annotations
@@ -10,13 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from launch.pipeline import OWN_MODEL
-from launch.report.blocks import Bar, Bars, Block, Heading, Pictures, Section, Table, Text
+from launch.report.blocks import Bar, Bars, Block, Pictures, Section, Table, Text
 from launch.report.compare import LAST_WEIGHTS, Group, comparison, group_results, weights_of
-from launch.report.details import error_blocks, table_blocks
 from launch.report.figures import SMALL, Line, line_chart
-from launch.report.gather import PAPER_MODEL, count, number, paper_metrics, trivial_of
+from launch.report.gather import PAPER_MODEL, Result, count, number, paper_metrics, trivial_of
 
-Result = dict[str, Any]
 FACTS = {  # column to how it is said once for all results
     "model": "encoder {}",
     "seed": "seed {}",
@@ -26,6 +25,7 @@ FACTS = {  # column to how it is said once for all results
 }
 MOST_BARS = 16  # more are a table
 MOST_CHARTS = 24
+MOST_LINES = 12  # of one cell: a dialogue state may be wrong in all its slots
 NUMBERS = ("score", "95 % interval", "trivial", "gain", "trained on", "scored on", f"{PAPER_MODEL}, Table 36")
 NOTE = (
     "Scores are 0 to 100. The trivial baseline needs no model: the majority class, the mean, the right-hand neighbour "
@@ -37,43 +37,11 @@ NOTE_ON_PAPER = (
     " The figures of Table 36 were made by the published code (here protocol klue-baseline), each the best of many "
     "evaluations of the dev set that it is reported on."
 )
-
-
-def verdict_on_scores(scores: Sequence[Result]) -> list[str]:
-    """On which tasks a model is better than the trivial baseline, by the first metric, beyond what chance explains."""
-    groups = group_results(scores)
-    names = list(dict.fromkeys(group.name for group in groups))
-    return [
-        (f"{name}: {line[0].lower()}{line[1:]}" if len(names) > 1 else line)
-        for name in names
-        for line in _verdict([group for group in groups if group.name == name])
-    ]
-
-
-def _verdict(groups: Sequence[Group]) -> list[str]:
-    by_standing: dict[str, list[Group]] = {"above": [], "open": [], "below": []}
-    for group in groups:
-        by_standing[group.standing(group.first["headline"])].append(group)
-    above, unclear, below = by_standing.values()
-    won = ", ".join(f"{group.first['task']} {_signed(group, group.first['headline'])}" for group in above)
-    lines = [
-        f"Better than the trivial baseline on {len(above)} of {len(groups)} tasks, the whole 95 % interval above it: "
-        f"{won}."
-    ] * bool(above)
-    lines += [f"Not distinguishable from it by the first metric: {_details(unclear)}."] * bool(unclear)
-    return lines + [f"Worse than it: {_details(below)}."] * bool(below)
-
-
-def _details(groups: Sequence[Group]) -> str:
-    return ", ".join(
-        f"{group.first['task']} ({', '.join(f'{m} {_signed(group, m)}' for m in paper_metrics(group.first))})"
-        for group in groups
-    )
-
-
-def _signed(group: Group, metric: str) -> str:
-    gap = group.gain(metric)
-    return "undefined" if gap is None else f"{gap:+.1f}"
+NOTE_ON_ERRORS = (
+    "Where a prediction has several parts, only what differs is shown. A type in brackets is a run of I- tags that no "
+    "B- begins: no entity for the metric. Labels of the benchmark may be wrong, too."
+)
+ORDER_OF_ERRORS = {"probability": "the most certain first", "distance": "the largest distance first"}
 
 
 def scores_section(scores: Sequence[Result]) -> Section:
@@ -83,21 +51,31 @@ def scores_section(scores: Sequence[Result]) -> Section:
     facts = [facts_of(found) for found in scores]
     varying = [name for name in FACTS if len({fact[name] for fact in facts}) > 1]
     shared = [said.format(facts[0][name]) for name, said in FACTS.items() if scores and name not in varying]
-    blocks: list[Block] = [*warnings(scores), *_figure(groups)]
-    blocks += [comparison(groups)] if is_compared else []
-    blocks += [Text(f"All results: {', '.join(shared)}.")] if shared else []
-    blocks += [
-        _results(scores, varying, is_compared),
-        _further(scores, varying),
-        Text(NOTE + (NOTE_ON_PAPER if any(found["is_official_dev"] for found in scores) else ""), is_note=True),
-        Table(
-            ["task", "scored on", "files", "version", "sha256"], _files(scores), title="What was scored", folded=True
-        ),
-        *_losses(groups),
-        *table_blocks(groups),
-        *error_blocks(groups),
-    ]
-    return Section("Scores", blocks)
+    is_official = any(found["is_official_dev"] for found in scores)
+    paper = [(found, metric) for found in scores for metric in paper_metrics(found)]
+    further = [(found, metric) for found in scores for metric in found["scores"] if metric not in paper_metrics(found)]
+    facts_heads = ["task", *varying, "metric"]
+    return Section(
+        "Scores",
+        [
+            *warnings(scores),
+            *_figure(groups),
+            *([comparison(groups)] if is_compared else []),
+            *([Text(f"All results: {', '.join(shared)}.")] if shared else []),
+            _table(
+                [*facts_heads, *NUMBERS[: None if is_official else -1]],
+                paper,
+                title="Every result" if is_compared else "",
+                folded=is_compared,
+            ),
+            _table([*facts_heads, *NUMBERS[:3]], further, title="Further metrics", folded=True),
+            Text(NOTE + (NOTE_ON_PAPER if is_official else ""), "note"),
+            _files(scores),
+            *_losses(groups),
+            *_class_tables(groups),
+            *_error_tables(groups),
+        ],
+    )
 
 
 def facts_of(found: Result) -> dict[str, str]:
@@ -105,13 +83,8 @@ def facts_of(found: Result) -> dict[str, str]:
     versions = {split: file.get("version", "unknown") for split, file in found.get("data", {}).items()}
     same = len(set(versions.values())) == 1
     data = next(iter(versions.values())) if same else ", ".join(f"{split} {name}" for split, name in versions.items())
-    return {
-        "model": found["model"],
-        "seed": str(found["seed"]),
-        "protocol": found["protocol"],
-        "weights": weights_of(found),
-        "data": data or "unknown",
-    }
+    said = (found["model"], str(found["seed"]), found["protocol"], weights_of(found), data or "unknown")
+    return dict(zip(FACTS, said, strict=True))
 
 
 def warnings(scores: Sequence[Result]) -> list[Text]:
@@ -120,32 +93,28 @@ def warnings(scores: Sequence[Result]) -> list[Text]:
     def tasks(which: list[Result]) -> str:
         return ", ".join(dict.fromkeys(f["task"] for f in which)) if len(which) < len(scores) else "all results"
 
-    published = [found for found in scores if found["protocol"] == "klue-baseline"]
-    other = [found for found in scores if not found["is_official_dev"]]
-    chosen = [found for found in scores if weights_of(found) != LAST_WEIGHTS]
     lines = []
-    if published:
+    if published := [found for found in scores if found["protocol"] == "klue-baseline"]:
         lines.append(
             f"Protocol klue-baseline ({tasks(published)}): inputs, targets and decoding repeat the faults of the "
             "published code. These scores compare with published ones, not with scores of protocol malmoi."
         )
-    if other:
+    if other := [found for found in scores if not found["is_official_dev"]]:
         lines.append(
             f"Not scored on the official dev set: {tasks(other)}. These scores compare only with scores on the very "
             "same examples (What was scored), not with published ones."
         )
-    if chosen:
+    if chosen := [found for found in scores if weights_of(found) != LAST_WEIGHTS]:
         lines.append(
             f"The weights were chosen by their score on the examples that are scored here: {tasks(chosen)}. Such "
             "scores are too high for new text; the published ones were made in the same way."
         )
-    return [Text(line, is_warning=True) for line in lines]
+    return [Text(line, "warning") for line in lines]
 
 
 def _figure(groups: Sequence[Group]) -> list[Block]:
     """Bars of the headline of each group with interval and trivial baseline; none where they would be too many."""
-    metrics = [(group, group.first["headline"]) for group in groups]
-    rows = [_bar(group, metric) for group, metric in metrics if group.mean(metric) is not None]
+    rows = [_bar(group, group.first["headline"]) for group in groups if group.mean(group.first["headline"]) is not None]
     keys = [("", "score, 0 to 100"), ("interval", "95 % interval"), ("base", "trivial baseline")]
     return [Bars(rows, keys)] if 0 < len(rows) <= MOST_BARS else []
 
@@ -154,7 +123,7 @@ def _bar(group: Group, metric: str) -> Bar:
     value, interval = group.mean(metric) or 0.0, group.interval(metric)
     low, high = (min(max(end, 0.0), 100.0) for end in interval or (0.0, 0.0))
     return Bar(
-        name=group.first["task"],
+        name=group.task,
         detail=metric if group.name == group.first["model"] == OWN_MODEL else f"{metric}, {group.name}",
         value=min(max(value, 0.0), 100.0) / 100,
         said=f"{value:.1f}",
@@ -167,38 +136,22 @@ def _bar(group: Group, metric: str) -> Bar:
 def _losses(groups: Sequence[Group]) -> list[Block]:
     """Mean training loss of each epoch, one chart for a task and model, the first seed's."""
     several = len({group.name for group in groups}) > 1
-    charts = [
-        (f"{group.first['task']}, {group.name}" if several else group.first["task"], _loss_chart(group.first["losses"]))
-        for group in groups
-        if group.first.get("losses")
-    ]
+    charts = []
+    for group in groups:
+        if losses := group.first.get("losses"):
+            line = Line(range(1, 1 + len(losses)), losses)
+            caption = f"{group.task}, {group.name}" if several else group.task
+            charts.append((caption, line_chart([line], "", "training loss", from_zero=True, size=SMALL)))
     if not 0 < len(charts) <= MOST_CHARTS:
         return []
-    return [Heading("Training loss by epoch"), Pictures(charts, is_small=True)]
+    return [Text("Training loss by epoch", "heading"), Pictures(charts, is_small=True)]
 
 
-def _loss_chart(losses: Sequence[float]) -> str:
-    return line_chart([Line(range(1, 1 + len(losses)), losses)], "", "training loss", from_zero=True, size=SMALL)
-
-
-def _results(scores: Sequence[Result], varying: list[str], is_folded: bool) -> Table:
-    heads = ["task", *varying, "metric", *NUMBERS]
-    if not any(found["is_official_dev"] for found in scores):
-        heads.remove(NUMBERS[-1])
-    cells = [_cells(found, metric) for found in scores for metric in paper_metrics(found)]
-    return _table(heads, cells, title="Every result" if is_folded else "", folded=is_folded)
-
-
-def _further(scores: Sequence[Result], varying: list[str]) -> Table:
-    metrics = [(found, metric) for found in scores for metric in found["scores"] if metric not in paper_metrics(found)]
-    heads = ["task", *varying, "metric", "score", "95 % interval", "trivial"]
-    return _table(heads, [_cells(*pair) for pair in metrics], title="Further metrics", folded=True)
-
-
-def _table(heads: list[str], cells: list[dict[str, str]], title: str, folded: bool) -> Table:
+def _table(heads: list[str], cells: Sequence[tuple[Result, str]], title: str, folded: bool) -> Table:
     numbers = [place for place, head in enumerate(heads) if head in NUMBERS]
     signs = [place for place, head in enumerate(heads) if head == "gain"]
-    return Table(heads, [[row[head] for head in heads] for row in cells], numbers, signs, title, folded)
+    rows = [[row[head] for head in heads] for row in (_cells(*cell) for cell in cells)]
+    return Table(heads, rows, numbers, signs, title, folded)
 
 
 def _cells(found: Result, metric: str) -> dict[str, str]:
@@ -218,11 +171,86 @@ def _cells(found: Result, metric: str) -> dict[str, str]:
     return {"task": found["task"], "metric": metric, **facts_of(found), **dict(zip(NUMBERS, values, strict=True))}
 
 
-def _files(scores: Sequence[Result]) -> list[list[str]]:
+def _files(scores: Sequence[Result]) -> Table:
     """The files behind the scores of each task, and what is known of their version."""
-    rows = [
-        [found["task"], found["split"], file["file"], file.get("version", "unknown"), file["sha256"][:12]]
+    rows = dict.fromkeys(
+        (found["task"], found["split"], file["file"], file.get("version", "unknown"), file["sha256"][:12])
         for found in scores
         for file in found.get("data", {}).values()
+    )
+    heads = ["task", "scored on", "files", "version", "sha256"]
+    return Table(heads, [list(row) for row in rows], title="What was scored", folded=True)
+
+
+def _class_tables(groups: Sequence[Group]) -> list[Block]:
+    """Figures by class, question type or slot (``Task.tables``), right-aligned."""
+    blocks = [
+        _figures(f"{name}: {title}", rows)
+        for name, found in _shown(groups)
+        for title, rows in found.get("tables", {}).items()
+        if rows
     ]
-    return [list(row) for row in dict.fromkeys(map(tuple, rows))]
+    return [Text("By class, type and length", "heading"), *blocks] if blocks else []
+
+
+def _error_tables(groups: Sequence[Group]) -> list[Block]:
+    blocks = [_errors(name, found["errors"]) for name, found in _shown(groups) if found.get("errors")]
+    return [Text("Wrong predictions", "heading"), *blocks, Text(NOTE_ON_ERRORS, "note")] if blocks else []
+
+
+def _shown(groups: Sequence[Group]) -> list[tuple[str, Result]]:
+    """The first result of each group under a name that tells them apart."""
+    has_models = len({group.name for group in groups}) > 1
+    has_seeds = any(len(group.results) > 1 for group in groups)
+    return [
+        (
+            group.task
+            + (f", {group.name}" if has_models else "")
+            + (f", seed {group.first['seed']}" if has_seeds else ""),
+            group.first,
+        )
+        for group in groups
+    ]
+
+
+def _figures(title: str, rows: Sequence[dict[str, Any]]) -> Table:
+    heads = list(dict.fromkeys(head for row in rows for head in row))
+    columns = [[row.get(head) for row in rows] for head in heads]
+    numbers = [
+        place
+        for place, values in enumerate(columns)
+        if all(isinstance(value, int | float | None) for value in values) and any(value is not None for value in values)
+    ]
+    cells = [[_cell(row.get(head)) for head in heads] for row in rows]
+    is_confusion = heads[1:] == columns[0]
+    heat = [_shares([row[head] for head in heads[1:]]) for row in rows] if is_confusion else ()
+    return Table(heads, cells, numbers, title=title, folded=not is_confusion, heat=heat)
+
+
+def _shares(counts: Sequence[int]) -> list[float]:
+    return [count / max(1, sum(counts)) for count in counts]
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, int):
+        return count(value)
+    return number(value) if value is None or isinstance(value, float) else str(value)
+
+
+def _errors(name: str, found: dict[str, Any]) -> Table:
+    samples, sorted_by = found["samples"], found["sorted_by"]
+    rows = []
+    for sample in samples:
+        value = [number(sample["value"])] if sorted_by else []
+        texts = sample["texts"]  # the fields of an example, named where there are several
+        text = "\n".join(f"{field}: {text}" if len(texts) > 1 else text for field, text in texts.items())
+        rows.append([text, _lines(sample["gold"]), _lines(sample["predicted"]), *value, sample["guid"]])
+    title = f"{name}: {count(len(samples))} of {count(found['wrong'])} wrong among {count(found['n'])}"
+    title += f", {ORDER_OF_ERRORS.get(sorted_by, 'drawn by seed')}"
+    heads = ["example", "right", "predicted", *([sorted_by] if sorted_by else []), "guid"]
+    return Table(heads, rows, (3,) if sorted_by else (), title=title, folded=True, is_text=True)
+
+
+def _lines(values: Sequence[str]) -> str:
+    more = [f"… and {len(values) - MOST_LINES} more"] if len(values) > MOST_LINES else []
+    return "\n".join([*values[:MOST_LINES], *more]) or "–"

@@ -70,8 +70,8 @@ LEFT_OUT: dict[str, str] = {
     r"tokenizer\.measuring\.statistics\..*": SMALL,
     r"finetune\.score\.predictions\.export_predictions": MODEL,
     r"finetune\.(?:score\.errors|tasks\.\w+\.published)\..*": "examples of the published benchmark files",
-    r"finetune\.tasks\.label_metrics\..*": OWN,
-    r"finetune\.tasks\.(?:labels|\w+\.task|dp\.words|re\.markers|wos\.turns|mrc\.windows\.tokenize)\b.*": MODEL,
+    r"finetune\.tasks\.(?:labels|similarity|\w+\.task|dp\.words|re\.markers|wos\.turns)\b.*": MODEL,
+    r"finetune\.tasks\.mrc\.windows\.tokenize": MODEL,
     r"finetune\.tasks\.wos\.values\.(?:cut_readably|find_unknown)": MODEL,
 }
 

@@ -21,10 +21,10 @@ from rich.table import Table as RichTable
 
 from corpus.documents.escaping import UNSHOWN
 from launch.console import PlainConsole, PlainFormatter, set_up_console
-from launch.report.blocks import Bar, Bars, Code, Heading, Pictures, Section, Table, Text
-from launch.report.corpus import corpus_sections
+from launch.report.blocks import Bar, Bars, Pictures, Section, Table, Text
 from launch.report.figures import Line, line_chart
 from launch.report.run import render
+from launch.report.stages import corpus_sections
 from tests.command import run_command
 
 TEXT = (
@@ -127,7 +127,7 @@ def page_of(*sections: Section) -> dict[str, Any]:
 def test_no_block_of_the_report_lets_text_through(ran: tuple[Path, subprocess.CompletedProcess[bytes]]) -> None:
     nasty = TEXT + "\n# oh\n```\n- x"
     blocks = [
-        Text(nasty), Text(nasty, is_warning=True), Heading(nasty), Code(nasty),
+        Text(nasty), Text(nasty, "warning"), Text(nasty, "heading"), Text(nasty, "code"),
         Bars([Bar(nasty, nasty, 0.5, nasty, nasty)]), Pictures([(nasty, line_chart([Line([1], [1])], nasty, nasty))]),
         Table([nasty, "n"], [[nasty, "1"]], title=nasty), Table(["a"], [["b"]], title=nasty, folded=True),
     ]  # fmt: skip

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from launch.checks.estimate import GIB, Machine, estimate, say_duration
+from launch.checks.plan import differing
 from launch.checks.preflight import find_problems
-from launch.conduct import conduct, differing
+from launch.conduct import conduct
 from launch.errors import LaunchError
 from launch.pipeline import stages_of
 from launch.recipe import load_recipe

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from corpus.card.korean import translate_html
 from launch.config import LaunchConfig
 from launch.report.blocks import Bars, Pictures, Section, Table, Text
+from launch.report.compare import verdict_on_scores
 from launch.report.figures import SMALL, Line, line_chart, ticks
 from launch.report.gather import read_scores
 from launch.report.run import render
-from launch.report.scores import scores_section, verdict_on_scores
-from launch.report.training import pretraining_section
+from launch.report.scores import scores_section
+from launch.report.stages import pretraining_section
 
 
 def result(
@@ -98,7 +99,7 @@ def test_what_makes_scores_incomparable_stands_above_them() -> None:
     def warned(**more: Any) -> str:
         first = result("ynat", 60.0, 4.0, is_official=True)
         blocks = scores_section([first, result("klue-nli", 60.0, 33.3, **more)]).blocks
-        lines = [block.text for block in blocks if isinstance(block, Text) and block.is_warning]
+        lines = [block.text for block in blocks if isinstance(block, Text) and block.kind == "warning"]
         assert all("klue-nli" in line and "ynat" not in line for line in lines)
         assert all(isinstance(block, Text) for block in blocks[: len(lines)])
         return " ".join(lines)

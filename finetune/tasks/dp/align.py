@@ -13,17 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.task import IGNORED, Example, Feature, Prediction, Tokenizer
-from finetune.tasks.dp.metrics import DP_LABELS
+from finetune.task import IGNORED, Example, Feature, Prediction, Tokenizer, pad_inputs, pad_rows
+from finetune.tasks.dp.metrics import DP_LABELS, TYPE_IDS, Ints
 from finetune.tasks.dp.words import POS_IDS, ROOT_POS, UNKNOWN_POS
-from finetune.tasks.padding import pad_inputs, pad_rows
-
-_TYPE_IDS = {name: number for number, name in enumerate(DP_LABELS)}
 
 
-def locate_words(
-    sentences: Sequence[Sequence[str]], offsets: Sequence[Sequence[tuple[int, int]]]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def locate_words(sentences: Sequence[Sequence[str]], offsets: Sequence[Sequence[tuple[int, int]]]) -> tuple[Ints, Ints]:
     """First and last sub-word of each word of all sentences, words being joined by one space.
 
     A sub-word belongs to the words of its first and its last character; the space before a word, which some tokenizers
@@ -80,7 +75,7 @@ def make_feature(
         "pos": [ROOT_POS, *(POS_IDS.get(tag, UNKNOWN_POS) for tag in example.inputs["pos"][:n])],
         "heads": heads,
         "types": [
-            IGNORED if head == IGNORED else _TYPE_IDS[name] for head, name in zip(heads, gold["types"][:n], strict=True)
+            IGNORED if head == IGNORED else TYPE_IDS[name] for head, name in zip(heads, gold["types"][:n], strict=True)
         ],
     }
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.task import Row
+from finetune.task import Row, Table
 
 DP_LABELS = (
     "NP", "NP_AJT", "VP", "NP_SBJ", "VP_MOD", "NP_OBJ", "AP", "NP_CNJ", "NP_MOD", "VNP", "DP", "VP_AJT", "VNP_MOD",
@@ -23,20 +23,21 @@ DP_LABELS = (
     "VNP_OBJ", "VNP_SBJ", "X_OBJ", "AP_AJT", "L", "X_MOD", "X_CNJ", "VNP_CNJ", "X_CMP", "AP_CMP", "AP_SBJ", "R",
     "NP_SVJ",
 )  # fmt: skip
+TYPE_IDS = {name: number for number, name in enumerate(DP_LABELS)}
 FREQUENT_TYPES = 15  # types from here on are one class (order of paper Table 14)
 WRONG_HEAD = FREQUENT_TYPES + 1
 DISTANCES = {"1": (1, 1), "2": (2, 2), "3-5": (3, 5), "6 and more": (6, np.inf)}  # words between a word and its head
 
-_TYPE_ID = {name: number for number, name in enumerate(DP_LABELS)}
+Ints = NDArray[np.int64]
 
 
 class Words(NamedTuple):
     """The words of all rows, one entry each: gold and predicted head (0: root) and type id."""
 
-    gold_heads: NDArray[np.int64]
-    gold_types: NDArray[np.int64]
-    heads: NDArray[np.int64]
-    types: NDArray[np.int64]
+    gold_heads: Ints
+    gold_types: Ints
+    heads: Ints
+    types: Ints
 
 
 def score(rows: Sequence[Row]) -> dict[str, float]:
@@ -48,77 +49,64 @@ def score(rows: Sequence[Row]) -> dict[str, float]:
     Raises:
         ValueError: a prediction with more or fewer words than its gold; KeyError: an unknown type.
     """
-    words = flatten(rows)
+    words = _flatten(rows)
     right = words.heads == words.gold_heads
     gold_types = np.minimum(words.gold_types, FREQUENT_TYPES)
     types = np.where(right, np.minimum(words.types, FREQUENT_TYPES), WRONG_HEAD)
     return {
         "uas_macro_f1": macro_f1(words.gold_heads, words.heads),
-        "uas_micro_f1": percent(right),
+        "uas_micro_f1": _percent(right),
         "las_macro_f1": macro_f1(gold_types, types),
-        "las_micro_f1": percent(gold_types == types),
-        "las_exact": percent(right & (words.gold_types == words.types)),
+        "las_micro_f1": _percent(gold_types == types),
+        "las_exact": _percent(right & (words.gold_types == words.types)),
     }
 
 
-def tables(rows: Sequence[Row]) -> dict[str, list[dict[str, Any]]]:
+def tables(rows: Sequence[Row]) -> dict[str, Table]:
     """Attachment by gold relation type, in the order of ``DP_LABELS``, and by distance of the gold head in words."""
-    words = flatten(rows)
+    words = _flatten(rows)
     position = np.array([number for row in rows for number in range(1, len(row.gold["heads"]) + 1)])
-    far = np.abs(words.gold_heads - position)
-    is_root = words.gold_heads == 0
-    by_type = [(name, words.gold_types == number) for number, name in enumerate(DP_LABELS)]
-    by_distance = [(name, ~is_root & (low <= far) & (far <= high)) for name, (low, high) in DISTANCES.items()]
+    far, is_root = np.abs(words.gold_heads - position), words.gold_heads == 0
+    by_type = {name: words.gold_types == number for number, name in enumerate(DP_LABELS)}
+    by_distance = {name: ~is_root & (low <= far) & (far <= high) for name, (low, high) in DISTANCES.items()}
     return {
-        "by relation type": [_attachment("type", name, chosen, words) for name, chosen in by_type if chosen.any()],
-        "by distance of the head": [
-            _attachment("distance", name, chosen, words)
-            for name, chosen in [("root", is_root), *by_distance]
-            if chosen.any()
-        ],
+        "by relation type": _attachment("type", by_type, words),
+        "by distance of the head": _attachment("distance", {"root": is_root, **by_distance}, words),
     }
 
 
-def _attachment(column: str, name: str, chosen: NDArray[np.bool_], words: Words) -> dict[str, Any]:
-    right_heads = (words.heads == words.gold_heads)[chosen]
-    right = right_heads & (words.types == words.gold_types)[chosen]
-    return {
-        column: name,
-        "gold": int(chosen.sum()),
-        "right heads": int(right_heads.sum()),
-        "right heads and types": int(right.sum()),
-        "uas": percent(right_heads),
-        "las": percent(right),
-    }
+def _attachment(column: str, kinds: dict[str, NDArray[np.bool_]], words: Words) -> Table:
+    """A line for each kind of words that occurs."""
+    has_head = words.heads == words.gold_heads
+    has_both = has_head & (words.types == words.gold_types)
+    return [
+        {
+            column: name, "gold": int(chosen.sum()),
+            "right heads": int(has_head[chosen].sum()), "right heads and types": int(has_both[chosen].sum()),
+            "uas": _percent(has_head[chosen]), "las": _percent(has_both[chosen]),
+        }
+        for name, chosen in kinds.items()
+        if chosen.any()
+    ]  # fmt: skip
 
 
-def flatten(rows: Sequence[Row]) -> Words:
-    """All words of all rows.
-
-    Raises:
-        ValueError: a row whose lists differ in length; KeyError: an unknown type.
-    """
+def _flatten(rows: Sequence[Row]) -> Words:
     for row in rows:
         if len({len(side[key]) for side in (row.gold, row.prediction) for key in ("heads", "types")}) > 1:
             raise ValueError(f"{row.guid}: one head and one type expected for each of {len(row.gold['heads'])} words")
-    golds, predictions = [row.gold for row in rows], [row.prediction for row in rows]
-    return Words(_heads(golds), _types(golds), _heads(predictions), _types(predictions))
+    columns: list[list[Any]] = []
+    for trees in ([row.gold for row in rows], [row.prediction for row in rows]):
+        columns.append([head for tree in trees for head in tree["heads"]])
+        columns.append([TYPE_IDS[name] for tree in trees for name in tree["types"]])
+    return Words(*(np.array(column, dtype=np.int64) for column in columns))
 
 
-def _heads(trees: Sequence[dict[str, list[int]]]) -> NDArray[np.int64]:
-    return np.array([head for tree in trees for head in tree["heads"]], dtype=np.int64)
-
-
-def _types(trees: Sequence[dict[str, list[str]]]) -> NDArray[np.int64]:
-    return np.array([_TYPE_ID[name] for tree in trees for name in tree["types"]], dtype=np.int64)
-
-
-def percent(right: NDArray[np.bool_]) -> float:
+def _percent(right: NDArray[np.bool_]) -> float:
     """Share of True, 0..100; nan of nothing."""
     return 100 * float(right.mean()) if len(right) else float("nan")
 
 
-def macro_f1(gold: NDArray[np.int64], predicted: NDArray[np.int64]) -> float:
+def macro_f1(gold: Ints, predicted: Ints) -> float:
     """Mean F1, 0..100, over the classes (any whole numbers) that are gold or predicted; nan of nothing."""
     classes, ids = np.unique(np.concatenate([gold, predicted]), return_inverse=True)
     gold_ids, predicted_ids = np.split(ids, 2)

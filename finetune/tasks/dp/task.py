@@ -7,34 +7,45 @@ those that Korean allows here: projective, every head to the right, one root, as
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
-from finetune.task import Example, Feature, Files, Hyperparameters, Module, Prediction, Task, Tokenizer
+from finetune.task import (
+    Example,
+    Feature,
+    Files,
+    HubLayout,
+    Hyperparameters,
+    Module,
+    Prediction,
+    Row,
+    Shown,
+    Task,
+    Tokenizer,
+    table_36,
+)
 from finetune.tasks.dp.align import chain_words, collate_words, featurize, make_record, name_arcs
 from finetune.tasks.dp.metrics import DP_LABELS, score, tables
 from finetune.tasks.dp.published import AS_PUBLISHED
 from finetune.tasks.dp.tree import best_right_headed_trees
-from finetune.tasks.dp.words import POS_TAGS, fault_of_tree, read_sentences, write_trees
+from finetune.tasks.dp.words import COLUMNS, POS_TAGS, convert, fault_of_tree, read_sentences, write_trees
 
 
 def build(encoder: str, tokenizer: Tokenizer, with_pos: bool = True) -> Module:
-    """Encoder and parser; ``with_pos``: the gold part-of-speech tags are part of the input, as in all published
-    scores."""
+    """Encoder and parser; ``with_pos``: gold part-of-speech tags are inputs, as in all published scores."""
     from finetune.encoder import load_encoder
     from finetune.heads.biaffine import BiaffineParser, PlainReader
 
-    return BiaffineParser(
-        PlainReader(load_encoder(encoder, tokenizer), len(POS_TAGS) + 2 if with_pos else None), len(DP_LABELS)
-    )
+    reader = PlainReader(load_encoder(encoder, tokenizer), len(POS_TAGS) + 2 if with_pos else None)
+    return BiaffineParser(reader, len(DP_LABELS))
 
 
 def leave_out_pos(task: Task) -> Task:
     """KLUE-DP of either protocol from words alone, as a parser has to work where nobody has tagged the text."""
-    build: Callable[..., Module] = task.model
-    return replace(task, model=partial(build, with_pos=False))
+    return replace(task, model=partial(task.model, with_pos=False))  # type: ignore[call-arg]
 
 
 def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
@@ -56,30 +67,41 @@ def predict_trivially(train: Sequence[Example], examples: Sequence[Example]) -> 
     return [chain_words(example, *commonest) for example in examples]
 
 
+def show(example: Example, row: Row) -> Shown:
+    """The sentence, and the arcs of words whose head or type differs."""
+    words = example.inputs["words"]
+
+    def arc(word: str, head: int | None, kind: str | None) -> str:
+        return f"{word} → {'–' if head is None else words[head - 1] if head else 'root'} {kind or ''}".rstrip()
+
+    columns = zip_longest(words, *(tree[key] for tree in (row.gold, row.prediction) for key in ("heads", "types")))
+    differing = [column for column in columns if column[1:3] != column[3:5]]
+    gold = [arc(word, head, kind) for word, head, kind, _, _ in differing]
+    return {"sentence": " ".join(words)}, gold, [arc(word, head, kind) for word, _, _, head, kind in differing]
+
+
 KLUE_DP = Task(
     name="klue-dp",
     predicts="head and relation of each word (eojeol)",
-    files=Files(train="klue-dp-v1.1/klue-dp-v1.1_train.tsv", dev="klue-dp-v1.1/klue-dp-v1.1_dev.tsv"),
+    files=Files("klue-dp-v1.1", "tsv"),
+    hub=HubLayout(("sentence", *(name.lower() for name in COLUMNS)), convert),
+    dev_examples=2_000,
     read=read_sentences,
     featurize=featurize,
     collate=collate_words,
     model=build,
     decode=decode,
+    as_published=AS_PUBLISHED,
+    plain=leave_out_pos,
     score=score,
+    tables=tables,
     trivial=predict_trivially,
-    fault=partial(fault_of_tree, frozenset(DP_LABELS)),
+    record=make_record,
+    write=write_trees,
+    fault=fault_of_tree,
+    show=show,
     select_by="las_macro_f1",
     defaults=Hyperparameters(lr=5e-5, epochs=10, batch_size=32, warmup_share=0.1, max_tokens=256),
     large=Hyperparameters(lr=5e-5, epochs=15, batch_size=32, warmup_share=0.2, max_tokens=256),
-    paper_dev={
-        "klue/bert-base": {"uas_macro_f1": 93.07, "las_macro_f1": 87.25},
-        "klue/roberta-small": {"uas_macro_f1": 92.45, "las_macro_f1": 86.61},
-        "klue/roberta-base": {"uas_macro_f1": 93.22, "las_macro_f1": 87.56},
-        "klue/roberta-large": {"uas_macro_f1": 93.74, "las_macro_f1": 87.91},
-    },
-    as_published=AS_PUBLISHED,
-    record=make_record,
-    tables=tables,
-    write=write_trees,
-    plain=leave_out_pos,
+    paper_dev=table_36(uas_macro_f1=(93.07, 92.45, 93.22, 93.74), las_macro_f1=(87.25, 86.61, 87.56, 87.91)),
 )

@@ -6,13 +6,12 @@ are read from the sentence in the header line, which has the same words; ``as_it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import write_whole
-from finetune.data.files import Block, read_blocks, read_text
+from finetune.data.files import Block, format_blocks, read_blocks, rewrite_blocks
 from finetune.task import Example, Prediction
 from finetune.tasks.dp.metrics import DP_LABELS
 
@@ -45,15 +44,15 @@ def read_sentences(path: Path, *, as_it_stands: bool = False) -> list[Example]:
     """
     examples = []
     for block in read_blocks(path):
-        guid, _, sentence = block.header.partition("\t")
-        guid = guid.strip()
         words = [
-            parse_word(line, f"{path}, line {number}, {guid}", index, len(block.lines))
+            parse_word(line, f"{path}, line {number}, {block.guid}", index, len(block.lines))
             for index, (number, line) in enumerate(block.lines, start=1)
         ]
-        forms = [word.form for word in words] if as_it_stands else repair_forms(words, sentence.split())
+        written = block.header.partition("\t")[2].split()
+        forms = [word.form for word in words] if as_it_stands else repair_forms(words, written)
         inputs = {"words": forms, "pos": [word.pos for word in words]}
-        examples.append(Example(guid, _gold(words, f"{path}, line {block.lines[0][0]}, {guid}"), inputs))
+        gold = _gold(words, f"{path}, line {block.lines[0][0]}, {block.guid}")
+        examples.append(Example(block.guid, gold, inputs))
     without = [example.guid for example in examples if example.gold is None]
     if 0 < len(without) < len(examples):
         raise BadInput(f"{path}, {without[0]}: no HEAD and DEPREL here, but in other sentences; label all or none")
@@ -98,8 +97,8 @@ def repair_forms(words: list[Word], written: list[str]) -> list[str]:
     return [w if form == "#NAME?" or form.endswith("0%") else form for form, w in zip(forms, written, strict=True)]
 
 
-def fault_of_tree(labels: frozenset[str], example: Example, prediction: Prediction) -> str | None:
-    """``heads`` (0 the root) and ``types`` (of ``labels``), one entry a word."""
+def fault_of_tree(example: Example, prediction: Prediction) -> str | None:
+    """``heads`` (0 the root) and ``types`` (of ``DP_LABELS``), one entry a word."""
     value = prediction.value
     words = len(example.inputs["words"])
     heads, types = (value.get("heads"), value.get("types")) if isinstance(value, dict) else (None, None)
@@ -108,20 +107,21 @@ def fault_of_tree(labels: frozenset[str], example: Example, prediction: Predicti
     for head in heads:
         if type(head) is not int or not 0 <= head <= words:
             return f"no head {head!r}; heads are 0 (root) and the words 1 to {words}"
-    odd = next((name for name in types if not isinstance(name, str) or name not in labels), None)
-    return None if odd is None else f"no relation {odd!r}; relations here are {', '.join(sorted(labels))}"
+    odd = next((name for name in types if name not in DP_LABELS), None)
+    return None if odd is None else f"no relation {odd!r}; relations here are {', '.join(sorted(DP_LABELS))}"
 
 
 def write_trees(path: Path, values: Mapping[str, Any], target: Path) -> None:
     """The official file again, plain, with predicted HEAD and DEPREL; all else stays as it is."""
-    lines = read_text(path).split("\n")
-    for block in read_blocks(path):
-        tree = values[_guid(block)]
-        for (number, line), head, name in zip(block.lines, tree["heads"], tree["types"], strict=True):
-            end = "\r" if lines[number - 1].endswith("\r") else ""
-            lines[number - 1] = "\t".join([*line.split("\t")[:4], str(head), name]) + end
-    write_whole(target, "\n".join(lines))
+
+    def rewrite(block: Block) -> Iterator[str]:
+        tree = values[block.guid]
+        for (_, line), head, name in zip(block.lines, tree["heads"], tree["types"], strict=True):
+            yield "\t".join([*line.split("\t")[:4], str(head), name])
+
+    rewrite_blocks(path, target, rewrite)
 
 
-def _guid(block: Block) -> str:
-    return block.header.split("\t")[0].strip()
+def convert(rows: Sequence[dict[str, Any]], split: str) -> str:
+    """The Hub's rows as an official file."""
+    return format_blocks(rows, f"klue-dp-v1_{split}", {name.lower(): name for name in COLUMNS})

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
-from finetune.task import Example, Feature, Module, Prediction, Tokenizer
+from finetune.task import Example, Feature, Module, Prediction, Tokenizer, pad_inputs
 from finetune.tasks.mrc.windows import (
     Passage,
     Target,
@@ -25,7 +25,6 @@ from finetune.tasks.mrc.windows import (
     tokenize,
     word_of_characters,
 )
-from finetune.tasks.padding import pad_inputs
 
 BEST = 20  # start and end positions looked at in a window
 ANSWER_TOKENS = 30

@@ -1,7 +1,7 @@
 """Characters and tokens of many sentences as flat arrays: tags go to the tokens and come back to the characters.
 
-All sentences are encoded in one call and aligned in one pass, which is several times faster than a loop over tokens;
-the price is that positions are counted over all sentences. Spaces are not counted: KLUE-NER gives them no tag.
+All sentences are encoded in one call and aligned in one pass, several times faster than a loop over tokens; so
+positions are counted over all sentences. Spaces are not counted: KLUE-NER gives them no tag.
 Legend: ``P`` positions in the joined texts, ``C`` characters that are no spaces, ``N`` tokens without specials, ``S``
 sentences, ``R`` characters that read their tag from a token.
 """
@@ -16,25 +16,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finetune.task import IGNORED, Example, Feature, Tokenizer
-from finetune.tasks.ner.metrics import NER_TAGS, OUTSIDE
+from finetune.tasks.ner.metrics import NER_TAGS, OUTSIDE, TAG_IDS
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-TAG_IDS = {tag: id_ for id_, tag in enumerate(NER_TAGS)}
 # What follows a tag inside its token: I- of the type of a B- or I-, O after O.
 GOES_ON = np.array([id_ if id_ == OUTSIDE else id_ // 2 * 2 + 1 for id_ in range(len(NER_TAGS))])
 _TAG_NAMES = np.array(NER_TAGS, dtype=object)
 
 
 class Sentences(NamedTuple):
-    """Sentences as characters and tokens; sentence ``s`` has characters ``bounds_C[s]:bounds_C[s + 1]``."""
+    """Sentence ``s`` has the characters ``bounds_C[s]:bounds_C[s + 1]`` and the tokens ``bounds_N[s]:…``."""
 
     characters: str  # all C of them
     bounds_C: Ints  # (S + 1,)
     words_C: Ints  # number of the word of each character, over all sentences; a word lies between white space
     gold_C: Ints  # tag ids; IGNORED in sentences without labels
-    bounds_N: Ints  # (S + 1,), like bounds_C
+    bounds_N: Ints  # (S + 1,)
     ids_N: Ints
     starts_N: Ints  # first character of each token, white space skipped
     ends_N: Ints  # last character plus one; equal to the start where a token has no character
@@ -104,13 +103,7 @@ def align_by_offsets(sentences: Sentences) -> Alignment:
 
 
 def make_features(
-    sentences: Sentences,
-    alignment: Alignment,
-    tokenizer: Tokenizer,
-    max_tokens: int,
-    *,
-    special_tag: int,
-    windows: bool,
+    sentences: Sentences, alignment: Alignment, tokenizer: Tokenizer, max_tokens: int, special_tag: int, windows: bool
 ) -> list[Feature]:
     """``[CLS] tokens [SEP]`` with what training and ``read_tags`` need.
 
@@ -122,53 +115,41 @@ def make_features(
         features with ``input_ids``, ``tags`` (an id each), and for the characters that read their tag from the
         feature ``characters`` (number in the sentence), ``positions`` (in the feature) and ``begins``.
     """
-    spans = _cut(sentences.bounds_N.tolist(), max_tokens - 2, windows)
-    bounds_C = sentences.bounds_C.tolist()
+    size, bounds_C = max_tokens - 2, sentences.bounds_C.tolist()
+    spans = [
+        (index, begin, min(begin + size, end))  # a sentence without tokens has one feature, too
+        for index, (start, end) in enumerate(pairwise(sentences.bounds_N.tolist()))
+        for begin in (range(start, max(end, start + 1), size) if windows else (start,))
+    ]
     ids, tags = sentences.ids_N.tolist(), alignment.tags_N.tolist()
     first, last = tokenizer.cls_token_id, tokenizer.sep_token_id
     parts = np.searchsorted(alignment.tokens_R, np.array([(start, end) for _, start, end in spans])).tolist()
-    features = []
-    for (index, start, end), (low, high) in zip(spans, parts, strict=True):
-        features.append(
-            {
-                "example": index,
-                "input_ids": [first, *ids[start:end], last],
-                "tags": [special_tag, *tags[start:end], special_tag],
-                "characters": alignment.characters_R[low:high] - bounds_C[index],
-                "positions": alignment.tokens_R[low:high] - (start - 1),
-                "begins": alignment.begins_R[low:high],
-            }
-        )
-    return features
-
-
-def _cut(bounds: Sequence[int], size: int, windows: bool) -> list[tuple[int, int, int]]:
-    """Sentence, first token and last plus one of each feature; a sentence without tokens has one, too."""
     return [
-        (index, first, min(first + size, end))
-        for index, (start, end) in enumerate(pairwise(bounds))
-        for first in (range(start, max(end, start + 1), size) if windows else (start,))
+        {
+            "example": index,
+            "input_ids": [first, *ids[start:end], last],
+            "tags": [special_tag, *tags[start:end], special_tag],
+            "characters": alignment.characters_R[low:high] - bounds_C[index],
+            "positions": alignment.tokens_R[low:high] - (start - 1),
+            "begins": alignment.begins_R[low:high],
+        }
+        for (index, start, end), (low, high) in zip(spans, parts, strict=True)
     ]
 
 
 def read_tags(lengths: Sequence[int], features: Sequence[Feature], raws: Sequence[Any]) -> list[list[str]]:
-    """Tags of sentences of so many characters, from the label ids (special tokens included) of their features.
-
-    A character that reads from no token has the tag O.
-    """
+    """Tags of sentences of so many characters, from the label ids (special tokens included) of their features; O for a
+    character that reads from no token."""
     bounds_C = _bounds(lengths)
     tags_C = np.full(bounds_C[-1], OUTSIDE)
     if features:
         counts = [len(feature["positions"]) for feature in features]
         raw_starts = _bounds([len(raw) for raw in raws])[:-1]
-        labels_R = np.concatenate(raws)[_join(features, "positions") + np.repeat(raw_starts, counts)]
-        character_starts = bounds_C[[feature["example"] for feature in features]]
-        tags_C[_join(features, "characters") + np.repeat(character_starts, counts)] = np.where(
-            _join(features, "begins"), labels_R, GOES_ON[labels_R]
+        characters_R, positions_R, begins_R = (
+            np.concatenate([feature[key] for feature in features]) for key in ("characters", "positions", "begins")
         )
+        labels_R = np.concatenate(raws)[positions_R + np.repeat(raw_starts, counts)]
+        character_starts = bounds_C[[feature["example"] for feature in features]]
+        tags_C[characters_R + np.repeat(character_starts, counts)] = np.where(begins_R, labels_R, GOES_ON[labels_R])
     names = _TAG_NAMES[tags_C].tolist()
     return [names[start:end] for start, end in pairwise(bounds_C.tolist())]
-
-
-def _join(features: Sequence[Feature], key: str) -> NDArray[Any]:
-    return np.concatenate([feature[key] for feature in features])

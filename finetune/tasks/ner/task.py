@@ -8,7 +8,7 @@ What a token cannot express is lost: an entity that begins or ends inside one (1
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,29 @@ from typing import Any
 from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import write_whole
-from finetune.data.files import Block, read_blocks, read_text
-from finetune.task import IGNORED, Example, Feature, Files, Hyperparameters, Module, Prediction, Task, Tokenizer
+from finetune.data.files import Block, format_blocks, read_blocks, rewrite_blocks
+from finetune.task import (
+    IGNORED,
+    Example,
+    Feature,
+    Files,
+    HubLayout,
+    Hyperparameters,
+    Module,
+    Prediction,
+    Row,
+    Shown,
+    Task,
+    Tokenizer,
+    pad_inputs,
+    pad_rows,
+    table_36,
+)
 from finetune.tasks.ner import published
 from finetune.tasks.ner.align import align_by_offsets, encode_sentences, make_features, read_tags
 from finetune.tasks.ner.metrics import NER_TAGS, score, tables
-from finetune.tasks.padding import pad_inputs, pad_rows
 
 OUTSIDE = "O"
-_TAGS = {*NER_TAGS, ""}  # no tag: a test file
 
 
 def read(path: Path) -> list[Example]:
@@ -47,33 +60,28 @@ def read(path: Path) -> list[Example]:
     return examples
 
 
-def _guid(block: Block) -> str:
-    return block.header.split("\t")[0].strip()
-
-
 def _read_sentence(path: Path, block: Block) -> Example:
-    guid = _guid(block)
     characters, tags = [], []
     for number, line in block.lines:
         character, tab, tag = line.rpartition("\t")
         if not tab:
-            character, tag = tag, ""
-        if len(character) != 1 or tag not in _TAGS:
+            character, tag = tag, ""  # a test file
+        if len(character) != 1 or tag not in ("", *NER_TAGS):
             raise BadInput(
-                f"{path}, line {number}, {guid}: expected one character, a tab and one of "
+                f"{path}, line {number}, {block.guid}: expected one character, a tab and one of "
                 f"{', '.join(NER_TAGS)}; found {line!r}"
             )
         characters.append(character)
         if not character.isspace():
             tags.append(tag)
     if not tags:
-        raise BadInput(f"{path}, line {block.lines[0][0]}, {guid}: a sentence of spaces only; take it out")
+        raise BadInput(f"{path}, line {block.lines[0][0]}, {block.guid}: a sentence of spaces only; take it out")
     if any(tags) and not all(tags):
         raise BadInput(
-            f"{path}, {guid}: {tags.count('')} of {len(tags)} characters have no tag; expected a tag after each, or "
-            "after none in a test file"
+            f"{path}, {block.guid}: {tags.count('')} of {len(tags)} characters have no tag; expected a tag after each, "
+            "or after none in a test file"
         )
-    return Example(guid=guid, gold=tags if tags[0] else None, inputs={"text": "".join(characters)})
+    return Example(block.guid, tags if tags[0] else None, {"text": "".join(characters)})
 
 
 def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
@@ -125,50 +133,79 @@ def record(example: Example, features: Sequence[Feature], max_tokens: int) -> di
     return {"windows": windows, "labels": {"char_tags": example.gold}}
 
 
-def fault_of_tags(tags: frozenset[str], example: Example, prediction: Prediction) -> str | None:
-    """A list of ``tags``, one a character that is not a space."""
-    value = prediction.value
-    expected = sum(not character.isspace() for character in example.inputs["text"])
+def fault_of_tags(example: Example, prediction: Prediction) -> str | None:
+    """A list of ``NER_TAGS``, one a character that is not a space."""
+    value, expected = prediction.value, _count_letters(example)
     if not isinstance(value, list) or len(value) != expected:
         found = f"{len(value)}" if isinstance(value, list) else repr(value)[:60]
         return f"expected {expected} tags, one a character that is not a space; found {found}"
-    odd = next((tag for tag in value if not isinstance(tag, str) or tag not in tags), None)
-    return None if odd is None else f"no tag {odd!r}; tags here are {', '.join(sorted(tags))}"
+    odd = next((tag for tag in value if tag not in NER_TAGS), None)
+    return None if odd is None else f"no tag {odd!r}; tags here are {', '.join(sorted(NER_TAGS))}"
 
 
 def write(source: Path, values: Mapping[str, Any], target: Path) -> None:
     """The lines of the official file ``source`` with the tags of ``values``; spaces have O, other lines stay."""
-    lines = read_text(source).split("\n")
-    for block in read_blocks(source):
-        tags = iter(values[_guid(block)])
-        for number, line in block.lines:
-            lines[number - 1] = f"{line[0]}\t{OUTSIDE if line[0].isspace() else next(tags)}"
-    write_whole(target, "\n".join(lines))
+
+    def rewrite(block: Block) -> Iterator[str]:
+        tags = iter(values[block.guid])
+        return (f"{line[0]}\t{OUTSIDE if line[0].isspace() else next(tags)}" for _, line in block.lines)
+
+    rewrite_blocks(source, target, rewrite)
+
+
+def convert(rows: Sequence[dict[str, Any]], split: str) -> str:
+    """The Hub's rows as an official file."""
+    return format_blocks(rows, f"klue-ner-v1_{split}", {"tokens": "CHAR", "ner_tags": "NE_TAG"})
+
+
+def show(example: Example, row: Row) -> Shown:
+    """The sentence, and the entities that the other side lacks."""
+    text = example.inputs["text"]
+    gold, predicted = (find_entities(text, tags) for tags in (row.gold, row.prediction))
+    missed = [f"{text[begin:end]} {kind}" for kind, begin, end in gold if (kind, begin, end) not in predicted]
+    invented = [f"{text[begin:end]} {kind}" for kind, begin, end in predicted if (kind, begin, end) not in gold]
+    return {"sentence": text}, missed, invented
+
+
+def find_entities(text: str, tags: Sequence[str]) -> list[tuple[str, int, int]]:
+    """Type, first and last-plus-one character in ``text`` of each entity, ``tags`` being those of its non-spaces.
+
+    A stray ``I-`` (no entity by the metric) is given with its type in brackets, so that people see it.
+    """
+    positions = [number for number, character in enumerate(text) if not character.isspace()]
+    entities: list[tuple[str, int, int]] = []
+    previous = OUTSIDE
+    for position, tag in zip(positions, tags, strict=False):  # klue-baseline may predict fewer tags than characters
+        prefix, _, kind = tag.partition("-")
+        if prefix == "I" and previous.endswith(f"-{kind}"):
+            entities[-1] = (*entities[-1][:2], position + 1)
+        elif prefix != OUTSIDE:
+            entities.append((kind if prefix == "B" else f"({kind})", position, position + 1))
+        previous = tag
+    return entities
 
 
 KLUE_NER = Task(
     name="klue-ner",
     predicts="entities of 6 types, a tag for each character that is no space",
-    files=Files(train="klue-ner-v1.1/klue-ner-v1.1_train.tsv", dev="klue-ner-v1.1/klue-ner-v1.1_dev.tsv"),
+    files=Files("klue-ner-v1.1", "tsv"),
+    hub=HubLayout(("sentence", "tokens", "ner_tags"), convert),
+    dev_examples=5_000,
     read=read,
     featurize=featurize,
     collate=collate,
     model=build,
     decode=decode,
-    score=score,
-    trivial=predict_nothing,
     as_published={"featurize": published.featurize, "decode": partial(published.decode_with_ends, decode)},
-    record=record,
+    score=score,
     tables=tables,
+    trivial=predict_nothing,
+    record=record,
     write=write,
-    fault=partial(fault_of_tags, frozenset(NER_TAGS)),
+    fault=fault_of_tags,
+    show=show,
     select_by="character_macro_f1",
     defaults=Hyperparameters(lr=5e-5, epochs=3, batch_size=32, warmup_share=0.0, max_tokens=510),
     large=Hyperparameters(lr=1e-5, epochs=3, batch_size=8, warmup_share=0.0, max_tokens=510),
-    paper_dev={
-        "klue/bert-base": {"entity_macro_f1": 84.42, "character_macro_f1": 91.19},
-        "klue/roberta-small": {"entity_macro_f1": 84.47, "character_macro_f1": 91.00},
-        "klue/roberta-base": {"entity_macro_f1": 85.18, "character_macro_f1": 91.81},
-        "klue/roberta-large": {"entity_macro_f1": 85.15, "character_macro_f1": 91.55},
-    },
+    paper_dev=table_36(entity_macro_f1=(84.42, 84.47, 85.18, 85.15), character_macro_f1=(91.19, 91.00, 91.81, 91.55)),
 )

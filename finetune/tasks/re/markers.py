@@ -63,24 +63,29 @@ def mend_continuations(features: Sequence[Feature], texts: Sequence[str], tokeni
 
 
 def continuation(token: str, next_character: str, vocabulary: Mapping[str, int]) -> list[int] | None:
-    """The token as the inside of a word, where the vocabulary has it; None after white space."""
+    """``inside_word``, but for a token after white space."""
     return None if next_character.isspace() else inside_word(token, next_character, vocabulary)
 
 
 def inside_word(token: str, next_character: str, vocabulary: Mapping[str, int]) -> list[int] | None:
     """``##는`` for Hangul 는, ``는`` for ``▁는``, nothing for a lone ``▁``; None where the vocabulary lacks it."""
+    inner = "##" + token if is_hangul(token[0]) else ""
     if token[0] != next_character and token.startswith(WORD_STARTS):
-        return [] if len(token) == 1 else _known(token[1:], vocabulary)
-    return _known("##" + token, vocabulary) if is_hangul(token[0]) else None
-
-
-def _known(token: str, vocabulary: Mapping[str, int]) -> list[int] | None:
-    return [vocabulary[token]] if token in vocabulary else None
+        if len(token) == 1:
+            return []
+        inner = token[1:]
+    return [vocabulary[inner]] if inner in vocabulary else None
 
 
 def is_hangul(character: str) -> bool:
     """Whether it is a syllable."""
     return "가" <= character <= "힣"
+
+
+def count_specials(tokenizer: Tokenizer) -> tuple[int, int]:
+    """How many special tokens the tokenizer puts before and after a text."""
+    sides = tokenizer("가").sequence_ids(0)  # None where it adds one
+    return sides.index(0), sides[::-1].index(0)
 
 
 def keep_markers(ids: Sequence[int], marker_ids: Sequence[int], size: int) -> list[int]:

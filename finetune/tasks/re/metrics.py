@@ -9,13 +9,13 @@ gives nan there. Legend: ``N`` rows, ``K`` classes, ``P`` gold rows of a class, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.task import Row
-from finetune.tasks.label_metrics import class_rows, count_classes
+from finetune.task import Row, Table
+from finetune.tasks.labels import class_rows, count_classes
 
 RE_LABELS = (
     "no_relation", "org:dissolved", "org:founded", "org:place_of_headquarters", "org:alternate_names",
@@ -87,7 +87,7 @@ def _areas(all_N: NDArray[np.float64], of_gold_P: NDArray[np.float64]) -> CurveA
     return CurveAreas(float(gain_T @ (precision_T + before_T) / 2), float(gain_T @ precision_T))
 
 
-def tables(rows: Sequence[Row]) -> dict[str, list[dict[str, Any]]]:
+def tables(rows: Sequence[Row]) -> dict[str, Table]:
     """The table "classes"; ``auprc`` and ``average_precision``, 0..100, None without gold or without scores."""
     lines = class_rows(rows, RE_LABELS)
     for line, areas in zip(lines, curve_areas(rows), strict=False):  # none, or one for each of RE_LABELS

@@ -10,18 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from finetune.task import Example, Feature, Tokenizer
 from finetune.tasks.labels import encode_texts, keep_tokens, with_labels
-from finetune.tasks.re.markers import (
-    OBJECT,
-    OBJECT_END,
-    SUBJECT,
-    SUBJECT_END,
-    Mend,
-    Span,
-    inside_word,
-    is_hangul,
-    mark_entities,
-    mend_continuations,
-)
+from finetune.tasks.re import markers
+from finetune.tasks.re.markers import Mend, Span, mend_continuations
 from finetune.tasks.re.metrics import RE_LABELS
 
 
@@ -39,8 +29,7 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
     ]
     features = encode_texts(tokenizer, texts)
     mend_continuations(features, texts, tokenizer, _published_rule(tokenizer))
-    sides = tokenizer("가").sequence_ids(0)
-    after = sides[::-1].index(0)  # special tokens after the text
+    _, after = markers.count_specials(tokenizer)
     for index, feature in enumerate(features):
         length = len(feature["input_ids"])
         if length > max_tokens:
@@ -55,9 +44,9 @@ def mark_as_published(sentence: str, subject: Span, object_: Span) -> str:
     the shorter one inside it as well. Equal spans, a ValueError as published, are marked subject outside.
     """
     if subject == object_:
-        return mark_entities(sentence, subject, object_)
+        return markers.mark_entities(sentence, subject, object_)
     (one, begin, end), (other, other_begin, other_end) = sorted(
-        [(subject, SUBJECT, SUBJECT_END), (object_, OBJECT, OBJECT_END)]
+        [(subject, markers.SUBJECT, markers.SUBJECT_END), (object_, markers.OBJECT, markers.OBJECT_END)]
     )
     return "".join(
         [
@@ -73,8 +62,8 @@ def _published_rule(tokenizer: Tokenizer) -> Mend:
     is_wordpiece = getattr(model, "continuing_subword_prefix", None) == "##"
 
     def mend(token: str, next_character: str, vocabulary: Mapping[str, int]) -> list[int] | None:
-        if is_wordpiece and is_hangul(token[0]):
+        if is_wordpiece and markers.is_hangul(token[0]):
             return [vocabulary.get("##" + token, vocabulary[str(tokenizer.unk_token)])]
-        return inside_word(token, next_character, vocabulary)
+        return markers.inside_word(token, next_character, vocabulary)
 
     return mend

@@ -12,27 +12,29 @@ from typing import Any
 
 from corpus.documents.errors import BadInput
 from finetune.data.files import text_of
-from finetune.task import Example, Feature, Files, Hyperparameters, Task, Tokenizer
+from finetune.task import Example, Feature, Files, HubLayout, Hyperparameters, Row, Shown, Tokenizer, table_36
 from finetune.tasks import labels
 from finetune.tasks.re import published
-from finetune.tasks.re.markers import MARKERS, Span, continuation, keep_markers, mark_entities, mend_continuations
+from finetune.tasks.re.markers import (
+    MARKERS,
+    Span,
+    continuation,
+    count_specials,
+    keep_markers,
+    mark_entities,
+    mend_continuations,
+)
 from finetune.tasks.re.metrics import RE_LABELS, score, tables
 
 
 def read(path: Path) -> list[Example]:
     """Examples with ``sentence`` and the spans ``subject`` and ``object`` (end exclusive); gold is the label."""
-    return [
-        Example(
-            guid=record["guid"],
-            gold=gold,
-            inputs={
-                "sentence": _sentence(record, where),
-                "subject": _span(record, "subject_entity", where),
-                "object": _span(record, "object_entity", where),
-            },
-        )
-        for where, record, gold in labels.read_labelled("label", RE_LABELS, path)
-    ]
+    examples = []
+    for where, record, gold in labels.read_labelled("label", RE_LABELS, path):
+        sentence = _sentence(record, where)
+        subject, object_ = (_span(record, key, where) for key in ("subject_entity", "object_entity"))
+        examples.append(Example(record["guid"], gold, {"sentence": sentence, "subject": subject, "object": object_}))
+    return examples
 
 
 def _sentence(record: Mapping[str, Any], where: str) -> str:
@@ -67,8 +69,7 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
     mend_continuations(features, texts, tokenizer, continuation)
     vocabulary = tokenizer.get_vocab()
     marker_ids = [vocabulary[marker] for marker in MARKERS]
-    sides = tokenizer("가").sequence_ids(0)  # None where the tokenizer adds [CLS] and [SEP]
-    before, after = sides.index(0), sides[::-1].index(0)
+    before, after = count_specials(tokenizer)
     for index, feature in enumerate(features):
         length = len(feature["input_ids"])
         if length > max_tokens:
@@ -78,30 +79,31 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
     return labels.with_labels(features, examples, RE_LABELS)
 
 
-KLUE_RE = Task(
+def show(example: Example, row: Row) -> Shown:
+    """The sentence, its two entities and both relations."""
+    sentence = example.inputs["sentence"]
+    subject, object_ = (sentence[slice(*example.inputs[name])] for name in ("subject", "object"))
+    return {"sentence": sentence, "subject → object": f"{subject} → {object_}"}, [row.gold], [row.prediction]
+
+
+KLUE_RE = labels.make_label_task(
+    RE_LABELS, "label",
     name="klue-re",
     predicts="relation of two marked entities, 30 classes",
-    files=Files(train="klue-re-v1.1/klue-re-v1.1_train.json", dev="klue-re-v1.1/klue-re-v1.1_dev.json"),
+    files=Files("klue-re-v1.1", "json"),
+    hub=HubLayout(
+        ("guid", "sentence", "subject_entity", "object_entity", "label"), partial(labels.convert_records, "label")
+    ),
+    dev_examples=7_765,
     read=read,
     featurize=featurize,
-    collate=labels.collate_labels,
-    record=partial(labels.record_gold, "class"),
-    model=partial(labels.build_labeller, RE_LABELS),
-    decode=partial(labels.decode_labels, RE_LABELS),
+    as_published={"featurize": published.featurize},
+    special_tokens=MARKERS,
     score=score,
-    trivial=partial(labels.predict_majority, RE_LABELS),
-    fault=partial(labels.fault_of_label, RE_LABELS),
+    tables=tables,
+    show=show,
     select_by="micro_f1",
     defaults=Hyperparameters(lr=5e-5, epochs=3, batch_size=32, warmup_share=0.1, max_tokens=256),
     large=Hyperparameters(lr=2e-5, epochs=10, batch_size=16, warmup_share=0.2, max_tokens=256),
-    paper_dev={
-        "klue/bert-base": {"micro_f1": 65.58, "auprc": 68.11},
-        "klue/roberta-small": {"micro_f1": 61.54, "auprc": 60.79},
-        "klue/roberta-base": {"micro_f1": 66.01, "auprc": 69.56},
-        "klue/roberta-large": {"micro_f1": 69.99, "auprc": 75.05},
-    },
-    special_tokens=MARKERS,
-    as_published={"featurize": published.featurize},
-    tables=tables,
-    write=partial(labels.write_field, "label"),
-)
+    paper_dev=table_36(micro_f1=(65.58, 61.54, 66.01, 69.99), auprc=(68.11, 60.79, 69.56, 75.05)),
+)  # fmt: skip

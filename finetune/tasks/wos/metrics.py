@@ -13,9 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from finetune.task import Row
-
-Table = list[dict[str, Any]]
+from finetune.task import Row, Table, count_row, percent
 
 
 def score(rows: Sequence[Row]) -> dict[str, float]:
@@ -61,14 +59,7 @@ def _by_slot(states: _States) -> Table:
         for column, entries in enumerate((gold, predicted, gold & predicted)):
             for entry in entries:
                 counts.setdefault("-".join(entry.split("-", 2)[:2]), [0, 0, 0])[column] += 1
-    return [
-        {
-            "slot": slot, "gold": gold, "predicted": predicted, "right": right,
-            "precision": _share(right, predicted), "recall": _share(right, gold),
-            "f1": _share(2 * right, gold + predicted),
-        }
-        for slot, (gold, predicted, right) in sorted(counts.items())
-    ]  # fmt: skip
+    return [{"slot": slot, **count_row(*sides)} for slot, sides in sorted(counts.items())]
 
 
 def _by_domain(states: _States) -> Table:
@@ -91,10 +82,6 @@ def _by_turn(states: _States) -> Table:
 def _accuracies(name: str, rights: Iterable[tuple[Any, Sequence[bool]]]) -> Table:
     return [
         {name: key, "turns" if name != "turn" else "dialogues": len(right), "right": sum(right),
-         "joint_goal_acc": _share(sum(right), len(right))}
+         "joint_goal_acc": percent(sum(right), len(right))}
         for key, right in rights
     ]  # fmt: skip
-
-
-def _share(part: int, whole: int) -> float | None:
-    return 100 * part / whole if whole else None

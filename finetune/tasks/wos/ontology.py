@@ -62,15 +62,18 @@ def read_ontology(path: Path) -> Ontology:
     return ontology
 
 
-def split_state(entry: Any, place: str) -> tuple[str, str]:
-    """``"식당-예약 시간-18:30"`` to its slot and its value, which may hold hyphens itself.
-
-    Raises:
-        BadInput: no such slot, or no value.
-    """
+def find_slot(entry: Any) -> tuple[str, str] | None:
+    """``"식당-예약 시간-18:30"`` as slot and value, which may hold hyphens itself; None for anything else."""
     parts = entry.split("-", 2) if isinstance(entry, str) else []
-    if len(parts) != 3 or f"{parts[0]}-{parts[1]}" not in SLOTS or not parts[2]:
+    slot = "-".join(parts[:2])
+    return (slot, parts[2]) if len(parts) == 3 and slot in SLOTS and parts[2] else None
+
+
+def split_state(entry: Any, place: str) -> tuple[str, str]:
+    """``find_slot``; ``BadInput`` where there is none."""
+    found = find_slot(entry)
+    if found is None:
         raise BadInput(
             f"{place}: state {entry!r} is not domain-slot-value with one of the {len(SLOTS)} slots of WoS v1.1"
         )
-    return f"{parts[0]}-{parts[1]}", parts[2]
+    return found

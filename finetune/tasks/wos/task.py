@@ -10,18 +10,32 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.task import IGNORED, Example, Feature, Files, Hyperparameters, Module, Prediction, Task, Tokenizer
-from finetune.tasks.padding import pad_inputs, pad_rows
+from finetune.task import (
+    IGNORED,
+    Example,
+    Feature,
+    Files,
+    HubLayout,
+    Hyperparameters,
+    Module,
+    Prediction,
+    Row,
+    Shown,
+    Task,
+    Tokenizer,
+    pad_inputs,
+    pad_rows,
+    table_36,
+)
 from finetune.tasks.wos import published
 from finetune.tasks.wos.metrics import score, tables
-from finetune.tasks.wos.ontology import GATES, NONE, PTR, SLOTS, SPOKEN, split_state
-from finetune.tasks.wos.turns import join_turns, read, write
+from finetune.tasks.wos.ontology import FOLDER, GATES, NAME, NONE, PTR, SLOTS, SPOKEN, find_slot, split_state
+from finetune.tasks.wos.turns import convert, join_turns, read, write
 from finetune.tasks.wos.values import cut_readably, find_unknown, make_speller, restore_value
 
 log = logging.getLogger(__name__)
@@ -131,43 +145,49 @@ def predict_trivially(train: Sequence[Example], examples: Sequence[Example]) -> 
     return [Prediction([]) for _ in examples]
 
 
-def fault_of_state(slots: frozenset[str], example: Example, prediction: Prediction) -> str | None:
+def fault_of_state(example: Example, prediction: Prediction) -> str | None:
     """A list of domain-slot-value."""
     value = prediction.value
     for entry in value if isinstance(value, list) else [None]:
-        parts = entry.split("-", 2) if isinstance(entry, str) else []
-        if len(parts) != 3 or "-".join(parts[:2]) not in slots or not parts[2]:
+        if find_slot(entry) is None:
             found = value if entry is None else entry
-            return f"expected a list of domain-slot-value with one of the {len(slots)} slots; found {found!r:.60}"
+            return f"expected a list of domain-slot-value with one of the {len(SLOTS)} slots; found {found!r:.60}"
     return None
+
+
+def show(example: Example, row: Row) -> Shown:
+    """The last two turns, and the entries that the other side lacks."""
+    *_, system, user = example.inputs["turns"]
+    missed = [value for value in row.gold if value not in row.prediction]
+    return {"system": system, "user": user}, missed, [value for value in row.prediction if value not in row.gold]
 
 
 WOS = Task(
     name="wos",
     predicts="dialogue state after each user turn, 45 slots",
-    files=Files(train="wos-v1.1/wos-v1.1_train.json", dev="wos-v1.1/wos-v1.1_dev.json"),
+    files=Files(FOLDER, "json"),
+    hub=HubLayout(("guid", "domains", "dialogue"), convert, f"{FOLDER}/{NAME}", "values of WoS are spelt as generated"),
+    dev_examples=7_224,
     read=read,
     featurize=featurize,
     collate=collate,
     model=build,
     decode=decode,
+    as_published={"featurize": published.featurize, "model": published.build, "decode": published.decode},
     score=score,
+    tables=tables,
     trivial=predict_trivially,
-    fault=partial(fault_of_state, frozenset(SLOTS)),
+    record=record,
+    write=write,
+    fault=fault_of_state,
+    show=show,
+    differs=lambda row: set(row.gold) != set(row.prediction),
+    group=lambda example: str(example.inputs["dialogue"]),
+    group_of_guid=lambda guid: guid.rpartition("-")[0],
     select_by="slot_micro_f1",
     defaults=Hyperparameters(lr=3e-5, epochs=5, batch_size=16, warmup_share=0.1, weight_decay=0.01, max_tokens=510),
     large=Hyperparameters(
         lr=2e-5, epochs=5, batch_size=16, warmup_share=0.1, weight_decay=0.01, max_tokens=510, accumulation=2
     ),
-    paper_dev={
-        "klue/bert-base": {"joint_goal_acc": 49.34, "slot_micro_f1": 92.07},
-        "klue/roberta-small": {"joint_goal_acc": 45.92, "slot_micro_f1": 91.25},
-        "klue/roberta-base": {"joint_goal_acc": 47.40, "slot_micro_f1": 91.67},
-        "klue/roberta-large": {"joint_goal_acc": 50.25, "slot_micro_f1": 92.03},
-    },
-    group=lambda example: str(example.inputs["dialogue"]),
-    as_published={"featurize": published.featurize, "model": published.build, "decode": published.decode},
-    record=record,
-    tables=tables,
-    write=write,
+    paper_dev=table_36(joint_goal_acc=(49.34, 45.92, 47.40, 50.25), slot_micro_f1=(92.07, 91.25, 91.67, 92.03)),
 )

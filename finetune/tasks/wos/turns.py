@@ -7,7 +7,6 @@ cut off (paper 5.1; published so).
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import write_whole
-from finetune.data.files import read_json, read_records
+from finetune.data.files import format_json, read_json, read_records
 from finetune.task import Example
 from finetune.tasks.wos.ontology import Ontology, find_ontology, read_ontology, split_state
 
@@ -96,4 +95,11 @@ def write(source: Path, values: Mapping[str, Any], target: Path) -> None:
         users = [turn for turn in dialogue["dialogue"] if turn["role"] == "user"]
         for number, turn in enumerate(users):
             turn["state"] = list(values[f"{dialogue['guid']}-{number}"])
-    write_whole(target, json.dumps(dialogues, ensure_ascii=False, indent=4))
+    write_whole(target, format_json(dialogues))
+
+
+def convert(rows: Sequence[dict[str, Any]], split: str) -> str:
+    """The Hub's rows as an official file, where only the user's turns have a state."""
+    for turn in (turn for row in rows for turn in row["dialogue"] if turn["role"] == "sys"):
+        turn.pop("state", None)
+    return format_json(rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
 from finetune.data.files import sha256
-from finetune.data.split import OFFICIAL_DEV_EXAMPLES, hold_out, load_data, sample
+from finetune.data.split import hold_out, load_data, sample
 from finetune.registry import TASKS
 from finetune.task import Example
 
@@ -120,9 +121,9 @@ def test_a_whole_official_dev_file_is_recognised(shared, tmp_path: Path) -> None
     assert load_data(TASKS["klue-nli"], folder, FinetuneConfig()).is_official_dev
 
 
-def test_a_part_of_dev_is_not_the_official_dev(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(OFFICIAL_DEV_EXAMPLES, "ynat", 10)
+def test_a_part_of_dev_is_not_the_official_dev(tmp_path: Path) -> None:
+    task = replace(TASKS["ynat"], dev_examples=10)
     write_ynat(tmp_path, "train", 30)
     write_ynat(tmp_path, "dev", 10)
-    assert load_data(TASKS["ynat"], tmp_path, FinetuneConfig()).is_official_dev
-    assert not load_data(TASKS["ynat"], tmp_path, FinetuneConfig(max_dev_examples=9)).is_official_dev
+    assert load_data(task, tmp_path, FinetuneConfig()).is_official_dev
+    assert not load_data(task, tmp_path, FinetuneConfig(max_dev_examples=9)).is_official_dev

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from corpus.documents.errors import BadInput
-from finetune.data.files import find_file, sha256
-from finetune.data.versions import OFFICIAL, SHA256, UNKNOWN, version_of
+from finetune.data.files import OFFICIAL, SHA256, UNKNOWN, find_file, sha256, version_of
 from finetune.registry import TASKS
 
 

@@ -15,8 +15,8 @@ from corpus.documents.errors import BadInput
 from finetune.data.files import sha256
 from finetune.score.scores import Scored, bootstrap, score_file
 from finetune.task import Row
-from finetune.tasks.label_metrics import score_nli
-from finetune.tasks.sts.metrics import score as score_sts
+from finetune.tasks.labels import score_nli
+from finetune.tasks.similarity import score as score_sts
 
 LINES = (
     '{"guid": "0", "gold": "정치", "prediction": "정치", "scores": null}\n'

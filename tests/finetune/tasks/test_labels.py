@@ -11,11 +11,10 @@ import pytest
 from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, precision_recall_fscore_support
 
 from corpus.documents.errors import BadInput
-from finetune.data.files import find_files
+from finetune.data.files import find_file
 from finetune.registry import TASKS
 from finetune.task import Example, Hyperparameters, Row
-from finetune.tasks.nli.task import NLI_LABELS
-from finetune.tasks.ynat.task import YNAT_LABELS
+from finetune.tasks.labels import NLI_LABELS, YNAT_LABELS
 from finetune.train.predict import predict, to_tensors
 from finetune.train.trainer import seed_everything, train
 
@@ -187,7 +186,7 @@ def test_written_similarities_keep_to_the_official_scale(tmp_path: Path) -> None
 
 def test_an_official_file_written_with_its_own_labels_is_the_same_file(shared, tmp_path: Path) -> None:
     task, target = TASKS["klue-sts"], tmp_path / "predicted.json"
-    official = find_files(shared("data/klue"), task.files).dev
+    official = find_file(shared("data/klue"), task.files.dev)
     task.write(official, {example.guid: example.gold for example in task.read(official)}, target)
     assert target.read_text("utf-8") == official.read_text("utf-8")
 
@@ -244,7 +243,7 @@ def test_similarity_errors_are_given_by_band_of_gold() -> None:
 def test_features_equal_the_published_ones(shared, klue_tokenizer, published_features, task: str) -> None:
     record = TASKS[task]
     expected = {r["guid"]: r for r in published_features(task)}
-    path = find_files(shared("data/klue"), record.files).dev
+    path = find_file(shared("data/klue"), record.files.dev)
     examples = [example for example in record.read(path) if example.guid in expected]
     assert len(examples) == len(expected) > 0
     for example, feature in zip(examples, record.featurize(examples, klue_tokenizer, 128, False), strict=True):

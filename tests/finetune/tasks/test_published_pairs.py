@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from finetune.data.files import find_files, read_text
+from finetune.data.files import find_file, read_text
 from finetune.registry import TASKS
 from finetune.task import Example
 from finetune.tasks.labels import cut_pair
@@ -43,7 +43,7 @@ def test_long_pairs_on_record_are_cut_as_published(shared, klue_tokenizer, task:
 @pytest.mark.parametrize("task", ["klue-nli", "klue-sts"])
 def test_the_protocols_agree_on_real_pairs(shared, klue_tokenizer, task: str) -> None:
     record = TASKS[task]
-    examples = record.read(find_files(shared("data/klue"), record.files).dev)[:400]
+    examples = record.read(find_file(shared("data/klue"), record.files.dev))[:400]
     ours = record.featurize(examples, klue_tokenizer, 128, False)
     assert ours == record.under("klue-baseline").featurize(examples, klue_tokenizer, 128, False)
     assert max(len(feature["input_ids"]) for feature in ours) < 128

@@ -15,17 +15,17 @@ from typing import Any
 import pytest
 
 from finetune.task import Row
-from finetune.tasks import label_metrics
+from finetune.tasks import labels
+from finetune.tasks import similarity as sts
 from finetune.tasks.dp import metrics as dp
 from finetune.tasks.mrc import metrics as mrc
 from finetune.tasks.ner import metrics as ner
 from finetune.tasks.re import metrics as re
-from finetune.tasks.sts import metrics as sts
 from finetune.tasks.wos import metrics as wos
 
 SCORES = {
-    "ynat": label_metrics.score_ynat,
-    "klue-nli": label_metrics.score_nli,
+    "ynat": labels.score_ynat,
+    "klue-nli": labels.score_nli,
     "klue-sts": sts.score,
     "klue-ner": ner.score,
     "klue-re": re.score,

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from finetune.data.files import find_files, read_text
+from finetune.data.files import find_file, read_text
 from finetune.task import Example
 from finetune.tasks.re.markers import MARKERS
 from finetune.tasks.re.task import KLUE_RE
@@ -65,7 +65,7 @@ def test_no_invented_sentence_on_record_loses_a_marker_or_doubles_text_under_mal
 
 def test_a_piece_behind_an_end_marker_becomes_unknown_only_as_published(shared, quirks, convert) -> None:
     real = {quirk["guid"]: quirk for quirk in quirks if "guid" in quirk}
-    read = KLUE_RE.read(find_files(shared("data/klue"), KLUE_RE.files).dev)
+    read = KLUE_RE.read(find_file(shared("data/klue"), KLUE_RE.files.dev))
     examples = [example for example in read if example.guid in real]
     assert len(examples) == len(real) > 0
     rows = zip(examples, convert("klue-baseline", examples), convert("malmoi", examples), strict=True)

@@ -15,7 +15,7 @@ from tokenizers.models import BPE, Unigram
 from transformers import PreTrainedTokenizerFast
 
 from corpus.documents.errors import BadInput
-from finetune.data.files import find_files
+from finetune.data.files import find_file
 from finetune.task import Example, Hyperparameters, Row
 from finetune.tasks.re.markers import MARKERS, keep_markers, mark_entities
 from finetune.tasks.re.task import KLUE_RE, featurize, read
@@ -243,7 +243,7 @@ def marking_tokenizer(klue_tokenizer):
 
 
 def test_all_real_sentences_keep_four_markers_however_short_the_input(shared, marking_tokenizer) -> None:
-    examples = read(find_files(shared("data/klue"), KLUE_RE.files).dev)
+    examples = read(find_file(shared("data/klue"), KLUE_RE.files.dev))
     markers = set(marking_tokenizer.convert_tokens_to_ids(list(MARKERS)))
     features = featurize(examples, marking_tokenizer, 256, False)
     assert len(features) == 7_765
@@ -261,7 +261,7 @@ def test_features_are_the_published_ones_but_for_tokens_made_unknown(
     shared, marking_tokenizer, published_features
 ) -> None:
     expected = {record["guid"]: record["input_ids"] for record in published_features("klue-re")}
-    found = KLUE_RE.read(find_files(shared("data/klue"), KLUE_RE.files).dev)
+    found = KLUE_RE.read(find_file(shared("data/klue"), KLUE_RE.files.dev))
     examples = [example for example in found if example.guid in expected]
     unknown = marking_tokenizer.unk_token_id
     assert len(examples) == len(expected) > 0

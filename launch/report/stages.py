@@ -1,0 +1,198 @@
+"""What corpus, tokenizer and pretraining did, from the figures they left: sums, paper Tables 29 and 35, the curve."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from corpus.card.write import PII_NAMES
+from launch.report.blocks import Bar, Bars, Block, Pictures, Section, Table, Text
+from launch.report.figures import Line, line_chart
+from launch.report.gather import count, duration, number, read_json, read_lines, share
+
+SHOWN_SOURCES = 12
+# Paper Table 35: fertility, continued words, unknown tokens; there measured on Korean Wikipedia.
+PAPER_TABLE_35 = {
+    "paper, BPE": (2.073, 0.578, 0.011),
+    "paper, morphemes + BPE": (2.468, 0.765, 0.009),
+}
+SHOWN_SENTENCES = (
+    "말모이는 우리말을 모은 첫 사전의 이름이다.",
+    "가을비가 그치자 아이들이 운동장으로 뛰어나갔다.",
+    "배송이 하루 늦었지만 색이 정말 예뻐요ㅋㅋ",
+)
+HELD_OUT_HEADS = ("text", "sequences", "predictions", "loss (nats)", "masked accuracy (%)", "pseudo-perplexity")
+ACCURACIES = ("masked_accuracy", "nsp_accuracy")
+HELD_OUT_NOTE = (
+    "Held-out text was never trained on. The baselines predict the same masked pieces by counting: the most frequent "
+    "piece (unigram), the one after the visible piece on the left (bigram), or the one between the two visible "
+    "neighbours (both sides). Pseudo-perplexity masks one piece at a time (arXiv 1910.14659)."
+)
+
+
+def corpus_sections(run: Path) -> list[Section]:
+    """Three sections: sizes and drops, personal data, decontamination. Samples are in the corpus card."""
+    statistics = read_json(run / "corpus" / "statistics.json")
+    decontamination = read_json(run / "corpus" / "decontamination.json")
+    return [_sizes(statistics), _personal_data(statistics["total"]), _decontamination(decontamination)]
+
+
+def _sizes(statistics: dict[str, Any]) -> Section:
+    columns = ("documents", "sentences", "words", "characters", "bytes")
+
+    def row(name: str, found: dict[str, Any]) -> list[str]:
+        return [name, *(count(found[column]) for column in columns), count(sum(found["dropped_sentences"].values()))]
+
+    largest = sorted(statistics["sources"].items(), key=lambda item: (-item[1]["characters"], item[0]))
+    rows = [row(*item) for item in largest[:SHOWN_SOURCES]]
+    if len(largest) > SHOWN_SOURCES:
+        rows.append([f"… and {count(len(largest) - SHOWN_SOURCES)} smaller sources", *("" for _ in columns), ""])
+    total, unreadable = statistics["total"], statistics["records"]["rejected"]
+    rows.append(row("all", total))
+    split = total["sentences_split"]
+    blocks: list[Block] = [
+        Table(["source", *columns, "sentences dropped"], rows, numbers=range(1, 7)),
+        *_by_rule("sentences", total["dropped_sentences"], "Dropped sentences", of=split),
+        *_by_rule("documents", total["dropped_documents"], "Dropped documents"),
+        *_by_rule("times", total["changed"], "Cut out of sentences that stayed", folded=True),
+    ]
+    if unreadable:
+        reasons = ", ".join(f"{reason.replace('_', ' ')} {count(n)}" for reason, n in unreadable.items())
+        blocks.append(Text(f"Records that could not be read, kept in corpus/quarantine with file and line: {reasons}."))
+    return Section("Corpus", blocks)
+
+
+def _by_rule(
+    unit: str, counts: Mapping[str, int], title: str, of: int | None = None, folded: bool = False
+) -> list[Table]:
+    """Counts by rule, as shares too where all of them are known; no table where nothing fell under a rule."""
+    shares = [] if of is None else ["share"]
+    rows = [[rule.replace("_", " "), count(n), *(share(n, of or 0) for _ in shares)] for rule, n in counts.items()]
+    heads = ["rule", unit, *shares]
+    return [Table(heads, rows, numbers=range(1, len(heads)), title=title, folded=folded)] if rows else []
+
+
+def _personal_data(total: dict[str, Any]) -> Section:
+    text = (
+        f"{count(sum(total['pii'].values()))} values replaced in {count(total['sentences_with_pii'])} sentences "
+        f"({share(total['sentences_with_pii'], total['sentences'])}; the paper: 1.2 %). Types as in Table 29."
+    )
+    most = max(1, *total["pii"].values())
+    bars = [Bar(PII_NAMES[name], name, n / most, count(n)) for name, n in total["pii"].items()]
+    return Section("Personal data", [Text(text), Bars(bars)])
+
+
+def _decontamination(found: dict[str, Any]) -> Section:
+    tasks, settings = found["tasks"], found["settings"]
+    if not tasks:
+        return Section("Decontamination", [Text("No benchmark files were given; nothing was kept out.")])
+    text = (
+        f"A corpus sentence goes when it covers {settings['threshold']:.0%} or more of a benchmark sentence's BM25 "
+        f"weight (character {settings['ngram']}-grams)."
+    )
+    rows = [
+        [task, *map(count, (row["items"], len(row["found"]), row["dropped_sentences"]))] for task, row in tasks.items()
+    ]
+    heads = ["task", "benchmark items", "found in the corpus", "sentences dropped"]
+    blocks: list[Block] = [Text(text), Table(heads, rows, numbers=(1, 2, 3))]
+    examples = [[task, one["item"], one["sentence"]] for task, row in tasks.items() for one in row["examples"][:1]]
+    if examples:
+        blocks.append(Table(["task", "benchmark item", "sentence dropped"], examples, title="One example each"))
+    return Section("Decontamination", blocks)
+
+
+def vocabulary_sections(run: Path) -> list[Section]:
+    """Sizes, fit to the corpus and how three sentences are cut; none for an adopted tokenizer, which has no figures."""
+    from tokenizer.measuring.encoder import load_tokenizer
+
+    path = run / "tokenizer" / "statistics.json"
+    if not path.is_file():
+        return []
+    found = read_json(path)
+    entries, fit = found["vocabulary"], found["fit"]
+    crossing = (
+        f"; {number(100 * fit['crossing_share'], 1)} % of the pieces in use reach over the end of a morpheme"
+        if "crossing_share" in fit
+        else ""
+    )
+    text = (
+        f"{count(entries['size'])} entries: {count(entries['starting'])} that start a word, "
+        f"{count(entries['continuing'])} that continue one (##), {count(entries['unused'])} unused; "
+        f"learnt from {count(found['corpus']['eojeols'])} eojeols by the builder {found['builder']}. "
+        f"{count(fit['never_used'])} entries are never used on the corpus{crossing}."
+    )
+    fertility, words = number(fit["fertility"], 3), number(fit["continued_words"], 3)
+    rows = [["this run, on its corpus", fertility, words, number(fit["unknown_ratio"], 4)]]
+    rows += [[name, *(number(value, 3) for value in values)] for name, values in PAPER_TABLE_35.items()]
+    encoder = load_tokenizer(run / "tokenizer")
+    pieces = [[text, " ".join(encoder.encode(text, add_special_tokens=False).tokens)] for text in SHOWN_SENTENCES]
+    note = "The paper's figures are for 32,000 entries on Korean Wikipedia; other text, other figures."
+    heads = ["vocabulary", "pieces per eojeol", "eojeols in several pieces", "[UNK] per piece"]
+    table = Table(heads, rows, numbers=(1, 2, 3))
+    return [Section("Vocabulary", [Text(text), table, Text(note, "note"), Table(["sentence", "pieces"], pieces)])]
+
+
+def pretraining_section(run: Path) -> Section:
+    """Loss and accuracy over the steps, speed, and the measurement on text that was never trained on, by source."""
+    counts = read_json(run / "pretrain" / "manifest.json")["counts"]
+    lines = read_lines(run / "pretrain" / "metrics.jsonl")
+    training = [line for line in lines if "loss" in line]
+    text = (
+        f"{counts['architecture']} with {count(counts['parameters'])} parameters, {count(counts['steps'])} steps, "
+        f"{count(counts['tokens'])} tokens seen ({counts['epochs']:g} epochs){_speed(training)}."
+    )
+    curves = [_curves(training, [line for line in lines if "held_out" in line])] if training else []
+    return Section("Pretraining", [Text(text), *curves, _held_out(counts["held_out"]), Text(HELD_OUT_NOTE, "note")])
+
+
+def _curves(training: list[dict[str, Any]], measured: list[dict[str, Any]]) -> Pictures:
+    # with sentence pairs the loss is a sum of two; the held-out loss is that of masked words alone
+    training = [{"mlm_loss": line["loss"], **line} for line in training]
+    held_out = [{"step": line["step"], **line["held_out"]} for line in measured]
+    charts = []
+    for name, key, factor in (
+        ("Masked-LM loss (nats)", "mlm_loss", 1),
+        ("Masked accuracy (%)", "masked_accuracy", 100),
+    ):
+        curves = [
+            Line([line["step"] for line in lines], [factor * line[key] for line in lines], is_second)
+            for lines, is_second in ((training, False), (held_out, True))
+        ]
+        charts.append((name, line_chart(curves, "optimizer step", name, from_zero=factor == 100)))
+    return Pictures(charts, [("first", "training"), *([("second", "held-out text")] if held_out else [])])
+
+
+def _speed(lines: list[dict[str, Any]]) -> str:
+    """Time, speed and MFU; the first line also holds the start-up, so it counts only where there is no other."""
+    if not lines:
+        return ""
+    steady = lines[1:] or lines
+
+    def mean(key: str, lines: list[dict[str, Any]]) -> float:
+        return float(sum(line[key] * line["seconds"] for line in lines) / sum(line["seconds"] for line in lines))
+
+    seconds, speed = sum(line["seconds"] for line in lines), mean("tokens_per_second", steady)
+    parts = [f"{duration(seconds)} of training at {count(speed)} tokens a second"]
+    if known := [line for line in steady if "mfu" in line]:
+        parts.append(f"{100 * mean('mfu', known):.1f} % of what the device could do at best (MFU)")
+    parts.append(f"at most {max(line['memory_gib'] for line in lines):.1f} GiB of memory")
+    return f"; {', '.join(parts)}"
+
+
+def _held_out(held_out: dict[str, Any]) -> Table:
+    """One row over all sources, one for each, and the baselines that count words."""
+    has_pairs = "nsp_accuracy" in held_out
+    heads = [*HELD_OUT_HEADS, *(["next sentence accuracy (%)"] if has_pairs else [])]
+
+    def row(name: str, found: dict[str, Any]) -> list[str]:
+        masked, pairs = (None if (part := found.get(key)) is None else 100 * part for key in ACCURACIES)
+        sizes = (count(found["rows"]), count(found["predictions"]), number(found["mlm_loss"], 3))
+        cells = [name, *sizes, number(masked), number(found["pseudo_perplexity"]), number(pairs)]
+        return cells[: len(heads)]
+
+    rows = [row("all", held_out), *(row(name, found) for name, found in sorted(held_out["sources"].items()))]
+    for name, accuracy in held_out["baselines"].items():
+        baseline = f"all, {name.removesuffix('_accuracy').replace('_', ' ')} baseline"
+        rows.append([baseline, "–", "–", "–", number(100 * accuracy), *["–"] * (len(heads) - 5)])
+    return Table(heads, rows, numbers=range(1, len(heads)), title="Held-out text, by source")
