@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
 from corpus.documents.escaping import markdown, visible
 from pretrain.config import PretrainConfig
 from pretrain.model.init_from import SIZES, longest_input
@@ -32,51 +34,27 @@ def model_card(network: Any, config: PretrainConfig, facts: Mapping[str, Any]) -
         facts: ``step``, ``tokens`` (seen), ``parameters``, ``vocabulary_sha256``; where known also ``epochs``,
             ``sources`` (tokens of the store by source) and ``held_out`` (of ``watch.held_out.measure``, ``baselines``).
     """
-    family = {"bert": "BERT", "roberta": "RoBERTa"}[config.model.architecture]
-    parts = [
-        _front(config),
-        f"# {family}, {facts['parameters']:,} parameters\n\n{_about(family, config)}",
-        _table(("setting", "value"), _settings(network, config, facts)),
-        _data(facts.get("sources")),
-        _held_out(facts.get("held_out")),
-        LOADING,
-    ]
-    return "\n\n".join(part for part in parts if part) + "\n"
-
-
-LOADING = """## Use
-
-```python
-from transformers import pipeline
-
-fill = pipeline("fill-mask", "path/to/this/folder")
-print(fill(f"대한민국의 수도는 {fill.tokenizer.mask_token}이다."))
-```
-`AutoModel`, `AutoModelForMaskedLM` and `AutoTokenizer` load the folder as well. The model repeats what its corpus says,
-mistakes and prejudices included."""
-
-
-def _front(config: PretrainConfig) -> str:
-    lines = ["---", "language: ko", "library_name: transformers", "pipeline_tag: fill-mask"]
-    if config.init_from is not None and not _is_folder(config.init_from):
-        lines.append(f"base_model: {config.init_from}")
-    return "\n".join([*lines, "tags: [malmoi, korean]", "---"])
-
-
-def _about(family: str, config: PretrainConfig) -> str:
-    objectives = "masked language modelling with whole-word masking"
-    if config.model.nsp:
-        objectives += " and next sentence prediction"
-    began = ""
-    if config.init_from is not None:  # where a folder lay is nobody's business
-        name = Path(config.init_from).name if _is_folder(config.init_from) else config.init_from
-        began = f", going on from `{visible(name).replace('`', chr(39))}`"
-    return f"A Korean {family} pretrained with malmoi{began}: {objectives}."
-
-
-def _is_folder(init_from: str) -> bool:
-    """Otherwise it is a Hub id; see ``init_from_folder``."""
-    return Path(init_from).expanduser().is_dir()
+    start, sources, scores = config.init_from or "", facts.get("sources") or {}, facts.get("held_out") or {}
+    is_folder = Path(start).expanduser().is_dir()  # otherwise it is a Hub id; where a folder lay is nobody's business
+    figures = [name for name in FIGURES if name in scores]
+    by_source = {**scores.get("sources", {}), "all": scores} if scores else {}
+    guesses = scores.get("baselines") or {}
+    environment = Environment(
+        loader=PackageLoader("pretrain.saved", "."), trim_blocks=True, keep_trailing_newline=True,
+        undefined=StrictUndefined,
+    )  # fmt: skip
+    return environment.get_template("card.md.j2").render(
+        family={"bert": "BERT", "roberta": "RoBERTa"}[config.model.architecture],
+        model=config.model,
+        facts={"sources": sources, "parameters": facts["parameters"]},
+        hub_id="" if is_folder else start,
+        start=visible(Path(start).name if is_folder else start).replace("`", "'"),
+        settings=_settings(network, config, facts),
+        sources=[(markdown(name), f"{n:,}") for name, n in [*sources.items(), ("all", sum(sources.values()))]],
+        figures=[FIGURES[name] for name in figures],
+        held_out=[(markdown(name), *_row(found, figures)) for name, found in by_source.items()],
+        guesses=[f"{n.removesuffix('_accuracy').replace('_', ' ')} {100 * v:.1f} %" for n, v in guesses.items()],
+    )
 
 
 def _settings(network: Any, config: PretrainConfig, facts: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -99,36 +77,9 @@ def _settings(network: Any, config: PretrainConfig, facts: Mapping[str, Any]) ->
     ]
 
 
-def _data(sources: Mapping[str, int] | None) -> str:
-    if not sources:
-        return ""
-    rows = [(markdown(name), f"{tokens:,}") for name, tokens in sources.items()]
-    return "## Data\n\n" + _table(("source", "tokens"), [*rows, ("all", f"{sum(sources.values()):,}")])
-
-
-def _held_out(found: Mapping[str, Any] | None) -> str:
-    if not found:
-        return ""
-    figures = [name for name in FIGURES if name in found]
-    by_source = found.get("sources", {})
-    rows = [(markdown(name), *_figures(scores, figures)) for name, scores in {**by_source, "all": found}.items()]
-    text = "## Held-out text\n\nOf the same corpus, never trained on.\n\n"
-    text += _table(("source", "rows", *(FIGURES[name] for name in figures)), rows)
-    if guessed := found.get("baselines"):
-        named = {name.removesuffix("_accuracy").replace("_", " "): value for name, value in guessed.items()}
-        shown = ", ".join(f"{name} {100 * value:.1f} %" for name, value in named.items())
-        text += f"\n\nMasked accuracy of guessing from counts alone: {shown}."
-    return text
-
-
-def _figures(scores: Mapping[str, Any], names: list[str]) -> list[str]:
+def _row(scores: Mapping[str, Any], names: list[str]) -> list[str]:
     shown = [f"{scores['rows']:,}"]
     for name in names:
         value, share = scores.get(name), name.endswith("accuracy")
         shown.append("" if value is None else f"{100 * value:.2f}" if share else f"{value:,.4g}")
     return shown
-
-
-def _table(heads: tuple[str, ...], rows: list[Any]) -> str:
-    lines = [heads, ("---",) * len(heads), *rows]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)

@@ -164,14 +164,14 @@ def _mask_both_ways(
 
 
 def _figures(sums_C: Tensor, config: PretrainConfig) -> dict[str, Any]:
-    sums = dict(zip(_COLUMNS, sums_C.tolist(), strict=True))
+    sums = dict(zip(_COLUMNS, sums_C, strict=True))
     figures: dict[str, Any] = {name: int(sums[name]) for name in _COLUMNS[:2]}
     if sums["predictions"]:
-        figures["mlm_loss"] = sums["mlm_loss"] / sums["predictions"]
-        figures["masked_accuracy"] = sums["mlm_hits"] / sums["predictions"]
+        figures["mlm_loss"] = (sums["mlm_loss"] / sums["predictions"]).item()
+        figures["masked_accuracy"] = (sums["mlm_hits"] / sums["predictions"]).item()
     if sums["singles"]:
-        figures["pseudo_perplexity"] = torch.exp(sums_C[-1] / sums_C[2]).item()
+        figures["pseudo_perplexity"] = torch.exp(sums["single_loss"] / sums["singles"]).item()
     if config.model.nsp:
-        figures["nsp_loss"] = sums["nsp_loss"] / sums["rows"]
-        figures["nsp_accuracy"] = sums["nsp_hits"] / sums["rows"]
+        figures["nsp_loss"] = (sums["nsp_loss"] / sums["rows"]).item()
+        figures["nsp_accuracy"] = (sums["nsp_hits"] / sums["rows"]).item()
     return figures
