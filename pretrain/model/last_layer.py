@@ -1,8 +1,7 @@
 """The last layer, computed only where something is predicted: its keys and values need all tokens, the rest does not.
 
-Queries, attention output and the two feed-forward products of the last layer run at the chosen positions (15 %), not
-everywhere: seven tenths of a layer saved, 6 % of a base model's operations (``flops.py``). Loss and gradients stay
-the same; the model classes and the names of their weights, too: the layer object alone gets another ``forward``.
+Loss and gradients stay the same, and so do the model classes and the names of their weights: the layer object alone
+gets another ``forward``. 6 % of a base model's operations are saved.
 
 Shapes: B sequences, L positions, P positions asked for, H hidden, A attention heads, D size of a head.
 """

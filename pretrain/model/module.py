@@ -4,9 +4,6 @@ The vocabulary head and most of the last layer run on the chosen positions only 
 fewer operations. Rows of several segments need a network that ``isolate_documents`` has prepared: attention stays
 within a segment, positions count anew in each, and the pooler reads the first token of each.
 
-Scores are the largest thing in the memory of a step. The largest score is found once for loss and hits, and the shares
-kept for the backward pass become the gradient in place: 0.6 times the time of ``cross_entropy`` and ``argmax``.
-
 Shapes: B sequences, L positions, M most predictions in a sequence, S segments of a sequence, P = M, or M + S with
 sentence pairs, H hidden; N predictions, V vocabulary.
 """
@@ -92,6 +89,11 @@ def loss_and_hits(scores_NV: Tensor, targets_N: Tensor) -> tuple[Tensor, Tensor]
 
 
 class _SummedLoss(torch.autograd.Function):
+    """One search for the largest score serves loss and hits; the shares kept for backward become the gradient in place.
+
+    Scores are the largest thing in the memory of a step; 0.6 times the time of ``cross_entropy`` and ``argmax``.
+    """
+
     @staticmethod
     def forward(ctx: Any, scores_NV: Tensor, targets_N: Tensor) -> tuple[Tensor, Tensor]:
         tops_N1, best_N1 = scores_NV.max(-1, keepdim=True)

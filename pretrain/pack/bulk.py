@@ -1,10 +1,9 @@
 """Encode many eojeols at once, each exactly as if it stood alone.
 
 The library spends most of its time on one call per eojeol and on tracking every character through the normaliser.
-Eojeols made of characters that the normaliser leaves alone need neither: they are cut where the pre-tokeniser would
-cut, joined by blanks into long strings, and only WordPiece runs on those. How a character behaves is asked of the
-tokenizer itself, once. All other eojeols, and tokenizers that are not BERT's pipeline, take the library's whole way;
-those that make the blank in front part of a word (byte-level BPE, SentencePiece) are shown one.
+Eojeols of characters that the normaliser leaves alone need neither: they are cut where the pre-tokeniser would cut,
+joined by blanks into long strings, and only WordPiece runs on those. How a character behaves is asked of the tokenizer
+itself, once. All other eojeols, and tokenizers that are not BERT's pipeline, take the library's whole way.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 Every eojeol is encoded once and looked up afterwards, so the pieces are those of the text and the places where eojeols
 begin are known without offsets. The table holds pieces of all eojeols in one array, and a batch of sentences is one
-gather from it: cheaper than an object per eojeol. New eojeols are encoded many at once (``pack/bulk.py``). The price is
-memory, bounded by ``MOST_CHARACTERS``: when the table is full it starts again from nothing.
+gather from it. Its memory is bounded by ``MOST_CHARACTERS``: when it is full it starts again from nothing.
 """
 
 from __future__ import annotations

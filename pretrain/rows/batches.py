@@ -1,10 +1,9 @@
 """Masked batches of a step, a pure function of (config, step, rank, ranks), made ready two steps ahead.
 
-The store is divided once: long blocks, or whole documents where rows are made of documents or pairs, are put into a
-fixed order; the first of them are held out, at every length. Sequence number ``(step - 1) * global_batch + i`` stands
-at place i of a step (counted anew where the length changes); a rank takes a contiguous part of the places. Order, masks
-and pairs depend on the sequence number alone, so any number of ranks, any micro batch and any restart see the same
-global batches, and jumping to a step costs milliseconds (with pairs, the time to lay out the passes before it).
+The store is divided once: blocks, or documents where rows are made of documents or pairs, are put into a fixed order;
+the first of them are held out, at every length. Order, masks and pairs depend on the number of a sequence alone, so any
+number of ranks, any micro batch and any restart see the same global batches, and jumping to a step costs milliseconds
+(with pairs, the time to lay out the passes before it).
 
 Shapes: B sequences, L positions, M most predictions in a sequence, S segments of a sequence.
 """

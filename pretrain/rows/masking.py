@@ -1,8 +1,8 @@
 """Whole-word masking with an exact budget, as a pure function of (seed, epoch, row, position).
 
-A word is a piece and the pieces after it that continue it (BERT's whole-word masking; KLUE paper 4.1). Words are taken
-in random order while they fit, until round(share x tokens) pieces are chosen: 77 in every full block of 512. A word
-longer than what is left is passed over, as in google-research/bert. Vectorised over rows; equal to the plain loop.
+A word is a piece and the pieces after it that continue it (KLUE paper 4.1). Words are taken in random order while they
+fit, until round(share x tokens) pieces are chosen: 77 in every full block of 512. A word longer than what is left is
+passed over, as in google-research/bert. Vectorised over rows; equal to the plain loop.
 
 Shapes: B rows, L positions, M most predictions in a row, N words (of all rows, in one flat list), K candidates, W most
 candidates in a row, V vocabulary. A place is a position counted through all rows: row x L + column.

@@ -1,9 +1,8 @@
 """Several documents or sentence pairs in one row.
 
 Rows are filled by best fit on the histogram of lengths (Krell et al. 2021, arXiv 2107.02027, longest-pack-first): the
-longest first, each into the fullest row that still holds it. The cost does not grow with the corpus, and the outcome is
-that of packing segment by segment. Which segment takes which place of its length is shuffled anew every epoch; the
-price is that a process keeps a list of all segments, 6 bytes each, and 8 bytes a row.
+longest first, each into the fullest row that still holds it. Which segment takes which place of its length is shuffled
+anew every epoch; the price is that a process keeps a list of all segments, 6 bytes each, and 8 bytes a row.
 
 Shapes: B rows, L positions, S segments of a row, N segments.
 """

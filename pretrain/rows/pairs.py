@@ -2,8 +2,8 @@
 
 Sentences of a document are gathered up to a target length and cut into A and B at a random sentence. Half the time, and
 always when there is one sentence only, B comes from a random other document and the sentences it displaced are used
-again. The longer side loses pieces at a random end until the pair fits. A pass is a pure function of (seed, pass) but
-must be laid out before it is read; all documents are worked on at once. The price is 25 bytes of memory for each pair.
+again. The longer side loses pieces at a random end until the pair fits. A pass, a pure function of (seed, pass), is
+laid out before it is read: 25 bytes of memory for each pair.
 
 Shapes: D chosen documents, P pairs, B rows, L positions, S segments of a row (one).
 """

@@ -1,8 +1,8 @@
 """What masked pieces can be guessed by counting alone, to stand beside a model's masked accuracy.
 
 Three tables count training text: which piece is most frequent, which after its left neighbour, and which between its
-two neighbours. A guess whose neighbours were never met, or are masked, comes from the next smaller table. Counting is
-one sort of 64-bit codes; the price is memory, some 70 bytes a piece, so at most ``most_tokens`` pieces are counted.
+two neighbours. A guess whose neighbours were never met, or are masked, comes from the next smaller table. The price is
+some 70 bytes of memory a piece, so at most ``most_tokens`` pieces are counted.
 
 Shapes: B sequences, L positions, V vocabulary, N counted pieces, C contexts, P predictions.
 """

@@ -1,8 +1,7 @@
 """Loss, accuracy and pseudo-perplexity on text that was never trained on, over all of it and source by source.
 
-Sources are measured one after the other, so sums belong to a source without the model knowing of sources. A small
-source gets more rows than its share, and its rows count less in the overall figures, as in any stratified sample. The
-masks are always those of epoch 0: figures of two measurements differ by the model alone.
+Sources are measured one after the other. A small one gets more rows than its share, and its rows count less in the
+overall figures. The masks are always those of epoch 0: figures of two measurements differ by the model alone.
 
 Shapes: B sequences, S segments of a sequence, K measured sources, C sums (``_COLUMNS``).
 """

@@ -1,9 +1,8 @@
 """What a person watching wants to know: loss, masked accuracy, rate, gradient norm, speed, MFU, memory, time left.
 
-Sums of each step stay on the device and are read once per interval, so logging costs no synchronisation in between.
-Averages are over predictions, never means of means. Lines of metrics.jsonl after a resumed step are cut off, and the
-steps of a begun interval travel in the checkpoint one by one, so the file of a resumed run and an undisturbed one
-differ in timing only, whatever the checkpoints in between.
+Sums of each step stay on the device and are read once per interval. Averages are over predictions, never means of
+means. Lines of metrics.jsonl after a resumed step are cut off, and the steps of a begun interval travel in the
+checkpoint one by one, so the file of a resumed run and of an undisturbed one differ in timing only.
 """
 
 from __future__ import annotations
