@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from corpus.pii.extra.announced import EXTRA_TABLE, EXTRA_TYPES, find_extra, org_check_digit
 from corpus.pii.types import PII_TYPES
-from launch.bench.pii import score_spans
+from launch.bench.gold import score_spans
 from tests.corpus.pii.marked_texts import FOLDER, Found, read_marked, unmark
 
 BY_NAME = {kind.name: kind for kind in EXTRA_TABLE}

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from corpus.pii.extra.announced import find_extra
 from corpus.pii.extra.names import PERSON, fake_name
 from corpus.pii.types import words
-from launch.bench.pii import match_spans
+from launch.bench.gold import match_spans
 from tests.corpus.pii.marked_texts import Found, unmark
 
 MARKED = """

@@ -11,8 +11,7 @@ import zstandard
 
 from corpus.pii.detect import find_pii
 from corpus.pii.types import PII_TYPES
-from launch.bench.material import read_labelled
-from launch.bench.pii import score_spans
+from launch.bench.gold import read_labelled, score_spans
 
 Shared = Callable[[str], Path]
 Found = tuple[int, int, str]
