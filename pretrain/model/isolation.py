@@ -46,10 +46,6 @@ def isolate_documents(network: PreTrainedModel) -> None:
     network.set_attn_implementation(NAME)
 
 
-def is_isolated(network: PreTrainedModel) -> bool:
-    return network.config._attn_implementation == NAME
-
-
 def find_borders(lengths_BS: Tensor, length: int) -> Borders:
     """Borders of the segments (lengths, then zeros) of rows of ``length`` tokens; the device is not waited for."""
     ends_BS = lengths_BS.cumsum(1)

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from pretrain.model.isolation import find_borders, first_position, is_isolated
+from pretrain.model.isolation import NAME as ISOLATED
+from pretrain.model.isolation import find_borders, first_position
 from pretrain.model.last_layer import narrow_last_layer, pick
 from pretrain.rows.masking import IGNORED
 
@@ -36,7 +37,7 @@ class PretrainingModule(nn.Module):
     def __init__(self, network: PreTrainedModel) -> None:
         super().__init__()
         self.network: Any = network  # heads are called lm_head or cls, by family
-        self.is_isolated = is_isolated(network)
+        self.is_isolated = network.config._attn_implementation == ISOLATED  # by ``isolate_documents``
         if not self.is_isolated:
             narrow_last_layer(network)
         self.first_position = first_position(network)

@@ -60,23 +60,20 @@ def score_baselines(
     A guess sees the masked row, as the model does; bigram: the left neighbour.
     """
     hits, predictions = np.zeros(3), 0.0
-    parts = [(part.weight, rows_B) for part in choose_rows(held_out, config) for rows_B in _batched(part.rows_B)]
-    for weight, rows_B in parts:
+    chosen = choose_rows(held_out, config)
+    places = [(part, begin) for part in chosen for begin in range(0, len(part.rows_B), _ROWS_AT_ONCE)]
+    for part, begin in places:
+        rows_B = part.rows_B[begin : begin + _ROWS_AT_ONCE]
         rows = held_out.gather(np.zeros_like(rows_B), rows_B)
         masked = mask_rows(rows, held_out_keys(config, rows), pieces, config.rows.masking)
-        places, slots = np.nonzero(masked.targets_BM != IGNORED)
-        columns = masked.positions_BM[places, slots]
-        targets_P = masked.targets_BM[places, slots]
-        left_P, right_P = masked.ids_BL[places, columns - 1], masked.ids_BL[places, columns + 1]
+        row_P, slots_P = np.nonzero(masked.targets_BM != IGNORED)
+        columns_P, targets_P = masked.positions_BM[row_P, slots_P], masked.targets_BM[row_P, slots_P]
+        left_P, right_P = masked.ids_BL[row_P, columns_P - 1], masked.ids_BL[row_P, columns_P + 1]
         guesses = _guess(baselines, left_P, right_P, pieces.mask_id)
-        hits += [weight * (guess_P == targets_P).sum() for guess_P in guesses]
-        predictions += weight * len(targets_P)
+        hits += [part.weight * (guess_P == targets_P).sum() for guess_P in guesses]
+        predictions += part.weight * len(targets_P)
     names = ("unigram_accuracy", "bigram_accuracy", "both_sides_accuracy")
     return dict(zip(names, (hits / max(predictions, 1.0)).tolist(), strict=True))
-
-
-def _batched(rows_B: Numbers) -> list[Numbers]:
-    return [rows_B[begin : begin + _ROWS_AT_ONCE] for begin in range(0, len(rows_B), _ROWS_AT_ONCE)]
 
 
 def _neighbour_codes(training: RowSource, pieces: Pieces, most_tokens: int) -> Numbers:
