@@ -65,9 +65,8 @@ def write_card(out: Path, settings: Mapping[str, Any], language: str = "en") -> 
     """Write ``out/README.md`` and ``out/card.html``; the same folder and settings give the same bytes.
 
     Args:
-        out: folder of a finished corpus stage: statistics.json, and where the stage left them decontamination.json,
-            dropped/samples.parquet (rule, source, document, note, text) and changed/samples.parquet (rule, source,
-            document, before, after).
+        out: folder of a finished corpus stage: statistics.json, and where the stage left them decontamination.json and
+            the tables of samples.
         settings: of the stage, as plain values.
         language: of the page, "en" or "ko"; README.md is English, for the Hub.
 
@@ -88,6 +87,8 @@ def _gather_facts(out: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
     total, sources = statistics["total"], statistics["sources"]
     dropped, changed = (_samples(out / name / "samples.parquet") for name in ("dropped", "changed"))
     mode, pii, card = settings.get("pii", {}).get("mode", "replace"), settings.get("pii"), settings.get("card", {})
+    has_key = pii and (pii.get("key_file") or pii.get("key_variable"))
+    drawn = DRAWN["key" if has_key else "seed" if pii and pii.get("repeatable") else "secret"]
     pretty_name = card.get("pretty_name") or f"Korean text, {total['sentences']:,} sentences"
     duplicates = {
         kind: {rule: n for rule, n in sorted(total[f"dropped_{kind}"].items()) if "duplicate" in rule}
@@ -112,7 +113,7 @@ def _gather_facts(out: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
         "unreadable": dict(sorted(statistics.get("records", {}).get("rejected", {}).items())),
         "is_protected": mode in TREATMENTS,
         "treatment": TREATMENTS.get(mode, ""),
-        "drawn": DRAWN[_drawn_from(pii)] if mode == "replace" and pii else "",
+        "drawn": drawn if mode == "replace" and pii else "",
         "pii": _personal_data(total["pii"], changed),
         "values": sum(total["pii"].values()),
         "decontamination": _decontamination(out, total),
@@ -134,13 +135,6 @@ def _metadata(documents: int, pretty_name: str, licence: str | None) -> str:
         "configs": [{"config_name": "default", "data_files": [{"split": "train", "path": DATA_FILES}]}],
     }
     return yaml.safe_dump({k: v for k, v in fields.items() if v}, allow_unicode=True, sort_keys=False)
-
-
-def _drawn_from(pii: Mapping[str, Any]) -> str:
-    """What replacements follow from."""
-    if pii.get("key_file") or pii.get("key_variable"):
-        return "key"
-    return "seed" if pii.get("repeatable") else "secret"
 
 
 def publishable(value: Any, under: str = "") -> Any:
