@@ -87,8 +87,6 @@ def _gather_facts(out: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
     total, sources = statistics["total"], statistics["sources"]
     dropped, changed = (_samples(out / name / "samples.parquet") for name in ("dropped", "changed"))
     mode, pii, card = settings.get("pii", {}).get("mode", "replace"), settings.get("pii"), settings.get("card", {})
-    has_key = pii and (pii.get("key_file") or pii.get("key_variable"))
-    drawn = DRAWN["key" if has_key else "seed" if pii and pii.get("repeatable") else "secret"]
     pretty_name = card.get("pretty_name") or f"Korean text, {total['sentences']:,} sentences"
     duplicates = {
         kind: {rule: n for rule, n in sorted(total[f"dropped_{kind}"].items()) if "duplicate" in rule}
@@ -113,7 +111,7 @@ def _gather_facts(out: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
         "unreadable": dict(sorted(statistics.get("records", {}).get("rejected", {}).items())),
         "is_protected": mode in TREATMENTS,
         "treatment": TREATMENTS.get(mode, ""),
-        "drawn": drawn if mode == "replace" and pii else "",
+        "drawn": DRAWN[_drawn_from(pii)] if mode == "replace" and pii else "",
         "pii": _personal_data(total["pii"], changed),
         "values": sum(total["pii"].values()),
         "decontamination": _decontamination(out, total),
@@ -135,6 +133,12 @@ def _metadata(documents: int, pretty_name: str, licence: str | None) -> str:
         "configs": [{"config_name": "default", "data_files": [{"split": "train", "path": DATA_FILES}]}],
     }
     return yaml.safe_dump({k: v for k, v in fields.items() if v}, allow_unicode=True, sort_keys=False)
+
+
+def _drawn_from(pii: Mapping[str, Any]) -> str:
+    if pii.get("key_file") or pii.get("key_variable"):
+        return "key"
+    return "seed" if pii.get("repeatable") else "secret"
 
 
 def publishable(value: Any, under: str = "") -> Any:
