@@ -30,8 +30,7 @@ Span = tuple[int, int, str]
 def unpack(out: Path, share: float = 1.0) -> dict[str, Any]:
     """Write the sample to the folder ``out``, each file whole or not at all; of the documents only a ``share``, 0..1.
 
-    Returns:
-        documents by source (an article that comes twice counts once), bytes of text, personal data by type.
+    Returns counts: documents by source (an article that comes twice counts once), bytes of text, personal data by type.
     """
     packed = read_archive("documents.tar.zst")
     kept = {name: _thin(packed[f"{name}.jsonl"], share) for name in SOURCES}
@@ -45,7 +44,6 @@ def unpack(out: Path, share: float = 1.0) -> dict[str, Any]:
         "pii_truth.jsonl": truth,
     }
     for name, content in files.items():
-        (out / name).parent.mkdir(parents=True, exist_ok=True)
         write_whole(out / name, content)
     documents = [row for content in kept.values() for row in _rows(content) if not row["id"].endswith("-copy")]
     return {
@@ -90,9 +88,8 @@ def _rows(lines: bytes) -> list[dict[str, Any]]:
 
 
 def _as_parquet(lines: bytes) -> bytes:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    from pyarrow import Table, parquet
 
     buffer = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(_rows(lines)), buffer, compression="zstd")
+    parquet.write_table(Table.from_pylist(_rows(lines)), buffer, compression="zstd")
     return buffer.getvalue()
