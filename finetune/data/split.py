@@ -16,7 +16,8 @@ from pathlib import Path
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
 from finetune.data.files import find_file, identify
-from finetune.task import Example, Task
+from finetune.examples import Example
+from finetune.task import Task
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Stock Hugging Face heads: one label or one number for a text, one tag for a token (KLUE paper 5.1).
 
-As in the published baseline, BERT's goes through its pooler and RoBERTa's through dense, tanh and dropout.
-Legend: ``B`` texts, ``L`` positions, ``K`` labels.
+As in the published baseline, BERT's goes through its pooler and RoBERTa's through dense, tanh and dropout; embeddings
+grow where the tokenizer knows more tokens than they. Legend: ``B`` texts, ``L`` positions, ``K`` labels.
 """
 
 from __future__ import annotations
@@ -64,19 +64,17 @@ class TokenLabeller(Labeller):
 
 
 def load_text_labeller(name: str, tokenizer: PreTrainedTokenizerBase, labels: Sequence[str]) -> TextLabeller:
-    """Encoder and fresh head; the embeddings grow where the tokenizer knows more tokens than they."""
+    """Encoder and fresh head."""
     return TextLabeller(load_pretrained(AutoModelForSequenceClassification, name, tokenizer, **_names(labels)))
 
 
-def load_text_regressor(name: str, tokenizer: PreTrainedTokenizerBase | None = None) -> TextRegressor:
+def load_text_regressor(name: str, tokenizer: PreTrainedTokenizerBase) -> TextRegressor:
     """Encoder and fresh head with one output."""
     settings = {"num_labels": 1, "problem_type": "regression"}
     return TextRegressor(load_pretrained(AutoModelForSequenceClassification, name, tokenizer, **settings))
 
 
-def load_token_labeller(
-    name: str, labels: Sequence[str], tokenizer: PreTrainedTokenizerBase | None = None
-) -> TokenLabeller:
+def load_token_labeller(name: str, tokenizer: PreTrainedTokenizerBase, labels: Sequence[str]) -> TokenLabeller:
     """Encoder and fresh head over tokens."""
     return TokenLabeller(load_pretrained(AutoModelForTokenClassification, name, tokenizer, **_names(labels)))
 

@@ -11,7 +11,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from finetune.task import Example, Row, Task
+from finetune.examples import Example, Row
+from finetune.task import Task
 
 MOST_ERRORS = 10  # of one task, encoder and seed
 LONGEST_TEXT = 400  # characters

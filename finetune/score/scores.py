@@ -17,9 +17,10 @@ import numpy as np
 
 from corpus.documents.errors import BadInput
 from finetune.data.files import identify
+from finetune.examples import Example, Row, Table
 from finetune.registry import find_task
 from finetune.score.predictions import match, read_lines
-from finetune.task import Example, Row, Table, Task
+from finetune.task import Task
 
 Score = Callable[[Sequence[Row]], dict[str, float]]
 SAMPLES, SEED = 200, 42  # of the bootstrap, as in finetune.config

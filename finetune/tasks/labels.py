@@ -22,22 +22,8 @@ from numpy.typing import NDArray
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import write_whole
 from finetune.data.files import format_json, read_records, text_of
-from finetune.task import (
-    Example,
-    Feature,
-    Files,
-    HubLayout,
-    Hyperparameters,
-    Module,
-    Prediction,
-    Row,
-    Shown,
-    Table,
-    Task,
-    Tokenizer,
-    pad_inputs,
-    table_36,
-)
+from finetune.examples import Example, Feature, Module, Prediction, Row, Shown, Table, Tokenizer, pad_inputs
+from finetune.task import Files, HubLayout, Hyperparameters, Task, table_36
 
 YNAT_LABELS = ("정치", "경제", "사회", "생활문화", "세계", "IT과학", "스포츠")
 NLI_LABELS = ("entailment", "contradiction", "neutral")

@@ -25,8 +25,9 @@ from corpus.documents.errors import BadInput
 from finetune.data.files import find_file
 from finetune.data.split import sample
 from finetune.encoder import load_tokenizer
+from finetune.examples import Example, Row
 from finetune.registry import TASKS
-from finetune.task import Example, Row, Task
+from finetune.task import Task
 from finetune.tasks.ner.metrics import score as score_ner
 from finetune.train.predict import predict
 from finetune.train.trainer import order_by_length, seed_everything, train

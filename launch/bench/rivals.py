@@ -26,7 +26,8 @@ from launch.sample.unpack import Span
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from finetune.task import Example, Feature, Hyperparameters, Task
+    from finetune.examples import Example, Feature
+    from finetune.task import Hyperparameters, Task
     from pretrain.config import PretrainConfig
     from tokenizer.config import TokenizerConfig
 

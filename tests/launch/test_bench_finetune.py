@@ -12,8 +12,8 @@ from transformers import BertTokenizerLegacy
 
 from corpus.documents.errors import BadInput
 from finetune.encoder import load_tokenizer
+from finetune.examples import IGNORED, Example
 from finetune.registry import TASKS
-from finetune.task import IGNORED, Example
 from finetune.tasks.ner.metrics import NER_TAGS
 from launch.bench.finetune import learn_vocabulary, make_encoder, run_finetune_bench, slots_per_token
 from launch.bench.rivals import convert_plainly, fixed_batches, pad_fully

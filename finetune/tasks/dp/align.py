@@ -13,20 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.task import IGNORED, Example, Feature, Prediction, Tokenizer, pad_inputs, pad_rows
+from finetune.examples import IGNORED, Example, Feature, Prediction, Tokenizer, pad_inputs, pad_rows
 from finetune.tasks.dp.metrics import DP_LABELS, TYPE_IDS, Ints
 from finetune.tasks.dp.words import POS_IDS, ROOT_POS, UNKNOWN_POS
 
 
 def locate_words(sentences: Sequence[Sequence[str]], offsets: Sequence[Sequence[tuple[int, int]]]) -> tuple[Ints, Ints]:
-    """First and last sub-word of each word of all sentences, words being joined by one space.
+    """First and last sub-word of each word of all sentences, joined by one space; 0, [CLS], for a word without one.
 
     A sub-word belongs to the words of its first and its last character; the space before a word, which some tokenizers
     count into a sub-word or make one of its own, belongs to none.
-
-    Returns:
-        first, last: positions in the sentence, one a word; 0, [CLS], for a word without a sub-word (only invisible
-        characters).
     """
     sizes = np.fromiter(map(len, chain.from_iterable(sentences)), dtype=np.int64)
     ends = np.cumsum(sizes + 1)  # after the space that follows each word
@@ -55,12 +51,8 @@ def cut_ids(ids: list[int], max_tokens: int) -> list[int]:
 def make_feature(
     number: int, example: Example, ids: list[int], first: Sequence[int], last: Sequence[int], *, right_only: bool
 ) -> Feature:
-    """One sentence; position 0 is the root, [CLS]. A gold head after the cut, or one to the left of its word where
-    ``right_only``, is no target.
-
-    Args:
-        first, last: sub-word positions of each of the n words.
-    """
+    """One sentence from the sub-word positions of its words; position 0 is the root, [CLS]. A gold head after the cut,
+    or one to the left of its word where ``right_only``, is no target."""
     n = len(first)
     gold = example.gold or {"heads": [IGNORED] * n, "types": DP_LABELS[:1] * n}
     heads = [
@@ -81,7 +73,7 @@ def make_feature(
 
 
 def keep_trainable(features: list[Feature], is_training: bool) -> list[Feature]:
-    """Without sentences that have no target, where the features are for training."""
+    """Without sentences that have no target, when training."""
     return [f for f in features if not is_training or any(head != IGNORED for head in f["heads"])]
 
 

@@ -1,8 +1,8 @@
 """KLUE-DP as the published code does it (KLUE-baseline), for figures that compare with paper Table 36.
 
-Its oddities are named where they are reproduced; where the published code stops or depends on the order of the file,
-the repair is ours and named too. Padding is masked in evaluation as in training: the published code gives padded
-positions the score 0 there, above every negative score, so its predictions depend on the other sentences of a batch.
+Its oddities are named where they are reproduced; where it stops or depends on the order of the file, the repair is ours
+and named too. Padding is masked in evaluation as in training: the published code gives padded positions the score 0
+there, above every negative score, so its predictions depend on the other sentences of a batch.
 """
 
 from __future__ import annotations
@@ -16,20 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
-from finetune.task import Example, Feature, Module, Prediction, Tokenizer
+from finetune.examples import Example, Feature, Module, Prediction, Tokenizer
 from finetune.tasks.dp.align import collate_words, cut_ids, keep_trainable, make_feature, name_arcs
 from finetune.tasks.dp.metrics import DP_LABELS
 from finetune.tasks.dp.words import POS_IDS, POS_TAGS, read_sentences
 
 
 def read(path: Path) -> list[Example]:
-    """Sentences of a file, words that a spreadsheet damaged as they stand.
-
-    The published features carry the guid of the next sentence; here each has its own.
-
-    Raises:
-        BadInput: a tag outside the 45, where the published code stops with an error as well; protocol malmoi reads it.
-    """
+    """Sentences of a file, words that a spreadsheet damaged as they stand. (The published features carry the guid of
+    the next sentence; here each has its own.)"""
     examples = read_sentences(path, as_it_stands=True)
     for example in examples:
         for number, tag in enumerate(example.inputs["pos"], start=1):
@@ -42,7 +37,7 @@ def read(path: Path) -> list[Example]:
 
 
 def count_pieces(sentences: Sequence[Sequence[str]], tokenizer: Tokenizer) -> list[int]:
-    """Sub-words of each word of all sentences, each word tokenized alone; a word that has none counts as one."""
+    """Sub-words of each word tokenized alone, at least one."""
     words = list(dict.fromkeys(chain.from_iterable(sentences)))
     pieces = tokenizer(words, add_special_tokens=False, return_attention_mask=False, return_token_type_ids=False)
     count = {word: max(1, len(ids)) for word, ids in zip(words, pieces["input_ids"], strict=True)}
@@ -83,8 +78,7 @@ def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]
 
 
 def build(encoder: str, tokenizer: Tokenizer, with_pos: bool = True) -> Module:
-    """Encoder and the published network, decoder LSTM and tag embedding included; its sizes do not follow the
-    encoder's."""
+    """Encoder and the published network, decoder LSTM and tag embedding included."""
     from finetune.encoder import load_encoder
     from finetune.heads.biaffine import BiaffineParser, PublishedReader
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.task import IGNORED, Example, Feature, Tokenizer
+from finetune.examples import IGNORED, Example, Feature, Tokenizer
 from finetune.tasks.ner.metrics import NER_TAGS, OUTSIDE, TAG_IDS
 
 Ints = NDArray[np.int64]
@@ -85,8 +85,7 @@ def _bounds(lengths: Sequence[int]) -> Ints:
 def align_by_offsets(sentences: Sentences) -> Alignment:
     """Each character belongs to the first token that covers it; a token learns the tag of its first character.
 
-    So of byte-level tokens that share a character one learns and decides. A character that the tokenizer drops goes on
-    with the one before it in its word, and has no tag where there is none.
+    A character that the tokenizer drops goes on with the one before it in its word, and has no tag where there is none.
     """
     count = len(sentences.words_C)
     tokens_C = np.searchsorted(sentences.ends_N, np.arange(count), side="right")
@@ -105,15 +104,12 @@ def align_by_offsets(sentences: Sentences) -> Alignment:
 def make_features(
     sentences: Sentences, alignment: Alignment, tokenizer: Tokenizer, max_tokens: int, special_tag: int, windows: bool
 ) -> list[Feature]:
-    """``[CLS] tokens [SEP]`` with what training and ``read_tags`` need.
+    """``[CLS] tokens [SEP]`` for training and ``read_tags``: ``input_ids``, ``tags`` (an id each), and for the
+    characters that read their tag from the feature ``characters`` (number in the sentence), ``positions``, ``begins``.
 
     Args:
         special_tag: what [CLS] and [SEP] learn.
         windows: a sentence of more than ``max_tokens`` gives several features; else it loses its end.
-
-    Returns:
-        features with ``input_ids``, ``tags`` (an id each), and for the characters that read their tag from the
-        feature ``characters`` (number in the sentence), ``positions`` (in the feature) and ``begins``.
     """
     size, bounds_C = max_tokens - 2, sentences.bounds_C.tolist()
     spans = [

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from corpus.documents.errors import BadInput
-from finetune.task import Example, Feature, Prediction, Tokenizer
+from finetune.examples import Example, Feature, Prediction, Tokenizer
 from finetune.tasks.ner.align import Alignment, Sentences, encode_sentences, make_features
 from finetune.tasks.ner.metrics import NER_TAGS, OUTSIDE
 
@@ -31,9 +31,6 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
     the tokenizer drops shifts the tags of all later words of the sentence; a long sentence loses its end; [CLS] and
     [SEP] are in the loss with tag O (padding is not: transformers 3.5.1 left it out by the attention mask).
     Repaired: where token texts are longer than the text (NFKC), the tags ran out; the last one is used again.
-
-    Raises:
-        BadInput: the tokenizer is neither WordPiece nor SentencePiece; the published code stops there too.
     """
     kind = type(tokenizer.backend_tokenizer.model).__name__
     if kind not in _MARKS:
@@ -104,10 +101,6 @@ def spread_unknown(word: str, texts: Sequence[str], unknown: Sequence[bool]) -> 
     is never passed, so every later word of the sentence is read one token early.
     Repaired: letters that the tokenizer drops, which stop the published code or keep it running for ever, count as
     parts of what stands before them.
-
-    Args:
-        texts: of the word's tokens, without the mark of continuation.
-        unknown: whether each token is [UNK].
 
     Returns:
         for each tag produced the token (0 is the first) and whether the tag is taken as it is (else as what follows

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from finetune.task import Feature, Tokenizer
+from finetune.examples import Feature, Tokenizer
 
 SUBJECT, SUBJECT_END, OBJECT, OBJECT_END = MARKERS = ("<subj>", "</subj>", "<obj>", "</obj>")
 WORD_STARTS = ("▁", "Ġ")  # how SentencePiece and byte-level BPE mark the first piece of a word
@@ -21,11 +21,8 @@ Mend = Callable[[str, str, Mapping[str, int]], list[int] | None]  # None: the to
 
 
 def mark_entities(sentence: str, subject: Span, object_: Span) -> str:
-    """The sentence with its four markers.
-
-    At one position end markers come before start markers; of two entities that begin together the longer one (of two
-    equal ones the subject) is the outer.
-    """
+    """The sentence with its four markers. At one position end markers come before start markers; of two entities that
+    begin together the longer one (of two equal ones the subject) is the outer."""
     outer_first = sorted(
         [(subject, SUBJECT, SUBJECT_END), (object_, OBJECT, OBJECT_END)],
         key=lambda entity: (entity[0][0], -entity[0][1], entity[1] == OBJECT),
@@ -40,13 +37,8 @@ def mark_entities(sentence: str, subject: Span, object_: Span) -> str:
 
 
 def mend_continuations(features: Sequence[Feature], texts: Sequence[str], tokenizer: Tokenizer, mend: Mend) -> None:
-    """Replace the token after each end marker, in place, where the sentence goes on without a space.
-
-    Args:
-        features: tokens of the marked sentences; every marker of a text is among its ``input_ids``.
-        texts: the marked sentences.
-        mend: ``(token, next character of the text, vocabulary)`` to the ids that take the token's place.
-    """
+    """Replace the token after each end marker, in place, where the sentence goes on without a space; ``mend`` gives, of
+    the token, the next character of the text and the vocabulary, the ids that take its place."""
     vocabulary = tokenizer.get_vocab()
     ends = [(end, vocabulary[end]) for end in (SUBJECT_END, OBJECT_END)]
     for feature, text in zip(features, texts, strict=True):

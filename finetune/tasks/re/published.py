@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from finetune.task import Example, Feature, Tokenizer
+from finetune.examples import Example, Feature, Tokenizer
 from finetune.tasks.labels import encode_texts, keep_tokens, with_labels
 from finetune.tasks.re import markers
 from finetune.tasks.re.markers import Mend, Span, mend_continuations
@@ -38,11 +38,9 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
 
 
 def mark_as_published(sentence: str, subject: Span, object_: Span) -> str:
-    """The sentence with its four markers, the entity that begins first (of two the shorter) marked first.
-
-    Each entity is written out whole, so what two entities share stands there twice, and what a longer one has after
-    the shorter one inside it as well. Equal spans, a ValueError as published, are marked subject outside.
-    """
+    """The sentence with its four markers, the entity that begins first (of two the shorter) marked first and written
+    out whole, so what two entities share stands there twice, and what a longer one has after the shorter one inside it
+    as well. Equal spans, a ValueError as published, are marked subject outside."""
     if subject == object_:
         return markers.mark_entities(sentence, subject, object_)
     (one, begin, end), (other, other_begin, other_end) = sorted(

@@ -12,7 +12,8 @@ from typing import Any
 
 from corpus.documents.errors import BadInput
 from finetune.data.files import text_of
-from finetune.task import Example, Feature, Files, HubLayout, Hyperparameters, Row, Shown, Tokenizer, table_36
+from finetune.examples import Example, Feature, Row, Shown, Tokenizer
+from finetune.task import Files, HubLayout, Hyperparameters, table_36
 from finetune.tasks import labels
 from finetune.tasks.re import published
 from finetune.tasks.re.markers import (

@@ -1,7 +1,6 @@
 """WoS v1.1: the 45 slots, the gates, the ontology file and the spelling of a state entry (KLUE paper 3.8).
 
-The ontology is optional: with it a value gets back its own spaces (``finetune.tasks.wos.values``). It is looked for
-beside the data file and in the benchmark folders that lie beside the file's own.
+The ontology is optional: with it a value gets back its own spaces (``finetune.tasks.wos.values``).
 """
 
 from __future__ import annotations
@@ -44,11 +43,7 @@ def find_ontology(path: Path) -> Path | None:
 
 
 def read_ontology(path: Path) -> Ontology:
-    """All values of each slot.
-
-    Raises:
-        BadInput: not a map from the 45 known slots to lists of texts.
-    """
+    """All values of each slot; ``BadInput`` if that is no map from the 45 slots to lists of texts."""
     values = read_json(path)
     if not isinstance(values, dict) or set(values) != set(SLOTS):
         odd = sorted(set(values) ^ set(SLOTS))[:3] if isinstance(values, dict) else type(values).__name__

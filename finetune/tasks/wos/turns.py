@@ -15,7 +15,7 @@ from typing import Any
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import write_whole
 from finetune.data.files import format_json, read_json, read_records
-from finetune.task import Example
+from finetune.examples import Example
 from finetune.tasks.wos.ontology import Ontology, find_ontology, read_ontology, split_state
 
 log = logging.getLogger(__name__)
@@ -26,22 +26,14 @@ def read(path: Path) -> list[Example]:
 
     ``inputs``: ``dialogue``; ``turns``, all texts so far, system and user in turns, the first one empty; ``ontology``.
     The gold is the list under "state", or None in a file where no turn has one.
-
-    Raises:
-        BadInput: broken turns, or states that are missing or not of the 45 slots.
     """
     where = find_ontology(path)
     if where is None:
         log.warning("%s: no ontology.json beside it; values are spelt as generated, their spaces may be wrong", path)
     ontology = read_ontology(where) if where else {}
     records = read_records(path)
-    labelled = any(
-        "state" in turn
-        for _, record in records
-        if isinstance(record.get("dialogue"), list)
-        for turn in record["dialogue"]
-        if isinstance(turn, dict)
-    )
+    dialogues = (record["dialogue"] for _, record in records if isinstance(record.get("dialogue"), list))
+    labelled = any(isinstance(turn, dict) and "state" in turn for dialogue in dialogues for turn in dialogue)
     examples = [example for place, record in records for example in _read_dialogue(record, ontology, labelled, place)]
     if not examples:
         raise BadInput(f"{path}: no user turn found; expected the WoS v1.1 format")
@@ -76,13 +68,7 @@ def _gold_of(turn: Mapping[str, Any], place: str) -> list[str]:
 def join_turns(
     turns: Sequence[str], pieces: Mapping[str, Sequence[int]], begin: int, end: int, max_tokens: int
 ) -> list[int]:
-    """Ids of a dialogue so far, at most ``max_tokens``.
-
-    Args:
-        pieces: ids of each text of ``turns``, without special tokens.
-        begin: id of [CLS], always kept.
-        end: id of [SEP].
-    """
+    """Ids of a dialogue so far, at most ``max_tokens``; ``begin`` and ``end`` are [CLS], always kept, and [SEP]."""
     history = turns if len(turns) > 2 else ("", *turns)  # an empty history has its [SEP], too
     ids = [token for text in history for token in (*pieces[text], end)]
     return [begin, *ids[-(max_tokens - 1) :]]

@@ -10,7 +10,7 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from corpus.documents.errors import BadInput
-from finetune.task import IGNORED, Example, Row
+from finetune.examples import IGNORED, Example, Row
 from finetune.tasks.dp.align import locate_words
 from finetune.tasks.dp.task import KLUE_DP, leave_out_pos
 from finetune.tasks.dp.words import POS_IDS, UNKNOWN_POS

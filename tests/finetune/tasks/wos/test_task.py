@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from corpus.documents.errors import BadInput
-from finetune.task import Row
+from finetune.examples import Row
 from finetune.tasks.wos.ontology import SLOTS, find_ontology
 from finetune.tasks.wos.task import WOS
 from finetune.train.predict import to_tensors
