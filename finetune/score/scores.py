@@ -50,9 +50,7 @@ def defined_tables(tables: Mapping[str, Table]) -> dict[str, Table]:
     return {title: [defined(row) for row in rows] for title, rows in tables.items()}
 
 
-def score_file(
-    name: str, predictions: Path, gold: Path | None = None, samples: int = SAMPLES, seed: int = SEED
-) -> Scored:
+def score_file(name: str, predictions: Path, gold: Path | None = None, samples: int = SAMPLES) -> Scored:
     """Score a predictions file of a task.
 
     Args:
@@ -72,7 +70,7 @@ def score_file(
         rows = _pair(task, examples, predictions, gold)
         groups, about = [task.group(example) for example in examples], identify(gold)
     try:
-        intervals = bootstrap(rows, groups, task.score, samples, seed)
+        intervals = bootstrap(rows, groups, task.score, samples, SEED)
         return Scored(len(rows), task.score(rows), intervals, task.tables(rows), about)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise BadInput(

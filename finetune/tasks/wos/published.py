@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from finetune.examples import Example, Feature, Module, Prediction, Tokenizer
-from finetune.tasks.wos.ontology import GATES, NONE, PTR, SLOTS, split_state
-from finetune.tasks.wos.turns import join_turns
+from finetune.tasks.wos.turns import GATES, NONE, PTR, SLOTS, join_turns, split_state
 
 STEPS = 10  # tokens of a generated value, its end included; longer values are cut
 TEACHER_FORCING = 0.5  # share of training batches

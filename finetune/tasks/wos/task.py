@@ -19,8 +19,21 @@ from finetune.examples import IGNORED, Example, Feature, Module, Prediction, Row
 from finetune.task import Files, HubLayout, Hyperparameters, Task, table_36
 from finetune.tasks.wos import published
 from finetune.tasks.wos.metrics import score, tables
-from finetune.tasks.wos.ontology import FOLDER, GATES, NAME, NONE, PTR, SLOTS, SPOKEN, find_slot, split_state
-from finetune.tasks.wos.turns import convert, join_turns, read, write
+from finetune.tasks.wos.turns import (
+    FOLDER,
+    GATES,
+    NAME,
+    NONE,
+    PTR,
+    SLOTS,
+    SPOKEN,
+    convert,
+    find_slot,
+    join_turns,
+    read,
+    split_state,
+    write,
+)
 from finetune.tasks.wos.values import cut_readably, find_unknown, make_speller, restore_value
 
 log = logging.getLogger(__name__)

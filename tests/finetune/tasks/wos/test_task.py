@@ -11,8 +11,8 @@ import torch
 
 from corpus.documents.errors import BadInput
 from finetune.examples import Row
-from finetune.tasks.wos.ontology import SLOTS, find_ontology
 from finetune.tasks.wos.task import WOS
+from finetune.tasks.wos.turns import SLOTS, find_ontology
 from finetune.train.predict import to_tensors
 
 DIALOGUES = [
