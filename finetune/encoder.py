@@ -65,11 +65,8 @@ def load_config(name: str) -> PreTrainedConfig:
 
 
 def load_tokenizer(name: str, special_tokens: Sequence[str] = ()) -> PreTrainedTokenizerBase:
-    """The fast tokenizer of an encoder; ``special_tokens`` are added where it lacks them.
-
-    Raises:
-        BadInput: there is none, it gives no character offsets, or it lacks a token that inputs are made with.
-    """
+    """The fast tokenizer of an encoder, ``special_tokens`` added; ``BadInput`` if there is none, it gives no character
+    offsets, or it lacks a token that inputs are made with."""
     name = name.removeprefix(FRESH)
     tokenizer = _read_vocabulary(Path(name)) if name.endswith(".txt") else _read_tokenizer(name)
     if not tokenizer.is_fast:
@@ -109,12 +106,8 @@ def load_encoder(name: str, tokenizer: PreTrainedTokenizerBase | None = None) ->
 def load_pretrained(kind: Any, name: str, tokenizer: PreTrainedTokenizerBase | None = None, **settings: Any) -> Any:
     """``kind.from_pretrained`` (an Auto class) with the rules above; heads it lacks start at random, without a warning.
 
-    Args:
-        name: after ``FRESH`` the weights are drawn at random as the architecture says.
-        tokenizer: embeddings grow where it knows more tokens than they (markers that a task adds).
-
-    Raises:
-        BadInput: no encoder there, no safetensors weights, or not the weights of this encoder.
+    After ``FRESH`` in ``name`` the weights are drawn at random as the architecture says. Embeddings grow where
+    ``tokenizer`` knows more tokens than they (markers that a task adds).
     """
     config = load_config(name)
     if tokenizer is not None:

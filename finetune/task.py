@@ -124,6 +124,11 @@ class Task:
     as_published: Mapping[str, Any] = field(default_factory=dict)
     plain: Callable[[Task], Task] = lambda task: task
 
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Those of the paper, the headline first."""
+        return tuple(next(iter(self.paper_dev.values())))
+
     def under(self, protocol: ProtocolName) -> Task:
         """This task as a protocol does it: ``malmoi`` as it stands here, ``klue-baseline`` as published."""
         return replace(self, **self.as_published) if protocol == "klue-baseline" else self

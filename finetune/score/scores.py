@@ -51,15 +51,12 @@ def defined_tables(tables: Mapping[str, Table]) -> dict[str, Table]:
 
 
 def score_file(name: str, predictions: Path, gold: Path | None = None, samples: int = SAMPLES) -> Scored:
-    """Score a predictions file of a task.
+    """Score a predictions file of a task; ``BadInput`` for a broken file, or predictions that do not fit the examples.
 
     Args:
         gold: an official file of the task, plain or ``.zst``; None: the golds stand in the predictions file, which
             does not know the passages of KLUE-MRC, so its intervals take each question by itself.
         samples: bootstrap resamples; 0: no intervals.
-
-    Raises:
-        BadInput: unknown task, a broken file, or predictions that do not fit the examples one to one.
     """
     task = find_task(name)
     if gold is None:
@@ -106,13 +103,11 @@ def bootstrap(
     """95 % interval of each metric: its value ± 1.96 standard deviations over resampled rows, within its range.
 
     Not the percentiles: metrics that average over classes are biased in a resample, where rare classes are missing.
+    None where there is no interval, or a resample leaves the metric undefined.
 
     Args:
         groups: the group of each row; rows are drawn with replacement, a whole group (a dialogue) at a time.
         samples: how often; fewer than 2 give no intervals.
-
-    Returns:
-        lower and upper bound by metric; None where there is no interval, or a resample leaves the metric undefined.
     """
     members = defaultdict[str, list[int]](list)
     for index, name in enumerate(groups):

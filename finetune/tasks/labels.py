@@ -73,11 +73,8 @@ def featurize_texts(
 def encode_texts(
     tokenizer: Tokenizer, first: Sequence[str], second: Sequence[str] | None = None, max_tokens: int | None = None
 ) -> list[Feature]:
-    """Features ``[CLS] first [SEP]`` or ``[CLS] first [SEP] second [SEP]`` in the layout of the tokenizer.
-
-    Args:
-        max_tokens: the longer text loses its end until the whole has so many ids; None: nothing is cut.
-    """
+    """Features ``[CLS] first [SEP]`` or ``[CLS] first [SEP] second [SEP]`` in the layout of the tokenizer; the longer
+    text loses its end until the whole has ``max_tokens`` ids."""
     encoded = tokenizer(
         list(first), list(second) if second is not None else None, max_length=max_tokens,
         truncation="longest_first" if max_tokens else False,
