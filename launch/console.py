@@ -11,7 +11,7 @@ import os
 import resource
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
@@ -131,6 +131,21 @@ class Table:
 def figures(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], note: str = "") -> Table:
     """A table in which every column but the first holds numbers."""
     return Table(heads, rows, numbers=range(1, len(heads)), title=title, note=note)
+
+
+def figures_of(
+    title: str, rows: Mapping[str, Mapping[str, Any]], columns: Mapping[str, str], note: str = "", *, first: str = ""
+) -> Table:
+    """``figures`` of records by name; ``columns``: head to format, "{f1:.3f}", empty where the record lacks it."""
+    cells = ([name, *(_fill(form, record) for form in columns.values())] for name, record in rows.items())
+    return figures(title, (first, *columns), list(cells), note)
+
+
+def _fill(form: str, record: Mapping[str, Any]) -> str:
+    try:
+        return form.format_map(record)
+    except KeyError:
+        return ""
 
 
 def print_table(table: Table, console: Console) -> None:

@@ -55,25 +55,19 @@ def bench_tokenizer(
 
 @bench_app.command("pretrain")
 def bench_pretrain(
-    only: Annotated[list[str] | None, typer.Option(help="loader, trainer or sizes; repeatable.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="loader or trainer.")] = None,
     steps: Annotated[int, typer.Option(help="Steps of a run beside the Trainer.")] = 40,
     rounds: Annotated[int, typer.Option(help="Runs of each side; medians count.")] = 3,
-    size: Annotated[list[str] | None, typer.Option(help="tiny, small, base, large; repeatable.")] = None,
-    packing: Annotated[list[str] | None, typer.Option(help="blocks or documents; repeatable.")] = None,
-    micro_batch: Annotated[list[int] | None, typer.Option(help="Rows at once; repeatable.")] = None,
-    compiled: Annotated[bool | None, typer.Option("--compile/--no-compile", help="Default: both on a GPU.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for bench.json.")] = None,
 ) -> None:
-    """Time the loader, training beside transformers' Trainer, and training over sizes and modes on this device.
+    """Time the loader beside transformers' collator, and training beside its Trainer.
 
-    Example:  malmoi bench pretrain --only sizes --size base
+    Example:  malmoi bench pretrain --only trainer --steps 12 --rounds 2
     """
     set_up_console()
     from launch.bench.pretrain import run_pretrain_bench
-    from launch.bench.sizes import Plan
 
-    plan = Plan(size or (), packing or (), () if compiled is None else (compiled,), micro_batch or ())
-    run_pretrain_bench(only or [], steps, rounds, plan, out)
+    run_pretrain_bench(only or [], steps, rounds, out)
 
 
 @bench_app.command("finetune")

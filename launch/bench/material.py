@@ -6,7 +6,6 @@ same share, so that a few megabytes still hold every source. What a vocabulary i
 
 from __future__ import annotations
 
-import json
 import math
 import unicodedata
 from collections import Counter
@@ -17,57 +16,11 @@ from pathlib import Path
 
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document, write_shard
-from launch.sample.unpack import Span, gold_sentences, labelled_documents, unpack
 
 SAMPLE, GIVEN = "embedded sample (invented)", "files given"
 HELD_OUT = 20  # one document in so many, chosen by its content
 MEASURED_MEGABYTES = 4.0
 SHARD_DOCUMENTS = 10_000
-
-Labelled = list[tuple[str, list[Span]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Material:
-    """Everything that the corpus bench measures on, and by ``named`` where each came from.
-
-    Fields:
-        documents: raw text of whole documents.
-        gold: documents as lists of gold sentences that make the text when joined as they are.
-        labelled: texts with their true spans of personal data: start, end, type.
-        benchmarks: files of benchmark sentences.
-        named: what "texts", "sentences", "pii" and "benchmarks" are.
-    """
-
-    documents: list[str]
-    gold: list[list[str]]
-    labelled: Labelled
-    benchmarks: list[Path]
-    named: dict[str, str]
-
-
-def gather_material(
-    texts: list[str], sentences: Path | None, pii: Path | None, benchmarks: list[str], megabytes: float, scratch: Path
-) -> Material:
-    """Read the files given, and what is missing from the embedded sample, whose files go into ``scratch``.
-
-    Raises:
-        BadInput: a file is missing, unreadable or not in its format, or no document is in the texts.
-    """
-    from corpus.decontamination.benchmarks import find_benchmarks
-
-    named = {"texts": texts, "sentences": sentences, "pii": pii, "benchmarks": benchmarks}
-    unpack(scratch)
-    documents = list(read_texts(texts or [str(scratch / "corpus")], megabytes))
-    if not documents:
-        raise BadInput(f"no document in {', '.join(texts)}; name text files with records in them")
-    return Material(
-        documents,
-        gold=read_gold(sentences) if sentences else gold_sentences(),
-        labelled=read_labelled(pii) if pii else labelled_documents(),
-        benchmarks=find_benchmarks(benchmarks or [str(scratch / "klue")]),
-        named={kind: GIVEN if given else SAMPLE for kind, given in named.items()},
-    )
 
 
 def read_texts(patterns: Sequence[str], megabytes: float) -> Iterator[str]:
@@ -90,33 +43,6 @@ def read_texts(patterns: Sequence[str], megabytes: float) -> Iterator[str]:
                 break
 
 
-def read_gold(folder: Path) -> list[list[str]]:
-    """Documents of all ``*.txt`` files: a gold sentence a line, a blank line ends a document."""
-    blocks = (block for path in sorted(folder.glob("*.txt")) for block in path.read_text("utf-8").split("\n\n"))
-    gold = [lines for block in blocks if (lines := [line for line in block.split("\n") if line.strip()])]
-    if not gold:
-        raise BadInput(
-            f"{folder}: no gold sentences; expected .txt files, a sentence a line, a blank line after a document"
-        )
-    return gold
-
-
-def read_labelled(path: Path) -> Labelled:
-    """Lines ``{"text": …, "spans": [[start, end, TYPE], …]}``."""
-    rows: Labelled = []
-    try:
-        for line in path.read_text("utf-8").splitlines():
-            row = json.loads(line)
-            rows.append((row["text"], [(int(start), int(end), str(kind)) for start, end, kind in row["spans"]]))
-    except FileNotFoundError:
-        raise BadInput(f"{path}: no such file; expected labelled text as JSON lines") from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise BadInput(f"{path}: line {len(rows) + 1} is not an object with text and spans ({error!r})") from None
-    if not rows:
-        raise BadInput(f"{path}: no labelled text in this file")
-    return rows
-
-
 @dataclass(frozen=True, slots=True)
 class Mix:
     """``documents`` in an order by content, so that any beginning is a fair sample; ``measured`` is held-out text."""
@@ -124,10 +50,6 @@ class Mix:
     documents: list[Document]
     measured: list[str]
     sources: dict[str, float]  # megabytes of each file
-
-    @property
-    def megabytes(self) -> float:
-        return sum(self.sources.values())
 
 
 def mix_texts(patterns: Sequence[str], measured: Sequence[str], megabytes: float) -> Mix:
@@ -144,63 +66,33 @@ def mix_texts(patterns: Sequence[str], measured: Sequence[str], megabytes: float
     Raises:
         BadInput: nothing to learn from or nothing to measure.
     """
-    files = {path: _read_documents(path) for path in _paths(patterns)}
-    wanted = set(_paths(measured)) if measured else set(files)
+    learnt, wanted = _paths(patterns), _paths(measured or patterns)
+    files = {path: _read_documents(path) for path in sorted({*learnt, *wanted})}
     taken: list[Document] = []
     sources: dict[str, float] = {}
     left = megabytes * 1e6
-    smallest_first = sorted(files, key=lambda path: (sum(map(_size, files[path][0])), path))
-    for number, path in enumerate(smallest_first):
-        documents = _take(files[path][0], left / (len(files) - number))
+    for number, path in enumerate(sorted(learnt, key=lambda path: sum(map(_size, files[path][0])))):
+        documents = _take(files[path][0], left / (len(learnt) - number))
         size = sum(map(_size, documents))
         taken += documents
         sources[Path(path).name] = size / 1e6
         left -= size
-    held_out = [document for path in sorted(files) if path in wanted for document in files[path][1]]
-    held_out += [document for path in sorted(wanted - set(files)) for document in _read_documents(path)[1]]
-    texts = ["\n".join(document.sentences) for document in _take(sorted(held_out, key=_key), MEASURED_MEGABYTES * 1e6)]
+    held_out = sorted((document for path in wanted for document in files[path][1]), key=_key)
+    texts = ["\n".join(document.sentences) for document in _take(held_out, MEASURED_MEGABYTES * 1e6)]
     if not taken or not texts:
         raise BadInput(f"{', '.join(patterns)}: too few documents to learn from some and measure others; give more")
     # by id, which is no order of taking: large files gave only the beginnings of theirs, and would stand in front
     return Mix(sorted(taken, key=lambda document: document.id), texts, sources)
 
 
-def write_corpus(documents: Sequence[Document], folder: Path) -> Path:
-    """A folder as the corpus stage leaves it."""
-    (folder / "documents").mkdir(parents=True)
-    for number, start in enumerate(range(0, len(documents), SHARD_DOCUMENTS)):
-        shard = folder / "documents" / f"shard-{number:05}.parquet"
-        write_shard(shard, documents[start : start + SHARD_DOCUMENTS])
-    return folder
-
-
-def byte_count(texts: Iterable[str]) -> int:
-    """UTF-8 bytes."""
-    return sum(len(text.encode()) for text in texts)
-
-
-def spread(texts: list[str], megabytes: float) -> list[str]:
-    """Whole texts from all over the list, about ``megabytes`` of UTF-8; all of them where they hold less."""
-    share = min(1.0, megabytes * 1e6 / max(byte_count(texts), 1))
-    kept: list[str] = []
-    seen = taken = 0
-    for text in texts:
-        size = byte_count([text])
-        seen += size
-        if taken + size / 2 <= seen * share:
-            kept.append(text)
-            taken += size
-    return kept or texts[:1]
-
-
 def _paths(patterns: Sequence[str]) -> list[str]:
     from corpus.reading.inputs import find_inputs
 
-    return [str(found.path) for found in find_inputs(list(patterns), {}, "text")]
+    return sorted({str(found.path) for found in find_inputs(list(patterns), {}, "text")})
 
 
 def _read_documents(path: str) -> tuple[list[Document], list[Document]]:
-    """Documents of one file to learn from, and those held out, in an order by content."""
+    """Documents of one file to learn from, in an order by content, and those held out."""
     from corpus.sentences.split import split_sentences
 
     kept: list[Document] = []
@@ -229,3 +121,31 @@ def _size(document: Document) -> int:
 
 def _key(document: Document) -> str:
     return blake2b(document.id.encode(), digest_size=8, person=b"order").hexdigest()
+
+
+def write_corpus(documents: Sequence[Document], folder: Path) -> Path:
+    """A folder as the corpus stage leaves it."""
+    (folder / "documents").mkdir(parents=True)
+    for number, start in enumerate(range(0, len(documents), SHARD_DOCUMENTS)):
+        shard = folder / "documents" / f"shard-{number:05}.parquet"
+        write_shard(shard, documents[start : start + SHARD_DOCUMENTS])
+    return folder
+
+
+def byte_count(texts: Iterable[str]) -> int:
+    """UTF-8 bytes."""
+    return sum(len(text.encode()) for text in texts)
+
+
+def spread(texts: list[str], megabytes: float) -> list[str]:
+    """Whole texts from all over the list, about ``megabytes`` of UTF-8; all of them where they hold less."""
+    share = min(1.0, megabytes * 1e6 / max(byte_count(texts), 1))
+    kept: list[str] = []
+    seen = taken = 0
+    for text in texts:
+        size = byte_count([text])
+        seen += size
+        if taken + size / 2 <= seen * share:
+            kept.append(text)
+            taken += size
+    return kept or texts[:1]

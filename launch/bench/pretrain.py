@@ -1,53 +1,71 @@
-"""``malmoi bench pretrain``: the loader, training beside transformers' Trainer, and training over sizes and modes.
+"""``malmoi bench pretrain``: loading beside transformers' collator, and training beside its Trainer.
 
-The token store is invented and sizes suit the device, so one command measures a GPU, and anyone can repeat it. Ratios
-carry over to other machines, absolute figures do not. Every run has a process of its own.
+The token store is invented (words of one to three pieces with Zipf frequencies), so that anyone can repeat it; losses
+compare runs with each other and nothing else. Ratios carry over to other machines, absolute figures do not. Every run
+has a process of its own.
 """
 
 from __future__ import annotations
 
-import logging
+import json
+import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 from torch.nn.functional import cross_entropy
+from transformers import BertTokenizer, PreTrainedModel
 
 from corpus.documents.errors import BadInput
+from corpus.documents.shards import Document
+from launch.bench.material import write_corpus
 from launch.bench.rivals import collator, train_with_trainer
-from launch.bench.sizes import Given, Plan, bench_sizes, sizes_table, train_ours
-from launch.bench.synthetic import write_synthetic
-from launch.bench.timing import machine, run_fresh, time_in_turns, versions_of, write_figures
-from launch.console import PlainConsole, Table, figures, print_table
-from pretrain.config import PretrainConfig, in_sections
-from pretrain.rows.batches import TrainingBatches, mask_batch
-from pretrain.rows.masking import IGNORED, Pieces, mask_rows, row_keys
+from launch.bench.timing import fresh_in_turns, run_fresh, time_in_turns, versions_of, write_figures
+from launch.console import PlainConsole, Table, figures_of, print_table
+from pretrain.config import PackConfig, PretrainConfig, in_sections
+from pretrain.engine.start import start_engine
+from pretrain.engine.world import join_world
+from pretrain.interruption import StopRequest
+from pretrain.loop import Watch, train
+from pretrain.model.module import PretrainingModule
+from pretrain.model.networks import build_network
+from pretrain.pack.run import PackInputs
+from pretrain.pack.run import run as pack
+from pretrain.pack.store import open_store, read_pieces
+from pretrain.rows.batches import TrainingBatches
+from pretrain.rows.masking import IGNORED, Pieces, describe_pieces
+from pretrain.rows.split import Split, split_rows
+from pretrain.watch.meter import Meter
 
-log = logging.getLogger(__name__)
-
-PARTS = ("loader", "trainer", "sizes")
+PARTS = ("loader", "trainer")
 VOCABULARY, TOKENS = 32_000, 4_000_000  # of the invented store
-OURS, MASKING = "malmoi, order to tensors", "malmoi, masks alone"
+SPECIAL_PIECES = ("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]")  # KLUE-RoBERTa's order
+SYLLABLES = 11_172  # of modern Hangul, from 가 on
+DOCUMENT_WORDS = (4.6, 0.9)  # mean and deviation of the logarithm: half the documents have under 100 words
+SENTENCE_WORDS = 9
+OURS = "malmoi, order to tensors"
 PLAIN, WHOLE_WORDS = "transformers, single pieces", "transformers, whole words"
 MALMOI, TRAINER = "malmoi", "transformers"
 LOADER_BATCHES, LOADER_LENGTH = 16, 512
 LOADER_ROWS = 64  # a call: the collator's speed is flat from here on
 
+Mark = tuple[int, float, float, float]  # of a line of a log: step, loss, CPU and wall clock
 
-def run_pretrain_bench(parts: Sequence[str], steps: int, rounds: int, plan: Plan, out: Path | None) -> dict[str, Any]:
+
+def run_pretrain_bench(parts: Sequence[str], steps: int, rounds: int, out: Path | None) -> dict[str, Any]:
     """Measure the ``parts`` (all of ``PARTS`` where there are none), print tables, write bench.json into ``out``.
 
     Args:
         steps, rounds: of the runs beside the Trainer.
 
     Returns:
-        what was asked for of "loader", "trainer", "sizes"; "machine", "versions".
+        what was asked for of "loader" and "trainer"; "machine", "versions".
 
     Raises:
         BadInput: an option cannot be used.
@@ -56,28 +74,88 @@ def run_pretrain_bench(parts: Sequence[str], steps: int, rounds: int, plan: Plan
         raise BadInput(f"--only {unknown[0]}: no such part; parts are {', '.join(PARTS)}")
     if steps < 2 or rounds < 1:
         raise BadInput("--steps must be at least 2, --rounds at least 1")
-    plan.settled(is_gpu=False)  # refuses what cannot be used before anything is measured
-    results: dict[str, Any] = {"machine": machine(), "versions": versions_of(("torch", "transformers", "numpy"))}
+    results: dict[str, Any] = {"versions": versions_of(("torch", "transformers", "numpy"))}
     console = PlainConsole()
     with TemporaryDirectory(prefix="malmoi-bench-") as folder:
-        scratch = Path(folder)
-        given = write_synthetic(scratch / "invented", VOCABULARY, TOKENS)
+        given = write_invented(Path(folder), VOCABULARY, TOKENS)
         if "loader" in (parts or PARTS):
-            log.info("loading and masking")
             order = [*map(str, given), LOADER_LENGTH, LOADER_BATCHES, max(3, rounds)]
             results["loader"] = run_fresh(measure_loading, order, "the loader bench")
             print_table(_loader_table(results["loader"]), console)
         if "trainer" in (parts or PARTS):
-            log.info("training beside the Trainer: %d runs of %d steps", 2 * rounds, steps)
-            results["trainer"] = bench_trainer(*given, contest_config(steps), rounds, scratch / "trainer")
+            results["trainer"] = bench_trainer(*given, contest_config(steps), rounds)
             print_table(_trainer_table(results["trainer"]), console)
-        if "sizes" in (parts or PARTS):
-            log.info("training over sizes and modes")
-            results["sizes"] = bench_sizes(*given, plan)
-            print_table(sizes_table(results["sizes"]), console)
-    if out:
-        out.mkdir(parents=True, exist_ok=True)
     return write_figures(results, out / "bench.json" if out else None)
+
+
+# --- an invented token store
+
+
+def write_invented(folder: Path, vocab_size: int, tokens: int) -> tuple[Path, Path]:
+    """Write ``folder/tokens`` (about ``tokens`` pieces, the same every time) and ``folder/tokenizer``; returns both."""
+    store, tokenizer = folder / "tokens", folder / "tokenizer"
+    store.mkdir(parents=True)
+    tokenizer.mkdir()
+    vocabulary = invent_vocabulary(vocab_size)
+    (tokenizer / "vocab.txt").write_text("\n".join(vocabulary) + "\n", "utf-8")
+    BertTokenizer(
+        vocab=str(tokenizer / "vocab.txt"), do_lower_case=False, strip_accents=False, model_max_length=512
+    ).save_pretrained(tokenizer)
+    documents = invent_documents(vocabulary, tokens // 2, np.random.default_rng(1))
+    pack(PackConfig(), PackInputs(write_corpus(documents, folder / "corpus"), tokenizer), store)
+    return store, tokenizer
+
+
+def invent_vocabulary(size: int) -> list[str]:
+    """Special pieces, then word beginnings of two syllables, then as many "##" pieces."""
+    begins = (size - len(SPECIAL_PIECES) + 1) // 2
+    words = [chr(ord("가") + n % SYLLABLES) + chr(ord("가") + n // SYLLABLES * 28) for n in range(begins)]
+    return [*SPECIAL_PIECES, *words, *(f"##{text}" for text in words[: size - len(SPECIAL_PIECES) - begins])]
+
+
+def invent_documents(vocabulary: list[str], words: int, rng: np.random.Generator) -> list[Document]:
+    """Documents of ``words`` words in all, of two pieces on average."""
+    begins = [piece for piece in vocabulary if piece[0] not in "[#"]
+    ends = [piece.removeprefix("##") for piece in vocabulary if piece.startswith("##")]
+    types = [
+        begin + "".join(ends[(number * 31 + place * 17) % len(ends)] for place in range(extra))
+        for number, (begin, extra) in enumerate(zip(begins, rng.integers(3, size=len(begins)), strict=True))
+    ]
+    shares = 1 / (np.arange(len(types)) + 2.7)  # Zipf and Mandelbrot
+    text = [types[number] for number in rng.choice(len(types), words, p=shares / shares.sum())]
+    lengths = np.maximum(2, rng.lognormal(*DOCUMENT_WORDS, size=words // 2)).astype(int)
+    documents: list[Document] = []
+    start = 0
+    while start < words:
+        end = start + int(lengths[len(documents)])
+        places = range(start, min(end, words), SENTENCE_WORDS)
+        sentences = tuple(" ".join(text[at : min(at + SENTENCE_WORDS, end)]) for at in places)
+        documents.append(Document(f"{len(documents):08}", "invented", sentences))
+        start = end
+    return documents
+
+
+class Given(NamedTuple):
+    """What is trained on and how."""
+
+    pieces: Pieces
+    split: Split
+    config: PretrainConfig
+    vocab_size: int
+    special_ids: dict[str, int]
+
+    @classmethod
+    def open(cls, tokens: str | Path, tokenizer: str | Path, config: PretrainConfig) -> Given:
+        store = open_store(Path(tokens), Path(tokenizer))
+        special_ids = store.meta["special_ids"]
+        pieces = describe_pieces(read_pieces(Path(tokenizer)), special_ids)
+        return cls(pieces, split_rows(store, config), config, store.meta["vocab_size"], special_ids)
+
+    def batches(self) -> TrainingBatches:
+        return TrainingBatches(self.split, self.pieces, self.config, 0, 1, self.config.engine.micro_batch)
+
+    def network(self) -> PreTrainedModel:
+        return build_network(self.config, self.vocab_size, self.special_ids)
 
 
 # --- loading and masking: tokens a second of one core, the same rows for all
@@ -94,34 +172,29 @@ def measure_loading(order: tuple[str, str, int, int, int]) -> dict[str, Any]:
         order: paths of the token store and of the tokenizer, ``length``, ``batches``, rounds.
 
     Returns:
-        "rows": of each way "m_tokens_per_s" (million tokens a CPU second), "times" (the speed of transformers' whole
-        words), "predicted_share" (of all tokens) and "mask_share" (of the predicted, as [MASK]); "tokens" of a round;
-        "length"; "rounds".
+        "rows": of each way "m_tokens_per_s" (million tokens a CPU second) and "times" (the speed of transformers'
+        whole words); "tokens" of a round; "length"; "rounds".
     """
-    tokens, tokenizer, (length, batches, rounds) = Path(order[0]), Path(order[1]), order[2:]
+    tokens, tokenizer, length, batches, rounds = order
     torch.set_num_threads(1)
     fields = {"sequence_length": length, "global_batch": LOADER_ROWS, "micro_batch": LOADER_ROWS, "steps": batches}
-    config = PretrainConfig.model_validate(in_sections(fields))
-    given = Given.open(tokens, tokenizer, config)
+    given = Given.open(tokens, tokenizer, PretrainConfig.model_validate(in_sections(fields)))
     ours, pieces = given.batches(), given.pieces
     places = [places_of(ours, step) for step in range(1, batches + 1)]
     rows = [given.split.training.gather(*place) for place in places]
     plain, whole = ([as_examples(row.ids_BL, pieces, with_offsets=needs) for row in rows] for needs in (False, True))
-    pairs = zip(places, rows, strict=True)
-    keys = [row_keys(config.seed, config.rows.masking, place[0], row.names_B) for place, row in pairs]
-    collate, collate_words = collator(tokenizer), collator(tokenizer, whole_words=True)
+    collate, collate_words = collator(Path(tokenizer)), collator(Path(tokenizer), whole_words=True)
     works: dict[str, Callable[[], list[Any]]] = {
         OURS: lambda: [ours.of_step(step) for step in range(1, batches + 1)],
-        MASKING: lambda: [mask_rows(*pair, pieces, config.rows.masking) for pair in zip(rows, keys, strict=True)],
         PLAIN: lambda: list(map(collate, plain)),
         WHOLE_WORDS: lambda: list(map(collate_words, whole)),
     }
-    firsts = {name: work()[0] for name, work in works.items()}  # warms up, too
+    for work in works.values():  # warms up
+        work()
     seconds = time_in_turns(works, rounds)
     seen = batches * LOADER_ROWS * length
     found = {
         name: {"m_tokens_per_s": seen / spent / 1e6, "times": seconds[WHOLE_WORDS] / spent}
-        | _shares(name, firsts[name], rows[0].ids_BL.size, pieces.mask_id)
         for name, spent in seconds.items()
     }
     return {"rows": found, "tokens": seen, "length": length, "rounds": rounds}
@@ -145,17 +218,6 @@ def places_of(batches: TrainingBatches, step: int) -> tuple[NDArray[np.int64], N
     return pairs[:, 0], pairs[:, 1]
 
 
-def _shares(name: str, made: Any, positions: int, mask_id: int) -> dict[str, float]:
-    """Of the first batch: which share is predicted, and which share of that the model sees as [MASK]."""
-    if name in (PLAIN, WHOLE_WORDS):
-        seen = made["input_ids"][made["labels"] != IGNORED]
-    else:
-        batch = made[0] if isinstance(made, list) else made
-        ids_BL, positions_BM, targets_BM = (torch.as_tensor(field) for field in batch[:3])
-        seen = ids_BL.gather(1, positions_BM)[targets_BM >= 0]
-    return {"predicted_share": seen.numel() / positions, "mask_share": float((seen == mask_id).float().mean())}
-
-
 # --- training beside the Trainer: same model and first weights, rows, batch, optimizer, precision and thread
 
 
@@ -174,52 +236,63 @@ def contest_config(steps: int, **changes: Any) -> PretrainConfig:
     return PretrainConfig.model_validate(in_sections(fields | changes))
 
 
-def bench_trainer(tokens: Path, tokenizer: Path, config: PretrainConfig, rounds: int, scratch: Path) -> dict[str, Any]:
+def bench_trainer(tokens: Path, tokenizer: Path, config: PretrainConfig, rounds: int) -> dict[str, Any]:
     """Train on both sides in turns, each run in a fresh process; the first interval warms up and is not counted.
 
     Returns:
-        "rows": of each side medians "tokens_per_cpu_s", "tokens_per_s" (wall), "peak_mib", "held_out" losses and
-        "curve" (steps and losses); "times_faster_cpu", "times_faster_wall"; settings.
+        "rows": of each side medians "tokens_per_cpu_s", "tokens_per_s" (wall), "peak_mib", "last_loss", "held_out_loss"
+        and "curve" (steps and losses); "times_faster_cpu", "times_faster_wall"; settings.
     """
-    runs: dict[str, list[dict[str, Any]]] = {MALMOI: [], TRAINER: []}
-    for number in range(rounds):
-        for side in runs:
-            out = scratch / f"{side}-{number}"
-            out.mkdir(parents=True)
-            order = [side, str(tokens), str(tokenizer), str(out), config.model_dump(mode="json")]
-            runs[side].append(run_fresh(train_side, order, f"training with {side}"))
-    speeds = ("tokens_per_cpu_s", "tokens_per_s", "peak_mib")
-    rows = {
-        side: found[0] | {name: median(run[name] for run in found) for name in speeds} for side, found in runs.items()
-    }
+    settings = config.model_dump(mode="json")
+    orders = {side: [side, str(tokens), str(tokenizer), settings] for side in (MALMOI, TRAINER)}
+    rows = fresh_in_turns(train_side, orders, rounds)
     return {
         "rows": rows,
         "times_faster_cpu": rows[MALMOI]["tokens_per_cpu_s"] / rows[TRAINER]["tokens_per_cpu_s"],
         "times_faster_wall": rows[MALMOI]["tokens_per_s"] / rows[TRAINER]["tokens_per_s"],
         "rounds": rounds,
-        "config": config.model_dump(mode="json"),
+        "config": settings,
     }
 
 
-def train_side(order: tuple[str, str, str, str, dict[str, Any]]) -> dict[str, Any]:
+def train_side(order: tuple[str, str, str, dict[str, Any]]) -> dict[str, Any]:
     """In the fresh process: train one side, measure what it learnt."""
     torch.set_num_threads(1)
-    side, (tokens, tokenizer, out) = order[0], map(Path, order[1:4])
-    given = Given.open(tokens, tokenizer, PretrainConfig.model_validate(order[4]))
-    if side == MALMOI:
-        lines, clocks, network = train_ours(given, out)
-        marks = [(line["step"], line["loss"], *clock) for line, clock in zip(lines, clocks, strict=True)]
-    else:
-        network = given.network()
-        marks = train_with_trainer(network, examples_of_run(given), given.config, tokenizer, out)
+    side, tokens, tokenizer, settings = order
+    given = Given.open(tokens, tokenizer, PretrainConfig.model_validate(settings))
+    network = given.network()
+    with TemporaryDirectory(prefix="malmoi-bench-") as out:
+        if side == MALMOI:
+            marks = train_ours(given, network, Path(out))
+        else:
+            marks = train_with_trainer(network, examples_of_run(given), given.config, Path(tokenizer), Path(out))
     steps, losses, cpu, wall = map(list, zip(*marks, strict=True))
     counted = (steps[-1] - steps[0]) * given.config.global_batch * given.config.rows.sequence_length
     return {
         "tokens_per_cpu_s": counted / max(cpu[-1] - cpu[0], 1e-6),
         "tokens_per_s": counted / max(wall[-1] - wall[0], 1e-6),
-        "held_out": held_out_losses(given, network, tokenizer),
+        "last_loss": losses[-1],
+        "held_out_loss": held_out_loss(given, network, Path(tokenizer)),
         "curve": {"steps": steps, "losses": losses},
     }
+
+
+def train_ours(given: Given, network: PreTrainedModel, out: Path) -> list[Mark]:
+    """The loop and the engine of pretraining, without measuring and saving."""
+    config, batches, path = given.config, given.batches(), out / "metrics.jsonl"
+    clocks: dict[int, tuple[float, float]] = {}
+
+    def never(step: int) -> bool:  # the loop asks after each step, when its line is written
+        clocks[step] = time.process_time(), time.perf_counter()
+        return False
+
+    checkpoints = cast(Any, SimpleNamespace(due=never))
+    with join_world() as world:
+        engine = start_engine(config, PretrainingModule(network), world)
+        with closing(Meter(path, config, world, (0, None), lambda step: 0.0, batches.names_of_step)) as meter:
+            train(engine, batches, Watch(meter, checkpoints, dict, StopRequest()), config, world, 1)
+    lines = map(json.loads, path.read_text("utf-8").splitlines())
+    return [(line["step"], line["loss"], *clocks[line["step"]]) for line in lines]
 
 
 def examples_of_run(given: Given) -> list[dict[str, Any]]:
@@ -229,60 +302,42 @@ def examples_of_run(given: Given) -> list[dict[str, Any]]:
     return [example for row in rows for example in as_examples(row.ids_BL, given.pieces)]
 
 
-def held_out_losses(given: Given, network: Any, tokenizer: Path) -> dict[str, float]:
-    """Mean losses of a model on all held-out rows, without dropout, under masks that are the same for every model.
-
-    Both kinds of masks are used, because each side trained on one of them: "whole_words" is ours, "single_pieces" is
-    that of the collator.
-    """
-    config, collate = given.config, collator(tokenizer)
+def held_out_loss(given: Given, network: Any, tokenizer: Path) -> float:
+    """Mean loss on all held-out rows, without dropout, under masks of the collator, as the Trainer has them."""
+    collate, micro_batch = collator(tokenizer), given.config.engine.micro_batch
     network.eval()
-    sums = {"whole_words": np.zeros(2), "single_pieces": np.zeros(2)}
-    total = given.split.held_out.count(0)
-    for first in range(0, total, config.engine.micro_batch):
-        numbers_B = np.arange(first, min(total, first + config.engine.micro_batch))
-        epochs_B = np.zeros_like(numbers_B)
-        rows = given.split.held_out.gather(epochs_B, numbers_B)
-        batch = mask_batch(rows, epochs_B, given.pieces, config)
-        labels_BL = torch.full_like(batch.ids_BL, IGNORED).scatter_(1, batch.positions_BM, batch.targets_BM)
-        theirs = collate(as_examples(rows.ids_BL, given.pieces))
-        sums["whole_words"] += _loss_sum(network, batch.ids_BL, labels_BL)
-        sums["single_pieces"] += _loss_sum(network, theirs["input_ids"], theirs["labels"])
-    return {name: float(loss / count) for name, (loss, count) in sums.items()}
-
-
-def _loss_sum(network: Any, ids_BL: Tensor, labels_BL: Tensor) -> tuple[float, int]:
-    device = network.device
-    with torch.no_grad():
-        scores_BLV = network(input_ids=ids_BL.to(device)).logits.float()
-    loss = cross_entropy(scores_BLV.flatten(0, 1), labels_BL.to(device).flatten(), reduction="sum")
-    return float(loss), int((labels_BL != IGNORED).sum())
+    total, loss, predictions = given.split.held_out.count(0), 0.0, 0
+    for first in range(0, total, micro_batch):
+        numbers_B = np.arange(first, min(total, first + micro_batch))
+        rows = given.split.held_out.gather(np.zeros_like(numbers_B), numbers_B)
+        batch = collate(as_examples(rows.ids_BL, given.pieces))
+        labels_BL = batch["labels"].to(network.device)
+        with torch.no_grad():
+            scores_BLV = network(input_ids=batch["input_ids"].to(network.device)).logits.float()
+        loss += float(cross_entropy(scores_BLV.flatten(0, 1), labels_BL.flatten(), reduction="sum"))
+        predictions += int((labels_BL != IGNORED).sum())
+    return loss / predictions
 
 
 def _loader_table(found: dict[str, Any]) -> Table:
-    rows = []
-    for name, row in found["rows"].items():
-        shares = (f"{100 * row[share]:.1f} %" for share in ("predicted_share", "mask_share"))
-        rows.append([name, f"{row['m_tokens_per_s']:.2f}", f"{row['times']:.1f}", *shares])
+    columns = {"M tokens/s": "{m_tokens_per_s:.2f}", "times": "{times:.1f}"}
     note = (
         f"Invented words, rows of {found['length']} tokens, {found['tokens']:,} tokens a round, CPU time of one core, "
         f"medians of {found['rounds']} rounds in turns. transformers puts [MASK] for every piece of a whole word."
     )
-    return figures("Loading and masking", ("way", "M tokens/s", "times", "predicted", "of it [MASK]"), rows, note)
+    return figures_of("Loading and masking", found["rows"], columns, note, first="way")
 
 
 def _trainer_table(found: dict[str, Any]) -> Table:
-    rows = []
-    for name, row in found["rows"].items():
-        losses = (row["curve"]["losses"][-1], row["held_out"]["whole_words"], row["held_out"]["single_pieces"])
-        speeds = (f"{row[figure]:,.0f}" for figure in ("tokens_per_cpu_s", "tokens_per_s", "peak_mib"))
-        rows.append([name, *speeds, *(f"{loss:.3f}" for loss in losses)])
+    columns = {
+        "tokens/CPU s": "{tokens_per_cpu_s:,.0f}", "tokens/s": "{tokens_per_s:,.0f}", "MiB": "{peak_mib:,.0f}",
+        "last loss": "{last_loss:.3f}", "held-out loss": "{held_out_loss:.3f}",
+    }  # fmt: skip
     config = PretrainConfig.model_validate(found["config"])
     note = (
         f"{config.model.layers} layers x {config.model.hidden}, {config.steps} steps of {config.global_batch} x "
         f"{config.rows.sequence_length} on invented words, {config.engine.precision}, one thread, medians of "
         f"{found['rounds']} runs in turns: {found['times_faster_cpu']:.2f} times the tokens of the Trainer in CPU "
-        f"time, {found['times_faster_wall']:.2f} times in wall time. Held-out losses under equal masks of both kinds."
+        f"time, {found['times_faster_wall']:.2f} times in wall time. Held out: under the Trainer's masks."
     )
-    heads = ("", "tokens/CPU s", "tokens/s", "MiB", "last loss", "held out, whole words", "single pieces")
-    return figures("Training beside transformers' Trainer", heads, rows, note)
+    return figures_of("Training beside transformers' Trainer", found["rows"], columns, note)

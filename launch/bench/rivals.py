@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 
 from corpus.documents.shards import Document, Portion, documents_of, shard_paths
 from corpus.documents.units import map_units, unit_folder
+from launch.bench.timing import timed
 from launch.sample.unpack import Span
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from finetune.examples import Example, Feature
+    from finetune.examples import Feature
     from finetune.task import Hyperparameters, Task
     from pretrain.config import PretrainConfig
     from tokenizer.config import TokenizerConfig
@@ -124,59 +125,45 @@ def _words_as_lemmas(document: Any) -> Any:
 # --- decontamination
 
 
-class BruteForce:
-    """rank_bm25 over n-grams: it weighs every item for every query, so its time grows with their number."""
+def cut_ngrams(text: str, ngram: int) -> list[str]:
+    """All n-grams of a text, in order."""
+    return [text[at : at + ngram] for at in range(len(text) - ngram + 1)]
 
-    def __init__(self, items: Sequence[str], ngram: int) -> None:
-        from rank_bm25 import BM25Okapi
 
-        self._ngram = ngram
-        self._bm25: Any = BM25Okapi([self.cut(item) for item in items])
-        self._own = np.array([self._self_score(number) for number in range(len(items))])
+def load_bm25(items: Sequence[str], ngram: int) -> Callable[[list[str]], object]:
+    """rank_bm25 over n-grams, which weighs every item for every query: the scores of a query's n-grams."""
+    from rank_bm25 import BM25Okapi
 
-    def cut(self, text: str) -> list[str]:
-        """All n-grams of a text, in order."""
-        return [text[at : at + self._ngram] for at in range(len(text) - self._ngram + 1)]
-
-    def scores(self, tokens: list[str]) -> NDArray[np.float64]:
-        """BM25 of each item; cut the query beforehand and give each n-gram once."""
-        return np.asarray(self._bm25.get_scores(tokens))
-
-    def shares(self, query: str) -> NDArray[np.float64]:
-        """BM25(query, item) / BM25(item, item) of each item, over distinct n-grams."""
-        return self.scores(list(dict.fromkeys(self.cut(query)))) / self._own
-
-    def _self_score(self, number: int) -> float:
-        """BM25 of an item for itself, from the fields of BM25Okapi."""
-        bm25 = self._bm25
-        norm = bm25.k1 * (1 - bm25.b + bm25.b * bm25.doc_len[number] / bm25.avgdl)
-        counts = bm25.doc_freqs[number].items()
-        return float(sum(bm25.idf[token] * n * (bm25.k1 + 1) / (n + norm) for token, n in counts))
+    scores: Callable[[list[str]], object] = BM25Okapi([cut_ngrams(item, ngram) for item in items]).get_scores
+    return scores
 
 
 # --- vocabularies
 
 
-def build_common_vocabulary(corpus: Path, out: Path, config: TokenizerConfig, workers: int) -> dict[str, Any]:
+def build_common_vocabulary(
+    corpus: Path, work: Path, config: TokenizerConfig, workers: int
+) -> tuple[list[str], dict[str, Any]]:
     """The recipe that everybody copies: mecab-ko over every sentence, then the library's trainer on its morphemes."""
     from tokenizers import BertWordPieceTokenizer
 
     from tokenizer.building.count import divide
 
-    start = time.perf_counter()
-    portions, _ = divide(shard_paths(corpus / "documents"))
-    map_units(_write_morphemes, portions, out / "work", workers=workers, title="morphemes")
-    analysed = time.perf_counter()
+    seconds: dict[str, float] = {}
+    with timed(seconds, "analyse_s", time.perf_counter):
+        portions, _ = divide(shard_paths(corpus / "documents"))
+        map_units(_write_morphemes, portions, work, workers=workers, title="morphemes")
     library = BertWordPieceTokenizer(lowercase=False, strip_accents=False)
-    library.train(
-        [str(unit_folder(out / "work", number) / "morphemes.txt") for number in range(len(portions))],
-        vocab_size=config.vocab_size - config.unused,
-        min_frequency=config.min_frequency,
-        limit_alphabet=config.alphabet,
-        show_progress=False,
-    )
-    library.save_model(str(out))
-    return {"steps": {"analysis": analysed - start, "training": time.perf_counter() - analysed}}
+    with timed(seconds, "merge_s", time.perf_counter):
+        library.train(
+            [str(unit_folder(work, number) / "morphemes.txt") for number in range(len(portions))],
+            vocab_size=config.vocab_size - config.unused,
+            min_frequency=config.min_frequency,
+            limit_alphabet=config.alphabet,
+            show_progress=False,
+        )
+    ids = library.get_vocab()
+    return sorted(ids, key=ids.__getitem__), dict(seconds)
 
 
 def _write_morphemes(portion: Portion, scratch: Path) -> dict[str, Any]:
@@ -192,15 +179,10 @@ def _write_morphemes(portion: Portion, scratch: Path) -> dict[str, Any]:
 # --- encoding
 
 
-def _by_fifty(sentences: tuple[str, ...]) -> list[str]:
-    return [" ".join(sentences[first : first + 50]) for first in range(0, len(sentences), 50)]
-
-
 # what the library is given of a document, by name
 ENCODE_WAYS: dict[str, Callable[[tuple[str, ...]], list[str]]] = {
-    "encode_batch_fast_documents": lambda sentences: [" ".join(sentences)],
-    "encode_batch_fast_50_sentences": _by_fifty,
-    "encode_batch_fast_sentences": list,
+    "documents": lambda sentences: [" ".join(sentences)],
+    "sentences": list,
 }
 
 
@@ -268,75 +250,9 @@ def train_with_trainer(
     return marks
 
 
-# --- fine-tuning in the published manner: a slow tokenizer, sentence by sentence and word by word, inputs padded to the
-# task's longest, a plain loop over shuffled batches. In its favour, labels and arrays that padding does not change come
-# from our conversion when it trains, the words of KLUE-DP are padded to the longest of the batch only, and its loop has
-# none of the Trainer's bookkeeping.
-
-Converted = dict[str, Any]
-
-
-def convert_plainly(task: str, examples: Iterable[Example], tokenizer: Any, max_tokens: int) -> list[Converted]:
-    """Every example alone, padded to ``max_tokens``."""
-    return [CONVERTERS[task](example, tokenizer, max_tokens) for example in examples]
-
-
-def _convert_texts(*fields: str) -> Callable[[Example, Any, int], Converted]:
-    """Conversion of one text or two by the names of their fields."""
-
-    def convert(example: Example, tokenizer: Any, max_tokens: int) -> Converted:
-        texts = (example.inputs[field] for field in fields)
-        return {**_encode(tokenizer, max_tokens, *texts), "label": example.gold}
-
-    return convert
-
-
-def _convert_ner(example: Example, tokenizer: Any, max_tokens: int) -> Converted:
-    """Every word once more alone, to find the tag of the first character of each of its tokens."""
-    from finetune.tasks.ner.metrics import NER_TAGS
-
-    outside = len(NER_TAGS) - 1
-    text, tags, begin = example.inputs["text"], [], 0
-    for word in text.split(" "):
-        position = begin
-        for token in tokenizer.tokenize(word):
-            tags.append(NER_TAGS.index(example.gold[position]))
-            position += len(token.removeprefix("##"))
-            if token == tokenizer.unk_token:
-                position = begin
-        begin += len(word)
-    tags = [outside, *tags[: max_tokens - 2], outside]
-    return {**_encode(tokenizer, max_tokens, text), "tags": tags + [outside] * (max_tokens - len(tags))}
-
-
-def _convert_dp(example: Example, tokenizer: Any, max_tokens: int) -> Converted:
-    """Every word once more alone, to mark its first and its last token."""
-    words = example.inputs["words"]
-    first, last = [0] * max_tokens, [0] * max_tokens
-    position = 1
-    for word in words:
-        tokens = tokenizer.tokenize(word)
-        if position + len(tokens) > max_tokens:
-            break
-        first[position] = 1
-        position += len(tokens)
-        last[position - 1] = 1
-    padding = [-100] * (max_tokens - len(words))
-    gold = {name: [*example.gold[name], *padding] for name in ("heads", "types")}
-    return {**_encode(tokenizer, max_tokens, " ".join(words)), "first": first, "last": last, **gold}
-
-
-CONVERTERS: Mapping[str, Callable[[Example, Any, int], Converted]] = {
-    "ynat": _convert_texts("title"),
-    "klue-sts": _convert_texts("sentence1", "sentence2"),
-    "klue-nli": _convert_texts("premise", "hypothesis"),
-    "klue-ner": _convert_ner,
-    "klue-dp": _convert_dp,
-}
-
-
-def _encode(tokenizer: Any, max_tokens: int, *texts: str) -> Converted:
-    return dict(tokenizer(*texts, max_length=max_tokens, truncation=True, padding="max_length"))
+# --- fine-tuning in the published manner: inputs padded to the task's longest, a plain loop over shuffled batches. In
+# its favour, features come from our conversion, the words of KLUE-DP are padded to the longest of the batch only, and
+# its loop has none of the Trainer's bookkeeping.
 
 
 def pad_fully(batch: dict[str, NDArray[Any]], max_tokens: int, pad_id: int) -> dict[str, NDArray[Any]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import logging
 import os
 import platform
 import re
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -28,10 +29,14 @@ from typing import Any
 from corpus.documents.whole_files import write_whole
 from launch.errors import LaunchError
 
+log = logging.getLogger(__name__)
+
 ROUNDS = 3
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 POLL_SECONDS = 0.05
 PEAK = re.compile(r"VmHWM:\s+(\d+) kB")
+
+Work = Callable[[Any], dict[str, Any]]  # a function of a module; argument and result travel as JSON
 
 
 def time_in_turns(works: Mapping[str, Callable[[], object]], rounds: int = ROUNDS) -> dict[str, float]:
@@ -45,13 +50,33 @@ def time_in_turns(works: Mapping[str, Callable[[], object]], rounds: int = ROUND
     return {name: max(median(found), 1e-6) for name, found in seconds.items()}
 
 
-def run_fresh(
-    work: Callable[[Any], dict[str, Any]], order: Any, what: str, environment: Mapping[str, str] | None = None
-) -> dict[str, Any]:
+@contextmanager
+def timed(seconds: dict[str, float], name: str, clock: Callable[[], float] = time.process_time) -> Iterator[None]:
+    """Note in ``seconds`` how long the block took; never 0."""
+    start = clock()
+    yield
+    seconds[name] = max(clock() - start, 1e-6)
+
+
+def fresh_in_turns(
+    work: Work, orders: Mapping[str, Any], rounds: int, environment: Mapping[str, str] | None = None
+) -> dict[str, dict[str, Any]]:
+    """``run_fresh`` for each order, in turns: what the first round found, with medians of all its floats."""
+    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in orders}
+    for _ in range(rounds):
+        for name, order in orders.items():
+            log.info("%s", name)
+            runs[name].append(run_fresh(work, order, name, environment))
+    return {
+        name: found[0] | {key: median(run[key] for run in found) for key, n in found[0].items() if type(n) is float}
+        for name, found in runs.items()
+    }
+
+
+def run_fresh(work: Work, order: Any, what: str, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Call ``work(order)`` in a fresh Python and measure it there.
 
     Args:
-        work: a function of a module; what it returns and ``order`` travel as JSON.
         what: named in the error, "the corpus stage".
         environment: variables besides our own and one thread for numeric libraries.
 
@@ -73,15 +98,14 @@ def run_fresh(
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def measured(work: Callable[[Any], dict[str, Any]], order: Any) -> dict[str, Any]:
+def measured(work: Work, order: Any) -> dict[str, Any]:
     """What ``run_fresh`` does in the fresh process."""
     start = time.perf_counter()
     with watch_peaks() as peaks:
         found = work(order)
     wall = time.perf_counter() - start
-    own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    cpu = own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
-    return found | {"wall_s": wall, "cpu_s": cpu, **peaks}
+    usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return found | {"wall_s": wall, "cpu_s": sum(used.ru_utime + used.ru_stime for used in usage), **peaks}
 
 
 @contextmanager
@@ -94,8 +118,9 @@ def watch_peaks() -> Iterator[dict[str, float]]:
     peaks, is_over = {"peak_mib": 0.0, "peak_worker_mib": 0.0}, Event()
 
     def look() -> None:
-        peaks["peak_mib"] = max(peaks["peak_mib"], _peak_mib("self"))
-        peaks["peak_worker_mib"] = max([peaks["peak_worker_mib"], *map(_peak_mib, _children("self"))])
+        own, *workers = map(_peak_mib, _family("self"))
+        peaks["peak_mib"] = max(peaks["peak_mib"], own)
+        peaks["peak_worker_mib"] = max([peaks["peak_worker_mib"], *workers])
 
     def poll() -> None:
         while not is_over.wait(POLL_SECONDS):
@@ -111,44 +136,39 @@ def watch_peaks() -> Iterator[dict[str, float]]:
         thread.join()
 
 
-def _peak_mib(process: str) -> float:
-    try:
-        found = PEAK.search(Path(f"/proc/{process}/status").read_text("utf-8"))
-    except OSError:  # it has just ended
-        return 0.0
-    return int(found[1]) / 1024 if found else 0.0
-
-
-def _children(process: str) -> list[str]:
-    found: list[str] = []
+def _family(process: str) -> Iterator[str]:
+    """A process and all below it."""
+    yield process
     for path in Path("/proc").glob(f"{process}/task/*/children"):
-        try:
-            found += path.read_text("utf-8").split()
-        except OSError:
-            continue
-    return found + [below for child in found for below in _children(child)]
+        children: list[str] = []
+        with suppress(OSError):  # it has just ended
+            children = path.read_text("utf-8").split()
+        for child in children:
+            yield from _family(child)
+
+
+def _peak_mib(process: str) -> float:
+    with suppress(OSError):
+        found = PEAK.search(Path(f"/proc/{process}/status").read_text("utf-8"))
+        return int(found[1]) / 1024 if found else 0.0
+    return 0.0
 
 
 def versions_of(distributions: Iterable[str]) -> dict[str, str | None]:
     """Installed versions of packages; None where one is not installed."""
-    found: dict[str, str | None] = {}
-    for name in distributions:
-        try:
+    found: dict[str, str | None] = dict.fromkeys(distributions)
+    for name in found:
+        with suppress(PackageNotFoundError):
             found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = None
     return found
 
 
-def machine() -> dict[str, Any]:
-    """What absolute figures depend on."""
-    return {"python": platform.python_version(), "architecture": platform.machine(), "cores": os.cpu_count()}
-
-
 def write_figures(results: dict[str, Any], path: Path | None) -> dict[str, Any]:
-    """The results as JSON knows them, written to ``path`` if given."""
-    text = json.dumps(results, ensure_ascii=False, indent=2, default=asdict)
+    """The results as JSON knows them, with what absolute figures depend on; written to ``path`` if given."""
+    machine = {"python": platform.python_version(), "architecture": platform.machine(), "cores": os.cpu_count()}
+    text = json.dumps(results | {"machine": machine}, ensure_ascii=False, indent=2, default=asdict)
     if path:
+        path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, text + "\n")
     return dict(json.loads(text))
 

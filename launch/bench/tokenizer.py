@@ -6,36 +6,30 @@ figures do not. A fresh process for every build; wall time, as the library's tra
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import Any
 
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document, shard_paths
 from corpus.documents.units import shared_processes
-from launch.bench.material import GIVEN, SAMPLE, Mix, byte_count, mix_texts, write_corpus
+from launch.bench.material import GIVEN, SAMPLE, byte_count, mix_texts, write_corpus
 from launch.bench.rivals import ENCODE_WAYS, build_common_vocabulary, encode_with_library, load_library_tokenizer
-from launch.bench.timing import machine, run_fresh, time_in_turns, versions_of, write_figures
-from launch.console import PlainConsole, Table, figures, print_table
+from launch.bench.timing import fresh_in_turns, time_in_turns, timed, versions_of, write_figures
+from launch.console import PlainConsole, figures_of, print_table
 from launch.sample.unpack import unpack
 from tokenizer.config import TokenizerConfig
 
-log = logging.getLogger(__name__)
-
-Result = TypeVar("Result")
 ALPHABETS = {"malmoi": 3_000, "klue": 2_000, "bpe": 2_000}
 COMMON = "common recipe"
 OTHERS = ("klue", "bpe", "malmoi-hardened", "malmoi-8k", "klue-8k")
-SMALL_ALPHABET = 1_500
-SMALL_SIZE = 8_000
+SMALL_ALPHABET, SMALL_SIZE = 1_500, 8_000
 
 
 def run_tokenizer_bench(
@@ -70,24 +64,46 @@ def run_tokenizer_bench(
         raise BadInput("--megabytes, --workers and --rounds must be above 0")
     with TemporaryDirectory(prefix="malmoi-bench-") as folder:
         scratch = Path(folder)
-        mix = mix_texts(texts or [_sample(scratch / "sample")], measured, megabytes)
-        home = out or scratch / "vocabularies"
-        corpus = write_corpus(mix.documents, scratch / "corpus")
-        builds = _build_all(corpus, home, workers, rounds, () if timing_only else OTHERS)
-        paths = {name: home / name for name in builds["rows"]}
-        encoded = [name for name in ("malmoi", "malmoi-hardened") if name in paths]
-        compared = [] if timing_only else compare([*paths.values(), *others], mix.measured, gold)
+        if not texts:
+            unpack(scratch / "sample")
+        mix = mix_texts(texts or [str(scratch / "sample" / "corpus")], measured, megabytes)
+        home, corpus = out or scratch / "vocabularies", write_corpus(mix.documents, scratch / "corpus")
+        builds = build(("malmoi", COMMON), corpus, home, workers, rounds)
+        if not timing_only:
+            builds |= build(OTHERS, corpus, home, workers)
+        encoded = [name for name in ("malmoi", "malmoi-hardened") if name in builds]
         results: dict[str, Any] = {
-            "material": _describe(mix, texts),
-            "builds": builds,
-            "encoding": {name: bench_encoding(mix.measured, paths[name]) for name in encoded},
-            "compared": compared,
+            "material": {
+                "texts": GIVEN if texts else SAMPLE,
+                "megabytes": sum(mix.sources.values()),
+                "documents": len(mix.documents),
+                "sources": mix.sources,
+                "measured_megabytes": byte_count(mix.measured) / 1e6,
+            },
+            "builds": {"rows": builds, "rounds": rounds, **_times_faster(builds["malmoi"], builds[COMMON])},
+            "encoding": {name: bench_encoding(mix.measured, home / name) for name in encoded},
+            "compared": [] if timing_only else compare([*(home / n for n in builds), *others], mix.measured, gold),
             "workers": workers,
-            "machine": machine(),
             "versions": versions_of(("tokenizers", "python-mecab-ko", "python-mecab-ko-dic")),
         }
     _print_results(results)
     return write_figures(results, out / "bench.json" if out else None)
+
+
+# --- building
+
+
+def build(names: tuple[str, ...], corpus: Path, home: Path, workers: int, rounds: int = 1) -> dict[str, dict[str, Any]]:
+    """Tokenizer folders in ``home``, built in fresh processes; of each the seconds of its steps and in all, memory."""
+    from tokenizer.building.export import export, read_vocabulary
+
+    orders = {name: [name, str(corpus), str(home / name), workers] for name in names}
+    for name in names:
+        (home / name).mkdir(parents=True, exist_ok=True)
+    found = fresh_in_turns(run_build, orders, rounds, {"RAYON_NUM_THREADS": str(workers)})
+    for name in names:
+        export(read_vocabulary(home / name / "vocab.txt"), configuration(name), "", home / name)
+    return found
 
 
 def configuration(name: str) -> TokenizerConfig:
@@ -103,68 +119,50 @@ def configuration(name: str) -> TokenizerConfig:
     )
 
 
-def _build_all(corpus: Path, home: Path, workers: int, rounds: int, others: Sequence[str]) -> dict[str, Any]:
-    """The two that are timed ``rounds`` times in turns, the others once."""
-    runs: dict[str, list[dict[str, Any]]] = {}
-    for name in [*("malmoi", COMMON) * rounds, *others]:
-        log.info("building %s", name)
-        runs.setdefault(name, []).append(build(name, corpus, home / name, configuration(name), workers))
-    fit = median(run["steps"]["statistics"] for run in runs["malmoi"])
-    rows = {name: found[0] | {"wall_s": median(run["wall_s"] for run in found)} for name, found in runs.items()}
-    ours, theirs = rows["malmoi"]["wall_s"], rows[COMMON]["wall_s"]
-    return {
-        "rows": rows,
-        "rounds": rounds,
-        "times_faster": theirs / ours,
-        "times_faster_without_fit": theirs / (ours - fit),
-    }
-
-
-def build(name: str, corpus: Path, target: Path, config: TokenizerConfig, workers: int) -> dict[str, Any]:
-    """A tokenizer folder ``target``, built in a fresh process; seconds, memory, seconds of steps."""
-    from tokenizer.building.export import export, read_vocabulary
-
-    with TemporaryDirectory(prefix="malmoi-build-") as scratch:
-        order = [name, str(corpus), scratch, config.model_dump(mode="json"), workers]
-        figures_of_build = run_fresh(run_build, order, f"a build ({name})", {"RAYON_NUM_THREADS": str(workers)})
-        target.mkdir(parents=True, exist_ok=True)
-        export(read_vocabulary(Path(scratch) / "vocab.txt"), config, "", target)
-    return figures_of_build
-
-
-def run_build(order: tuple[str, str, str, dict[str, Any], int]) -> dict[str, Any]:
+def run_build(order: tuple[str, str, str, int]) -> dict[str, Any]:
     """In the fresh process: a build with as many processes as threads."""
-    name, corpus, out, config, workers = order
+    from tokenizer.building.pruning import write_pieces
+
+    name, corpus, target, workers = order
     way = build_common_vocabulary if name == COMMON else build_ours
-    with shared_processes(workers):
-        return way(Path(corpus), Path(out), TokenizerConfig.model_validate(config), workers)
+    with TemporaryDirectory(prefix="malmoi-build-") as work, shared_processes(workers):
+        vocabulary, figures = way(Path(corpus), Path(work), configuration(name), workers)
+    write_pieces(Path(target) / "vocab.txt", vocabulary)
+    return figures
 
 
-def build_ours(corpus: Path, out: Path, config: TokenizerConfig, workers: int) -> dict[str, Any]:
+def build_ours(corpus: Path, work: Path, config: TokenizerConfig, workers: int) -> tuple[list[str], dict[str, Any]]:
     """The functions of ``tokenizer.run`` one after another, each timed."""
     from tokenizer.building.export import build_vocabulary
-    from tokenizer.building.pruning import read_pieces, write_pieces
+    from tokenizer.building.pruning import read_pieces
     from tokenizer.measuring.fit import measure_fit
     from tokenizer.run import count_corpus, learn, prune_pieces, weigh_types
 
     seconds: dict[str, float] = {}
-
-    def timed(step: str, work: Callable[[], Result]) -> Result:
-        start = time.perf_counter()
-        result = work()
-        seconds[step] = time.perf_counter() - start
-        return result
-
-    work, shards = out / "work", shard_paths(corpus / "documents")
-    types, counts = timed("counting and windows", lambda: count_corpus(shards, work, workers))
-    parts, analysed = timed("analysis", lambda: weigh_types(types, counts["frequencies"], config, work, workers))
-    learnt = timed("merges", lambda: learn(parts, counts["alphabet"], config, work))
-    pieces, pruning = timed("pruning", lambda: prune_pieces(read_pieces(learnt["path"]), parts, config, work, workers))
+    step = partial(timed, seconds, clock=time.perf_counter)
+    with step("count_s"):
+        types, counts = count_corpus(shard_paths(corpus / "documents"), work, workers)
+    with step("analyse_s"):
+        segmented, analysed = weigh_types(types, counts["frequencies"], config, work, workers)
+    with step("merge_s"):
+        learnt = learn(segmented, counts["alphabet"], config, work)
+    with step("prune_s"):
+        pieces, pruning = prune_pieces(read_pieces(learnt["path"]), segmented, config, work, workers)
     vocabulary = build_vocabulary(pieces, config)
-    timed("statistics", lambda: measure_fit(vocabulary, types, parts, config, work, workers))
-    write_pieces(out / "vocab.txt", vocabulary)
+    with step("fit_s"):
+        measure_fit(vocabulary, types, segmented, config, work, workers)
     sizes = {name: counts[name] for name in ("documents", "eojeols", "eojeol_types")}
-    return {"steps": seconds, "sizes": sizes | analysed | {"units": learnt["units"]}, "pruning": pruning}
+    return vocabulary, {**seconds, "sizes": sizes | analysed | {"units": learnt["units"]}, "pruning": pruning}
+
+
+def _times_faster(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, float]:
+    """With and without the figures over the corpus, which the common recipe does not make."""
+    whole = ours["wall_s"]
+    without_fit = theirs["wall_s"] / (whole - ours["fit_s"])
+    return {"times_faster": theirs["wall_s"] / whole, "times_faster_without_fit": without_fit}
+
+
+# --- encoding
 
 
 def bench_encoding(documents: list[str], tokenizer: Path) -> dict[str, Any]:
@@ -195,8 +193,7 @@ def bench_encoding(documents: list[str], tokenizer: Path) -> dict[str, Any]:
         return piece_ids(encoder.encode(document.sentences).marked).tolist() != theirs
 
     works: dict[str, Callable[[], object]] = {"ours": ours}
-    for way in ENCODE_WAYS:
-        works[way] = partial(encode_with_library, library, prepared, way, encoder.dtype)
+    works |= {way: partial(encode_with_library, library, prepared, way, encoder.dtype) for way in ENCODE_WAYS}
     with _one_thread():
         seconds = time_in_turns(works)
         different = sum(map(differs, prepared))
@@ -229,66 +226,26 @@ def _one_thread(name: str = "TOKENIZERS_PARALLELISM") -> Iterator[None]:
             os.environ[name] = before
 
 
-def _describe(mix: Mix, texts: list[str]) -> dict[str, Any]:
-    return {
-        "texts": GIVEN if texts else SAMPLE,
-        "megabytes": mix.megabytes,
-        "documents": len(mix.documents),
-        "sources": mix.sources,
-        "measured_megabytes": byte_count(mix.measured) / 1e6,
-    }
-
-
-def _sample(folder: Path) -> str:
-    unpack(folder)
-    return str(folder / "corpus")
-
-
 def _print_results(results: dict[str, Any]) -> None:
     """A table for each section, the comparisons last."""
     from launch.tools.tokenizer_tables import print_comparison
 
-    console, material = PlainConsole(), results["material"]
+    console, material, builds = PlainConsole(), results["material"], results["builds"]
     console.print(
         f"{material['documents']:,} documents, {material['megabytes']:.1f} MB of {material['texts']}; measured on "
         f"{material['measured_megabytes']:.1f} MB that nothing was learnt from"
     )
-    print_table(_builds_table(results["builds"], results["workers"]), console)
-    print_table(_speed_table(results["encoding"]), console)
-    if results["compared"]:
-        print_comparison(results["compared"], console)
-
-
-# step, as the builds name it → head of its column
-STEPS = {
-    "counting and windows": "count",
-    "analysis": "analyse",
-    "merges": "merge",
-    "training": "train",
-    "pruning": "prune",
-    "statistics": "fit",
-}
-WHOLE = {"wall_s": "whole", "cpu_s": "CPU", "peak_mib": "MiB", "peak_worker_mib": "worker"}
-
-
-def _builds_table(builds: dict[str, Any], workers: int) -> Table:
-    rows = []
-    for name, row in builds["rows"].items():
-        each = [f"{row['steps'][step]:.1f}" if step in row["steps"] else "" for step in STEPS]
-        rows.append([name, *each, *(f"{row[figure]:,.0f}" for figure in WHOLE)])
+    columns = {step: f"{{{step}_s:.1f}}" for step in ("count", "analyse", "merge", "prune", "fit")}
+    columns |= {"whole": "{wall_s:,.0f}", "CPU": "{cpu_s:,.0f}", "MiB": "{peak_mib:,.0f}"}
     note = (
-        f"Seconds with {workers} processes or threads (medians of {builds['rounds']} for the first two), CPU seconds, "
-        "peak memory of the main process and of a worker in MiB. The common recipe is mecab-ko over all text and the "
-        f"library's trainer: {builds['times_faster']:.2f} times the time of malmoi, "
+        f"Seconds with {results['workers']} processes or threads (medians of {builds['rounds']} for the first two), "
+        "CPU seconds, peak memory of the main process and of a worker in MiB. The common recipe is mecab-ko over all "
+        f"text and the library's trainer: {builds['times_faster']:.2f} times the time of malmoi, "
         f"{builds['times_faster_without_fit']:.2f} times without the figures over the corpus, which it does not make."
     )
-    return figures("Building", ("", *STEPS.values(), *WHOLE.values()), rows, note)
-
-
-def _speed_table(encoding: dict[str, Any]) -> Table:
-    rows = [
-        [f"{tokenizer}, {way.replace('_', ' ')}", f"{found[f'{way}_mb_per_s']:.1f}"]
-        for tokenizer, found in encoding.items()
-        for way in ("ours", *ENCODE_WAYS)
-    ]
-    return figures("Encoding, one core", ("", "MB/s"), rows)
+    print_table(figures_of("Building", builds["rows"], columns | {"worker": "{peak_worker_mib:,.0f}"}, note), console)
+    ways = {way: f"{{{way}_mb_per_s:.1f}}" for way in ("ours", *ENCODE_WAYS)}
+    note = "The library, encode_batch_fast, is given whole documents or sentences."
+    print_table(figures_of("Encoding, MB/s of one core", results["encoding"], ways, note), console)
+    if results["compared"]:
+        print_comparison(results["compared"], console)

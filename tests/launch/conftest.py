@@ -17,16 +17,14 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
 
 
 @pytest.fixture
-def in_this_process(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Let a module of the bench do here, once, what it does three times in fresh processes, which take seconds each."""
-    from launch.bench.timing import measured
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the bench do here, once, what it does three times in fresh processes, which take seconds each."""
+    from launch.bench import corpus, pretrain, timing
 
     def run_here(work: Callable[[Any], dict[str, Any]], order: Any, *rest: Any) -> dict[str, Any]:
-        found = measured(work, json.loads(json.dumps(order)))
+        found = timing.measured(work, json.loads(json.dumps(order)))
         return dict(json.loads(json.dumps(found)))
 
-    def switch(module: str) -> None:
-        monkeypatch.setattr(f"launch.bench.{module}.run_fresh", run_here)
-        monkeypatch.setattr(f"launch.bench.{module}.ROUNDS", 1, raising=False)
-
-    return switch
+    for module in (corpus, pretrain, timing):
+        monkeypatch.setattr(module, "run_fresh", run_here)
+    monkeypatch.setattr(corpus, "ROUNDS", 1)

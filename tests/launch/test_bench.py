@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from corpus.documents.errors import BadInput
-from launch.bench.corpus import run_corpus_bench, score_splits
-from launch.bench.decontamination import bench_decontamination
-from launch.bench.material import SAMPLE, gather_material, read_gold, read_labelled, read_texts, spread
-from launch.bench.pii import score_spans
+from launch.bench.corpus import run_corpus_bench
+from launch.bench.gold import read_gold, read_labelled, score_spans, score_splits
+from launch.bench.material import GIVEN, SAMPLE, read_texts, spread
 from launch.bench.rivals import load_detectors, split_at_stops
-from launch.bench.timing import run_fresh, time_in_turns
+from launch.bench.timing import fresh_in_turns, run_fresh, time_in_turns
 from launch.errors import LaunchError
 
 PHONE = "010-0123-4567"
@@ -132,9 +131,8 @@ def test_a_run_prints_every_section_and_writes_its_figures(
     files: dict[str, Path],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-    in_this_process: Callable[[str], None],
+    in_this_process: None,
 ) -> None:
-    in_this_process("corpus")
     given = [str(files["letters.jsonl"])], files["gold"], files["pii.jsonl"], [str(files["items.txt"])]
     results = run_corpus_bench(*given, 1.0, tmp_path / "bench.json")
     printed = capsys.readouterr().out
@@ -147,31 +145,24 @@ def test_a_run_prints_every_section_and_writes_its_figures(
     assert results["personal_data"]["rows"]["ours"]["f1"] == 1
     assert results["personal_data"]["speed"]["values"] == 40
     assert results["personal_data"]["speed"]["sentences_that_differ"] == 0
-    assert results["decontamination"]["pairs_positive"] >= 20  # benchmark sentences that lost two letters
-    assert results["decontamination"]["pairs_that_differ"] == 0
+    decontamination = results["decontamination"]["rows"]
+    assert [decontamination[way]["items"] for way in ("ours", "rank_bm25", "ours, all")] == [30] * 3
+    assert decontamination["ours"]["times"] == pytest.approx(
+        decontamination["ours"]["per_s"] / decontamination["rank_bm25"]["per_s"]
+    )
     assert results["whole_stage"]["documents"] == 40
     assert results["whole_stage"]["peak_mib_one_process"] > 20
 
 
-def test_decisions_that_differ_are_counted(files: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    from corpus.decontamination.index import ContaminationIndex
-
-    monkeypatch.setattr(ContaminationIndex, "find", lambda self, sentences: [])
-    found = bench_decontamination(list(read_texts([str(files["letters.jsonl"])], 1.0)), [files["items.txt"]])
-    assert found["pairs_that_differ"] == found["pairs_positive"] > 0
-
-
 def test_what_is_not_given_comes_from_the_embedded_sample_and_is_said_so(
-    files: dict[str, Path], tmp_path: Path
+    files: dict[str, Path], tmp_path: Path, in_this_process: None
 ) -> None:
-    (tmp_path / "sample").mkdir()
-    found = gather_material([str(files["letters.jsonl"])], None, None, [], 1.0, tmp_path / "sample")
-    assert found.named == {"texts": "files given", "sentences": SAMPLE, "pii": SAMPLE, "benchmarks": SAMPLE}
-    assert len(found.documents) == 40
-    assert len(found.gold) > 1_000
-    text, spans = next(row for row in found.labelled if row[1])
-    assert all(0 <= start < end <= len(text) for start, end, _ in spans)
-    assert sum(map(len, (spans for _, spans in found.labelled))) == 16 * 24
+    results = run_corpus_bench([str(files["letters.jsonl"])], None, None, [str(files["items.txt"])], 1.0, None)
+    assert results["material"] == {"texts": GIVEN, "sentences": SAMPLE, "pii": SAMPLE, "benchmarks": GIVEN}
+    assert results["whole_stage"]["documents"] == 40
+    assert results["splitting"]["gold_sentences"] > 1_000
+    assert results["personal_data"]["values"] == 16 * 24
+    assert results["personal_data"]["rows"]["ours"]["f1"] > 0.9
 
 
 @pytest.mark.parametrize(
@@ -205,3 +196,16 @@ def test_a_fresh_process_returns_what_it_found_and_what_that_took() -> None:
 def test_failure_of_a_fresh_process_is_told_not_measured() -> None:
     with pytest.raises(LaunchError, match=r"reading failed in its own process \(json.decoder.JSONDecodeError"):
         run_fresh(json.loads, "no JSON", "reading")
+
+
+def test_fresh_processes_take_turns_and_medians_of_their_figures_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    figures = iter([5.0, 1.0, 3.0, 9.0, 4.0, 2.0])
+    order: list[str] = []
+
+    def run_here(work: Callable[[Any], dict[str, Any]], given: Any, *rest: Any) -> dict[str, Any]:
+        order.append(given)
+        return {"s": next(figures), "n": len(order)}
+
+    monkeypatch.setattr("launch.bench.timing.run_fresh", run_here)
+    assert fresh_in_turns(json.loads, {"one": "a", "two": "b"}, 3) == {"one": {"s": 4, "n": 1}, "two": {"s": 2, "n": 2}}
+    assert order == ["a", "b"] * 3

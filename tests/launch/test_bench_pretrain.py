@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +12,20 @@ import torch
 
 from corpus.documents.errors import BadInput
 from launch.bench.pretrain import (
-    MASKING,
     OURS,
     PLAIN,
+    SPECIAL_PIECES,
     WHOLE_WORDS,
+    Given,
     as_examples,
     contest_config,
     examples_of_run,
-    held_out_losses,
+    held_out_loss,
+    invent_vocabulary,
     measure_loading,
     run_pretrain_bench,
+    write_invented,
 )
-from launch.bench.sizes import Given, Plan, measure_cells
-from launch.bench.synthetic import SPECIAL_PIECES, invent_vocabulary, write_synthetic
-from launch.errors import LaunchError
 from pretrain.model.module import PretrainingModule
 from pretrain.pack.store import TokenStore, open_store, piece_ids, read_pieces
 from pretrain.rows.batches import TrainingBatches, mask_batch
@@ -42,7 +41,7 @@ SMALL = {
 @pytest.fixture(scope="module")
 def invented(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Token store and tokenizer; read only."""
-    return write_synthetic(tmp_path_factory.mktemp("invented"), VOCABULARY, TOKENS)
+    return write_invented(tmp_path_factory.mktemp("invented"), VOCABULARY, TOKENS)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +73,7 @@ def test_invented_vocabulary_is_of_the_size_asked_for_without_doubles(size: int)
 
 
 def test_invented_store_is_the_same_every_time(tmp_path: Path, invented: tuple[Path, Path]) -> None:
-    again, _ = write_synthetic(tmp_path, VOCABULARY, TOKENS)
+    again, _ = write_invented(tmp_path, VOCABULARY, TOKENS)
 
     assert (again / "tokens.bin").read_bytes() == (invented[0] / "tokens.bin").read_bytes()
 
@@ -92,15 +91,12 @@ def test_offsets_give_the_collator_the_words_that_we_mask(given: Given) -> None:
     assert (~np.asarray(is_no_start_BL) == starts_BL).all()
 
 
-def test_all_ways_of_loading_predict_the_same_share_but_show_other_things(invented: tuple[Path, Path]) -> None:
+def test_all_ways_of_loading_are_timed_over_the_same_rows(invented: tuple[Path, Path]) -> None:
     found = measure_loading((*map(str, invented), 64, 1, 1))
 
     rows = found["rows"]
-    assert list(rows) == [OURS, MASKING, PLAIN, WHOLE_WORDS]
+    assert list(rows) == [OURS, PLAIN, WHOLE_WORDS]
     assert found["tokens"] == 64 * 64
-    assert [row["predicted_share"] for row in rows.values()] == pytest.approx([0.15] * 4, abs=0.03)
-    assert [rows[name]["mask_share"] for name in (OURS, PLAIN)] == pytest.approx([0.8] * 2, abs=0.06)
-    assert rows[WHOLE_WORDS]["mask_share"] == 1
     assert rows[OURS]["times"] == pytest.approx(rows[OURS]["m_tokens_per_s"] / rows[WHOLE_WORDS]["m_tokens_per_s"])
 
 
@@ -117,66 +113,42 @@ def test_the_trainer_gets_the_rows_that_ours_trains_on(given: Given) -> None:
     assert theirs == ours
 
 
-def test_held_out_losses_are_those_of_our_module_and_repeat(invented: tuple[Path, Path], given: Given) -> None:
+def test_held_out_loss_is_about_that_of_our_module_and_repeats(invented: tuple[Path, Path], given: Given) -> None:
     network = given.network()
-    found = held_out_losses(given, network, invented[1])
+    found = held_out_loss(given, network, invented[1])
     rows = np.arange(given.split.held_out.count(0))
     epochs = np.zeros_like(rows)
     batch = mask_batch(given.split.held_out.gather(epochs, rows), epochs, given.pieces, given.config)
     with torch.no_grad():
         sums = PretrainingModule(network.eval())(*batch)
 
-    assert found["whole_words"] == pytest.approx(float(sums.mlm_loss) / batch.predictions, rel=1e-5)
-    assert found["single_pieces"] == pytest.approx(found["whole_words"], rel=0.1)  # nothing is learnt yet
-    assert held_out_losses(given, network, invented[1]) == found
-
-
-def test_batches_grow_until_memory_is_full_and_the_best_one_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    speeds = {2: 20.0, 4: 50.0, 8: 30.0}
-
-    def measured(work: Any, order: list[Any], what: str) -> dict[str, Any]:
-        if order[-1]["micro_batch"] > 8:
-            raise LaunchError("a cell failed in its own process (torch.OutOfMemoryError: full)")
-        return {"tokens_per_s": speeds[order[-1]["micro_batch"]] + order[-1]["compile"]}
-
-    monkeypatch.setattr("launch.bench.sizes.run_fresh", measured)
-    rows = list(measure_cells(Plan(["tiny"], ["blocks"], [False, True], [2, 4, 8, 16, 32]), []))
-
-    assert [(row["micro_batch"], row["compile"]) for row in rows] == [
-        (2, False), (4, False), (8, False), (16, False), (4, True),
-    ]  # fmt: skip
-    assert rows[3]["failed"] == "out of memory"
+    assert found == pytest.approx(float(sums.mlm_loss) / batch.predictions, rel=0.1)  # nothing is learnt yet
+    assert held_out_loss(given, network, invented[1]) == found
 
 
 def test_a_whole_run_measures_every_part_and_leaves_its_figures(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
-    in_this_process: Callable[[str], None],
+    in_this_process: None,
 ) -> None:
-    for module in ("pretrain", "sizes"):
-        in_this_process(module)
     small = {"LOADER_BATCHES": 1, "VOCABULARY": VOCABULARY, "TOKENS": TOKENS}
     for name, value in small.items():
         monkeypatch.setattr(f"launch.bench.pretrain.{name}", value)
     monkeypatch.setattr("launch.bench.pretrain.contest_config", lambda steps: contest_config(steps, **SMALL))
-    monkeypatch.setattr("launch.bench.sizes.SIZES", {"tiny": {name: SMALL[name] for name in list(SMALL)[:4]}})
     threads = torch.get_num_threads()
     try:
-        results = run_pretrain_bench([], 4, 1, Plan(micro_batches=[2]), tmp_path / "out")
+        results = run_pretrain_bench([], 4, 1, tmp_path / "out")
     finally:
         torch.set_num_threads(threads)
 
     printed = capsys.readouterr().out
-    for title in ("Loading and masking", "Training beside", "Sizes and modes"):
+    for title in ("Loading and masking", "Training beside"):
         assert title in printed
     trainer = results["trainer"]["rows"]
     assert trainer["malmoi"]["curve"]["steps"] == trainer["transformers"]["curve"]["steps"] == [1, 2, 3, 4]
     first_losses = [row["curve"]["losses"][0] for row in trainer.values()]
     assert first_losses[0] == pytest.approx(first_losses[1], abs=0.3)  # the same fresh model
-    cells = results["sizes"]["rows"]
-    assert [cell["packing"] for cell in cells] == ["blocks", "documents"]
-    assert all(cell["tokens_per_s"] > 0 for cell in cells)
     assert json.loads((tmp_path / "out" / "bench.json").read_text("utf-8")) == results
 
 
@@ -186,12 +158,9 @@ def test_a_whole_run_measures_every_part_and_leaves_its_figures(
         ({"parts": ["speed"]}, "--only speed"),
         ({"steps": 1}, "--steps"),
         ({"rounds": 0}, "--rounds"),
-        ({"plan": Plan(sizes=["huge"])}, "--size huge"),
-        ({"plan": Plan(packings=["none"])}, "--packing none"),
-        ({"plan": Plan(micro_batches=[0])}, "--micro-batch"),
     ],
 )
 def test_unusable_options_are_one_sentence(changes: dict[str, Any], words: str) -> None:
-    usual = {"parts": [], "steps": 4, "rounds": 1, "plan": Plan(), "out": None}
+    usual = {"parts": [], "steps": 4, "rounds": 1, "out": None}
     with pytest.raises(BadInput, match=words):
         run_pretrain_bench(**(usual | changes))

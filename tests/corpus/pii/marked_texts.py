@@ -21,7 +21,7 @@ from typing import Any
 
 from corpus.pii.detect import find_pii
 from corpus.pii.types import PII_TYPES
-from launch.bench.pii import match_spans, score_spans
+from launch.bench.gold import match_spans, score_spans
 
 FOLDER = Path(__file__).parent
 REGISTERS = (
@@ -81,7 +81,7 @@ def found_in(text: str) -> tuple[Found, ...]:
 
 
 def score_set(rows: list[MarkedText]) -> dict[str, Any]:
-    """Precision, recall and the like over all rows, as ``malmoi bench pii`` counts them."""
+    """Precision, recall and the like over all rows, as ``malmoi bench corpus`` counts them."""
     return score_spans([(row.text, row.spans) for row in rows], lambda text: list(found_in(text)))
 
 
