@@ -66,8 +66,8 @@ def _read_sentence(path: Path, block: Block) -> Example:
 def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
     """``[CLS] sentence [SEP]`` with ``tags``, an id for each token, and what ``read_tags`` needs for the way back."""
     sentences = encode_sentences(examples, tokenizer)
-    alignment = align_by_offsets(sentences)
-    return make_features(sentences, alignment, tokenizer, max_tokens, special_tag=IGNORED, windows=True)
+    alignments = [align_by_offsets(sentence) for sentence in sentences]
+    return make_features(sentences, alignments, tokenizer, max_tokens, special_tag=IGNORED, windows=True)
 
 
 def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
