@@ -224,6 +224,9 @@ CALLS: dict[str, Callable[[str], object]] = {
     "corpus.pii.protect: mask": partial(_hide, "mask"),
     "corpus.pii.protect: tag": partial(_hide, "tag"),
     "corpus.pii.protect: drop": partial(_hide, "drop"),
+    "finetune.tasks.dp.align.locate_words": lambda text: _called("finetune.tasks.dp.align.locate_words")(
+        text.split(" "), [(place, place + 1) for place in range(len(text))]
+    ),
     "finetune.tasks.wos.values.restore_value": lambda text: _called("finetune.tasks.wos.values.restore_value")(
         text, {}, [text]
     ),

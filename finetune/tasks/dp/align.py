@@ -27,13 +27,13 @@ def locate_words(words: Sequence[str], offsets: Sequence[tuple[int, int]]) -> tu
     word_of = [number for number, word in enumerate(words) for _ in word]  # of each letter, spaces not counted
     is_letter = (flag for word in words for flag in (*[1] * len(word), 0))
     letters = list(accumulate(is_letter, initial=0))  # before each position
-    first, last = [0] * len(words), [0] * len(words)
+    first, last = dict[int, int](), dict[int, int]()
     for position, (begin, end) in enumerate(offsets):
         if letters[begin] < letters[end]:
             for word in (word_of[letters[begin]], word_of[letters[end] - 1]):
-                first[word] = first[word] or position
+                first.setdefault(word, position)
                 last[word] = position
-    return first, last
+    return [first.get(word, 0) for word in range(len(words))], [last.get(word, 0) for word in range(len(words))]
 
 
 def cut_ids(ids: list[int], max_tokens: int) -> list[int]:
