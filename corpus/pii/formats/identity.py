@@ -103,13 +103,10 @@ def _is_no_timestamp(match: re.Match[str], label: str | None) -> bool:
 
 
 def _fake_licence(rng: Random, value: str) -> str:
-    region = rng.choice(("11", "12", "13", "14", "15", "16", "17", "18", "21", "22", "23", "24", "25", "26", "28"))
-    digits = digits_of(value)
-    if not value[0].isdigit():
-        name = rng.choice(sorted(REGIONS))
-        fake = (region if len(digits) == 12 else "") + draw_digits(rng, 10)
-        return name + refill(value[2:], fake)
-    return refill(value, region + draw_digits(rng, 10))
+    region = rng.choice(words("11 12 13 14 15 16 17 18 21 22 23 24 25 26 28"))
+    name = "" if value[0].isdigit() else rng.choice(sorted(REGIONS))
+    lead = region if len(digits_of(value)) == 12 else ""
+    return name + refill(value[len(name) :], lead + draw_digits(rng, 10))
 
 
 # --- HEALTH
