@@ -70,7 +70,12 @@ class Covered:
         """Take in what was found in the texts as written, so that the next writing hides it."""
         if step < ALL_MASKED:
             for number, spans in enumerate(found):
-                self._cover_text(number, spans, step)
+                new = [
+                    self._widened(number, span, first, touched, step)
+                    for span, first, touched in self._touched(number, spans)
+                    if not (self._is_ours(number, span, touched) or self._redraw(number, touched, step))
+                ]
+                self._covers[number] = _merge([*self._covers[number], *new]) if new else self._covers[number]
             return
         log.warning("a document goes on to show personal data wherever it is changed: it was masked")
         name = next(spans[0].type for spans in found if spans)
@@ -112,15 +117,6 @@ class Covered:
             while last < len(places) and places[last].start < span.end:
                 last += 1
             yield span, first, places[first:last]
-
-    def _cover_text(self, number: int, spans: Sequence[Span], step: int) -> None:
-        new = [
-            self._widened(number, span, first, touched, step)
-            for span, first, touched in self._touched(number, spans)
-            if not (self._is_ours(number, span, touched) or self._redraw(number, touched, step))
-        ]
-        if new:
-            self._covers[number] = _merge([*self._covers[number], *new])
 
     def _is_ours(self, number: int, span: Span, touched: Sequence[_Place]) -> bool:
         """Whether a span of the written text is replacements alone, with signs between them, and no original."""
