@@ -17,7 +17,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
-import zstandard
+import pyarrow as pa
 
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import PARTIAL, whole_file
@@ -31,7 +31,7 @@ _PACK: dict[str, Callable[[Any], Any]] = {
     "": nullcontext,
     # neither name nor time, so that equal text gives equal bytes
     ".gz": lambda file: gzip.GzipFile("", "wb", fileobj=file, mtime=0),
-    ".zst": lambda file: zstandard.open(file, "wb", closefd=False),
+    ".zst": lambda file: pa.CompressedOutputStream(pa.PythonFile(file, mode="w"), "zstd"),
     ".xz": lambda file: lzma.LZMAFile(file, "wb"),  # noqa: SIM115
     ".bz2": lambda file: bz2.BZ2File(file, "wb"),
 }

@@ -18,7 +18,7 @@ from typing import Any
 
 from corpus.config import DecontaminateConfig
 from corpus.decontamination.index import ContaminationIndex, build_index
-from corpus.noise.filters import SentenceLimits
+from corpus.noise.remove import SentenceLimits
 from corpus.pii.cover import cover
 from corpus.pii.detect import find_pii
 from corpus.pii.fold import fold_disguises, fold_signs
@@ -26,7 +26,7 @@ from corpus.pii.protect import Protection
 from corpus.pii.replace import Originals
 from corpus.pii.types import ALL_TYPES, EXTRA_TYPES
 from corpus.reading.containers import SCANNERS, Unreadable
-from corpus.reading.quarantine import mask
+from corpus.reading.read import mask
 from launch.pii.json_text import Walker, change_document, change_record
 from launch.pii.plain_text import change_blocks, spans_by_line
 from launch.pii.streams import lines_of
@@ -49,7 +49,7 @@ LEFT_OUT: dict[str, str] = {
     r"launch\.sample\..*": OWN,
     r"launch\.pii\.(?:run\.(?:plan_jobs|process)|work\.read_protection)": NAMES,
     r"launch\.pii\.streams\.(?:explain|tell)": "our own messages",
-    r"corpus\.card\.page\.(?:name|render)|corpus\.noise\.rule\.line\w*_rule": OWN,
+    r"corpus\.card\.page\.render|corpus\.noise\.rule\.line\w*_rule": OWN,
     r"corpus\.reading\.files\..*|corpus\.reading\.inputs\.find_inputs": NAMES,
     r"corpus\.decontamination\.(?:benchmarks\..*|cache\.(?:fetch|keep)_index)": NAMES,
     r"corpus\.decontamination\.index\.build_index|corpus\.duplicates\.near\.signatures|corpus\.toxicity\..*": MODEL,
@@ -106,7 +106,7 @@ def _called(place: str) -> Callable[..., Any]:
 
 
 def _filter(name: str, text: str) -> None:
-    _called(f"corpus.noise.filters.{name}")(text, SentenceLimits(5, 10))
+    _called(f"corpus.noise.remove.{name}")(text, SentenceLimits(5, 10))
 
 
 def _wrapping(name: str, text: Any) -> None:
@@ -170,7 +170,7 @@ def _unless(errors: type[Exception], call: str, text: str) -> None:
 CALLS: dict[str, Callable[[str], object]] = {
     "corpus.noise.remove.remove_noise": lambda text: _called("corpus.noise.remove.remove_noise")(text, Counter()),
     **{
-        f"corpus.noise.filters.{name}": partial(_filter, name)
+        f"corpus.noise.remove.{name}": partial(_filter, name)
         for name in ("is_too_short", "has_too_many_han_or_kana", "has_many_han_or_kana", "failed_rule")
     },
     "corpus.pii.detect.find_pii_in_sentences": lambda text: _called("corpus.pii.detect.find_pii_in_sentences")(
@@ -215,8 +215,8 @@ CALLS: dict[str, Callable[[str], object]] = {
     "corpus.decontamination.index: one sentence": lambda text: _index().find([text]),
     "corpus.decontamination.index: many sentences": lambda text: _index().find_in_documents([_pieces(text)]),
     "corpus.reading.namumark.cut_spans": lambda text: _called("corpus.reading.namumark.cut_spans")(text, "(", ")", 9),
-    "corpus.reading.quarantine.mask": lambda text: mask(text.encode("utf-8", "surrogatepass")),
-    "corpus.reading.quarantine.quarantine_line": lambda text: None,
+    "corpus.reading.read.mask": lambda text: mask(text.encode("utf-8", "surrogatepass")),
+    "corpus.reading.read.quarantine_line": lambda text: None,
     "corpus.sentences.splitters.aligned_starts": lambda text: list(
         _called("corpus.sentences.splitters.aligned_starts")(text, text.split("\n"))
     ),
