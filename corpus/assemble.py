@@ -2,7 +2,7 @@
 
 A shard holds the same documents however the text was cut into units; it is read and written a few rows at a time. A
 document that lost sentences is looked at for personal data again, because its sentences have other neighbours now; the
-shard as a whole is, once it is written.
+shard as a whole is, once it is written. N documents, S sentences, P values of personal data in a batch of rows.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from corpus.drops import (
 )
 from corpus.pii.cover import cover
 from corpus.pii.types import ALL_TYPES
-from corpus.samples import DROPPED, SAMPLE_CHARS, Sample, Samples, write_samples
+from corpus.samples import DROPPED_NAME, Sample, Samples, leave_samples
 from corpus.statistics import Tally
 from corpus.unit_files import LENGTHS_NAME, PART_NAME
 
 SHARD_NAME = "shard.parquet"
-SAMPLES_NAME = "dropped.parquet"
-HISTOGRAM_BINS = 40
+POWERS = [str(1 << power) for power in range(40)]
+OF_DOCUMENTS = (DUPLICATE_DOCUMENT, NEAR_DUPLICATE)  # reasons for which a document goes as a whole
 
 
 class Source(NamedTuple):
@@ -62,18 +62,14 @@ def plan_shards(
     for unit, of_unit, found in zip(units, drops, counts, strict=True):
         start, kept = 0, found["kept"]
         while kept > missing:
-            ends = np.flatnonzero(_kept(unit, of_unit))
-            end = int(ends[len(ends) - kept + missing - 1]) + 1 if missing else start
+            is_kept = kept_documents(np.load(of_unit / REASONS_NAME), np.load(unit / LENGTHS_NAME))
+            end = int(np.flatnonzero(is_kept)[missing - 1 - kept]) + 1 if missing else start
             shards[-1].append(Source(unit, of_unit, start, end))
             shards.append([])
             start, kept, missing = end, kept - missing, size
         shards[-1].append(Source(unit, of_unit, start, found["documents"]))
         missing -= kept
     return shards
-
-
-def _kept(unit: Path, drops: Path) -> np.ndarray:
-    return kept_documents(np.load(drops / REASONS_NAME), np.load(unit / LENGTHS_NAME))
 
 
 def write_shard_of(sources: list[Source], scratch: Path, *, config: CorpusConfig, private: Path) -> dict[str, Any]:
@@ -85,9 +81,9 @@ def write_shard_of(sources: list[Source], scratch: Path, *, config: CorpusConfig
     Raises:
         BadInput: the shard holds personal data.
     """
-    shard = _Shard(Tally(), Samples(config.samples_per_rule, config.seed), load_guard(config, private), [])
+    shard = _Shard(load_guard(config, private), Tally(), Samples(config.samples_per_rule, config.seed), [])
     write_tables(scratch / SHARD_NAME, (_keep(batch, shard) for source in sources for batch in _batches(source)))
-    write_samples(scratch / SAMPLES_NAME, list(shard.samples), DROPPED, for_merging=True)
+    leave_samples(scratch / DROPPED_NAME, shard.samples)
     if shard.guard:
         number = scratch.name.partition(".")[0].removeprefix("unit-")
         scan_shard(scratch / SHARD_NAME, shard.looks, shard.guard, f"documents/shard-{number}.parquet")
@@ -98,18 +94,40 @@ def write_shard_of(sources: list[Source], scratch: Path, *, config: CorpusConfig
 class _Shard(NamedTuple):
     """What a shard is made with, and what each document written was like when it was looked at."""
 
+    guard: Guard | None
     tally: Tally
     samples: Samples
-    guard: Guard | None
     looks: list[Look]
 
 
-class _Batch(NamedTuple):
-    """Some rows of a unit. N documents, S sentences, P values of personal data."""
+class _Batch:
+    """Some rows of a unit, with the reason of each sentence and whether a document needs another id."""
 
-    table: pa.Table
-    reason_S: np.ndarray
-    is_renamed_N: np.ndarray
+    def __init__(self, table: pa.Table, reason_S: np.ndarray, is_renamed_N: np.ndarray) -> None:
+        sentences = table["sentences"].combine_chunks()
+        self.table, self.reason_S, self.is_renamed_N = table, reason_S, is_renamed_N
+        self.texts = sentences.flatten()
+        self.ids, self.sources = table["id"].to_pylist(), table["source"].to_pylist()
+        self.looks = list(map(Look, table["seal"].to_pylist(), table["marks"].to_pylist()))
+        self.lengths_N = np.diff(sentences.offsets.to_numpy())
+        self.last_N = np.cumsum(self.lengths_N)
+        self.first_N = self.last_N - self.lengths_N
+        self.document_S = np.repeat(np.arange(len(table)), self.lengths_N)
+
+    def kept(self) -> np.ndarray:
+        """Sentences that stay, of each document."""
+        return np.bincount(self.document_S[self.reason_S == KEPT], minlength=len(self.table))
+
+    def spread(self, group: str, names: Sequence[str], document_X: np.ndarray, kind_X: np.ndarray) -> _Counts:
+        """How many of some things each document has, by their kind."""
+        shape = len(self.table), len(names)
+        counted_NK = np.bincount(document_X * len(names) + kind_X, minlength=shape[0] * shape[1]).reshape(shape)
+        return {
+            f"{group}.{names[kind]}": counted_NK[:, kind] for kind in np.flatnonzero(counted_NK.any(axis=0)).tolist()
+        }
+
+
+_Counts = dict[str, np.ndarray]  # numbers of each document
 
 
 def _batches(source: Source) -> Iterator[_Batch]:
@@ -129,164 +147,116 @@ def _batches(source: Source) -> Iterator[_Batch]:
 
 def _keep(batch: _Batch, shard: _Shard) -> pa.Table:
     """The rows that stay, in the columns of document shards."""
-    tally = shard.tally
-    sentences = batch.table["sentences"].combine_chunks()
-    lengths_N = np.diff(sentences.offsets.to_numpy())
-    document_S = np.repeat(np.arange(len(lengths_N)), lengths_N)
-    looks_N = list(map(Look, batch.table["seal"].to_pylist(), batch.table["marks"].to_pylist()))
-    texts = _hide_again(batch, sentences.flatten(), lengths_N, looks_N, shard)
-    is_kept_S = batch.reason_S == KEPT
-    kept_N = np.bincount(document_S[is_kept_S], minlength=len(lengths_N))
-    sources = batch.table["source"].combine_chunks().dictionary_encode()
-    code_N, names = sources.indices.to_numpy(), sources.dictionary.to_pylist()
-    _count_kept(tally, names, code_N, texts.filter(pa.array(is_kept_S)), document_S[is_kept_S], kept_N)
-    _count_pii(tally, names, code_N, batch.table["pii"].combine_chunks(), is_kept_S, lengths_N)
-    if not is_kept_S.all():
-        _count_dropped(shard, batch, texts, document_S, kept_N, looks_N)
-    offsets = np.concatenate([[0], np.cumsum(kept_N[kept_N > 0])]).astype(np.int32)
-    lists = pa.ListArray.from_arrays(pa.array(offsets), texts.filter(pa.array(is_kept_S)))
-    rows = batch.table.filter(pa.array(kept_N > 0))
-    ids = rows["id"].to_pylist()
-    for n in np.flatnonzero(batch.is_renamed_N[kept_N > 0]).tolist():
-        name = f"{ids[n]}~{rows['place'][n].as_py()}"
-        ids[n] = shard.guard.public_name(name) if shard.guard else name
-    shard.looks.extend(looks_N[n] for n in np.flatnonzero(kept_N > 0).tolist())
-    return pa.table([pa.array(ids, pa.string()), rows["source"].combine_chunks(), lists], schema=SCHEMA)
+    if shard.guard:
+        _hide_again(batch, shard.guard, shard.tally)
+    is_kept_S, kept_N = batch.reason_S == KEPT, batch.kept()
+    texts = batch.texts.filter(pa.array(is_kept_S))
+    counts = _count_kept(batch, texts, is_kept_S, kept_N) | _count_pii(batch, is_kept_S) | _count_dropped(batch, kept_N)
+    sources = batch.table["source"].combine_chunks()
+    codes = sources.dictionary_encode()
+    for key, count_N in counts.items():
+        summed = np.bincount(codes.indices.to_numpy(), count_N, len(codes.dictionary))
+        for name, count in zip(codes.dictionary.to_pylist(), summed.tolist(), strict=True):
+            if count:
+                shard.tally[name][key] += int(count)
+    _add_samples(batch, shard)
+    kept = np.flatnonzero(kept_N).tolist()
+    for n in np.flatnonzero(batch.is_renamed_N & (kept_N > 0)).tolist():
+        name = f"{batch.ids[n]}~{batch.table['place'][n].as_py()}"
+        batch.ids[n] = shard.guard.public_name(name) if shard.guard else name
+    shard.looks.extend(batch.looks[n] for n in kept)
+    lists = pa.ListArray.from_arrays(pa.array(np.cumsum([0, *kept_N[kept]]), pa.int32()), texts)
+    return pa.table(
+        [pa.array([batch.ids[n] for n in kept], pa.string()), sources.filter(pa.array(kept_N > 0)), lists],
+        schema=SCHEMA,
+    )
 
 
-def _hide_again(batch: _Batch, texts: pa.Array, lengths_N: np.ndarray, looks_N: list[Look], shard: _Shard) -> pa.Array:
-    """The sentences without what is personal data between the neighbours that they have now.
-
-    Where sentences go for it, ``batch.reason_S`` says so; ``looks_N`` follows.
-    """
-    if not shard.guard:
-        return texts
-    last_N = np.cumsum(lengths_N)
-    kept_S = np.concatenate([[0], np.cumsum(batch.reason_S == KEPT)])
-    kept_N = kept_S[last_N] - kept_S[last_N - lengths_N]
+def _hide_again(batch: _Batch, guard: Guard, tally: Tally) -> None:
+    """Hide what is personal data between the neighbours that sentences have now, or drop them for it."""
     changed: dict[int, str] = {}
-    for document in np.flatnonzero((kept_N > 0) & (kept_N < lengths_N)).tolist():
-        first, last = int(last_N[document] - lengths_N[document]), int(last_N[document])
-        places = [place for place in range(first, last) if batch.reason_S[place] == KEPT]
-        name, marks = batch.table["id"][document].as_py(), looks_N[document].marks
-        protected = shard.guard.hide([texts[place].as_py() for place in places], name, marks)
-        marks = [*marks, *shard.guard.marks(protected.sentences, protected.left)]
-        looks_N[document] = Look(shard.guard.seal([text for text in protected.sentences if text is not None]), marks)
-        if not any(protected.spans):
-            continue
+    kept_N = batch.kept()
+    for document in np.flatnonzero((kept_N > 0) & (kept_N < batch.lengths_N)).tolist():
+        first = int(batch.first_N[document])
+        places = [n for n in range(first, int(batch.last_N[document])) if batch.reason_S[n] == KEPT]
+        marks = batch.looks[document].marks
+        protected = guard.hide([batch.texts[n].as_py() for n in places], batch.ids[document], marks)
+        marks = [*marks, *guard.marks(protected.sentences, protected.left)]
+        batch.looks[document] = Look(guard.seal([text for text in protected.sentences if text is not None]), marks)
         for place, text, spans in zip(places, protected.sentences, protected.spans, strict=True):
             if text is None:
                 batch.reason_S[place] = PERSONAL
-                changed[place] = cover(texts[place].as_py(), spans, "tag")  # for its sample
+                changed[place] = cover(batch.texts[place].as_py(), spans, "tag")  # for its sample
             elif spans:
                 changed[place] = text
-                _count_new(shard.tally, batch, document, place - first, [span.type for span in spans])
-    if not changed:
-        return texts
-    return pa.array([changed.get(place, text) for place, text in enumerate(texts.to_pylist())], pa.string())
+                had_some = {value // len(ALL_TYPES) for value in batch.table["pii"][document].as_py()}
+                counts = tally[batch.sources[document]]
+                counts.update(f"pii.{span.type}" for span in spans)
+                counts["sentences_with_pii"] += place - first not in had_some
+    if changed:
+        batch.texts = pa.array([changed.get(n, text) for n, text in enumerate(batch.texts.to_pylist())], pa.string())
 
 
-def _count_new(tally: Tally, batch: _Batch, document: int, sentence: int, names: list[str]) -> None:
-    counts = tally[batch.table["source"][document].as_py()]
-    had_some = any(value // len(ALL_TYPES) == sentence for value in batch.table["pii"][document].as_py())
-    counts.update(f"pii.{name}" for name in names)
-    counts["sentences_with_pii"] += not had_some
-
-
-def _count_kept(
-    tally: Tally, names: list[str], code_N: np.ndarray, texts: pa.Array, document_S: np.ndarray, kept_N: np.ndarray
-) -> None:
-    code_S = code_N[document_S]
-    chars_S = pc.utf8_length(texts).to_numpy()
-    sums = {
-        "documents": np.bincount(code_N[kept_N > 0], minlength=len(names)),
-        "sentences": np.bincount(code_S, minlength=len(names)),
-        "words": np.bincount(code_S, _count_words(texts), len(names)),
-        "characters": np.bincount(code_S, chars_S, len(names)),
-        "bytes": np.bincount(code_S, pc.binary_length(texts).to_numpy(), len(names)),
+def _count_kept(batch: _Batch, texts: pa.Array, is_kept_S: np.ndarray, kept_N: np.ndarray) -> _Counts:
+    document_S, kept = batch.document_S[is_kept_S], np.flatnonzero(kept_N)
+    sizes = {"characters": pc.utf8_length(texts), "bytes": pc.binary_length(texts), "words": _count_words(texts)}
+    return {
+        "documents": kept_N > 0,
+        "sentences": kept_N,
+        **{name: np.bincount(document_S, size_S.to_numpy(), len(kept_N)) for name, size_S in sizes.items()},
+        **batch.spread("chars_per_sentence", POWERS, document_S, _power(sizes["characters"].to_numpy())),
+        **batch.spread("sentences_per_document", POWERS, kept, _power(kept_N[kept])),
     }
-    _add(tally, names, sums)
-    _add_histogram(tally, names, "chars_per_sentence", code_S, chars_S)
-    _add_histogram(tally, names, "sentences_per_document", code_N[kept_N > 0], kept_N[kept_N > 0])
 
 
-def _count_words(texts: pa.Array) -> np.ndarray:
+def _power(values: np.ndarray) -> np.ndarray:
+    """Power of two that each value reaches."""
+    return np.frexp(values.astype(np.float64))[1] - 1
+
+
+def _count_words(texts: pa.Array) -> pa.Array:
     """Eojeols of each sentence; blanks stand alone unless the rule for them is off."""
     if pc.any(pc.match_substring_regex(texts, r"\s\s|[^\S ]")).as_py():
-        counted: np.ndarray = pc.count_substring_regex(texts, r"\S+").to_numpy()
-    else:
-        counted = pc.count_substring(texts, " ").to_numpy() + 1
-    return counted
+        return pc.count_substring_regex(texts, r"\S+")
+    return pc.add(pc.count_substring(texts, " "), 1)
 
 
-def _count_pii(
-    tally: Tally, names: list[str], code_N: np.ndarray, pii: pa.ListArray, is_kept_S: np.ndarray, lengths_N: np.ndarray
-) -> None:
+def _count_pii(batch: _Batch, is_kept_S: np.ndarray) -> _Counts:
+    pii = batch.table["pii"].combine_chunks()
     values_P = pii.flatten().to_numpy(zero_copy_only=False)
-    if not len(values_P):
-        return
-    document_P = np.repeat(np.arange(len(lengths_N)), np.diff(pii.offsets.to_numpy()))
-    first_S = np.cumsum(lengths_N) - lengths_N
-    sentence_P = first_S[document_P] + values_P // len(ALL_TYPES)
+    document_P = np.repeat(np.arange(len(batch.table)), np.diff(pii.offsets.to_numpy()))
+    sentence_P = batch.first_N[document_P] + values_P // len(ALL_TYPES)
     is_kept_P = is_kept_S[sentence_P]
-    code_P, kind_P = code_N[document_P][is_kept_P], values_P[is_kept_P] % len(ALL_TYPES)
-    _add(
-        tally,
-        names,
-        {f"pii.{t}": np.bincount(code_P[kind_P == n], minlength=len(names)) for n, t in enumerate(ALL_TYPES)},
-    )
-    first_P = np.unique(sentence_P[is_kept_P], return_index=True)[1]
-    _add(tally, names, {"sentences_with_pii": np.bincount(code_P[first_P], minlength=len(names))})
+    sentences = batch.document_S[np.unique(sentence_P[is_kept_P])]
+    return {
+        "sentences_with_pii": np.bincount(sentences, minlength=len(batch.table)),
+        **batch.spread("pii", ALL_TYPES, document_P[is_kept_P], values_P[is_kept_P] % len(ALL_TYPES)),
+    }
 
 
-def _count_dropped(
-    shard: _Shard,
-    batch: _Batch,
-    texts: pa.Array,
-    document_S: np.ndarray,
-    kept_N: np.ndarray,
-    looks_N: list[Look],
-) -> None:
-    """Reasons of sentences and documents, with samples; a dropped document is one sample."""
-    tally = shard.tally
-    ids, sources = batch.table["id"].to_pylist(), batch.table["source"].to_pylist()
+def _count_dropped(batch: _Batch, kept_N: np.ndarray) -> _Counts:
+    """Reasons of sentences and documents; a document goes for that of its first sentence if that is one of its own."""
+    gone, dropped = np.flatnonzero(kept_N == 0), np.flatnonzero(batch.reason_S != KEPT)
+    reason = batch.reason_S[batch.first_N[gone]]
+    reason[~np.isin(reason, OF_DOCUMENTS)] = KEPT
+    names = ("no_sentence_left", *REASONS[1:])
+    return {
+        **batch.spread("dropped_sentences", REASONS, batch.document_S[dropped], batch.reason_S[dropped]),
+        **batch.spread("dropped_documents", names, gone, reason),
+    }
+
+
+def _add_samples(batch: _Batch, shard: _Shard) -> None:
+    """What was dropped, without what is personal data where it stands alone; a dropped document is one sample."""
     for n in np.flatnonzero(batch.reason_S != KEPT).tolist():
-        reason, document = int(batch.reason_S[n]), int(document_S[n])
-        tally[sources[document]][f"dropped_sentences.{REASONS[reason]}"] += 1
-        if reason not in (DUPLICATE_DOCUMENT, NEAR_DUPLICATE):
-            _add_sample(
-                shard, REASONS[reason], sources[document], ids[document], texts[n].as_py(), looks_N[document].marks
-            )
-    for document in np.flatnonzero(kept_N == 0).tolist():
-        of_document = document_S == document
-        reason = int(batch.reason_S[of_document].max(initial=0)) if of_document.any() else 0
-        name = REASONS[reason] if reason in (DUPLICATE_DOCUMENT, NEAR_DUPLICATE) else "no_sentence_left"
-        tally[sources[document]][f"dropped_documents.{name}"] += 1
-        if reason in (DUPLICATE_DOCUMENT, NEAR_DUPLICATE):
-            text = "\n".join(texts.filter(pa.array(of_document)).to_pylist())
-            _add_sample(shard, name, sources[document], ids[document], text, looks_N[document].marks)
-
-
-def _add_sample(shard: _Shard, rule: str, source: str, document: str, text: str, marks: list[int]) -> None:
-    """A sample of what was dropped, without what is personal data where it stands alone."""
-    order = shard.samples.place(rule, document, text)
-    if order is None:
-        return
-    shown, own = shard.guard.show(text, SAMPLE_CHARS, marks) if shard.guard else (text, ())
-    shard.samples.keep(Sample(rule, source, document, "", shown, order, marks=own))
-
-
-def _add(tally: Tally, names: list[str], sums: dict[str, np.ndarray]) -> None:
-    for key, sum_of_code in sums.items():
-        for name, count in zip(names, sum_of_code.tolist(), strict=True):
-            if count:
-                tally[name][key] += int(count)
-
-
-def _add_histogram(tally: Tally, names: list[str], key: str, code: np.ndarray, values: np.ndarray) -> None:
-    """Numbers of ``values`` by the power of two they reach."""
-    power = np.frexp(values.astype(np.float64))[1] - 1  # 2^power <= value
-    counted = np.bincount(code * HISTOGRAM_BINS + power, minlength=len(names) * HISTOGRAM_BINS)
-    for place in np.flatnonzero(counted).tolist():
-        name, bin_ = divmod(place, HISTOGRAM_BINS)
-        tally[names[name]][f"{key}.{1 << bin_}"] += int(counted[place])
+        reason, document = int(batch.reason_S[n]), int(batch.document_S[n])
+        text = batch.texts[n].as_py()
+        if reason in OF_DOCUMENTS:
+            if n != batch.first_N[document]:
+                continue
+            text = "\n".join(batch.texts[n : batch.last_N[document]].to_pylist())
+        order = shard.samples.place(REASONS[reason], batch.ids[document], text)
+        if order is not None:
+            marks = batch.looks[document].marks
+            sample = Sample(REASONS[reason], batch.sources[document], batch.ids[document], "", text, order, marks)
+            shard.samples.keep(sample.shown(shard.guard))

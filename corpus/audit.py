@@ -35,12 +35,10 @@ from corpus.pii.protect import Protected, Protection
 from corpus.pii.replace import writings
 from corpus.pii.types import PII_TYPES
 
-SECRET_NAME = "secret"
-ORIGINALS_NAME = "originals.npy"
-DOCUMENTS_FOLDER, SOURCE_COLUMN = "documents", "source"
+SECRET_NAME, ORIGINALS_NAME = "secret", "originals.npy"
+SOURCE_COLUMN = "source"
 MARK_BYTES, CODE_LETTERS = 8, 8
 BLOCK_CHARS = 1 << 20
-
 
 # tel-010-0188-2204-12: in running text a hyphen there belongs to the number
 _PREFIX, _SUFFIX = re.compile("^[A-Za-z]{1,12}[-_.]?"), re.compile("-[0-9A-Za-z]{1,6}$")
@@ -51,13 +49,6 @@ class Look(NamedTuple):
 
     seal: int
     marks: list[int]
-
-
-class Excerpt(NamedTuple):
-    """A text that may be published, and the marks of the replacements found in it."""
-
-    text: str
-    marks: tuple[int, ...]
 
 
 class Guard:
@@ -85,39 +76,39 @@ class Guard:
         """64 bits of all sentences of a document: equal where they are what was looked at."""
         return self.mark("\0".join(sentences))
 
-    def note(self, texts: Sequence[str], found: Sequence[Sequence[Span]]) -> None:
+    def marks(self, texts: Iterable[str | None], found: Iterable[Sequence[Span]]) -> list[int]:
+        """Marks of the replacements found in texts, each once, in order."""
+        return list(dict.fromkeys(self.mark(value) for _, value in _values(texts, found)))
+
+    def note(self, texts: Iterable[str], found: Iterable[Sequence[Span]]) -> None:
         """Take in the originals found in texts."""
-        for text, spans in zip(texts, found, strict=True):
-            for span in spans:
-                self.originals |= {self.mark(form) for form in writings(span.type, text[span.start : span.end])}
+        self.originals.update(
+            self.mark(form) for kind, value in _values(texts, found) for form in writings(kind, value)
+        )
+
+    def write(self, folder: Path) -> None:
+        """Leave the marks of the unit's originals."""
+        np.save(folder / ORIGINALS_NAME, np.array(sorted(self.originals), np.uint64))
 
     def hide(self, sentences: Sequence[str], document_id: str, marks: Collection[int] = ()) -> Protected:
         """The sentences of a document without personal data; replacements with ``marks`` stay as they are."""
         protected = self.protection.hide_in_sentences(sentences, document_id, self._known(marks) if marks else None)
-        if any(protected.spans):
-            self.note(sentences, protected.spans)
+        self.note(sentences, protected.spans)
         return protected
 
-    def tag(self, text: str, context: str) -> str:
+    def tag(self, text: str, context: str = "") -> str:
         """A sentence with ``[TEL]`` and the like in place of values, which ``context`` before it may announce."""
         protected = self._tags.hide_in_sentences([context, text], "")
         self.note([context, text], protected.spans)
         return protected.sentences[1] or ""
 
-    def show(self, text: str, limit: int, marks: Collection[int] = ()) -> Excerpt:
-        """At most ``limit`` characters of a text as it stands alone, without values other than those with ``marks``."""
-        known = self._known(marks)
-        shown = self._tags.hide_in_sentences([text], "", known).sentences[0] or ""
+    def show(self, text: str, limit: int, marks: Collection[int] = ()) -> tuple[str, list[int]]:
+        """At most ``limit`` characters of a text as it stands alone, without values other than those with ``marks``,
+        and the marks of the replacements found in it."""
+        shown = self._tags.hide_in_sentences([text], "", self._known(marks)).sentences[0] or ""
         if len(shown) > limit:  # the cut may make a number of half a number; a mask keeps the length
-            shown = self._masks.hide_in_sentences([shown[:limit]], "", known).sentences[0] or ""
-        return Excerpt(shown, tuple(self.marks([shown], [find_pii(shown, self.types)])))
-
-    def marks(self, texts: Iterable[str | None], found: Iterable[Sequence[Span]]) -> list[int]:
-        """Marks of the replacements found in texts, each once, in order."""
-        values = [
-            (text or "")[span.start : span.end] for text, spans in zip(texts, found, strict=True) for span in spans
-        ]
-        return list(dict.fromkeys(map(self.mark, values)))
+            shown = self._masks.hide_in_sentences([shown[:limit]], "", self._known(marks)).sentences[0] or ""
+        return shown, self.marks([shown], [find_pii(shown, self.types)])
 
     def public_name(self, name: str) -> str:
         """A file or an id without personal data; what tells it from others then says nothing without the secret."""
@@ -127,7 +118,7 @@ class Guard:
         self.note([name], [spans])
         code = hmac.digest(self.protection.key or self.protection.secret, name.encode(), "sha256")[:CODE_LETTERS]
         letters = "".join(chr(ord("a") + byte % 26) for byte in code)  # no digits, of which a number could come
-        return f"{self.tag(name, '')}-{letters}"
+        return f"{self.tag(name)}-{letters}"
 
     def public_place(self, place: str) -> str:
         """A file and a byte or item, of which the file may be private."""
@@ -138,8 +129,9 @@ class Guard:
         """A file's name, which is looked at with its suffix and without: a number never ends at a dot and letters."""
         if name not in self._files:
             public = self.public_name(name)
-            stem = name[: name.find(".", name.rfind("/") + 1)] if "." in name[name.rfind("/") + 1 :] else name
-            self._files[name] = self.public_name(stem) + name[len(stem) :] if public == name else public
+            dot = name.find(".", name.rfind("/") + 1)
+            is_split = public == name and dot >= 0
+            self._files[name] = self.public_name(name[:dot]) + name[dot:] if is_split else public
         return self._files[name]
 
     def public_source(self, source: str) -> str:
@@ -152,19 +144,20 @@ class Guard:
 
     def has_data(self, name: str) -> bool:
         """Whether a name holds anything that the detector finds, with or without what ids have around a value."""
-        core = _SUFFIX.sub("", _PREFIX.sub("", name))
-        for form in dict.fromkeys((name, _SUFFIX.sub("", name), _PREFIX.sub("", name), core)):
+        for form in (name, _SUFFIX.sub("", name), _PREFIX.sub("", name), _SUFFIX.sub("", _PREFIX.sub("", name))):
             if spans := find_pii(form, self.types):
                 self.note([form], [spans])
                 return True
         return False
 
-    def write(self, folder: Path) -> None:
-        """Leave the marks of the unit's originals."""
-        np.save(folder / ORIGINALS_NAME, np.array(sorted(self.originals), np.uint64))
-
     def _known(self, marks: Collection[int]) -> Callable[[str], bool]:
         return lambda value: self.mark(value) in marks
+
+
+def _values(texts: Iterable[str | None], found: Iterable[Sequence[Span]]) -> Iterator[tuple[str, str]]:
+    """Type and text of each span."""
+    for text, spans in zip(texts, found, strict=True):
+        yield from ((span.type, (text or "")[span.start : span.end]) for span in spans)
 
 
 def load_guard(config: CorpusConfig, private: Path) -> Guard | None:
@@ -187,7 +180,7 @@ def load_guard(config: CorpusConfig, private: Path) -> Guard | None:
 # --- the last look
 
 
-def scan_shard(path: Path, looks: Sequence[Look], guard: Guard, name: str) -> int:
+def scan_shard(path: Path, looks: Sequence[Look], guard: Guard, name: str) -> None:
     """Read a shard again: in none of its documents may anything be found but replacements with the document's marks.
 
     What bears the seal of its look is, letter for letter, what the detector passed; all else it looks at now.
@@ -196,13 +189,9 @@ def scan_shard(path: Path, looks: Sequence[Look], guard: Guard, name: str) -> in
         looks: at each document, in order.
         name: of the shard, for the message.
 
-    Returns:
-        the number of documents without their seal.
-
     Raises:
         BadInput: something else is found; the message says where, not what.
     """
-    unsealed = 0
     for number, (document, look) in enumerate(zip(read_documents(path), looks, strict=True), 1):
         for span in find_pii(document.id, guard.types):
             raise _left(f"{name}, document {number}, id", span)
@@ -210,12 +199,10 @@ def scan_shard(path: Path, looks: Sequence[Look], guard: Guard, name: str) -> in
             raise _left(f"{name}, document {number}, source", find_pii(document.source, guard.types)[0])
         if guard.seal(document.sentences) == look.seal:
             continue
-        unsealed += 1
         for sentence, spans in enumerate(find_pii_in_sentences(document.sentences, guard.types), 1):
             for span in spans:
                 if guard.mark(document.sentences[sentence - 1][span.start : span.end]) not in look.marks:
                     raise _left(f"{name}, document {number} ({document.id}), sentence {sentence}", span)
-    return unsealed
 
 
 def scan_folder(
@@ -234,25 +221,17 @@ def scan_folder(
         BadInput: as ``scan_shard``.
     """
     originals = np.unique(np.concatenate([np.zeros(0, np.uint64), *(np.load(u / ORIGINALS_NAME) for u in units)]))
-    own = set(known) | set(_marks_of_names(names, guard))
-    files = sorted(file for entry in written for file in _files(out / entry))
+    texts = [name if isinstance(name, str) else json.dumps(name, ensure_ascii=False, indent=0) for name in names]
+    found = [find_pii(text, guard.types) for text in texts]
+    own = {*known, *(guard.mark(form) for kind, value in _values(texts, found) for form in writings(kind, value))}
+    entries = [out / entry for entry in written]
+    files = sorted(path for entry in entries for path in [entry, *entry.rglob("*")] if path.is_file())
     for path in sorted(files, key=lambda file: file.suffix != ".parquet"):  # what pages show comes from the tables
         name = path.relative_to(out).as_posix()
         if path.suffix == ".parquet":
             _scan_table(path, name, guard, known)
         else:
             _scan_page(path, name, guard, originals, own)
-
-
-def _files(path: Path) -> Iterator[Path]:
-    yield from (file for file in path.rglob("*") if file.is_file()) if path.is_dir() else filter(Path.is_file, [path])
-
-
-def _marks_of_names(names: Iterable[Any], guard: Guard) -> Iterator[int]:
-    for name in names:
-        text = name if isinstance(name, str) else json.dumps(name, ensure_ascii=False, indent=0)
-        for span in find_pii(text, guard.types):
-            yield from (guard.mark(form) for form in writings(span.type, text[span.start : span.end]))
 
 
 def _scan_table(path: Path, name: str, guard: Guard, known: Collection[int]) -> None:
@@ -262,17 +241,13 @@ def _scan_table(path: Path, name: str, guard: Guard, known: Collection[int]) -> 
         for batch in file.iter_batches(10_000, columns=columns):
             for column in columns:
                 values = batch.column(column)
-                for value in pc.unique(values).to_pylist():
-                    for span in _in_column(column, value, guard):
-                        if guard.mark(value[span.start : span.end]) not in known:
+                for value in pc.unique(values).drop_null().to_pylist():
+                    for span in find_pii(value, guard.types):
+                        may_stay = column == SOURCE_COLUMN and span.type == "URL"
+                        if not may_stay and guard.mark(value[span.start : span.end]) not in known:
                             row = rows + pc.index(values, value).as_py() + 1
                             raise _left(f"{name}, row {row}, column {column}", span)
             rows += batch.num_rows
-
-
-def _in_column(column: str, value: str | None, guard: Guard) -> list[Span]:
-    found = find_pii(value or "", guard.types)
-    return [span for span in found if span.type != "URL"] if column == SOURCE_COLUMN else found
 
 
 def _scan_page(path: Path, name: str, guard: Guard, originals: np.ndarray, own: set[int]) -> None:

@@ -10,22 +10,21 @@ Fingerprints for the second pass are taken before replacement, so that duplicate
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import closing
 from functools import lru_cache
+from itertools import count, groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from corpus.audit import Guard, load_guard
+from corpus.audit import load_guard
 from corpus.config import CorpusConfig
 from corpus.decontamination.index import ContaminationIndex, Hit
 from corpus.decontamination.report import IN_BENCHMARK, Items
 from corpus.drops import HAS_PII
-from corpus.noise.filters import SentenceLimits, failed_rule, has_many_han_or_kana
-from corpus.noise.remove import remove_noise, rules_without
+from corpus.noise.remove import SentenceLimits, failed_rule, has_many_han_or_kana, remove_noise, rules_without
 from corpus.pii.types import ALL_TYPES
-from corpus.reading.quarantine import quarantine_line
-from corpus.reading.read import Record, Reject, read_unit
+from corpus.reading.read import Record, Reject, quarantine_line, read_unit
 from corpus.reading.units import Unit
 from corpus.samples import UnitSamples
 from corpus.sentences.splitters import load_splitter
@@ -55,7 +54,6 @@ def clean_unit(
     cleaner = _Cleaner(config, index_folder, private)
     file = cleaner.guard.public_file(unit.input.name) if cleaner.guard else unit.input.name
     counts: Counter[str] = Counter()
-    rejected: Counter[str] = Counter()
     with (
         (scratch / QUARANTINE_NAME).open("w", encoding="utf-8") as quarantine,
         closing(PartWriter(scratch, config.deduplicate)) as part,
@@ -64,7 +62,7 @@ def clean_unit(
         size = 0
         for found in read_unit(unit, counts, config.max_documents_per_file):
             if isinstance(found, Reject):
-                rejected[found.reason] += 1
+                counts[f"rejected.{found.reason}"] += 1
                 quarantine.write(quarantine_line(file, found))
                 continue
             batch.append(cleaner.draft(found))
@@ -76,21 +74,12 @@ def clean_unit(
     cleaner.shown.write(scratch)
     if cleaner.guard:
         cleaner.guard.write(scratch)
-    lines = counts.pop("lines", 0)
-    totals = {"sources": cleaner.tally, "records": counts, "rejected": rejected, "found": cleaner.found}
-    return totals | {"input": unit.input.name, "lines": lines}
-
-
-def _without_private_names(record: Record, guard: Guard) -> Record:
-    """An id that holds personal data gives way to its place; in a source's name only addresses of pages may stay."""
-    place = guard.public_place(record.place)
-    id_ = place if record.id == record.place or guard.has_data(record.id) else record.id
-    return record._replace(place=place, id=id_, source=guard.public_source(record.source))
+    return {"input": unit.input.name, "sources": cleaner.tally, "records": counts, "found": cleaner.found}
 
 
 @lru_cache(maxsize=1)
-def _load_index(folder: Path) -> tuple[ContaminationIndex, Items]:
-    return ContaminationIndex.load(folder), Items(folder)
+def _load_index(folder: Path | None) -> tuple[ContaminationIndex, Items] | None:
+    return (ContaminationIndex.load(folder), Items(folder)) if folder else None
 
 
 class _Cleaner:
@@ -98,10 +87,7 @@ class _Cleaner:
 
     def __init__(self, config: CorpusConfig, index_folder: Path | None, private: Path) -> None:
         self.config = config
-        self.index: ContaminationIndex | None = None
-        self.items: Items | None = None
-        if index_folder:
-            self.index, self.items = _load_index(index_folder)
+        self.index = _load_index(index_folder)
         self.split = load_splitter(config.splitter)
         self.guard = load_guard(config, private)
         self.tally = Tally()
@@ -109,15 +95,15 @@ class _Cleaner:
         self.shown = UnitSamples(config.samples_per_rule, config.seed, self.guard)
 
     def draft(self, record: Record) -> Draft:
-        """Noise out, sentences apart, limits applied; an id that holds personal data gives way to its place."""
+        """Noise out, sentences apart, limits applied; names that hold personal data give way to public ones."""
         if self.guard:
-            record = _without_private_names(record, self.guard)
+            place = self.guard.public_place(record.place)
+            id_ = place if record.id == record.place or self.guard.has_data(record.id) else record.id
+            record = record._replace(place=place, id=id_, source=self.guard.public_source(record.source))
         counts = self.tally[record.source]
-        counts["documents_read"] += 1
-        counts["characters_read"] += len(record.text)
         text = self._without_noise(record)
         sentences = self.split(text)
-        counts["sentences_split"] += len(sentences)
+        counts.update(documents_read=1, characters_read=len(record.text), sentences_split=len(sentences))
         min_chars = self.config.min_sentence_chars.get(record.source, self.config.min_chars)
         limits = SentenceLimits(min_chars, self.config.max_han_kana, self.config.count_glosses)
         if limits.min_chars <= 1 and not has_many_han_or_kana(text, limits):
@@ -134,15 +120,11 @@ class _Cleaner:
     def finish(self, batch: list[Draft]) -> list[Row]:
         """Benchmark sentences out, personal data replaced; documents with nothing left are dropped."""
         if self.index:
-            batch = self._decontaminate(self.index, batch)
-        rows = []
-        for draft in batch:
-            row = self._protect(*draft)
-            if row.sentences:
-                rows.append(row)
-            else:
-                self.tally[draft.record.source]["dropped_documents.no_sentence_left"] += 1
-        return rows
+            batch = self._decontaminate(*self.index, batch)
+        rows = [self._protect(*draft) for draft in batch]
+        empty = Counter(row.record.source for row in rows if not row.sentences)
+        self.tally.add({source: {"dropped_documents.no_sentence_left": times} for source, times in empty.items()})
+        return [row for row in rows if row.sentences]
 
     def _without_noise(self, record: Record) -> str:
         def observe(rule: str, before: str, after: str) -> None:
@@ -158,39 +140,30 @@ class _Cleaner:
         self.tally[record.source].update({f"changed.{rule}": times for rule, times in changed.items() if times})
         return text
 
-    def _decontaminate(self, index: ContaminationIndex, batch: list[Draft]) -> list[Draft]:
-        hits: dict[int, list[Hit]] = {}
-        for hit in index.find_in_documents([draft.sentences for draft in batch]):
-            hits.setdefault(hit.sentence, []).append(hit)
-        if not hits:
-            return batch
-        clean, number = [], 0
-        for draft in batch:
-            found = [hits.get(n) for n in range(number, number + len(draft.sentences))]
-            number += len(found)
-            clean.append(self._without_hits(draft, found) if any(found) else draft)
-        return clean
-
-    def _without_hits(self, draft: Draft, hits: Sequence[list[Hit] | None]) -> Draft:
-        record, kept = draft.record, []
-        for before, sentence, found in zip(["", *draft.sentences], draft.sentences, hits, strict=False):
-            if found:
-                self._count_hits(record, sentence, before, found)
-            else:
-                kept.append(sentence)
-        if self.config.decontaminate.unit == "document":
-            self.tally[record.source][f"dropped_sentences.{BESIDE_BENCHMARK}"] += len(kept)
+    def _decontaminate(self, index: ContaminationIndex, items: Items, batch: list[Draft]) -> list[Draft]:
+        found = index.find_in_documents([draft.sentences for draft in batch])
+        hits = {sentence: list(of_sentence) for sentence, of_sentence in groupby(found, attrgetter("sentence"))}
+        numbers, clean = count(), []
+        for record, sentences in batch if hits else ():
             kept = []
-        return Draft(record, kept)
+            for before, sentence in zip(["", *sentences], sentences, strict=False):
+                if of_sentence := hits.get(next(numbers)):
+                    self._count_hits(items, record, sentence, before, of_sentence)
+                else:
+                    kept.append(sentence)
+            if len(kept) < len(sentences) and self.config.decontaminate.unit == "document":
+                self.tally[record.source][f"dropped_sentences.{BESIDE_BENCHMARK}"] += len(kept)
+                kept = []
+            clean.append(Draft(record, kept))
+        return clean or batch
 
-    def _count_hits(self, record: Record, sentence: str, before: str, hits: list[Hit]) -> None:
-        assert self.items
+    def _count_hits(self, items: Items, record: Record, sentence: str, before: str, hits: list[Hit]) -> None:
         counts = self.tally[record.source]
         counts[f"dropped_sentences.{IN_BENCHMARK}"] += 1
         tasks: dict[str, str] = {}
         for hit in sorted(hits, key=lambda hit: (-hit.ratio, hit.item)):
             self.found[hit.item] += 1
-            for task, key in self.items[hit.item]:
+            for task, key in items[hit.item]:
                 tasks.setdefault(task, f"{key} {hit.ratio:.3f}")
         for task, note in tasks.items():
             counts[f"{IN_BENCHMARK}.{task}"] += 1
@@ -199,14 +172,14 @@ class _Cleaner:
     def _protect(self, record: Record, sentences: list[str]) -> Row:
         """The document without personal data."""
         if not self.guard:
-            return Row(record, sentences, sentences, [], [], 0)
+            return Row(record, sentences, sentences)
         protected = self.guard.hide(sentences, record.id)
         if not any(protected.spans):
-            return Row(record, sentences, sentences, [], [], self.guard.seal(sentences))
+            return Row(record, sentences, sentences, seal=self.guard.seal(sentences))
         self.shown.protect(record, sentences, protected)
-        if dropped := protected.sentences.count(None):
-            self.tally[record.source][f"dropped_sentences.{HAS_PII}"] += dropped
         kept = [(n, text) for n, text in enumerate(protected.sentences) if text is not None]
+        if dropped := len(sentences) - len(kept):
+            self.tally[record.source][f"dropped_sentences.{HAS_PII}"] += dropped
         pii = [
             place * len(ALL_TYPES) + ALL_TYPES.index(span.type)
             for place, (n, _) in enumerate(kept)

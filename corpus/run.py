@@ -17,14 +17,13 @@ import json
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from corpus import samples as sampling
-from corpus.assemble import SAMPLES_NAME, SHARD_NAME, plan_shards, write_shard_of
+from corpus.assemble import SHARD_NAME, plan_shards, write_shard_of
 from corpus.audit import SECRET_NAME, load_guard, scan_folder
 from corpus.card.page import read_templates
 from corpus.card.write import write_card
@@ -40,10 +39,10 @@ from corpus.drops import Comparisons, find_near, reasons_of_documents, write_dro
 from corpus.duplicates.exact import cut_ranges, find_repeats
 from corpus.pii.key import kept_secret, key_fingerprint, read_key
 from corpus.reading.inputs import Input, stamp
-from corpus.reading.quarantine import check_share, join_quarantine
+from corpus.reading.read import check_share, join_quarantine
 from corpus.reading.units import DAMAGED, plan_units, total_bytes
-from corpus.samples import CHANGED_NAME, DROPPED_NAME, Samples, read_samples, write_samples
-from corpus.statistics import Tally, describe
+from corpus.samples import CHANGED, CHANGED_NAME, DROPPED, DROPPED_NAME, Samples, take_samples, write_samples
+from corpus.statistics import Tally, describe, group_of
 from corpus.toxicity import SCORES_NAME, load_classifier, score_unit
 from corpus.unit_files import DOCUMENTS, IDS, SENTENCES
 
@@ -90,69 +89,68 @@ def run(
     """
     if config.toxicity.enabled:
         load_classifier(config.toxicity)  # what is wrong with it is told before the work
-    do = partial(map_units or map_in_processes, workers=workers)
-    stage = _Stage(config, inputs, out, do, feed=map_units is None)
-    cleaned = stage.clean()
-    drops, kept = stage.decide_drops()
-    if not sum(found["kept"] for found in kept):
-        dropped = describe(cleaned.tally, cleaned.records)["total"]["dropped_sentences"]
-        raise BadInput(
-            f"none of {cleaned.documents} documents is left (dropped: {dropped}); loosen the rules of corpus"
-        )
-    samples = stage.assemble(drops, kept, cleaned.tally)
-    statistics = describe(cleaned.tally, cleaned.records)
+    stage = _Stage(config, inputs, out, partial(map_units or map_in_processes, workers=workers))
+    stage.clean(feed=map_units is None)
+    dropped, changed = stage.assemble(*stage.decide_drops())
+    statistics = describe(stage.tally, stage.records)
     _write_json(out / "statistics.json", statistics)
     report = report_contamination(
-        config.decontaminate, inputs.benchmarks, stage.index, cleaned.tally, cleaned.found, samples[0]
+        config.decontaminate, inputs.benchmarks, stage.index, stage.tally, stage.found, dropped
     )
     _write_json(out / "decontamination.json", report)
     write_card(out, config.model_dump(mode="json"), language)
-    stage.look_again(samples, list(statistics["sources"]))
+    if guard := load_guard(config, stage.work):  # the documents were read again as they were written
+        marks = {mark for sample in [*dropped, *changed] for mark in sample.marks}
+        names = [config.model_dump(mode="json"), *statistics["sources"], *read_templates()]
+        scan_folder(out, WRITTEN, guard, [*stage.folders, *stage.shards], marks, names)
     _remove(stage.work)
     return statistics["total"] | {"records": statistics["records"]}
 
 
-class _Cleaned(NamedTuple):
-    tally: Tally
-    records: dict[str, Any]
-    found: Counter[str]
-    documents: int
-
-
 class _Stage:
-    """The maps of one run, in order, and the folders that they leave."""
+    """The maps of one run, in order, the folders that they leave, and what was counted."""
 
-    def __init__(self, config: CorpusConfig, inputs: CorpusInputs, out: Path, do: MapUnits, *, feed: bool) -> None:
-        self.config, self.inputs, self.out, self.do, self.feed = config, inputs, out, do, feed
+    def __init__(self, config: CorpusConfig, inputs: CorpusInputs, out: Path, do: MapUnits) -> None:
+        self.config, self.inputs, self.out, self.do = config, inputs, out, do
         self.work = _open_work_folder(config, inputs, out)
         self.index = write_index(config.decontaminate, inputs.benchmarks, self.work / "index")
         self.folders: list[Path] = []
         self.shards: list[Path] = []
+        self.tally, self.records, self.found = Tally(), Counter[str](), Counter[str]()
 
     def map(self, work: Callable[..., Any], units: Any, title: str, **progress: Any) -> tuple[list[Path], list[Any]]:
         folder = self.work / title.replace(" ", "-")
         counted = self.do(work, units, folder, title=title, **progress)
         return [unit_folder(folder, number) for number in range(len(counted))], counted
 
-    def clean(self) -> _Cleaned:
+    def clean(self, *, feed: bool) -> None:
         """Read, clean and count everything; unreadable records go to the quarantine."""
-        units = plan_units(
-            self.inputs.texts, whole_files=self.config.max_documents_per_file is not None, feed=self.feed
-        )
+        texts = self.inputs.texts
+        units = plan_units(texts, whole_files=self.config.max_documents_per_file is not None, feed=feed)
         work = partial(clean_unit, config=self.config, index_folder=self.index, private=self.work)
-        size = total_bytes(self.inputs.texts)
+        size = total_bytes(texts)
         self.folders, counted = self.map(work, units, "clean", size_of=attrgetter("size"), total=size)
-        cleaned = _sum(counted)
-        quarantine = join_quarantine(_lines_before(self.folders, counted), self.out)
-        if damaged := cleaned.records["rejected"].get(DAMAGED):
+        lines: Counter[str] = Counter()  # of each input, in the units so far
+        unreadable = []
+        for folder, counts in zip(self.folders, counted, strict=True):
+            self.tally.add(counts["sources"])
+            self.records.update(counts["records"])
+            self.found.update(counts["found"])
+            unreadable.append((folder / QUARANTINE_NAME, lines[counts["input"]]))
+            lines[counts["input"]] += counts["records"].get("lines", 0)
+        quarantine = join_quarantine(unreadable, self.out)
+        rejected, documents = group_of(self.records, "rejected"), self.documents_read()
+        if damaged := rejected.get(DAMAGED):
             log.warning("%d damaged files were read up to the damage; see %s", damaged, quarantine)
-        check_share(cleaned.records["rejected"], cleaned.documents, self.config.max_bad_share, str(quarantine))
-        if not cleaned.documents:
+        check_share(rejected, documents, self.config.max_bad_share, str(quarantine))
+        if not documents:
             raise BadInput(
-                f"no document in {len(self.inputs.texts)} inputs (unreadable: {cleaned.records['rejected']}); check "
-                "corpus.inputs and corpus.text_field"
+                f"no document in {len(texts)} inputs (unreadable: {rejected}); check corpus.inputs and "
+                "corpus.text_field"
             )
-        return cleaned
+
+    def documents_read(self) -> int:
+        return sum(counts["documents_read"] for counts in self.tally.values())
 
     def decide_drops(self) -> tuple[list[Path], list[dict[str, Any]]]:
         """What stays, by unit."""
@@ -165,13 +163,12 @@ class _Stage:
         if self.config.toxicity.enabled:
             compared = compared._replace(toxic=self._scores())
         if rules.sentences:
-            compared = compared._replace(sentences=self._repeats(SENTENCES, compared))
+            excluded = partial(_is_out, folders=self.folders, compared=compared)
+            compared = compared._replace(sentences=self._repeats(SENTENCES, excluded=excluded))
         return self.map(partial(write_drops, compared=compared), list(enumerate(self.folders)), "decide drops")
 
-    def _repeats(self, name: str, compared: Comparisons | None = None) -> list[Path]:
-        work = partial(find_repeats, folders=self.folders)
-        if compared:
-            work = partial(work, excluded=partial(_is_out, folders=self.folders, compared=compared))
+    def _repeats(self, name: str, **options: Any) -> list[Path]:
+        work = partial(find_repeats, folders=self.folders, **options)
         return self.map(work, cut_ranges(self.folders, name), f"repeats of {name}")[0]
 
     def _scores(self) -> list[Path]:
@@ -180,44 +177,40 @@ class _Stage:
 
         alone = {"workers": 1} if is_available() else {}
         scored, _ = self.map(partial(score_unit, config=self.config.toxicity), self.folders, "toxicity", **alone)
-        folder = self.out / "toxicity"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        for number, unit in enumerate(scored):
-            link_or_copy(unit / SCORES_NAME, folder / f"scores-{number:05}.parquet")
+        self._publish("toxicity", "scores-{:05}.parquet", [unit / SCORES_NAME for unit in scored])
         return scored
 
-    def assemble(self, drops: list[Path], kept: list[dict[str, Any]], tally: Tally) -> tuple[Samples, Samples]:
+    def assemble(self, drops: list[Path], kept: list[dict[str, Any]]) -> tuple[Samples, Samples]:
         """Write ``out/documents``, ``out/dropped`` and ``out/changed``; returns the samples of the latter two."""
+        if not sum(found["kept"] for found in kept):
+            dropped = describe(self.tally, self.records)["total"]["dropped_sentences"]
+            raise BadInput(
+                f"none of {self.documents_read()} documents is left (dropped: {dropped}); loosen the rules of corpus"
+            )
         shards = plan_shards(self.folders, drops, kept, self.config.shard_documents)
         work = partial(write_shard_of, config=self.config, private=self.work)
         self.shards, counted = self.map(work, shards, "assemble")
         for counts in counted:
-            tally.add(counts["sources"])
-        for name in ("documents", "dropped", "changed"):
-            shutil.rmtree(self.out / name, ignore_errors=True)
-            (self.out / name).mkdir()
-        dropped = self._join([f / DROPPED_NAME for f in self.folders] + [f / SAMPLES_NAME for f in self.shards])
-        changed = self._join([folder / CHANGED_NAME for folder in self.folders])
-        write_samples(self.out / "dropped" / "samples.parquet", list(dropped), sampling.DROPPED)
-        write_samples(self.out / "changed" / "samples.parquet", list(changed), sampling.CHANGED)
-        for number, folder in enumerate(self.shards):
-            link_or_copy(folder / SHARD_NAME, self.out / "documents" / f"shard-{number:05}.parquet")
-        return dropped, changed
+            self.tally.add(counts["sources"])
+        self._publish("documents", "shard-{:05}.parquet", [folder / SHARD_NAME for folder in self.shards])
+        return (
+            self._join("dropped", [folder / DROPPED_NAME for folder in [*self.folders, *self.shards]], DROPPED),
+            self._join("changed", [folder / CHANGED_NAME for folder in self.folders], CHANGED),
+        )
 
-    def look_again(self, samples: Sequence[Samples], sources: list[str]) -> None:
-        """The last look, at all but the documents, which were read again as they were written."""
-        guard = load_guard(self.config, self.work)
-        if guard:
-            marks = {mark for kind in samples for sample in kind for mark in sample.marks}
-            names = [self.config.model_dump(mode="json"), *sources, *read_templates()]
-            scan_folder(self.out, WRITTEN, guard, [*self.folders, *self.shards], marks, names)
+    def _publish(self, name: str, pattern: str, files: Iterable[Path]) -> None:
+        """Fill a folder of ``out`` anew."""
+        shutil.rmtree(self.out / name, ignore_errors=True)
+        (self.out / name).mkdir()
+        for number, file in enumerate(files):
+            link_or_copy(file, self.out / name / pattern.format(number))
 
-    def _join(self, files: Sequence[Path]) -> Samples:
+    def _join(self, name: str, files: Sequence[Path], columns: tuple[str, ...]) -> Samples:
         samples = Samples(self.config.samples_per_rule, self.config.seed)
-        for file in files:
-            for sample in read_samples(file):
-                samples.keep(sample)
+        for sample in (sample for file in files for sample in take_samples(file)):
+            samples.keep(sample)
+        self._publish(name, "", ())
+        write_samples(self.out / name / "samples.parquet", list(samples), columns)
         return samples
 
 
@@ -251,33 +244,6 @@ def _remove(folder: Path) -> None:
     folder.replace(waste)
     (waste / SECRET_NAME).unlink()
     shutil.rmtree(waste)
-
-
-def _sum(counted: Sequence[dict[str, Any]]) -> _Cleaned:
-    tally, records, rejected, found = Tally(), Counter[str](), Counter[str](), Counter[str]()
-    for counts in counted:
-        tally.add(counts["sources"])
-        records.update(counts["records"])
-        rejected.update(counts["rejected"])
-        found.update(counts["found"])
-    skipped = {key.removeprefix("skipped."): n for key, n in sorted(records.items()) if key.startswith("skipped.")}
-    described = {
-        "read": records["records"],
-        "empty": records["empty"],
-        "skipped": skipped,
-        "rejected": dict(sorted(rejected.items())),
-    }
-    return _Cleaned(tally, described, found, sum(counts["documents_read"] for counts in tally.values()))
-
-
-def _lines_before(folders: Sequence[Path], counted: Sequence[dict[str, Any]]) -> list[tuple[Path, int]]:
-    """Each unit's quarantine, and the lines of the same input that stand in units before it."""
-    lines: Counter[str] = Counter()
-    parts = []
-    for folder, counts in zip(folders, counted, strict=True):
-        parts.append((folder / QUARANTINE_NAME, lines[counts["input"]]))
-        lines[counts["input"]] += counts["lines"]
-    return parts
 
 
 def _write_json(path: Path, value: Any) -> None:

@@ -11,8 +11,9 @@ more, alone, as readers get it.
 from __future__ import annotations
 
 import hashlib
+import json
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,16 +29,15 @@ from corpus.reading.read import Record
 SAMPLE_CHARS = 1_000
 DROPPED = ("rule", "source", "document", "note", "text")
 CHANGED = ("rule", "source", "document", "before", "after")
-DROPPED_NAME = "dropped.parquet"
-CHANGED_NAME = "changed.parquet"
+DROPPED_NAME, CHANGED_NAME = "dropped.json", "changed.json"
 PII = "pii."
 AROUND_CHARS = 60
 CONTEXT_CHARS = 300  # labels stand at most 30 characters before a value
 
 
 class Sample(NamedTuple):
-    """``context`` is what stood before a dropped sentence, ``marks`` are of the replacements in the text; neither is
-    published."""
+    """``order`` is a hash of the original text, which would let others test guesses, ``marks`` are of the replacements
+    in the text, ``context`` is what stood before a dropped sentence; none of them is published."""
 
     rule: str
     source: str
@@ -45,16 +45,22 @@ class Sample(NamedTuple):
     note: str
     text: str
     order: int
+    marks: Sequence[int] = ()
     context: str = ""
-    marks: tuple[int, ...] = ()
+
+    def shown(self, guard: Guard | None) -> Sample:
+        """As it may be published."""
+        if not guard:
+            return self._replace(note=self.note[:SAMPLE_CHARS], text=self.text[:SAMPLE_CHARS], context="")
+        (note, in_note), (text, in_text) = (guard.show(t, SAMPLE_CHARS, self.marks) for t in (self.note, self.text))
+        return self._replace(note=note, text=text, marks=[*in_note, *in_text], context="")
 
 
 class Samples:
     """Up to ``limit`` samples per rule; ``seed`` decides which."""
 
     def __init__(self, limit: int, seed: int) -> None:
-        self._limit = limit
-        self._seed = seed
+        self._limit, self._seed = limit, seed
         self._rules: dict[str, list[Sample]] = {}
         self._bar: dict[str, int] = {}
 
@@ -64,13 +70,7 @@ class Samples:
         order = int.from_bytes(hashlib.blake2b(identity, digest_size=8).digest(), "big")
         return order if self._limit and order <= self._bar.get(rule, order) else None
 
-    def add(self, rule: str, source: str, document: str, text: str, note: str = "") -> None:
-        order = self.place(rule, document, text)
-        if order is not None:
-            self.keep(Sample(rule, source, document, note, text, order))
-
     def keep(self, sample: Sample) -> None:
-        """Take in a sample of an earlier collection."""
         rows = self._rules.setdefault(sample.rule, [])
         rows.append(sample)
         if len(rows) > 4 * self._limit + 100:
@@ -85,81 +85,62 @@ class Samples:
         return sorted(rows, key=lambda row: (row.order, row.document, row.text))[: self._limit]
 
 
-def write_samples(path: Path, samples: list[Sample], columns: tuple[str, ...], *, for_merging: bool = False) -> None:
-    """``for_merging``: with marks and order, which is a hash of the original text and would let others test guesses."""
-    fields = [(name, pa.string()) for name in columns]
-    if for_merging:
-        fields += [("order", pa.uint64()), ("marks", pa.list_(pa.uint64()))]
-    schema = pa.schema(fields)
-    rows = [
-        (s.rule, s.source, s.document, s.note[:SAMPLE_CHARS], s.text[:SAMPLE_CHARS], s.order, s.marks)[: len(fields)]
-        for s in samples
-    ]
-    table = pa.table(
-        [pa.array([row[n] for row in rows], field.type) for n, field in enumerate(schema)],
-        schema=schema,
-    )
-    pq.write_table(table, path, compression="zstd")
+def leave_samples(path: Path, samples: Iterable[Sample]) -> None:
+    """Write samples of a unit, to be merged with those of others."""
+    path.write_text(json.dumps(list(samples)), "utf-8")
 
 
-def read_samples(path: Path) -> list[Sample]:
-    """Samples that were written for merging."""
-    columns = pq.read_table(path).to_pydict().values()
-    return [
-        Sample(rule, source, document, note, text, order, marks=tuple(marks))
-        for rule, source, document, note, text, order, marks in zip(*columns, strict=True)
-    ]
+def take_samples(path: Path) -> list[Sample]:
+    return [Sample(*row) for row in json.loads(path.read_text("utf-8"))]
+
+
+def write_samples(path: Path, samples: Iterable[Sample], columns: tuple[str, ...]) -> None:
+    """The table that readers get."""
+    rows = [sample[: len(columns)] for sample in samples]
+    table = {name: pa.array([row[n] for row in rows], pa.string()) for n, name in enumerate(columns)}
+    pq.write_table(pa.table(table), path, compression="zstd")
 
 
 class UnitSamples:
     """Samples of one unit, up to ``limit`` a rule; without a guard where the run keeps personal data."""
 
     def __init__(self, limit: int, seed: int, guard: Guard | None) -> None:
-        self._dropped = Samples(limit, seed)
-        self._changed = Samples(limit, seed)
+        self._dropped, self._changed = Samples(limit, seed), Samples(limit, seed)
         self._guard = guard
 
     def drop(self, rule: str, record: Record, sentence: str, before: str = "", note: str = "") -> None:
         """A sentence that goes; ``before`` is the sentence before it, which may name what it holds."""
         order = self._dropped.place(rule, record.id, sentence)
         if order is not None:
-            self._dropped.keep(Sample(rule, record.source, record.id, note, sentence, order, before))
+            self._dropped.keep(Sample(rule, record.source, record.id, note, sentence, order, context=before))
 
     def change(self, rule: str, record: Record, before: str, after: str) -> None:
         """A text that a rule changed."""
         order = self._changed.place(rule, record.id, record.place)
         if order is not None:
             start = _first_difference(before, after)
-            left = max(0, start - CONTEXT_CHARS)
-            was, is_now = (text[left : start + CONTEXT_CHARS] for text in (before, after))
-            self._changed.keep(Sample(rule, record.source, record.id, was, is_now, order))
+            around = slice(max(0, start - CONTEXT_CHARS), start + CONTEXT_CHARS)
+            self._changed.keep(Sample(rule, record.source, record.id, before[around], after[around], order))
 
     def protect(self, record: Record, sentences: list[str], protected: Protected) -> None:
         """Sentences with personal data, before and after it was replaced."""
         for n, (text, spans) in enumerate(zip(protected.sentences, protected.spans, strict=True)):
-            for name in sorted({span.type for span in spans}):
-                order = self._changed.place(f"{PII}{name}", record.id, f"{record.place} {n}")
+            for rule in sorted({f"{PII}{span.type}" for span in spans}):
+                order = self._changed.place(rule, record.id, f"{record.place} {n}")
                 if order is not None:
                     before = cover(sentences[n], spans, "tag")
-                    marks = tuple(self._guard.marks(protected.sentences, protected.left)) if self._guard else ()
-                    sample = Sample(f"{PII}{name}", record.source, record.id, before, text or "", order, marks=marks)
-                    self._changed.keep(sample)
+                    marks = self._guard.marks(protected.sentences, protected.left) if self._guard else ()
+                    self._changed.keep(Sample(rule, record.source, record.id, before, text or "", order, marks))
 
     def write(self, folder: Path) -> None:
-        """Write both kinds without personal data."""
-        dropped = [sample._replace(text=self._hide(sample.text, sample.context)) for sample in self._dropped]
-        changed = [sample if sample.rule.startswith(PII) else self._excerpt(sample) for sample in self._changed]
-        write_samples(folder / DROPPED_NAME, [self._alone(sample) for sample in dropped], DROPPED, for_merging=True)
-        write_samples(folder / CHANGED_NAME, [self._alone(sample) for sample in changed], CHANGED, for_merging=True)
+        """Leave both kinds without personal data."""
+        dropped = (sample._replace(text=self._hide(sample.text, sample.context)) for sample in self._dropped)
+        changed = (sample if sample.rule.startswith(PII) else self._excerpt(sample) for sample in self._changed)
+        for name, samples in ((DROPPED_NAME, dropped), (CHANGED_NAME, changed)):
+            leave_samples(folder / name, (sample.shown(self._guard) for sample in samples))
 
     def _hide(self, text: str, context: str = "") -> str:
         return self._guard.tag(text, context) if self._guard else text
-
-    def _alone(self, sample: Sample) -> Sample:
-        if not self._guard:
-            return sample
-        note, text = (self._guard.show(part, SAMPLE_CHARS, sample.marks) for part in (sample.note, sample.text))
-        return sample._replace(note=note.text, text=text.text, marks=(*note.marks, *text.marks))
 
     def _excerpt(self, sample: Sample) -> Sample:
         start = _first_difference(sample.note, sample.text)

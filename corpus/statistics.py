@@ -8,7 +8,7 @@ that had personal data (1.2 % of the paper's).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from corpus.pii.types import ALL_TYPES, PII_TYPES
@@ -32,26 +32,27 @@ class Tally(dict[str, Counter[str]]):
             self[source].update(counts)
 
 
-def describe(tally: Tally, records: Mapping[str, Any]) -> dict[str, Any]:
+def describe(tally: Tally, records: Counter[str]) -> dict[str, Any]:
     """Content of statistics.json: "total", "sources" by name, "records" as read."""
     total: Counter[str] = Counter()
     for counts in tally.values():
         total.update(counts)
     sources = {source: _nest(tally[source]) for source in sorted(tally)}
-    return {"total": _nest(total), "sources": sources, "records": dict(records)}
+    read = {"read": records["records"], "empty": records["empty"]}
+    read_groups = {group: group_of(records, group) for group in ("skipped", "rejected")}
+    return {"total": _nest(total), "sources": sources, "records": read | read_groups}
 
 
 def _nest(counts: Counter[str]) -> dict[str, Any]:
     nested: dict[str, Any] = {name: counts[name] for name in READ + KEPT}
-    for group in REASONS:
-        nested[group] = dict(sorted(_group(counts, group)))
+    nested |= {group: group_of(counts, group) for group in REASONS}
     for group in HISTOGRAMS:
-        nested[group] = dict(sorted(_group(counts, group), key=lambda item: int(item[0])))
+        nested[group] = dict(sorted(group_of(counts, group).items(), key=lambda item: int(item[0])))
     nested["pii"] = {n: counts[f"pii.{n}"] for n in ALL_TYPES if n in PII_TYPES or counts[f"pii.{n}"]}
     nested["share_with_pii"] = counts["sentences_with_pii"] / counts["sentences"] if counts["sentences"] else 0.0
     return nested
 
 
-def _group(counts: Counter[str], group: str) -> Iterable[tuple[str, int]]:
-    prefix = group + "."
-    return ((key.removeprefix(prefix), count) for key, count in counts.items() if key.startswith(prefix))
+def group_of(counts: Mapping[str, int], group: str) -> dict[str, int]:
+    """The counts whose names begin with ``group.``, by the rest of their names."""
+    return {key.removeprefix(f"{group}."): n for key, n in sorted(counts.items()) if key.startswith(f"{group}.")}

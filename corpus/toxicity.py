@@ -9,7 +9,7 @@ model never runs. Price: a score may differ in the last digits with the sentence
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -37,17 +37,17 @@ def score_unit(folder: Path, scratch: Path, *, config: ToxicityConfig) -> dict[s
     """Write the scores of a unit's sentences and which of them are toxic."""
     classifier = _load(config.model_dump_json())
     rows = pq.read_table(folder / PART_NAME, columns=["id", "source", "sentences"]).to_pylist()
-    places = [(row["id"], n) for row in rows for n in range(len(row["sentences"]))]
-    source_S = np.array([row["source"] for row in rows for _ in row["sentences"]], dtype=object)
     scores_SL = score_sentences([text for row in rows for text in row["sentences"]], classifier, config)
-    is_toxic_S = np.zeros(len(places), bool)
-    for source in sorted({row["source"] for row in rows}):
+    source_S = np.array([row["source"] for row in rows for _ in row["sentences"]], dtype=object)
+    is_toxic_S = np.zeros(len(source_S), bool)
+    for source in {row["source"] for row in rows}:
         is_here = source_S == source
         is_toxic_S[is_here] = is_toxic(scores_SL[is_here], classifier.labels, source, config)
-    ids, numbers = [id_ for id_, _ in places], [n for _, n in places]
+    ids = [row["id"] for row in rows for _ in row["sentences"]]
+    numbers = [n for row in rows for n in range(len(row["sentences"]))]
     write_scores(scratch / SCORES_NAME, ids, numbers, scores_SL, classifier.labels)
     np.save(scratch / TOXIC_NAME, is_toxic_S)
-    return {"sentences": len(places), "toxic": int(is_toxic_S.sum())}
+    return {"sentences": len(ids), "toxic": int(is_toxic_S.sum())}
 
 
 @lru_cache(maxsize=1)
@@ -96,7 +96,12 @@ def load_classifier(config: ToxicityConfig) -> Classifier:
         )
     labels = tuple(model.config.id2label[number] for number in range(model.config.num_labels))
     _check_labels(config, labels)
-    _check_length(config, model.config, tokenizer.model_max_length)
+    longest = _longest(model.config, tokenizer.model_max_length)
+    if config.max_length > longest:
+        raise BadInput(
+            f"corpus.toxicity.max_length: {name} reads at most {longest} tokens (got {config.max_length}); "
+            f"set corpus.toxicity.max_length={longest}"
+        )
     device = "cuda" if torch.cuda.is_available() else "cpu"
     log.info("toxicity: %s with labels %s on %s", name, ", ".join(labels), device)
     return Classifier(model.to(device).eval(), tokenizer, labels)
@@ -110,9 +115,7 @@ def score_sentences(sentences: Sequence[str], classifier: Classifier, config: To
     model, tokenizer, labels = classifier
     is_each_alone = model.config.problem_type == "multi_label_classification" or len(labels) == 1
     scores_SL = np.empty((len(sentences), len(labels)), np.float32)
-    if not len(sentences):
-        return scores_SL
-    ids = tokenizer(list(sentences), truncation=True, max_length=config.max_length)["input_ids"]
+    ids = tokenizer(list(sentences), truncation=True, max_length=config.max_length)["input_ids"] if sentences else []
     order = sorted(range(len(ids)), key=lambda n: len(ids[n]))  # little padding
     for start in range(0, len(order), config.batch):
         chosen = order[start : start + config.batch]
@@ -126,11 +129,10 @@ def score_sentences(sentences: Sequence[str], classifier: Classifier, config: To
 
 def is_toxic(scores_SL: np.ndarray, labels: Sequence[str], source: str, config: ToxicityConfig) -> np.ndarray:
     """Whether a sentence of ``source`` reaches the threshold of any label; bool, one value a sentence."""
-    thresholds: Mapping[str, float] = config.sources.get(source, config.labels)
-    is_dropped = np.zeros(len(scores_SL), bool)
-    for label, threshold in thresholds.items():
-        is_dropped |= scores_SL[:, labels.index(label)] >= np.float32(threshold)
-    return is_dropped
+    thresholds = config.sources.get(source, config.labels)
+    columns = [labels.index(label) for label in thresholds]
+    is_reached_ST = scores_SL[:, columns] >= np.array(list(thresholds.values()), np.float32)
+    return np.asarray(is_reached_ST.any(axis=1))
 
 
 def write_scores(
@@ -142,15 +144,12 @@ def write_scores(
     pq.write_table(pa.table(columns, names=[*PLACE_COLUMNS, *labels]), path, compression="zstd")
 
 
-def _check_length(config: ToxicityConfig, model: PretrainedConfig, longest: int) -> None:
+def _longest(model: PretrainedConfig, longest: int) -> int:
+    """Tokens that a model reads, of those that its tokenizer allows."""
     longest = min(longest, getattr(model, "max_position_embeddings", longest))
     if "roberta" in model.model_type:  # its positions begin after that of the padding
         longest = min(longest, model.max_position_embeddings - model.pad_token_id - 1)
-    if config.max_length > longest:
-        raise BadInput(
-            f"corpus.toxicity.max_length: {config.model} reads at most {longest} tokens (got {config.max_length}); "
-            f"set corpus.toxicity.max_length={longest}"
-        )
+    return longest
 
 
 def _check_labels(config: ToxicityConfig, labels: Sequence[str]) -> None:

@@ -40,17 +40,16 @@ class Row(NamedTuple):
     record: Record
     originals: list[str]
     sentences: list[str]
-    pii: list[int]
-    marks: list[int]
-    seal: int
+    pii: Sequence[int] = ()
+    marks: Sequence[int] = ()
+    seal: int = 0
 
 
 class PartWriter:
     """Writes the part batch by batch, the rest when it is closed."""
 
     def __init__(self, folder: Path, config: DeduplicateConfig) -> None:
-        self._folder = folder
-        self._config = config
+        self._folder, self._config = folder, config
         self._writer = pq.ParquetWriter(
             folder / PART_NAME, PART_SCHEMA, compression="lz4", use_dictionary=["source"], write_statistics=False
         )
@@ -59,15 +58,8 @@ class PartWriter:
         self._signatures: list[np.ndarray] = []
 
     def write(self, rows: Sequence[Row]) -> None:
-        columns = [
-            [row.record.id for row in rows],
-            [row.record.source for row in rows],
-            [row.sentences for row in rows],
-            [row.record.place for row in rows],
-            [row.pii for row in rows],
-            [row.marks for row in rows],
-            [row.seal for row in rows],
-        ]
+        values = [(r.record.id, r.record.source, r.sentences, r.record.place, r.pii, r.marks, r.seal) for r in rows]
+        columns = [[row[n] for row in values] for n in range(len(PART_SCHEMA))]
         self._writer.write_table(pa.table(columns, schema=PART_SCHEMA))
         self._lengths += [len(row.sentences) for row in rows]
         self._prints[IDS] += [fingerprint(row.record.id.encode()) for row in rows]

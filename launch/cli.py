@@ -32,13 +32,28 @@ Try it:  malmoi run smoke        (embedded sample, a few minutes on two cores)
 """
 NEEDS = {"text": "your text", "klue": "the KLUE files", "gpu": "GPUs"}
 STAGES, TOOLS, LOOK = "Stages of a run", "Tools for your own files", "Look first"
+STAGE_VERBS = (  # in the order of a run, each with its purpose and an example
+    ("run", "Do all stages in order, from text to report.", "malmoi run smoke"),
+    ("sample", "Write the embedded sample: invented Korean documents and KLUE files.", "malmoi sample smoke"),
+    ("corpus", "Clean, pseudonymize and decontaminate text.", "malmoi corpus smoke corpus.inputs=news/*.jsonl.gz"),
+    ("tokenizer", "Train a vocabulary.", "malmoi tokenizer smoke tokenizer.vocab_size=8000"),
+    ("pack", "Encode the corpus into the token store.", "malmoi pack smoke"),
+    ("pretrain", "Pretrain and export the model.", "torchrun --nproc-per-node 2 -m launch pretrain smoke"),
+    ("finetune", "Train and score the KLUE tasks.", "malmoi finetune smoke finetune.tasks=ynat,klue-ner"),
+    ("report", "Write report.md and report.html.", "malmoi report smoke"),
+)
+STAGE_TOOLS: dict[str, dict[str, Callable[..., None]]] = {
+    "corpus": {"push": push_corpus},
+    "tokenizer": {"stats": measure_tokenizers, "push": push_tokenizer},
+    "finetune": {"features": write_task_features, "export": export_task_predictions},
+}
 
 
 class Verbs(TyperGroup):
     """All verbs, in the order of a run."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        order = ("run", "sample", "corpus", "tokenizer", "pack", "pretrain", "finetune", "report")
+        order = [verb for verb, *_ in STAGE_VERBS]
         return sorted(super().list_commands(ctx), key=lambda name: order.index(name) if name in order else len(order))
 
 
@@ -77,28 +92,6 @@ def _recipe_names() -> list[str]:
     return [path.stem for path in sorted((Path(__file__).parent / "recipes").glob("*.yaml"))]
 
 
-app = typer.Typer(cls=Verbs, help=ABOUT, no_args_is_help=True, pretty_exceptions_enable=False)
-CORPUS_HELP = """Clean, pseudonymize and decontaminate text.
-
-Example:  malmoi corpus smoke corpus.inputs=news/*.jsonl.gz
-"""
-TOKENIZER_HELP = """Train a vocabulary.
-
-Example:  malmoi tokenizer smoke tokenizer.vocab_size=8000
-"""
-FINETUNE_HELP = """Train and score the KLUE tasks.
-
-Example:  malmoi finetune smoke finetune.tasks=ynat,klue-ner
-"""
-corpus_app = typer.Typer(cls=StageOrTools, no_args_is_help=True, help=CORPUS_HELP)
-tokenizer_app = typer.Typer(cls=StageOrTools, no_args_is_help=True, help=TOKENIZER_HELP)
-finetune_app = typer.Typer(cls=StageOrTools, no_args_is_help=True, help=FINETUNE_HELP)
-app.add_typer(corpus_app, name="corpus", rich_help_panel=STAGES)
-app.add_typer(tokenizer_app, name="tokenizer", rich_help_panel=STAGES)
-app.add_typer(finetune_app, name="finetune", rich_help_panel=STAGES)
-app.add_typer(pii_app, name="pii", rich_help_panel=TOOLS)
-app.add_typer(bench_app, name="bench", rich_help_panel=TOOLS)
-
 RecipeName = Annotated[
     str,
     typer.Argument(
@@ -113,7 +106,10 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would stop th
 Verbose = Annotated[bool, typer.Option("--verbose", help="Log more.")]
 
 
-def _stage_command(verb: str, purpose: str, example: str) -> Callable[..., None]:
+app = typer.Typer(cls=Verbs, help=ABOUT, no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+def _stage_command(verb: str) -> Callable[..., None]:
     def command(
         recipe: RecipeName,
         overrides: Overrides = None,
@@ -126,31 +122,21 @@ def _stage_command(verb: str, purpose: str, example: str) -> Callable[..., None]
 
         conduct(verb, recipe, overrides or [], runs, dry_run=dry_run, on_terminal=True)
 
-    command.__doc__ = f"{purpose}\n\nExample:  {example}"
     return command
 
 
-STAGE_VERBS = (
-    ("run", "Do all stages in order, from text to report.", "malmoi run smoke"),
-    ("sample", "Write the embedded sample: invented Korean documents and KLUE files.", "malmoi sample smoke"),
-    ("pack", "Encode the corpus into the token store.", "malmoi pack smoke"),
-    ("pretrain", "Pretrain and export the model.", "torchrun --nproc-per-node 2 -m launch pretrain smoke"),
-    ("report", "Write report.md and report.html.", "malmoi report smoke"),
-)
 for _verb, _purpose, _example in STAGE_VERBS:
-    app.command(_verb, rich_help_panel=STAGES)(_stage_command(_verb, _purpose, _example))
-for _group, _help, _verb in (
-    (corpus_app, CORPUS_HELP, "corpus"),
-    (tokenizer_app, TOKENIZER_HELP, "tokenizer"),
-    (finetune_app, FINETUNE_HELP, "finetune"),
-):
-    _purpose, _example = _help.strip().split("\n\nExample:  ")
-    _group.command("build", hidden=True)(_stage_command(_verb, _purpose, _example))
-corpus_app.command("push", rich_help_panel="Tools")(push_corpus)
-tokenizer_app.command("stats", rich_help_panel="Tools")(measure_tokenizers)
-tokenizer_app.command("push", rich_help_panel="Tools")(push_tokenizer)
-finetune_app.command("features", rich_help_panel="Tools")(write_task_features)
-finetune_app.command("export", rich_help_panel="Tools")(export_task_predictions)
+    _command, _help = _stage_command(_verb), f"{_purpose}\n\nExample:  {_example}"
+    if _verb in STAGE_TOOLS:
+        _group = typer.Typer(cls=StageOrTools, no_args_is_help=True, help=_help)
+        _group.command("build", hidden=True, help=_help)(_command)
+        for _name, _tool in STAGE_TOOLS[_verb].items():
+            _group.command(_name, rich_help_panel="Tools")(_tool)
+        app.add_typer(_group, name=_verb, rich_help_panel=STAGES)
+    else:
+        app.command(_verb, rich_help_panel=STAGES, help=_help)(_command)
+app.add_typer(pii_app, name="pii", rich_help_panel=TOOLS)
+app.add_typer(bench_app, name="bench", rich_help_panel=TOOLS)
 app.command("score", rich_help_panel=TOOLS)(score_predictions)
 
 
@@ -186,9 +172,8 @@ def tasks() -> None:
     table = Table("task", "or", "predicts", "metrics", "folder", "paper")
     for row in task_table():
         score = f"{row.paper_dev[model]:.2f}" if model in row.paper_dev else "–"
-        table.add_row(
-            row.name, row.short_name, row.predicts, ", ".join(row.metrics), row.files.dev.split("/")[0], score
-        )
+        folder = row.files.dev.split("/")[0]
+        table.add_row(row.name, row.short_name, row.predicts, ", ".join(row.metrics), folder, score)
     PlainConsole().print(table)
 
 
@@ -229,20 +214,12 @@ def main() -> None:
     show_any_character()
     try:
         app(prog_name="malmoi")
-    except LaunchError as error:
-        _refuse(error)
-    except ModuleNotFoundError as error:
-        explained = explain_missing_module(next(iter(sys.argv[1:]), "malmoi"), error)
-        if explained is None:
-            raise
-        _refuse(explained)
     except Exception as error:
-        if not is_for_user(error):
+        told: BaseException | None = error if is_for_user(error) else None
+        if isinstance(error, ModuleNotFoundError):
+            told = explain_missing_module(next(iter(sys.argv[1:]), "malmoi"), error)
+        if told is None:
             raise
-        _refuse(error, exit_code(error))
-
-
-def _refuse(error: Exception, code: int = 2) -> None:
-    prefix = f"[rank {rank()}] " if world_size() > 1 else ""
-    print(visible_lines(f"malmoi: {prefix}{one_sentence(error)}"), file=sys.stderr)
-    sys.exit(code)
+        prefix = f"[rank {rank()}] " if world_size() > 1 else ""
+        print(visible_lines(f"malmoi: {prefix}{one_sentence(told)}"), file=sys.stderr)
+        sys.exit(exit_code(told))

@@ -11,8 +11,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 
-from launch.checks.estimate import this_machine
-from launch.checks.plan import show_plan
+from launch.checks.estimate import show_plan, this_machine
 from launch.checks.preflight import find_problems
 from launch.console import PlainConsole, Table, print_table, rank, world_size
 from launch.errors import LaunchError

@@ -29,8 +29,7 @@ class LaunchError(ValueError):
     """A recipe, a run folder or a command line that cannot be used; the message says what to do."""
 
 
-USER_ERRORS = (LaunchError, BadInput, Interrupted, OSError)
-"""The exceptions that are answered with their message alone."""
+USER_ERRORS = (LaunchError, BadInput, Interrupted, OSError)  # answered with their message alone
 
 
 def is_for_user(error: BaseException) -> bool:

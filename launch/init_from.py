@@ -66,8 +66,7 @@ def adopt_tokenizer(settings: PretrainConfig, out: Path) -> dict[str, Any]:
 def tokenizer_files(settings: PretrainConfig) -> dict[str, Callable[[], str]]:
     """The checkpoint's tokenizer files by name, each with what takes its fingerprint; config.json names its class.
 
-    Raises:
-        BadInput: there is no such checkpoint, or the recipe contradicts it.
+    ``BadInput`` where there is no such checkpoint, or the recipe contradicts it.
     """
     if settings.init_from is None:
         return {}

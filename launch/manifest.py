@@ -124,11 +124,7 @@ def fingerprints(paths: Iterable[Path]) -> dict[str, Callable[[], str]]:
 
 
 def is_complete(folder: Path, head: Head) -> bool:
-    """Whether ``folder`` holds the finished result of ``head``.
-
-    Raises:
-        LaunchError: the folder belongs to other settings or inputs; the message lists what differs.
-    """
+    """Whether ``folder`` holds the finished result of ``head``; ``LaunchError`` where it belongs to something else."""
     present = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     found = read_head(folder)
     if found is not None:
@@ -218,11 +214,8 @@ def _read(path: Path) -> dict[str, Any] | None:
 def held(run: Path, stage: str) -> Iterator[None]:
     """Hold ``.<stage>.lock`` in the folder of the run, which is created when missing: one process works on a stage.
 
-    A second one would take its unfinished files for leftovers. The system holds the lock and drops it with the process,
-    however that ends; a file system without locks goes without.
-
-    Raises:
-        LaunchError: another process holds it.
+    A second one would take its unfinished files for leftovers, so it gets a ``LaunchError``. The system drops the lock
+    with the process, however that ends; a file system without locks goes without.
     """
     run.mkdir(parents=True, exist_ok=True)
     lock = FileLock(run / f".{stage}.lock", timeout=0, fallback_to_soft=False)  # a soft lock outlives a killed process

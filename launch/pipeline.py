@@ -37,21 +37,13 @@ NO_KLUE_FILES = "finetune.data is empty; name the folder of the KLUE files: fine
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One step of a run.
-
-    Fields:
-        name: the stage and its folder below ``runs/<recipe>/``.
-        settings: the part of the recipe that decides the result.
-        after: stages whose folders it reads.
-        work: ``(recipe, run folder, out)`` to counts; imports the stage when called.
-        outside: what the user gave it to read; contradictions between that and the recipe show here.
-    """
+    """One step of a run, in the folder of its name below ``runs/<recipe>/``."""
 
     name: str
-    settings: Callable[[Recipe], dict[str, Any]]
-    after: Callable[[Recipe], tuple[str, ...]]
-    work: Callable[[Recipe, Path, Path], dict[str, Any]]
-    outside: Callable[[Recipe], Stamps] = lambda recipe: {}
+    settings: Callable[[Recipe], dict[str, Any]]  # the part of the recipe that decides the result
+    after: Callable[[Recipe], tuple[str, ...]]  # stages whose folders it reads
+    work: Callable[[Recipe, Path, Path], dict[str, Any]]  # recipe, run folder and out to counts
+    outside: Callable[[Recipe], Stamps] = lambda recipe: {}  # what the user gave to read; contradictions show here
 
 
 def run_sample(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
@@ -105,7 +97,8 @@ def run_finetune(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
 
     if not recipe.finetune.data:
         raise LaunchError(NO_KLUE_FILES)
-    models = {name: _encoder(name, run) for name in recipe.finetune.models}
+    own = {OWN_MODEL: str(run / "model"), FRESH + OWN_MODEL: f"{FRESH}{run / 'model'}"}
+    models = {name: own.get(name, name) for name in recipe.finetune.models}
     inputs = stage.FinetuneInputs(data=_klue_folder(recipe.finetune.data, recipe, run), models=models)
     return stage.run(recipe.finetune, inputs, out, workers=recipe.workers)
 
@@ -114,12 +107,6 @@ def run_report(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     from launch.report import run as stage
 
     return stage.run(recipe, run, out)
-
-
-def _encoder(name: str, run: Path) -> str:
-    """Folder or Hub name of an encoder; after ``FRESH`` likewise."""
-    prefix, plain = (FRESH, name.removeprefix(FRESH)) if name.startswith(FRESH) else ("", name)
-    return prefix + (str(run / "model") if plain == OWN_MODEL else plain)
 
 
 def _klue_folder(name: str, recipe: Recipe, run: Path) -> Path:
@@ -132,7 +119,7 @@ def _klue_folder(name: str, recipe: Recipe, run: Path) -> Path:
 def _benchmarks(recipe: Recipe) -> list[str]:
     """What the corpus is decontaminated against: the recipe's list, or else the data of finetune."""
     names = recipe.corpus.benchmarks
-    return list(names) if names is not None else [recipe.finetune.data] if recipe.finetune.data else []
+    return names if names is not None else [recipe.finetune.data] if recipe.finetune.data else []
 
 
 def raw_inputs(recipe: Recipe, run: Path | None = None) -> list[Input]:
@@ -162,19 +149,18 @@ def corpus_outside(recipe: Recipe) -> Stamps:
 
 def finetune_outside(recipe: Recipe) -> Stamps:
     """Data, and encoders that are folders."""
-    models = [Path(name.removeprefix(FRESH)) for name in recipe.finetune.models]
-    data = [recipe.finetune.data] if recipe.finetune.data else []
-    return klue_stamps(data) | fingerprints(path for path in models if path.is_dir())
+    models = (Path(name.removeprefix(FRESH)) for name in recipe.finetune.models)
+    return klue_stamps([recipe.finetune.data or None]) | fingerprints(path for path in models if path.is_dir())
 
 
-def klue_stamps(names: Sequence[str]) -> Stamps:
+def klue_stamps(names: Sequence[str | None]) -> Stamps:
     """What tells whether KLUE files have changed: digests of files, the commit of a Hub data set."""
     from corpus.reading.hub import HubSet, identify
     from finetune.data.hub import find_copy
 
     found: Stamps = {}
     for name in names:
-        if name == SAMPLE:
+        if name is None or name == SAMPLE:
             continue
         if Path(name).exists():
             found |= fingerprints([Path(name)])
@@ -274,7 +260,8 @@ def run_stage(stage: Stage, recipe: Recipe, run: Path) -> bool:
     """
     out = run / stage.name
     head = head_of(stage, recipe, run)
-    if manifest.is_complete(out, head) and not _is_in_another_language(stage, recipe, out):
+    is_translated = stage.name == "report" and _language(out) != recipe.launch.spoken()  # then it is written again
+    if manifest.is_complete(out, head) and not is_translated:
         log.info("%-9s complete, nothing to do (%s)", stage.name, out)
         return False
     with held(run, stage.name) if rank() == 0 else nullcontext():
@@ -290,7 +277,5 @@ def run_stage(stage: Stage, recipe: Recipe, run: Path) -> bool:
     return True
 
 
-def _is_in_another_language(stage: Stage, recipe: Recipe, out: Path) -> bool:
-    """Whether a finished report speaks otherwise than is asked for now; it is written again then."""
-    found = manifest.read_manifest(out) if stage.name == "report" else None
-    return found is not None and found["counts"].get("language") != recipe.launch.spoken()
+def _language(report: Path) -> str | None:
+    return (manifest.read_manifest(report) or {"counts": {}})["counts"].get("language")

@@ -56,11 +56,7 @@ _PlainLoader.yaml_implicit_resolvers = {
 
 
 def parse_yaml(text: str) -> Any:
-    """The value of a YAML document.
-
-    Raises:
-        NotPlain: broken YAML, an alias, equal keys, more than ``MAX_DEPTH`` levels, a number too long to read.
-    """
+    """The value of a YAML document; ``NotPlain`` for broken YAML, an alias, equal keys, depth, an endless number."""
     try:
         return yaml.load(text, _PlainLoader)
     except yaml.MarkedYAMLError as error:
@@ -72,12 +68,7 @@ def parse_yaml(text: str) -> Any:
 
 
 def read_yaml(path: Path) -> Any:
-    """The value of a YAML file in UTF-8.
-
-    Raises:
-        NotPlain: as ``parse_yaml``, or not UTF-8, or larger than ``MAX_BYTES``.
-        OSError: the file cannot be read.
-    """
+    """The value of a YAML file; ``NotPlain`` as above, and for what is not UTF-8 or larger than ``MAX_BYTES``."""
     with path.open("rb") as file:
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:

@@ -91,7 +91,7 @@ def shipped_recipes() -> dict[str, Path]:
 
 
 def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
-    """Load a shipped recipe by name or a YAML file by path, apply overrides, validate.
+    """A shipped recipe by name or a YAML file by path, overrides applied.
 
     Raises:
         LaunchError: no such recipe, broken YAML, or problems in values; every problem is listed with its key.
@@ -111,11 +111,7 @@ def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
 
 
 def locate_recipe(name: str) -> Path:
-    """The file of a shipped recipe, or the file itself.
-
-    Raises:
-        LaunchError: there is none of that name.
-    """
+    """The file of a shipped recipe, or the file itself; ``LaunchError`` where there is none."""
     path, recipes = Path(name), shipped_recipes()
     if path.suffix in (".yaml", ".yml"):
         if not path.is_file():
@@ -192,15 +188,12 @@ def _apply(values: dict[str, Any], override: str) -> None:
 
 
 def read_value(text: str, kind: Any) -> Any:
-    """What the text of an override stands for: YAML where that gives what the key holds, else the text itself.
+    """What the text of an override stands for: YAML where that gives the key's annotation ``kind``, else the text.
 
     So ``*.jsonl``, ``@x``, ``{a``, ``no`` and ``notes #1.txt`` stay file names, and a list may be parted by commas.
 
     >>> read_value("7", int), read_value("7", str), read_value("*.txt,a #1.txt", list[str])
     (7, '7', ['*.txt', 'a #1.txt'])
-
-    Args:
-        kind: annotation of the key; None where it is not known.
     """
     try:
         value = parse_yaml(text) if text else ""

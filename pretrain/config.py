@@ -15,9 +15,7 @@ from pydantic import BaseModel, Field, model_validator
 class PackConfig(BaseModel, frozen=True, extra="forbid"):
     """The token store follows from the corpus and the tokenizer; there is little to choose."""
 
-    morphemes: bool = Field(
-        False, description="Also store where mecab-ko's morphemes begin, for pretrain.rows.masking.unit=morpheme."
-    )
+    morphemes: bool = Field(False, description="Also store where mecab-ko's morphemes begin, to mask them whole.")
 
 
 class MaskingConfig(BaseModel, frozen=True, extra="forbid"):
@@ -25,9 +23,7 @@ class MaskingConfig(BaseModel, frozen=True, extra="forbid"):
 
     share: float = Field(0.15, gt=0, lt=1, description="Share of a sequence's tokens to predict (BERT 3.1).")
     mask_share: float = Field(0.8, ge=0, le=1, description="Share of the chosen shown as [MASK] (BERT 3.1).")
-    random_share: float = Field(
-        0.1, ge=0, le=1, description="Share of the chosen shown as a random piece; the rest stays (BERT 3.1)."
-    )
+    random_share: float = Field(0.1, ge=0, le=1, description="Share shown as random pieces; the rest stays (BERT 3.1).")
     unit: Literal["word", "eojeol", "morpheme"] = Field(
         "word",
         description="What is masked whole: a piece and its ## pieces (KLUE 4.1, BERT's code), all between two blanks, "
@@ -36,9 +32,7 @@ class MaskingConfig(BaseModel, frozen=True, extra="forbid"):
     mode: Literal["dynamic", "static"] = Field(
         "dynamic", description="dynamic: new masks every epoch (RoBERTa); static: they repeat (BERT) (Table 31)."
     )
-    duplicates: int = Field(
-        10, gt=0, description="Epochs until sentence pairs, and static masks, repeat (BERT code, dupe_factor)."
-    )
+    duplicates: int = Field(10, gt=0, description="Epochs until pairs and static masks repeat (BERT's dupe_factor).")
 
     @model_validator(mode="after")
     def _shares_fit(self) -> MaskingConfig:
@@ -48,8 +42,6 @@ class MaskingConfig(BaseModel, frozen=True, extra="forbid"):
 
 
 class ModelConfig(BaseModel, frozen=True, extra="forbid"):
-    """The network (paper Table 31)."""
-
     architecture: Literal["bert", "roberta"] = Field("roberta", description="Model family (paper Table 31).")
     layers: int = Field(12, gt=0, description="Transformer layers (base size, paper Table 31).")
     hidden: int = Field(768, gt=0, description="Width of the hidden states (base size, paper Table 31).")
@@ -82,18 +74,10 @@ class RowsConfig(BaseModel, frozen=True, extra="forbid"):
         description="blocks: full rows across documents (RoBERTa 4.2), pairs padded; documents: several documents (or "
         "pairs) a row, none of which sees another, without attention dropout.",
     )
-    short_length: int | None = Field(
-        None, ge=8, description="Tokens per sequence of the first steps, 128 in the original BERT; None: all alike."
-    )
-    short_length_share: float = Field(
-        0.9, gt=0, lt=1, description="Share of the steps with sequences of short_length (BERT's README)."
-    )
-    short_share: float = Field(
-        0.1, ge=0, le=1, description="Share of sentence pairs drawn shorter (BERT code, short_seq_prob)."
-    )
-    held_out_share: float = Field(
-        0.001, gt=0, lt=1, description="Share of the blocks (pairs, documents: of the documents) never trained on."
-    )
+    short_length: int | None = Field(None, ge=8, description="Tokens per sequence of the first steps (128 in BERT).")
+    short_length_share: float = Field(0.9, gt=0, lt=1, description="Share of the steps that are short (BERT's README).")
+    short_share: float = Field(0.1, ge=0, le=1, description="Share of pairs drawn shorter (BERT code, short_seq_prob).")
+    held_out_share: float = Field(0.001, gt=0, lt=1, description="Share of the blocks (or documents) never trained on.")
     masking: MaskingConfig = Field(default_factory=MaskingConfig, description="Whole-word masking (section 4.1).")
 
     @model_validator(mode="after")
@@ -104,12 +88,8 @@ class RowsConfig(BaseModel, frozen=True, extra="forbid"):
 
 
 class OptimizerConfig(BaseModel, frozen=True, extra="forbid"):
-    """AdamW and its learning rate."""
-
     lr: float = Field(1e-4, gt=0, description="Peak learning rate (Table 31).")
-    warmup_share: float = Field(
-        0.024, ge=0, lt=1, description="Share of the steps with rising rate: 24,000 (RoBERTa Table 9)."
-    )
+    warmup_share: float = Field(0.024, ge=0, lt=1, description="Share of the steps: 24,000 (RoBERTa Table 9).")
     weight_decay: float = Field(0.01, ge=0, description="Not on biases and LayerNorm (RoBERTa Table 9).")
     betas: tuple[float, float] = Field((0.9, 0.98), description="Adam's averages (RoBERTa Table 9).")
     epsilon: float = Field(1e-6, gt=0, description="Adam's epsilon (RoBERTa Table 9).")
@@ -122,14 +102,9 @@ class EngineConfig(BaseModel, frozen=True, extra="forbid"):
     name: Literal["auto", "plain", "deepspeed"] = Field(
         "auto", description="auto: torch alone for one process, DeepSpeed for more and for fp16."
     )
-    precision: Literal["fp32", "bf16", "fp16"] = Field(
-        "bf16", description="Arithmetic of the model; weights are kept in fp32 beside it."
-    )
-    micro_batch: int = Field(
-        32, gt=0, description="At most this many sequences at once on one device; accumulation does the rest."
-    )
+    precision: Literal["fp32", "bf16", "fp16"] = Field("bf16", description="Of the model; weights are fp32.")
+    micro_batch: int = Field(32, gt=0, description="Most sequences at once on one device; accumulation does the rest.")
     zero_stage: int = Field(1, ge=0, le=3, description="DeepSpeed ZeRO: what is sharded over the devices.")
-    activation_checkpointing: bool = Field(False, description="Compute activations again instead of keeping them.")
     compile: bool = Field(False, description="Fuse operations with torch.compile; needs a C++ compiler or a GPU.")
 
     @model_validator(mode="after")
@@ -147,12 +122,7 @@ class WatchConfig(BaseModel, frozen=True, extra="forbid"):
     log_every: int = Field(100, gt=0, description="Steps between lines of the log and of metrics.jsonl.")
     measure_every: int = Field(10_000, gt=0, description="Steps between measurements on held-out rows.")
     measure_rows: int = Field(2048, gt=0, description="At most this many held-out rows are measured.")
-    trackers: tuple[Literal["tensorboard", "wandb"], ...] = Field(
-        (), description="Who else gets the lines of metrics.jsonl."
-    )
-    peak_tflops: float | None = Field(
-        None, gt=0, description="Dense peak of one device, for the MFU; None: from the table of known GPUs."
-    )
+    trackers: tuple[Literal["tensorboard", "wandb"], ...] = Field((), description="Also get metrics.jsonl.")
 
 
 class SavedConfig(BaseModel, frozen=True, extra="forbid"):
@@ -160,9 +130,7 @@ class SavedConfig(BaseModel, frozen=True, extra="forbid"):
 
     checkpoint_every: int = Field(10_000, gt=0, description="Steps between checkpoints.")
     keep_checkpoints: int = Field(2, gt=0, description="Newest checkpoints that stay on disk, beside the best.")
-    average_last: int = Field(
-        1, gt=0, description="Checkpoints whose mean weights become the model; 1: the last one alone."
-    )
+    average_last: int = Field(1, gt=0, description="Checkpoints whose mean weights become the model; 1: the last.")
 
     @model_validator(mode="after")
     def _as_many_are_kept(self) -> SavedConfig:
@@ -205,8 +173,8 @@ class PretrainConfig(BaseModel, frozen=True, extra="forbid"):
 
 # May change between a run's start and its end: they move work between devices, but change nothing but rounding
 MACHINE_KEYS = {
-    "engine": {"name", "zero_stage", "micro_batch", "activation_checkpointing", "compile"},
-    "watch": {"log_every", "trackers", "peak_tflops"},
+    "engine": {"name", "zero_stage", "micro_batch", "compile"},
+    "watch": {"log_every", "trackers"},
     "saved": {"keep_checkpoints"},
 }
 SECTIONS: dict[str, type[BaseModel]] = {
@@ -232,4 +200,12 @@ def in_sections(fields: Mapping[str, Any]) -> dict[str, Any]:
             found.setdefault(section, {})[inner] = value
         else:
             found[section] = value
+    return found
+
+
+def by_path(settings: Mapping[str, Any], above: str = "", sign: str = ".") -> dict[str, Any]:
+    """Values without nesting: "optimizer.lr"."""
+    found: dict[str, Any] = {}
+    for key, value in settings.items():
+        found |= by_path(value, f"{above}{key}{sign}", sign) if isinstance(value, Mapping) else {above + key: value}
     return found

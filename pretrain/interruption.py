@@ -11,9 +11,10 @@ import os
 import signal
 import threading
 import time
-from types import FrameType, TracebackType
+from types import FrameType
 
 REQUEUE_CODE = 75
+GOES_ON = "the same command goes on from there"
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
 # torchrun passes on the Ctrl-C that its processes have from the terminal already; an echo is not a second request
 ECHO_SECONDS = 1.0
@@ -36,9 +37,7 @@ class StopRequest:
             self._before = {number: signal.signal(number, self._note) for number in SIGNALS}
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 

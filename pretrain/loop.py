@@ -1,4 +1,4 @@
-"""The training loop: batches in, updates, and what is due behind a step.
+"""The training loop: batches in, updates, and what is due after a step.
 
 Everything that differs between models, machines and precisions is settled before: the same loop runs on one CPU and on
 a cluster. No step waits for the device: sums stay there until a line of the log is due.
@@ -17,7 +17,7 @@ from pretrain.config import PretrainConfig
 from pretrain.engine.optimizer import learning_rate
 from pretrain.engine.start import Engine
 from pretrain.engine.world import World
-from pretrain.interruption import Interrupted, StopRequest
+from pretrain.interruption import GOES_ON, Interrupted, StopRequest
 from pretrain.rng import derive_key
 from pretrain.rows.batches import ReadyStep, TrainingBatches, ready_steps
 from pretrain.saved.checkpoints import Checkpoints
@@ -25,8 +25,6 @@ from pretrain.watch.meter import Meter
 
 
 class Watch(NamedTuple):
-    """What looks at the training from outside."""
-
     meter: Meter
     checkpoints: Checkpoints
     measure: Callable[[], dict[str, Any]]
@@ -38,9 +36,7 @@ def train(
 ) -> None:
     """Train from ``first_step`` to the last, both included.
 
-    Raises:
-        BadInput: the loss is not finite, or a step has nothing to predict.
-        Interrupted: a signal asked for the end; a checkpoint is saved.
+    BadInput: the loss is not finite, or a step has nothing to predict. Interrupted: a signal asked for the end.
     """
     ready = ready_steps(batches, first_step, config.steps, world.device)
     quiet = None if world.is_first else True  # None: quiet unless on a terminal
@@ -49,22 +45,19 @@ def train(
         step, meter = found.step, watch.meter
         if meter.due(step):
             meter.write(step)
-        measures, saves = step % config.watch.measure_every == 0, watch.checkpoints.due(step)
-        if stops or measures or saves:
+        saves = watch.checkpoints.due(step)
+        measures = saves or step % config.watch.measure_every == 0
+        if stops or measures:
             with meter.paused():
-                held_out = _measure(watch, step) if measures or saves else None
+                held_out = watch.measure() if measures else None
+                if held_out is not None:
+                    meter.write_held_out(step, held_out)
                 state = meter.state(step)
                 if stops or saves:
                     progress = batches.progress(step) | {"tokens": meter.tokens}
                     watch.checkpoints.save(engine, progress, state, held_out)
         if stops and step < config.steps:
-            raise Interrupted(f"stopped by a signal after step {step}; the same command goes on from there")
-
-
-def _measure(watch: Watch, step: int) -> dict[str, Any]:
-    held_out = watch.measure()
-    watch.meter.write_held_out(step, held_out)
-    return held_out
+            raise Interrupted(f"stopped by a signal after step {step}; {GOES_ON}")
 
 
 def _train_step(engine: Engine, found: ReadyStep, watch: Watch, config: PretrainConfig, world: World) -> bool:

@@ -28,16 +28,15 @@ from pretrain.engine.optimizer import fit_micro_batch
 from pretrain.engine.plain import PlainEngine
 from pretrain.engine.start import Engine, choose_engine, describe_engine, ready_for_engine, start_engine
 from pretrain.engine.world import World, join_world
-from pretrain.interruption import Interrupted, StopRequest
+from pretrain.interruption import GOES_ON, Interrupted, StopRequest
 from pretrain.loop import Watch, train
 from pretrain.model.init_from import check_init_from, with_sizes_of
 from pretrain.model.isolation import isolate_documents
 from pretrain.model.module import PretrainingModule
 from pretrain.model.networks import build_network
 from pretrain.pack.store import TokenStore, open_store, read_pieces
-from pretrain.rows.batches import TrainingBatches
+from pretrain.rows.batches import Split, TrainingBatches, split_rows
 from pretrain.rows.masking import Pieces, describe_pieces
-from pretrain.rows.split import Split, split_rows
 from pretrain.saved.checkpoints import Checkpoints, SaveModel, mean_weights, require_disk_space
 from pretrain.saved.export import MODEL_NAME, RESULT_NAME, save_model
 from pretrain.watch.baselines import count_baselines, score_baselines
@@ -61,9 +60,7 @@ class PretrainInputs(NamedTuple):
 class Prepared(NamedTuple):
     """What a process trains with, the same on all of them but for ``world``.
 
-    Fields:
-        facts: what cards and result.json say of the run before it has begun.
-        save_model: writes a Hugging Face folder: (folder, weights=, facts=).
+    ``facts`` is what cards and result.json say of the run before it has begun.
     """
 
     config: PretrainConfig
@@ -83,8 +80,7 @@ class Prepared(NamedTuple):
 def run(config: PretrainConfig, inputs: PretrainInputs, out: Path, *, workers: int = 1) -> dict[str, Any]:
     """Train, or go on training, and leave the model in ``out``; returns what result.json holds.
 
-    Args:
-        workers: not used: the launcher decides how many processes train, and each loads its own rows.
+    ``workers`` is not used: the launcher decides how many processes train, and each loads its own rows.
 
     Raises:
         BadInput: store and tokenizer do not belong together, the corpus is too small, the processes cannot share the
@@ -99,9 +95,7 @@ def run(config: PretrainConfig, inputs: PretrainInputs, out: Path, *, workers: i
             _train(prepared, stop)
             result = _finish(prepared)
         if stop.is_made:  # too late to save more than there is, but not to end what would follow
-            raise Interrupted(
-                f"stopped by a signal after step {config.steps}, the last; the same command goes on from there"
-            )
+            raise Interrupted(f"stopped by a signal after step {config.steps}, the last; {GOES_ON}")
     return result
 
 
@@ -137,42 +131,43 @@ def _train(prepared: Prepared, stop: StopRequest) -> None:
     config, world, out = prepared.config, prepared.world, prepared.out
     batches = TrainingBatches(prepared.split, prepared.pieces, config, world.rank, world.size, prepared.micro_batch)
     found = prepared.checkpoints.find()
-    step, meter_state = (found.loop["step"], found.loop["meter"]) if found else (0, None)
     if found:
-        prepared.network.load_state_dict(found.weights(), strict=False)  # a tied weight is stored under one name
+        _load(prepared.network, found.weights())
         log.info("going on from %s", found.folder)
     engine = start_engine(config, PretrainingModule(prepared.network), world)
     if found:
         found.give_to(engine)
+    resumed = (found.loop["step"], found.loop["meter"]) if found else (0, None)
     sizes = with_sizes_of(prepared.network.config, config)
     flops = flops_by_phase(batches, sizes, prepared.store.meta["vocab_size"])
-    resumed = (step, meter_state)
     meter = Meter(
         out / METRICS_NAME, config, world, resumed, lambda n: flops[batches.phase_of(n)], batches.names_of_step
     )
+    first_step = resumed[0] + 1
     if world.is_first:
         _write_json(out / "engine.json", describe_engine(config, world))
         _log_plan(prepared)
-        if step < config.steps:
-            _log_first_row(batches, step + 1, prepared.vocabulary)
+        if first_step <= config.steps:
+            _log_first_row(batches, first_step, prepared.vocabulary)
     with closing(meter):
         watch = Watch(meter, prepared.checkpoints, partial(_measure, engine, prepared), stop)
-        train(engine, batches, watch, config, world, first_step=step + 1)
+        train(engine, batches, watch, config, world, first_step)
 
 
 def _finish(prepared: Prepared) -> dict[str, Any]:
     """Write the model and result.json, which says that all is done; returns what it holds."""
-    config, world, checkpoints = prepared.config, prepared.world, prepared.checkpoints
-    weights = mean_weights(checkpoints.newest(config.saved.average_last)) if world.is_first else {}
-    last = world.broadcast(checkpoints.newest_loop() if world.is_first else None)
-    held_out = _measure_finished(prepared, weights, last["held_out"])
-    result = prepared.facts | last["progress"] | {"held_out": held_out}
-    if world.is_first:
+    result: dict[str, Any] = {}
+    if prepared.world.is_first:
+        weights = mean_weights(prepared.checkpoints.newest(prepared.config.saved.average_last))
+        last = prepared.checkpoints.newest_loop()
+        held_out = _score_finished(prepared, weights, last["held_out"])
         log.info("held out: %s", {name: value for name, value in held_out.items() if name != "sources"})
+        result = prepared.facts | last["progress"] | {"held_out": held_out}
         with whole_folder(prepared.out / MODEL_NAME) as folder:
             prepared.save_model(folder, weights=weights, facts=result)
         _write_json(prepared.out / RESULT_NAME, result)
-    world.wait_for_all()
+    result = prepared.world.broadcast(result)
+    prepared.world.wait_for_all()
     return result
 
 
@@ -181,22 +176,21 @@ def _measure(engine: Engine, prepared: Prepared) -> dict[str, Any]:
     return measure(engine, split.held_out, store.source_names, pieces, prepared.config, world, micro_batch)
 
 
-def _measure_finished(prepared: Prepared, weights: dict[str, Tensor], scores: dict[str, Any]) -> dict[str, Any]:
-    """Held-out scores of the finished weights, and what guessing by counts reaches on the same predictions.
+def _score_finished(prepared: Prepared, weights: dict[str, Tensor], scores: dict[str, Any]) -> dict[str, Any]:
+    """In the first process: held-out scores of the finished weights, and what guessing by counts reaches.
 
-    Args:
-        scores: those of the last checkpoint.
+    ``scores`` are those of the last checkpoint.
     """
-    config, world, split = prepared.config, prepared.world, prepared.split
-    if config.saved.average_last > 1 and world.is_first:  # every other model was measured with its checkpoint
-        alone = World(0, 1, world.device)
-        engine = _engine_with(weights, _network(config, prepared.store), config, alone)
+    config, split = prepared.config, prepared.split
+    if config.saved.average_last > 1:  # every other model was measured with its checkpoint
+        network = _network(config, prepared.store)  # a fresh one: DeepSpeed may have cut the trained one into parts
+        _load(network, weights)
+        alone = World(0, 1, prepared.world.device)
+        precision = "fp32" if config.engine.precision == "fp32" else "bf16"
+        engine = PlainEngine(config.replaced("engine", precision=precision), PretrainingModule(network), alone.device)
         scores = _measure(engine, prepared._replace(world=alone, micro_batch=config.engine.micro_batch))
-    if world.is_first:
-        baselines = count_baselines(split.training, prepared.pieces)
-        scores["baselines"] = score_baselines(baselines, split.held_out, prepared.pieces, config)
-    found: dict[str, Any] = world.broadcast(scores)
-    return found
+    baselines = count_baselines(split.training, prepared.pieces)
+    return scores | {"baselines": score_baselines(baselines, split.held_out, prepared.pieces, config)}
 
 
 def _network(config: PretrainConfig, store: TokenStore) -> PreTrainedModel:
@@ -206,16 +200,8 @@ def _network(config: PretrainConfig, store: TokenStore) -> PreTrainedModel:
     return network
 
 
-def _engine_with(weights: dict[str, Tensor], network: PreTrainedModel, config: PretrainConfig, world: World) -> Engine:
-    """An engine of this process alone that measures these weights in the precision of the training.
-
-    Args:
-        network: a fresh one; DeepSpeed may have cut the trained one into parts.
-    """
+def _load(network: PreTrainedModel, weights: dict[str, Tensor]) -> None:
     network.load_state_dict(weights, strict=False)  # tied weights are stored under one of their names
-    module = PretrainingModule(network)
-    precision = "fp32" if config.engine.precision == "fp32" else "bf16"
-    return PlainEngine(config.replaced("engine", precision=precision), module, world.device)
 
 
 def _log_plan(prepared: Prepared) -> None:

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,29 +64,22 @@ def size(byte_count: float) -> str:
     return f"{byte_count:,.2f} TB"
 
 
-def name(rule: str) -> str:
-    return rule.replace("_", " ")
-
-
 def to_bars(histogram: Mapping[str, int]) -> list[Bar]:
     """Counts by power-of-two lower bound ("1", "2", "4" …) as bars without gaps, ascending."""
     counts = {int(low): n for low, n in histogram.items() if n}
     total = sum(counts.values())
-    if not total:
-        return []
-    first, last = min(counts), max(counts)
-    lows = [0] * (first == 0) + [1 << k for k in range(last.bit_length()) if first <= 1 << k <= last]
+    lows = _buckets(min(counts), max(counts)) if counts else []
     return [Bar(low, max(2 * low - 1, low), counts.get(low, 0), counts.get(low, 0) / total) for low in lows]
+
+
+def _buckets(lowest: int, highest: int) -> list[int]:
+    return [0] * (lowest == 0) + [1 << k for k in range(highest.bit_length()) if lowest <= 1 << k <= highest]
 
 
 def median_bar(bars: Sequence[Bar]) -> Bar | None:
     """The bucket that holds the median."""
-    reached = 0.0
-    for bar in bars:
-        reached += bar.share
-        if reached >= 0.5 - 1e-12:
-            return bar
-    return None
+    reached = accumulate(bar.share for bar in bars)
+    return next((bar for bar, share in zip(bars, reached, strict=True) if share >= 0.5 - 1e-12), None)
 
 
 def label(bar: Bar) -> str:
@@ -99,7 +93,7 @@ def short(value: int) -> str:
 
 def plot(bars: Sequence[Bar], lowest: int, highest: int, unit: str) -> str:
     """A histogram as SVG over the buckets from ``lowest`` to ``highest``, so that plots of a page line up."""
-    lows = [0] * (lowest == 0) + [1 << k for k in range(highest.bit_length()) if lowest <= 1 << k <= highest]
+    lows = _buckets(lowest, highest)
     step = PLOT_WIDTH / len(lows)
     by_low = {bar.low: bar for bar in bars}
     tallest = max((bar.share for bar in bars), default=1.0)
@@ -133,24 +127,17 @@ def mark_change(before: str, after: str) -> tuple[list[Part], list[Part]]:
     """Both texts around what differs, the difference marked; at most a few lines each."""
     in_after = Counter(after)
     if sum(n * in_after[character] for character, n in Counter(before).items()) > MAX_PAIRS:
-        return _mark_middle(before, after)
-    same = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
-    changed = [block for block in same if block[0] != "equal"]
-    return _around(before, [block[1:3] for block in changed]), _around(after, [block[3:5] for block in changed])
-
-
-def _mark_middle(before: str, after: str) -> tuple[list[Part], list[Part]]:
-    """The same in linear time: all is marked from the first difference to the last."""
-    start = _same_chars(before, after)
-    same = _same_chars(before[start:][::-1], after[start:][::-1])
-    spans = [[(start, len(text) - same)] if before != after else [] for text in (before, after)]
-    return _around(before, spans[0]), _around(after, spans[1])
+        start = _same_chars(before, after)  # in linear time all is marked from first to last difference
+        same = _same_chars(before[start:][::-1], after[start:][::-1])
+        blocks = [(start, len(before) - same, start, len(after) - same)] if before != after else []
+    else:
+        found = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+        blocks = [block[1:] for block in found if block[0] != "equal"]
+    return _around(before, [(a, b) for a, b, _, _ in blocks]), _around(after, [(c, d) for _, _, c, d in blocks])
 
 
 def _same_chars(one: str, other: str) -> int:
-    """How many characters both begin with."""
-    shorter = min(len(one), len(other))
-    return next((n for n in range(shorter) if one[n] != other[n]), shorter)
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def mark_replaced(before: str, after: str) -> tuple[list[Part], list[Part]]:
@@ -170,16 +157,13 @@ def mark_replaced(before: str, after: str) -> tuple[list[Part], list[Part]]:
 
 
 def mark_tags(text: str) -> list[Part]:
-    """``[TEL]`` and its kin marked."""
-    tags = [match.span() for match in TAG.finditer(text)]
-    return list(_parts(text, 0, min(len(text), MAX_SHOWN), tags))
+    """``[TEL]`` and its kin marked, in the first ``MAX_SHOWN`` characters."""
+    return list(_parts(text, 0, min(len(text), MAX_SHOWN), [match.span() for match in TAG.finditer(text)]))
 
 
 def _around(text: str, spans: Sequence[tuple[int, int]]) -> list[Part]:
-    if not spans:
-        return list(_parts(text, 0, min(len(text), MAX_SHOWN), ()))
-    first = max(0, spans[0][0] - SHOWN_AROUND)
-    last = min(len(text), spans[-1][1] + SHOWN_AROUND, first + MAX_SHOWN)
+    first = max(0, spans[0][0] - SHOWN_AROUND) if spans else 0
+    last = min(len(text), spans[-1][1] + SHOWN_AROUND if spans else len(text), first + MAX_SHOWN)
     return list(_parts(text, first, last, spans))
 
 
@@ -222,7 +206,7 @@ def render(template: str, facts: Mapping[str, Any]) -> str:
         keep_trailing_newline=True,
         finalize=_shown if template.endswith("html.j2") else None,
     )
-    shown = (stylesheet, count, share, size, name, label, width, plot, to_bars, median_bar, visible, cut, mark_tags)
+    shown = (stylesheet, count, share, size, label, width, plot, to_bars, median_bar, visible, cut, mark_tags)
     environment.globals |= {function.__name__: function for function in shown}
     environment.filters |= {"md": markdown, "fenced": fenced, "lines": _lines}
     return environment.get_template(template).render(**facts)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,7 +30,10 @@ def check_repository(folder: Path) -> tuple[int, list[str]]:
     if missing := [name for name in (CARD_NAME, COUNTS, REPORT) if not (folder / name).is_file()]:
         raise BadInput(f"{folder}: no {', '.join(missing)}; run `malmoi corpus` again, it writes them all")
     _check_card(folder / CARD_NAME)
-    counted = _total(folder / COUNTS)
+    try:
+        counted = int(json.loads((folder / COUNTS).read_text("utf-8"))["total"]["documents"])
+    except (ValueError, KeyError, TypeError):
+        raise BadInput(f"{folder / COUNTS}: no counts of a corpus; run `malmoi corpus` again") from None
     shards = shard_paths(folder / "documents")
     if strange := sorted({path.name for path in (folder / "documents").iterdir()} - {path.name for path in shards}):
         raise BadInput(f"{folder / 'documents' / strange[0]}: malmoi did not write this; remove it, or it is published")
@@ -57,14 +59,6 @@ def _check_card(path: Path) -> None:
         raise BadInput(f"{path}: what stands between --- cannot be read ({type(error).__name__}); mend it") from None
     if files != [[{"split": "train", "path": DATA_FILES}]]:
         raise BadInput(f"{path}: its data files are not {DATA_FILES}; write the card again with `malmoi corpus`")
-
-
-def _total(path: Path) -> int:
-    try:
-        found: Any = json.loads(path.read_text("utf-8"))
-        return int(found["total"]["documents"])
-    except (ValueError, KeyError, TypeError):
-        raise BadInput(f"{path}: no counts of a corpus; run `malmoi corpus` again") from None
 
 
 def _rows_of(shard: Path) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +17,17 @@ import pyarrow.parquet as pq
 import yaml
 
 from corpus.card.korean import translate_html
-from corpus.card.page import Bar, Part, mark_change, mark_replaced, render, to_bars
+from corpus.card.page import mark_change, mark_replaced, render, to_bars
 from corpus.documents.errors import BadInput
 from corpus.documents.escaping import visible
 from corpus.documents.whole_files import read_json, write_whole
+from corpus.pii.cover import cover
 from corpus.pii.detect import find_pii
 from corpus.pii.types import ALL_TYPES, PII_TYPES
 
-SHOWN_SOURCES = 12
-SHOWN_PLOTS = 8
-SAMPLES_PER_RULE = 3
-EXAMPLES_PER_TASK = 2
+SHOWN_SOURCES, SHOWN_PLOTS, SAMPLES_PER_RULE, EXAMPLES_PER_TASK = 12, 8, 3, 2
+CARD_NAME, PAGE_NAME = "README.md", "card.html"
+DATA_FILES = "documents/*.parquet"
 IN_BENCHMARK = "in_benchmark"
 HISTOGRAMS = ("chars_per_sentence", "sentences_per_document")
 
@@ -40,17 +40,14 @@ PII_NAMES = {
     "ORG_NUMBER": "company registration number", "HANDLE": "account of a messenger or network",
     "CUSTOMS": "personal customs code", "COURIER": "parcel number", "MEMBERSHIP": "membership number",
 }  # fmt: skip
-PARTS_OF_SIZE = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"),
-                 (10_000_000, "1M<n<10M"), (100_000_000, "10M<n<100M"), (10**9, "100M<n<1B"), (10**10, "1B<n<10B"),
-                 (10**11, "10B<n<100B"), (10**12, "100B<n<1T"))  # fmt: skip
+SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B", "1B<n<10B", "10B<n<100B",
+         "100B<n<1T", "n>1T")  # fmt: skip
 TREATMENTS = {
     "replace": "replaced by invented ones",
     "mask": "masked",
     "tag": "replaced by the name of their type",
     "drop": "taken out with their sentences",
 }
-CARD_NAME, PAGE_NAME = "README.md", "card.html"
-DATA_FILES = "documents/*.parquet"
 DRAWN = {
     "secret": "Replacements were drawn with a random secret that was thrown away when the corpus was done: nobody can "
     "recompute them.",
@@ -61,6 +58,7 @@ DRAWN = {
 }
 UNSHOWN = re.compile(r"key|secret|token|passw|credential", re.I)
 NAMES_OF_SECRETS_ONLY = frozenset(("text_key", "id_key"))
+Row = dict[str, str]  # of a table of samples
 
 
 def write_card(out: Path, settings: Mapping[str, Any], language: str = "en") -> None:
@@ -76,45 +74,49 @@ def write_card(out: Path, settings: Mapping[str, Any], language: str = "en") -> 
     Raises:
         BadInput: statistics.json is missing or damaged.
     """
-    facts = gather_facts(out, settings)
+    facts = _gather_facts(out, settings)
     write_whole(out / CARD_NAME, render("card.md.j2", facts))
     page = render("page.html.j2", facts)
     write_whole(out / PAGE_NAME, translate_html(page) if language == "ko" else page)
 
 
-def gather_facts(out: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
+def _gather_facts(out: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
     """What both pages show, ready for the templates."""
     statistics = _read_json(out / "statistics.json")
     if statistics is None or "total" not in statistics or "sources" not in statistics:
         raise BadInput(f"{out / 'statistics.json'}: missing, or not of a finished corpus stage; run `malmoi corpus`")
-    total = statistics["total"]
-    dropped = _samples(out / "dropped" / "samples.parquet")
-    changed = _samples(out / "changed" / "samples.parquet")
-    lost = sum(total["dropped_sentences"].values())
-    mode = settings.get("pii", {}).get("mode", "replace")
-    card = settings.get("card", {})
+    total, sources = statistics["total"], statistics["sources"]
+    dropped, changed = (_samples(out / name / "samples.parquet") for name in ("dropped", "changed"))
+    mode, pii, card = settings.get("pii", {}).get("mode", "replace"), settings.get("pii"), settings.get("card", {})
     pretty_name = card.get("pretty_name") or f"Korean text, {total['sentences']:,} sentences"
+    duplicates = {
+        kind: {rule: n for rule, n in sorted(total[f"dropped_{kind}"].items()) if "duplicate" in rule}
+        for kind in ("documents", "sentences")
+    }
     return {
         "metadata": _metadata(total["documents"], pretty_name, card.get("licence")),
         "pretty_name": pretty_name,
         "licence": card.get("licence"),
         "total": total,
-        "source_count": len(statistics["sources"]),
-        "sources": _sources(statistics["sources"]),
-        "dropped_sentences": _rules(total["dropped_sentences"], dropped),
-        "dropped_documents": _rules(total["dropped_documents"], {}),
-        "duplicates": _duplicates(total),
-        "looked_for_duplicates": any(settings.get("deduplicate", {}).get(k, True) for k in ("documents", "sentences")),
-        "unaccounted": total["sentences_split"] - total["sentences"] - lost,
-        "noise": [rule | {"samples": _changes(changed.get(rule["rule"], []))} for rule in _rules(total["changed"], {})],
+        "source_count": len(sources),
+        "sources": [
+            {"name": name, "dropped": sum(found["dropped_sentences"].values()), **found}
+            for name, found in _largest(sources, SHOWN_SOURCES)
+        ],
+        "dropped_sentences": _rules(total["dropped_sentences"], dropped, _dropped_sample),
+        "dropped_documents": _rules(total["dropped_documents"], defaultdict(list), _dropped_sample),
+        "duplicates": duplicates,
+        "looked_for_duplicates": any(settings.get("deduplicate", {}).get(kind, True) for kind in duplicates),
+        "unaccounted": total["sentences_split"] - total["sentences"] - sum(total["dropped_sentences"].values()),
+        "noise": _rules(total["changed"], changed, lambda row: mark_change(hide(row["before"]), hide(row["after"]))),
         "unreadable": dict(sorted(statistics.get("records", {}).get("rejected", {}).items())),
         "is_protected": mode in TREATMENTS,
         "treatment": TREATMENTS.get(mode, ""),
-        "drawn": DRAWN[_drawn_from(settings["pii"])] if mode == "replace" and "pii" in settings else "",
-        "pii": _personal_data(total, changed),
+        "drawn": DRAWN[_drawn_from(pii)] if mode == "replace" and pii else "",
+        "pii": _personal_data(total["pii"], changed),
         "values": sum(total["pii"].values()),
         "decontamination": _decontamination(out, total),
-        "plots": _plots(statistics["sources"], total),
+        "plots": _plots(sources, total),
         "settings": yaml.safe_dump(publishable(settings), allow_unicode=True, sort_keys=True),
         "is_screened": bool(settings.get("toxicity", {}).get("enabled")),
     }
@@ -122,15 +124,14 @@ def gather_facts(out: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _metadata(documents: int, pretty_name: str, licence: str | None) -> str:
     """What the Hub and ``load_dataset`` read: without the data files, samples would be taken for documents."""
-    files = [{"split": "train", "path": DATA_FILES}]
     fields = {
         "pretty_name": visible(pretty_name),
         "language": ["ko"],
         "license": licence,
-        "size_categories": [next((name for limit, name in PARTS_OF_SIZE if documents < limit), "n>1T")],
+        "size_categories": [SIZES[min(max(0, len(str(documents)) - 3), len(SIZES) - 1)]],
         "task_categories": ["fill-mask", "text-generation"],
         "tags": ["korean", "pretraining", "malmoi"],
-        "configs": [{"config_name": "default", "data_files": files}],
+        "configs": [{"config_name": "default", "data_files": [{"split": "train", "path": DATA_FILES}]}],
     }
     return yaml.safe_dump({k: v for k, v in fields.items() if v}, allow_unicode=True, sort_keys=False)
 
@@ -155,17 +156,12 @@ def publishable(value: Any, under: str = "") -> Any:
 
 def hide(text: str) -> str:
     """``text`` with ``[TYPE]`` in place of what the detector finds."""
-    pieces, position = [], 0
-    for span in find_pii(text):
-        pieces += [text[position : span.start], f"[{span.type}]"]
-        position = span.end
-    return "".join(pieces) + text[position:]
+    return cover(text, find_pii(text), "tag")
 
 
 def _hide_in_name(text: str) -> str:
     """Sources and ids are often addresses of pages, which may stay."""
-    found = [text[span.start : span.end] for span in find_pii(text) if span.type != "URL"]
-    for value in found:
+    for value in [text[span.start : span.end] for span in find_pii(text) if span.type != "URL"]:
         text = text.replace(value, "…")
     return text
 
@@ -179,73 +175,49 @@ def _public(text: str) -> str:
     return hide(re.split(r"[/\\]", text.rstrip("/\\"))[-1] if is_of_machine else text)
 
 
-def _sources(sources: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The largest sources, and the sum of all others as a last row."""
-    rows = []
-    for name, found in _largest(sources, SHOWN_SOURCES):
-        rows.append({"name": name, "dropped": sum(found["dropped_sentences"].values()), **found})
-    return rows
-
-
 def _largest(sources: Mapping[str, Mapping[str, Any]], limit: int) -> list[tuple[str, Mapping[str, Any]]]:
+    """The largest sources, and the sum of all others as a last row."""
     ordered = sorted(sources.items(), key=lambda item: (-item[1]["bytes"], item[0]))
     limit = limit if len(ordered) > limit + 1 else len(ordered)
     rows = [(_hide_in_name(name), found) for name, found in ordered[:limit]]
-    if rest := ordered[limit:]:
-        rows.append((f"… {len(rest):,} smaller sources", _sum([found for _, found in rest])))
-    return rows
+    rest = [found for _, found in ordered[limit:]]
+    return [*rows, (f"… {len(rest):,} smaller sources", _sum(rest))] if rest else rows
 
 
 def _sum(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Nested counts added up."""
-    names = dict.fromkeys(name for part in parts for name in part)
     result: dict[str, Any] = {}
-    for name in names:
+    for name in dict.fromkeys(name for part in parts for name in part):
         values = [part[name] for part in parts if name in part]
         result[name] = _sum(values) if isinstance(values[0], Mapping) else sum(values)
     return result
 
 
-def _rules(counts: Mapping[str, int], samples: Mapping[str, list[dict[str, str]]]) -> list[dict[str, Any]]:
-    """Rules by falling count, each with some of the text it dropped."""
-    by_rule: dict[str, list[dict[str, str]]] = defaultdict(list)
-    for name, rows in samples.items():  # "in_benchmark:ynat" is a part of in_benchmark
-        by_rule[name.partition(":")[0]] += rows
+def _rules(
+    counts: Mapping[str, int], samples: Mapping[str, list[Row]], show: Callable[[Row], Any]
+) -> list[dict[str, Any]]:
+    """Rules by falling count, each with some samples of what it did, ready to be shown."""
     return [
-        {
-            "rule": rule,
-            "count": n,
-            "samples": [
-                {"text": hide(row["text"]), "source": _hide_in_name(row["source"])}
-                for row in by_rule[rule][:SAMPLES_PER_RULE]
-            ],
-        }
+        {"rule": rule, "count": n, "samples": [show(row) for row in samples[rule][:SAMPLES_PER_RULE]]}
         for rule, n in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     ]
 
 
-def _duplicates(total: Mapping[str, Any]) -> dict[str, dict[str, int]]:
-    """Counts of all rules about duplicates: documents, sentences of those documents, single sentences."""
-    kinds = {"documents": total["dropped_documents"], "sentences": total["dropped_sentences"]}
-    return {
-        kind: {rule: n for rule, n in sorted(counts.items()) if "duplicate" in rule} for kind, counts in kinds.items()
-    }
+def _dropped_sample(row: Row) -> dict[str, str]:
+    return {"text": hide(row["text"]), "source": _hide_in_name(row["source"])}
 
 
-def _personal_data(total: Mapping[str, Any], changed: Mapping[str, list[dict[str, str]]]) -> list[dict[str, Any]]:
+def _personal_data(counts: Mapping[str, int], changed: Mapping[str, list[Row]]) -> list[dict[str, Any]]:
     """The 16 types in the order of Table 29, then those outside it that were asked for."""
-    rows = []
-    for kind in (name for name in ALL_TYPES if name in PII_TYPES or name in total["pii"]):
-        samples = [
-            mark_replaced(hide(row["before"]), row["after"])
-            for row in changed.get(f"pii.{kind}", [])[:SAMPLES_PER_RULE]
-        ]
-        rows.append({"type": kind, "name": PII_NAMES[kind], "count": total["pii"].get(kind, 0), "samples": samples})
-    return rows
 
+    def shown(rows: Sequence[Row]) -> list[Any]:
+        return [mark_replaced(hide(row["before"]), row["after"]) for row in rows[:SAMPLES_PER_RULE]]
 
-def _changes(rows: Sequence[Mapping[str, str]]) -> list[tuple[list[Part], list[Part]]]:
-    return [mark_change(hide(row["before"]), hide(row["after"])) for row in rows[:SAMPLES_PER_RULE]]
+    return [
+        {"type": name, "name": PII_NAMES[name], "count": counts.get(name, 0), "samples": shown(changed[f"pii.{name}"])}
+        for name in ALL_TYPES
+        if name in PII_TYPES or name in counts
+    ]
 
 
 def _decontamination(out: Path, total: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -280,24 +252,17 @@ def _plots(sources: Mapping[str, Mapping[str, Any]], total: Mapping[str, Any]) -
     if not all(name in total for name in HISTOGRAMS):
         return None
     named = [("all sources", total), *(_largest(sources, SHOWN_PLOTS) if len(sources) > 1 else ())]
-    plots = []
-    for source, found in named:
-        bars: dict[str, list[Bar]] = {name: to_bars(found.get(name, {})) for name in HISTOGRAMS}
-        if any(bars.values()):
-            plots.append({"source": source, **bars})
-    ranges = {}
-    for name in HISTOGRAMS:
-        lows = [bar.low for plot in plots for bar in plot[name]]
-        ranges[name] = (min(lows, default=1), max(lows, default=1))
-    return {"plots": plots, "ranges": ranges}
+    bars = [(source, {name: to_bars(found.get(name, {})) for name in HISTOGRAMS}) for source, found in named]
+    plots: list[dict[str, Any]] = [{"source": source, **found} for source, found in bars if any(found.values())]
+    lows = {name: [bar.low for plot in plots for bar in plot[name]] for name in HISTOGRAMS}
+    return {"plots": plots, "ranges": {name: (min(low, default=1), max(low, default=1)) for name, low in lows.items()}}
 
 
-def _samples(path: Path) -> dict[str, list[dict[str, str]]]:
-    """Rows by rule in file order; empty where the stage left none."""
-    found: dict[str, list[dict[str, str]]] = defaultdict(list)
-    if path.is_file():
-        for row in pq.read_table(path).to_pylist():
-            found[row["rule"]].append(row)
+def _samples(path: Path) -> dict[str, list[Row]]:
+    """Rows by rule in file order, "in_benchmark:ynat" as a part of in_benchmark; empty where the stage left none."""
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in pq.read_table(path).to_pylist() if path.is_file() else []:
+        found[row["rule"].partition(":")[0]].append(row)
     return found
 
 

@@ -11,7 +11,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +25,7 @@ from corpus.reading.units import Unit
 from corpus.sentences.split import split_sentences
 
 DEFAULTS = DecontaminateConfig()
+WHOLE = {"ynat"}  # tasks of headlines
 
 
 class BenchmarkText(NamedTuple):
@@ -36,16 +36,11 @@ class BenchmarkText(NamedTuple):
     text: str
 
 
-Fields = Iterator[tuple[str, str, str]]  # guid, field, text
+Fields = Iterator[tuple[str, str, Any]]  # guid, field, text
 
 
 def _read_records(*names: str) -> Callable[[str], Fields]:
-    def read(content: str) -> Fields:
-        for record in json.loads(content):
-            for name in names:
-                yield record["guid"], name, record[name]
-
-    return read
+    return lambda content: ((record["guid"], name, record[name]) for record in json.loads(content) for name in names)
 
 
 def _read_passages(content: str) -> Fields:
@@ -68,7 +63,7 @@ def _read_tagged_characters(content: str) -> Fields:
     for block in content.split("\n\n"):
         guid, characters = "", []
         for line in block.splitlines():
-            if line.startswith("## ") and "\t" in line and "-v1" in line:
+            if _is_head(line):
                 guid = line[3:].split("\t")[0].strip()
             elif guid and "\t" in line:
                 characters.append(line.split("\t")[0] or " ")
@@ -77,16 +72,17 @@ def _read_tagged_characters(content: str) -> Fields:
 
 
 def _read_parsed_words(content: str) -> Fields:
-    for line in content.splitlines():
-        if line.startswith("## ") and "\t" in line and "-v1" in line:
-            guid, sentence = line[3:].split("\t", 1)
-            yield guid.strip(), "sentence", sentence
+    for guid, sentence in (line[3:].split("\t", 1) for line in content.splitlines() if _is_head(line)):
+        yield guid.strip(), "sentence", sentence
+
+
+def _is_head(line: str) -> bool:
+    return line.startswith("## ") and "\t" in line and "-v1" in line
 
 
 def _read_columns(content: str) -> Fields:
     """Two columns, guid and text, with or without a header: test and unlabelled parts."""
-    for line in content.splitlines():
-        guid, _, text = line.partition("\t")
+    for guid, _, text in (line.partition("\t") for line in content.splitlines()):
         if guid != "guid" and text:
             yield guid, "sentence", text
 
@@ -104,9 +100,6 @@ KLUE_FILES: tuple[tuple[str, str, Callable[[str], Fields]], ...] = (
     ("klue-ner", ".tsv", _read_tagged_characters),
     ("klue-dp", ".tsv", _read_parsed_words),
 )
-
-
-WHOLE = {"ynat"}  # tasks of headlines
 
 
 def _klue_file(path: Path) -> tuple[str, Callable[[str], Fields]] | None:
@@ -140,9 +133,9 @@ def read_benchmark(path: Path, name: str | None = None, config: DecontaminateCon
     Raises:
         BadInput: the file is not laid out as its name says, or holds no text.
     """
-    klue = _klue_file(path)
+    task, read = _klue_file(path) or (name or path.name, None)
     try:
-        task, found = (klue[0], list(klue[1](_content(path)))) if klue else (name or path.name, list(_plain(path)))
+        found = list(read(_content(path)) if read else _plain(path))
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         if isinstance(error, BadInput):
             raise
@@ -164,17 +157,16 @@ def read_benchmarks(paths: Sequence[Path], config: DecontaminateConfig = DEFAULT
 
 
 def _join_short(sentences: list[str], config: DecontaminateConfig) -> Iterator[str]:
-    is_long = [has_weight(sentence, fold(sentence), config) for sentence in sentences]
-    for has_length, group in groupby(zip(sentences, is_long, strict=True), key=itemgetter(1)):
-        texts = [sentence for sentence, _ in group]
-        yield from texts if has_length else [" ".join(texts)]
+    for is_long, group in groupby(sentences, lambda sentence: has_weight(sentence, fold(sentence), config)):
+        texts = list(group)
+        yield from texts if is_long else [" ".join(texts)]
 
 
 def _content(path: Path) -> str:
     return b"".join(read_blocks(path)).decode("utf-8").replace("\r\n", "\n")
 
 
-def _plain(path: Path) -> Iterator[tuple[str, str, Any]]:
+def _plain(path: Path) -> Fields:
     for record in read_unit(Unit(Input(path, path.name)), Counter()):
         if isinstance(record, Reject):
             raise BadInput(f"{path}, line {record.line}: {record.reason}; benchmark files must be readable in full")

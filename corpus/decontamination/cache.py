@@ -3,7 +3,7 @@
 An entry is a folder of files with a list of their digests, written aside and renamed, so that processes may build the
 same one at once. Nothing of it is trusted: the run's folder gets a second name for each file, or a copy where that
 cannot be, and what stands there is compared with its digest; an entry that differs is removed and built again. Files
-hold numbers and JSON, never pickles, and are never written in place.
+hold numbers and names, never pickles, and are never written in place.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import logging
 import os
 import shutil
 import sys
-import tempfile
 import time
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from corpus.config import DecontaminateConfig
 from corpus.documents.whole_files import link_or_copy
@@ -30,15 +30,15 @@ CACHE_VARIABLE = "MALMOI_CACHE"
 KEPT_ENTRIES = 4  # about 150 MB each with all of KLUE
 STALE_SECONDS = 86_400  # what a killed process left aside goes after a day
 LIST_NAME = "digests.json"
-CODE = ("sentences", "folding.py", "reading", "decontamination")  # what an index is made by
+CODE = ("sentences/*.py", "folding.py", "reading/*.py", "decontamination/*.py")  # what an index is made by
 
 
 def cache_folder() -> Path:
     """``$MALMOI_CACHE``, else ``malmoi`` in ``$XDG_CACHE_HOME``, else ``~/.cache/malmoi``."""
     if named := os.environ.get(CACHE_VARIABLE):
         return Path(named).expanduser()
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "malmoi"
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (base if base.is_absolute() else Path.home() / ".cache") / "malmoi"
 
 
 def index_digest(config: DecontaminateConfig, benchmarks: Sequence[Path]) -> str:
@@ -46,7 +46,8 @@ def index_digest(config: DecontaminateConfig, benchmarks: Sequence[Path]) -> str
     found = hashlib.blake2b(digest_size=16)
     settings = [config.model_dump(mode="json"), sys.version_info[:2], unicodedata.unidata_version, sys.byteorder]
     found.update(json.dumps([settings, name_files(benchmarks)], sort_keys=True).encode())
-    for path in [*benchmarks, *_code()]:
+    code = [path for pattern in CODE for path in sorted(Path(__file__).parent.parent.glob(pattern))]
+    for path in [*benchmarks, *code]:
         found.update(path.name.encode() + bytes.fromhex(_digest(path)))
     return found.hexdigest()
 
@@ -55,26 +56,21 @@ def fetch_index(digest: str, folder: Path) -> bool:
     """Bring the entry into an existing empty folder; False, and the folder empty, where there is none that is sound."""
     entry = _entries() / digest
     try:
-        listed = json.loads((entry / LIST_NAME).read_text("utf-8"))
-        for name, expected in listed.items():
+        for name, expected in json.loads((entry / LIST_NAME).read_text("utf-8")).items():
             if Path(name).name != name:
                 raise ValueError(f"{name} is no file of it")
             link_or_copy(entry / name, folder / name)
             if _digest(folder / name) != expected:
                 raise ValueError(f"{name} is not what was written")
         os.utime(entry)  # the newest are kept
-    except FileNotFoundError:
-        sound = False
     except (OSError, ValueError, AttributeError, TypeError) as error:
-        log.warning("%s: damaged (%s); the benchmark index is built again", entry, error)
+        if entry.exists():
+            log.warning("%s: damaged (%s); the benchmark index is built again", entry, error)
         shutil.rmtree(entry, ignore_errors=True)
-        sound = False
-    else:
-        sound = True
-    if not sound:
         for path in folder.iterdir():
             path.unlink()
-    return sound
+        return False
+    return True
 
 
 def keep_index(digest: str, folder: Path) -> None:
@@ -82,16 +78,15 @@ def keep_index(digest: str, folder: Path) -> None:
     entries = _entries()
     try:
         entries.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=".partial-", dir=entries))
-        try:
+        with TemporaryDirectory(prefix=".partial-", dir=entries) as scratch:
+            entry = Path(scratch) / digest
+            entry.mkdir()
             listed = {path.name: _digest(path) for path in sorted(folder.iterdir())}
             for name in listed:
-                link_or_copy(folder / name, scratch / name)
-            (scratch / LIST_NAME).write_text(json.dumps(listed), "utf-8")
+                link_or_copy(folder / name, entry / name)
+            (entry / LIST_NAME).write_text(json.dumps(listed), "utf-8")
             shutil.rmtree(entries / digest, ignore_errors=True)
-            scratch.rename(entries / digest)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+            entry.rename(entries / digest)
         _forget_oldest(entries)
     except OSError as error:  # disk full, read-only, or another process was first
         log.info("the benchmark index is not kept in %s: %s", entries, error)
@@ -107,11 +102,6 @@ def _forget_oldest(entries: Path) -> None:
 
 def _entries() -> Path:
     return cache_folder() / "benchmark-index"
-
-
-def _code() -> list[Path]:
-    root = Path(__file__).parent.parent
-    return [path for name in CODE for path in sorted([root / name, *(root / name).glob("*.py")]) if path.is_file()]
 
 
 def _digest(path: Path) -> str:

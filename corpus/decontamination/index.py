@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from itertools import chain, islice
 from pathlib import Path
@@ -39,22 +39,12 @@ from typing import NamedTuple
 import numpy as np
 
 from corpus.config import DecontaminateConfig
-from corpus.decontamination.ngrams import alike_letters, encode_ngrams, hash_table, look_up
-from corpus.decontamination.search import (
-    ROUNDING,
-    Held,
-    find_places,
-    pack_postings,
-    read_tokens,
-    search_across,
-    search_within,
-)
-from corpus.decontamination.stream import cut_stretches
+from corpus.decontamination.ngrams import alike_letters, encode_ngrams, hash_table, look_up, read_batches
+from corpus.decontamination.search import ROUNDING, Ratios, pack_postings, search
 from corpus.folding import fold, fold_all
 
 TOKEN_BITS = 32
 LISTED_DEPTH = 0.6  # below 1 more tokens are listed than exactness needs: fewer candidates to weigh
-WHOLE_RATIO = 0.9  # a sentence that holds so much of an item leaves nothing of it to its neighbours
 K1, B, EPSILON = 1.5, 0.75, 0.25  # BM25Okapi's own
 WORD = re.compile(r"[^\W_]\S*")
 SETTINGS_NAME = "settings.json"
@@ -68,14 +58,6 @@ class Hit(NamedTuple):
     ratio: float
 
 
-class Entries(NamedTuple):
-    """Distinct tokens of benchmark sentences with their counts or weights, by sentence."""
-
-    item_E: np.ndarray
-    token_E: np.ndarray
-    value_E: np.ndarray
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class ContaminationIndex:
     """Benchmark sentences by token. D long sentences, E entries, P postings; short sentences follow the long.
@@ -84,7 +66,7 @@ class ContaminationIndex:
         letter_C: what ``alike_letters`` makes of every code point, 0 where it drops it.
         slot_code_S: hash table of token codes, 0 where empty; a token's number is its slot. S is a power of two.
         entry_start_D: where the tokens of a sentence begin, D + 1 numbers.
-        entry_token_E, entry_weight_E: distinct tokens of each sentence and their BM25 weights.
+        entry_token_E, entry_weight_E: distinct tokens of each sentence and their BM25 weights, the heaviest first.
         posting_start_S: where the postings of a token begin, S + 1 numbers.
         posting_item_P: sentences listed under a token.
         posting_cell_P: what the first filter needs of each, read at once, see ``pack_postings``; uint64.
@@ -109,18 +91,14 @@ class ContaminationIndex:
     ngram: int
     threshold: float
     threshold_across: float
-    min_chars: int
     short: dict[str, int]
 
     def save(self, folder: Path) -> None:
         """Write the index into an existing folder: one .npy file per array, settings as JSON."""
-        settings = {}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, np.ndarray):
-                np.save(folder / f"{field.name}.npy", value, allow_pickle=False)
-            else:
-                settings[field.name] = value
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        settings = {name: value for name, value in values.items() if not isinstance(value, np.ndarray)}
+        for name in values.keys() - settings.keys():
+            np.save(folder / f"{name}.npy", values[name], allow_pickle=False)
         (folder / SETTINGS_NAME).write_text(json.dumps(settings, ensure_ascii=False), "utf-8")
 
     @classmethod
@@ -153,32 +131,13 @@ class ContaminationIndex:
         Of such an item every sentence is a hit that is ``COVERED_SHARE`` covered by it and others of its kind, or that
         bears ``BORNE_SHARE`` of it.
         """
-        held = Held(self)
-        hits: dict[tuple[int, int], float] = {}
-        longest = int(max(self.window_D.max(), self.reach_D.max())) if len(self.window_D) else 0
-        for stretch in cut_stretches(documents, self.letter_C, longest + self.ngram):
-            tokens = read_tokens(self, stretch)
-            places = list(find_places(self, tokens))
-            for place in places:
-                for sentence, ratio in search_within(self, tokens, place).items():
-                    hits[sentence, place.item] = max(ratio, hits.get((sentence, place.item), 0.0))
-            alone: dict[int, set[int]] = {}
-            for (sentence, item), ratio in hits.items():
-                if ratio >= WHOLE_RATIO:
-                    alone.setdefault(item, set()).add(sentence)
-            for place in places:
-                held.add(search_across(self, tokens, place, alone.get(place.item, ())), tokens, stretch)
-            held.pass_by(stretch)
-        for sentence, item, ratio in chain(held.sentences(), self._short(documents)):
-            hits[sentence, item] = max(ratio, hits.get((sentence, item), 0.0))
-        return [Hit(sentence, item, ratio) for (sentence, item), ratio in sorted(hits.items())]
-
-    def _short(self, documents: Sequence[Sequence[str]]) -> Iterator[tuple[int, int, float]]:
-        """Sentences equal to a short benchmark sentence."""
+        hits: Ratios = {}
+        for batch in read_batches(documents, self.letter_C):
+            hits |= {(batch.first + n, item): ratio for (n, item), ratio in search(self, batch).items()}
         if self.short:
-            for number, sentence in enumerate(chain.from_iterable(documents)):
-                if (item := self.short.get(fold(sentence))) is not None:
-                    yield number, item, 1.0
+            folded = map(fold, chain.from_iterable(documents))
+            hits |= {(n, self.short[text]): 1.0 for n, text in enumerate(folded) if text in self.short}
+        return [Hit(*pair, ratio) for pair, ratio in sorted(hits.items())]
 
 
 def build_index(texts: Sequence[str], config: DecontaminateConfig) -> tuple[ContaminationIndex, list[int]]:
@@ -189,15 +148,16 @@ def build_index(texts: Sequence[str], config: DecontaminateConfig) -> tuple[Cont
         and digits, or fewer than ``min_item_words`` words.
     """
     folded = [fold(text) for text in texts]
-    enough = [key for text, key in zip(texts, folded, strict=True) if has_weight(text, key, config)]
-    long = list(dict.fromkeys(key for key in enough if len(key) >= config.min_chars))
-    short = list(dict.fromkeys(key for key in enough if len(key) < config.min_chars))
+    enough = dict.fromkeys(key for text, key in zip(texts, folded, strict=True) if has_weight(text, key, config))
+    long, short = ([key for key in enough if (len(key) < config.min_chars) == is_short] for is_short in (False, True))
     number = {text: n for n, text in enumerate(long + short)}
     letter_C = alike_letters()
     letters, sizes = fold_all(long, letter_C)
     lengths = sizes - config.ngram + 1
-    slot_code_S, entries = _tokenize(letters, sizes, config.ngram)
-    entries = _weigh(entries, lengths)
+    slot_code_S, item_E, token_E, count_E = _tokenize(letters, sizes, config.ngram)
+    weight_E = _weigh(item_E, token_E, count_E, lengths)
+    order = np.lexsort((-weight_E, item_E))
+    entries = item_E[order], token_E[order], weight_E[order]
     postings, share_P = _list_tokens(entries, len(long), len(slot_code_S), config.threshold)
     window_D, reach_D = (np.ceil(lengths * share).astype(np.int64) for share in (config.window, config.window_across))
     shift_D = np.ceil(np.log2(np.maximum(np.maximum(window_D, reach_D), 2))).astype(np.int64)
@@ -210,7 +170,6 @@ def build_index(texts: Sequence[str], config: DecontaminateConfig) -> tuple[Cont
         ngram=config.ngram,
         threshold=config.threshold,
         threshold_across=max(config.threshold, config.threshold_across),
-        min_chars=config.min_chars,
         short={text: number[text] for text in short},
         posting_cell_P=pack_postings(postings["posting_item_P"], shift_D, share_P),
         **postings,
@@ -224,37 +183,42 @@ def has_weight(text: str, folded: str, config: DecontaminateConfig) -> bool:
     return len(folded) >= config.min_item_chars and sum(1 for _ in islice(WORD.finditer(text), least)) == least
 
 
-def _tokenize(letters: np.ndarray, sizes: np.ndarray, ngram: int) -> tuple[np.ndarray, Entries]:
-    """The hash table of all tokens, and counts of the distinct ones of each sentence; int32."""
-    code, _, pairs = encode_ngrams(letters, sizes, ngram)
+def _tokenize(letters: np.ndarray, sizes: np.ndarray, ngram: int) -> tuple[np.ndarray, ...]:
+    """The hash table of all tokens; the distinct ones of each sentence: number of the sentence, token, count; int32."""
+    text_L = np.repeat(np.arange(len(sizes)), sizes)
+    code, at = encode_ngrams(letters, text_L, ngram)
     ordered = np.sort(code)
     slot_code_S = hash_table(ordered[np.diff(ordered, prepend=np.uint64(0)) > 0])
     del ordered
+    pairs = text_L[at]
     pairs <<= TOKEN_BITS
     pairs |= look_up(code, slot_code_S)
     pairs.sort()
     first = np.flatnonzero(np.diff(pairs, prepend=-1))
     count = np.diff(first, append=len(pairs)).astype(np.int32)
-    return slot_code_S, Entries((pairs[first] >> TOKEN_BITS).astype(np.int32), pairs[first].astype(np.int32), count)
+    return slot_code_S, (pairs[first] >> TOKEN_BITS).astype(np.int32), pairs[first].astype(np.int32), count
 
 
-def _weigh(entries: Entries, lengths: np.ndarray) -> Entries:
-    """BM25Okapi's weights in place of counts, the heaviest of each sentence first."""
-    (item, token, count), D = entries, len(lengths)
-    found_in = np.bincount(token)
+def _weigh(item: np.ndarray, token: np.ndarray, count: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """BM25Okapi's weights of counted tokens."""
+    D, found_in = len(lengths), np.bincount(token)
     idf = np.log(D - found_in + 0.5) - np.log(found_in + 0.5)
     average = float(idf.mean(where=found_in > 0)) if D else 0.0
     # two or three sentences: no token tells them apart
     idf = np.where(idf < 0, EPSILON * average, idf) if average > ROUNDING else np.ones(len(idf))
     norm = K1 * (1 - B + B * lengths / max(1.0, lengths.mean() if D else 0.0))
-    weight = idf[token] * count * (K1 + 1) / (count + norm[item])
-    order = np.lexsort((-weight, item))
-    return Entries(item[order], token[order], weight[order])
+    weight: np.ndarray = idf[token] * count * (K1 + 1) / (count + norm[item])
+    return weight
 
 
-def _list_tokens(entries: Entries, D: int, S: int, threshold: float) -> tuple[dict[str, np.ndarray], np.ndarray]:
+def _list_tokens(
+    entries: tuple[np.ndarray, np.ndarray, np.ndarray], D: int, S: int, threshold: float
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Postings of the heaviest tokens of each sentence, beside the entries themselves, and the share of each posting:
     the token's weight over what the listed tokens of the sentence must reach.
+
+    Args:
+        entries: sentence, token and weight, by sentence, the heaviest first.
     """
     item, token, weight = entries
     total = np.maximum(np.bincount(item, weight, minlength=D), np.finfo(float).tiny)

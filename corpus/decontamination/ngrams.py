@@ -1,19 +1,22 @@
-"""Character n-grams of folded texts as numbers, thousands of texts at once, and a hash table that numbers known ones.
+"""Documents as streams of letters, their n-grams as numbers, and a hash table that numbers known ones.
 
-Letters that look alike count as one: full-width digits and Latin, half-width and loose jamo (ㅋ, the laugh).
-
-The hash table finds an n-gram in one or two steps where a sorted array takes twenty; its price is 24 bytes an n-gram.
+Sentences are folded, thousands at once, and joined, so that n-grams and windows run over their ends. Letters that look
+alike count as one: full-width digits and Latin, half-width and loose jamo (ㅋ, the laugh). The hash table finds an
+n-gram in one or two steps where a sorted array takes twenty; its price is 24 bytes an n-gram.
 """
 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
-from corpus.folding import letter_table
+from corpus.folding import fold_all, letter_table
 
+BATCH_CHARS = 40_000  # arrays of so many letters stay in the processor's cache
 FULL_AND_HALF_WIDTH = range(0xFF01, 0xFFDD)
 COMPATIBILITY_JAMO = range(0x3131, 0x3164)
 CODE_POINT_BITS = 21
@@ -37,15 +40,64 @@ def alike_letters() -> np.ndarray:
     return letter_C
 
 
-def encode_ngrams(letters: np.ndarray, sizes: np.ndarray, ngram: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Codes of all n-grams in order, uint64 and never 0, where each begins, and the number of its text."""
-    owner = np.repeat(np.arange(len(sizes)), sizes)
-    last = max(0, len(letters) - ngram + 1)
+class Batch(NamedTuple):
+    """L letters of some documents, one after another.
+
+    Fields:
+        first: number of the first sentence among those of all documents.
+        letters_L: code points of folded text, uint32.
+        sentence_L, document_L: number in the batch of each letter's sentence and document, int32.
+        sizes_S: letters of each sentence.
+    """
+
+    first: int
+    letters_L: np.ndarray
+    sentence_L: np.ndarray
+    document_L: np.ndarray
+    sizes_S: np.ndarray
+
+    def stretches(self, reach: int) -> Iterator[slice]:
+        """The letters in about ``BATCH_CHARS`` at a time, overlapping by ``reach``, the longest window."""
+        count = max(1, len(self.letters_L) // BATCH_CHARS)
+        size = max(1, -(-len(self.letters_L) // count))
+        for start in range(0, len(self.letters_L), size):
+            yield slice(max(0, start - reach), start + size)
+
+
+def read_batches(documents: Iterable[Sequence[str]], letter_C: np.ndarray) -> Iterator[Batch]:
+    """All documents in order, each whole in one batch of ``BATCH_CHARS`` or more."""
+    batch: list[Sequence[str]] = []
+    first = size = 0
+    for document in documents:
+        batch.append(document)
+        size += sum(map(len, document))
+        if size >= BATCH_CHARS:
+            yield _fold(batch, first, letter_C)
+            first += sum(map(len, batch))
+            batch, size = [], 0
+    if batch:
+        yield _fold(batch, first, letter_C)
+
+
+def _fold(documents: Sequence[Sequence[str]], first: int, letter_C: np.ndarray) -> Batch:
+    letters_L, sizes_S = fold_all([sentence for document in documents for sentence in document], letter_C)
+    document_S = np.repeat(np.arange(len(documents), dtype=np.int32), list(map(len, documents)))
+    sentence_L = np.repeat(np.arange(len(sizes_S), dtype=np.int32), sizes_S)
+    return Batch(first, letters_L, sentence_L, document_S[sentence_L], sizes_S)
+
+
+def encode_ngrams(letters_L: np.ndarray, text_L: np.ndarray, ngram: int) -> tuple[np.ndarray, np.ndarray]:
+    """Codes of all n-grams within a text, in order, uint64 and never 0, and where each begins.
+
+    Args:
+        text_L: number of each letter's text, ascending.
+    """
+    last = max(0, len(letters_L) - ngram + 1)
     code = np.zeros(last, np.uint64)
     for shift in range(ngram):
-        code = (code << np.uint64(CODE_POINT_BITS)) | letters[shift : shift + last]
-    at = np.flatnonzero(owner[:last] == owner[ngram - 1 :][:last])
-    return code[at], at, owner[at]
+        code = (code << np.uint64(CODE_POINT_BITS)) | letters_L[shift : shift + last]
+    at = np.flatnonzero(text_L[:last] == text_L[ngram - 1 :][:last])
+    return code[at], at
 
 
 def hash_table(codes: np.ndarray) -> np.ndarray:

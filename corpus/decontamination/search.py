@@ -4,8 +4,6 @@
 tokens ─ postings, summed by (item, block) ─▶ candidates ─ all tokens of the item ─▶ few ─ every window ─▶ found
 ```
 A block is a power of two at least as long as the item's longest window, so each window lies in two neighbouring blocks.
-What is found: items within a window of one sentence, and the places of tokens that lie in a window with an item, which
-may run over the ends of sentences.
 """
 
 from __future__ import annotations
@@ -15,26 +13,25 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from corpus.decontamination.ngrams import GOLDEN_64, encode_ngrams, first_slots, look_up
-from corpus.decontamination.stream import Stretch
+from corpus.decontamination.ngrams import GOLDEN_64, Batch, encode_ngrams, first_slots, look_up
 
 if TYPE_CHECKING:
     from corpus.decontamination.index import ContaminationIndex
 
-CELLS_PER_POSTING, CELLS_PER_PAIR, CELLS_PER_TOKEN = (
-    1,
-    2,
-    8,
-)  # fewer let unlike pairs meet, more leave the processor's cache
+# fewer let unlike pairs meet, more leave the processor's cache
+CELLS_PER_POSTING, CELLS_PER_PAIR, CELLS_PER_TOKEN = 1, 2, 8
 GAP = 256  # places between two documents: most windows cannot span it, and those that do are sorted out at the end
 ROUNDING = 1e-9  # sums in another order must not change a decision
 SLACK = 1e-4  # of the filters before the decision, which add 32-bit numbers
 GOLDEN_32 = np.uint32(0x9E3779B1)  # 2**32 / golden ratio: hashes by multiplication
 SHIFT_BITS = np.uint32(31)  # of the low bits of a hash
+WHOLE_RATIO = 0.9  # a sentence that holds so much of an item leaves nothing of it to its neighbours
 COVERED_SHARE = 0.5  # of a sentence's letters, by all items together: a piece may end one item and begin the next
 BORNE_SHARE = 0.25  # of an item's weight: a long sentence with a part of it goes, too, so that the item is gone
 SALT = 0xC2B2AE3D27D4EB4F  # odd, its bits mixed
 BLOCK_SALT, NEXT_BLOCK = np.uint64(SALT), np.uint64(SALT * int(GOLDEN_64) % 2**64)
+
+Ratios = dict[tuple[int, int], float]  # of sentence and item
 
 
 class Tokens(NamedTuple):
@@ -52,31 +49,51 @@ class Tokens(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where an item may be: those of its tokens, as indices into ``Tokens``, ascending, within a few blocks; and the
-    weights of all its tokens."""
+    """Where an item may be: the weights of its tokens, and those that stand there within a few blocks."""
 
     item: int
-    seen: list[int]
     weights: dict[int, float]
+    token: list[int]
+    at: list[int]
+    document: list[int]
+    first: list[int]
+    last: list[int]
 
 
-class Across(NamedTuple):
-    """What an item has over the ends of sentences: its tokens (indices) in windows with it, and the best ratio."""
+def search(index: ContaminationIndex, batch: Batch) -> Ratios:
+    """Sentences of a batch, numbered in it, that hold an item in a window of their own, or go with one across."""
+    within: Ratios = {}
+    across = _Across(batch, index.ngram)
+    for tokens in _read_tokens(index, batch):
+        places = list(_find_places(index, tokens))
+        for place in places:
+            for sentence, weight in _search_within(index, place):
+                pair = sentence, place.item
+                within[pair] = max(index.ratio(place.item, weight), within.get(pair, 0.0))
+        whole: dict[int, set[int]] = {}
+        for (sentence, item), ratio in within.items():
+            if ratio >= WHOLE_RATIO:
+                whole.setdefault(item, set()).add(sentence)
+        for place in places:
+            across.add(place, *_search_across(index, place, whole.get(place.item, ())))
+    for pair, ratio in across.that_go(index):
+        within[pair] = max(ratio, within.get(pair, 0.0))
+    return within
 
-    item: int
-    held: list[int]
-    ratio: float
 
-
-def read_tokens(index: ContaminationIndex, stretch: Stretch) -> Tokens:
-    code, at, document = encode_ngrams(stretch.letters, stretch.sizes_D, index.ngram)
-    token = look_up(code, index.slot_code_S)
-    is_known = token >= 0
-    token, at, document = token[is_known], at[is_known], document[is_known]
-    ends = np.cumsum(stretch.sizes_S)
-    part = np.repeat(np.arange(len(ends), dtype=np.int32), stretch.sizes_S)
-    first, last = stretch.sentence_S[part[at]], stretch.sentence_S[part[at + (index.ngram - 1)]]
-    return Tokens(token, at, (at + document * GAP).astype(np.int32), document, first, last)
+def _read_tokens(index: ContaminationIndex, batch: Batch) -> Iterator[Tokens]:
+    longest = int(max(index.window_D.max(initial=0), index.reach_D.max(initial=0)))
+    for stretch in batch.stretches(longest + index.ngram):
+        document_L, sentence_L = batch.document_L[stretch], batch.sentence_L[stretch]
+        code, at = encode_ngrams(batch.letters_L[stretch], document_L, index.ngram)
+        token = look_up(code, index.slot_code_S)
+        is_known = token >= 0
+        token, at = token[is_known], at[is_known]
+        document = document_L[at]
+        place = (at + (document - document_L[0]) * GAP).astype(np.int32)
+        ends = sentence_L[at], sentence_L[at + (index.ngram - 1)]
+        if len(token):
+            yield Tokens(token, at + stretch.start, place, document, *ends)
 
 
 def pack_postings(item_P: np.ndarray, shift_D: np.ndarray, share_P: np.ndarray) -> np.ndarray:
@@ -88,10 +105,8 @@ def pack_postings(item_P: np.ndarray, shift_D: np.ndarray, share_P: np.ndarray) 
     return high.astype(np.uint64) << np.uint64(32) | low
 
 
-def find_places(index: ContaminationIndex, tokens: Tokens) -> Iterator[Place]:
+def _find_places(index: ContaminationIndex, tokens: Tokens) -> Iterator[Place]:
     """All places in a stretch where an item may reach the threshold, by item, then place."""
-    if not len(tokens.token_T):
-        return
     item, block = _candidates(index, tokens)
     is_near = _upper_ratios(index, tokens, item, block) >= index.threshold - SLACK
     item, block = item[is_near], block[is_near]
@@ -101,11 +116,13 @@ def find_places(index: ContaminationIndex, tokens: Tokens) -> Iterator[Place]:
     shift = index.shift_D[item]
     firsts = np.searchsorted(tokens.place_T, block << shift)
     ends = np.searchsorted(tokens.place_T, (last + 2) << shift)
+    columns = tokens.token_T, tokens.at_T, tokens.document_T, tokens.first_T, tokens.last_T
     for number, first, end in zip(item.tolist(), firsts.tolist(), ends.tolist(), strict=True):
         weights = index.weights_of(number)
         token = tokens.token_T[first:end].tolist()
         if sum(map(weights.__getitem__, weights.keys() & token)) >= index.least(number, index.threshold):
-            yield Place(number, [n for n, token in enumerate(token, first) if token in weights], weights)
+            seen = [n for n, token in enumerate(token, first) if token in weights]
+            yield Place(number, weights, *(column[seen].tolist() for column in columns))
 
 
 def _candidates(index: ContaminationIndex, tokens: Tokens) -> tuple[np.ndarray, np.ndarray]:
@@ -129,20 +146,11 @@ def _candidates(index: ContaminationIndex, tokens: Tokens) -> tuple[np.ndarray, 
     cell = mixed >> np.uint32(33 - cells.bit_length())
     cell += block.view(np.uint32)
     cell &= np.uint32(cells - 1)
-    left = np.flatnonzero(_with_neighbours(np.bincount(cell, share, minlength=cells))[cell])
+    weight_C = np.bincount(cell, share, minlength=cells).astype(np.float32)
+    weight_C += np.maximum(np.roll(weight_C, 1), np.roll(weight_C, -1))
+    left = np.flatnonzero((weight_C >= np.float32(1 - SLACK))[cell])
     item, here = index.posting_item_P[posting[left]].astype(np.int64), block[left]
     return _heavy_pairs(np.concatenate([item << 32 | here, item << 32 | np.maximum(here - 1, 0)]), share[left])
-
-
-def _with_neighbours(weight_C: np.ndarray) -> np.ndarray:
-    """Whether a cell and the one after or before it weigh enough together; the last cell's next is the first."""
-    weight_C = weight_C.astype(np.float32)
-    beside = np.empty_like(weight_C)
-    np.maximum(weight_C[2:], weight_C[:-2], out=beside[1:-1])
-    beside[0] = max(weight_C[1], weight_C[-1])
-    beside[-1] = max(weight_C[0], weight_C[-2])
-    beside += weight_C
-    return beside >= np.float32(1 - SLACK)
 
 
 def _heavy_pairs(pair: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -168,12 +176,14 @@ def _upper_ratios(index: ContaminationIndex, tokens: Tokens, item: np.ndarray, b
         here = tokens.place_T >> k
         inside = np.flatnonzero(is_wanted[here])
         marks.append(_mix(tokens.token_T[inside], here[inside], k))
-    mixed = np.concatenate(marks) if marks else np.zeros(0, np.uint64)
+    mixed = np.concatenate([np.zeros(0, np.uint64), *marks])
     cells = CELLS_PER_TOKEN << len(mixed).bit_length()
     down = np.uint64(65 - cells.bit_length())
     is_cell = np.zeros(cells, bool)
     is_cell[mixed >> down] = True
-    entries, owner = ranges(index.entry_start_D[item], index.entry_start_D[item + 1])
+    start, end = index.entry_start_D[item], index.entry_start_D[item + 1]
+    owner = np.repeat(np.arange(len(item)), end - start)
+    entries = np.arange(len(owner)) + (end - np.cumsum(end - start))[owner]
     mixed = _mix(index.entry_token_E[entries], block[owner], shift[owner])
     is_covered = is_cell[mixed >> down]
     rest = np.flatnonzero(~is_covered)
@@ -189,40 +199,38 @@ def _mix(token: np.ndarray, block: np.ndarray, shift: np.ndarray | int) -> np.nd
     return (key + block.astype(np.uint64) * BLOCK_SALT) * GOLDEN_64
 
 
-def search_within(index: ContaminationIndex, tokens: Tokens, place: Place) -> dict[int, float]:
-    """Best ratio of each sentence that holds the item within a window of its own."""
-    first = tokens.first_T[place.seen]
-    inner = np.flatnonzero(first == tokens.last_T[place.seen]).tolist()
-    sentence, found = first.tolist(), dict[int, float]()
+def _search_within(index: ContaminationIndex, place: Place) -> Iterator[tuple[int, float]]:
+    """Sentences that hold the item within a window of their own, with the weight of it."""
+    inner = [n for n, (first, last) in enumerate(zip(place.first, place.last, strict=True)) if first == last]
     least, width = index.least(place.item, index.threshold), int(index.window_D[place.item])
-    for _, newest, covered in _windows(tokens, place, inner, sentence, width, least):
-        found[sentence[newest]] = max(covered, found.get(sentence[newest], 0.0))
-    return {number: index.ratio(place.item, covered) for number, covered in found.items()}
+    for _, newest, covered in _windows(place, inner, place.first, width, least):
+        yield place.first[newest], covered
 
 
-def search_across(index: ContaminationIndex, tokens: Tokens, place: Place, excluded: Container[int]) -> Across:
-    """Windows over the ends of sentences; ``excluded`` sentences, which hold the item by themselves, do not count."""
-    ends = zip(tokens.first_T[place.seen].tolist(), tokens.last_T[place.seen].tolist(), strict=True)
-    outer = [n for n, (first, last) in enumerate(ends) if first not in excluded and last not in excluded]
-    document = tokens.document_T[place.seen].tolist()
+def _search_across(index: ContaminationIndex, place: Place, excluded: Container[int]) -> tuple[list[int], float]:
+    """Tokens of a place in windows over the ends of sentences that hold the item, and the best ratio.
+
+    ``excluded`` sentences, which hold the item by themselves, do not count.
+    """
+    ends = enumerate(zip(place.first, place.last, strict=True))
+    outer = [n for n, (first, last) in ends if first not in excluded and last not in excluded]
     least, width = index.least(place.item, index.threshold_across), int(index.reach_D[place.item])
     best, held = 0.0, list[int]()
-    for oldest, newest, covered in _windows(tokens, place, outer, document, width, least):
+    for oldest, newest, covered in _windows(place, outer, place.document, width, least):
         best = max(best, covered)
         held.extend(range(max(oldest, held[-1] + 1 if held else 0), newest + 1))
     outside = set(outer)
-    return Across(place.item, [place.seen[n] for n in held if n in outside], index.ratio(place.item, best))
+    return [n for n in held if n in outside], index.ratio(place.item, best)
 
 
 def _windows(
-    tokens: Tokens, place: Place, chosen: list[int], part: list[int], width: int, least: float
+    place: Place, chosen: list[int], part: list[int], width: int, least: float
 ) -> Iterator[tuple[int, int, float]]:
-    """For each chosen token of ``place.seen`` the widest window that ends with it, if it weighs ``least``: its oldest
-    token, itself, and the weight of all chosen tokens of the window, each once. A window is ``width`` long and never
-    leaves its ``part``.
+    """For each chosen token of a place the widest window that ends with it, if it weighs ``least``: its oldest token,
+    itself, and the weight of all chosen tokens of the window, each once. A window is ``width`` long and never leaves
+    its ``part``.
     """
-    weights = place.weights
-    token, at = tokens.token_T[place.seen].tolist(), tokens.at_T[place.seen].tolist()
+    weights, token, at = place.weights, place.token, place.at
     if sum(weights[number] for number in {token[n] for n in chosen}) < least * (1 - SLACK):
         return
     inside: dict[int, int] = {}
@@ -240,59 +248,31 @@ def _windows(
             yield chosen[tail], newest, covered
 
 
-class Held:
-    """Tokens that lie in windows with their item, by their place among the letters of all documents."""
+class _Across:
+    """What lies in windows over the ends of sentences, by pair of sentence and item: best ratio and tokens' weights."""
 
-    def __init__(self, index: ContaminationIndex) -> None:
-        self.index = index
-        self.parts: list[tuple[np.ndarray, np.ndarray]] = []
-        self.rows: list[np.ndarray] = []  # item, letter, token, sentence in which it begins
-        self.ratios: list[np.ndarray] = []
+    def __init__(self, batch: Batch, ngram: int) -> None:
+        self.batch, self.ngram = batch, ngram
+        self.is_covered_L = np.zeros(len(batch.letters_L), bool)
+        self.ratios: Ratios = {}
+        self.borne: dict[tuple[int, int], dict[int, float]] = {}
 
-    def add(self, found: Across, tokens: Tokens, stretch: Stretch) -> None:
-        held = found.held
-        item = np.full(len(held), found.item)
-        if not held:
+    def add(self, place: Place, held: list[int], ratio: float) -> None:
+        for n in held:
+            letters = slice(place.at[n], place.at[n] + self.ngram)
+            self.is_covered_L[letters] = True
+            for sentence in set(self.batch.sentence_L[letters].tolist()):
+                self.ratios[sentence, place.item] = max(ratio, self.ratios.get((sentence, place.item), 0.0))
+            borne = self.borne.setdefault((place.first[n], place.item), {})
+            borne[place.token[n]] = place.weights[place.token[n]]
+
+    def that_go(self, index: ContaminationIndex) -> Iterator[tuple[tuple[int, int], float]]:
+        """Pairs whose sentence is ``COVERED_SHARE`` covered by items, or bears ``BORNE_SHARE`` of its item."""
+        if not self.ratios:
             return
-        self.rows.append(
-            np.stack([item, tokens.at_T[held] + stretch.offset, tokens.token_T[held], tokens.first_T[held]])
-        )
-        self.ratios.append(np.full(len(held), found.ratio))
-
-    def pass_by(self, stretch: Stretch) -> None:
-        """Remember how long its sentences are."""
-        self.parts.append((stretch.sentence_S[stretch.carried :], stretch.sizes_S[stretch.carried :]))
-
-    def sentences(self) -> Iterator[tuple[int, int, float]]:
-        """Sentence, item and ratio of the best window, in no order and possibly repeated."""
-        if not self.rows:
-            return
-        numbers, sizes = (np.concatenate(column) for column in zip(*self.parts, strict=True))
-        sizes = np.bincount(numbers, sizes).astype(np.int64)
-        (item, letter, token, sentence), ratio = np.concatenate(self.rows, axis=1), np.concatenate(self.ratios)
-        is_borne = self._is_borne(item, token, sentence)
-        yield from zip(sentence[is_borne].tolist(), item[is_borne].tolist(), ratio[is_borne].tolist(), strict=True)
-        ngram = self.index.ngram
-        letters = (letter[:, None] + np.arange(ngram)).ravel()
-        owner = np.searchsorted(np.cumsum(sizes), letters, side="right")
-        covered = np.bincount(owner[np.unique(letters, return_index=True)[1]], minlength=len(sizes))
-        is_covered = (covered >= COVERED_SHARE * sizes)[owner]
-        item, ratio = item.repeat(ngram)[is_covered], ratio.repeat(ngram)[is_covered]
-        yield from zip(owner[is_covered].tolist(), item.tolist(), ratio.tolist(), strict=True)
-
-    def _is_borne(self, item: np.ndarray, token: np.ndarray, sentence: np.ndarray) -> np.ndarray:
-        """Whether the row's sentence bears ``BORNE_SHARE`` of the row's item."""
-        pairs, pair = np.unique(np.stack([sentence, item]), axis=1, return_inverse=True)
-        pair = pair.ravel()
-        first = np.unique(np.stack([pair, token]), axis=1, return_index=True)[1]  # each token once
-        weights = {number: self.index.weights_of(number) for number in np.unique(item).tolist()}
-        weight = [weights[d][t] for d, t in zip(item[first].tolist(), token[first].tolist(), strict=True)]
-        share = np.bincount(pair[first], weight, minlength=pairs.shape[1]) / self.index.total_D[pairs[1]]
-        return (share >= BORNE_SHARE)[pair]
-
-
-def ranges(starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """All numbers of the ranges one after another, and the number of the range each came from."""
-    sizes = ends - starts
-    owner = np.repeat(np.arange(len(sizes)), sizes)
-    return np.arange(len(owner)) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes), owner
+        sizes_S = self.batch.sizes_S
+        covered_S = np.bincount(self.batch.sentence_L[self.is_covered_L], minlength=len(sizes_S))
+        for (sentence, item), ratio in self.ratios.items():
+            borne = sum(self.borne.get((sentence, item), {}).values()) / float(index.total_D[item])
+            if covered_S[sentence] >= COVERED_SHARE * sizes_S[sentence] or borne >= BORNE_SHARE:
+                yield (sentence, item), ratio

@@ -8,15 +8,16 @@ and console all come here.
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import unicodedata
+from collections.abc import Callable
 
 # control, format (bidi, zero width), lone surrogate (a byte that is no text), private use, separators of lines
 UNSHOWN = frozenset(("Cc", "Cf", "Cs", "Co", "Zl", "Zp"))
 UNUSUAL = re.compile("[^ -~ㄱ-ㅎ가-힣一-鿿]")  # few characters are looked up
 MARKDOWN = re.compile(r"[\\`*_\[\]|~#$]")
-HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 LEADING = re.compile(r"^( ?\d{1,9})([.)])(?= |$)|^( ?)([-+=])(?=[-+=]*(?: |$))")  # begins a list, underlines a heading
 FENCE = re.compile("`{3,}")
 
@@ -27,14 +28,7 @@ def visible(text: str, keep: str = "") -> str:
     Args:
         keep: characters that stay, such as line ends where text is shown line by line.
     """
-
-    def show(found: re.Match[str]) -> str:
-        character = found[0]
-        if character in keep or unicodedata.category(character) not in UNSHOWN:
-            return character
-        return "↵" if character == "\n" else f"⟨U+{ord(character):04X}⟩"
-
-    return UNUSUAL.sub(show, text)
+    return _shown(text, keep, lambda character: "↵" if character == "\n" else f"⟨U+{ord(character):04X}⟩")
 
 
 def visible_lines(text: str) -> str:
@@ -44,19 +38,20 @@ def visible_lines(text: str) -> str:
 
 def visible_json(text: str) -> str:
     """JSON with such characters as ``\\u202e``: the same value, and safe to print. Line ends between values stay."""
+    return _shown(text, "\n", lambda character: json.dumps(character)[1:-1])
 
+
+def _shown(text: str, keep: str, name: Callable[[str], str]) -> str:
     def show(found: re.Match[str]) -> str:
-        is_shown = found[0] == "\n" or unicodedata.category(found[0]) not in UNSHOWN
-        return found[0] if is_shown else json.dumps(found[0])[1:-1]
+        is_shown = found[0] in keep or unicodedata.category(found[0]) not in UNSHOWN
+        return found[0] if is_shown else name(found[0])
 
     return UNUSUAL.sub(show, text)
 
 
 def markdown(text: str) -> str:
     """One line of Markdown, for a paragraph or a table cell, that renders as ``text`` reads, with any content."""
-    line = re.sub(r"\s+", " ", visible(text))
-    line = MARKDOWN.sub(r"\\\g<0>", line)
-    line = re.sub("[&<>]", lambda found: HTML[found[0]], line)
+    line = html.escape(MARKDOWN.sub(r"\\\g<0>", re.sub(r"\s+", " ", visible(text))), quote=False)
     return LEADING.sub(lambda found: f"{found[1] or found[3] or ''}\\{found[2] or found[4]}", line)
 
 

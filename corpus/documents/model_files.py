@@ -19,6 +19,11 @@ INDEX_NAME = "model.safetensors.index.json"
 SIZES = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
          "max_position_embeddings")  # fmt: skip
 LARGEST = 1 << 31
+NO_WEIGHTS = f"no {WEIGHTS_NAME} here; give the folder of a whole Hugging Face model"
+ONLY_PICKLES = (
+    "only pytorch_model.bin, a pickle, which is never loaded; convert it once with "
+    "AutoModelForMaskedLM.from_pretrained(OLD).save_pretrained(NEW) and give the new folder"
+)
 
 
 def check_model_files(folder: Path, name: str) -> None:
@@ -37,7 +42,8 @@ def check_model_files(folder: Path, name: str) -> None:
     if (folder / WEIGHTS_NAME).is_file():
         shards.append(WEIGHTS_NAME)
     if not shards:
-        raise BadInput(f"{name}: its weights cannot be loaded: {_why_no_weights(folder)}")
+        why = NO_WEIGHTS if not any(folder.glob("pytorch_model*.bin")) else ONLY_PICKLES
+        raise BadInput(f"{name}: its weights cannot be loaded: {why}")
     for shard in shards:
         try:
             with safe_open(folder / shard, "numpy") as file:
@@ -50,11 +56,7 @@ def check_model_files(folder: Path, name: str) -> None:
 
 
 def check_sizes(folder: Path, name: str) -> None:
-    """Refuse a config.json whose sizes are not positive whole numbers.
-
-    Raises:
-        BadInput: there is none, it is no JSON object, or a size is something else.
-    """
+    """Refuse a config.json that is missing, no JSON object, or whose sizes are not positive whole numbers."""
     if not (folder / CONFIG_NAME).is_file():
         raise BadInput(f"{name}: no {CONFIG_NAME} here; give the folder of a Hugging Face model")
     config = read_object(folder / CONFIG_NAME, "save the model again")
@@ -81,11 +83,7 @@ def refuse_links(folder: Path, name: str = "") -> None:
 
 
 def check_index(path: Path, name: str) -> list[str]:
-    """The files of weights that an index names, all of them plain names of safetensors.
-
-    Raises:
-        BadInput: it names something else, or nothing.
-    """
+    """The files of weights that an index names; refuses what is not a plain name of safetensors, or no name at all."""
     places = read_object(path, "save the model again").get("weight_map")
     if not isinstance(places, dict) or not places or not all(isinstance(file, str) for file in places.values()):
         raise BadInput(f"{name}: {INDEX_NAME} has no weight_map of names to files; save the model again")
@@ -97,12 +95,3 @@ def check_index(path: Path, name: str) -> list[str]:
                 "are never loaded: save the model again, as safetensors"
             )
     return files
-
-
-def _why_no_weights(folder: Path) -> str:
-    if any(folder.glob("pytorch_model*.bin")):
-        return (
-            "only pytorch_model.bin, a pickle, which is never loaded; convert it once with "
-            "AutoModelForMaskedLM.from_pretrained(OLD).save_pretrained(NEW) and give the new folder"
-        )
-    return f"no {WEIGHTS_NAME} here; give the folder of a whole Hugging Face model"

@@ -34,11 +34,7 @@ class Document:
 
 
 def shard_paths(folder: Path) -> list[Path]:
-    """The shards of a corpus in order.
-
-    Raises:
-        BadInput: the folder holds no shard.
-    """
+    """The shards of a corpus in order; ``BadInput`` where the folder holds none."""
     paths = sorted(folder.glob("shard-*.parquet"))
     if not paths:
         raise BadInput(f"{folder}: no document shards (shard-00000.parquet …) here; run `malmoi corpus` first")

@@ -12,18 +12,17 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ProcessPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor
 from concurrent.futures import wait as wait_for
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from functools import partial
 from itertools import chain, islice
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait
 from pathlib import Path
 from threading import Thread
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from tqdm import tqdm
@@ -76,41 +75,32 @@ def map_units(
     first = list(islice(rest, 2))
     workers = workers if len(first) > 1 else 1  # a process of its own costs a second
     scale: dict[str, Any] = {"unit": "B", "unit_scale": True} if size_of else {}
+    homes: list[Path] = []
+    earlier: list[Path] = []
+
+    def unfinished() -> Iterator[tuple[Unit, Path]]:
+        for number, unit in enumerate(chain(first, rest)):
+            homes.append(unit_folder(folder, number))
+            if (homes[-1] / COUNTS_NAME).is_file():
+                earlier.append(homes[-1])
+                bar.update(size_of(unit) if size_of else 1)
+            else:
+                yield unit, homes[-1]
+
     with tqdm(total=total, desc=title, disable=None, **scale) as bar:
-        run = _here if workers <= 1 else partial(_in_processes, workers)
-        homes: list[Path] = []
-        found = 0
-        for unit, is_new in run(_jobs(work, chain(first, rest), folder, homes)):
+        done = _here(work, unfinished()) if workers <= 1 else _in_processes(work, unfinished(), workers)
+        for unit in done:
             bar.update(size_of(unit) if size_of else 1)
-            found += not is_new
-    if found:
-        log.info("%s: %d of %d finished earlier", title, found, len(homes))
+    if earlier:
+        log.info("%s: %d of %d finished earlier", title, len(earlier), len(homes))
     return [read_json(home / COUNTS_NAME, f"delete {folder} and run again") for home in homes]
 
 
-class _Job(NamedTuple):
-    work: Callable[[Any, Path], dict[str, Any]]
-    unit: Any
-    home: Path
-
-    @property
-    def is_finished(self) -> bool:
-        return (self.home / COUNTS_NAME).is_file()
-
-
-def _jobs(work: Callable[..., Any], units: Iterable[Any], folder: Path, homes: list[Path]) -> Iterator[_Job]:
-    for number, unit in enumerate(units):
-        homes.append(unit_folder(folder, number))
-        yield _Job(work, unit, homes[-1])
-
-
-def _here(jobs: Iterable[_Job]) -> Iterator[tuple[Any, bool]]:
-    """Units as they are done, each with whether it had to be worked on."""
-    for job in jobs:
-        is_new = not job.is_finished
-        if is_new:
-            finish_unit(job.work, job.unit, job.home)
-        yield job.unit, is_new
+def _here(work: Callable[..., Any], jobs: Iterable[tuple[Unit, Path]]) -> Iterator[Unit]:
+    """Units as they are done."""
+    for unit, home in jobs:
+        finish_unit(work, unit, home)
+        yield unit
 
 
 _shared_pool: ContextVar[ProcessPoolExecutor | None] = ContextVar("shared_pool", default=None)
@@ -127,20 +117,18 @@ def shared_processes(workers: int) -> Iterator[None]:
             _shared_pool.reset(token)
 
 
-def _in_processes(workers: int, jobs: Iterable[_Job]) -> Iterator[tuple[Any, bool]]:
+def _in_processes(work: Callable[..., Any], jobs: Iterable[tuple[Unit, Path]], workers: int) -> Iterator[Unit]:
     """The same in processes; one unit waits beside those that are worked on, so memory stays bounded."""
     shared = _shared_pool.get()
     with nullcontext(shared) if shared else _start_processes(workers) as pool:
-        running: dict[Future[None], Any] = {}
+        running: dict[Future[None], Unit] = {}
         try:
-            for job in jobs:
-                if job.is_finished:
-                    yield job.unit, False
-                    continue
-                running[pool.submit(finish_unit, job.work, job.unit, job.home)] = job.unit
+            for unit, home in jobs:
+                running[pool.submit(finish_unit, work, unit, home)] = unit
                 if len(running) > workers:
-                    yield from _collect(running, FIRST_COMPLETED)
-            yield from _collect(running, ALL_COMPLETED)
+                    yield from _collect(running)
+            while running:
+                yield from _collect(running)
         except BrokenProcessPool:
             raise BadInput(KILLED) from None
         except BaseException:
@@ -148,14 +136,11 @@ def _in_processes(workers: int, jobs: Iterable[_Job]) -> Iterator[tuple[Any, boo
             raise
 
 
-def _collect(running: dict[Future[None], Any], when: str) -> Iterator[tuple[Any, bool]]:
-    while running:
-        for future in wait_for(running, return_when=FIRST_COMPLETED).done:
-            unit = running.pop(future)
-            future.result()
-            yield unit, True
-        if when == FIRST_COMPLETED:
-            return
+def _collect(running: dict[Future[None], Unit]) -> Iterator[Unit]:
+    for future in wait_for(running, return_when=FIRST_COMPLETED).done:
+        unit = running.pop(future)
+        future.result()
+        yield unit
 
 
 def unit_folder(folder: Path, number: int) -> Path:

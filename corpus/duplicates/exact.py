@@ -29,28 +29,20 @@ def fingerprint(content: bytes | memoryview) -> int:
 
 
 def fingerprint_folded(documents: Sequence[Sequence[str]], min_chars: int) -> tuple[list[int], list[int]]:
-    """Fingerprints of documents and of all their sentences, after folding; of the text itself where nothing is left.
-
-    Args:
-        min_chars: shorter sentences may repeat.
-    """
+    """Fingerprints of documents and all their sentences, folded, or as they are where nothing is left of them."""
     sentences = [sentence for document in documents for sentence in document]
     letters, sizes = fold_all(sentences, letter_table())
     content = memoryview(letters.tobytes())
-    ends_S = np.cumsum(sizes) * letters.itemsize
-    starts_S = ends_S - sizes * letters.itemsize
+    ends = [0, *(np.cumsum(sizes) * letters.itemsize).tolist()]
     of_sentence = [
-        MAY_REPEAT
-        if len(sentence) < min_chars
-        else fingerprint(content[start:end] if start < end else sentence.encode())
-        for sentence, start, end in zip(sentences, starts_S.tolist(), ends_S.tolist(), strict=True)
+        MAY_REPEAT if len(sentence) < min_chars else fingerprint(content[start:end] or sentence.encode())
+        for sentence, (start, end) in zip(sentences, itertools.pairwise(ends), strict=True)
     ]
-    of_document, first = [], 0
-    for document in documents:
-        last = first + len(document)
-        start, end = int(starts_S[first]), int(ends_S[last - 1])
-        of_document.append(fingerprint(content[start:end] if start < end else "\n".join(document).encode()))
-        first = last
+    firsts = itertools.accumulate(map(len, documents), initial=0)
+    of_document = [
+        fingerprint(content[ends[first] : ends[last]] or "\n".join(document).encode())
+        for document, (first, last) in zip(documents, itertools.pairwise(firsts), strict=True)
+    ]
     return of_document, of_sentence
 
 
@@ -82,11 +74,7 @@ def cut_ranges(folders: Sequence[Path], name: str) -> list[Range]:
 def find_repeats(
     part: Range, scratch: Path, *, folders: Sequence[Path], excluded: Callable[[Path], np.ndarray] | None = None
 ) -> dict[str, Any]:
-    """Write the places of all fingerprints of a range that stood in an earlier place, by unit.
-
-    Args:
-        excluded: bool for every place of a unit; those neither repeat nor count as first.
-    """
+    """Write the places that repeat an earlier one of a range, by unit; ``excluded`` tells what is not compared."""
     prints, places, units = [], [], []
     for number, folder in enumerate(folders):
         sorted_N = _load(folder, part.name, "prints")

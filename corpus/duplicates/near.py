@@ -67,15 +67,16 @@ def near_duplicates(
     Returns:
         bool, one value a document.
     """
-    documents = _Rows(signatures_of)
-    is_duplicate = np.zeros(documents.count, bool)
+    starts = np.cumsum([0, *map(len, signatures_of)])
+    is_duplicate = np.zeros(starts[-1], bool)
     whole = [_mix(rows[:, None])[:, 0] * ~_is_too_short(rows) for rows in signatures_of]
     for group, number in _buckets(whole, is_duplicate, memory_bytes):
         is_duplicate[number[1:][group[1:] == group[:-1]]] = True  # the first one stands for all equal signatures
     pairs = [np.zeros((0, 2), np.int64)]
+    at_once = max(1, memory_bytes // (PAIR_BYTES * config.permutations))
     for group, number in _buckets(keys_of, is_duplicate, memory_bytes):
-        for earlier, later in _pairs(group, number, max(1, memory_bytes // (PAIR_BYTES * documents.width))):
-            share = (documents.take(earlier) == documents.take(later)).mean(axis=1)
+        for earlier, later in _pairs(group, number, at_once):
+            share = (_take(signatures_of, starts, earlier) == _take(signatures_of, starts, later)).mean(axis=1)
             is_near = (share >= config.threshold) & (earlier < later)
             pairs.append(np.stack([later[is_near], earlier[is_near]], axis=1))
     for later, earlier in np.unique(np.concatenate(pairs), axis=0).tolist():
@@ -84,23 +85,14 @@ def near_duplicates(
     return is_duplicate
 
 
-class _Rows:
-    """Signatures of all units under one numbering."""
-
-    def __init__(self, parts: Sequence[np.ndarray]) -> None:
-        self.parts = parts
-        self.starts = np.cumsum([0, *map(len, parts)])
-        self.count = int(self.starts[-1])
-        self.width = parts[0].shape[1] if parts else 1
-
-    def take(self, numbers: np.ndarray) -> np.ndarray:
-        """Signatures of the documents with these numbers."""
-        rows = np.empty((len(numbers), self.width), np.uint32)
-        unit = np.searchsorted(self.starts, numbers, side="right") - 1
-        for present in np.unique(unit).tolist():
-            here = unit == present
-            rows[here] = self.parts[present][numbers[here] - self.starts[present]]
-        return rows
+def _take(signatures_of: Sequence[np.ndarray], starts: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Signatures of the documents with these numbers."""
+    rows = np.empty((len(numbers), signatures_of[0].shape[1]), np.uint32)
+    unit = np.searchsorted(starts, numbers, side="right") - 1
+    for present in np.unique(unit).tolist():
+        here = unit == present
+        rows[here] = signatures_of[present][numbers[here] - starts[present]]
+    return rows
 
 
 def _buckets(

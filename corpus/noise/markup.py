@@ -1,4 +1,4 @@
-"""Characters and HTML that are no text: entities, tags, scripts, controls, odd blanks and line ends.
+"""What is no text: HTML, control characters and odd blanks; hashtags, emptied brackets, placeholders of extractors.
 
 Zero-width characters go, but for those that join emoji; letters of old Hangul (ᄒᆞᆫ) stay as they are.
 """
@@ -58,4 +58,31 @@ MARKUP_RULES = (
               odd=True),
     NoiseRule("bad_character", "한\u200b국\ufeff어", "한국어", (), re.compile(BAD_CHARACTER), odd=True),
     NoiseRule("odd_blank", "띄운\u00a0글", "띄운 글", (), re.compile(r"[^\S\n ]"), " ", odd=True),
+)  # fmt: skip
+
+# brackets that lost what they held, hashtags, blanks: after all other rules
+LAYOUT_RULES = (
+    # a tag after a quote or bracket is a mention, #include and #ffeeaa are code
+    NoiseRule("hashtag", "오늘은 #맛집 #서울_여행 다녀왔다", "오늘은 다녀왔다", (("#",),), re.compile(
+        r"#(?<![\w&#/\\(\[<〈《'\"“‘=:;→]#)(?!(?:include|define|undef|if|ifn?def|elif|else|endif|pragma|(?:end)?region"
+        r"|[0-9A-Fa-f]{6}|[0-9A-Fa-f]{3})(?![A-Za-z0-9_]))[^\W\d_]\w*")),
+    # main() and string[] are code, a <> b is a comparison; with a comma inside they are left by a template
+    NoiseRule("empty_bracket", "백남준( , )은 태어났다[]", "백남준은 태어났다",
+        ((")", "]", "}", ">", "〉", "》", "」", "』", "】", "”", "’"),), re.compile(
+        r"\((?<![A-Za-z0-9_\]>=({,`]\()(?<![A-Za-z0-9_]\(\)\()(?<![=:] \()(?<![A-Z]{2} \()"
+        r"(?!(?<=['\"]\()\)['\"]|\) ?=>)\s*\)"
+        r"|\((?<![A-Za-z0-9_]\()(?![,;:·/]\))\s*[,;:·/][\s,;:·/]*\)"
+        r"|\[(?<![A-Za-z0-9_)\]>=({,'\"`]\[)(?<![A-Za-z0-9_=:,] \[)(?!\[[,;:·/]\])[\s,;:·/]*\]|\{(?<=[가-힣]\{)\s*\}"
+        r"|<(?<=[가-힣]<)\s*>|<(?<![A-Za-z0-9_>]<)\s*>(?=[가-힣])|〈\s*〉|《\s*》|「\s*」|『\s*』|【\s*】|“\s*”|‘\s*’")),
+    NoiseRule("bracket_gap", "홍길동(, 1915년 ~ )은 시인이다.", "홍길동(1915년 ~ )은 시인이다.",
+        (("(, ", ", )"),), re.compile(  # what an extractor emptied; also (發酵, )
+        r"\((?=,)(?<=[\w\"'”’」』》 ]\()(?:, ?){1,9} ?(?=[\w\"'“‘《])"
+        r"|,(?=(?: ?,){0,9} \))(?<=[가-힣\u3040-\u30ff\u3400-\u9fff],)[, ]{1,19}"),
+        lambda match: match[0].rstrip(", ")),
+    NoiseRule("wiki_placeholder", "공간 formula_38으로 간다.", "공간으로 간다.", (("_",), ("formula_", "codice_")),
+        re.compile(  # of a formula or code
+        r" ?(?<![A-Za-z0-9_.])(?:formula|codice)_\d{1,4}(?![A-Za-z0-9_(\[])")),
+    NoiseRule("blanks", "여러  칸", "여러 칸", (("  ",),), re.compile("  +"), " "),
+    NoiseRule("line_end", "앞 \n뒤", "앞\n뒤", ((" \n",),), re.compile(" \n"), "\n"),
+    NoiseRule("line_edges", "앞\n\n \n뒤", "앞\n뒤", (("\n",),), re.compile("\n[ \n]+"), "\n"),
 )  # fmt: skip

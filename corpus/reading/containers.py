@@ -7,6 +7,8 @@ stream. Scanners of lines take the encoding of the lines, and give them as UTF-8
 
 from __future__ import annotations
 
+import codecs
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -19,7 +21,6 @@ RECORD_BYTES = 32 << 20
 EXCERPT_BYTES = 400
 MAX_UNFINISHED = 64  # each costs a look at all that follows; the rest of an array with more is given up
 PARAGRAPH_BYTES = 4 << 20  # a .txt file without blank lines must not become one document of gigabytes
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 TOO_LONG = "record_too_long"
 BROKEN_JSON = "broken_json"
@@ -71,32 +72,22 @@ def scan_lines(blocks: Blocks, array_key: str | None = None, encoding: str = UTF
     parts: list[bytes] = []
     number, offset, size = 1, 0, 0
     for block in blocks:
-        *ended, rest = block.split(b"\n")
-        for piece in ended:
-            _add(parts, piece, size)
+        for place, piece in enumerate(block.split(b"\n")):
+            if place:
+                yield _line(number, offset, parts, size, encoding)
+                parts, number, offset, size = [], number + 1, offset + size + 1, 0
+            if size <= RECORD_BYTES:
+                parts.append(piece)
             size += len(piece)
-            yield _line(number, offset, parts, size, encoding)
-            number, offset, size = number + 1, offset + size + 1, 0
-            parts.clear()
-        _add(parts, rest, size)
-        size += len(rest)
     if size:
         yield _line(number, offset, parts, size, encoding)
 
 
-def _add(parts: list[bytes], piece: bytes, size: int) -> None:
-    if size + len(piece) <= RECORD_BYTES:
-        parts.append(piece)
-    elif not parts:
-        parts.append(piece[:EXCERPT_BYTES])
-
-
 def _line(number: int, offset: int, parts: list[bytes], size: int, encoding: str) -> Item:
-    raw = line_to_utf8(parts[0] if len(parts) == 1 else b"".join(parts), encoding)
     if size > RECORD_BYTES:
-        return Item(number, offset, raw[:EXCERPT_BYTES], TOO_LONG)
-    raw = raw.removesuffix(b"\r")
-    return Item(number, offset, raw.removeprefix(BYTE_ORDER_MARK) if number == 1 else raw)
+        return Item(number, offset, line_to_utf8(parts[0][:EXCERPT_BYTES], encoding)[:EXCERPT_BYTES], TOO_LONG)
+    raw = line_to_utf8(b"".join(parts), encoding).removesuffix(b"\r")
+    return Item(number, offset, raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw)
 
 
 def scan_paragraphs(blocks: Blocks, array_key: str | None = None, encoding: str = UTF8) -> Iterator[Item]:
@@ -147,17 +138,17 @@ def scan_docs(blocks: Blocks, array_key: str | None = None, encoding: str = UTF8
 
 
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}"]', re.S)
+_ITEM = re.compile(rb"[^\s,]")
 _AFTER_OBJECT = re.compile(rb"\}\s*+,\s*+(?=\{)")
 _AFTER_VALUE = re.compile(rb",\s*+(?=\{)")
-_BETWEEN = re.compile(rb"[\s,]*+")
 
 
-class _Window:
-    """The part of a stream that is looked at: grows on demand, forgets what is done with."""
+class Window:
+    """The part of a stream that is looked at, from ``place`` on: grows on demand, forgets what is done with."""
 
     def __init__(self, blocks: Blocks) -> None:
         self._blocks = blocks
-        self.bytes = b""
+        self.bytes, self.place = b"", 0
         self.offset = 0  # of the first byte held
 
     def grow(self) -> bool:
@@ -168,86 +159,77 @@ class _Window:
             wanted -= len(block)
             if wanted <= 0:
                 break
-        grown = b"".join(parts)
-        has_grown = len(grown) > len(self.bytes)
-        self.bytes = grown
-        return has_grown
+        self.bytes = b"".join(parts)
+        return len(self.bytes) > len(parts[0])
 
-    def forget(self, count: int) -> None:
-        self.bytes = self.bytes[count:]
-        self.offset += count
+    def move(self, place: int) -> None:
+        self.place = place
+        if place > len(self.bytes) // 2:
+            self.bytes, self.offset, self.place = self.bytes[place:], self.offset + place, 0
+
+    def search(self, pattern: re.Pattern[bytes], keep: int = 0) -> re.Match[bytes] | None:
+        """The next match; a part without any goes, but for the last ``keep`` bytes, where one may begin."""
+        while not (match := pattern.search(self.bytes, self.place)):
+            self.move(max(self.place, len(self.bytes) - keep))
+            if not self.grow():
+                return None
+        return match
+
+    def item(self, number: int, problem: str, end: int | None = None, value: Any = None) -> Item:
+        """What stands between here and ``end``, or as much as an excerpt shows."""
+        raw = self.bytes[self.place : self.place + EXCERPT_BYTES if end is None else end]
+        return Item(number, self.offset + self.place, raw, problem, value)
 
 
 def scan_array(blocks: Blocks, array_key: str | None = None, encoding: str = UTF8) -> Iterator[Item]:
     """Objects of a JSON array, of the one under ``array_key`` where the file is an object itself."""
-    window = _Window(blocks_to_utf8(blocks, encoding))
-    if not _open_array(window, array_key):
-        if head := window.bytes[:EXCERPT_BYTES]:
-            yield Item(1, 0, head, "not_a_json_array")
-        return
-    number, position, unfinished = 1, 0, 0
-    while (position := _skip_between(window, position)) >= 0:
-        item = _next_object(window, position, number)
+    window = Window(blocks_to_utf8(blocks, encoding))
+    key = re.escape(json.dumps(array_key, ensure_ascii=False).encode()) if array_key else b"(?!)"
+    opening = re.compile(rb"(?:\A(?:\xef\xbb\xbf)?|" + key + rb"\s*+:)\s*+\[")
+    while not (match := opening.search(window.bytes)):
+        if len(window.bytes) > RECORD_BYTES or not window.grow():
+            if window.bytes:
+                yield window.item(1, "not_a_json_array")
+            return
+    window.move(match.end())
+    unfinished = 0
+    for number in itertools.count(1):
+        if not (match := window.search(_ITEM)):
+            yield window.item(number, UNFINISHED)
+            return
+        window.move(match.start())
+        if match[0] == b"]":
+            return
+        item = _next_object(window, number)
         yield item
-        number += 1
-        position = item.offset - window.offset + len(item.raw)
         unfinished += item.problem in (UNFINISHED, TOO_LONG)
         if unfinished > MAX_UNFINISHED:
-            yield Item(number, window.offset + position, window.bytes[position : position + EXCERPT_BYTES], GIVEN_UP)
+            window.move(window.place + len(item.raw))
+            yield window.item(number + 1, GIVEN_UP)
             return
-        if item.problem:
-            follows = _AFTER_VALUE if item.problem == NOT_AN_OBJECT else _AFTER_OBJECT
-            position = _next_start(window, item.offset - window.offset, follows)
-            if position < 0:
-                return
-        if position > len(window.bytes) // 2:
-            window.forget(position)
-            position = 0
-    if not window.bytes:
-        yield Item(number, window.offset, b"", UNFINISHED)
+        if not item.problem:
+            window.move(window.place + len(item.raw))
+            continue
+        window.move(window.place + 1)
+        follows = _AFTER_VALUE if item.problem == NOT_AN_OBJECT else _AFTER_OBJECT
+        if not (match := window.search(follows, EXCERPT_BYTES)):
+            return
+        window.move(match.end())
 
 
-def _open_array(window: _Window, array_key: str | None) -> bool:
-    """Move past the bracket that opens the array."""
-    opening = re.compile(rb"(?:\xef\xbb\xbf)?\s*+\[")
-    key = re.compile(re.escape(json.dumps(array_key, ensure_ascii=False).encode()) + rb"\s*+:\s*+\[")
-    while True:
-        match = opening.match(window.bytes) or (key.search(window.bytes) if array_key else None)
-        if match:
-            window.forget(match.end())
-            return True
-        if len(window.bytes) > RECORD_BYTES or not window.grow():
-            return False
-
-
-def _skip_between(window: _Window, position: int) -> int:
-    """Where the next item begins; -1 at the bracket that closes the array, or at the end of the stream."""
-    while True:
-        match = _BETWEEN.match(window.bytes, position)
-        assert match, "the pattern takes nothing, too"
-        if match.end() < len(window.bytes):
-            return -1 if window.bytes[match.end() : match.end() + 1] == b"]" else match.end()
-        window.forget(match.end())
-        position = 0
+def _next_object(window: Window, number: int) -> Item:
+    """The object that begins here, with its problem where it does not end or does not parse."""
+    if window.bytes[window.place : window.place + 1] != b"{":
+        return window.item(number, NOT_AN_OBJECT)
+    while (end := _object_end(window.bytes, window.place)) < 0:
+        if len(window.bytes) - window.place > RECORD_BYTES:
+            return window.item(number, TOO_LONG)
         if not window.grow():
-            return -1
-
-
-def _next_object(window: _Window, start: int, number: int) -> Item:
-    """The object that begins at ``start``, with its problem where it does not end or does not parse."""
-    offset = window.offset + start
-    if window.bytes[start : start + 1] != b"{":
-        return Item(number, offset, window.bytes[start : start + EXCERPT_BYTES], NOT_AN_OBJECT)
-    while (end := _object_end(window.bytes, start)) < 0:
-        if len(window.bytes) - start > RECORD_BYTES:
-            return Item(number, offset, window.bytes[start : start + EXCERPT_BYTES], TOO_LONG)
-        if not window.grow():
-            return Item(number, offset, window.bytes[start : start + EXCERPT_BYTES], UNFINISHED)
-    raw = window.bytes[start:end]
+            return window.item(number, UNFINISHED)
     try:
-        return Item(number, offset, raw, value=parse_json(raw))
+        return window.item(number, "", end, parse_json(window.bytes[window.place : end]))
     except Unreadable as error:
-        return Item(number, offset, raw, str(error))
+        return window.item(number, str(error), end)
 
 
 def _object_end(text: bytes, start: int) -> int:
@@ -261,18 +243,6 @@ def _object_end(text: bytes, start: int) -> int:
         if depth <= 0:
             return match.end() if token == b"}" else -1
     return -1
-
-
-def _next_start(window: _Window, start: int, follows: re.Pattern[bytes]) -> int:
-    """Where the object after a damaged one begins; -1 where there is none."""
-    start += 1
-    while not (match := follows.search(window.bytes, start)):
-        start = max(start, len(window.bytes) - EXCERPT_BYTES)
-        window.forget(start)
-        start = 0
-        if not window.grow():
-            return -1
-    return match.end()
 
 
 SCANNERS: dict[str, Callable[[Blocks, str | None, str], Iterator[Item]]] = {

@@ -12,6 +12,7 @@ import codecs
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import get_args
 
@@ -32,14 +33,9 @@ _NON_ASCII = re.compile(rb"[\x80-\xff]")
 _EVERYDAY = re.compile("[이다는을의에가고하지로한을를은사기도서대자시인으나리어해일정수보과부전아그라]")
 _MIN_HANGUL_SHARE, _MIN_EVERYDAY_SHARE, _ENOUGH_HANGUL = 0.6, 0.1, 40
 
-_MARK, _KEEP = "malmoi.mark", "malmoi.keep"
+_KEEP = "malmoi.keep"
 UNDECODED = re.compile("[\udc00-\udcff]")
 """In text of ``text_of``, stand for bytes that could not be decoded; no decoder gives such a character by itself."""
-
-
-def _mark_error(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeDecodeError)
-    return "\udcff", error.end
 
 
 def _keep_bytes(error: UnicodeError) -> tuple[str, int]:
@@ -47,7 +43,6 @@ def _keep_bytes(error: UnicodeError) -> tuple[str, int]:
     return "".join(chr(0xDC00 + byte) for byte in error.object[error.start : error.end]), error.end
 
 
-codecs.register_error(_MARK, _mark_error)
 codecs.register_error(_KEEP, _keep_bytes)
 
 
@@ -70,28 +65,17 @@ def recognise(sample: bytes) -> str:
     return CP949 if len(korean) > utf8 and _is_korean(b"\n".join(korean)) else UTF8
 
 
-def recognise_file(path: Path) -> str:
-    """The same from the first MiB of a file, packed or not; a damaged file is UTF-8 here, reading it says more."""
-    sample = b""
-    try:
-        for block in read_blocks(path):
-            sample += block[: SAMPLE_BYTES - len(sample)]
-            if len(sample) >= SAMPLE_BYTES:
-                break
-    except DamagedFile:
-        pass
-    return recognise(sample)
-
-
 def settle_encoding(path: Path, encoding: str, setting: str) -> str:
-    """The encoding to read a file in; "auto" looks at it and says so where it is not UTF-8.
-
-    Raises:
-        BadInput: UTF-8 was asked for and the file is clearly something else; ``setting`` names what to change.
-    """
+    """The encoding to read a file in; "auto" looks at it. A file that is clearly not the UTF-8 asked for is refused."""
     if encoding not in (AUTO, UTF8):
         return encoding
-    found = recognise_file(path)
+    sample = b""
+    with suppress(DamagedFile):  # reading it says more
+        for block in read_blocks(path):
+            sample += block
+            if len(sample) >= SAMPLE_BYTES:
+                break
+    found = recognise(sample[:SAMPLE_BYTES])
     if found != UTF8:
         if encoding == UTF8:
             raise BadInput(f"{path}: looks like {found.upper()}, not UTF-8; set {setting}={found}, or auto")
@@ -110,30 +94,21 @@ def decodes(raw: bytes, encoding: str) -> bool:
 
 def line_to_utf8(raw: bytes, encoding: str) -> bytes:
     """A line of an encoding that keeps ASCII, as CP949 does, in UTF-8."""
-    return raw if encoding == UTF8 else _encode(raw.decode(encoding, _MARK))
+    return raw if encoding == UTF8 else _encode(raw.decode(encoding, _KEEP))
 
 
 def blocks_to_utf8(blocks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
     """A stream of any encoding in UTF-8; a byte order mark goes."""
-    if encoding == UTF8:
-        yield from blocks
-        return
-    decoder = codecs.getincrementaldecoder(encoding)(_MARK)
-    for block in blocks:
-        if text := decoder.decode(block):
-            yield _encode(text)
-    if text := decoder.decode(b"", True):
-        yield _encode(text)
+    return iter(blocks) if encoding == UTF8 else map(_encode, codecs.iterdecode(blocks, encoding, _KEEP))
 
 
 def _encode(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
+    return UNDECODED.sub("\udcff", text).encode("utf-8", "surrogateescape")
 
 
 def _is_mostly_hangul(line: bytes) -> bool:
-    if not decodes(line, CP949):
-        return False
-    return 2 * len(_KS_HANGUL.findall(line)) >= _MIN_HANGUL_SHARE * len(_NON_ASCII.findall(line))
+    hangul, foreign = len(_KS_HANGUL.findall(line)), len(_NON_ASCII.findall(line))
+    return decodes(line, CP949) and 2 * hangul >= _MIN_HANGUL_SHARE * foreign
 
 
 def _is_korean(lines: bytes) -> bool:
@@ -149,21 +124,15 @@ def text_of(
 
     With "auto" the first block that is not ASCII decides; ``settled`` is then told the encoding.
     """
-    decoder: codecs.IncrementalDecoder | None = None
+    decode: Callable[..., str] | None = None
     is_start = True
     for block in blocks:
-        if decoder is None:
-            if encoding == AUTO and block.isascii():
-                text = block.decode("ascii")
-            else:
-                found = recognise(block) if encoding == AUTO else encoding
-                settled(found)
-                decoder = codecs.getincrementaldecoder(found)(_KEEP)
-                text = decoder.decode(block)
-        else:
-            text = decoder.decode(block)
-        if text:
+        if not decode and (encoding != AUTO or not block.isascii()):
+            found = recognise(block) if encoding == AUTO else encoding
+            settled(found)
+            decode = codecs.getincrementaldecoder(found)(_KEEP).decode
+        if text := decode(block) if decode else block.decode("ascii"):
             yield text.removeprefix("\ufeff") if is_start else text
             is_start = False
-    if decoder and (text := decoder.decode(b"", True)):
+    if decode and (text := decode(b"", True)):
         yield text

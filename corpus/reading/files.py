@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import bz2
 import glob
+import gzip
 import lzma
 import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
-
-import pyarrow as pa
 
 from corpus.documents.errors import BadInput
 
@@ -24,8 +24,12 @@ PACKINGS = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd", ".xz": b"\xfd7zXZ\0
 """Suffixes of packed files, and the bytes that such files begin with."""
 BLOCK_BYTES = 1 << 20
 PACKED_BYTES = 1 << 16  # what is taken from a packed file at a time
-ZSTD_BLOCK_BYTES = 1 << 17  # what stands before damage within one call is lost, so calls are short
+UNPACKED_BYTES = 1 << 17  # what stands before damage within one call is lost, so calls are short
 XZ_MEMORY_BYTES = 160 << 20  # xz -9 needs 65 MiB to unpack
+MEMBERS: dict[str, Callable[[], Any]] = {
+    ".xz": lambda: lzma.LZMADecompressor(memlimit=XZ_MEMORY_BYTES),
+    ".bz2": bz2.BZ2Decompressor,
+}
 
 
 class DamagedFile(BadInput):
@@ -50,27 +54,21 @@ def is_text_file(path: Path) -> bool:
 
 
 def find_texts(patterns: Sequence[str]) -> list[Path]:
-    """Input files in the order of the patterns, folders and globs sorted; each file once.
-
-    Raises:
-        BadInput: a file is missing or of an unknown kind, a folder or glob holds no text file.
-    """
+    """Input files in the order of the patterns, folders and globs sorted; each file once."""
     return find_files(
         patterns, is_text_file, "text file (.txt, .jsonl, .ndjson, packed as .gz, .zst, .xz, .bz2 or not, or .parquet)"
     )
 
 
 def find_files(patterns: Sequence[str], accepts: Callable[[Path], bool], wanted: str) -> list[Path]:
-    """Expand patterns to files that ``accepts`` takes; ``wanted`` says in errors what these are."""
-    found = [path for pattern in patterns for path in _expand(pattern, accepts, wanted)]
-    if not found:
-        raise BadInput(f"no input: the list of paths is empty; name at least one {wanted}")
-    for path in found:
+    """Expand patterns to files that ``accepts`` takes; ``wanted`` says what these are, where one finds none of them."""
+    first: dict[Path, Path] = {}
+    for path in chain.from_iterable(_expand(pattern, accepts, wanted) for pattern in patterns):
         if is_local(path) and not os.access(path, os.R_OK):
             raise BadInput(f"{path}: no permission to read this file; change its mode or leave it out")
-    first: dict[Path, Path] = {}
-    for path in found:
         first.setdefault(path.resolve(), path)
+    if not first:
+        raise BadInput(f"no input: the list of paths is empty; name at least one {wanted}")
     return list(first.values())
 
 
@@ -128,20 +126,16 @@ def _glob(path: Path) -> Iterator[Path]:
 
 def name_files(paths: Sequence[Path]) -> list[str]:
     """The shortest trailing part of each path that tells them apart: file names where these differ."""
-    depth = 1
+    depth, deepest = 1, max((len(path.parts) for path in paths), default=0)
     while True:
         names = ["/".join(path.parts[-depth:]) for path in paths]
-        if len(set(names)) == len(names) or depth > max((len(path.parts) for path in paths), default=0):
+        if len(set(names)) == len(names) or depth > deepest:
             return names
         depth += 1
 
 
 def read_blocks(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-    """Unpacked bytes of a file in blocks; ``start`` and ``end`` are byte offsets into plain files.
-
-    Raises:
-        DamagedFile: a packed file is damaged or ends too early.
-    """
+    """Unpacked bytes of a file in blocks; ``start`` and ``end`` are byte offsets into plain files."""
     packing = format_of(path).packing
     if packing:
         with path.open("rb") as file:
@@ -161,65 +155,34 @@ def unpack(file: BinaryIO, packing: str, name: str) -> Iterator[bytes]:
     Raises:
         DamagedFile: the stream is damaged or ends too early; ``name`` says which.
     """
-    blocks = _unpack_zstd(file) if packing == ".zst" else _unpack_members(file, _MEMBERS[packing])
     try:
-        yield from blocks
-    except EOFError:
-        raise DamagedFile(f"{name}: the {packing} file ends in the middle; fetch or pack it again") from None
-    except (zlib.error, lzma.LZMAError, OSError, ValueError) as error:
+        if packing in MEMBERS:
+            yield from _unpack_members(file, MEMBERS[packing])
+        else:
+            read = gzip.GzipFile(fileobj=file).read1 if packing == ".gz" else _open_zstd(file).read
+            while block := read(UNPACKED_BYTES):
+                yield block
+    except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+        if isinstance(error, EOFError) or "Truncated" in str(error):
+            raise DamagedFile(f"{name}: the {packing} file ends in the middle; fetch or pack it again") from None
         raise DamagedFile(f"{name}: damaged {packing} file ({error}); fetch or pack it again") from error
 
 
-def _unpack_zstd(file: BinaryIO) -> Iterator[bytes]:
-    packed = pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
-    try:
-        while block := packed.read(ZSTD_BLOCK_BYTES):
-            yield block
-    except OSError as error:
-        raise EOFError if "Truncated" in str(error) else error from None
+def _open_zstd(file: BinaryIO) -> Any:
+    import pyarrow as pa
 
-
-class _Gzip:
-    """zlib's object with the attributes that those of bz2 and lzma have."""
-
-    def __init__(self) -> None:
-        self._zlib = zlib.decompressobj(wbits=31)
-
-    def decompress(self, packed: bytes, most: int) -> bytes:
-        return self._zlib.decompress(self._zlib.unconsumed_tail + packed, most)
-
-    @property
-    def needs_input(self) -> bool:
-        return not self._zlib.unconsumed_tail
-
-    @property
-    def eof(self) -> bool:
-        return self._zlib.eof
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._zlib.unused_data
-
-
-_MEMBERS: dict[str, Callable[[], Any]] = {
-    ".gz": _Gzip,
-    ".xz": lambda: lzma.LZMADecompressor(memlimit=XZ_MEMORY_BYTES),
-    ".bz2": bz2.BZ2Decompressor,
-}
+    return pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
 
 
 def _unpack_members(file: BinaryIO, new_member: Callable[[], Any]) -> Iterator[bytes]:
-    member: Any = None
-    rest = b""
+    """Unlike the readers of the standard library, this one limits memory and refuses what stands after a stream."""
+    member, rest = None, b""
     while packed := rest or file.read(PACKED_BYTES):
-        member, rest = member or new_member(), b""
-        while not member.eof:
+        member = member or new_member()
+        while packed or not (member.eof or member.needs_input):
             if block := member.decompress(packed, BLOCK_BYTES):
                 yield block
             packed = b""
-            if member.needs_input:
-                break
-        if member.eof:
-            rest, member = member.unused_data, None
-    if member is not None:
+        rest, member = (member.unused_data, None) if member.eof else (b"", member)
+    if member:
         raise EOFError

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from html import unescape
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from corpus.reading.namumark import cut_spans, plain_text
+from corpus.reading.namumark import plain_text
 
 Fields = Mapping[str, Any]
 
@@ -24,11 +25,7 @@ REDIRECT = re.compile(r"\s*#(?:redirect|넘겨주기)\s", re.I)
 
 
 class Skip(Exception):
-    """A record that is not a document; ``reason`` is a name to count it under."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    """A record that is not a document; the message is the reason it is counted under."""
 
 
 class Adapter(NamedTuple):
@@ -91,12 +88,10 @@ def _namuwiki_text(page: Fields) -> str:
 
 
 def _wikipedia_text(page: Fields) -> str:
-    title = _text(page["title"]).strip()
-    first, _, rest = _text(page["text"]).strip().partition("\n")
-    body = clean_extract(rest if unescape(first.strip()) == unescape(title) else f"{first}\n{rest}")
-    if not body:  # WikiExtractor writes redirects and empty pages as a bare title
+    title, text = unescape(_text(page["title"])).strip(), unescape(_text(page["text"])).strip()
+    if text in ("", title):  # WikiExtractor writes redirects and empty pages as a bare title
         raise Skip("no_body")
-    return f"{unescape(title)}\n{body}"
+    return _with_title(title, text)
 
 
 ADAPTERS: dict[str, Adapter] = {
@@ -111,91 +106,3 @@ ADAPTERS: dict[str, Adapter] = {
         Adapter("wikipedia_json", "lines", None, ("", ".jsonl", ".json"), itemgetter("id"), _wikipedia_text),
     )
 }  # fmt: skip
-
-
-# What WikiExtractor leaves of templates and tables. {{llang|…}} and {{lang|…}} empty the brackets after a name:
-# 유럽(, , )은 · 서버(, 1924년 ~ ) · 지구과학(地球科學, )
-B = r"[^\S\n]"  # a blank, not a line end
-WITHOUT_VALUE = re.compile(rf"([(,;]){B}{{0,3}}[가-힣][가-힣 ]{{0,20}}:(?={B}*+[,;)])")  # (본명: , 영어: )
-COMMAS = re.compile(rf",(?:{B}+,)+")
-BRACKET_HEAD = re.compile(rf"\((?:{B}*+(?:,|;(?={B})))++{B}*+(?![,;)])|(?<=[가-힣])\({B}++(?![,;)])")
-BRACKET_TAIL = re.compile(rf"[,;]{B}++\)")
-HANGUL = re.compile("[가-힣]")
-CALL_END = re.compile("[A-Za-z0-9_]")
-BRACKET_EMPTY = re.compile(rf"\((?:{B}|[,;])++\)")
-
-LINE_BREAK = re.compile(r"<br\b[^<>\n]{0,200}>", re.I)
-FOOTNOTE = re.compile(r"<ref\b[^<>\n]{0,300}(?<!/)>[^<>]{0,1000}</ref>|<!--[^<>]{0,1000}-->", re.I)
-MAX_BLOCK_CHARS = 20_000
-DROPPED_BLOCKS = ("score", "mapframe", "maplink", "timeline", "gallery", "imagemap")
-WIKI_TAG = re.compile(
-    rf"</?(?:{'|'.join(DROPPED_BLOCKS)}|ref|references|section|poem|onlyinclude|includeonly|noinclude|templatestyles|math"
-    r"|chem|syntaxhighlight|nowiki)\b[^<>\n]{0,300}>",
-    re.I,
-)
-FILE_LINK = re.compile(
-    r"\[\[(?:파일|그림|분류|File|Image|Category):[^\[\]\n]*+(?:\[\[[^\[\]\n]*+\]\][^\[\]\n]*+)*+\]\]"
-)
-LINK = re.compile(r"\[\[(?:[^\[\]|\n]++\|)?([^\[\]|\n]++)\]\]")
-SWITCH = re.compile(r"__[A-Z가-힣]{2,20}__")  # __목차__
-PLACEHOLDER_LINE = re.compile(r"^(?:formula|codice)_\d+[.,;]?$", re.M)
-ATTRIBUTE = (
-    r"(?:colspan|rowspan|align|valign|style|width|class|scope|bgcolor)"
-    r"[ ]{0,9}=[ ]{0,9}(?:\"[^\"\n|]{0,500}+\"|[^\s\"|]{1,100}+)"
-)
-TABLE_LINE = re.compile(rf"^(?:!(?!!)[^\n]*(?:\|\||!!|{ATTRIBUTE}[ ]{{0,9}}\|)|[^\n]*?\|\|[^\n]*?\|\|)[^\n]*$", re.M)
-TABLE_CELL = re.compile(rf"(?:^[!|]|\|\||!!)[ ]*(?:(?:{ATTRIBUTE}[ ]{{0,9}}+){{1,9}}+\|)?")
-
-# WikiExtractor ends a section head with a full stop; what ends like a sentence keeps it: 졸업함, 알아보자, but not 개요
-HEAD = re.compile(
-    r"^(?=[^\n]{0,30}[A-Za-z가-힣])([^\n.!? ]{1,20}(?<!다)|[^\n.!?]{1,30}(?<![다요죠까음임됨함])(?<![보하]자))\.$",
-    re.M,
-)
-LAST_HEAD = re.compile(
-    r"각주|주석|주해|출처|외부 링크|바깥 고리|(?:같이|함께) 보기|참고 ?(?:문헌|자료)|관련 항목|갤러리"
-)
-
-
-def unescape(text: str) -> str:
-    """Undo what WikiExtractor escapes: ``&lt;``, ``&gt;``, ``&amp;``, the last one last so that each is undone once."""
-    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
-
-
-def clean_extract(text: str) -> str:
-    """Body of a WikiExtractor page without what is clearly left over from markup; no empty lines.
-
-    Emptied brackets lose their commas or go, section heads lose the full stop that the extractor gave them, heads of
-    sections that it emptied go from the end, table rows become rows of text. Placeholders inside a sentence
-    (``formula_3``) stay, for they hold the place of a noun; lines of nothing else go. Linear in the length.
-    """
-    text = unescape(text)
-    if "<" in text:
-        for block in DROPPED_BLOCKS:
-            text = cut_spans(text, f"<{block}", f"</{block}>", MAX_BLOCK_CHARS)
-        text = WIKI_TAG.sub("", FOOTNOTE.sub("", LINE_BREAK.sub("\n", text)))
-    if "[[" in text:
-        text = LINK.sub(r"\1", FILE_LINK.sub("", text))
-    if "__" in text:
-        text = SWITCH.sub("", text)
-    if "||" in text or "!!" in text:
-        text = TABLE_LINE.sub(lambda line: TABLE_CELL.sub(" ", line[0]), text)
-    text = PLACEHOLDER_LINE.sub("", _clean_brackets(text))
-    lines = [line for line in map(str.strip, HEAD.sub(r"\1", text).split("\n")) if line]
-    while lines and LAST_HEAD.fullmatch(lines[-1]):
-        lines.pop()
-    return "\n".join(lines)
-
-
-def _clean_brackets(text: str) -> str:
-    if ":" in text:
-        text = WITHOUT_VALUE.sub(r"\1", text)
-    text = BRACKET_EMPTY.sub("()", COMMAS.sub(",", text))
-    text = BRACKET_TAIL.sub(")", BRACKET_HEAD.sub("(", text))
-    before, *others = text.split("()")
-    pieces = []
-    for after in others:
-        # a call keeps its brackets, main() 함수; a name does not, 보잉 777()은
-        is_call = CALL_END.search(before[-1:]) and not HANGUL.match(after)
-        pieces += [before, "()"] if is_call else [before.removesuffix(" ")]
-        before = after
-    return "".join([*pieces, before])

@@ -1,7 +1,6 @@
 """Text of Hugging Face Hub data sets, streamed through ``datasets``: ``hub:NAME[:CONFIG][@REVISION][#SPLIT]``.
 
-``hub:wikimedia/wikipedia:20231101.ko`` reads the split ``train`` of one configuration. The data set's own shards are
-the units of work. NAME may be a local folder in the Hub's layout, too.
+The data set's own shards are the units of work. NAME may be a local folder in the Hub's layout, too.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ class HubSet(NamedTuple):
     split: str
 
     def __str__(self) -> str:
-        parts = (PREFIX + self.name, self.config and f":{self.config}", self.revision and f"@{self.revision}")
-        return "".join(part for part in parts if part) + f"#{self.split}"
+        config, revision = f":{self.config}" if self.config else "", f"@{self.revision}" if self.revision else ""
+        return f"{PREFIX}{self.name}{config}{revision}#{self.split}"
 
 
 def parse_hub_name(text: str) -> HubSet:
@@ -60,9 +59,7 @@ def identify(found: HubSet) -> str:
     try:
         return str(HfApi().dataset_info(found.name, revision=found.revision).sha)
     except Exception as error:
-        raise BadInput(
-            f"{found}: the Hub does not answer for it ({_first_line(error)}); check name and network"
-        ) from error
+        raise _refused(found, "the Hub does not answer for it", error, "name and network") from error
 
 
 def _stream(found: HubSet) -> Any:
@@ -71,10 +68,9 @@ def _stream(found: HubSet) -> Any:
     try:
         return load_dataset(found.name, found.config, split=found.split, revision=found.revision, streaming=True)
     except Exception as error:
-        raise BadInput(
-            f"{found}: cannot be opened ({_first_line(error)}); check name, configuration, split and network"
-        ) from error
+        raise _refused(found, "cannot be opened", error, "name, configuration, split and network") from error
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+def _refused(found: HubSet, what: str, error: Exception, advice: str) -> BadInput:
+    first_line = (str(error).splitlines() or [type(error).__name__])[0]
+    return BadInput(f"{found}: {what} ({first_line}); check {advice}")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from corpus.config import SourceConfig
 from corpus.documents.errors import BadInput
 from corpus.documents.escaping import visible
-from corpus.reading.containers import SCANNERS
 from corpus.reading.encoding import UTF8, settle_encoding
 from corpus.reading.files import find_files, find_texts, format_of, is_local, name_files
 from corpus.reading.formats import ADAPTERS
@@ -20,30 +20,17 @@ CONTAINERS = {".txt": "text", ".jsonl": "lines", ".ndjson": "lines", ".parquet":
 
 
 class Input(NamedTuple):
-    """One raw input.
-
-    Fields:
-        path: a local file, one at an fsspec URL, or a Hub data set.
-        name: the shortest name that tells it apart, used in ids and reports.
-        format: a name in ``ADAPTERS``, or "auto": the file's kind decides and ``text_field`` holds the text.
-        source: name of all its documents; None: the record says, or else the file's name.
-        text_field: key or column that holds a document's text.
-        encoding: of a text file; "auto" until ``settled`` has looked at it.
-    """
+    """One raw input: a local file, one at an fsspec URL, or a Hub data set."""
 
     path: Path | HubSet
-    name: str
-    format: str = AUTO
-    source: str | None = None
+    name: str  # the shortest that tells it apart, used in ids and reports
+    format: str = AUTO  # a name in ADAPTERS; "auto": the file's kind decides and text_field holds the text
+    source: str | None = None  # name of all its documents; None: the record says, or else the file's name
     text_field: str = "text"
-    encoding: str = UTF8
+    encoding: str = UTF8  # of a text file; "auto" until settled
 
     def settled(self) -> Input:
-        """The same with the encoding that the file turns out to be in.
-
-        Raises:
-            BadInput: UTF-8 was asked for and the file is clearly something else.
-        """
+        """The same with the encoding that the file turns out to be in; refuses one that clearly is not as asked."""
         if isinstance(self.path, HubSet) or self.container == "parquet":
             return self
         setting = "corpus.encoding" if self.source is None else f"corpus.sources.{self.source}.encoding"
@@ -57,7 +44,7 @@ class Input(NamedTuple):
 
     @property
     def container(self) -> str:
-        """How records lie in it: a key of ``SCANNERS``, "parquet" or "hub"."""
+        """How records lie in it: "lines", "text", "docs", "array", "parquet" or "hub"."""
         if isinstance(self.path, HubSet):
             return "hub"
         kind = format_of(self.path).kind
@@ -71,11 +58,7 @@ class Input(NamedTuple):
 def find_inputs(
     patterns: Sequence[str], sources: Mapping[str, SourceConfig], text_field: str, encoding: str = AUTO
 ) -> list[Input]:
-    """All inputs: those of ``patterns`` in their order, then those of the sources in theirs; each file once.
-
-    Raises:
-        BadInput: a file is missing or of the wrong kind, a folder or glob holds none, a format is unknown.
-    """
+    """All inputs: those of ``patterns`` in their order, then those of the sources in theirs; each file once."""
     found = [Input(path, "", text_field=text_field, encoding=encoding) for path in _locate(patterns, find_texts)]
     for name, source in sources.items():
         paths = _locate(source.inputs, _finder(source.format, name))
@@ -90,10 +73,8 @@ def find_inputs(
 
 
 def _locate(patterns: Sequence[str], finder: Callable[[Sequence[str]], list[Path]]) -> list[Path | HubSet]:
-    found: list[Path | HubSet] = []
-    for pattern in patterns:
-        found += [parse_hub_name(pattern)] if pattern.startswith(PREFIX) else finder([pattern])
-    return found
+    found = ([parse_hub_name(p)] if p.startswith(PREFIX) else finder([p]) for p in patterns)
+    return list(chain.from_iterable(found))
 
 
 def _finder(name: str, source: str) -> Callable[[Sequence[str]], list[Path]]:
@@ -121,6 +102,3 @@ def stamp(item: Input) -> str:
         return f"{found.st_size} {found.st_mtime_ns}"
     remote: Any = item.path
     return str(remote.fs.ukey(remote.path))
-
-
-assert {adapter.container for adapter in ADAPTERS.values()} <= set(SCANNERS)

@@ -9,7 +9,8 @@ template is expanded, tables become rows of text, and marks nested deeper than 6
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Container
+from dataclasses import dataclass
 
 MAX_DEPTH = 64  # bounds the work for each closing mark
 MAX_FORMULA_CHARS = 4_000  # a longer one is an opener without its closer
@@ -66,11 +67,13 @@ PAIRED = re.compile(
 BLANKS = re.compile(r" {2,}")
 
 
-class _Mark(NamedTuple):
-    """An open mark: its name in ``TOKEN`` and the piece its content follows."""
+@dataclass(slots=True)
+class _Mark:
+    """An open mark: its name in ``TOKEN``, the piece its content follows, and the one the label of a link follows."""
 
     kind: str
     piece: int
+    label: int | None = None
 
 
 def plain_text(markup: str) -> str:
@@ -115,11 +118,9 @@ class _Unnester:
     """The first pass: a stack of open marks over a list of pieces of text."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
+        self.text, self.paired_braces = text, _paired_braces(text)
         self.pieces: list[str] = []
         self.marks: list[_Mark] = []
-        self.labels: dict[int, int] = {}  # piece an open link begins at → piece its label begins at
-        self.paired_braces = _paired_braces(text)
         self.literal_depth = 0  # in {{{…}}} without a directive nothing but braces is markup
         self.braces_too_deep = 0
 
@@ -143,30 +144,35 @@ class _Unnester:
 
     def _read(self, token: re.Match[str]) -> None:
         kind = token.lastgroup or ""
-        if kind == "brace":
-            self._open_brace(token)
-        elif kind == "close_brace":
-            self._close_brace(token)
+        if kind in ("brace", "close_brace"):
+            if token.start() in self.paired_braces:
+                (self._open_brace if kind == "brace" else self._close_brace)(token)
         elif self.literal_depth:
             self.pieces.append(token[0])
         elif kind == "line_end":
-            self._end_line(token)
+            is_paragraph = self.text.startswith("\n", token.end())
+            self._forget(ENDS_WITH_PARAGRAPH if is_paragraph else ENDS_WITH_LINE)
+            self.pieces.append("\n")
         elif kind == "close":
             self._close(token)
         elif kind in ENDS_WITH_PARAGRAPH:
-            self._open(kind)
+            if len(self.marks) < MAX_DEPTH:
+                self.marks.append(_Mark(kind, len(self.pieces)))
+            self.pieces.append("[" if kind == "open" else "")
         elif kind == "pipe" and self._top() == "open_link":
-            self.labels.setdefault(self.marks[-1].piece, len(self.pieces))
+            link = self.marks[-1]
+            link.label = len(self.pieces) if link.label is None else link.label
         elif kind != "macro":
             self.pieces.append(_replacement(kind, token))
 
     def _top(self) -> str:
         return self.marks[-1].kind if self.marks else ""
 
-    def _open(self, kind: str) -> None:
-        if len(self.marks) < MAX_DEPTH:
-            self.marks.append(_Mark(kind, len(self.pieces)))
-        self.pieces.append("[" if kind == "open" else "")
+    def _forget(self, kinds: Container[str]) -> bool:
+        """Innermost marks of these kinds did not close and are text; False where no others are open."""
+        while self._top() in kinds:
+            self.marks.pop()
+        return bool(self.marks)
 
     def _close(self, token: re.Match[str]) -> None:
         """A run of ``]``: each closes what is open innermost, two of them a link; those that close nothing stay."""
@@ -175,7 +181,11 @@ class _Unnester:
             top = self._top()
             if top == "open_link" and left >= 2:
                 left -= 2
-                self._close_link(self.marks.pop())
+                link = self.marks.pop()
+                if HIDDEN.match("".join(self.pieces[link.piece : link.piece + 3])):
+                    del self.pieces[link.piece :]
+                elif link.label is not None:
+                    del self.pieces[link.piece : link.label]
                 continue
             left -= 1
             if top == "open_note" or (top == "open_include" and self.text[token.end() - left - 2] == ")"):
@@ -188,26 +198,9 @@ class _Unnester:
                 continue
             self.pieces.append("]")
 
-    def _close_link(self, link: _Mark) -> None:
-        label = self.labels.pop(link.piece, None)
-        if HIDDEN.match("".join(self.pieces[link.piece : link.piece + 3])):
-            del self.pieces[link.piece :]
-        elif label is not None:
-            del self.pieces[link.piece : label]
-
-    def _end_line(self, token: re.Match[str]) -> None:
-        is_paragraph = self.text.startswith("\n", token.end())
-        while self._top() in (ENDS_WITH_PARAGRAPH if is_paragraph else ENDS_WITH_LINE):
-            self.labels.pop(self.marks.pop().piece, None)
-        self.pieces.append("\n")
-
     def _open_brace(self, token: re.Match[str]) -> None:
-        if token.start() not in self.paired_braces:
-            return
-        if self.literal_depth:
+        if self.literal_depth or token["literal"] is not None:
             self.literal_depth += 1
-        elif token["literal"] is not None:
-            self.literal_depth = 1
         elif len(self.marks) >= MAX_DEPTH:
             self.braces_too_deep += 1
         else:
@@ -217,20 +210,16 @@ class _Unnester:
             self.pieces.append("\n")
 
     def _close_brace(self, token: re.Match[str]) -> None:
-        if token.start() not in self.paired_braces:
-            return
         if self.literal_depth:
             self.literal_depth -= 1
         elif self.braces_too_deep:
             self.braces_too_deep -= 1
-        else:
-            while self._top() in ENDS_WITH_PARAGRAPH:
-                self.labels.pop(self.marks.pop().piece, None)
-            kind, piece = self.marks.pop()
-            if kind == "code":
-                del self.pieces[piece:]
-            elif kind == "html":
-                self.pieces[piece:] = [HTML_TAG.sub("", "".join(self.pieces[piece:]))]
+        elif self._forget(ENDS_WITH_PARAGRAPH):  # else a backslash in a directive hid the partner: {{{#!folding \\{{{{
+            mark = self.marks.pop()
+            if mark.kind == "code":
+                del self.pieces[mark.piece :]
+            elif mark.kind == "html":
+                self.pieces[mark.piece :] = [HTML_TAG.sub("", "".join(self.pieces[mark.piece :]))]
 
 
 def _paired_braces(text: str) -> set[int]:
@@ -246,19 +235,13 @@ def _paired_braces(text: str) -> set[int]:
 
 
 def _replacement(kind: str, token: re.Match[str]) -> str:
-    """The text of a token that needs no stack."""
-    if kind == "link":
-        return token["label"] or _link_target(token["target"])
-    if kind == "ruby":
-        return token["base"]
+    """The text of a token that needs no stack; a link without a label shows its target without the section."""
+    if kind == "link" and not token["label"]:
+        target = token["target"].removeprefix(":")  # of [[:분류:…]]
+        return target if "://" in target else target.partition("#")[0] or target[1:]
+    if kind in ("link", "ruby"):
+        return token["label"] or token["base"]
     return token[0][1:] if kind == "escape" else token[0]
-
-
-def _link_target(target: str) -> str:
-    """What a link without a label shows: its target without the section and without the colon of ``[[:분류:…]]``."""
-    target = target.removeprefix(":")
-    page, _, _ = target.partition("#")
-    return target if "://" in target else page or target[1:]
 
 
 def _read_line(line: str) -> list[str]:

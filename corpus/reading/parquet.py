@@ -7,6 +7,7 @@ to more than ``PAGE_BYTES`` from almost nothing are refused before, by their hea
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
@@ -23,21 +24,18 @@ BATCH_ROWS = 1_000
 PAGE_BYTES = 48 << 20  # a page of any size costs about twice as much memory; writers aim at one MiB
 PAGE_RATIO = 100  # larger ones must at least be packed from so many bytes: a hundredth
 HEADER_BYTES = (1 << 12, 1 << 20)  # with long minima and maxima a header takes more
+STRUCT = 12  # its number in Thrift
 
 
 class Rows(NamedTuple):
-    """Consecutive rows, strings as dictionaries (``spelled_out`` undoes that); of ``too_long`` the cells are null."""
+    """Consecutive rows, strings as dictionaries (``spelled_out`` undoes that); those ``too_long`` are null."""
 
     table: pa.RecordBatch
     too_long: frozenset[int]  # places in the table of rows with a cell above RECORD_BYTES
 
 
 def open_parquet(file: BinaryIO, name: str) -> pq.ParquetFile:
-    """Open for ``read_rows``.
-
-    Raises:
-        DamagedFile: it is not a Parquet file.
-    """
+    """Open for ``read_rows``; ``DamagedFile`` where it is not a Parquet file."""
     try:
         schema = pq.read_metadata(file).schema
         leaves = [schema.column(number) for number in range(len(schema.names))]
@@ -61,24 +59,18 @@ def read_rows(
     Args:
         source: the bytes that ``file`` was opened from.
         columns: top-level columns wanted; all if None.
-
-    Raises:
-        DamagedFile: what is left cannot be read.
     """
     try:
-        for group in groups:
-            refuse_large_pages(file.metadata.row_group(group), source, name, columns)
-            rows = _rows_at_once(file.metadata.row_group(group), columns)
-            for batch in file.iter_batches(rows, row_groups=[group], columns=columns):
+        for number in groups:
+            group = file.metadata.row_group(number)
+            chunks = list(_chunks(group, columns))
+            refuse_large_pages(chunks, source, name)
+            size = sum(chunk.total_uncompressed_size for chunk in chunks)
+            at_once = max(1, min(BATCH_ROWS, BATCH_BYTES * group.num_rows // max(1, size)))
+            for batch in file.iter_batches(at_once, row_groups=[number], columns=columns):
                 yield from _by_bytes(batch)
     except (pa.ArrowException, OSError) as error:
         raise DamagedFile(f"{name}: damaged Parquet file ({error})") from error
-
-
-def _rows_at_once(group: Any, columns: Sequence[str] | None) -> int:
-    """Rows that Arrow may hold beside their dictionaries, by what they take on average."""
-    size = sum(chunk.total_uncompressed_size for chunk in _chunks(group, columns))
-    return max(1, min(BATCH_ROWS, BATCH_BYTES * group.num_rows // max(1, size)))
 
 
 def _chunks(group: Any, columns: Sequence[str] | None) -> Iterator[Any]:
@@ -89,44 +81,33 @@ def _chunks(group: Any, columns: Sequence[str] | None) -> Iterator[Any]:
 
 
 def _by_bytes(batch: pa.RecordBatch) -> Iterator[Rows]:
-    sizes = [row_bytes(column) for column in batch.columns]
-    too_long = np.any([size > containers.RECORD_BYTES for size in sizes], axis=0) if sizes else np.zeros(0, bool)
-    if too_long.any():
-        columns = [
-            pc.if_else(pa.array(size > containers.RECORD_BYTES), pa.scalar(None, column.type), column)
-            if (size > containers.RECORD_BYTES).any()
-            else column
-            for size, column in zip(sizes, batch.columns, strict=True)
-        ]
+    size_CN = np.array([row_bytes(column) for column in batch.columns]).reshape(batch.num_columns, batch.num_rows)
+    is_long_N = np.logical_or.reduce(size_CN > containers.RECORD_BYTES)
+    if is_long_N.any():
+        is_kept = pa.array(~is_long_N)
+        columns = [pc.if_else(is_kept, column, pa.scalar(None, column.type)) for column in batch.columns]
         batch = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-        sizes = [np.where(size > containers.RECORD_BYTES, 0, size) for size in sizes]
-    ends = np.cumsum(np.sum(sizes, axis=0)) if sizes else np.zeros(0, np.int64)
+    ends = np.cumsum(np.where(is_long_N, 0, size_CN.sum(axis=0)))
     start = 0
     while start < batch.num_rows:
         before = ends[start - 1] if start else 0
         end = max(start + 1, int(np.searchsorted(ends, before + BATCH_BYTES, side="right")))
-        bad = np.flatnonzero(too_long[start:end])
-        yield Rows(batch.slice(start, end - start), frozenset(bad.tolist()))
+        too_long = np.flatnonzero(is_long_N[start:end])
+        yield Rows(batch.slice(start, end - start), frozenset(too_long.tolist()))
         start = end
 
 
 def row_bytes(column: pa.Array) -> np.ndarray:
     """Bytes of each row when it is spelled out; of nested columns, the sum over all that it holds."""
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        if not len(column.dictionary):
-            return np.zeros(len(column), np.int64)
-        lengths = row_bytes(column.dictionary)
-        return np.where(column.is_valid().to_numpy(False), lengths[column.indices.fill_null(0).to_numpy(False)], 0)
-    if pa.types.is_struct(kind):
+    kind, types = column.type, pa.types
+    if types.is_dictionary(kind):
+        sizes = np.append(row_bytes(column.dictionary), 0)
+        return sizes[column.indices.fill_null(len(sizes) - 1).to_numpy(False)]
+    if types.is_struct(kind):
         return np.sum([row_bytes(field) for field in column.flatten()] or [np.zeros(len(column))], axis=0)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
-        items = (
-            pa.StructArray.from_arrays([column.keys, column.items], ["k", "v"])
-            if pa.types.is_map(kind)
-            else column.values
-        )
-        ends = np.concatenate([[0], np.cumsum(row_bytes(items))])
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind):
+        fields = [column.keys, column.items] if types.is_map(kind) else [column.values]
+        ends = np.concatenate([[0], np.cumsum(np.sum([row_bytes(field) for field in fields], axis=0))])
         offsets = column.offsets.to_numpy(False)
         return np.where(column.is_valid().to_numpy(False), ends[offsets[1:]] - ends[offsets[:-1]], 0)
     if _is_fixed(kind):
@@ -166,18 +147,20 @@ def as_bytes(column: pa.Array) -> pa.Array:
     return column.cast(pa.large_binary()) if not _is_fixed(column.type) else column
 
 
-def refuse_large_pages(group: Any, source: BinaryIO, name: str, columns: Sequence[str] | None) -> None:
-    """Read the headers of all pages of a row group before any page is unpacked.
-
-    Raises:
-        DamagedFile: a page unpacks to far more than a page should.
-    """
+def refuse_large_pages(chunks: Sequence[Any], source: BinaryIO, name: str) -> None:
+    """Read the headers of all pages before any is unpacked; ``DamagedFile`` where one unpacks to far too much."""
     position = source.tell()
-    for chunk in _chunks(group, columns):
+    for chunk in chunks:
         start = min(filter(None, (chunk.dictionary_page_offset, chunk.data_page_offset)))
         end = start + chunk.total_compressed_size
         while start < end:
-            unpacked, packed, size = _header_at(source, start)
+            for most in HEADER_BYTES:
+                source.seek(start)
+                if found := read_page_header(source.read(most)):
+                    break
+            else:
+                raise OSError("a page header cannot be read")
+            unpacked, packed, size = found
             if unpacked > PAGE_BYTES and unpacked > PAGE_RATIO * packed:
                 raise DamagedFile(
                     f"{name}: column {chunk.path_in_schema} has a page of {packed:,} bytes that unpacks to "
@@ -187,72 +170,51 @@ def refuse_large_pages(group: Any, source: BinaryIO, name: str, columns: Sequenc
     source.seek(position)
 
 
-def _header_at(source: BinaryIO, start: int) -> tuple[int, int, int]:
-    for most in HEADER_BYTES:
-        source.seek(start)
-        if found := read_page_header(source.read(most)):
-            return found
-    raise OSError("a page header cannot be read")
-
-
 def read_page_header(raw: bytes) -> tuple[int, int, int] | None:
     """(bytes unpacked, bytes packed, bytes of the header) of a page in Thrift's compact protocol; None: no header."""
-    reader = _Compact(raw)
+    stream = io.BytesIO(raw)
     try:
-        fields = reader.struct()
-    except (IndexError, RecursionError):
+        fields = _value(stream, STRUCT)
+    except (IndexError, OverflowError, RecursionError):
         return None
-    unpacked, packed = fields.get(2, -1), fields.get(3, -1)
-    return (unpacked, packed, reader.position) if unpacked >= 0 and packed >= 0 else None
+    unpacked, packed = fields.get(2), fields.get(3)
+    is_header = isinstance(unpacked, int) and isinstance(packed, int) and min(unpacked, packed) >= 0
+    return (unpacked, packed, stream.tell()) if is_header else None
 
 
-class _Compact:
-    """Values of Thrift's compact protocol; keeps integers, passes over all else."""
+def _byte(stream: BinaryIO) -> int:
+    return stream.read(1)[0]
 
-    def __init__(self, raw: bytes) -> None:
-        self.raw, self.position = raw, 0
 
-    def byte(self) -> int:
-        self.position += 1
-        return self.raw[self.position - 1]
+def _varint(stream: BinaryIO) -> int:
+    value = 0
+    for shift in range(0, 64, 7):
+        byte = _byte(stream)
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value
+    raise OverflowError
 
-    def varint(self) -> int:
-        value = shift = 0
-        while (byte := self.byte()) & 0x80:
-            value |= (byte & 0x7F) << shift
-            shift += 7
-        return value | byte << shift
 
-    def struct(self) -> dict[int, int]:
-        fields: dict[int, int] = {}
-        number = 0
-        while head := self.byte():
-            number = number + (head >> 4) if head >> 4 else self.zigzag()
-            value = self.value(head & 0xF)
-            if value is not None:
-                fields[number] = value
-        return fields
-
-    def zigzag(self) -> int:
-        value = self.varint()
+def _value(stream: BinaryIO, kind: int) -> Any:
+    """A value of Thrift: of integers itself, of a struct its values by their numbers; all else is passed over."""
+    if kind in (4, 5, 6):  # i16, i32, i64 in zigzag
+        value = _varint(stream)
         return value >> 1 ^ -(value & 1)
-
-    def value(self, kind: int) -> int | None:
-        if kind in (4, 5, 6):  # i16, i32, i64
-            return self.zigzag()
-        if kind == 3:
-            self.byte()
-        elif kind == 7:  # double
-            self.position += 8
-        elif kind == 8:  # binary
-            length = self.varint()
-            self.position += length
-        elif kind in (9, 10):  # list, set
-            head = self.byte()
-            for _ in range(self.varint() if head >> 4 == 15 else head >> 4):
-                self.value(head & 0xF)
-        elif kind == 12:
-            self.struct()
-        elif kind not in (1, 2):  # true, false
-            raise IndexError
-        return None
+    if kind == STRUCT:
+        fields: dict[int, Any] = {}
+        number = 0
+        while head := _byte(stream):
+            number = number + (head >> 4) if head >> 4 else _value(stream, 4)
+            fields[number] = _value(stream, head & 0xF)
+        return fields
+    if kind in (9, 10):  # list, set
+        head = _byte(stream)
+        inner = 3 if head & 0xF in (1, 2) else head & 0xF  # a truth value takes a byte here
+        for _ in range(_varint(stream) if head >> 4 == 15 else head >> 4):
+            _value(stream, inner)
+    elif kind in (3, 7, 8):  # byte, double, binary
+        stream.read(_varint(stream) if kind == 8 else 1 if kind == 3 else 8)
+    elif kind not in (1, 2):  # true, false
+        raise IndexError
+    return None

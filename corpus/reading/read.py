@@ -1,18 +1,22 @@
 """Units of work to documents: every raw record becomes a ``Record``, a ``Reject`` that says why not, or is passed over.
 
-A record that cannot be read costs itself and nothing else. Text becomes NFC here, once.
+A record that cannot be read costs itself and nothing else; it goes to the quarantine, its letters masked. Text becomes
+NFC here, once.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from corpus.documents.errors import BadInput
-from corpus.documents.escaping import visible
+from corpus.documents.escaping import visible, visible_json
 from corpus.reading.containers import EXCERPT_BYTES, INVALID_UTF8, NOT_AN_OBJECT, TOO_LONG, Item, Unreadable, parse_json
 from corpus.reading.encoding import UTF8
 from corpus.reading.files import DamagedFile
@@ -46,21 +50,15 @@ class Reject(NamedTuple):
 
 
 def read_unit(unit: Unit, counts: Counter[str], max_documents: int | None = None) -> Iterator[Record | Reject]:
-    """Records and rejects of a unit in order; adds "records", "empty", "skipped.<reason>" to ``counts``.
-
-    Args:
-        max_documents: stop after so many records.
-    """
+    """The first ``max_documents`` of a unit, and rejects; adds "records", "empty", "skipped.<reason>" to ``counts``."""
     left = max_documents if max_documents is not None else -1
     rows = _read_rows(unit) if unit.input.container in ("parquet", "hub") else _read_items(unit, counts)
     for found in rows:
         if left == 0:
             return
         if isinstance(found, Skip):
-            counts[f"skipped.{found.reason}"] += 1
+            counts[f"skipped.{found}"] += 1
             continue
-        if isinstance(found, Reject) and found.reason == INVALID_UTF8 and unit.input.encoding != UTF8:
-            found = found._replace(reason=f"invalid_{unit.input.encoding}")
         counts["records"] += 1
         left -= isinstance(found, Record)
         yield found
@@ -68,21 +66,38 @@ def read_unit(unit: Unit, counts: Counter[str], max_documents: int | None = None
 
 
 def _read_items(unit: Unit, counts: Counter[str]) -> Iterator[Record | Reject | Skip]:
-    parse = PARSERS[unit.input.container]
-    for item in scan(unit, counts):
-        if item.problem:
-            yield Reject(item.number, item.offset, item.problem, item.raw)
-        elif not item.raw.strip():
+    item = unit.input
+    parse = PARSERS[item.container]
+    for found in scan(unit, counts):
+        number, offset, raw, problem, _ = found
+        if not problem and not raw.strip():
             counts["empty"] += 1
-        else:
-            sign = "#" if unit.input.container == "array" else "@"
-            place = f"{unit.input.name}{sign}{item.number if sign == '#' else item.offset}"
-            try:
-                yield _record(unit.input, place, parse(item))
-            except Unreadable as error:
-                yield Reject(item.number, item.offset, str(error), item.raw)
-            except Skip as skip:
-                yield skip
+            continue
+        place = f"{item.name}#{number}" if item.container == "array" else f"{item.name}@{offset}"
+        record = problem or _record(item, place, parse, found)
+        if record == INVALID_UTF8 and item.encoding != UTF8:
+            record = f"invalid_{item.encoding}"
+        yield Reject(number, offset, record, raw) if isinstance(record, str) else record
+
+
+def _read_rows(unit: Unit) -> Iterator[Record | Reject | Skip]:
+    item = unit.input
+    shard = f"{unit.start}." if isinstance(item.path, HubSet) else ""
+    number = unit.first - 1
+    try:
+        for fields in _rows(unit):
+            number += 1
+            place = f"{item.name}#{shard}{number}"
+            found = fields if isinstance(fields, str) else _record(item, place, _decode, fields)
+            if isinstance(found, str):
+                raw = b"" if isinstance(fields, str) else fields.get(item.text_field)
+                raw = raw if isinstance(raw, bytes) else repr(raw).encode("utf-8", "replace")
+                yield Reject(number, 0, found, raw[:EXCERPT_BYTES])
+            else:
+                yield found
+            del fields, found  # a row may be large: it goes before the next one is made
+    except DamagedFile as error:
+        yield Reject(number + 1, 0, DAMAGED, str(error).partition(": ")[2].encode())
 
 
 def _object(value: Any) -> dict[str, Any]:
@@ -92,11 +107,12 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _parse_doc(item: Item) -> dict[str, Any]:
-    try:
-        head, _, text = item.raw.decode("utf-8").partition("\n")
-    except UnicodeDecodeError:
-        raise Unreadable(INVALID_UTF8) from None
+    head, _, text = item.raw.decode("utf-8").partition("\n")
     return dict(DOC_ATTRIBUTE.findall(head)) | {"text": text}
+
+
+def _decode(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value.decode("utf-8") if isinstance(value, bytes) else value for key, value in fields.items()}
 
 
 PARSERS: dict[str, Callable[[Item], dict[str, Any]]] = {
@@ -107,25 +123,36 @@ PARSERS: dict[str, Callable[[Item], dict[str, Any]]] = {
 }
 
 
-def _record(item: Input, place: str, fields: Mapping[str, Any]) -> Record:
-    """Raises: Unreadable with the reason; Skip where it is no document."""
-    if item.format == AUTO:
-        text, name = fields.get("text" if item.container == "text" else item.text_field), fields.get("id")
-    else:
-        adapter = ADAPTERS[item.format]
-        try:
-            text, name = adapter.text_of(fields), adapter.id_of(fields)
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError):
-            raise Unreadable(f"not_laid_out_as_{item.format}") from None
+def _record(item: Input, place: str, parse: Callable[[Any], Mapping[str, Any]], raw: Any) -> Record | Skip | str:
+    """A document, what says that it is none, or the reason why it cannot be read."""
+    try:
+        fields = parse(raw)
+        text, name = _text_and_id(item, fields)
+    except UnicodeDecodeError:
+        return INVALID_UTF8
+    except Unreadable as error:
+        return str(error)
+    except Skip as skip:
+        return skip
     if text is None:
-        raise Unreadable("no_text")
+        return "no_text"
     if not isinstance(text, str):
-        raise Unreadable("text_is_not_a_string")
+        return "text_is_not_a_string"
     if SURROGATE.search(text):
-        raise Unreadable("lone_surrogate")
+        return "lone_surrogate"
     default = item.path.name.rpartition("/")[2] if isinstance(item.path, HubSet) else item.path.name.split(".")[0]
     source = visible(item.source or _name(fields.get("source"), default))
     return Record(place, _name(name, place), source, unicodedata.normalize("NFC", text))
+
+
+def _text_and_id(item: Input, fields: Mapping[str, Any]) -> tuple[Any, Any]:
+    if item.format == AUTO:
+        return fields.get("text" if item.container == "text" else item.text_field), fields.get("id")
+    adapter = ADAPTERS[item.format]
+    try:
+        return adapter.text_of(fields), adapter.id_of(fields)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+        raise Unreadable(f"not_laid_out_as_{item.format}") from None
 
 
 def _name(value: Any, default: str) -> str:
@@ -136,74 +163,87 @@ def _name(value: Any, default: str) -> str:
     return name if 0 < len(name) <= NAME_CHARS and not SURROGATE.search(name) else default
 
 
-def _read_rows(unit: Unit) -> Iterator[Record | Reject | Skip]:
-    item = unit.input
-    shard = f"{unit.start}." if isinstance(item.path, HubSet) else ""
-    number = unit.first - 1
-    try:
-        for fields in _rows(unit):
-            number += 1
-            yield _row(item, shard, number, fields)
-            del fields  # a row may be large: it goes before the next one is made
-    except DamagedFile as error:
-        yield Reject(number + 1, 0, DAMAGED, str(error).partition(": ")[2].encode())
-
-
-def _row(item: Input, shard: str, number: int, fields: dict[str, Any] | str) -> Record | Reject | Skip:
-    if isinstance(fields, str):
-        return Reject(number, 0, fields, b"")
-    raw = fields.get(item.text_field)
-    try:
-        return _record(item, f"{item.name}#{shard}{number}", _decode(fields))
-    except UnicodeDecodeError:
-        reason = INVALID_UTF8
-    except Unreadable as error:
-        reason = str(error)
-    except Skip as skip:
-        return skip
-    return Reject(
-        number, 0, reason, (raw if isinstance(raw, bytes) else repr(raw).encode("utf-8", "replace"))[:EXCERPT_BYTES]
-    )
-
-
-def _decode(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value.decode("utf-8") if isinstance(value, bytes) else value for key, value in fields.items()}
-
-
 def _rows(unit: Unit) -> Iterator[dict[str, Any] | str]:
     """Rows as dicts; in place of one that is too long, the reason."""
     item = unit.input
     if isinstance(item.path, HubSet):
         for row in read_shard(item.path, unit.start):
-            if item.format == AUTO and item.text_field not in row:
-                raise _no_column(item, list(row))
+            _check_columns(item, list(row))
             yield row
         return
     with item.path.open("rb") as source, open_parquet(source, str(item.path)) as file:
         names = stored_schema(file).names
-        if item.format == AUTO and item.text_field not in names:
-            raise _no_column(item, names)
+        _check_columns(item, names)
         wanted = [name for name in dict.fromkeys((item.text_field, "id", "source")) if name in names]
         groups = range(unit.start, file.num_row_groups if unit.end is None else unit.end)
-        columns = wanted if item.format == AUTO else None
-        for rows in read_rows(file, source, str(item.path), groups, columns):
+        for rows in read_rows(file, source, str(item.path), groups, wanted if item.format == AUTO else None):
             yield from _rows_of(rows)
             del rows
 
 
-def _no_column(item: Input, names: list[str]) -> BadInput:
-    return BadInput(
-        f"{item.path}: no column {item.text_field!r} (there are: {', '.join(names)}); set corpus.text_field"
-    )
+def _check_columns(item: Input, names: list[str]) -> None:
+    if item.format == AUTO and item.text_field not in names:
+        columns = ", ".join(names)
+        raise BadInput(f"{item.path}: no column {item.text_field!r} (there are: {columns}); set corpus.text_field")
 
 
 def _rows_of(rows: Rows) -> Iterator[dict[str, Any] | str]:
     """Rows as dicts, strings as bytes, one at a time: as Python objects all take several times their bytes."""
-    columns = [
-        (name, as_bytes(column)) for name, column in zip(rows.table.schema.names, rows.table.columns, strict=True)
-    ]
+    columns = dict(zip(rows.table.schema.names, map(as_bytes, rows.table.columns), strict=True))
     for place in range(rows.table.num_rows):
         try:
-            yield TOO_LONG if place in rows.too_long else {name: cell(column, place) for name, column in columns}
+            yield (
+                TOO_LONG if place in rows.too_long else {name: cell(column, place) for name, column in columns.items()}
+            )
         except UnicodeDecodeError:  # inside of a nested column
             yield INVALID_UTF8
+
+
+QUARANTINE_RECORDS = Path("quarantine") / "records.jsonl"
+ALWAYS_ALLOWED = 10  # a share means nothing for a handful of records
+MASKS = (
+    (re.compile(r"\d"), "0"),  # of all scripts: full-width ones too
+    (re.compile("[A-Za-z]"), "a"),
+    (re.compile(r"[^\W\d_a-zA-Z]"), "가"),
+    (re.compile("[\udc80-\udcff]"), "\N{REPLACEMENT CHARACTER}"),
+)
+
+
+def quarantine_line(file: str, reject: Reject) -> str:
+    """The JSON line of a record; not its words but its form, for no detector can be trusted with broken records."""
+    excerpt = mask(reject.raw[:EXCERPT_BYTES])
+    row = {"file": file, "line": reject.line, "offset": reject.offset, "reason": reject.reason, "excerpt": excerpt}
+    return visible_json(json.dumps(row, ensure_ascii=False)) + "\n"
+
+
+def mask(raw: bytes) -> str:
+    """The form of a record: 0 for digits, a for Latin letters, 가 for all others, � for bytes that are not UTF-8."""
+    text = raw.decode("utf-8", "surrogateescape")
+    for pattern, symbol in MASKS:
+        text = pattern.sub(symbol, text)
+    return text
+
+
+def join_quarantine(parts: Sequence[tuple[Path, int]], out: Path) -> Path:
+    """Join the files of all units, each with the number of lines before it, to one; none where there are no lines."""
+    path = out / QUARANTINE_RECORDS
+    shutil.rmtree(path.parent, ignore_errors=True)
+    if any(part.stat().st_size for part, _ in parts):
+        path.parent.mkdir()
+        with path.open("w", encoding="utf-8") as joined:
+            for part, before in parts:
+                for row in map(json.loads, part.read_text("utf-8").splitlines()):
+                    row["line"] += before
+                    joined.write(visible_json(json.dumps(row, ensure_ascii=False)) + "\n")
+    return path
+
+
+def check_share(rejected: Mapping[str, int], records: int, max_share: float, where: str) -> None:
+    """Stop the run, with a ``BadInput``, when more than ``max_share`` of the records could not be read."""
+    bad = sum(rejected.values())
+    if bad > max(ALWAYS_ALLOWED, max_share * (records + bad)):
+        reasons = ", ".join(f"{reason} {count}" for reason, count in sorted(rejected.items()))
+        raise BadInput(
+            f"{bad} of {records + bad} records could not be read ({reasons}), more than corpus.max_bad_share "
+            f"{max_share} allows; see {where} for file and line, mend the files or raise the limit"
+        )

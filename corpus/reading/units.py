@@ -13,10 +13,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from typing import NamedTuple
 
-from corpus.reading.containers import SCANNERS, Item
+from corpus.reading.containers import SCANNERS, Item, Window
 from corpus.reading.encoding import UTF8, UTF16, blocks_to_utf8
 from corpus.reading.files import DamagedFile, read_blocks
 from corpus.reading.formats import ADAPTERS
@@ -37,21 +36,14 @@ DAMAGED = "damaged_file"
 
 
 class Unit(NamedTuple):
-    """A part of one input; ``end`` None is all the rest.
-
-    Fields:
-        start, end: bytes of a plain file, row groups of a Parquet file; ``start`` a shard of a Hub data set.
-        first: number of its first row (Parquet).
-        items: its records, where they were cut out beforehand.
-        size: bytes as stored, for the progress bar.
-    """
+    """A part of one input, from ``start`` to ``end``: bytes, row groups of Parquet, or a shard of a Hub data set."""
 
     input: Input
     start: int = 0
-    end: int | None = None
-    first: int = 1
-    items: tuple[Item, ...] | None = None
-    size: int = 0
+    end: int | None = None  # all the rest
+    first: int = 1  # number of its first row (Parquet)
+    items: tuple[Item, ...] | None = None  # its records, where they were cut out beforehand
+    size: int = 0  # bytes as stored, for the progress bar
 
 
 def plan_units(inputs: Sequence[Input], *, whole_files: bool = False, feed: bool = True) -> Iterator[Unit]:
@@ -91,33 +83,28 @@ def scan(unit: Unit, counts: Counter[str]) -> Iterator[Item]:
     if unit.items is not None:
         yield from unit.items
         return
-    blocks = read_blocks(unit.input.file, unit.start, unit.end)
-    if unit.end is not None:
-        blocks = _count_lines(blocks, counts)
-    yield from _scan(unit.input, blocks, unit.start)
+    yield from _scan(unit.input, _blocks(unit, counts), unit.start)
 
 
-def _count_lines(blocks: Iterator[bytes], counts: Counter[str]) -> Iterator[bytes]:
-    for block in blocks:
-        counts["lines"] += block.count(b"\n")
+def _blocks(unit: Unit, counts: Counter[str]) -> Iterator[bytes]:
+    for block in read_blocks(unit.input.file, unit.start, unit.end):
+        if unit.end is not None:
+            counts["lines"] += block.count(b"\n")
         yield block
 
 
 def _scan(item: Input, blocks: Iterator[bytes], offset: int) -> Iterator[Item]:
+    """In CP949 no character holds a line end, so its files are cut like UTF-8; UTF-16 is read as one stream."""
     key = ADAPTERS[item.format].array_key if item.format != AUTO else None
+    encoding = item.encoding
+    if encoding == UTF16:
+        blocks, encoding = blocks_to_utf8(blocks, UTF16), UTF8
     last = Item(0, 0, b"")
     try:
-        for last in _scanned(item, blocks, key):
+        for last in SCANNERS[item.container](blocks, key, encoding):
             yield last._replace(offset=last.offset + offset) if offset else last
     except DamagedFile as error:
         yield Item(last.number + 1, last.offset + len(last.raw), str(error).partition(": ")[2].encode(), DAMAGED)
-
-
-def _scanned(item: Input, blocks: Iterator[bytes], key: str | None) -> Iterator[Item]:
-    """In CP949 no character holds a line end, so its files are cut like UTF-8; UTF-16 is read as one stream."""
-    if item.encoding == UTF16:
-        return SCANNERS[item.container](blocks_to_utf8(blocks, UTF16), key, UTF8)
-    return SCANNERS[item.container](blocks, key, item.encoding)
 
 
 def _feed(item: Input, size: int, unit_bytes: int) -> Iterator[Unit]:
@@ -135,42 +122,28 @@ def _feed(item: Input, size: int, unit_bytes: int) -> Iterator[Unit]:
 
 
 def _cut_bytes(item: Input, size: int, unit_bytes: int) -> Iterator[Unit]:
+    """Byte ranges that end with the first end of a record after ``unit_bytes``."""
     start = 0
     while start < size:
         end = min(start + unit_bytes, size)
-        if end < size:
-            end = _next_record_end(item, end, size)
+        window = Window(read_blocks(item.file, end, size))
+        found = window.search(RECORD_ENDS[item.container], keep=64)
+        end = end + window.offset + found.end() if found else size
         yield Unit(item, start, end, size=end - start)
         start = end
 
 
-def _next_record_end(item: Input, position: int, size: int) -> int:
-    """The first end of a record at or after ``position``; the end of the file where there is none."""
-    pattern = RECORD_ENDS[item.container]
-    held = b""
-    for block in read_blocks(item.file, position, size):
-        held += block
-        if found := pattern.search(held):
-            return position + found.end()
-        kept = held[-64:]
-        position += len(held) - len(kept)
-        held = kept
-    return size
-
-
 def _cut_row_groups(item: Input, size: int, unit_bytes: int) -> Iterator[Unit]:
-    with ExitStack() as opened:
-        source = opened.enter_context(item.file.open("rb"))
-        try:
-            file = opened.enter_context(open_parquet(source, str(item.file)))
-        except DamagedFile:
-            yield Unit(item, size=size)  # reading it says so
-            return
-        start, first, rows, held = 0, 1, 0, 0
-        for number in range(file.num_row_groups):
-            group = file.metadata.row_group(number)
-            rows, held = rows + group.num_rows, held + group.total_byte_size
-            if held >= unit_bytes or number + 1 == file.num_row_groups:
-                stored = size * (number + 1 - start) // file.num_row_groups
-                yield Unit(item, start, number + 1, first, size=stored)
-                start, first, rows, held = number + 1, first + rows, 0, 0
+    try:
+        with item.file.open("rb") as source, open_parquet(source, str(item.file)) as file:
+            groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
+            counted = [(group.num_rows, group.total_byte_size) for group in groups]
+    except DamagedFile:
+        yield Unit(item, size=size)  # reading it says so
+        return
+    start, first, rows, held = 0, 1, 0, 0
+    for end, (more_rows, more_bytes) in enumerate(counted, 1):
+        rows, held = rows + more_rows, held + more_bytes
+        if held >= unit_bytes or end == len(counted):
+            yield Unit(item, start, end, first, size=size * (end - start) // len(counted))
+            start, first, rows, held = end, first + rows, 0, 0

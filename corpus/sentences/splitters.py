@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from corpus.documents.errors import BadInput
@@ -27,13 +27,7 @@ KSS_MISSED_CHARS = 2_000  # and how many of sentences that were not found
 
 @cache
 def load_splitter(name: str) -> Splitter:
-    """The splitter called "rules", "kiwi" or "kss".
-
-    Backends take seconds to load, so a process loads one once.
-
-    Raises:
-        BadInput: no splitter of that name, or its package is not installed.
-    """
+    """The splitter called "rules", "kiwi" or "kss"; backends take seconds to load, so a process loads one once."""
     if name not in SPLITTERS:
         raise BadInput(f"no sentence splitter is called {name!r}; choose one of {', '.join(SPLITTERS)}")
     try:
@@ -47,33 +41,23 @@ def load_splitter(name: str) -> Splitter:
 def _load_kiwi() -> Splitter:
     from kiwipiepy import Kiwi
 
-    kiwi = Kiwi(num_workers=1)
-
-    def starts(line: str) -> Iterable[int]:
-        # ends are left alone: a sentence reaches to the start of the next one
-        return [sentence.start for sentence in kiwi.split_into_sents(line, return_sub_sents=False)]
-
-    return lambda text: _slices(text, starts)
+    split = partial(Kiwi(num_workers=1).split_into_sents, return_sub_sents=False)
+    # ends are left alone: a sentence reaches to the start of the next one
+    return partial(_slices, starts=lambda line: [sentence.start for sentence in split(line)])
 
 
 def _load_kss() -> Splitter:
     from kss import split_sentences as kss_split
 
-    def starts(line: str) -> Iterable[int]:
-        found: Any = kss_split(line, backend="mecab", num_workers=1, strip=True)
-        return aligned_starts(line, found)
-
-    return lambda text: _slices(text, starts)
+    split: Any = partial(kss_split, backend="mecab", num_workers=1, strip=True)
+    return partial(_slices, starts=lambda line: aligned_starts(line, split(line)))
 
 
 SPLITTERS: dict[str, Callable[[], Splitter]] = {"rules": lambda: split_sentences, "kiwi": _load_kiwi, "kss": _load_kss}
 
 
 def _slices(text: str, starts: Callable[[str], Iterable[int]]) -> list[str]:
-    """The text cut at line ends and where ``starts`` sees the second and later sentences of a line begin.
-
-    The first one begins with its line, no matter what a backend dropped there; offsets that do not ascend are ignored.
-    """
+    """The text cut at line ends and where ``starts`` sees sentences begin; the first one begins with its line."""
     sentences = []
     for part in _parts(text):
         last = 0
@@ -89,10 +73,9 @@ def _parts(text: str) -> Iterator[str]:
     for line in text.split("\n"):
         start = 0
         while start < len(line):
-            end = len(line)
-            if end - start > MAX_LINE_CHARS:
-                blank = line.rfind(" ", start, start + MAX_LINE_CHARS)
-                end = blank + 1 if blank > start else start + MAX_LINE_CHARS
+            end = min(start + MAX_LINE_CHARS, len(line))
+            if end < len(line):
+                end = line.rfind(" ", start + 1, end) + 1 or end
             if (part := line[start:end]).strip():
                 yield part
             start = end

@@ -38,9 +38,8 @@ from pretrain.model.networks import build_network
 from pretrain.pack.run import PackInputs
 from pretrain.pack.run import run as pack
 from pretrain.pack.store import open_store, read_pieces
-from pretrain.rows.batches import TrainingBatches
+from pretrain.rows.batches import Split, TrainingBatches, split_rows
 from pretrain.rows.masking import IGNORED, Pieces, describe_pieces
-from pretrain.rows.split import Split, split_rows
 from pretrain.watch.meter import Meter
 
 PARTS = ("loader", "trainer")

@@ -1,19 +1,26 @@
-"""What a run will cost: time, disk space and memory of each stage, from the recipe and the sizes of its files alone.
+"""What a run will cost, and the plan that ``--dry-run`` prints: time, disk space and memory of each stage.
 
-Rates are those measured on x86 cores (docs/corpus.md, docs/tokenizer.md) and for the demo; they tell minutes from days,
-not minutes from two. Training time is operations by what the device does of its peak, after PaLM's count (arXiv
-2204.02311, appendix B).
+Known from the recipe and the sizes of its files alone. Rates are those measured on x86 cores (docs/corpus.md,
+docs/tokenizer.md) and for the demo; they tell minutes from days, not minutes from two. Training time is operations by
+what the device does of its peak, after PaLM's count (arXiv 2204.02311, appendix B).
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
-from launch.console import world_size
+import yaml
+from pydantic import BaseModel
+
+from launch.console import PlainConsole, Table, print_table, world_size
 from launch.errors import is_for_user
+from launch.manifest import MANIFEST_NAME
+from launch.pipeline import Stage, raw_inputs
 from launch.recipe import SAMPLE, Recipe
 
 GIB = 1 << 30
@@ -102,8 +109,6 @@ def estimate(stage: str, recipe: Recipe, machine: Machine) -> Cost:
 
 def text_bytes(recipe: Recipe) -> float | None:
     """Bytes of the recipe's text, unpacked; None where it names nothing, a data set of the Hub or an absent file."""
-    from launch.pipeline import raw_inputs
-
     if not recipe.corpus.inputs and not recipe.corpus.sources:
         return None
     size = SAMPLE_BYTES * recipe.sample.share if SAMPLE in recipe.corpus.inputs else 0
@@ -179,3 +184,63 @@ def say_duration(seconds: float) -> str:
 def say_bytes(size: float) -> str:
     """``300 MiB`` or ``12 GiB``."""
     return f"{size / (1 << 20):,.0f} MiB" if size < GIB else f"{size / GIB:,.1f} GiB"
+
+
+def show_plan(
+    verb: str, stages: Sequence[Stage], recipe: Recipe, run: Path, machine: Machine, problems: Sequence[str]
+) -> None:
+    """Print problems, stages, sizes and the settings that differ from the paper's; write nothing."""
+    console = PlainConsole(soft_wrap=True)
+    if problems:
+        console.print(f"{len(problems)} {'thing' if len(problems) == 1 else 'things'} would stop this run:")
+        for problem in problems:
+            console.print(f"  ✗ {problem}")
+    else:
+        console.print("Nothing would stop this run.")
+    rows = []
+    for stage in stages:
+        folder = run / stage.name
+        state = "complete" if (folder / MANIFEST_NAME).is_file() else "started" if folder.is_dir() else "to do"
+        cost = Cost() if state == "complete" else estimate(stage.name, recipe, machine)
+        sizes = (f"~{say_bytes(size)}" if size else "–" for size in (cost.disk, cost.memory))
+        rows.append([stage.name, state, f"~{say_duration(cost.seconds)}" if cost.seconds else "–", *sizes])
+    heads = ("stage", "state", "time", "disk", "memory")
+    print_table(Table(heads, rows, numbers=(2, 3, 4), title=f"malmoi {verb} {recipe.name} → {run}"), console)
+    for line in _sizes(stages, recipe, machine):
+        console.print(line)
+    changed = yaml.safe_dump(differing(recipe), allow_unicode=True, sort_keys=False, default_flow_style=None)
+    console.print(f"\nWhat differs from the defaults (the paper's values):\n{changed.rstrip()}")
+
+
+def _sizes(stages: Sequence[Stage], recipe: Recipe, machine: Machine) -> list[str]:
+    """What the stages would read and train, and on what, as far as recipe and input files tell."""
+    text, settings = text_bytes(recipe), recipe.pretrain
+    jobs = len(recipe.finetune.tasks) * len(recipe.finetune.models) * len(recipe.finetune.seeds)
+    device = f"{machine.devices} GPU" if machine.gpu else f"{machine.cores} cores, no GPU"
+    lines = {
+        "corpus": f"text: {'not known' if text is None else f'{text / 1e6:,.1f} MB unpacked'}",
+        "pretrain": f"pretraining: {settings.steps:,} steps x {settings.global_batch:,} sequences x "
+        f"{settings.rows.sequence_length} tokens = {planned_tokens(recipe):,} tokens",
+        "finetune": f"finetuning: {jobs} trainings",
+    }
+    names = {stage.name for stage in stages}
+    return [
+        *(line for stage, line in lines.items() if stage in names),
+        f"estimated for this machine ({device}, {say_bytes(machine.memory)} of memory), at best within a factor of two",
+    ]
+
+
+def differing(values: BaseModel, defaults: BaseModel | None = None) -> dict[str, Any]:
+    """The keys that differ from the defaults, as plain data; number of processes and name are the run's own."""
+    found: dict[str, Any] = {}
+    plain = values.model_dump(mode="json")
+    for key, field in type(values).model_fields.items():
+        value = getattr(values, key)
+        default = getattr(defaults, key) if defaults else field.get_default(call_default_factory=True)
+        if isinstance(value, BaseModel) and isinstance(default, BaseModel):
+            if inner := differing(value, default):
+                found[key] = inner
+        elif value != default:
+            is_section = isinstance(value, dict) and all(isinstance(inner, BaseModel) for inner in value.values())
+            found[key] = {name: differing(inner) for name, inner in value.items()} if is_section else plain[key]
+    return found

@@ -20,21 +20,13 @@ from tqdm import tqdm
 
 from corpus.documents.errors import BadInput
 from launch.config import LaunchConfig
+from launch.engines import plan as plans
 from launch.engines import slurm
-from launch.engines.plan import (
-    Plan,
-    engine_home,
-    finished_units,
-    read_counts,
-    read_failures,
-    remove_left_overs,
-    write_plan,
-)
+from launch.engines.plan import Plan, finished_units, missing_units, write_plan
 from launch.errors import LaunchError, require
 
 log = logging.getLogger(__name__)
 
-Work = Callable[[Any, Path], dict[str, Any]]
 Mapper = Callable[..., list[dict[str, Any]]]
 BAR_SECONDS = 2.0
 CONNECT_SECONDS = 10.0
@@ -45,9 +37,6 @@ def engine_mapper(config: LaunchConfig) -> Mapper | None:
 
     On a cluster ``workers`` has no meaning, ``work`` and units must be picklable and importable on every node, and
     every node must see ``folder`` and the inputs under the same paths.
-
-    Raises:
-        LaunchError: the engine's packages or commands are missing.
     """
     if config.engine == "local":
         return None
@@ -59,7 +48,7 @@ def engine_mapper(config: LaunchConfig) -> Mapper | None:
 
 def map_on_cluster(
     config: LaunchConfig,
-    work: Work,
+    work: Callable[[Any, Path], dict[str, Any]],
     units: Iterable[Any],
     folder: Path,
     *,
@@ -77,25 +66,22 @@ def map_on_cluster(
     units = list(units)
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    home = engine_home(work, units, folder)
-    finished = finished_units(folder)
-    missing = [number for number in range(len(units)) if number not in finished]
+    home = plans.engine_home(work, units, folder)
+    missing = missing_units(folder, len(units))
     if len(missing) < len(units):
         log.info("%s: %d of %d finished earlier", title, len(units) - len(missing), len(units))
     if missing:
-        plan = Plan(work, units, missing, folder, Path.cwd())
         with _quiet_datatrove(), _progress(folder, len(units), title):
-            EXECUTE[config.engine](config, plan, home, workers)
+            EXECUTE[config.engine](config, Plan(work, units, missing, folder, Path.cwd()), home, workers)
         _check_complete(config, folder, home, len(units))
-    remove_left_overs(folder)
-    return read_counts(folder, len(units))
+    plans.remove_left_overs(folder)
+    return plans.read_counts(folder, len(units))
 
 
 def execute_locally(config: LaunchConfig, plan: Plan, home: Path, workers: int) -> None:
     """datatrove's local executor, ``workers`` tasks at a time."""
     from launch.engines.steps import FinishUnits, LocalTasks
 
-    remove_left_overs(plan.folder)
     write_plan(home, plan)
     tasks = min(config.tasks, len(plan.missing))
     LocalTasks(
@@ -114,7 +100,6 @@ def execute_on_slurm(config: LaunchConfig, plan: Plan, home: Path, workers: int)
     if slurm.is_queued(name):
         log.info("job %s is in the queue already; waiting for it", name)
     else:
-        remove_left_overs(plan.folder)
         write_plan(home, plan)
         slurm.submit(home, min(config.tasks, len(plan.missing)), config)
     try:
@@ -135,7 +120,6 @@ def execute_on_ray(config: LaunchConfig, plan: Plan, home: Path, workers: int) -
         _join_ray(config.ray.address)
     try:
         check_room(config, ray.nodes())
-        remove_left_overs(plan.folder)
         write_plan(home, plan)
         RayTasks(
             [FinishUnits(home)],
@@ -170,10 +154,10 @@ EXECUTE = {"datatrove-local": execute_locally, "slurm": execute_on_slurm, "ray":
 
 def check_room(config: LaunchConfig, nodes: list[dict[str, Any]]) -> None:
     """Ray waits without end, and without a word, for a node that is large enough."""
-    offers = [node["Resources"] for node in nodes if node["Alive"]]
-    memory = config.cpus_per_task * config.mem_gb_per_cpu * 2**30
-    if not any(offer.get("CPU", 0) >= config.cpus_per_task and offer.get("memory", 0) >= memory for offer in offers):
-        best = ", ".join(f"{o.get('CPU', 0):.0f} CPUs {o.get('memory', 0) / 2**30:.1f} GiB" for o in offers) or "none"
+    offers = [(o.get("CPU", 0), o.get("memory", 0) / 2**30) for o in (n["Resources"] for n in nodes if n["Alive"])]
+    cpus, gib = config.cpus_per_task, config.cpus_per_task * config.mem_gb_per_cpu
+    if not any(offered >= cpus and memory >= gib for offered, memory in offers):
+        best = ", ".join(f"{offered:.0f} CPUs {memory:.1f} GiB" for offered, memory in offers) or "none"
         raise LaunchError(
             f"no Ray node has launch.cpus_per_task={config.cpus_per_task} with launch.mem_gb_per_cpu="
             f"{config.mem_gb_per_cpu}; nodes: {best}"
@@ -181,11 +165,10 @@ def check_room(config: LaunchConfig, nodes: list[dict[str, Any]]) -> None:
 
 
 def _check_complete(config: LaunchConfig, folder: Path, home: Path, units: int) -> None:
-    finished = finished_units(folder)
-    missing = [number for number in range(units) if number not in finished]
+    missing = missing_units(folder, units)
     if not missing:
         return
-    failures = read_failures(home, finished)
+    failures = [failure for failure in plans.read_failures(home) if failure.number in missing]
     for failure in failures:
         if failure.is_for_user:
             raise BadInput(failure.message)

@@ -51,7 +51,6 @@ def engine_home(work: Callable[..., Any], units: Sequence[Any], folder: Path) ->
 
     Raises:
         LaunchError: ``folder`` already holds units that an engine made with other settings.
-        TypeError: an argument of ``work`` or a unit has no stable description.
     """
     described = json.dumps([str(folder), describe(work), describe(list(units))], sort_keys=True)
     home = folder / f"engine-{hashlib.blake2b(described.encode(), digest_size=8).hexdigest()}"
@@ -65,26 +64,32 @@ def engine_home(work: Callable[..., Any], units: Sequence[Any], folder: Path) ->
 
 def describe(value: Any) -> Any:
     """``value`` as JSON that is equal in every process: no addresses, no order of sets, every type named."""
+    kind = type(value).__qualname__
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Path | bytes):
-        return [type(value).__name__, str(value)]
-    if isinstance(value, partial):
-        return ["partial", describe(value.func), describe(value.args), describe(value.keywords)]
+        return [kind, str(value)]
     if isinstance(value, dict):
-        return ["dict", *([describe(key), describe(item)] for key, item in value.items())]
-    if isinstance(value, list | tuple):
-        return [type(value).__qualname__, *map(describe, value)]
+        return [kind, *([describe(key), describe(item)] for key, item in value.items())]
     if isinstance(value, set | frozenset):
-        return [type(value).__name__, *sorted(json.dumps(describe(item), sort_keys=True) for item in value)]
+        return [kind, *sorted(json.dumps(describe(item), sort_keys=True) for item in value)]
+    if isinstance(value, list | tuple):
+        return [kind, *map(describe, value)]
+    if isinstance(value, partial):
+        return [kind, describe(value.func), describe(value.args), describe(value.keywords)]
     if isinstance(value, BaseModel):
-        return [type(value).__qualname__, describe(dict(value))]
+        return [kind, describe(dict(value))]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        return [type(value).__qualname__, describe(fields)]
+        return [kind, describe({field.name: getattr(value, field.name) for field in dataclasses.fields(value)})]
     if hasattr(value, "__qualname__"):
         return [value.__module__, value.__qualname__]
     raise TypeError(f"a {type(value).__name__} cannot be part of work for a cluster: its identity is not known")
+
+
+def missing_units(folder: Path, units: int) -> list[int]:
+    """Numbers of the units without a result, in order."""
+    finished = finished_units(folder)
+    return [number for number in range(units) if number not in finished]
 
 
 def finished_units(folder: Path) -> set[int]:
@@ -100,18 +105,15 @@ def remove_left_overs(folder: Path) -> None:
 
 
 def write_plan(home: Path, plan: Plan) -> None:
-    """Write the plan and forget failures of earlier attempts."""
+    """Write the plan; forget failures of earlier attempts and unfinished work of their tasks, none of which may run."""
+    remove_left_overs(plan.folder)
     shutil.rmtree(home, ignore_errors=True)
     (home / FAILURES_NAME).mkdir(parents=True)
     write_whole(home / PLAN_NAME, pickle.dumps(plan))
 
 
 def read_plan(home: Path) -> Plan:
-    """The plan, read on a node.
-
-    Raises:
-        LaunchError: it is not there.
-    """
+    """The plan, read on a node; ``LaunchError`` where it cannot be seen."""
     try:
         content = (home / PLAN_NAME).read_bytes()
     except FileNotFoundError:
@@ -125,15 +127,14 @@ def read_plan(home: Path) -> Plan:
 
 def write_failure(home: Path, failure: Failure) -> None:
     """Leave the reason where the conductor looks for it."""
-    path = home / FAILURES_NAME / f"unit-{failure.number:05}.json"
-    write_whole(path, json.dumps(failure._asdict(), ensure_ascii=False))
+    text = json.dumps(failure._asdict(), ensure_ascii=False)
+    write_whole(home / FAILURES_NAME / f"unit-{failure.number:05}.json", text)
 
 
-def read_failures(home: Path, finished: set[int]) -> list[Failure]:
-    """Failures in the order of units, but for units that a later attempt finished."""
+def read_failures(home: Path) -> list[Failure]:
+    """Failures in the order of units; a later attempt may have finished some."""
     paths = (home / FAILURES_NAME).glob("unit-*.json")
-    failures = sorted(Failure(**json.loads(path.read_text("utf-8"))) for path in paths)
-    return [failure for failure in failures if failure.number not in finished]
+    return sorted(Failure(**json.loads(path.read_text("utf-8"))) for path in paths)
 
 
 def read_counts(folder: Path, units: int) -> list[dict[str, Any]]:

@@ -44,11 +44,7 @@ def job_name(home: Path) -> str:
 
 
 def submit(home: Path, tasks: int, config: LaunchConfig) -> None:
-    """Hand in the job array.
-
-    Raises:
-        LaunchError: a path that a batch script cannot hold, or sbatch refuses.
-    """
+    """Hand in the job array; ``LaunchError`` for a path that a batch script cannot hold, or where sbatch refuses."""
     from launch.engines.steps import FinishUnits, SlurmArray
 
     binaries = Path(sys.executable).parent
@@ -88,30 +84,16 @@ def time_limit(hours: float) -> str:
     return f"{minutes // 60:02}:{minutes % 60:02}:00"
 
 
-def queue(name: str) -> Counter[str] | None:
-    """States and reasons of the tasks in the queue, such as "PENDING (Priority)"; None when Slurm does not answer."""
-    command = ["squeue", "--noheader", f"--name={name}", "--format=%T (%r)"]
-    answer = subprocess.run(command, capture_output=True, text=True)
-    if answer.returncode:
-        log.warning("squeue: %s", answer.stderr.strip() or f"status {answer.returncode}")
-        return None
-    return Counter(line.strip() for line in answer.stdout.splitlines() if line.strip())
-
-
 def is_queued(name: str) -> bool:
-    """Whether a job of that name waits or runs; keeps asking while Slurm does not answer."""
-    return bool(_ask(name))
+    """Whether a job of that name waits or runs."""
+    return bool(_queue(name))
 
 
 def wait(name: str, is_done: Callable[[], bool]) -> None:
-    """Return when the job has left the queue and its files can be seen, or everything is there for a while.
-
-    Raises:
-        LaunchError: Slurm does not answer for half an hour; the job goes on and the next run finds it.
-    """
+    """Return when the job has left the queue and its files can be seen, or everything is there for a while."""
     shown: Counter[str] = Counter()
     done_since: float | None = None
-    while states := _ask(name):
+    while states := _queue(name):
         if states != shown:
             log.info("%s: %s", name, ", ".join(f"{n} {state}" for state, n in sorted(states.items())))
             shown = states
@@ -125,10 +107,13 @@ def wait(name: str, is_done: Callable[[], bool]) -> None:
         time.sleep(min(POLL_SECONDS, SETTLE_SECONDS))
 
 
-def _ask(name: str) -> Counter[str]:
+def _queue(name: str) -> Counter[str]:
+    """States and reasons of the tasks in the queue, such as "PENDING (Priority)"; asks again until Slurm answers."""
+    command = ["squeue", "--noheader", f"--name={name}", "--format=%T (%r)"]
     silent_since = time.monotonic()
-    while (states := queue(name)) is None:
+    while (answer := subprocess.run(command, capture_output=True, text=True)).returncode:
+        log.warning("squeue: %s", answer.stderr.strip() or f"status {answer.returncode}")
         if time.monotonic() - silent_since > SILENCE_SECONDS:
             raise LaunchError(f"squeue does not answer; job {name} goes on, run the same command again to wait for it")
         time.sleep(POLL_SECONDS)
-    return states
+    return Counter(line.strip() for line in answer.stdout.splitlines() if line.strip())

@@ -29,22 +29,15 @@ FAILED = 3  # exit status: a failure file says why
 FRAMES_SHOWN = 6
 
 
-def share_of(plan: Plan, rank: int, tasks: int) -> list[int]:
-    """Numbers of the units that task ``rank`` of ``tasks`` finishes, in order."""
-    return plan.missing[rank::tasks]
-
-
 def start_task(home: Path, rank: int, tasks: int) -> None:
-    """Run the task in a process of its own and wait for it.
-
-    Raises:
-        LaunchError: units are left, and a failure file says why; or the plan is not visible here.
-    """
+    """Run the task in a process of its own and wait for it; ``LaunchError`` where units are left, a file says why."""
     plan = read_plan(home)
+    if not plan.directory.is_dir():  # where relative paths start
+        raise LaunchError(f"{plan.directory}: not on this node; start malmoi in a folder that every node sees")
     command = [sys.executable, "-m", "launch.engines.task", str(home), str(rank), str(tasks)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, cwd=_working_directory(plan)) as process:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, cwd=plan.directory) as process:
         status = process.wait()  # its standard input stays open: the process ends when this one does
-    unfinished = next((n for n in share_of(plan, rank, tasks) if not _is_finished(plan, n)), None)
+    unfinished = next((number for number in plan.missing[rank::tasks] if not _is_finished(plan, number)), None)
     if unfinished is None:
         return
     if status != FAILED:
@@ -53,14 +46,10 @@ def start_task(home: Path, rank: int, tasks: int) -> None:
 
 
 def run_task(home: Path, rank: int, tasks: int) -> int:
-    """Finish the task's units in order, those of earlier attempts skipped; stops at the first failure.
-
-    Returns:
-        exit status: 0, or ``FAILED`` after the failure was written.
-    """
+    """Finish the task's units in order; returns the exit status: 0, or ``FAILED`` once a failure was written."""
     plan = read_plan(home)
-    for number in share_of(plan, rank, tasks):
-        if _is_finished(plan, number):
+    for number in plan.missing[rank::tasks]:
+        if _is_finished(plan, number):  # by an earlier attempt
             continue
         began = time.monotonic()
         failure = finish_or_explain(plan, number)
@@ -89,13 +78,6 @@ def finish_or_explain(plan: Plan, number: int) -> Failure | None:
 
 def _is_finished(plan: Plan, number: int) -> bool:
     return (unit_folder(plan.folder, number) / COUNTS_NAME).is_file()
-
-
-def _working_directory(plan: Plan) -> Path:
-    """Where relative paths of the plan start; the same folder on every node."""
-    if not plan.directory.is_dir():
-        raise LaunchError(f"{plan.directory}: not on this node; start malmoi in a folder that every node sees")
-    return plan.directory
 
 
 def _name_of(status: int) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import glob
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,20 +37,20 @@ def plan_jobs(source: str, target: str, *, finds: bool) -> list[Job]:
         return [Job(None, to)]
     path = to_path(source)
     if path.exists() and not path.is_dir():
-        if to is not None and to.is_dir():
-            to = to / _output_name(Path(path.name), finds)
-        jobs = [Job(path, to)]
+        jobs = [Job(path, to / _output_name(Path(path.name), finds) if to and to.is_dir() else to)]
     else:
-        kinds = ", ".join(KINDS)
-        found = find_files(
-            [source], lambda file: format_of(file).kind in KINDS, f"file to read ({kinds}, packed or not)"
-        )
+        wanted = f"file to read ({', '.join(KINDS)}, packed or not)"
+        found = find_files([source], lambda file: format_of(file).kind in KINDS, wanted)
         if to is None or to.is_file():
             raise BadInput(f"{source} names {len(found)} files; give a folder for the output")
-        root = path if path.is_dir() else _fixed_part(Path(source))
+        fixed = takewhile(lambda part: not glob.has_magic(part), Path(source).parts[:-1])
+        root = path if path.is_dir() else Path(*fixed)
         jobs = [Job(file, to / _output_name(file.relative_to(root), finds)) for file in found]
-        _tell_left_out(path, found)
     inputs = {job.source.resolve() for job in jobs if job.source}
+    if path.is_dir():
+        others = sorted(str(file) for file in path.rglob("*") if file.is_file() and file.resolve() not in inputs)
+        if others:
+            tell(f"{len(others):,} files of other kinds are not read and not copied, such as {others[0]}")
     for job in jobs:
         if job.target and job.target.resolve() in inputs:
             raise BadInput(f"{job.target} is an input; write to another place, so that it is not lost")
@@ -82,21 +83,3 @@ def _output_name(name: Path, finds: bool) -> Path:
         return name
     bare = name.name[: len(name.name) - len(packing)]
     return name.with_name(f"{bare}.jsonl{packing}")
-
-
-def _fixed_part(pattern: Path) -> Path:
-    parts = []
-    for part in pattern.parts[:-1]:
-        if any(sign in part for sign in "*?["):
-            break
-        parts.append(part)
-    return Path(*parts)
-
-
-def _tell_left_out(path: Path, found: Sequence[Path]) -> None:
-    if not path.is_dir():
-        return
-    read = {file.resolve() for file in found}
-    others = sorted(str(file) for file in path.rglob("*") if file.is_file() and file.resolve() not in read)
-    if others:
-        tell(f"{len(others):,} files of other kinds are not read and not copied, such as {others[0]}")

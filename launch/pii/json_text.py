@@ -1,6 +1,11 @@
 """JSON whose strings are changed where they stand: all else, long numbers and repeated keys too, stays as it is.
 
-A record is walked token by token, without recursion; where it stands in a larger document, ``json_document`` says.
+```
+{"version": 1, "data": [{"text": …}, {"text": …}]}
+└─ around ────────────┘ └─ record ─┘ └─ record ─┘└┘
+```
+Text is walked token by token, without recursion. A document (an array of objects, an object, or an object that holds
+lists of objects) streams by record by record; what stands around the records is walked in the same way.
 """
 
 from __future__ import annotations
@@ -9,26 +14,20 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, NamedTuple
 
-from corpus.pii.records import EVERYTHING, Paths, below, escape_key
-from corpus.reading.containers import NOT_AN_OBJECT, Unreadable, parse_json
+from corpus.reading import containers
+from corpus.reading.containers import BROKEN_JSON, NOT_AN_OBJECT, TOO_LONG, Unreadable, parse_json
 from corpus.reading.encoding import UNDECODED
-from launch.pii.work import Finding, Hiding, SpanRow, nfc
+from launch.pii.streams import UNDECODABLE, Line, Meet
+from launch.pii.work import EVERYTHING, Finding, Hiding, Paths, SpanRow, Work, below, escape_key, nfc
 
 TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]|[^\s{}\[\],:"]++|"', re.S)
+SCALAR = re.compile(r"-?\d++(?:\.\d++)?(?:[eE][+-]?\d++)?|true|false|null|NaN|-?Infinity")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-UNDECODABLE = "undecodable"
 NOT_TEXT = "text_is_not_a_string"
 MAX_KEYS = 20  # as many are named, from no deeper
-
-
-class Place(NamedTuple):
-    """A chosen string literal at ``raw[start:end]``."""
-
-    start: int
-    end: int
-    label: str
 
 
 @dataclass(slots=True)
@@ -52,12 +51,26 @@ class Walker:
     keys: dict[str, None] = field(default_factory=dict)  # the first there are, to be named where none was chosen
     spans_at: tuple[int, int] | None = None  # where the value of a top-level "spans" stands
 
-    def places(self, raw: str) -> Iterator[Place]:
-        """Chosen strings of the next piece, in order.
+    def change(self, raw: str, change: Callable[[str, str], str]) -> str:
+        """The next piece with ``change(text, label)`` for its chosen strings.
 
         Raises:
             Unreadable: a chosen key holds a number.
         """
+        pieces, position = [], 0
+        for start, end, label in self._places(raw):
+            text = json.loads(raw[start:end], strict=False)
+            if (new := change(text, label)) != text:
+                pieces += [raw[position:start], literal(new)]
+                position = end
+        return "".join([*pieces, raw[position:]])
+
+    def pass_over(self, raw: str) -> None:
+        """Take in the next piece and leave it as it is."""
+        for _ in self._places(raw):
+            pass
+
+    def _places(self, raw: str) -> Iterator[tuple[int, int, str]]:
         own = -1  # where the value of "spans" begins
         for token in TOKEN.finditer(raw):
             sign, top = raw[token.start()], self.stack[-1] if self.stack else None
@@ -69,7 +82,7 @@ class Walker:
             paths, label = self._chosen()
             if sign == '"':
                 if () in paths:
-                    yield Place(token.start(), token.end(), label)
+                    yield token.start(), token.end(), label
             elif sign in "{[":
                 self.stack.append(_Frame(sign == "{", paths, label, expects_key=sign == "{"))
             elif sign in "}]":
@@ -98,6 +111,15 @@ class Walker:
         return "".join(f"/{escape_key(frame.key) if frame.is_object else frame.number}" for frame in self.stack)
 
 
+def literal(value: Any, default: Callable[[Any], str] | None = None) -> str:
+    """A JSON value that UTF-8 can hold: a lone surrogate keeps its escape."""
+    text = json.dumps(value, ensure_ascii=False, default=default)
+    return _SURROGATE.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
+
+
+# --- records
+
+
 def check_record(raw: str) -> dict[str, Any]:
     """The record as Python reads it.
 
@@ -112,79 +134,210 @@ def check_record(raw: str) -> dict[str, Any]:
     return value
 
 
-def hide_in_record(raw: str, walker: Walker, work: Hiding, position: int) -> str:
-    """The record with the personal data of its chosen strings hidden; records with the same "id" are one document.
+def change_record(raw: str, walker: Walker, work: Work, position: int, flat: bool = False) -> str:
+    """The record without the personal data of its chosen strings, or on one line with "spans" of NFC strings.
 
-    Raises:
-        Unreadable: it is no record.
-    """
-    document = str(check_record(raw).get("id", position))
-    return hide_in_text(raw, walker, work, document)
-
-
-def hide_in_text(raw: str, walker: Walker, work: Hiding, document: str) -> str:
-    """The same for JSON text of which ``walker`` may have seen a part already."""
-    return _changed(raw, walker.places(raw), lambda text, label: work.hidden(text, document, label))
-
-
-def require_field(walker: Walker) -> None:
-    """Raises: Unreadable naming the keys there are, where no chosen key was in the record just walked."""
-    if not walker.seen and walker.paths != EVERYTHING:
-        raise Unreadable(f"no_field: {', '.join(walker.keys)}")
-
-
-def _changed(raw: str, places: Iterable[Place], change: Callable[[str, str], str]) -> str:
-    pieces, position = [], 0
-    for place in places:
-        text = json.loads(raw[place.start : place.end], strict=False)
-        new = change(text, place.label)
-        if new != text:
-            pieces += [raw[position : place.start], literal(new)]
-            position = place.end
-    return "".join([*pieces, raw[position:]])
-
-
-def literal(value: Any) -> str:
-    """A JSON value that UTF-8 can hold: a lone surrogate keeps its escape."""
-    text = json.dumps(value, ensure_ascii=False)
-    return _SURROGATE.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
-
-
-def find_in_record(raw: str, walker: Walker, work: Finding, flat: bool) -> tuple[str, bool]:
-    """The record on one line, with "spans"; chosen strings are NFC, as spans count characters of that form.
+    Records with the same "id" are one document, others go by their position.
 
     Args:
         flat: spans are a list, those of the one top-level string chosen; else an object by JSON pointer.
-
-    Returns:
-        the line without its end, and whether there are spans.
 
     Raises:
         Unreadable: it is no record.
     """
     record = check_record(raw)
+    if isinstance(work, Hiding):
+        document = str(record.get("id", position))
+        return walker.change(raw, lambda text, label: work.hidden(text, document, label))
     found: dict[str, list[SpanRow]] = {}
 
     def find(text: str, label: str) -> str:
         text = nfc(text)
-        if spans := work.spans(text, label):
-            found.setdefault(walker.pointer(), []).extend(work.shown(span) for span in spans)  # a key may stand twice
+        if rows := work.rows(text, label):
+            found.setdefault(walker.pointer(), []).extend(rows)  # a key may stand twice
         return text
 
-    shown = _changed(raw, walker.places(raw), find)
-    at = walker.spans_at
+    shown = walker.change(raw, find)
+    again = Walker(())
     if "spans" in record:
-        again = Walker(())
-        list(again.places(shown))
-        at = again.spans_at
-    spans = literal([row for rows in found.values() for row in rows] if flat else found)
-    return _with_spans(shown, spans, at), bool(found)
+        again.pass_over(shown)
+    return _with_spans(shown, literal([row for rows in found.values() for row in rows] if flat else found), again)
 
 
-def _with_spans(raw: str, spans: str, at: tuple[int, int] | None) -> str:
-    if at:
-        raw = raw[: at[0]] + spans + raw[at[1] :]
+def _with_spans(raw: str, spans: str, walker: Walker) -> str:
+    if walker.spans_at:
+        start, end = walker.spans_at
+        raw = raw[:start] + spans + raw[end:]
     else:
         head = raw.rstrip().removesuffix("}").rstrip()
         raw = f'{head}{"" if head.endswith("{") else ", "}"spans": {spans}}}'
     return " ".join(line.strip() for line in raw.strip().splitlines()) if "\n" in raw else raw.strip()
+
+
+def change_lines(lines: Iterable[Line], paths: Paths, work: Work, flat: bool, meet: Meet) -> Iterator[str]:
+    """JSON lines, a record each; empty ones stay."""
+    position = 0
+    for line in lines:
+        if not (line.text.strip() or line.problem):
+            if isinstance(work, Hiding):
+                yield line.text + line.end
+            continue
+        try:
+            if line.problem:
+                raise Unreadable(line.problem)
+            walker = Walker(paths)
+            changed = change_record(line.text, walker, work, position, flat)
+            if not walker.seen and paths != EVERYTHING:
+                raise Unreadable(f"no_field: {', '.join(walker.keys)}")
+            yield changed + (line.end if isinstance(work, Hiding) else "\n")
+        except Unreadable as error:
+            meet(f"line {line.number}", str(error), line.text)
+        position += 1
+
+
+# --- documents
+
+
+class Piece(NamedTuple):
+    """Part of a document: a record, or what stands around records."""
+
+    is_record: bool
+    raw: str
+
+
+def pieces_of(blocks: Iterable[str]) -> Iterator[Piece]:
+    """A JSON document taken apart: joined, the pieces are the document. Records are objects of its outermost lists.
+
+    Raises:
+        Unreadable: it is not JSON, ends too early, or holds a record above ``RECORD_BYTES``.
+    """
+    cutter = _Cutter()
+    held, wanted = [], 1
+    for block in blocks:
+        held.append(block)
+        wanted -= len(block)
+        if wanted <= 0:  # looked at again only when it has doubled, so the time stays linear
+            yield from cutter.cut("".join(held))
+            held, wanted = [cutter.rest], len(cutter.rest)
+            if wanted > containers.RECORD_BYTES:
+                raise Unreadable(TOO_LONG)
+    yield from cutter.cut("".join(held) + "\n")
+    if cutter.rest.strip() or cutter.open or not cutter.has_value:
+        raise Unreadable(containers.UNFINISHED)
+
+
+class _Cutter:
+    def __init__(self) -> None:
+        self.rest, self.has_value = "", False
+        self.open: list[str] = []
+        self._base = 0  # open brackets around the record that is being read; 0 between records
+        self._scanned = 0  # of the rest
+
+    def cut(self, text: str) -> Iterator[Piece]:
+        """Pieces that are complete; what is not stays in ``rest``."""
+        start, end = 0, self._scanned
+        for token in TOKEN.finditer(text, self._scanned):
+            sign = text[token.start()]
+            if (token.end() == len(text) and sign not in "{}[],:") or token[0] == '"':
+                break  # more of it may follow
+            if sign == "{" and self.open[-1:] == ["["] and not self._base:
+                if text[start : token.start()]:
+                    yield Piece(False, text[start : token.start()])
+                start, self._base = token.start(), len(self.open)
+            self._follow(sign, token[0])
+            end = token.end()
+            if self._base and len(self.open) == self._base:
+                yield Piece(True, text[start:end])
+                start, self._base = end, 0
+        if not self._base and text[start:end]:
+            yield Piece(False, text[start:end])
+            start = end
+        self.rest, self._scanned = text[start:], end - start
+
+    def _follow(self, sign: str, token: str) -> None:
+        if self.has_value and not self.open:
+            raise Unreadable(BROKEN_JSON)  # a second value: these are JSON lines
+        self.has_value = True
+        if sign in "{[":
+            self.open.append(sign)
+        elif sign in "}]":
+            if not self.open or self.open.pop() != ("{" if sign == "}" else "["):
+                raise Unreadable(BROKEN_JSON)
+        elif sign not in ',:"' and not SCALAR.fullmatch(token):
+            raise Unreadable(BROKEN_JSON)
+
+
+def change_document(
+    texts: Iterable[str], paths: Paths, work: Work, flat: bool, meet: Meet, *, waits: bool
+) -> Iterator[str]:
+    """A document that streams by; what stands around its records is a document of its own, and gives no JSON line.
+
+    Args:
+        waits: nothing comes out before a chosen field was there.
+
+    Raises:
+        Unreadable: it is no JSON, or holds text, but no chosen field anywhere.
+    """
+    finds, pieces, around = isinstance(work, Finding), pieces_of(texts), Walker(paths)
+    keys: dict[str, None] = {}  # of the first record
+    has_text, has_chosen, records, size = False, paths == EVERYTHING, 0, 0
+    held: list[str] = []
+    for piece in _whole_or_pieces(pieces, paths) if finds else pieces:
+        has_text = has_text or '"' in piece.raw
+        if piece.is_record:  # paths count from its own keys, or from the top of the document
+            walker = Walker(tuple(dict.fromkeys((*paths, *(around.stack[-1].paths if around.stack else ())))))
+            records += 1
+            try:
+                held.append(change_record(piece.raw, walker, work, records - 1, flat) + "\n" * finds)
+                has_chosen, keys = has_chosen or walker.seen, walker.keys if records == 1 else keys
+            except Unreadable as error:
+                meet(f"item {records}", str(error), piece.raw)
+                held.append("" if finds else "null")  # a place holder, so that commas stay right
+        else:
+            held.append(_change_around(piece.raw, around, work))
+            has_chosen = has_chosen or around.seen
+        size += len(held[-1])
+        if has_chosen or not waits or size > containers.RECORD_BYTES:
+            if waits and has_text and not has_chosen:
+                break
+            yield from held  # without a chosen field: numbers alone so far
+            held, size = [], 0
+    if has_text and not has_chosen:
+        raise Unreadable(f"no_field: {', '.join(around.keys | keys)}")
+    yield from held
+
+
+def _change_around(raw: str, around: Walker, work: Work) -> str:
+    if isinstance(work, Finding):
+        around.pass_over(raw)
+        return ""
+    if UNDECODED.search(raw):
+        raise Unreadable(UNDECODABLE)
+    return around.change(raw, lambda text, label: work.hidden(text, "0", label))
+
+
+def _whole_or_pieces(pieces: Iterator[Piece], paths: Paths) -> Iterator[Piece]:
+    """One record where the document is an object that has chosen fields of its own, or no records; else its pieces.
+
+    What stands around records is shown, too, as a record without them, where a field is chosen there.
+    """
+    held: list[Piece] = []
+    size = 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece.raw)
+        if size > containers.RECORD_BYTES:  # too large for a record
+            yield from chain(held, pieces)
+            return
+    whole = "".join(piece.raw for piece in held)
+    outside = [piece.raw for piece in held if not piece.is_record]
+    around = Walker(paths)
+    for raw in outside if whole.lstrip().startswith("{") else ():
+        around.pass_over(raw)
+    if not whole.lstrip().startswith("{"):
+        yield from held
+    elif paths == EVERYTHING and len(outside) < len(held):
+        yield from held
+        yield Piece(True, "".join(raw for raw in outside if raw.strip(", \t\r\n")))
+    else:
+        yield from [Piece(True, whole)] if around.seen or paths == EVERYTHING else held

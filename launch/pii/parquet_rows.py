@@ -2,44 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import date, datetime, time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import date, time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import whole_file
-from corpus.pii.records import EVERYTHING, Paths, below, change_texts, escape_key, texts_of
 from corpus.reading.containers import TOO_LONG, Unreadable
 from corpus.reading.parquet import Rows, cell, open_parquet, read_rows, spelled_out, stored_schema
-from launch.pii.json_text import NOT_TEXT, UNDECODABLE, literal
-from launch.pii.plain_text import Meet
-from launch.pii.streams import Output
-from launch.pii.work import Finding, Hiding, SpanRow, nfc
+from launch.pii.json_text import NOT_TEXT, literal
+from launch.pii.streams import UNDECODABLE, Meet
+from launch.pii.work import EVERYTHING, Finding, Hiding, Paths, SpanRow, below, change_texts, escape_key, nfc
+
+Columns = dict[str, Paths]
+"""What is chosen of each column; others are not looked at."""
 
 
-class Columns(NamedTuple):
-    """What is chosen of each column; columns that are not named here are not looked at."""
-
-    paths: dict[str, Paths]
-
-
-def choose_columns(schema: pa.Schema, paths: Paths) -> Columns:
-    """Columns that hold chosen text.
+def hide_in_parquet(source: Path, target: Path, paths: Paths, work: Hiding, meet: Meet) -> None:
+    """Write the file again, zstd inside, without the personal data of its chosen columns.
 
     Raises:
-        Unreadable: none of the names is there, or a named one holds no text.
+        Unreadable: none of the names is there, or a named column holds no text.
     """
+    with _opened(source) as (schema, all_rows):
+        columns = _choose(schema, paths)
+        with whole_file(target) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+            for first, rows in all_rows:
+                writer.write_batch(_hidden(rows, first, schema, columns, work, meet))
+
+
+def find_in_parquet(source: Path, paths: Paths, work: Finding, flat: bool, meet: Meet) -> Iterator[str]:
+    """Every row as a JSON line with its spans.
+
+    Raises:
+        Unreadable: as ``hide_in_parquet``.
+    """
+    with _opened(source) as (schema, all_rows):
+        columns = _choose(schema, paths)
+        for first, rows in all_rows:
+            for place in range(rows.table.num_rows):
+                try:
+                    if place in rows.too_long:
+                        raise Unreadable(TOO_LONG)
+                    row = {name: cell(rows.table.column(name), place) for name in rows.table.schema.names}
+                    row |= {name: _text(row[name]) for name in columns}
+                except (Unreadable, UnicodeDecodeError) as error:
+                    reason = UNDECODABLE if isinstance(error, UnicodeDecodeError) else str(error)
+                    meet(f"row {first + place + 1}", reason, "")
+                else:
+                    yield _with_spans(row, columns, work, flat)
+
+
+@contextmanager
+def _opened(source: Path) -> Iterator[tuple[pa.Schema, Iterator[tuple[int, Rows]]]]:
+    """The schema of a file and its rows, a few megabytes at a time, each with the number of rows before."""
+    with source.open("rb") as raw, open_parquet(raw, str(source)) as file:
+
+        def read() -> Iterator[tuple[int, Rows]]:
+            first = 0
+            for rows in read_rows(file, raw, str(source), range(file.num_row_groups)):
+                yield first, rows
+                first += rows.table.num_rows
+
+        yield stored_schema(file), read()
+
+
+def _choose(schema: pa.Schema, paths: Paths) -> Columns:
     chosen = {field.name: below(paths, field.name) for field in schema if below(paths, field.name)}
     if not chosen:
         raise Unreadable(f"no_field: {', '.join(schema.names)}")
     texts = {name: inner for name, inner in chosen.items() if _holds_text(schema.field(name).type)}
     if paths != EVERYTHING and len(texts) < len(chosen):
         raise Unreadable(NOT_TEXT)
-    return Columns(texts)
+    return texts
 
 
 def _holds_text(kind: pa.DataType) -> bool:
@@ -65,30 +104,22 @@ def _text(value: Any) -> Any:
     return type(value)([_text(inner) for inner in value]) if isinstance(value, list | tuple) else value
 
 
-def hide_in_parquet(source: Path, target: Path, paths: Paths, work: Hiding, meet: Meet) -> None:
-    """Write the file again, zstd inside, without the personal data of its chosen columns.
-
-    Raises:
-        Unreadable: see ``choose_columns``.
-    """
-    with source.open("rb") as raw, open_parquet(raw, str(source)) as file:
-        schema = stored_schema(file)
-        columns = choose_columns(schema, paths)
-        with whole_file(target) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
-            first = 0
-            for rows in read_rows(file, raw, str(source), range(file.num_row_groups)):
-                writer.write_batch(_hidden(rows, first, schema, columns, work, meet))
-                first += rows.table.num_rows
-
-
 def _hidden(rows: Rows, first: int, schema: pa.Schema, columns: Columns, work: Hiding, meet: Meet) -> pa.RecordBatch:
+    """Rows with the same "id" are one document."""
     table = rows.table
-    documents = _documents(table, first)
-    bad: set[int] = set()
-    changed = {name: _change_column(table.column(name), paths, work, documents, name, bad, rows.too_long)
-               for name, paths in columns.paths.items()}  # fmt: skip
-    for place in sorted(bad | rows.too_long):
-        meet(f"row {first + place + 1}", TOO_LONG if place in rows.too_long else UNDECODABLE, "")
+    ids = table.column("id").to_pylist() if "id" in table.schema.names else [None] * table.num_rows
+    left_out = dict.fromkeys(rows.too_long, TOO_LONG)
+    changed: dict[str, list[Any]] = {name: [] for name in columns}
+    for place, name_of_row in enumerate(ids):
+        hide = _hide_in(str(first + place if name_of_row is None else name_of_row), work)
+        for name, paths in columns.items():
+            try:
+                value = None if place in left_out else _text(cell(table.column(name), place))
+            except UnicodeDecodeError:
+                value, left_out[place] = None, UNDECODABLE
+            changed[name].append(change_texts(value, paths, hide, name))
+    for place, reason in sorted(left_out.items()):
+        meet(f"row {first + place + 1}", reason, "")
     arrays = [
         pa.array(changed[field.name], field.type)
         if field.name in changed
@@ -96,89 +127,29 @@ def _hidden(rows: Rows, first: int, schema: pa.Schema, columns: Columns, work: H
         for field in schema
     ]
     batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
-    left_out = bad | rows.too_long
     return batch.filter(pa.array([place not in left_out for place in range(table.num_rows)])) if left_out else batch
 
 
-def _documents(table: pa.RecordBatch, first: int) -> list[str]:
-    """Rows with the same "id" are one document."""
-    ids = table.column("id").to_pylist() if "id" in table.schema.names else [None] * table.num_rows
-    return [str(first + place if name is None else name) for place, name in enumerate(ids)]
-
-
-def _change_column(
-    column: pa.Array,
-    paths: Paths,
-    work: Hiding,
-    documents: list[str],
-    name: str,
-    bad: set[int],
-    passed_over: frozenset[int],
-) -> list[Any]:
-    values = []
-    for place, document in enumerate(documents):
-        value = None
-        if place not in passed_over:
-            try:
-                value = _text(cell(column, place))
-            except UnicodeDecodeError:
-                bad.add(place)
-        values.append(change_texts(value, paths, _hide_in(document, work), name))
-    return values
-
-
-def _hide_in(document: str, work: Hiding) -> Callable[[str, str], str]:
-    return lambda text, label: work.hidden(text, document, label)
-
-
-def find_in_parquet(source: Path, out: Output, paths: Paths, work: Finding, flat: bool, meet: Meet) -> None:
-    """Write every row as a JSON line with its spans.
-
-    Raises:
-        Unreadable: see ``choose_columns``.
-    """
-    with source.open("rb") as raw, open_parquet(raw, str(source)) as file:
-        columns = choose_columns(stored_schema(file), paths)
-        number = 0
-        for rows in read_rows(file, raw, str(source), range(file.num_row_groups)):
-            for place in range(rows.table.num_rows):
-                number += 1
-                try:
-                    if place in rows.too_long:
-                        raise Unreadable(TOO_LONG)
-                    row = {name: cell(rows.table.column(name), place) for name in rows.table.schema.names}
-                    row |= {name: _text(row[name]) for name in columns.paths}
-                except (Unreadable, UnicodeDecodeError) as error:
-                    meet(f"row {number}", UNDECODABLE if isinstance(error, UnicodeDecodeError) else str(error), "")
-                    continue
-                out.write(_with_spans(row, columns, work, flat) + "\n")
+def _hide_in(document: str, work: Hiding) -> Callable[[str, str, str], str]:
+    return lambda text, label, pointer: work.hidden(text, document, label)
 
 
 def _with_spans(row: dict[str, Any], columns: Columns, work: Finding, flat: bool) -> str:
     found: dict[str, list[SpanRow]] = {}
-    for name, paths in columns.paths.items():
-        row[name] = change_texts(row[name], paths, lambda text, label: nfc(text))
-        for place in texts_of(row[name], paths, f"/{escape_key(name)}", name):
-            if spans := work.spans(place.text, place.label):
-                found[place.pointer] = [work.shown(span) for span in spans]
+
+    def find(text: str, label: str, pointer: str) -> str:
+        if rows := work.rows(nfc(text), label):
+            found[pointer] = rows
+        return nfc(text)
+
+    for name, paths in columns.items():
+        row[name] = change_texts(row[name], paths, find, name, f"/{escape_key(name)}")
     shown: Any = [span for rows in found.values() for span in rows] if flat else found
-    return literal(_as_json(row) | {"spans": shown})
+    return literal(row | {"spans": shown}, default=_as_text) + "\n"
 
 
-def _as_json(value: Any) -> Any:
-    """What JSON has no word for, as text."""
-    if isinstance(value, dict):
-        return {str(key): _as_json(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_as_json(inner) for inner in value]
+def _as_text(value: Any) -> str:
+    """What JSON has no word for."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
-    if isinstance(value, datetime | date | time):
-        return value.isoformat()
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
-
-
-def refuse_packed(path: Path, packing: str) -> None:
-    """Raises: BadInput for a packed Parquet file, which cannot be read in part."""
-    if packing:
-        raise BadInput(f"{path}: a packed Parquet file; unpack it first, Parquet packs its columns itself")
+    return value.isoformat() if isinstance(value, date | time) else str(value)

@@ -7,22 +7,20 @@ stay as they are. All of a text is one document, so a value maps alike everywher
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
-from corpus.documents.errors import BadInput
+from corpus.pii.detect import find_pii
 from corpus.reading.containers import Unreadable
 from launch.pii.json_text import check_record, literal
-from launch.pii.streams import Line
-from launch.pii.work import Finding, Hiding, SpanRow, nfc
+from launch.pii.streams import Line, Meet
+from launch.pii.work import Finding, Hiding, SpanRow, Work, nfc
 
 BLOCK_LINES, BLOCK_CHARS = 500, 64 << 10
 DOCUMENT = "0"
 _TABLE_HEAD = re.compile(r"[^\d\n]{1,400}")
 _CELL_END = re.compile(r"[,;|\t]")
-
-Meet = Callable[[str, str, str], None]
-"""Deals with a line that cannot be read: its place, the reason, what it holds."""
 
 
 class Block(NamedTuple):
@@ -37,11 +35,21 @@ class Block(NamedTuple):
         return "\n".join([*([self.head] if self.head else []), *(nfc(line.text) for line in self.lines)])
 
 
-def blocks_of(lines: Iterator[Line], meet: Meet, refuses_json: bool) -> Iterator[Block]:
+def change_blocks(lines: Iterable[Line], work: Work, meet: Meet, *, refuses_json: bool) -> Iterator[str]:
+    """The text without personal data, or a JSON line for every line of it.
+
+    Raises:
+        Unreadable: as ``blocks_of``.
+    """
+    for block in blocks_of(lines, meet, refuses_json):
+        yield find_in_block(block, work) if isinstance(work, Finding) else hide_in_block(block, work)
+
+
+def blocks_of(lines: Iterable[Line], meet: Meet, refuses_json: bool) -> Iterator[Block]:
     """The readable lines in blocks; blank lines stand at the end of a block.
 
     Raises:
-        BadInput: a line is a JSON object, so that its strings would be taken for text, and ``refuses_json``.
+        Unreadable: a line is a JSON object, so that its strings would be taken for text, and ``refuses_json``.
     """
     held: list[Line] = []
     size, head = 0, ""
@@ -49,8 +57,8 @@ def blocks_of(lines: Iterator[Line], meet: Meet, refuses_json: bool) -> Iterator
         if line.problem:
             meet(f"line {line.number}", line.problem, line.text)
             continue
-        if refuses_json:
-            _refuse_json(line)
+        if refuses_json and _is_json(line.text.strip()):
+            raise Unreadable(f"json_in_text: {line.number}")
         is_blank = not line.text.strip()
         held.append(line)
         size += len(line.text)
@@ -66,37 +74,32 @@ def _table_head(line: str) -> str:
     return nfc(line) if _CELL_END.search(line) and _TABLE_HEAD.fullmatch(line) else ""
 
 
-def _refuse_json(line: Line) -> None:
-    text = line.text.strip()
+def _is_json(text: str) -> bool:
     if not (text.startswith("{") and text.endswith("}") and '"' in text):
-        return
+        return False
     try:
         check_record(text)
     except Unreadable:
-        return
-    raise BadInput(
-        f"line {line.number} is a JSON object, not plain text; give --format jsonl (or text, to take it as it is)"
-    )
+        return False
+    return True
 
 
 def hide_in_block(block: Block, work: Hiding) -> str:
     """The block without personal data, every line with its own end."""
     before = block.text.split("\n")
-    after = _without_lines(block, work) if work.drops else work.hidden(block.text, DOCUMENT).split("\n")
-    if len(after) != len(before):  # a value that went over a line end took it along
-        after = after[1:] if block.head else after
-        ends = [block.lines[0].end or "\n"] * (len(after) - 1) + [block.lines[-1].end]
-        return "".join(text + end for text, end in zip(after, ends, strict=True))
+    drops = work.protection.mode == "drop"
+    after = _without_lines(before[:], work) if drops else work.hidden(block.text, DOCUMENT).split("\n")
     skipped = 1 if block.head else 0
+    if len(after) != len(before):  # a value that went over a line end took it along
+        ends = [block.lines[0].end or "\n"] * (len(after) - skipped - 1) + [block.lines[-1].end]
+        return "".join(text + end for text, end in zip(after[skipped:], ends, strict=True))
     rows = zip(block.lines, before[skipped:], after[skipped:], strict=True)
     return "".join((line.text if new == old else new) + line.end for line, old, new in rows)
 
 
-def _without_lines(block: Block, work: Hiding) -> list[str]:
+def _without_lines(lines: list[str], work: Hiding) -> list[str]:
     """Sentences with personal data go, their line stays; a line whose value only its surroundings tell goes empty."""
-    lines = block.text.split("\n")
-    finding = Finding(work.protection.types)
-    while touched := {number for number, _ in spans_by_line(lines, finding)}:
+    while touched := {number for number, _ in spans_by_line(lines, Finding(work.protection.types))}:
         for number in touched:
             hidden = work.hidden(lines[number], DOCUMENT)
             lines[number] = "" if hidden == lines[number] else hidden
@@ -106,14 +109,14 @@ def _without_lines(block: Block, work: Hiding) -> list[str]:
 def spans_by_line(lines: list[str], work: Finding) -> Iterator[tuple[int, SpanRow]]:
     """(line, span) with places in that line; of a value over a line end, the part in each line."""
     number = start = 0
-    for span in work.spans("\n".join(lines)):
+    for span in find_pii("\n".join(lines), work.types):
         while span.start > start + len(lines[number]):
             start, number = start + len(lines[number]) + 1, number + 1
         at, place = start, number
         while place < len(lines) and at < span.end:
             first, last = max(span.start - at, 0), min(span.end - at, len(lines[place]))
             if first < last:
-                yield place, work.shown(span.__class__(first, last, span.type, span.score, span.why))
+                yield place, work.shown(replace(span, start=first, end=last))
             at, place = at + len(lines[place]) + 1, place + 1
 
 
@@ -123,6 +126,5 @@ def find_in_block(block: Block, work: Finding) -> str:
     found: list[list[SpanRow]] = [[] for _ in lines]
     for number, span in spans_by_line(lines, work):
         found[number].append(span)
-    skipped = 1 if block.head else 0
-    rows = zip(lines[skipped:], found[skipped:], strict=True)
+    rows = list(zip(lines, found, strict=True))[1 if block.head else 0 :]
     return "".join(literal({"text": text, "spans": spans}) + "\n" for text, spans in rows)

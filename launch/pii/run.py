@@ -12,33 +12,23 @@ import codecs
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 from pathlib import Path
 
 from corpus.documents.errors import BadInput
-from corpus.pii.records import EVERYTHING, Paths, paths_of
-from corpus.reading import containers
 from corpus.reading.containers import Unreadable, parse_json
 from corpus.reading.encoding import AUTO, UTF8, text_of
 from corpus.reading.files import format_of
-from launch.pii import json_document, json_text, plain_text, table_text
 from launch.pii.jobs import KINDS, Job, check_kind, plan_jobs
-from launch.pii.parquet_rows import find_in_parquet, hide_in_parquet, refuse_packed
-from launch.pii.streams import (
-    STDIN,
-    SUFFIX_OF_SKIPPED,
-    Line,
-    Problems,
-    lines_of,
-    open_output,
-    refuse,
-    source_blocks,
-    tell,
-)
-from launch.pii.work import Finding, Hiding
+from launch.pii.json_text import change_document, change_lines
+from launch.pii.parquet_rows import find_in_parquet, hide_in_parquet
+from launch.pii.plain_text import change_blocks
+from launch.pii.streams import STDIN, Problems, explain, lines_of, open_output, source_blocks, tell
+from launch.pii.table_text import change_rows, choose_delimiter
+from launch.pii.work import EVERYTHING, Finding, Hiding, Paths, Work, paths_of
 
 FORMATS = ("auto", "text", "jsonl", "json", "csv", "tsv", "parquet")
+SUFFIX_OF_SKIPPED = ".skipped.jsonl"
 _OBJECT, _OBJECTS = re.compile(r'\s*+\{\s*+["}]'), re.compile(r'\s*+\[\s*+\{\s*+["}]')
 
 
@@ -88,7 +78,7 @@ def read_choices(
     return Choices(names, all_fields, format_, encoding, on_error == "skip", skipped)
 
 
-def process(source: str, target: str, work: Finding | Hiding, choices: Choices) -> None:
+def process(source: str, target: str, work: Work, choices: Choices) -> None:
     """Find or hide the personal data of all that ``source`` names.
 
     Raises:
@@ -96,166 +86,62 @@ def process(source: str, target: str, work: Finding | Hiding, choices: Choices) 
     """
     jobs = plan_jobs(source, target, finds=isinstance(work, Finding))
     aside = choices.skipped or (None if target == "-" else Path(target.rstrip("/") + SUFFIX_OF_SKIPPED))
-    problems = Problems(not choices.skips, aside)
-    try:
+    with Problems(not choices.skips, aside) as problems:
         for job in jobs:
-            _do(job, work, choices, problems)
-    except BaseException:
-        problems.give_up()
-        raise
-    problems.finish()
+            problems.name, problems.encoding = job.name, UTF8
+            try:
+                _do(job, work, choices, problems)
+            except Unreadable as error:
+                raise BadInput(f"{job.name}: {explain(str(error))}") from None
 
 
-def _do(job: Job, work: Finding | Hiding, choices: Choices, problems: Problems) -> None:
-    kind = _kind_by_name(job, choices)
-    try:
-        if kind == "parquet":
-            _do_parquet(job, work, choices, problems)
-            return
-        reader = _Reader(job, choices, problems)
-        with open_output(job.target) as out:
-            for piece in reader.pieces(kind, work):
-                out.write(piece)
-    except Unreadable as error:
-        refuse(job.name, str(error))
-
-
-def _kind_by_name(job: Job, choices: Choices) -> str:
+def _do(job: Job, work: Work, choices: Choices, problems: Problems) -> None:
     kind = choices.format
     if kind == "auto" and job.source is not None:
         kind = KINDS.get(format_of(job.source).kind, "auto")
-    return kind
-
-
-def _do_parquet(job: Job, work: Finding | Hiding, choices: Choices, problems: Problems) -> None:
-    if job.source is None:
+    if kind != "parquet":
+        pieces = _change_text(job, kind, work, choices, problems)
+    elif job.source is None:
         raise BadInput(f"{STDIN}: Parquet is read from files; give its path")
-    refuse_packed(job.source, format_of(job.source).packing)
-    meet = partial(problems.meet, job.name)
-    paths = choices.paths("parquet")
-    if isinstance(work, Finding):
-        with open_output(job.target) as out:
-            find_in_parquet(job.source, out, paths, work, choices.is_flat, meet)
+    elif format_of(job.source).packing:
+        raise BadInput(f"{job.source}: a packed Parquet file; unpack it first, Parquet packs its columns itself")
+    elif isinstance(work, Finding):
+        pieces = find_in_parquet(job.source, choices.paths(kind), work, choices.is_flat, problems.meet)
     elif job.target is None:
         raise BadInput(f"{job.name}: Parquet is written to files; give an OUTPUT")
     else:
-        check_kind(job, "parquet")
-        hide_in_parquet(job.source, job.target, paths, work, meet)
-
-
-class _Reader:
-    """One text input on its way to pieces of output."""
-
-    def __init__(self, job: Job, choices: Choices, problems: Problems) -> None:
-        self.job, self.choices, self.problems = job, choices, problems
-        self.encoding = UTF8 if choices.encoding == AUTO else choices.encoding
-
-    def pieces(self, kind: str, work: Finding | Hiding) -> Iterator[str]:
-        """The output as text, in order."""
-        texts = text_of(source_blocks(self.job.source), self.choices.encoding, self._settle)
-        head, texts = _peek(texts)
-        if kind == "auto" or (kind == "json" and self.choices.format == "auto"):
-            kind = sniff_kind(head, kind)
-        if isinstance(work, Hiding):
-            check_kind(self.job, kind)
-        paths = self.choices.paths(kind)
-        if kind == "text":
-            yield from self._text(texts, work)
-        elif kind == "jsonl":
-            yield from self._lines(texts, paths, work)
-        elif kind == "json":
-            yield from self._checked(texts, paths, work)
-        else:
-            yield from self._table(texts, table_text.choose_delimiter(head, kind == "tsv"), paths, work)
-
-    def _settle(self, found: str) -> None:
-        if found != UTF8 and self.choices.encoding == AUTO:
-            tell(f"{self.job.name}: read as {found.upper()}")
-        self.encoding = found
-
-    def _meet(self, place: str, reason: str, raw: str) -> None:
-        self.problems.meet(self.job.name, place, reason, raw, self.encoding)
-
-    def _text(self, texts: Iterator[str], work: Finding | Hiding) -> Iterator[str]:
-        try:
-            for block in plain_text.blocks_of(lines_of(texts), self._meet, self.choices.format == "auto"):
-                if isinstance(work, Finding):
-                    yield plain_text.find_in_block(block, work)
-                else:
-                    yield plain_text.hide_in_block(block, work)
-        except BadInput as error:
-            raise BadInput(str(error) if self.job.name in str(error) else f"{self.job.name}: {error}") from None
-
-    def _lines(self, texts: Iterator[str], paths: Paths, work: Finding | Hiding) -> Iterator[str]:
-        position = 0
-        for line in lines_of(texts):
-            if line.text.strip() or line.problem:
-                try:
-                    yield self._record(line, paths, work, position)
-                except Unreadable as error:
-                    self._meet(f"line {line.number}", str(error), line.text)
-                position += 1
-            elif isinstance(work, Hiding):
-                yield line.text + line.end
-
-    def _record(self, line: Line, paths: Paths, work: Finding | Hiding, position: int) -> str:
-        if line.problem:
-            raise Unreadable(line.problem)
-        walker = json_text.Walker(paths)
-        if isinstance(work, Finding):
-            changed, end = json_text.find_in_record(line.text, walker, work, self.choices.is_flat)[0], "\n"
-        else:
-            changed, end = json_text.hide_in_record(line.text, walker, work, position), line.end
-        json_text.require_field(walker)
-        return changed + end
-
-    def _checked(self, texts: Iterator[str], paths: Paths, work: Finding | Hiding) -> Iterator[str]:
-        """A document; standard output gets nothing of it before a chosen field was there."""
-        document = json_document.Document(paths, self.choices.is_flat)
-        held: list[str] = []
-        size = 0
-        for piece in self._document(texts, document, work):
-            if self.job.target or document.has_chosen:
-                yield from (*held, piece)
-                held.clear()
-                continue
-            held.append(piece)
-            size += len(piece)
-            if size > containers.RECORD_BYTES:
-                document.check_end()
-                yield from held  # numbers alone so far
-                held, size = [], 0
-        document.check_end()
-        yield from held
-
-    def _document(
-        self, texts: Iterator[str], document: json_document.Document, work: Finding | Hiding
-    ) -> Iterator[str]:
-        pieces = json_document.pieces_of(texts)
-        if isinstance(work, Finding):
-            pieces = json_document.whole_or_pieces(pieces, document.paths)
+        check_kind(job, kind)
+        hide_in_parquet(job.source, job.target, choices.paths(kind), work, problems.meet)
+        return
+    with open_output(job.target) as out:
         for piece in pieces:
-            try:
-                yield document.find(piece, work) if isinstance(work, Finding) else document.hide(piece, work)
-            except Unreadable as error:
-                if not piece.is_record:
-                    raise
-                self._meet(f"item {document.records}", str(error), piece.raw)
-                yield "" if isinstance(work, Finding) else "null"  # a place holder, so that commas stay right
+            out.write(piece.encode())
 
-    def _table(self, texts: Iterator[str], delimiter: str, paths: Paths, work: Finding | Hiding) -> Iterator[str]:
-        table = table_text.Table(paths)
-        for position, row in enumerate(table_text.rows_of(texts, delimiter)):
-            try:
-                table_text.check_row(row)
-            except Unreadable as error:
-                self._meet(f"line {row.line}", str(error), row.raw)
-                continue
-            is_head = not table.is_known and table.learn(row)
-            if isinstance(work, Hiding):
-                yield row.raw if is_head else table_text.hide_in_row(table, row, work, position)
-            elif not is_head and any(row.values):
-                yield table_text.find_in_row(table, row, work)
+
+def _change_text(job: Job, kind: str, work: Work, choices: Choices, problems: Problems) -> Iterator[str]:
+    """The output of one text input, in order."""
+
+    def settle(found: str) -> None:
+        if found != UTF8 and choices.encoding == AUTO:
+            tell(f"{job.name}: read as {found.upper()}")
+        problems.encoding = found
+
+    problems.encoding = UTF8 if choices.encoding == AUTO else choices.encoding
+    head, texts = _peek(text_of(source_blocks(job.source), choices.encoding, settle))
+    is_auto = choices.format == "auto"
+    if kind == "auto" or (kind == "json" and is_auto):
+        kind = sniff_kind(head, kind)
+    if isinstance(work, Hiding):
+        check_kind(job, kind)
+    paths, flat, meet = choices.paths(kind), choices.is_flat, problems.meet
+    if kind == "text":
+        yield from change_blocks(lines_of(texts), work, meet, refuses_json=is_auto)
+    elif kind == "jsonl":
+        yield from change_lines(lines_of(texts), paths, work, flat, meet)
+    elif kind == "json":
+        yield from change_document(texts, paths, work, flat, meet, waits=job.target is None)
+    else:
+        yield from change_rows(texts, choose_delimiter(head, kind == "tsv"), paths, work, meet)
 
 
 def _peek(texts: Iterator[str]) -> tuple[str, Iterator[str]]:

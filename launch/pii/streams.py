@@ -13,12 +13,11 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import IO, Any, BinaryIO, NamedTuple, NoReturn, cast
+from typing import IO, Any, NamedTuple, cast
 
-import zstandard
+import pyarrow as pa
 
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import PARTIAL, whole_file
@@ -27,78 +26,83 @@ from corpus.reading.encoding import UNDECODED
 from corpus.reading.files import PACKINGS, format_of, read_blocks, unpack
 
 STDIN = "standard input"
-SUFFIX_OF_SKIPPED = ".skipped.jsonl"
-_PACK: dict[str, Callable[..., Any]] = {
-    ".gz": partial(gzip.GzipFile, "", mtime=0),  # neither name nor time, so that equal text gives equal bytes
-    ".zst": partial(zstandard.open, closefd=False),
-    ".xz": lzma.LZMAFile,
-    ".bz2": bz2.BZ2File,
+UNDECODABLE = "undecodable"
+_PACK: dict[str, Callable[[Any], Any]] = {
+    "": nullcontext,
+    # neither name nor time, so that equal text gives equal bytes
+    ".gz": lambda file: gzip.GzipFile("", "wb", fileobj=file, mtime=0),
+    ".zst": lambda file: pa.CompressedOutputStream(pa.PythonFile(file, mode="w"), "zstd"),
+    ".xz": lambda file: lzma.LZMAFile(file, "wb"),  # noqa: SIM115
+    ".bz2": lambda file: bz2.BZ2File(file, "wb"),
 }
 _SENTENCES = {
-    "undecodable": "not {encoding}; give its --encoding, such as cp949, or convert the file first",
+    UNDECODABLE: "not {encoding}; give its --encoding, such as cp949, or convert the file first",
     "broken_json": "not JSON; a .jsonl file holds one object a line (other kinds: --format)",
     "unfinished_record": "not JSON: it ends in the middle",
     "json_too_deep": "JSON nested too deep to read; flatten it first",
+    "json_in_text": "line {detail} is a JSON object, not plain text; "
+    "give --format jsonl (or text, to take it as it is)",
     "not_an_object": "expected a JSON object",
+    "no_field": "no field of those asked for (there are: {detail}); choose with --fields, or --all-fields",
     "text_is_not_a_string": "a chosen field holds a number, expected a string; choose others with --fields",
     "open_quote": "a quote that opens in this row is never closed; close it, or read the file with --format text",
     "record_too_long": "longer than {megabytes} MiB; divide it first, or close the quote that never ends",
 }
+Meet = Callable[[str, str, str], None]
+"""Deals with a record that cannot be read: its place (line, item or row), the reason, what it holds."""
 
 
 class Problems:
-    """What is done about records that cannot be read: the first stops the run, or all are set aside and counted."""
+    """What is done about records that cannot be read: the first stops the run, or all are set aside and counted.
+
+    ``name`` and ``encoding`` are of the file that is being read. As a context: the file of what was set aside appears
+    at the end, where nothing was raised.
+    """
 
     def __init__(self, stops: bool, aside: Path | None) -> None:
-        self.stops, self.aside = stops, aside
-        self.counts: Counter[str] = Counter()
+        self.name, self.encoding = "", "utf-8"
+        self._stops, self._aside = stops, aside
+        self._counts: Counter[str] = Counter()
         self._rows: IO[str] | None = None
 
-    def meet(self, name: str, place: str, reason: str, raw: str, encoding: str = "utf-8") -> None:
-        """Deal with one record; ``place`` is its line, item or row.
+    def meet(self, place: str, reason: str, raw: str) -> None:
+        """Deal with one record.
 
         Raises:
             BadInput: with ``--on-error stop``; the message never holds what the record says.
         """
-        kind, _, detail = reason.partition(": ")
-        if self.stops:
-            raise BadInput(f"{name}, {place}: {_sentence(kind, detail, encoding)} (or --on-error skip)")
-        self.counts[kind] += 1
-        if self.aside:
-            self._rows = self._rows or _open_private(_partial(self.aside))
-            row = {"file": name, "place": place, "reason": kind, "raw": raw}
+        if self._stops:
+            raise BadInput(f"{self.name}, {place}: {explain(reason, self.encoding)} (or --on-error skip)")
+        kind = reason.partition(": ")[0]
+        self._counts[kind] += 1
+        if self._aside:
+            self._rows = self._rows or _open_private(_partial(self._aside))
+            row = {"file": self.name, "place": place, "reason": kind, "raw": raw}
             self._rows.write(json.dumps(row, ensure_ascii=True) + "\n")
 
-    def finish(self) -> None:
-        """Let the file of what was set aside appear, and say how much that is."""
-        if self._rows and self.aside:
+    def __enter__(self) -> Problems:
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        if self._rows and self._aside:
             self._rows.close()
-            _partial(self.aside).replace(self.aside)
-        if self.counts:
-            reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(self.counts.items()))
-            where = f"; they are kept in {self.aside}, which holds raw text" if self.aside else ""
-            tell(f"records that could not be read were left out: {self.counts.total():,} ({reasons}){where}")
-
-    def give_up(self) -> None:
-        """Leave nothing where the run failed."""
-        if self._rows and self.aside:
-            self._rows.close()
-            _partial(self.aside).unlink(missing_ok=True)
+            if error:
+                _partial(self._aside).unlink(missing_ok=True)
+            else:
+                _partial(self._aside).replace(self._aside)
+        if self._counts and not error:
+            reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(self._counts.items()))
+            where = f"; they are kept in {self._aside}, which holds raw text" if self._aside else ""
+            tell(f"records that could not be read were left out: {self._counts.total():,} ({reasons}){where}")
 
 
-def refuse(name: str, reason: str, encoding: str = "utf-8") -> NoReturn:
-    """Raises: BadInput about a file of which nothing more can be read."""
+def explain(reason: str, encoding: str = "utf-8") -> str:
+    """A sentence for the reason of an ``Unreadable``, such as "no_field: title, body"."""
     kind, _, detail = reason.partition(": ")
-    raise BadInput(f"{name}: {_sentence(kind, detail, encoding)}")
-
-
-def _sentence(kind: str, detail: str, encoding: str) -> str:
-    if kind == "no_field":
-        if not detail:
-            return "no field of those asked for, as there are no keys; --all-fields takes every string"
-        return f"no field of those asked for (there are: {detail}); choose with --fields, or --all-fields"
+    if kind == "no_field" and not detail:
+        return "no field of those asked for, as there are no keys; --all-fields takes every string"
     text = _SENTENCES.get(kind, kind.replace("_", " "))
-    return text.format(encoding=encoding.upper(), megabytes=containers.RECORD_BYTES >> 20)
+    return text.format(encoding=encoding.upper(), megabytes=containers.RECORD_BYTES >> 20, detail=detail)
 
 
 def tell(message: str) -> None:
@@ -113,43 +117,34 @@ def source_blocks(path: Path | None) -> Iterator[bytes]:
         BadInput: standard input is closed, packed, or Parquet, which needs a file.
     """
     if path is not None:
-        packing = format_of(path).packing or packing_of(path)
-        if packing and not format_of(path).packing:
-            with path.open("rb") as file:
-                yield from unpack(file, packing, str(path))
-        else:
+        packing = "" if format_of(path).packing else _packing_of(path)
+        if not packing:
             yield from read_blocks(path)
+            return
+        with path.open("rb") as file:
+            yield from unpack(file, packing, str(path))
         return
     if sys.stdin is None:
         raise BadInput(f"{STDIN} is closed; give a file, or text through a pipe")
     stdin = cast(Any, sys.stdin.buffer)
-    first = stdin.read1(containers.PARAGRAPH_BYTES)
+    block = stdin.read1(containers.PARAGRAPH_BYTES)
     for suffix, magic in (*PACKINGS.items(), (".parquet", b"PAR1")):
-        if first.startswith(magic):
+        if block.startswith(magic):
             raise BadInput(f"{STDIN} is a {suffix} file; give it as a file, or unpack it first")
-    while first:
-        yield first
-        first = stdin.read1(containers.PARAGRAPH_BYTES)
+    while block:
+        yield block
+        block = stdin.read1(containers.PARAGRAPH_BYTES)
 
 
-def packing_of(path: Path) -> str:
+def _packing_of(path: Path) -> str:
     """The packing that the first bytes of a file tell; empty for none."""
     with path.open("rb") as file:
         head = file.read(8)
     return next((suffix for suffix, magic in PACKINGS.items() if head.startswith(magic)), "")
 
 
-class Output(NamedTuple):
-    """Takes text and writes it as UTF-8."""
-
-    file: IO[bytes]
-
-    def write(self, text: str) -> None:
-        self.file.write(text.encode("utf-8"))
-
-
 @contextmanager
-def open_output(path: Path | None) -> Iterator[Output]:
+def open_output(path: Path | None) -> Iterator[IO[bytes]]:
     """Standard output, or a file that appears when it is whole, packed as its name says.
 
     Devices and pipes are written to as they are.
@@ -157,23 +152,14 @@ def open_output(path: Path | None) -> Iterator[Output]:
     if path is None:
         if sys.stdout is None:
             raise BadInput("standard output is closed; give an OUTPUT")
-        yield Output(sys.stdout.buffer)
+        yield sys.stdout.buffer
         sys.stdout.buffer.flush()
     elif path.exists() and not path.is_file():
         with path.open("wb") as device:
-            yield Output(device)
+            yield device
     else:
-        with whole_file(path) as temporary, temporary.open("wb") as file:
-            packing = format_of(path).packing
-            if packing:
-                with _packed(packing, file) as packed:
-                    yield Output(packed)
-            else:
-                yield Output(file)
-
-
-def _packed(packing: str, file: BinaryIO) -> Any:
-    return _PACK[packing](fileobj=file, mode="wb") if packing == ".gz" else _PACK[packing](file, "wb")
+        with whole_file(path) as temporary, temporary.open("wb") as file, _PACK[format_of(path).packing](file) as out:
+            yield out
 
 
 def _partial(path: Path) -> Path:
@@ -217,4 +203,4 @@ def _line(number: int, text: str, end: str, size: int) -> Line:
         return Line(number, text[: containers.EXCERPT_BYTES], end, containers.TOO_LONG)
     if end and text.endswith("\r"):
         text, end = text[:-1], "\r\n"
-    return Line(number, text, end, "undecodable" if UNDECODED.search(text) else "")
+    return Line(number, text, end, UNDECODABLE if UNDECODED.search(text) else "")

@@ -7,19 +7,19 @@ a table without one, the cell to the left may announce its neighbour (``전화,0
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, NamedTuple
 
 from corpus.pii.detect import find_pii
-from corpus.pii.records import EVERYTHING, Paths, below, escape_key
 from corpus.reading import containers
 from corpus.reading.containers import TOO_LONG, Unreadable
 from corpus.reading.encoding import UNDECODED
-from launch.pii.json_text import UNDECODABLE, literal
-from launch.pii.work import Finding, Hiding, SpanRow, nfc
+from launch.pii.json_text import literal
+from launch.pii.streams import UNDECODABLE, Meet
+from launch.pii.work import EVERYTHING, Finding, Hiding, Paths, SpanRow, Work, below, escape_key, nfc
 
-OPEN_QUOTE = "open_quote"
 MAX_HEAD_CHARS = 60
 DELIMITERS = ",\t;|"
 
@@ -37,12 +37,30 @@ class Row(NamedTuple):
         return [value for _, _, value in self.cells]
 
 
+def change_rows(texts: Iterable[str], delimiter: str, paths: Paths, work: Work, meet: Meet) -> Iterator[str]:
+    """The table without personal data, a row a document; or a JSON line for every row but the head.
+
+    Raises:
+        Unreadable: no chosen column is there, or a row is too long.
+    """
+    table = Table(paths)
+    for position, row in enumerate(rows_of(texts, delimiter)):
+        if row.is_open or UNDECODED.search(row.raw):
+            meet(f"line {row.line}", UNDECODABLE if UNDECODED.search(row.raw) else "open_quote", row.raw)
+            continue
+        is_head = not table.is_known and table.learn(row)
+        if isinstance(work, Hiding):
+            yield row.raw if is_head else hide_in_row(table, row, work, position)
+        elif not is_head and any(row.values):
+            yield find_in_row(table, row, work)
+
+
 def choose_delimiter(head: str, is_tsv: bool) -> str:
     """A comma or a tab as the name says; another one where the first line holds none of these."""
     if is_tsv:
         return "\t"
     first = head.lstrip("\ufeff\r\n").partition("\n")[0]
-    return "," if "," in first else max(DELIMITERS, key=first.count) if any(map(first.count, DELIMITERS)) else ","
+    return "," if "," in first or not any(map(first.count, DELIMITERS)) else max(DELIMITERS, key=first.count)
 
 
 def rows_of(blocks: Iterable[str], delimiter: str) -> Iterator[Row]:
@@ -51,30 +69,23 @@ def rows_of(blocks: Iterable[str], delimiter: str) -> Iterator[Row]:
     Raises:
         Unreadable: a row above ``RECORD_BYTES``.
     """
-    pattern = _cell_pattern(delimiter)
+    mark = re.escape(delimiter)
+    plain = rf"[^{mark}\r\n]*+"
+    pattern = re.compile(rf'(?:"((?:[^"]++|"")*+)("?)({plain})|(?!")({plain}))({mark}|\r\n|\n|\r|\Z)')
     held, wanted, line = [], 1, 1
-    for block in blocks:
-        held.append(block)
-        wanted -= len(block)
-        if wanted > 0:  # looked at again only when it has doubled, so the time stays linear
-            continue
+    for block in chain(blocks, (None,)):
+        if block is not None:
+            held.append(block)
+            wanted -= len(block)
+            if wanted > 0:  # looked at again only when it has doubled, so the time stays linear
+                continue
         text, position = "".join(held), 0
-        while row := _next_row(text, position, line, pattern, is_end=False):
+        while row := _next_row(text, position, line, pattern, is_end=block is None):
             yield row
             position, line = position + len(row.raw), line + row.raw.count("\n")
         held, wanted = [text[position:]], len(text) - position
         if wanted > containers.RECORD_BYTES:
             raise Unreadable(TOO_LONG)
-    text, position = "".join(held), 0
-    while row := _next_row(text, position, line, pattern, is_end=True):
-        yield row
-        position, line = position + len(row.raw), line + row.raw.count("\n")
-
-
-def _cell_pattern(delimiter: str) -> re.Pattern[str]:
-    mark = re.escape(delimiter)
-    plain = rf"[^{mark}\r\n]*+"
-    return re.compile(rf'(?:"((?:[^"]++|"")*+)("?)({plain})|(?!")({plain}))({mark}|\r\n|\n|\r|\Z)')
 
 
 def _next_row(text: str, start: int, line: int, pattern: re.Pattern[str], *, is_end: bool) -> Row | None:
@@ -100,7 +111,7 @@ class Table:
     """The columns of a table, known from its first row on."""
 
     fields: Paths = EVERYTHING
-    head: list[str] | None = None
+    head: list[str] = field(default_factory=list)  # empty where there is none
     is_known: bool = False
     chosen: list[bool] = field(default_factory=list)
 
@@ -115,19 +126,15 @@ class Table:
         if looks_like_a_head(values):
             self.head = values
         if self.fields != EVERYTHING:
-            self.chosen = [() in below(self.fields, name) for name in self.head or self._numbers(row)]
+            names = self.head or _numbers(row)
+            self.chosen = [() in below(self.fields, name) for name in names]
             if not any(self.chosen):
-                raise Unreadable(f"no_field: {', '.join(self.head or self._numbers(row))}")
-        return self.head is not None
-
-    def _numbers(self, row: Row) -> list[str]:
-        return [str(number) for number in range(1, len(row.cells) + 1)]
+                raise Unreadable(f"no_field: {', '.join(names)}")
+        return bool(self.head)
 
     def names(self, row: Row) -> list[str]:
-        """A name for every cell: its column's where all have one of their own, else its number."""
-        numbers = self._numbers(row)
-        if not self.head or len(set(self.head)) < len(self.head):
-            return numbers
+        """A name for every cell: its column's, else its number."""
+        numbers = _numbers(row)
         return [*self.head, *numbers[len(self.head) :]][: len(numbers)]
 
     def looked_at(self, row: Row) -> Iterator[tuple[int, str, str]]:
@@ -135,53 +142,36 @@ class Table:
         before = ""
         for place, value in enumerate(row.values):
             if value.strip() and (not self.chosen or (place < len(self.chosen) and self.chosen[place])):
-                label = self.head[place] if self.head and place < len(self.head) else "" if self.head else before
+                label = before if not self.head else self.head[place] if place < len(self.head) else ""
                 yield place, value, label
             before = value.strip() if _is_word(value.strip()) else ""
 
 
+def _numbers(row: Row) -> list[str]:
+    return [str(number) for number in range(1, len(row.cells) + 1)]
+
+
 def looks_like_a_head(values: Sequence[str]) -> bool:
     """Whether a first row names columns: words, all there, none twice, no digits and nothing personal."""
-    return (
-        all(map(_is_word, values))
-        and len(set(values)) == len(values)
-        and not any(find_pii(nfc(value)) for value in values)
-    )
+    is_named = all(map(_is_word, values)) and len(set(values)) == len(values)
+    return is_named and not any(find_pii(nfc(value)) for value in values)
 
 
 def _is_word(value: str) -> bool:
     return 0 < len(value) <= MAX_HEAD_CHARS and not any(sign.isdigit() for sign in value)
 
 
-def check_row(row: Row) -> None:
-    """Raises: Unreadable where it could not be decoded, or goes on to the end of the file in an open quote."""
-    if UNDECODED.search(row.raw):
-        raise Unreadable(UNDECODABLE)
-    if row.is_open:
-        raise Unreadable(OPEN_QUOTE)
-
-
 def hide_in_row(table: Table, row: Row, work: Hiding, position: int) -> str:
     """The row without personal data; a row is a document."""
-    return _changed(row, table.looked_at(row), lambda text, label: work.hidden(text, str(position), label))
-
-
-def _changed(row: Row, cells: Iterable[tuple[int, str, str]], change: Callable[[str, str], str]) -> str:
-    pieces, position = [], 0
-    for place, value, label in cells:
-        new = change(value, label)
-        if new == value:
-            continue
-        start, end, _ = row.cells[place]
-        pieces += [row.raw[position:start], _quoted(new, is_quoted=row.raw[start : start + 1] == '"')]
-        position = end
-    return "".join([*pieces, row.raw[position:]])
-
-
-def _quoted(value: str, is_quoted: bool) -> str:
-    if is_quoted or any(sign in value for sign in f'"\r\n{DELIMITERS}'):
-        return '"' + value.replace('"', '""') + '"'
-    return value
+    pieces, end = [], 0
+    for place, value, label in table.looked_at(row):
+        if (new := work.hidden(value, str(position), label)) != value:
+            start, next_end, _ = row.cells[place]
+            if row.raw[start : start + 1] == '"' or any(sign in new for sign in f'"\r\n{DELIMITERS}'):
+                new = '"' + new.replace('"', '""') + '"'
+            pieces += [row.raw[end:start], new]
+            end = next_end
+    return "".join([*pieces, row.raw[end:]])
 
 
 def find_in_row(table: Table, row: Row, work: Finding) -> str:
@@ -189,7 +179,7 @@ def find_in_row(table: Table, row: Row, work: Finding) -> str:
     names, values = table.names(row), [nfc(value) for value in row.values]
     found: dict[str, list[SpanRow]] = {}
     for place, value, label in table.looked_at(row):
-        if spans := work.spans(nfc(value), label):
-            found[f"/{escape_key(names[place])}"] = [work.shown(span) for span in spans]
+        if rows := work.rows(nfc(value), label):
+            found[f"/{escape_key(names[place])}"] = rows
     record: dict[str, Any] = dict(zip(names, values, strict=True))
     return literal(record | {"spans": found}) + "\n"

@@ -1,11 +1,19 @@
-"""What is done to every text: its personal data is found, or hidden. The one place that knows the detector's interface.
+"""What is done to every text, and to which: personal data is found or hidden in all strings that are chosen.
 
+```
+{"title": "문의", "author": {"phone": "010-0123-4567"}, "posts": [{"body": "…"}, {"body": "…"}]}
+ --fields title            /title
+ --fields author           /author/phone, announced by its key
+ --fields posts.body       /posts/0/body, /posts/1/body: a path passes through lists
+ --all-fields              every string; keys and numbers stay as they are
+```
 Texts become NFC first, as spans count characters of that form; a text in which nothing is found stays as it was.
 """
 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +25,10 @@ from corpus.pii.protect import MODES, Protection
 from corpus.pii.types import ALL_TYPES
 
 SpanRow = list[Any] | dict[str, Any]
+Paths = tuple[tuple[str, ...], ...]
+"""Keys that are still to come on the way to what is chosen; an empty path chooses everything from here on."""
+
+EVERYTHING: Paths = ((),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +38,8 @@ class Finding:
     types: frozenset[str] | None = None
     explains: bool = False
 
-    def spans(self, text: str, label: str = "") -> list[Span]:
-        return find_pii(text, self.types, label)
+    def rows(self, text: str, label: str = "") -> list[SpanRow]:
+        return [self.shown(span) for span in find_pii(text, self.types, label)]
 
     def shown(self, span: Span) -> SpanRow:
         """``[start, end, TYPE]``, or an object that says why, too."""
@@ -43,15 +55,14 @@ class Hiding:
 
     protection: Protection = field(repr=False)
 
-    @property
-    def drops(self) -> bool:
-        return self.protection.mode == "drop"
-
     def hidden(self, text: str, document: str, label: str = "") -> str:
         """``text`` without personal data; unchanged where there is none."""
         composed = nfc(text)
         hidden = self.protection.hide(composed, document, label)
         return text if hidden == composed else hidden
+
+
+Work = Finding | Hiding
 
 
 def read_types(names: str | None) -> frozenset[str] | None:
@@ -74,10 +85,49 @@ def read_protection(
     if seed is not None and (key_file or key_variable):
         raise BadInput("--seed and a key: with a key a value maps alike in all runs, so leave --seed out")
     key = read_key(key_file, key_variable)
-    secret = random_secret() if seed is None else seeded_secret(seed)
-    return Protection(mode, secret, key, types)
+    return Protection(mode, random_secret() if seed is None else seeded_secret(seed), key, types)
 
 
 def nfc(text: str) -> str:
     """The composed form, in which Hangul syllables are single characters."""
     return unicodedata.normalize("NFC", text)
+
+
+# --- which strings
+
+
+def paths_of(fields: Sequence[str] | None) -> Paths:
+    """Paths of field names such as ``body`` or ``author.phone``; a key with dots in it is found, too."""
+    if fields is None:
+        return EVERYTHING
+    return tuple(dict.fromkeys(path for name in fields for path in ((name,), tuple(name.split(".")))))
+
+
+def below(paths: Paths, key: str) -> Paths:
+    """What is chosen of the value under ``key``."""
+    return EVERYTHING if () in paths else tuple(path[1:] for path in paths if path[0] == key)
+
+
+def change_texts(
+    value: Any, paths: Paths, change: Callable[[str, str, str], str], label: str = "", pointer: str = ""
+) -> Any:
+    """The same value with ``change(text, label, pointer)`` for every chosen string; keys and all else as they were.
+
+    The label is the nearest key, which may announce what the string is; the pointer is its place (RFC 6901).
+    """
+    if isinstance(value, str):
+        return change(value, label, pointer) if () in paths else value
+    if isinstance(value, Mapping):
+        return {
+            key: change_texts(inner, below(paths, key), change, key, f"{pointer}/{escape_key(key)}")
+            for key, inner in value.items()
+        }
+    if isinstance(value, list | tuple):
+        inners = enumerate(value)
+        return type(value)([change_texts(inner, paths, change, label, f"{pointer}/{at}") for at, inner in inners])
+    return value
+
+
+def escape_key(key: str) -> str:
+    """A key as a part of a JSON pointer."""
+    return key.replace("~", "~0").replace("/", "~1")

@@ -79,7 +79,7 @@ def group_results(scores: Sequence[Result]) -> list[Group]:
 
 
 def weights_of(found: Result) -> str:
-    """Which weights were scored, for people; ``selected`` is None where nothing was chosen."""
+    """Which weights were scored, for people."""
     chosen = found.get("selected")
     return f"best {chosen['by']} of {chosen['evaluations']} evaluations on the scored split" if chosen else LAST_WEIGHTS
 

@@ -11,18 +11,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from launch.pipeline import OWN_MODEL
-from launch.report.blocks import Bar, Bars, Block, Pictures, Section, Table, Text
+from launch.report.blocks import SMALL, Bar, Bars, Block, Line, Pictures, Section, Table, Text, line_chart
 from launch.report.compare import LAST_WEIGHTS, Group, comparison, group_results, weights_of
-from launch.report.figures import SMALL, Line, line_chart
 from launch.report.gather import PAPER_MODEL, Result, count, number, paper_metrics, trivial_of
 
 FACTS = {  # column to how it is said once for all results
-    "model": "encoder {}",
-    "seed": "seed {}",
-    "protocol": "protocol {}",
-    "weights": "{}",
-    "data": "data version {}",
-}
+    "model": "encoder {}", "seed": "seed {}", "protocol": "protocol {}", "weights": "{}", "data": "data version {}",
+}  # fmt: skip
 MOST_BARS = 16  # more are a table
 MOST_CHARTS = 24
 MOST_LINES = 12  # of one cell: a dialogue state may be wrong in all its slots
@@ -54,7 +49,7 @@ def scores_section(scores: Sequence[Result]) -> Section:
     is_official = any(found["is_official_dev"] for found in scores)
     paper = [(found, metric) for found in scores for metric in paper_metrics(found)]
     further = [(found, metric) for found in scores for metric in found["scores"] if metric not in paper_metrics(found)]
-    facts_heads = ["task", *varying, "metric"]
+    heads = ["task", *varying, "metric"]
     return Section(
         "Scores",
         [
@@ -62,13 +57,8 @@ def scores_section(scores: Sequence[Result]) -> Section:
             *_figure(groups),
             *([comparison(groups)] if is_compared else []),
             *([Text(f"All results: {', '.join(shared)}.")] if shared else []),
-            _table(
-                [*facts_heads, *NUMBERS[: None if is_official else -1]],
-                paper,
-                title="Every result" if is_compared else "",
-                folded=is_compared,
-            ),
-            _table([*facts_heads, *NUMBERS[:3]], further, title="Further metrics", folded=True),
+            _table([*heads, *NUMBERS[: None if is_official else -1]], paper, "Every result" * is_compared, is_compared),
+            _table([*heads, *NUMBERS[:3]], further, "Further metrics", True),
             Text(NOTE + (NOTE_ON_PAPER if is_official else ""), "note"),
             _files(scores),
             *_losses(groups),
@@ -203,12 +193,7 @@ def _shown(groups: Sequence[Group]) -> list[tuple[str, Result]]:
     has_models = len({group.name for group in groups}) > 1
     has_seeds = any(len(group.results) > 1 for group in groups)
     return [
-        (
-            group.task
-            + (f", {group.name}" if has_models else "")
-            + (f", seed {group.first['seed']}" if has_seeds else ""),
-            group.first,
-        )
+        (group.task + f", {group.name}" * has_models + f", seed {group.first['seed']}" * has_seeds, group.first)
         for group in groups
     ]
 
@@ -223,12 +208,9 @@ def _figures(title: str, rows: Sequence[dict[str, Any]]) -> Table:
     ]
     cells = [[_cell(row.get(head)) for head in heads] for row in rows]
     is_confusion = heads[1:] == columns[0]
-    heat = [_shares([row[head] for head in heads[1:]]) for row in rows] if is_confusion else ()
+    matrix = [[row[head] for head in heads[1:]] for row in rows] if is_confusion else []
+    heat = [[n / max(1, sum(counts)) for n in counts] for counts in matrix]
     return Table(heads, cells, numbers, title=title, folded=not is_confusion, heat=heat)
-
-
-def _shares(counts: Sequence[int]) -> list[float]:
-    return [count / max(1, sum(counts)) for count in counts]
 
 
 def _cell(value: Any) -> str:

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from corpus.card.write import PII_NAMES
-from launch.report.blocks import Bar, Bars, Block, Pictures, Section, Table, Text
-from launch.report.figures import Line, line_chart
+from launch.report.blocks import Bar, Bars, Block, Line, Pictures, Section, Table, Text, line_chart
 from launch.report.gather import count, duration, number, read_json, read_lines, share
 
 SHOWN_SOURCES = 12

@@ -18,12 +18,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import zstandard
-
-from corpus.documents.whole_files import write_whole
+from corpus.documents.whole_files import read_bytes, write_whole
 from launch.errors import LaunchError
 
 HOME = Path(__file__).parent
+ARCHIVE_BYTES = 1 << 24  # unpacked, at most
 SOURCES = ("news", "encyclopedia", "reviews", "dialogue")
 Span = tuple[int, int, str]
 
@@ -31,8 +30,7 @@ Span = tuple[int, int, str]
 def unpack(out: Path, share: float = 1.0) -> dict[str, Any]:
     """Write the sample to the folder ``out``, each file whole or not at all; of the documents only a ``share``, 0..1.
 
-    Returns:
-        documents by source (an article that comes twice counts once), bytes of text, personal data by type.
+    Returns counts: documents by source (an article that comes twice counts once), bytes of text, personal data by type.
     """
     packed = read_archive("documents.tar.zst")
     kept = {name: _thin(packed[f"{name}.jsonl"], share) for name in SOURCES}
@@ -46,7 +44,6 @@ def unpack(out: Path, share: float = 1.0) -> dict[str, Any]:
         "pii_truth.jsonl": truth,
     }
     for name, content in files.items():
-        (out / name).parent.mkdir(parents=True, exist_ok=True)
         write_whole(out / name, content)
     documents = [row for content in kept.values() for row in _rows(content) if not row["id"].endswith("-copy")]
     return {
@@ -75,7 +72,7 @@ def read_archive(name: str) -> dict[str, bytes]:
     content = (HOME / name).read_bytes()
     if f"{sha256(content).hexdigest()}  {name}" not in (HOME / "SHA256SUMS").read_text("ascii").splitlines():
         raise LaunchError(f"{HOME / name}: its sum is not in SHA256SUMS; install malmoi again")
-    with tarfile.open(fileobj=io.BytesIO(zstandard.decompress(content))) as archive:
+    with tarfile.open(fileobj=io.BytesIO(read_bytes(HOME / name, ARCHIVE_BYTES))) as archive:
         opened = ((member.name, archive.extractfile(member)) for member in archive)
         return {path: file.read() for path, file in opened if file is not None}
 
@@ -91,9 +88,8 @@ def _rows(lines: bytes) -> list[dict[str, Any]]:
 
 
 def _as_parquet(lines: bytes) -> bytes:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    from pyarrow import Table, parquet
 
     buffer = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(_rows(lines)), buffer, compression="zstd")
+    parquet.write_table(Table.from_pylist(_rows(lines)), buffer, compression="zstd")
     return buffer.getvalue()

@@ -23,49 +23,31 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """What a repository will hold.
-
-    Fields:
-        folder: on this machine; other files in it stay where they are.
-        kind: "model" (tokenizers are of that kind) or "dataset".
-        names: its files, or patterns of the library's: ``documents/*.parquet``.
-        outdated: patterns of files that an earlier push may have left and that go.
-        message: of the commit.
-    """
+    """What a repository will hold; files of the folder that ``names`` leaves out stay where they are."""
 
     folder: Path
-    kind: Literal["model", "dataset"]
-    names: Sequence[str]
-    outdated: Sequence[str]
+    kind: Literal["model", "dataset"]  # tokenizers are models
+    names: Sequence[str]  # files, or patterns of the library's: documents/*.parquet
+    outdated: Sequence[str]  # patterns of files that an earlier push may have left and that go
     message: str
 
 
 def tokenizer_repository(folder: Path) -> Repository:
-    """The files of an exported tokenizer.
-
-    Raises:
-        BadInput: the folder is not a complete tokenizer whose files agree.
-    """
+    """The files of an exported tokenizer; ``BadInput`` unless it is complete and its files agree."""
     from tokenizer.building.export import PLAIN_FOLDER, read_vocabulary
     from tokenizer.repository import check_repository
 
     names = check_repository(folder)
     has_plain = any(name.startswith(f"{PLAIN_FOLDER}/") for name in names)
-    return Repository(
-        folder=folder,
-        kind="model",
-        names=names,
-        outdated=() if has_plain else (f"{PLAIN_FOLDER}/*",),  # of another vocabulary, pushed before
-        message=f"Korean WordPiece vocabulary, {len(read_vocabulary(folder / 'vocab.txt')):,} entries",
-    )
+    outdated = () if has_plain else (f"{PLAIN_FOLDER}/*",)  # of another vocabulary, pushed before
+    entries = len(read_vocabulary(folder / "vocab.txt"))
+    return Repository(folder, "model", names, outdated, f"Korean WordPiece vocabulary, {entries:,} entries")
 
 
 def corpus_repository(name: str, runs: Path, *, with_personal_data: bool = False) -> Repository:
     """The documents, card and counts of a finished corpus; samples, quarantine and all else stay at home.
 
-    Args:
-        name: a recipe, a run's folder, or its corpus folder.
-        with_personal_data: publish a corpus in which they were kept (corpus.pii.mode=keep).
+    ``name`` is a recipe, a run's folder, or its corpus folder.
 
     Raises:
         LaunchError: there is no such corpus, it is unfinished, or holds personal data that nobody asked to publish.
@@ -73,7 +55,7 @@ def corpus_repository(name: str, runs: Path, *, with_personal_data: bool = False
     """
     from corpus.card.repository import OUTDATED, check_repository
 
-    folder = find_corpus(name, runs)
+    folder = _find_corpus(name, runs)
     manifest = read_manifest(folder)
     if manifest is None:
         raise LaunchError(f"{folder}: no {MANIFEST_NAME}, so this corpus is not finished; run `malmoi corpus` first")
@@ -89,7 +71,7 @@ def corpus_repository(name: str, runs: Path, *, with_personal_data: bool = False
     return Repository(folder, "dataset", names, OUTDATED, f"{documents:,} documents, cleaned with malmoi")
 
 
-def find_corpus(name: str, runs: Path) -> Path:
+def _find_corpus(name: str, runs: Path) -> Path:
     """The corpus folder that is meant: itself, a run that holds it, or a recipe's run below ``runs``."""
     given = Path(name)
     if given.suffix in (".yaml", ".yml"):
@@ -108,16 +90,11 @@ def push(
     revision: str | None = None,
     token: str | None = None,
 ) -> str:
-    """Upload a repository's files; it is made where there is none yet.
+    """Upload a repository's files and return the address of the commit; repository and branch are made where missing.
 
     Args:
-        repo_id: "NAME/REPOSITORY" on the Hub.
         private: hide a repository that is made now; one that exists must be hidden already.
-        revision: branch to write to, made where there is none; the main one by default.
-        token: access token; by default the one that ``hf auth login`` keeps, or HF_TOKEN.
-
-    Returns:
-        Address of the commit.
+        token: by default the one that ``hf auth login`` keeps, or HF_TOKEN.
 
     Raises:
         LaunchError: the Hub refuses, or cannot be reached.
@@ -155,16 +132,22 @@ def _told_in_one_sentence(repo_id: str) -> Iterator[None]:
 
     try:
         yield
+    except LaunchError:
+        raise
     except HFValidationError:
         raise LaunchError(
             f"{repo_id!r} is no name for a repository; expected NAME/REPOSITORY, of letters, digits, '-', '_' and '.'"
         ) from None
-    except HfHubHTTPError as error:
-        raise LaunchError(_refusal(repo_id, error.response.status_code, error.server_message)) from None
     except LocalTokenNotFoundError:
         raise LaunchError(f"{repo_id}: no access token; run `hf auth login` or set HF_TOKEN") from None
-    except LaunchError:
-        raise
+    except HfHubHTTPError as error:
+        status = error.response.status_code
+        said = f"{status}, {_first_line(error.server_message)}" if error.server_message else f"{status}"
+        raise LaunchError(
+            f"{repo_id}: the Hub refuses the access token ({said}); run `hf auth login` with one that may write"
+            if status in (401, 403)
+            else f"{repo_id}: the Hub answers {said}; see that the repository and the branch are what you meant"
+        ) from None
     except ValueError as error:  # raised where the Hub finds fault with the card's metadata
         raise LaunchError(
             f"{repo_id}: the Hub takes no such README.md ({_first_line(error)}); mend what stands between --- there"
@@ -174,15 +157,6 @@ def _told_in_one_sentence(repo_id: str) -> Iterator[None]:
             f"{repo_id}: the Hub cannot be reached ({type(error).__name__}); check the network, HF_ENDPOINT and "
             "HF_HUB_OFFLINE, then push again"
         ) from None
-
-
-def _refusal(repo_id: str, status: int, message: str | None) -> str:
-    said = f", {_first_line(message)}" if message else ""
-    if status in (401, 403):
-        return (
-            f"{repo_id}: the Hub refuses the access token ({status}{said}); run `hf auth login` with one that may write"
-        )
-    return f"{repo_id}: the Hub answers {status}{said}; see that the repository and the branch are what you meant"
 
 
 def _first_line(message: object) -> str:

@@ -24,25 +24,15 @@ if TYPE_CHECKING:
     from tokenizer.measuring.boundaries import BoundaryScores
     from tokenizer.measuring.compare import Comparison
 
-PLOT_ENDINGS = (".png", ".svg", ".pdf")
+UNDATED = {".png": {"Software": None}, ".svg": {"Date": None, "Creator": None},
+           ".pdf": {"CreationDate": None, "Creator": None, "Producer": None}}  # fmt: skip
 INK, ACCENT, PALE = "#1f2a37", "#0b6e99", "#c9d3dc"
 STYLE: Any = {
-    "svg.hashsalt": "malmoi",
-    "svg.fonttype": "none",
-    "font.family": "sans-serif",
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": PALE,
-    "axes.labelcolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#eef2f5",
-}
+    "svg.hashsalt": "malmoi", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": PALE, "axes.labelcolor": INK,
+    "xtick.color": INK, "ytick.color": INK, "axes.grid": True, "axes.axisbelow": True, "grid.color": "#eef2f5",
+}  # fmt: skip
 LABEL_SHARE = 0.05  # of an axis: points closer than this in both directions share a label
-BOUNDARY_HEADS = ("precision", "recall", "F1", "F1 within words", "all kept", "crossing pieces")
 NOTES = (
     "A word is an eojeol, cut at white space; a piece is a token, [CLS] and [SEP] left out.",
     "Pieces per word: pieces over words (fertility). Words in several: share of words of two or more pieces.",
@@ -58,29 +48,23 @@ NOTES = (
 def compare_tokenizers(
     tokenizers: Sequence[Path], texts: Any, golds: Sequence[Path] = (), outputs: Sequence[Path] = ()
 ) -> list[Comparison]:
-    """Measure and write: the one call of ``malmoi tokenizer stats``.
-
-    Args:
-        tokenizers: folders or vocab.txt files.
-        texts: strings, read once.
-        golds: no KLUE-DP file or one.
-        outputs: files to write, each by its ending: .md, .json, .png, .svg or .pdf.
+    """Measure folders or vocab.txt files on texts, which are read once, and write the outputs by their endings.
 
     Raises:
-        LaunchError: two gold files, or an ending that nothing is written in; before anything is measured.
+        LaunchError: two KLUE-DP files, or an ending that nothing is written in; before anything is measured.
     """
     from tokenizer.measuring.compare import compare
 
     if len(golds) > 1:
         raise LaunchError(f"--gold is given {len(golds)} times; give one KLUE-DP file, or join them into one")
     for path in outputs:
-        if path.suffix not in (".md", ".json", *PLOT_ENDINGS):
-            raise LaunchError(f"{path}: ends in none of .md, .json, {', '.join(PLOT_ENDINGS)}; rename the output")
+        if path.suffix not in (".md", ".json", *UNDATED):
+            raise LaunchError(f"{path}: ends in none of .md, .json, {', '.join(UNDATED)}; rename the output")
         if not path.parent.is_dir():
             raise LaunchError(f"{path}: there is no folder {path.parent} to write it into; make it first")
     found = compare(tokenizers, texts, golds[0] if golds else None)
     for path in outputs:
-        if path.suffix in PLOT_ENDINGS:
+        if path.suffix in UNDATED:
             write_plot(found, path)
         else:
             path.write_text(as_markdown(found) if path.suffix == ".md" else as_json(found), "utf-8")
@@ -88,45 +72,33 @@ def compare_tokenizers(
 
 
 def comparison_tables(found: Sequence[Comparison]) -> list[Table]:
-    """Tables of figures, tokenizers in the order given."""
-    silver = [(c.name, c.silver) for c in found]
-    tables = [
-        _fit(found),
-        _entries(found),
-        _unknown_words(found),
-        _boundaries("Boundaries of morphemes in the text, by mecab-ko", silver),
+    """Tables of figures, tokenizers in the order given; kinds of unknown words are rows, as there may be ten."""
+    fits = [(c.name, c.fit) for c in found]
+    largest = max((fit for _, fit in fits), key=lambda fit: fit.eojeols)
+    paper = [[name, *(number(value, 3) for value in values), "–"] for name, values in PAPER_TABLE_35.items()]
+    fitted = []
+    for name, fit in fits:
+        words = number(fit.fertility, 3), number(fit.continued_words, 3)
+        fitted.append([name, *words, number(fit.unknown_ratio, 4), number(fit.tokens_per_character, 3)])
+    entries = [[name, *map(count, (fit.vocab_size, fit.pieces, fit.never_used, fit.rarely_used))] for name, fit in fits]
+    totals = ["all", *(count(sum(fit.unknown_words.values())) for _, fit in fits)]
+    unknown = [
+        [kind, *(count(fit.unknown_words.get(kind, 0)) for _, fit in fits)]
+        for kind in dict.fromkeys(kind for _, fit in fits for kind in fit.unknown_words)
     ]
-    gold = [(c.name, c.gold) for c in found if c.gold]
-    if gold:
+    tables = [
+        figures(
+            f"Fit to the text ({count(largest.eojeols)} words, {count(largest.characters)} characters)",
+            ("tokenizer", "pieces per word", "words in several", "[UNK] per piece", "pieces per character"),
+            paper + fitted,
+        ),
+        figures("Entries and their use", ("tokenizer", "entries", "usable", "never used", "under five times"), entries),
+        figures("What makes words [UNK]", ("unknown words by", *(name for name, _ in fits)), [totals, *unknown]),
+        _boundaries("Boundaries of morphemes in the text, by mecab-ko", [(c.name, c.silver) for c in found]),
+    ]
+    if gold := [(c.name, c.gold) for c in found if c.gold]:
         tables.append(_boundaries("Boundaries of morphemes in KLUE-DP, by people", gold))
     return tables
-
-
-def _fit(found: Sequence[Comparison]) -> Table:
-    largest = max((c.fit for c in found), key=lambda fit: fit.eojeols)
-    rows = [[name, *(number(value, 3) for value in values), "–"] for name, values in PAPER_TABLE_35.items()]
-    for c in found:
-        words = number(c.fit.fertility, 3), number(c.fit.continued_words, 3)
-        rows.append([c.name, *words, number(c.fit.unknown_ratio, 4), number(c.fit.tokens_per_character, 3)])
-    title = f"Fit to the text ({count(largest.eojeols)} words, {count(largest.characters)} characters)"
-    heads = ("tokenizer", "pieces per word", "words in several", "[UNK] per piece", "pieces per character")
-    return figures(title, heads, rows)
-
-
-def _entries(found: Sequence[Comparison]) -> Table:
-    heads = ("tokenizer", "entries", "usable", "never used", "under five times")
-    rows = [[c.name, *map(count, (c.fit.vocab_size, c.fit.pieces, c.fit.never_used, c.fit.rarely_used))] for c in found]
-    return figures("Entries and their use", heads, rows)
-
-
-def _unknown_words(found: Sequence[Comparison]) -> Table:
-    """A row for each kind of character, as there may be ten."""
-    totals = ["all", *(count(sum(c.fit.unknown_words.values())) for c in found)]
-    rows = [
-        [kind, *(count(c.fit.unknown_words.get(kind, 0)) for c in found)]
-        for kind in dict.fromkeys(kind for c in found for kind in c.fit.unknown_words)
-    ]
-    return figures("What makes words [UNK]", ("unknown words by", *(c.name for c in found)), [totals, *rows])
 
 
 def _boundaries(title: str, scores: Sequence[tuple[str, BoundaryScores]]) -> Table:
@@ -136,7 +108,8 @@ def _boundaries(title: str, scores: Sequence[tuple[str, BoundaryScores]]) -> Tab
         rows.append([name, *(number(value, 3) for value in shares)])
     first = scores[0][1]
     title += f" ({count(first.boundaries)} in {count(first.eojeols)} words; {count(first.skipped)} words left out)"
-    return figures(title, ("tokenizer", *BOUNDARY_HEADS), rows)
+    heads = ("tokenizer", "precision", "recall", "F1", "F1 within words", "all kept", "crossing pieces")
+    return figures(title, heads, rows)
 
 
 def print_comparison(found: Sequence[Comparison], console: Console) -> None:
@@ -162,11 +135,8 @@ def write_plot(found: Sequence[Comparison], path: Path) -> None:
     import matplotlib
 
     matplotlib.use("svg")
-    undated = {".png": {"Software": None}, ".svg": {"Date": None, "Creator": None}}
     with matplotlib.rc_context(STYLE):
-        draw_comparison(found).savefig(
-            path, dpi=200, metadata=undated.get(path.suffix, {"CreationDate": None, "Creator": None, "Producer": None})
-        )
+        draw_comparison(found).savefig(path, dpi=200, metadata=UNDATED[path.suffix])
 
 
 def draw_comparison(found: Sequence[Comparison]) -> Figure:

@@ -29,11 +29,7 @@ def adamw(config: PretrainConfig, parameters: list[nn.Parameter]) -> torch.optim
 
 
 def fit_micro_batch(config: PretrainConfig, ranks: int) -> int:
-    """Sequences per micro-batch: the largest divisor of a process's share that is at most ``micro_batch``.
-
-    Raises:
-        BadInput: the processes cannot share the global batch equally.
-    """
+    """Sequences per micro-batch: the largest divisor of a process's share that is at most ``micro_batch``."""
     if config.global_batch % ranks:
         nearest = max(ranks, round(config.global_batch / ranks) * ranks)
         raise BadInput(
@@ -45,7 +41,7 @@ def fit_micro_batch(config: PretrainConfig, ranks: int) -> int:
 
 
 def learning_rate(config: PretrainConfig, step: int) -> float:
-    """Linear rise over the warm-up, then linear fall to zero behind the last step; ``step`` counts from 1."""
+    """Linear rise over the warm-up, then linear fall to zero after the last step; ``step`` counts from 1."""
     warmup = round(config.steps * config.optimizer.warmup_share)
     if step <= warmup:
         return config.optimizer.lr * step / warmup

@@ -23,11 +23,7 @@ SHORT_ROW = 128  # tokens; at 512 blockwise attention is the faster one
 
 
 class PlainEngine:
-    """One process; see ``pretrain.engine.start.Engine``.
-
-    Args:
-        module: float32; it is moved to the device and, for bf16, turned into bf16.
-    """
+    """One process; see ``pretrain.engine.start.Engine``. The module is moved, and for bf16 turned into it."""
 
     def __init__(self, config: PretrainConfig, module: PretrainingModule, device: torch.device) -> None:
         self.module: nn.Module = module.to(device)
@@ -40,8 +36,7 @@ class PlainEngine:
             for p, weight in zip(self._parameters, self._weights.values(), strict=True):
                 p.register_post_accumulate_grad_hook(partial(_hand_over, weight))
         self._clip = config.optimizer.clip
-        # compiled code brings its own, and what is computed again is so outside of any context
-        self._may_choose_attention = not (config.engine.compile or config.engine.activation_checkpointing)
+        self._is_compiled = config.engine.compile  # brings its own attention
         self._optimizer = adamw(config, list(self._weights.values()))
 
     def __call__(self, *fields: Tensor | None) -> Sums:
@@ -88,7 +83,7 @@ class PlainEngine:
     def _attention(self, ids_BL: Tensor | None) -> AbstractContextManager[None]:
         """Plain products for short rows on CPUs: 3 to 4 % faster a step there than torch's blockwise attention."""
         is_short = ids_BL is not None and ids_BL.shape[1] <= SHORT_ROW and ids_BL.device.type == "cpu"
-        return sdpa_kernel(SDPBackend.MATH) if is_short and self._may_choose_attention else nullcontext()
+        return sdpa_kernel(SDPBackend.MATH) if is_short and not self._is_compiled else nullcontext()
 
     def _copy_to_module(self) -> None:
         if self._keeps_both:

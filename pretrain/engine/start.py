@@ -8,8 +8,8 @@ Face model, so a checkpoint of one goes on under the other, at any number of pro
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import torch
@@ -17,13 +17,13 @@ from torch import Tensor, nn
 
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig
+from pretrain.engine.plain import PlainEngine
 from pretrain.engine.world import World
+from pretrain.engine.zero import ZeroEngine, joined_deepspeed, zero_settings
 from pretrain.model.module import PretrainingModule, Sums
 
 
 class Engine(Protocol):
-    """One process's part of the training."""
-
     module: nn.Module
 
     def __call__(self, *fields: Tensor | None) -> Sums:
@@ -38,8 +38,7 @@ class Engine(Protocol):
     def state(self, *, keep: bool) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Weights by name and moments by "moment/name", float32 on the CPU; every process must call it.
 
-        Args:
-            keep: False returns nothing: for processes that only help to gather.
+        Without ``keep`` it returns nothing: for processes that only help to gather.
         """
 
     def restore(self, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor], step: int) -> None:
@@ -48,48 +47,26 @@ class Engine(Protocol):
     def scaling(self) -> dict[str, float]:
         """What loss scaling must remember; empty but for fp16."""
 
-    def restore_scaling(self, found: Mapping[str, float]) -> None:
-        """Go on from ``scaling``."""
+    def restore_scaling(self, found: Mapping[str, float]) -> None: ...
 
 
 def start_engine(config: PretrainConfig, module: PretrainingModule, world: World) -> Engine:
-    """Wrap the module for training.
-
-    Raises:
-        BadInput: the setting needs another engine, or a compiler that is not there.
-    """
-    if config.engine.activation_checkpointing:
-        module.network.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    """Wrap the module for training; BadInput where ``compile`` has no compiler, or goes with nothing here."""
     if config.engine.compile:
         _refuse_compiling_in_vain(config, world)
         module.compile(dynamic=False)
     if choose_engine(config, world) == "plain":
-        from pretrain.engine.plain import PlainEngine
-
         return PlainEngine(config, module, world.device)
-    from pretrain.engine.zero import ZeroEngine
-
     return ZeroEngine(config, module, world)
 
 
-@contextmanager
-def ready_for_engine(config: PretrainConfig, world: World) -> Iterator[None]:
+def ready_for_engine(config: PretrainConfig, world: World) -> AbstractContextManager[None]:
     """What must stand around an engine from its start to its end."""
-    if choose_engine(config, world) == "plain":
-        yield
-        return
-    from pretrain.engine.zero import joined_deepspeed  # not before the world is joined: it already looks for devices
-
-    with joined_deepspeed(world):
-        yield
+    return nullcontext() if choose_engine(config, world) == "plain" else joined_deepspeed(world)
 
 
 def choose_engine(config: PretrainConfig, world: World) -> str:
-    """ "plain" or "deepspeed".
-
-    Raises:
-        BadInput: torch alone was asked for, but there are many processes; or fp16 without a GPU.
-    """
+    """The name of the engine; BadInput where the one asked for cannot do it."""
     if config.engine.name == "plain" and world.size > 1:
         raise BadInput(
             f"pretrain.engine.name plain is for one process, here are {world.size}; choose auto or deepspeed"
@@ -102,14 +79,8 @@ def choose_engine(config: PretrainConfig, world: World) -> str:
 
 
 def describe_engine(config: PretrainConfig, world: World) -> dict[str, Any]:
-    """The engine's settings, for the record."""
-    name = choose_engine(config, world)
-    settings: dict[str, Any] = {"engine": name, "torch": torch.__version__}
-    if name == "deepspeed":
-        from pretrain.engine.zero import zero_settings
-
-        settings |= zero_settings(config, world.size)
-    return settings
+    settings: dict[str, Any] = {"engine": choose_engine(config, world), "torch": torch.__version__}
+    return settings | (zero_settings(config, world.size) if settings["engine"] == "deepspeed" else {})
 
 
 def _refuse_compiling_in_vain(config: PretrainConfig, world: World) -> None:

@@ -7,32 +7,26 @@ DeepSpeed picks up; small numbers go through gloo even beside GPUs, so that nobo
 
 from __future__ import annotations
 
-import fcntl
 import os
 import socket
-import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import psutil
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
 from corpus.documents.errors import BadInput
 
-GET_ADDRESS = 0x8915  # SIOCGIFADDR of Linux
 LAUNCHER_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """This process among all: ``rank`` of ``size``, computing on ``device``.
-
-    Fields:
-        cpu_group: the group of the same processes that talk without their GPUs; None for one process.
-    """
+    """This process among all: ``rank`` of ``size``, computing on ``device``; ``cpu_group`` talks without GPUs."""
 
     rank: int
     size: int
@@ -66,27 +60,20 @@ class World:
         return box[0]
 
     def wait_for_all(self) -> None:
-        """Return when every process has come here."""
         if self.size > 1:
             dist.barrier()
 
 
 @contextmanager
 def join_world() -> Iterator[World]:
-    """Join the other processes, and part from them at the end.
-
-    Raises:
-        BadInput: a launcher set some of its variables but not all.
-    """
     given = [name for name in LAUNCHER_VARIABLES if name in os.environ]
     if "WORLD_SIZE" in given and len(given) < len(LAUNCHER_VARIABLES):
         missing = sorted(set(LAUNCHER_VARIABLES) - set(given))
         raise BadInput(f"WORLD_SIZE is set but {', '.join(missing)} is not; start with torchrun or deepspeed")
     launched = len(given) == len(LAUNCHER_VARIABLES)
-    local_rank = int(os.environ["LOCAL_RANK"]) if launched else 0
     device = torch.device("cpu")
     if torch.cuda.is_available():
-        device = torch.device("cuda", local_rank)
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]) if launched else 0)
         torch.cuda.set_device(device)
     elif launched and "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(_threads_here())  # deepspeed, unlike torchrun, lets every process take every core
@@ -116,19 +103,10 @@ def name_interface(master: str) -> None:
         return
     if here.startswith("127."):
         return
-    for _, name in socket.if_nameindex():
-        if _address_of(name) == here:
+    for name, addresses in psutil.net_if_addrs().items():
+        if any(address.address == here for address in addresses):
             os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
             os.environ.setdefault("NCCL_SOCKET_IFNAME", name)
-
-
-def _address_of(interface: str) -> str | None:
-    request = struct.pack("256s", interface.encode()[:15])
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            return socket.inet_ntoa(fcntl.ioctl(probe.fileno(), GET_ADDRESS, request)[20:24])
-        except OSError:
-            return None
 
 
 def _threads_here() -> int:

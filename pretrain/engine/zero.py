@@ -86,7 +86,7 @@ class ZeroEngine:
         self._named = dict(module.network.named_parameters())
         self._stage, self._is_exact = config.engine.zero_stage, config.engine.precision == "fp32"
         self._shares = world.size * settings["gradient_accumulation_steps"]  # the engine averages over both
-        self._rank = world.rank
+        self._rank, self._utils = world.rank, deepspeed.utils
 
     def __call__(self, *fields: Tensor | None) -> Sums:
         sums: Sums = self._engine(*fields)
@@ -100,7 +100,9 @@ class ZeroEngine:
     def update(self, rate: float) -> float | None:
         for group in self._engine.optimizer.param_groups:
             group["lr"] = rate
-        norm = self._norm() if self._stage == 0 else None
+        if self._stage == 0:
+            gradients = [p.grad for p in self._named.values() if p.grad is not None]
+            norm = torch.nn.utils.get_total_norm(gradients).item()
         self._engine.step()
         return norm if self._stage == 0 else self._engine.get_global_grad_norm()
 
@@ -133,54 +135,35 @@ class ZeroEngine:
         for name, value in found.items():
             setattr(self._engine.optimizer.loss_scaler, name, value)
 
-    def _norm(self) -> float:
-        gradients = [p.grad for p in self._named.values() if p.grad is not None]
-        return torch.nn.utils.get_total_norm(gradients).item()
-
     def _gather(self, p: nn.Parameter, key: str | None) -> Tensor:
-        """A whole weight (None) or moment."""
-        from deepspeed.utils import safe_get_full_fp32_param, safe_get_full_optimizer_state
-
         if self._stage == 0:
             whole = p.detach() if key is None else self._engine.optimizer.state[p][key]
+        elif key is None:
+            whole = self._utils.safe_get_full_fp32_param(p)
         else:
-            whole = safe_get_full_fp32_param(p) if key is None else safe_get_full_optimizer_state(p, key)
+            whole = self._utils.safe_get_full_optimizer_state(p, key)
         return whole.reshape(p.ds_shape if hasattr(p, "ds_shape") else p.shape).float()
 
     def _scatter(self, p: nn.Parameter, whole: Tensor, key: str | None) -> None:
-        from deepspeed.utils import safe_set_full_fp32_param, safe_set_full_optimizer_state
-
+        utils = self._utils
         if self._stage == 0:
             self._engine.optimizer.state[p][key].copy_(whole)
         elif self._stage == 3:
-            self._scatter_part(p, whole.flatten(), key)
+            # it cuts a parameter into equal parts, the last one filled up; DeepSpeed's own way forgets the filling
+            part = utils.safe_get_local_fp32_param(p) if key is None else utils.safe_get_local_optimizer_state(p, key)
+            own = whole.flatten()[part.numel() * self._rank :][: part.numel()]
+            part.flatten()[: own.numel()].copy_(own)
         elif key is None:
-            safe_set_full_fp32_param(p, whole)
+            utils.safe_set_full_fp32_param(p, whole)
         else:
-            safe_set_full_optimizer_state(p, whole, key)
-
-    def _scatter_part(self, p: nn.Parameter, whole_N: Tensor, key: str | None) -> None:
-        """ZeRO 3 cuts a parameter into equal parts, the last one filled up; DeepSpeed's own way forgets the filling."""
-        from deepspeed.utils import (
-            safe_get_local_fp32_param,
-            safe_get_local_optimizer_state,
-        )
-
-        part = safe_get_local_fp32_param(p) if key is None else safe_get_local_optimizer_state(p, key)
-        begin = part.numel() * self._rank
-        own = whole_N[begin : begin + part.numel()]
-        part.flatten()[: own.numel()].copy_(own)
+            utils.safe_set_full_optimizer_state(p, whole, key)
 
     def _prepare_moments(self, step: int) -> None:
         """Empty moments where AdamW would make them at its first update, and the number of updates so far."""
         optimizer = self._engine.optimizer
         base = optimizer if self._stage == 0 else optimizer.optimizer
-        if self._stage == 0:
-            held = list(self._named.values())
-        elif self._stage == 3:
-            held = optimizer.fp32_partitioned_groups_flat
-        else:
-            held = optimizer.single_partition_of_fp32_groups
+        sharded = "fp32_partitioned_groups_flat" if self._stage == 3 else "single_partition_of_fp32_groups"
+        held = list(self._named.values()) if self._stage == 0 else getattr(optimizer, sharded)
         for p in held:
             base.state[p] = {"step": torch.tensor(float(step), device=p.device)}
             base.state[p] |= {key: torch.zeros_like(p) for key in MOMENTS}

@@ -28,7 +28,7 @@ from corpus.documents.model_files import (
     refuse_links,
 )
 from pretrain.config import ModelConfig, PretrainConfig
-from pretrain.pack.store import read_pieces
+from pretrain.pack.store import TOKENIZER_NAME, VOCABULARY_NAME, read_pieces
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -51,11 +51,7 @@ SIZES = {
 
 
 def init_from_folder(name: str) -> Path:
-    """The local folder of ``pretrain.init_from``; a Hub id is downloaded, or found in the cache.
-
-    Raises:
-        BadInput: there is no such folder, or the Hub cannot give it.
-    """
+    """The local folder of ``pretrain.init_from``; a Hub id is downloaded, or found in the cache."""
     try:
         path = Path(name).expanduser()
     except RuntimeError:  # no user of that name
@@ -63,21 +59,15 @@ def init_from_folder(name: str) -> Path:
     if path.is_dir():
         return path
     if path.exists() or name.startswith((".", "/", "~")) or name.count("/") > 1:
-        raise BadInput(
-            f"pretrain.init_from {name}: no such folder; give the folder or Hub id of a Hugging Face BERT or RoBERTa"
-        )
+        raise _bad(name, "no such folder; give the folder or Hub id of a Hugging Face BERT or RoBERTa")
     return _download(name)
 
 
 def check_init_from(config: PretrainConfig, tokenizer: Path | None = None) -> None:
-    """Refuse a checkpoint that contradicts the recipe; cheap, and silent where ``init_from`` is not set.
+    """Refuse (BadInput) a checkpoint that contradicts the recipe; cheap, and silent where ``init_from`` is not set.
 
     Args:
         tokenizer: the folder the token store was packed with; its pieces must be the checkpoint's.
-
-    Raises:
-        BadInput: not a BERT or RoBERTa as ``architecture`` says, no safetensors weights, other sizes than the recipe's,
-            too few positions, or another vocabulary.
     """
     if config.init_from is None:
         return
@@ -95,41 +85,39 @@ def check_ids(config: PretrainConfig, vocab_size: int, pad_id: int | None) -> No
     """
     name = str(config.init_from)
     start = _read_config(config, init_from_folder(name))
+    advice = "use the tokenizer that the checkpoint was trained with"
     if start.vocab_size < vocab_size:
-        what = f"knows {start.vocab_size:,} pieces, but the vocabulary has {vocab_size:,}"
-    elif start.pad_token_id != pad_id:
-        what = f"has the padding id {start.pad_token_id}, but the vocabulary {pad_id}"
-    else:
-        return
-    raise BadInput(f"pretrain.init_from {name}: {what}; use the tokenizer that the checkpoint was trained with")
+        raise _bad(name, f"knows {start.vocab_size:,} pieces, but the vocabulary has {vocab_size:,}; {advice}")
+    if start.pad_token_id != pad_id:
+        raise _bad(name, f"has the padding id {start.pad_token_id}, but the vocabulary {pad_id}; {advice}")
 
 
 def load_init_from(config: PretrainConfig, name: str, vocab_size: int, special_ids: dict[str, int]) -> PreTrainedModel:
-    """The checkpoint ``name`` with the heads that the objective needs, in float32; arguments as for ``build_network``.
-
-    Raises:
-        BadInput: see ``check_init_from``; or too few pieces, another padding id, weights missing.
-    """
+    """The checkpoint ``name`` with the heads of the objective, in float32; arguments as for ``build_network``."""
     import torch
-    from transformers import BertForMaskedLM, BertForPreTraining, RobertaForMaskedLM
 
     check_init_from(config)
     check_ids(config, vocab_size, special_ids["pad"])
     folder = init_from_folder(name)
     start = _read_config(config, folder)
     start.hidden_dropout_prob = start.attention_probs_dropout_prob = config.model.dropout
-    bert = BertForPreTraining if config.model.nsp else BertForMaskedLM
-    kind: Any = RobertaForMaskedLM if config.model.architecture == "roberta" else bert
-    settings = {"dtype": torch.float32, "use_safetensors": True, "local_files_only": True}
+    settings = {"dtype": torch.float32, "use_safetensors": True, "local_files_only": True, "output_loading_info": True}
     try:
         with quiet_transformers():
-            network, found = kind.from_pretrained(folder, config=start, output_loading_info=True, **settings)
+            network, found = model_class(config).from_pretrained(folder, config=start, **settings)
     except Exception as error:  # OSError, ValueError, RuntimeError or SafetensorError, by what is wrong with the file
-        raise BadInput(
-            f"pretrain.init_from {name}: its weights cannot be loaded ({_first_line(error)}); give a whole checkpoint"
-        ) from error
+        raise _bad(name, f"its weights cannot be loaded ({_first_line(error)}); give a whole checkpoint") from error
     _tell_heads(name, network, found)
     return network
+
+
+def model_class(config: PretrainConfig) -> Any:
+    """The class of transformers that has the heads of the objective."""
+    from transformers import BertForMaskedLM, BertForPreTraining, RobertaForMaskedLM
+
+    if config.model.architecture == "roberta":
+        return RobertaForMaskedLM
+    return BertForPreTraining if config.model.nsp else BertForMaskedLM
 
 
 def with_sizes_of(network: PreTrainedConfig, config: PretrainConfig) -> PretrainConfig:
@@ -163,9 +151,7 @@ def _tell_heads(name: str, network: PreTrainedModel, found: dict[str, Any]) -> N
     heads = ("cls.", "lm_head.", f"{network.base_model_prefix}.pooler.")
     lost = sorted(key for key in found["missing_keys"] if not key.startswith(heads))
     if lost:
-        raise BadInput(
-            f"pretrain.init_from {name}: {len(lost)} weights are missing, first {lost[0]}; give a whole checkpoint"
-        )
+        raise _bad(name, f"{len(lost)} weights are missing, first {lost[0]}; give a whole checkpoint")
     start = network.config
     log.info(
         "going on from %s: %d layers x %d, %d heads, %d pieces, at most %d tokens; its sizes stand, not the recipe's",
@@ -173,65 +159,57 @@ def _tell_heads(name: str, network: PreTrainedModel, found: dict[str, Any]) -> N
         longest_input(start),
     )
     if found["missing_keys"]:
-        log.info("it has no %s: begun afresh", ", ".join(_parts(found["missing_keys"])))
+        log.info("it has no %s: begun afresh", _parts(found["missing_keys"]))
     unused = [key for key in found["unexpected_keys"] if not key.endswith("position_ids")]
     if unused:
-        log.info("it has %s, which this objective does not train: left out", ", ".join(_parts(unused)))
+        log.info("it has %s, which this objective does not train: left out", _parts(unused))
 
 
-def _parts(keys: Iterable[str]) -> list[str]:
+def _parts(keys: Iterable[str]) -> str:
     """Weights by the part of the model they belong to: "cls.predictions", "bert.pooler", "lm_head"."""
-    return sorted({".".join(key.split(".")[: 1 if key.startswith("lm_head") else 2]) for key in keys})
+    return ", ".join(sorted({".".join(key.split(".")[: 1 if key.startswith("lm_head") else 2]) for key in keys}))
 
 
 def _read_config(config: PretrainConfig, folder: Path) -> PreTrainedConfig:
-    path, name = folder / CONFIG_NAME, config.init_from
+    name = str(config.init_from)
     refuse_links(folder, f"pretrain.init_from {name}")
     check_sizes(folder, f"pretrain.init_from {name}")
     try:
-        kind = json.loads(path.read_text("utf-8")).get("model_type")
-        if kind != config.model.architecture:
-            raise BadInput(
-                f"pretrain.init_from {name}: a model of type {kind}, but pretrain.model.architecture is "
-                f"{config.model.architecture}; bert and roberta can be gone on from"
-            )
-        return FAMILIES[kind].from_json_file(path)
-    except BadInput:
-        raise
+        kind = json.loads((folder / CONFIG_NAME).read_text("utf-8")).get("model_type")
+        found = FAMILIES[kind].from_json_file(folder / CONFIG_NAME) if kind == config.model.architecture else None
     except Exception as error:  # broken JSON, or values that the configuration class refuses in its own ways
-        raise BadInput(
-            f"pretrain.init_from {name}: {CONFIG_NAME} cannot be read ({_first_line(error)}); save the model again"
-        ) from error
+        raise _bad(name, f"{CONFIG_NAME} cannot be read ({_first_line(error)}); save the model again") from error
+    if found is None:
+        what = f"a model of type {kind}, but pretrain.model.architecture is {config.model.architecture}"
+        raise _bad(name, f"{what}; bert and roberta can be gone on from")
+    return found
 
 
 def _check_config(config: PretrainConfig, start: PreTrainedConfig) -> None:
-    own = with_sizes_of(start, config).model
+    name, own = config.init_from, with_sizes_of(start, config).model
     for key in (*SIZES, "positions"):
         asked, value = getattr(config.model, key), getattr(own, key)
         # the paper's values stand in every recipe that says nothing
         if asked not in (value, ModelConfig.model_fields[key].default):
             raise BadInput(
-                f"pretrain.model.{key} is {asked}, but {config.init_from} has {value}; leave it out with "
-                "pretrain.init_from"
+                f"pretrain.model.{key} is {asked}, but {name} has {value}; leave it out with pretrain.init_from"
             )
     if config.rows.sequence_length > own.positions:
         raise BadInput(
-            f"pretrain.rows.sequence_length is {config.rows.sequence_length}, but {config.init_from} takes at most "
+            f"pretrain.rows.sequence_length is {config.rows.sequence_length}, but {name} takes at most "
             f"{own.positions} tokens; choose a smaller one"
         )
     if config.model.nsp and start.type_vocab_size < 2:
-        raise BadInput(
-            f"pretrain.model.nsp needs two token types, {config.init_from} has one; set pretrain.model.nsp=false"
-        )
+        raise BadInput(f"pretrain.model.nsp needs two token types, {name} has one; set pretrain.model.nsp=false")
     if start.is_decoder:
-        raise BadInput(f"{config.init_from} is a decoder, which sees only what stands before; give an encoder")
+        raise BadInput(f"{name} is a decoder, which sees only what stands before; give an encoder")
 
 
 def _check_pieces(config: PretrainConfig, folder: Path, tokenizer: Path) -> None:
     packed = read_pieces(tokenizer)
-    if any((folder / name).is_file() for name in ("vocab.txt", "tokenizer.json")):
+    if any((folder / name).is_file() for name in (VOCABULARY_NAME, TOKENIZER_NAME)):
         own = read_pieces(folder)
-        # a vocab.txt does not list what was added to the tokenizer later; that comes behind
+        # a vocab.txt does not list what was added to the tokenizer later; that comes after it
         differing = next((n for n, (a, b) in enumerate(zip(own, packed, strict=False)) if a != b), None)
         if differing is not None:
             raise BadInput(
@@ -247,28 +225,23 @@ def _check_pieces(config: PretrainConfig, folder: Path, tokenizer: Path) -> None
 
 @lru_cache
 def _download(name: str) -> Path:
-    """A snapshot of the Hub, the same one for the life of the process."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import (
-        GatedRepoError,
-        HfHubHTTPError,
-        HFValidationError,
-        HTTPError,
-        LocalEntryNotFoundError,
-        RepositoryNotFoundError,
-    )  # fmt: skip
+    from huggingface_hub import errors, snapshot_download
 
     try:
         return Path(snapshot_download(name, allow_patterns=list(FETCHED)))
-    except HFValidationError:
+    except errors.HFValidationError:
         why = "neither a folder nor a Hub id (NAME/REPOSITORY)"
-    except GatedRepoError:
+    except errors.GatedRepoError:
         why = "the Hub asks for its terms to be accepted first; do so on its page, then run `hf auth login`"
-    except RepositoryNotFoundError:
+    except errors.RepositoryNotFoundError:
         why = "no such folder, and no such model on the Hub (or a private one: run `hf auth login`)"
-    except (LocalEntryNotFoundError, HfHubHTTPError, HTTPError, ConnectionError) as error:
+    except (errors.LocalEntryNotFoundError, errors.HfHubHTTPError, errors.HTTPError, ConnectionError) as error:
         why = f"no such folder, not in the cache, and the Hub cannot be reached ({type(error).__name__})"
-    raise BadInput(f"pretrain.init_from {name}: {why}; or download it elsewhere and give its folder")
+    raise _bad(name, f"{why}; or download it elsewhere and give its folder")
+
+
+def _bad(name: str, what: str) -> BadInput:
+    return BadInput(f"pretrain.init_from {name}: {what}")
 
 
 def _first_line(error: BaseException) -> str:

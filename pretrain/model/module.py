@@ -4,10 +4,6 @@ The vocabulary head and most of the last layer run on the chosen positions only 
 fewer operations. Rows of several segments need a network that ``isolate_documents`` has prepared: attention stays
 within a segment, positions count anew in each, and the pooler reads the first token of each.
 
-Scores are the largest thing in the memory of a step (304 x 32,000 in a laptop's, 0.6 GB in a GPU's). The largest score
-is found once for loss and hits, and the shares kept for the backward pass become the gradient in place. Forward and
-backward take 0.6 times as long as ``cross_entropy`` and ``argmax`` on a CPU; values and gradients are the same.
-
 Shapes: B sequences, L positions, M most predictions in a sequence, S segments of a sequence, P = M, or M + S with
 sentence pairs, H hidden; N predictions, V vocabulary.
 """
@@ -20,7 +16,8 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from pretrain.model.isolation import find_borders, first_position, is_isolated
+from pretrain.model.isolation import NAME as ISOLATED
+from pretrain.model.isolation import find_borders, first_position
 from pretrain.model.last_layer import narrow_last_layer, pick
 from pretrain.rows.masking import IGNORED
 
@@ -35,16 +32,12 @@ class Sums(NamedTuple):
 
 
 class PretrainingModule(nn.Module):
-    """A Hugging Face model with its own heads, asked for the chosen positions only.
-
-    Args:
-        network: prepared by ``isolate_documents`` before, if rows are to hold several segments.
-    """
+    """A Hugging Face model with its own heads, asked for the chosen positions only."""
 
     def __init__(self, network: PreTrainedModel) -> None:
         super().__init__()
         self.network: Any = network  # heads are called lm_head or cls, by family
-        self.is_isolated = is_isolated(network)
+        self.is_isolated = network.config._attn_implementation == ISOLATED  # by ``isolate_documents``
         if not self.is_isolated:
             narrow_last_layer(network)
         self.first_position = first_position(network)
@@ -70,14 +63,12 @@ class PretrainingModule(nn.Module):
         head = self.network.lm_head if hasattr(self.network, "lm_head") else self.network.cls.predictions
         mlm_loss, mlm_hits = loss_and_hits(head(hidden_BPH[:, :most]).flatten(0, 1), targets_BM.flatten())
         if is_random_BS is None:
-            nothing = torch.zeros_like(mlm_loss)
-            return Sums(mlm_loss, mlm_hits, nothing, nothing)
+            return Sums(mlm_loss, mlm_hits, torch.zeros_like(mlm_loss), torch.zeros_like(mlm_loss))
         pooled_H = self.network.base_model.pooler(hidden_BPH[:, most:].flatten(0, 1)[:, None])
         nsp_scores_2 = self.network.cls.seq_relationship(pooled_H)
         return Sums(mlm_loss, mlm_hits, *loss_and_hits(nsp_scores_2, is_random_BS.flatten()))
 
     def _encode(self, ids_BL: Tensor, places_BP: Tensor, types_BL: Tensor | None, lengths_BS: Tensor | None) -> Tensor:
-        """States at the places, (B, P, H)."""
         length = ids_BL.shape[1]
         extra: dict[str, Any] = {}
         if lengths_BS is not None and self.is_isolated:
@@ -86,11 +77,10 @@ class PretrainingModule(nn.Module):
         elif lengths_BS is not None:
             assert lengths_BS.shape[1] == 1  # several segments would see each other
             extra = {"attention_mask": (torch.arange(length, device=ids_BL.device) < lengths_BS).long()}
-        if self.is_isolated:  # attention within segments needs the queries of all tokens
-            states_BLH = self.network.base_model(input_ids=ids_BL, token_type_ids=types_BL, **extra).last_hidden_state
-            return pick(states_BLH, places_BP)
-        extra["places_BP"] = places_BP
-        return self.network.base_model(input_ids=ids_BL, token_type_ids=types_BL, **extra).last_hidden_state
+        if not self.is_isolated:  # attention within segments needs the queries of all tokens
+            extra["places_BP"] = places_BP
+        states = self.network.base_model(input_ids=ids_BL, token_type_ids=types_BL, **extra).last_hidden_state
+        return pick(states, places_BP) if self.is_isolated else states
 
 
 def loss_and_hits(scores_NV: Tensor, targets_N: Tensor) -> tuple[Tensor, Tensor]:
@@ -100,6 +90,11 @@ def loss_and_hits(scores_NV: Tensor, targets_N: Tensor) -> tuple[Tensor, Tensor]
 
 
 class _SummedLoss(torch.autograd.Function):
+    """One search for the largest score serves loss and hits; the shares kept for backward become the gradient in place.
+
+    Scores are the largest thing in the memory of a step; 0.6 times the time of ``cross_entropy`` and ``argmax``.
+    """
+
     @staticmethod
     def forward(ctx: Any, scores_NV: Tensor, targets_N: Tensor) -> tuple[Tensor, Tensor]:
         tops_N1, best_N1 = scores_NV.max(-1, keepdim=True)

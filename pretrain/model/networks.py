@@ -11,17 +11,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import (
-    BertConfig,
-    BertForMaskedLM,
-    BertForPreTraining,
-    PreTrainedModel,
-    RobertaConfig,
-    RobertaForMaskedLM,
-)
+from transformers import BertConfig, PreTrainedModel, RobertaConfig
 
 from pretrain.config import PretrainConfig
-from pretrain.model.init_from import SIZES, load_init_from
+from pretrain.model.init_from import SIZES, load_init_from, model_class
 from pretrain.rng import derive_key
 
 WAVE_HEIGHT = 0.05  # as high as all other weights at the start the waves drown, twice as high they drown the pieces
@@ -31,8 +24,7 @@ def build_network(config: PretrainConfig, vocab_size: int, special_ids: dict[str
     """The Hugging Face model to train; fresh weights depend on ``config.seed`` only.
 
     Args:
-        vocab_size: pieces of the token store.
-        special_ids: ids of the store's special pieces; "pad", "cls" and "sep" are used.
+        vocab_size, special_ids: of the token store; "pad", "cls" and "sep" are used.
 
     Raises:
         BadInput: ``config.init_from`` is no BERT or RoBERTa that fits the settings and the vocabulary.
@@ -69,8 +61,8 @@ def _new(config: PretrainConfig, vocab_size: int, special_ids: dict[str, int]) -
     }
     if config.model.architecture == "roberta":
         positions = config.model.positions + special_ids["pad"] + 1
-        return RobertaForMaskedLM(
-            RobertaConfig(**common, max_position_embeddings=positions, type_vocab_size=1, layer_norm_eps=1e-5)
-        )
-    bert = BertConfig(**common, max_position_embeddings=config.model.positions, type_vocab_size=2, layer_norm_eps=1e-12)
-    return BertForPreTraining(bert) if config.model.nsp else BertForMaskedLM(bert)
+        kind: Any = RobertaConfig(**common, max_position_embeddings=positions, type_vocab_size=1, layer_norm_eps=1e-5)
+    else:
+        positions = config.model.positions
+        kind = BertConfig(**common, max_position_embeddings=positions, type_vocab_size=2, layer_norm_eps=1e-12)
+    return model_class(config)(kind)

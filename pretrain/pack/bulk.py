@@ -1,10 +1,9 @@
 """Encode many eojeols at once, each exactly as if it stood alone.
 
 The library spends most of its time on one call per eojeol and on tracking every character through the normaliser.
-Eojeols made of characters that the normaliser leaves alone need neither: they are cut where the pre-tokeniser would
-cut, joined by blanks into long strings, and only WordPiece runs on those. How a character behaves is asked of the
-tokenizer itself, once. All other eojeols, and tokenizers that are not BERT's pipeline, take the library's whole way;
-those that make the blank in front part of a word (byte-level BPE, SentencePiece) are shown one.
+Eojeols of characters that the normaliser leaves alone need neither: they are cut where the pre-tokeniser would cut,
+joined by blanks into long strings, and only WordPiece runs on those. How a character behaves is asked of the tokenizer
+itself, once. All other eojeols, and tokenizers that are not BERT's pipeline, take the library's whole way.
 """
 
 from __future__ import annotations
@@ -42,10 +41,9 @@ class Encoded(NamedTuple):
 
 
 class BulkEncoder:
-    """Encodes lists of eojeols with a ``tokenizers.Tokenizer``, whose settings it owns from then on.
+    """Encodes lists of eojeols with any ``tokenizers.Tokenizer``, whose settings it owns from then on.
 
-    Args:
-        backend: any tokenizer; no special tokens are added, text that looks like one stays text, nothing is cut short.
+    No special tokens are added, text that looks like one stays text, nothing is cut short.
     """
 
     def __init__(self, backend: Any) -> None:
@@ -64,7 +62,8 @@ class BulkEncoder:
         """Pieces of each eojeol as the backend gives them for it inside a sentence; eojeols hold no white space."""
         is_simple = self._are_simple(eojeols)
         simple = self._encode_simple(list(compress(eojeols, is_simple)))
-        rest = self._encode_whole_way(list(compress(eojeols, ~is_simple)))
+        others = list(compress(eojeols, ~is_simple))
+        rest = _of_encodings(others, self._run_whole_way(others))
         starts = np.empty(len(eojeols), np.int64)
         lengths = np.empty(len(eojeols), np.int64)
         starts[is_simple], lengths[is_simple] = simple.starts, simple.lengths
@@ -89,10 +88,7 @@ class BulkEncoder:
 
     def _ask(self, character: str) -> int:
         """The class of a character, from what the tokenizer makes of it between two letters."""
-        text = f"a{character}a"
-        if self._backend.normalizer is not None:
-            text = self._backend.normalizer.normalize_str(text)
-        words = [word for word, _ in self._backend.pre_tokenizer.pre_tokenize_str(text)]
+        words = _cut(self._backend, f"a{character}a")
         if words == [f"a{character}a"]:
             return PLAIN
         return ALONE if words == ["a", character, "a"] else OTHER
@@ -117,9 +113,6 @@ class BulkEncoder:
         found = self._only_wordpiece.encode_batch_fast(strings, add_special_tokens=False)
         return np.array(list(chain.from_iterable(encoding.ids for encoding in found)), np.int64)
 
-    def _encode_whole_way(self, eojeols: list[str]) -> Encoded:
-        return _of_encodings(eojeols, self._run_whole_way(eojeols))
-
     def _run_whole_way(self, eojeols: list[str]) -> list[Any]:
         words = [self._in_front + eojeol for eojeol in eojeols] if self._in_front else eojeols
         calls = [words[first : first + EOJEOLS_PER_CALL] for first in range(0, len(words), EOJEOLS_PER_CALL)]
@@ -136,16 +129,18 @@ def _of_encodings(eojeols: list[str], found: list[Any]) -> Encoded:
     return _in_order(ids, lengths)
 
 
+def _cut(backend: Any, text: str) -> list[str]:
+    """A text as the normaliser and the pre-tokeniser leave it."""
+    normalized = text if backend.normalizer is None else backend.normalizer.normalize_str(text)
+    if backend.pre_tokenizer is None:
+        return [normalized]
+    return [word for word, _ in backend.pre_tokenizer.pre_tokenize_str(normalized)]
+
+
 def _blank_in_front(backend: Any) -> str:
     """What to put in front of an eojeol so that it is cut as inside a sentence: a blank or nothing."""
-
-    def cut(text: str) -> str:
-        normalized = text if backend.normalizer is None else backend.normalizer.normalize_str(text)
-        if backend.pre_tokenizer is None:
-            return normalized
-        return "".join(word for word, _ in backend.pre_tokenizer.pre_tokenize_str(normalized))
-
-    return " " if cut("a a") == cut("a") + cut(" a") != cut("a") * 2 else ""
+    both, first, later = ("".join(_cut(backend, text)) for text in ("a a", "a", " a"))
+    return " " if both == first + later != first * 2 else ""
 
 
 def _is_bert_pipeline(state: dict[str, Any]) -> bool:
@@ -175,11 +170,11 @@ def _without_normalizer(backend: Any) -> tuple[Any, NDArray[np.bool_]]:
 
 
 def _code_points(eojeols: list[str]) -> NDArray[np.uint32]:
+    """All eojeols, with blanks in between."""
     return np.frombuffer(" ".join(eojeols).encode("utf-32-le"), "<u4")
 
 
 def _begins(codes: NDArray[np.uint32]) -> NDArray[np.int64]:
-    """Where the eojeols of ``_code_points`` begin."""
     return np.append(0, np.flatnonzero(codes == ord(" ")) + 1)
 
 

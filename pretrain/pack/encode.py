@@ -2,12 +2,12 @@
 
 Every eojeol is encoded once and looked up afterwards, so the pieces are those of the text and the places where eojeols
 begin are known without offsets. The table holds pieces of all eojeols in one array, and a batch of sentences is one
-gather from it: cheaper than an object per eojeol. New eojeols are encoded many at once (``pack/bulk.py``). The price is
-memory, bounded by ``MOST_CHARACTERS``: when the table is full it starts again from nothing.
+gather from it. Its memory is bounded by ``MOST_CHARACTERS``: when it is full it starts again from nothing.
 """
 
 from __future__ import annotations
 
+import unicodedata
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import count, islice
@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
+from corpus.documents.mecab import LONGEST_ANALYSED, morpheme_begins
 from pretrain.pack.bulk import BulkEncoder
-from pretrain.pack.morphemes import mark_morphemes
 from pretrain.pack.store import eojeol_bit, token_type
 
 # Of the eojeols in the table, one more for each: some 300,000; a packing process takes 600 MB. With twice as many, more
@@ -29,25 +29,15 @@ ROLES = ("pad", "unk", "cls", "sep", "mask")
 
 
 class Pieces(NamedTuple):
-    """Pieces of S sentences.
-
-    Fields:
-        marked: token ids of all sentences, the top bit set on the first piece of an eojeol; uint16 or uint32, length N.
-        ends: end of each sentence in ``marked``; int64, length S. A sentence without text ends where it begins.
-        morphemes: whether a morpheme or an eojeol begins with a piece; length N, None where not asked for.
-    """
-
-    marked: NDArray[np.unsignedinteger]
-    ends: NDArray[np.int64]
-    morphemes: NDArray[np.bool_] | None = None
+    marked: NDArray[np.unsignedinteger]  # token ids, the top bit set on the first piece of an eojeol
+    ends: NDArray[np.int64]  # of each sentence in ``marked``; one without text ends where it begins
+    morphemes: NDArray[np.bool_] | None = None  # whether a morpheme or an eojeol begins; None where not asked for
 
 
 class EojeolEncoder:
-    """Encodes text with any Hugging Face tokenizer that has a fast backend, remembering every eojeol it has met.
+    """Encodes text with any fast tokenizer (its folder), remembering every eojeol it has met.
 
-    Args:
-        tokenizer: its folder.
-        morphemes: also find out which pieces begin a morpheme (see ``morphemes``).
+    With ``morphemes`` it also finds out which pieces begin a morpheme (``mark_morphemes``).
     """
 
     def __init__(self, tokenizer: Path, *, morphemes: bool = False) -> None:
@@ -66,13 +56,12 @@ class EojeolEncoder:
         self.forget()
 
     def forget(self) -> None:
-        """Empty the table."""
         self._numbers: defaultdict[str, int] = defaultdict(count().__next__)  # a new eojeol gets the next number
         self._starts = np.empty(0, np.int64)  # by number: where its pieces lie in _pieces, and how many
         self._lengths = np.empty(0, np.int64)
         self._pieces = np.empty(0, self.dtype)
         self._morphemes = np.empty(0, bool)  # of the pieces; stays empty where not asked for
-        self._known = self._held = self._characters = 0  # eojeols and pieces in the arrays; characters of the eojeols
+        self._characters = 0
 
     def encode(self, sentences: Sequence[str]) -> Pieces:
         """Marked pieces of the sentences; the same however they are divided into calls.
@@ -97,31 +86,59 @@ class EojeolEncoder:
         return found
 
     def _learn_new(self) -> None:
-        new = len(self._numbers) - self._known
+        new = len(self._numbers) - len(self._starts)
         if not new:
             return
         eojeols = list(islice(reversed(self._numbers), new))[::-1]  # a dict keeps the order of insertion
         if self._finds_morphemes:
             (ids, starts, lengths), offsets = self._bulk.encode_with_offsets(eojeols)
-            self._morphemes = _with(self._morphemes, self._held, mark_morphemes(eojeols, lengths, offsets))
+            self._morphemes = np.append(self._morphemes, mark_morphemes(eojeols, lengths, offsets))
         else:
             ids, starts, lengths = self._bulk.encode(eojeols)
         marked = ids.astype(self.dtype)
         marked[starts[lengths > 0]] |= eojeol_bit(self.dtype)
-        self._starts = _with(self._starts, self._known, starts + self._held)
-        self._lengths = _with(self._lengths, self._known, lengths)
-        self._pieces = _with(self._pieces, self._held, marked)
-        self._known += new
-        self._held += len(marked)
+        self._starts = np.append(self._starts, starts + len(self._pieces))
+        self._lengths = np.append(self._lengths, lengths)
+        self._pieces = np.append(self._pieces, marked)
         self._characters += sum(map(len, eojeols)) + new
 
 
-def _with(room: NDArray, filled: int, more: NDArray) -> NDArray:
-    """``more`` behind the ``filled`` first entries; twice the room where it does not fit."""
-    end = filled + len(more)
-    if end > len(room):
-        larger = np.empty(max(end, 2 * len(room)), room.dtype)
-        larger[:filled] = room[:filled]
-        room = larger
-    room[filled:end] = more
-    return room
+def mark_morphemes(eojeols: Sequence[str], lengths: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether a piece begins an eojeol, or its first character a morpheme of mecab-ko.
+
+    Every eojeol is analysed without its neighbours, so its pieces never depend on where batches are cut; the price is
+    what only neighbours could tell: 나는 is "I" or "flying". Morphemes are slices of the text as it stands: 했다 (did)
+    is 했|다, not the 하|았|다 of the dictionary. Where several pieces begin at one character (bytes of a syllable, 漢
+    read as 漢字), only the first of them counts.
+
+    Args:
+        lengths: pieces of each eojeol, which lie one after the other; may be 0.
+        offsets: character of its eojeol at which each piece begins.
+    """
+    characters = np.array([len(eojeol) for eojeol in eojeols], np.int64)
+    firsts = np.cumsum(characters) - characters
+    begins = np.zeros(characters.sum(), bool)
+    begins[
+        [first + place for first, eojeol in zip(firsts.tolist(), eojeols, strict=True) for place in find_begins(eojeol)]
+    ] = True
+    marks = begins[np.repeat(firsts, lengths) + offsets]
+    marks[1:] &= offsets[1:] > offsets[:-1]
+    marks[(np.cumsum(lengths) - lengths)[lengths > 0]] = True
+    return marks
+
+
+def find_begins(eojeol: str) -> list[int]:
+    """Characters of an eojeol at which morphemes begin, ascending; only the first of an eojeol that is very long.
+
+    The analyser takes a NUL for the end and knows composed syllables only. So it sees the text without control
+    characters, composed (NFC), and its findings are traced back.
+    """
+    if len(eojeol) > LONGEST_ANALYSED:
+        return [0]
+    if eojeol.isprintable() and unicodedata.is_normalized("NFC", eojeol):
+        return morpheme_begins(eojeol)
+    kept = [place for place, character in enumerate(eojeol) if character.isprintable()]
+    text = "".join(eojeol[place] for place in kept)
+    # where in the text the characters of its NFC begin: the last place before which as much is composed
+    homes = {len(unicodedata.normalize("NFC", text[:place])): place for place in range(len(text))}
+    return [kept[homes[begin]] for begin in morpheme_begins(unicodedata.normalize("NFC", text)) if begin in homes]

@@ -11,6 +11,7 @@ import json
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import lru_cache, partial
 from itertools import compress, count
 from pathlib import Path
@@ -42,8 +43,9 @@ from pretrain.pack.store import (
 
 PORTION_BYTES = 64 << 20  # of text; a unit of work, so one large shard is packed by many processes
 BATCH_CHARACTERS = 500_000
-JOIN_BYTES = 1 << 22
 NUMBER_TYPE = np.dtype("<u4")  # of sources in a portion, until all are known
+# of a portion, too: offsets and sources counted within it, a byte for a morpheme's bit
+FILES = (TOKENS_NAME, DOCUMENTS_NAME, SENTENCES_NAME, SOURCES_NAME, MORPHEMES_NAME)
 
 
 class PackInputs(NamedTuple):
@@ -54,25 +56,13 @@ class PackInputs(NamedTuple):
 
 
 class PackedBatch(NamedTuple):
-    """A stretch of the store.
+    """A stretch of the store: documents that have text."""
 
-    Fields:
-        tokens: marked pieces, a separator behind every document that has any.
-        documents: where those documents begin in ``tokens``; int64.
-        sentences: where their sentences begin; int64.
-        names: the source of each document.
-        lengths: its tokens, separator included; int64.
-        empty: documents without text.
-        morphemes: whether a morpheme or an eojeol begins at a token, or it is a separator; None where not asked for.
-    """
-
-    tokens: NDArray[np.unsignedinteger]
-    documents: NDArray[np.int64]
+    tokens: NDArray[np.unsignedinteger]  # marked pieces, a separator after every document
+    documents: NDArray[np.int64]  # where they begin
     sentences: NDArray[np.int64]
-    names: list[str]
-    lengths: NDArray[np.int64]
-    empty: int
-    morphemes: NDArray[np.bool_] | None = None
+    names: list[str]  # the source of each document
+    morphemes: NDArray[np.bool_] | None = None  # whether one begins, or an eojeol, or it is a separator
 
 
 def run(config: PackConfig, inputs: PackInputs, out: Path, *, workers: int = 1) -> dict[str, Any]:
@@ -102,11 +92,7 @@ def run(config: PackConfig, inputs: PackInputs, out: Path, *, workers: int = 1) 
         "tokenizer_sha256": vocabulary_digest(inputs.tokenizer),
         **({"morphemes": True} if config.morphemes else {}),
     }
-    homes = [unit_folder(units, number) for number in range(len(portions))]
-    _join_units(homes, counts, out)
-    _join_sources(homes, counts, list(meta["sources"]), out)
-    if config.morphemes:
-        _join_morphemes(homes, out)
+    _join([unit_folder(units, number) for number in range(len(portions))], counts, meta, out)
     write_whole(out / META_NAME, json.dumps(meta, ensure_ascii=False, indent=1))
     units.replace(spent)  # so that a half-deleted folder is never taken for finished work
     shutil.rmtree(spent)
@@ -122,10 +108,7 @@ def _encoder_of(tokenizer: Path, morphemes: bool) -> EojeolEncoder:
 def _checked_encoder(tokenizer: Path, morphemes: bool) -> EojeolEncoder:
     if tokenizer.is_dir():
         refuse_links(tokenizer)
-    try:
-        pieces = len(read_pieces(tokenizer))
-    except ValueError as error:
-        raise BadInput(str(error)) from error
+    pieces = len(read_pieces(tokenizer))
     encoder = _encoder_of(tokenizer, morphemes)
     missing = [name for name, id_ in encoder.special_ids.items() if id_ is None]
     if missing:
@@ -140,31 +123,26 @@ def _checked_encoder(tokenizer: Path, morphemes: bool) -> EojeolEncoder:
 
 def _pack_portion(tokenizer: Path, morphemes: bool, portion: Portion, scratch: Path) -> dict[str, Any]:
     encoder = _encoder_of(tokenizer, morphemes)
-    bit = eojeol_bit(encoder.dtype)
+    bit, unknown = eojeol_bit(encoder.dtype), encoder.special_ids["unk"]
     sources: Counter[str] = Counter()
     numbers: defaultdict[str, int] = defaultdict(count().__next__)  # of the sources of this portion
     counts: Counter[str] = Counter(tokens=0, documents=0, sentences=0, eojeols=0, unknown_pieces=0, empty_documents=0)
-    with (
-        (scratch / TOKENS_NAME).open("wb") as tokens,
-        (scratch / DOCUMENTS_NAME).open("wb") as documents,
-        (scratch / SENTENCES_NAME).open("wb") as sentences,
-        (scratch / SOURCES_NAME).open("wb") as numbered,
-        (scratch / MORPHEMES_NAME).open("wb") as begins,  # a byte a token; bits are made of them when all are joined
-    ):
-        for batch in map(partial(pack_batch, encoder), in_batches(documents_of(portion.tables()))):
-            tokens.write(batch.tokens.tobytes())
-            if batch.morphemes is not None:
-                begins.write(batch.morphemes.tobytes())
-            documents.write((batch.documents + counts["tokens"]).astype(OFFSET_TYPE).tobytes())
-            sentences.write((batch.sentences + counts["tokens"]).astype(OFFSET_TYPE).tobytes())
+    with ExitStack() as stack:
+        files = [stack.enter_context((scratch / name).open("wb")) for name in FILES]
+        for documents in in_batches(documents_of(portion.tables())):
+            batch = pack_batch(encoder, documents)
+            named = np.array([numbers[name] for name in batch.names], NUMBER_TYPE)
+            places = (batch.documents + counts["tokens"], batch.sentences + counts["tokens"])
+            for file, array in zip(files, (batch.tokens, *places, named, batch.morphemes), strict=True):
+                file.write(b"" if array is None else array.tobytes())
             counts["tokens"] += len(batch.tokens)
             counts["documents"] += len(batch.documents)
             counts["sentences"] += len(batch.sentences)
             counts["eojeols"] += int(np.count_nonzero(batch.tokens & bit))
-            counts["unknown_pieces"] += int(np.count_nonzero(batch.tokens & (bit - 1) == encoder.special_ids["unk"]))
-            counts["empty_documents"] += batch.empty
-            numbered.write(np.array([numbers[name] for name in batch.names], NUMBER_TYPE).tobytes())
-            for name, length in zip(batch.names, batch.lengths.tolist(), strict=True):
+            counts["unknown_pieces"] += int(np.count_nonzero(batch.tokens & (bit - 1) == unknown))
+            counts["empty_documents"] += len(documents) - len(batch.documents)
+            lengths = np.diff(batch.documents, append=len(batch.tokens))
+            for name, length in zip(batch.names, lengths.tolist(), strict=True):
                 sources[name] += length
     return {**counts, "sources": {name: sources[name] for name in numbers}}
 
@@ -180,14 +158,11 @@ def pack_batch(encoder: EojeolEncoder, documents: Sequence[Document]) -> PackedB
     begins, ends = bounds[last - counts], bounds[last]
     has_text = begins < ends
     separators_before = np.cumsum(has_text) - has_text
-    lengths = ends - begins + has_text
     return PackedBatch(
         tokens=np.insert(pieces, ends[has_text], encoder.special_ids["sep"]),
         documents=(begins + separators_before)[has_text],
         sentences=(bounds[:-1] + np.repeat(separators_before, counts))[bounds[:-1] < bounds[1:]],
         names=[document.source for document in compress(documents, has_text)],
-        lengths=lengths[has_text],
-        empty=int(np.count_nonzero(~has_text)),
         morphemes=None if morphemes is None else np.insert(morphemes, ends[has_text], True),
     )
 
@@ -206,42 +181,31 @@ def in_batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
         yield batch
 
 
-def _join_units(homes: list[Path], counts: list[dict[str, Any]], out: Path) -> None:
-    """The files of the units one behind the other; what starts where is counted on over the units."""
-    totals = np.cumsum([0] + [part["tokens"] for part in counts])
-    for name in (TOKENS_NAME, DOCUMENTS_NAME, SENTENCES_NAME):
-        with whole_file(out / name) as temporary, temporary.open("wb") as joined:
-            for home, before in zip(homes, totals[:-1], strict=True):
-                with (home / name).open("rb") as file:
-                    while block := file.read(JOIN_BYTES):
-                        if name != TOKENS_NAME:
-                            block = (np.frombuffer(block, OFFSET_TYPE) + before).astype(OFFSET_TYPE).tobytes()
-                        joined.write(block)
-            if name != TOKENS_NAME:
-                joined.write(totals[-1:].astype(OFFSET_TYPE).tobytes())
-
-
-def _join_sources(homes: list[Path], counts: list[dict[str, Any]], names: list[str], out: Path) -> None:
-    """The sources of all documents, numbered by their place in ``names`` instead of their portion's own way."""
+def _join(homes: list[Path], counts: list[dict[str, Any]], meta: dict[str, Any], out: Path) -> None:
+    """The files of the units one after the other; what starts where, and which source is which, is counted anew."""
     most = np.iinfo(SOURCE_TYPE).max + 1
-    if len(names) > most:
-        raise BadInput(f"the documents name {len(names)} sources, at most {most} have a number; give them fewer names")
-    places = {name: place for place, name in enumerate(names)}
-    with whole_file(out / SOURCES_NAME) as temporary, temporary.open("wb") as joined:
+    if len(meta["sources"]) > most:
+        raise BadInput(
+            f"the documents name {len(meta['sources'])} sources, at most {most} have a number; give them fewer names"
+        )
+    places = {name: place for place, name in enumerate(meta["sources"])}
+    before, bits = 0, np.empty(0, bool)  # tokens of the units before; what is left of them after the last byte of bits
+    with ExitStack() as stack:
+        names = FILES if "morphemes" in meta else FILES[:-1]
+        files = [stack.enter_context(stack.enter_context(whole_file(out / name)).open("wb")) for name in names]
         for home, part in zip(homes, counts, strict=True):
+            files[0].write((home / TOKENS_NAME).read_bytes())
+            for file, name in zip(files[1:3], (DOCUMENTS_NAME, SENTENCES_NAME), strict=True):
+                file.write((np.fromfile(home / name, OFFSET_TYPE) + before).astype(OFFSET_TYPE).tobytes())
             numbers = np.array([places[name] for name in part["sources"]], SOURCE_TYPE)
-            joined.write(numbers[np.fromfile(home / SOURCES_NAME, NUMBER_TYPE)].tobytes())
-
-
-def _join_morphemes(homes: list[Path], out: Path) -> None:
-    """Bits of the bytes of all units, which meet in the middle of a byte of bits."""
-    waiting = np.empty(0, np.uint8)  # the last of what was read, too few for a byte
-    with whole_file(out / MORPHEMES_NAME) as temporary, temporary.open("wb") as joined:
-        for home in homes:
-            with (home / MORPHEMES_NAME).open("rb") as file:
-                while block := file.read(JOIN_BYTES):
-                    begins = np.concatenate([waiting, np.frombuffer(block, np.uint8)])
-                    whole = len(begins) // 8 * 8
-                    joined.write(np.packbits(begins[:whole], bitorder="little").tobytes())
-                    waiting = begins[whole:]
-        joined.write(np.packbits(waiting, bitorder="little").tobytes())
+            files[3].write(numbers[np.fromfile(home / SOURCES_NAME, NUMBER_TYPE)].tobytes())
+            before += part["tokens"]
+            if "morphemes" in meta:  # units meet in the middle of a byte
+                bits = np.append(bits, np.fromfile(home / MORPHEMES_NAME, bool))
+                whole = len(bits) // 8 * 8
+                files[4].write(np.packbits(bits[:whole], bitorder="little").tobytes())
+                bits = bits[whole:]
+        for file in files[1:3]:
+            file.write(np.array([before], OFFSET_TYPE).tobytes())
+        for file in files[4:]:
+            file.write(np.packbits(bits, bitorder="little").tobytes())

@@ -42,15 +42,9 @@ META_KINDS = {"dtype": str, "tokens": int, "documents": int, "sentences": int, "
 
 @dataclass(frozen=True, slots=True)
 class TokenStore:
-    """An open store.
+    """An open store: its files as they lie on disk (``piece_ids`` removes the mark of ``tokens``).
 
-    Fields:
-        tokens: marked pieces as they lie on disk, length N; ``piece_ids`` removes the mark.
-        documents: begin of each document, then N; int64, length D + 1.
-        sentences: begin of each sentence, then N; int64, length S + 1.
-        sources: of each document, the number of its source in ``source_names``; length D.
-        meta: what meta.json holds.
-        morphemes: bits, lowest first: whether a morpheme begins at a token; None where the store has none.
+    ``morphemes`` is None where the store has none; ``sources`` holds places in ``source_names``.
     """
 
     tokens: NDArray[np.unsignedinteger]
@@ -62,7 +56,6 @@ class TokenStore:
 
     @property
     def source_names(self) -> list[str]:
-        """Names of the sources by number."""
         return sorted(self.meta["sources"])
 
     def sources_at(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -89,39 +82,34 @@ def token_type(vocab_size: int) -> np.dtype[np.unsignedinteger]:
 
 
 def eojeol_bit(dtype: np.dtype[np.unsignedinteger]) -> int:
-    """The bit that marks the first piece of an eojeol."""
     return 1 << (8 * dtype.itemsize - 1)
 
 
 def piece_ids(marked: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
-    """Token ids without the eojeol mark."""
     return (marked & (eojeol_bit(marked.dtype) - 1)).astype(np.int64)
 
 
 def open_store(folder: Path, tokenizer: Path) -> TokenStore:
-    """Open a store and check that it is whole and belongs to the tokenizer.
-
-    Raises:
-        BadInput: a file is missing or cut short, or the store was packed with another vocabulary.
-    """
+    """Open a store; BadInput where a file is missing or cut short, or it was packed with another vocabulary."""
     if not (folder / META_NAME).is_file():
         raise BadInput(f"{folder}: no token store ({META_NAME}) here; run `malmoi pack` first")
     meta = _read_meta(folder / META_NAME)
-    dtype = np.dtype(meta["dtype"])
-    tokens = _map(folder / TOKENS_NAME, dtype, meta["tokens"])
-    documents = _map(folder / DOCUMENTS_NAME, OFFSET_TYPE, meta["documents"] + 1)
-    sentences = _map(folder / SENTENCES_NAME, OFFSET_TYPE, meta["sentences"] + 1)
-    sources = _map(folder / SOURCES_NAME, SOURCE_TYPE, meta["documents"])
-    morphemes = None
-    if meta.get("morphemes"):
-        morphemes = _map(folder / MORPHEMES_NAME, np.dtype(np.uint8), -(-meta["tokens"] // 8))
+    bits = np.dtype(np.uint8)
+    store = TokenStore(
+        tokens=_map(folder / TOKENS_NAME, np.dtype(meta["dtype"]), meta["tokens"]),
+        documents=_map(folder / DOCUMENTS_NAME, OFFSET_TYPE, meta["documents"] + 1),
+        sentences=_map(folder / SENTENCES_NAME, OFFSET_TYPE, meta["sentences"] + 1),
+        sources=_map(folder / SOURCES_NAME, SOURCE_TYPE, meta["documents"]),
+        meta=meta,
+        morphemes=_map(folder / MORPHEMES_NAME, bits, -(-meta["tokens"] // 8)) if meta.get("morphemes") else None,
+    )
     digest = vocabulary_digest(tokenizer)
     if digest != meta["tokenizer_sha256"]:
         raise BadInput(
             f"{folder}: packed with vocabulary {meta['tokenizer_sha256'][:12]}, but {tokenizer} holds "
             f"{digest[:12]}; use the tokenizer the store was packed with, or delete the store and pack again"
         )
-    return TokenStore(tokens, documents, sentences, sources, meta, morphemes)
+    return store
 
 
 def _read_meta(path: Path) -> dict[str, Any]:
@@ -134,11 +122,7 @@ def _read_meta(path: Path) -> dict[str, Any]:
 
 
 def read_pieces(tokenizer: Path) -> list[str]:
-    """The vocabulary in order of ids: vocab.txt, or where there is none (BPE, SentencePiece) that of tokenizer.json.
-
-    Raises:
-        BadInput: neither is there, or the ids of tokenizer.json have gaps.
-    """
+    """The vocabulary in order of ids: vocab.txt, or where there is none (BPE, SentencePiece) that of tokenizer.json."""
     try:
         text = _vocabulary_bytes(tokenizer).decode("utf-8")
     except UnicodeDecodeError as error:

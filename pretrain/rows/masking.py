@@ -1,12 +1,11 @@
 """Whole-word masking with an exact budget, as a pure function of (seed, epoch, row, position).
 
-A word is a piece and the pieces after it that continue it (BERT's whole-word masking; KLUE paper 4.1). Words are taken
-in random order while they fit, until round(share x tokens) pieces are chosen: 77 in every full block of 512. A word
-longer than what is left is passed over, as in google-research/bert. Vectorised over rows, words of all rows in one
-flat list; equal to the plain loop, word by word.
+A word is a piece and the pieces after it that continue it (KLUE paper 4.1). Words are taken in random order while they
+fit, until round(share x tokens) pieces are chosen: 77 in every full block of 512. A word longer than what is left is
+passed over, as in google-research/bert. Vectorised over rows; equal to the plain loop.
 
-Shapes: B rows, L positions, M most predictions in a row, N words, K candidates, W most candidates in a row,
-V vocabulary. A place is a position counted through all rows: row x L + column.
+Shapes: B rows, L positions, M most predictions in a row, N words (of all rows, in one flat list), K candidates, W most
+candidates in a row, V vocabulary. A place is a position counted through all rows: row x L + column.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from pretrain.config import MaskingConfig
 from pretrain.rng import Bits, as_uniform, derive_key, random_bits
-from pretrain.rows.sources import Rows
+from pretrain.rows.sources import Numbers, Rows, runs
 
 IGNORED = -100  # a target that does not count
 CONTINUATION_SIGN = "##"  # WordPiece: in front of pieces that continue a word
@@ -34,33 +33,18 @@ _KIND_KEY, _REPLACEMENT_KEY, _SINGLE_KEY = (derive_key(0, name) for name in ("ki
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """What masking must know of a vocabulary.
-
-    Fields:
-        continues_V: True where the piece continues a word ("##는").
-        special_V: True for [CLS], [SEP], [PAD], [UNK], [MASK]; never chosen.
-        ordinary_ids: ids that may replace a piece: neither special nor "[unused…]".
-        mask_id: id of [MASK].
-    """
-
-    continues_V: NDArray[np.bool_]
-    special_V: NDArray[np.bool_]
-    ordinary_ids: NDArray[np.int64]
+    continues_V: NDArray[np.bool_]  # True where the piece continues a word ("##는")
+    special_V: NDArray[np.bool_]  # [CLS], [SEP], [PAD], [UNK], [MASK]; never chosen
+    ordinary_ids: Numbers  # those that may replace a piece: neither special nor "[unused…]"
     mask_id: int
 
 
 class Masked(NamedTuple):
-    """Rows to show and what to predict.
+    """Rows to show and what to predict."""
 
-    Fields:
-        ids_BL: int64, what the model sees.
-        positions_BM: int64, places of the predictions in their row, ascending; 0 where there are fewer than M.
-        targets_BM: int64, the pieces that stood there; ``IGNORED`` where there are fewer than M.
-    """
-
-    ids_BL: NDArray[np.int64]
-    positions_BM: NDArray[np.int64]
-    targets_BM: NDArray[np.int64]
+    ids_BL: Numbers
+    positions_BM: Numbers  # of the predictions in their row, ascending; 0 where there are fewer than M
+    targets_BM: Numbers  # the pieces that stood there; ``IGNORED`` where there are fewer than M
 
 
 def describe_pieces(vocabulary: list[str], special_ids: dict[str, int]) -> Pieces:
@@ -69,13 +53,17 @@ def describe_pieces(vocabulary: list[str], special_ids: dict[str, int]) -> Piece
     Which family of tokenizers it comes from is told by the sign that most pieces carry: "##" continues a word, "Ġ" and
     "▁" stand for the blank in front of one. Where no piece has a sign, every piece is a word.
     """
+
+    def begin_with(sign: str | tuple[str, ...]) -> NDArray[np.bool_]:
+        return np.array([piece.startswith(sign) for piece in vocabulary], bool)
+
     special_V = np.zeros(len(vocabulary), bool)
     special_V[list(special_ids.values())] = True
-    unused_V = _begin_with(vocabulary, UNUSED_SIGNS)
-    signs = {sign: _begin_with(vocabulary, sign) for sign in (CONTINUATION_SIGN, *BLANK_SIGNS)}
+    signs = {sign: begin_with(sign) for sign in (CONTINUATION_SIGN, *BLANK_SIGNS)}
     sign = max(signs, key=lambda sign: np.count_nonzero(signs[sign]))  # the first of them where none occurs
     continues_V = signs[sign] if sign == CONTINUATION_SIGN else ~signs[sign] & ~special_V
-    return Pieces(continues_V, special_V, np.flatnonzero(~special_V & ~unused_V), special_ids["mask"])
+    ordinary_ids = np.flatnonzero(~special_V & ~begin_with(UNUSED_SIGNS))
+    return Pieces(continues_V, special_V, ordinary_ids, special_ids["mask"])
 
 
 def most_predictions(length: int, share: float) -> int:
@@ -83,18 +71,25 @@ def most_predictions(length: int, share: float) -> int:
     return max(1, round(length * share))
 
 
+def row_keys(seed: int, config: MaskingConfig, epochs_B: Numbers, rows_B: Numbers) -> Bits:
+    """Keys of rows: static masks repeat after ``duplicates`` epochs, dynamic ones never (Table 31)."""
+    passes_B = epochs_B % config.duplicates if config.mode == "static" else epochs_B
+    return random_bits(random_bits(derive_key(seed, "masks"), passes_B), rows_B)
+
+
 def mask_rows(rows: Rows, row_keys_B: Bits, pieces: Pieces, config: MaskingConfig) -> Masked:
-    """Mask rows; the outcome for a row depends on nothing but the row and its key.
+    """Mask rows; the outcome for a row depends on nothing but the row and its key (``row_keys``).
 
     The budget counts [CLS] and [SEP]. Words are those of the vocabulary unless the rows say where units begin.
-
-    Args:
-        row_keys_B: ``row_keys`` of the rows.
     """
     ids_BL = rows.ids_BL
     count, length = ids_BL.shape
     budget_B = np.maximum(1, np.rint(rows.tokens_B * config.share)).astype(np.int64)
-    places = _choose_pieces(_words_of(rows, pieces), budget_B, row_keys_B, length, config.share)
+    starts_N, sizes_N = _words_of(rows, pieces)
+    rows_N, columns_N = np.divmod(starts_N, length)
+    draws_N = random_bits(row_keys_B[rows_N], columns_N) << _RANK_BITS
+    taken = _choose_words(sizes_N, rows_N, draws_N, budget_B, config.share)
+    places = runs(starts_N[taken], sizes_N[taken])
     numbers, columns = np.divmod(places, length)
     targets = ids_BL.reshape(-1)[places]
     masked_BL = ids_BL.copy()
@@ -125,21 +120,11 @@ def mask_single(rows: Rows, row_keys_B: Bits, pieces: Pieces) -> Masked:
     return Masked(masked_BL, np.where(has_none_B1, 0, columns_B1), np.where(has_none_B1, IGNORED, targets_B1))
 
 
-def row_keys(seed: int, config: MaskingConfig, epochs_B: NDArray[np.int64], rows_B: NDArray[np.int64]) -> Bits:
-    """Keys of rows: static masks repeat after ``duplicates`` epochs, dynamic ones never (Table 31)."""
-    passes_B = epochs_B % config.duplicates if config.mode == "static" else epochs_B
-    return random_bits(random_bits(derive_key(seed, "masks"), passes_B), rows_B)
+def _words_of(rows: Rows, pieces: Pieces) -> tuple[Numbers, Numbers]:
+    """The words of all rows, in order: the place of the first piece, and the number of pieces.
 
-
-class _WordList(NamedTuple):
-    """The words of all rows, in order: the place of the first piece, and the number of pieces."""
-
-    starts_N: NDArray[np.int64]
-    sizes_N: NDArray[np.int64]
-
-
-def _words_of(rows: Rows, pieces: Pieces) -> _WordList:
-    """Words end at the next word, special piece or row; a row may open in the middle of one, whose rest is a word."""
+    Words end at the next word, special piece or row; a row may open in the middle of one, whose rest is a word.
+    """
     special_BL = pieces.special_V[rows.ids_BL]
     border_BL = ~pieces.continues_V[rows.ids_BL] if rows.units_BL is None else rows.units_BL.copy()
     border_BL |= special_BL
@@ -148,42 +133,31 @@ def _words_of(rows: Rows, pieces: Pieces) -> _WordList:
     borders = np.flatnonzero(border_BL)
     is_word = ~special_BL.reshape(-1)[borders]
     sizes = np.diff(borders, append=border_BL.size)
-    return _WordList(borders[is_word], sizes[is_word])
+    return borders[is_word], sizes[is_word]
 
 
-def _choose_pieces(
-    words: _WordList, budget_B: NDArray[np.int64], row_keys_B: Bits, length: int, share: float
-) -> NDArray[np.int64]:
-    """Places of the pieces chosen, ascending.
+def _choose_words(sizes_N: Numbers, rows_N: Numbers, draws_N: Bits, budget_B: Numbers, share: float) -> Numbers:
+    """Numbers of the words chosen, ascending.
 
     Draws order the words, and only the first few are needed: those that fill ``share`` of the row. So only the words
     whose draw lies in the lowest 2 x share of its range are sorted, twice as many as are needed on average; a row that
     has budget left after them is done once more, with all its words.
     """
-    rows_N, columns_N = np.divmod(words.starts_N, length)
-    draws_N = random_bits(row_keys_B[rows_N], columns_N) << _RANK_BITS
     likely_share = min(2 * share, 0.5)
     likely_K = np.flatnonzero(draws_N <= np.uint64(2**64 * likely_share))  # a draw is anything below 2**64
-    taken, left_B = _take_words(words.sizes_N, rows_N, draws_N, likely_K, budget_B)
+    taken, left_B = _take_words(sizes_N, rows_N, draws_N, likely_K, budget_B)
     again_B = left_B > 0
     if again_B.any():
         again_K = np.flatnonzero(again_B[rows_N])
         numbers_N = (np.cumsum(again_B) - 1)[rows_N]  # counting only the rows done once more
-        again, _ = _take_words(words.sizes_N, numbers_N, draws_N, again_K, budget_B[again_B])
+        again, _ = _take_words(sizes_N, numbers_N, draws_N, again_K, budget_B[again_B])
         taken = np.concatenate([taken[~again_B[rows_N[taken]]], again])
-    taken.sort()
-    sizes = words.sizes_N[taken]
-    shifts = words.starts_N[taken] - (np.cumsum(sizes) - sizes)
-    return np.repeat(shifts, sizes) + np.arange(sizes.sum())
+    return np.sort(taken)
 
 
 def _take_words(
-    sizes_N: NDArray[np.int64],
-    rows_N: NDArray[np.int64],
-    draws_N: Bits,
-    candidates_K: NDArray[np.int64],
-    budget_B: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    sizes_N: Numbers, rows_N: Numbers, draws_N: Bits, candidates_K: Numbers, budget_B: Numbers
+) -> tuple[Numbers, Numbers]:
     """Take candidates in the order of their draws while they fit; the numbers of those taken, and the budgets left."""
     rows_K = rows_N[candidates_K]
     counts_B = np.bincount(rows_K, minlength=len(budget_B))
@@ -202,9 +176,7 @@ def _take_words(
     return words_BW[taken_BW], left_B
 
 
-def _take_while_they_fit(
-    sizes_BW: NDArray[np.int32], budget_B: NDArray[np.int64]
-) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+def _take_while_they_fit(sizes_BW: NDArray[np.int32], budget_B: Numbers) -> tuple[NDArray[np.bool_], Numbers]:
     """Go through each row from left to right and take what fits into what is left; a size of 0 is no word.
 
     Words A B C D E in the order of their draws, and a budget of 4 pieces:
@@ -228,9 +200,7 @@ def _take_while_they_fit(
     return taken_BW, left_B
 
 
-def _shown(
-    targets: NDArray[np.int64], keys: Bits, columns: NDArray[np.int64], pieces: Pieces, config: MaskingConfig
-) -> NDArray[np.int64]:
+def _shown(targets: Numbers, keys: Bits, columns: Numbers, pieces: Pieces, config: MaskingConfig) -> Numbers:
     """What stands in the place of each chosen piece: [MASK], another ordinary piece, or the piece itself."""
     kind = as_uniform(random_bits(keys ^ _KIND_KEY, columns))
     shown = np.where(kind < config.mask_share, pieces.mask_id, targets)
@@ -238,7 +208,3 @@ def _shown(
     draws = random_bits(keys[replaced] ^ _REPLACEMENT_KEY, columns[replaced])
     shown[replaced] = pieces.ordinary_ids[draws % np.uint64(len(pieces.ordinary_ids))]
     return shown
-
-
-def _begin_with(vocabulary: list[str], sign: str | tuple[str, ...]) -> NDArray[np.bool_]:
-    return np.array([piece.startswith(sign) for piece in vocabulary], bool)

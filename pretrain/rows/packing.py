@@ -1,15 +1,15 @@
 """Several documents or sentence pairs in one row.
 
 Rows are filled by best fit on the histogram of lengths (Krell et al. 2021, arXiv 2107.02027, longest-pack-first): the
-longest first, each into the fullest row that still holds it. The cost does not grow with the corpus, and the outcome is
-that of packing segment by segment. Which segment takes which place of its length is shuffled anew every epoch; the
-price is that a process keeps one list of all segments, 4 bytes each.
+longest first, each into the fullest row that still holds it. Which segment takes which place of its length is shuffled
+anew every epoch; the price is that a process keeps a list of all segments, 6 bytes each, and 8 bytes a row.
 
-Shapes: B rows, L positions, S segments of a row, N segments, K kinds of rows (the same lengths), D documents.
+Shapes: B rows, L positions, S segments of a row, N segments.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pretrain.rng import permute, random_bits
 from pretrain.rows.masking import IGNORED
-from pretrain.rows.sources import Rows, RowSource, runs
+from pretrain.rows.sources import Numbers, Rows, RowSource, runs
 
 # A row is closed at so many times the mean number of segments, at least at so many: every row of a batch pays for the
 # segments of the fullest one, and without a limit the shortest documents would meet in the last rows; at 4, geometric
@@ -41,52 +41,32 @@ class Kind(NamedTuple):
     lengths: tuple[int, ...]
 
 
-class Plan(NamedTuple):
-    """Rows by kind, and where their segments stand in the list of all segments sorted by length.
-
-    Fields:
-        first_row_K: first row of each kind, then the number of rows; length K + 1.
-        lengths_KS: tokens of each segment, then zeros.
-        first_place_KS: place of the segment of the kind's first row.
-        stride_KS: how many places further that of its next row stands.
-    """
-
-    first_row_K: NDArray[np.int64]
-    lengths_KS: NDArray[np.int64]
-    first_place_KS: NDArray[np.int64]
-    stride_KS: NDArray[np.int64]
-
-
 class Packed:
-    """Several segments of another source in each row; every segment stands in one row of an epoch.
+    """Several segments of a source, padded to ``length``, in each row; every segment stands in one row of an epoch.
 
-    Args:
-        source: rows of one segment, at most ``length`` tokens, padded to ``length``.
-        key: names the shuffles.
-        repeat: the layout repeats after so many epochs, for masks that are to repeat; None: it never does.
+    ``key`` names the shuffles; after ``repeat`` epochs they repeat, for masks that are to repeat (None: never).
     """
 
     def __init__(self, source: Segments, length: int, key: np.uint64, repeat: int | None = None) -> None:
         self._source, self._length, self._key, self._repeat = source, length, key, repeat
-        self._plan = lru_cache(maxsize=64)(self._make_plan)
-        self._dealt = lru_cache(maxsize=2)(self._deal)
+        self._kinds = lru_cache(maxsize=64)(self._fill)
+        self._rows = lru_cache(maxsize=2)(self._deal)
 
     def count(self, epoch: int) -> int:
-        return int(self._plan(self._pass(epoch)).first_row_K[-1])
+        return sum(kind.rows for kind in self._kinds(self._pass(epoch)))
 
-    def gather(self, epochs_B: NDArray[np.int64], rows_B: NDArray[np.int64]) -> Rows:
-        lengths_BS, segments_BS = self._segments(epochs_B, rows_B)
-        row_N, column_N = np.nonzero(lengths_BS)
-        segments = self._source.gather(epochs_B[row_N], segments_BS[row_N, column_N])
-        lengths_N = lengths_BS[row_N, column_N]
+    def gather(self, epochs_B: Numbers, rows_B: Numbers) -> Rows:
+        segments_BS, lengths_BS = self._segments(epochs_B, rows_B)
+        row_N, column_N = at = np.nonzero(lengths_BS)
+        segments = self._source.gather(epochs_B[row_N], segments_BS[at])
+        lengths_N = lengths_BS[at]
         assert segments.lengths_BS is not None and np.array_equal(segments.lengths_BS[:, 0], lengths_N)
-        begins_N = (np.cumsum(lengths_BS, axis=1) - lengths_BS)[row_N, column_N]
-        shape = (len(rows_B), self._length)
+        begins_N = (np.cumsum(lengths_BS, axis=1) - lengths_BS)[at]
         read = runs(np.arange(len(row_N)) * self._length, lengths_N)
         write = runs(row_N * self._length + begins_N, lengths_N)
 
         def join(field_NL: NDArray, fill: int) -> NDArray:
-            joined_BL = np.full(shape, fill, field_NL.dtype)
+            joined_BL = np.full((len(rows_B), self._length), fill, field_NL.dtype)
             joined_BL.reshape(-1)[write] = field_NL.reshape(-1)[read]
             return joined_BL
 
@@ -94,7 +74,7 @@ class Packed:
         is_random_BS = None
         if segments.is_random_BS is not None:
             is_random_BS = np.full(lengths_BS.shape, IGNORED, np.int64)
-            is_random_BS[row_N, column_N] = segments.is_random_BS[:, 0]
+            is_random_BS[at] = segments.is_random_BS[:, 0]
         return Rows(
             join(segments.ids_BL, pad_id),
             segments.names_B[column_N == 0],
@@ -104,51 +84,63 @@ class Packed:
             None if segments.units_BL is None else join(segments.units_BL, 0),
         )
 
-    def sources(self, epoch: int, rows_B: NDArray[np.int64]) -> NDArray[np.int64]:
-        _, segments_BS = self._segments(np.full(len(rows_B), epoch), rows_B)
-        return self._source.sources(epoch, segments_BS[:, 0])
+    def sources(self, epoch: int, rows_B: Numbers) -> Numbers:
+        begins, segments, _ = self._rows(self._pass(epoch))
+        return self._source.sources(epoch, segments[begins[rows_B]].astype(np.int64))
 
-    def _segments(
-        self, epochs_B: NDArray[np.int64], rows_B: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Lengths and numbers of the segments of rows, in the order of the row, then zeros; both B x S."""
-        epochs = np.unique(epochs_B).tolist()
-        width = max(self._plan(self._pass(epoch)).lengths_KS.shape[1] for epoch in epochs)
-        lengths_BS = np.zeros((len(rows_B), width), np.int64)
-        segments_BS = np.zeros_like(lengths_BS)
-        for epoch in epochs:
-            here = np.flatnonzero(epochs_B == epoch)
-            plan = self._plan(self._pass(epoch))
-            kinds_B = np.searchsorted(plan.first_row_K, rows_B[here], side="right") - 1
-            inside_B = rows_B[here] - plan.first_row_K[kinds_B]
-            places_BS = plan.first_place_KS[kinds_B] + inside_B[:, None] * plan.stride_KS[kinds_B]
-            used = plan.lengths_KS.shape[1]
-            lengths_BS[here, :used] = plan.lengths_KS[kinds_B]
-            segments_BS[here, :used] = self._dealt(self._pass(epoch))[places_BS]
-        return lengths_BS, segments_BS
+    def _segments(self, epochs_B: Numbers, rows_B: Numbers) -> tuple[Numbers, Numbers]:
+        """Numbers and lengths of the segments of rows, in the order of the row, then zeros; both B x S."""
+        passes_B = epochs_B if self._repeat is None else epochs_B % self._repeat
+        passes = np.unique(passes_B).tolist()
+        width = max((len(kind.lengths) for number in passes for kind in self._kinds(number)), default=1)
+        segments_BS, lengths_BS = np.zeros((2, len(rows_B), width), np.int64)
+        for number in passes:
+            begins, segments, lengths = self._rows(number)
+            here = np.flatnonzero(passes_B == number)
+            first_B = begins[rows_B[here]]
+            counts_B = begins[rows_B[here] + 1] - first_B
+            at = np.repeat(here, counts_B), runs(np.zeros_like(counts_B), counts_B)
+            places_N = runs(first_B, counts_B)
+            segments_BS[at], lengths_BS[at] = segments[places_N], lengths[places_N]
+        return segments_BS, lengths_BS
 
     def _pass(self, epoch: int) -> int:
         return epoch if self._repeat is None else epoch % self._repeat
 
-    def _make_plan(self, number: int) -> Plan:
+    def _fill(self, number: int) -> list[Kind]:
         histogram = np.bincount(self._source.lengths(number), minlength=self._length + 1)
         tokens = int(histogram @ np.arange(len(histogram)))
         mean = -(-int(histogram.sum()) * self._length // max(1, tokens))
-        return plan_rows(histogram, pack_histogram(histogram.tolist(), self._length, max(_LEAST_LIMIT, _MEANS * mean)))
+        return pack_histogram(histogram.tolist(), self._length, max(_LEAST_LIMIT, _MEANS * mean))
 
-    def _deal(self, number: int) -> NDArray[np.unsignedinteger]:
-        """All segments sorted by length, shuffled among those of the same length."""
-        lengths_N = self._source.lengths(number).astype(np.uint16)  # 16 bits are sorted in linear time
+    def _deal(self, number: int) -> tuple[Numbers, NDArray[np.unsignedinteger], NDArray[np.uint16]]:
+        """Where the segments of each row begin (then their number), and all segments and their lengths, row after row.
+
+        Rows of 3 + 2 + 2 tokens take the next segment of 3 tokens and the next two of 2, out of a shuffled list.
+        """
+        kinds, lengths_N = self._kinds(number), self._source.lengths(number).astype(np.uint16)
         key = random_bits(self._key, np.array([number]))[0]
-        shuffled_N = np.empty(len(lengths_N), np.min_scalar_type(len(lengths_N)))
+        segments_N = np.empty(len(lengths_N), np.min_scalar_type(len(lengths_N)))
         for begin in range(0, len(lengths_N), _AT_ONCE):
             end = min(begin + _AT_ONCE, len(lengths_N))
-            shuffled_N[begin:end] = permute(np.arange(begin, end), len(lengths_N), key)
-        return shuffled_N[np.argsort(lengths_N[shuffled_N], kind="stable")]
+            segments_N[begin:end] = permute(np.arange(begin, end), len(lengths_N), key)
+        segments_N = segments_N[np.argsort(lengths_N[segments_N], kind="stable")]  # 16 bits are sorted in linear time
+        histogram = np.bincount(lengths_N, minlength=self._length + 1)
+        place = (np.cumsum(histogram) - histogram).tolist()  # of the next segment of each length
+        parts = []
+        for rows, lengths in kinds:
+            columns = []
+            for size, count in Counter(lengths).items():
+                columns.append(segments_N[place[size] : place[size] + rows * count].reshape(rows, count))
+                place[size] += rows * count
+            parts.append(np.hstack(columns).reshape(-1))
+        counts = np.repeat([len(kind.lengths) for kind in kinds], [kind.rows for kind in kinds])
+        row_lengths = np.concatenate([np.tile(np.array(kind.lengths, np.uint16), kind.rows) for kind in kinds])
+        return np.append(0, np.cumsum(counts)), np.concatenate(parts), row_lengths
 
 
 def pack_histogram(histogram: list[int], length: int, most_segments: int) -> list[Kind]:
-    """Fill rows of ``length`` tokens.
+    """Fill rows of ``length`` tokens with ``histogram[n]`` segments of n tokens; a row of ``most_segments`` is closed.
 
     Segments A to F, the longest first, each into the fullest row of 8 tokens that still holds it:
 
@@ -161,10 +153,6 @@ def pack_histogram(histogram: list[int], length: int, most_segments: int) -> lis
     [(5, 3), (6, 2), (2, 1)]
 
     A million times as many segments make hardly more kinds, each of a million times as many rows.
-
-    Args:
-        histogram: number of segments of 0, 1, …, ``length`` tokens.
-        most_segments: a row with so many is closed.
     """
     open_rows: list[list[Kind]] = [[] for _ in range(length + 1)]  # by the space left in them
     for size in range(length, 0, -1):
@@ -192,27 +180,3 @@ def _place(open_rows: list[list[Kind]], space: int, size: int, left: int, most_s
                 open_rows[space - count * size].append(Kind(number, lengths + (size,) * count))
         left -= filled * together + last
     return left
-
-
-def plan_rows(histogram: NDArray[np.int64], kinds: list[Kind]) -> Plan:
-    """Number the rows kind by kind, and give each of their segments its place among those of its length.
-
-    Two rows of one kind, 3 + 2 + 2, take six segments of the list sorted by length, 2 2 2 2 3 3 (places 0 to 5): the
-    first row has the places 4, 0 and 1, and each segment of the next row stands as many places further as its row has
-    segments of that length.
-
-    >>> plan = plan_rows(np.array([0, 0, 4, 2]), [Kind(2, (3, 2, 2))])
-    >>> plan.first_place_KS.tolist(), plan.stride_KS.tolist()
-    ([[4, 0, 1]], [[1, 2, 2]])
-    """
-    width = max((len(kind.lengths) for kind in kinds), default=1)
-    tables = np.zeros((3, len(kinds), width), np.int64)
-    next_place = (np.cumsum(histogram) - histogram).tolist()
-    for number, (rows, lengths) in enumerate(kinds):
-        for size in dict.fromkeys(lengths):
-            first, count = lengths.index(size), lengths.count(size)
-            tables[0, number, first : first + count] = size
-            tables[1, number, first : first + count] = next_place[size] + np.arange(count)
-            tables[2, number, first : first + count] = count
-            next_place[size] += rows * count
-    return Plan(np.cumsum([0, *(kind.rows for kind in kinds)]), *tables)

@@ -2,8 +2,8 @@
 
 Sentences of a document are gathered up to a target length and cut into A and B at a random sentence. Half the time, and
 always when there is one sentence only, B comes from a random other document and the sentences it displaced are used
-again. The longer side loses pieces at a random end until the pair fits. A pass is a pure function of (seed, pass) but
-must be laid out before it is read; all documents are worked on at once. The price is 25 bytes of memory for each pair.
+again. The longer side loses pieces at a random end until the pair fits. A pass, a pure function of (seed, pass), is
+laid out before it is read: 25 bytes of memory for each pair.
 
 Shapes: D chosen documents, P pairs, B rows, L positions, S segments of a row (one).
 """
@@ -12,17 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache, partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pretrain.config import PretrainConfig
-from pretrain.pack.store import TokenStore, piece_ids
+from pretrain.pack.store import TokenStore
 from pretrain.rng import Bits, as_uniform, derive_key, random_bits
-from pretrain.rows.sources import Rows
+from pretrain.rows.sources import Numbers, Rows, fill_rows, runs
 
-Numbers = NDArray[np.int64]
 SPECIAL_PIECES = 3  # [CLS] A [SEP] B [SEP]
 OTHER_DOCUMENT_TRIALS = 10
 SLAB_SENTENCES = 1 << 19  # worked on at once: arrays of a few megabytes
@@ -33,69 +33,43 @@ CUT, IS_RANDOM, FLIPS_A, FLIPS_B, OTHER_BEGIN, OTHER_DOCUMENT = range(6)
 
 
 class Layout(NamedTuple):
-    """Pairs in the order of their documents and, within them, of their sentences.
+    """Pairs in the order of their documents and, within them, of their sentences."""
 
-    Fields:
-        a_begins_P, b_begins_P: place of the first piece in the store; int64.
-        a_lengths_P, b_lengths_P: pieces, at least one; int32.
-        is_random_P: whether B does not follow A.
-    """
-
-    a_begins_P: NDArray[Any]
-    a_lengths_P: NDArray[Any]
+    a_begins_P: NDArray[Any]  # place of the first piece in the store; int64
+    a_lengths_P: NDArray[Any]  # pieces, at least one; int32
     b_begins_P: NDArray[Any]
     b_lengths_P: NDArray[Any]
-    is_random_P: NDArray[Any]
+    is_random_P: NDArray[Any]  # whether B does not follow A
 
 
-class Chunks(NamedTuple):
-    """Sentences gathered up to the target, all numbered within the store, and where they are cut into A and B.
+class _Chunks(NamedTuple):
+    """Sentences gathered up to the target, all numbered within the store, and where they are cut into A and B."""
 
-    Fields:
-        slots_P: which of the chosen documents.
-        firsts_P, cuts_P, lasts_P: first sentence of A, of B (if B follows A), and the one behind B.
-        targets_P: pieces that A and B aim at.
-        keys_P: names the draws of the chunk; its purpose is the place.
-        is_random_P: whether B comes from elsewhere.
-    """
-
-    slots_P: Numbers
-    firsts_P: Numbers
-    cuts_P: Numbers
-    lasts_P: Numbers
-    targets_P: Numbers
+    slots_P: Numbers  # which of the chosen documents
+    firsts_P: Numbers  # first sentence of A
+    cuts_P: Numbers  # first sentence of B, if B follows A
+    lasts_P: Numbers  # the sentence after B
+    targets_P: Numbers  # pieces that A and B aim at
     keys_P: Bits
     is_random_P: NDArray[np.bool_]
 
 
 class Sentences:
-    """Where the sentences of chosen documents lie in the store; no document is empty.
-
-    Args:
-        store: an open token store.
-        documents: numbers of the documents that pairs may use, at least two; int64, length D.
-    """
+    """Where the sentences of chosen documents (at least two, none of them empty) lie in the store."""
 
     def __init__(self, store: TokenStore, documents: Numbers) -> None:
         self.documents_D = documents
         self.begins = np.asarray(store.sentences)  # a plain array is quicker than a memory map, and still one
         self._first = np.searchsorted(self.begins, store.documents)  # sentence of every document of the store
 
-    def bounds(self, slots: Numbers | slice) -> tuple[Numbers, Numbers]:
-        """First sentence of chosen documents, by their place among them, and the one behind their last."""
+    def bounds(self, slots: Numbers) -> tuple[Numbers, Numbers]:
+        """First sentence of chosen documents, by their place among them, and the one after their last."""
         documents = self.documents_D[slots]
         return self._first[documents], self._first[documents + 1]
 
     def reach(self, firsts: Numbers, pieces: Numbers, stops: Numbers) -> Numbers:
         """The end of the sentences from ``firsts`` on that have ``pieces`` pieces; one at least, ``stops`` at most."""
-        goals, ends = self.begins[firsts] + pieces, firsts + 1
-        # a search by halves near ``firsts``: one through the whole store misses the cache at every step
-        most = max(0, min(np.max(stops - ends, initial=0), np.max(pieces, initial=0)))  # a sentence has a piece
-        for bit in reversed(range(int(most).bit_length())):
-            further = ends + (1 << bit)
-            is_short = self.begins[np.minimum(further - 1, stops)] < goals
-            ends = np.where(is_short & (further <= stops), further, ends)
-        return ends
+        return np.clip(np.searchsorted(self.begins, self.begins[firsts] + pieces), firsts + 1, stops)
 
     def stretch(self, firsts: Numbers, lasts: Numbers, stops: Numbers) -> tuple[Numbers, Numbers]:
         """First piece and number of pieces of the sentences from ``firsts`` to before ``lasts``."""
@@ -103,14 +77,11 @@ class Sentences:
         return begins, self.begins[lasts] - (lasts == stops) - begins  # the separator belongs to no sentence
 
     def slabs(self, sentences: int) -> Iterator[Numbers]:
-        """Places of documents that have at most so many sentences together, or of one document."""
-        begin, total = 0, len(self.documents_D)
-        while begin < total:
-            firsts, stops = self.bounds(slice(begin, begin + sentences // 8 + 1))
-            fitting = np.searchsorted(np.cumsum(stops - firsts), sentences, side="right")
-            end = begin + max(1, int(fitting))
-            yield np.arange(begin, end)
-            begin = end
+        """Places of documents that have about so many sentences together, or of one document."""
+        firsts, stops = self.bounds(np.arange(len(self.documents_D)))
+        totals = np.cumsum(stops - firsts)
+        cuts = np.searchsorted(totals, np.arange(sentences, totals[-1] + sentences, sentences)) + 1
+        yield from (np.arange(*cut) for cut in pairwise([0, *np.unique(cuts.clip(max=len(totals))).tolist()]))
 
 
 def lay_out_pass(
@@ -118,10 +89,8 @@ def lay_out_pass(
 ) -> Layout:
     """All pairs of pass ``number``; how a document is cut depends on nothing but its sentences, the seed and the pass.
 
-    Args:
-        length: most tokens of a pair, special pieces counted; at least 5.
-        short_share: share of the documents that aim at less, drawn evenly from 2 to all that fits.
-        slab_sentences: bounds the memory of the work; does not change the pairs.
+    A pair has at most ``length`` tokens (5 or more), special ones counted; ``short_share`` of the documents aim at
+    less, drawn evenly from 2 to all that fits. ``slab_sentences`` bounds the memory of the work, and changes no pair.
     """
     key = derive_key(seed, "pairs", number)
     most_pieces = length - SPECIAL_PIECES
@@ -131,7 +100,7 @@ def lay_out_pass(
     return Layout(*(np.concatenate(parts.pop(0)) for _ in Layout._fields))
 
 
-def _chunk(sentences: Sentences, slots_D: Numbers, most_pieces: int, short_share: float, key: np.uint64) -> Chunks:
+def _chunk(sentences: Sentences, slots_D: Numbers, most_pieces: int, short_share: float, key: np.uint64) -> _Chunks:
     """Round i makes the i-th chunk of every document that still has sentences."""
     origins_D, stops_D = sentences.bounds(slots_D)
     document_keys_D = random_bits(key, sentences.documents_D[slots_D])
@@ -146,32 +115,19 @@ def _chunk(sentences: Sentences, slots_D: Numbers, most_pieces: int, short_share
         keys = random_bits(document_keys_D[alive], firsts - origins_D[alive] + FIRST_CHUNK)
         cuts = firsts + 1 + _draw_below(keys, CUT, np.maximum(lasts - firsts - 1, 1))
         is_random = (lasts - firsts == 1) | (as_uniform(_draw(keys, IS_RANDOM)) < 0.5)
-        rounds.append(Chunks(alive, firsts, cuts, lasts, targets, keys, is_random))
+        rounds.append(_Chunks(slots_D[alive], firsts, cuts, lasts, targets, keys, is_random))
         nexts = np.where(is_random, cuts, lasts)  # what a random B displaced is used again
         is_left = nexts < stops
         alive, firsts = alive[is_left], nexts[is_left]
-    return _by_document(rounds, slots_D)
+    by_document_P = np.argsort(np.concatenate([part.slots_P for part in rounds]), kind="stable")
+    return _Chunks(*(np.concatenate(parts)[by_document_P] for parts in zip(*rounds, strict=True)))
 
 
-def _by_document(rounds: list[Chunks], slots_D: Numbers) -> Chunks:
-    """Chunks of all rounds, those of a document side by side."""
-    counts_D = np.bincount(np.concatenate([part.slots_P for part in rounds]), minlength=len(slots_D))
-    offsets_D = np.cumsum(counts_D) - counts_D
-    places_P = np.concatenate([offsets_D[part.slots_P] + number for number, part in enumerate(rounds)])
-    order_P = np.empty_like(places_P)
-    order_P[places_P] = np.arange(len(places_P))
-    chunks = Chunks(*(np.concatenate(parts)[order_P] for parts in zip(*rounds, strict=True)))
-    return chunks._replace(slots_P=slots_D[chunks.slots_P])
-
-
-def _pair(sentences: Sentences, chunks: Chunks, most_pieces: int) -> Layout:
+def _pair(sentences: Sentences, chunks: _Chunks, most_pieces: int) -> Layout:
     """A and B of every chunk, cut down to ``most_pieces``."""
     _, stops_P = sentences.bounds(chunks.slots_P)
     a_begins_P, a_lengths_P = sentences.stretch(chunks.firsts_P, chunks.cuts_P, stops_P)
-    b_begins_P = np.empty_like(a_begins_P)
-    b_lengths_P = np.empty_like(a_lengths_P)
-    at = np.flatnonzero(~chunks.is_random_P)
-    b_begins_P[at], b_lengths_P[at] = sentences.stretch(chunks.cuts_P[at], chunks.lasts_P[at], stops_P[at])
+    b_begins_P, b_lengths_P = sentences.stretch(chunks.cuts_P, chunks.lasts_P, stops_P)
     at = np.flatnonzero(chunks.is_random_P)
     b_begins_P[at], b_lengths_P[at] = _stretch_elsewhere(
         sentences, chunks.slots_P[at], chunks.targets_P[at] - a_lengths_P[at], chunks.keys_P[at]
@@ -238,14 +194,10 @@ def _draw_below(keys: Bits, place: int, bounds: Numbers | np.int64) -> Numbers:
 
 
 class Pairs:
-    """Sentence pairs of some documents as rows of one segment.
+    """Sentence pairs of chosen documents (at least two) as rows of one segment, padded to ``length``.
 
     Passes over the corpus repeat after ``masking.duplicates`` epochs, as the copies of google-research/bert do. The
     last two passes stay in memory.
-
-    Args:
-        documents: numbers of the documents in the store, at least two; int64.
-        length: tokens of a row, padding counted.
     """
 
     def __init__(self, store: TokenStore, documents: Numbers, length: int, config: PretrainConfig) -> None:
@@ -259,43 +211,35 @@ class Pairs:
         return self._count(epoch % self._passes)
 
     def lengths(self, epoch: int) -> Numbers:
-        """Tokens of every row of an epoch, special pieces counted."""
         layout = self._layout(epoch % self._passes)
         return layout.a_lengths_P + layout.b_lengths_P + np.int64(SPECIAL_PIECES)
 
     def gather(self, epochs_B: Numbers, rows_B: Numbers) -> Rows:
         a_begins_B, a_lengths_B, b_begins_B, b_lengths_B, is_random_B = self._find(epochs_B, rows_B)
         special_ids = self._store.meta["special_ids"]
-        columns_L = np.arange(self._length)
-        first_sep_B1 = 1 + a_lengths_B.astype(np.int64)[:, None]
-        last_sep_B1 = 1 + first_sep_B1 + b_lengths_B[:, None]
-        in_a_BL = columns_L < first_sep_B1  # with [CLS]
-        is_b_BL = (columns_L > first_sep_B1) & (columns_L <= last_sep_B1)  # with the last [SEP]
-        offsets_BL = np.where(in_a_BL, a_begins_B[:, None] - 1, b_begins_B[:, None] - first_sep_B1 - 1)
-        is_piece_BL = in_a_BL & (columns_L > 0) | is_b_BL & (columns_L < last_sep_B1)
-        places_BL = np.where(is_piece_BL, offsets_BL + columns_L, 0)
-        ids_BL = np.where(is_piece_BL, piece_ids(self._store.tokens[places_BL]), special_ids["pad"])
-        ids_BL[:, 0] = special_ids["cls"]
-        np.put_along_axis(ids_BL, np.hstack([first_sep_B1, last_sep_B1]), special_ids["sep"], axis=1)
-        starts_BL = self._store.unit_starts(places_BL, self._unit)
-        return Rows(
-            ids_BL,
-            rows_B,
-            lengths_BS=last_sep_B1 + 1,
-            types_BL=is_b_BL.astype(np.int64),
-            is_random_BS=is_random_B.astype(np.int64)[:, None],
-            units_BL=None if starts_BL is None else starts_BL & is_piece_BL,
-        )
+        starts_B = np.arange(len(rows_B)) * self._length  # of rows, then of B and of its end, as places of all rows
+        b_starts_B = starts_B + a_lengths_B + 2
+        ends_B = b_starts_B + b_lengths_B
+        lengths_2B = np.stack([a_lengths_B, b_lengths_B], 1).reshape(-1)
+        at = runs(np.stack([starts_B + 1, b_starts_B], 1).reshape(-1), lengths_2B)
+        places = runs(np.stack([a_begins_B, b_begins_B], 1).reshape(-1), lengths_2B)
+        ids_BL, units_BL = fill_rows(self._store, self._unit, (len(rows_B), self._length), at, places)
+        ids_BL.reshape(-1)[starts_B] = special_ids["cls"]
+        ids_BL.reshape(-1)[[b_starts_B - 1, ends_B]] = special_ids["sep"]
+        types_BL = np.zeros_like(ids_BL)
+        types_BL.reshape(-1)[runs(b_starts_B, b_lengths_B + 1)] = 1  # with the last [SEP]
+        lengths_B1 = (ends_B + 1 - starts_B)[:, None]
+        return Rows(ids_BL, rows_B, lengths_B1, types_BL, is_random_B.astype(np.int64)[:, None], units_BL)
 
     def sources(self, epoch: int, rows_B: Numbers) -> Numbers:
         return self._store.sources_at(self._layout(epoch % self._passes).a_begins_P[rows_B])
 
     def _find(self, epochs_B: Numbers, rows_B: Numbers) -> Layout:
-        """The pairs asked for, in that order."""
+        """The pairs asked for, in that order; int64."""
         passes_B = epochs_B % self._passes
-        fields: list[NDArray[Any]] = [np.empty(len(rows_B), dtype) for dtype in ("i8", "i4", "i8", "i4", "?")]
+        found = np.empty((len(Layout._fields), len(rows_B)), np.int64)
         for number in np.unique(passes_B).tolist():
-            here = passes_B == number
-            for field, all_pairs in zip(fields, self._layout(number), strict=True):
-                field[here] = all_pairs[rows_B[here]]
-        return Layout(*fields)
+            here = np.flatnonzero(passes_B == number)
+            for field_B, all_pairs in zip(found, self._layout(number), strict=True):
+                field_B[here] = all_pairs[rows_B[here]]
+        return Layout(*found)

@@ -1,8 +1,8 @@
 """Unmasked training rows of the token store: full blocks (RoBERTa), or one document a row.
 
 Blocks are FULL-SENTENCES of RoBERTa: the corpus as one stream with a separator after each document, cut every
-``length - 2`` pieces, so no position is padding. Shorter blocks, of the first steps, are cut out of the same long ones,
-so that what is held out at one length is held out at the other. The tail of the stream that fills no block is left out.
+``length - 2`` pieces, so no position is padding; the tail that fills no block is left out. Shorter blocks, of the first
+steps, are cut out of the same long ones, so that what is held out at one length is held out at the other.
 
 Shapes: B rows, L positions, S segments (documents or sentence pairs) of a row, N segments, D documents.
 """
@@ -19,32 +19,22 @@ from numpy.typing import NDArray
 from pretrain.pack.store import TokenStore, piece_ids
 from pretrain.rng import permute
 
+Numbers = NDArray[np.int64]
 _AT_ONCE = 1 << 20  # rows: bounds the memory of finding all lengths
 
 
 class Rows(NamedTuple):
-    """Rows before masking.
+    """Rows before masking, padded with [PAD] after the last segment."""
 
-    Fields:
-        ids_BL: int64, padded with [PAD] behind the last segment.
-        names_B: what the row is called when masks are drawn: the same name and epoch give the same mask.
-        lengths_BS: int64, tokens of each segment in order, special pieces counted, then zeros; None where every row is
-            one segment of L tokens.
-        types_BL: 0 for A, 1 for B; None where there are no pairs.
-        is_random_BS: 1 where B does not follow A, -100 where there is no segment; None where there are no pairs.
-        units_BL: whether an eojeol or morpheme begins here; None for words, which the vocabulary tells.
-    """
-
-    ids_BL: NDArray[np.int64]
-    names_B: NDArray[np.int64]
-    lengths_BS: NDArray[np.int64] | None = None
-    types_BL: NDArray[np.int64] | None = None
-    is_random_BS: NDArray[np.int64] | None = None
-    units_BL: NDArray[np.bool_] | None = None
+    ids_BL: Numbers
+    names_B: Numbers  # for drawing masks: the same name and epoch give the same mask
+    lengths_BS: Numbers | None = None  # tokens of each segment, special ones counted, then zeros; None: one of L tokens
+    types_BL: Numbers | None = None  # 0 for A, 1 for B; None where there are no pairs
+    is_random_BS: Numbers | None = None  # 1 where B does not follow A, -100 where no segment is; None without pairs
+    units_BL: NDArray[np.bool_] | None = None  # where eojeols or morphemes begin; None: words, known by their pieces
 
     @property
-    def tokens_B(self) -> NDArray[np.int64]:  # noqa: N802
-        """Tokens of each row, special pieces counted."""
+    def tokens_B(self) -> Numbers:  # noqa: N802
         if self.lengths_BS is None:
             return np.full(len(self.ids_BL), self.ids_BL.shape[1])
         return self.lengths_BS.sum(axis=1)
@@ -56,10 +46,10 @@ class RowSource(Protocol):
     def count(self, epoch: int) -> int:
         """Number of rows of an epoch."""
 
-    def gather(self, epochs_B: NDArray[np.int64], rows_B: NDArray[np.int64]) -> Rows:
+    def gather(self, epochs_B: Numbers, rows_B: Numbers) -> Rows:
         """The rows asked for, in that order."""
 
-    def sources(self, epoch: int, rows_B: NDArray[np.int64]) -> NDArray[np.int64]:
+    def sources(self, epoch: int, rows_B: Numbers) -> Numbers:
         """Number of the source (``TokenStore.source_names``) in which each row begins."""
 
 
@@ -78,13 +68,12 @@ class Blocks:
         self._store, self._unit, self._key = store, unit, key
         self._pieces, self._long_pieces = length - 2, long_length - 2
         self._inside = self._long_pieces // self._pieces  # short blocks of a long one
-        self._total = total_blocks(store, long_length)
-        self._first, self._stop = first, stop
+        self._first, self._stop, self._total = first, stop, total_blocks(store, long_length)
 
     def count(self, epoch: int) -> int:
         return (self._stop - self._first) * self._inside
 
-    def gather(self, epochs_B: NDArray[np.int64], rows_B: NDArray[np.int64]) -> Rows:
+    def gather(self, epochs_B: Numbers, rows_B: Numbers) -> Rows:
         begins_B = self._begins(rows_B)
         special_ids = self._store.meta["special_ids"]
         ids_BL = np.empty((len(rows_B), self._pieces + 2), np.int64)
@@ -95,29 +84,24 @@ class Blocks:
         starts_BL = self._store.unit_starts(begins_B[:, None] + np.arange(self._pieces), self._unit)
         return Rows(ids_BL, begins_B, units_BL=None if starts_BL is None else np.pad(starts_BL, ((0, 0), (1, 1))))
 
-    def sources(self, epoch: int, rows_B: NDArray[np.int64]) -> NDArray[np.int64]:
+    def sources(self, epoch: int, rows_B: Numbers) -> Numbers:
         return self._store.sources_at(self._begins(rows_B))
 
-    def _begins(self, rows_B: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _begins(self, rows_B: Numbers) -> Numbers:
         long_B = permute(self._first + rows_B // self._inside, self._total, self._key)
         return long_B * self._long_pieces + rows_B % self._inside * self._pieces
 
 
 class Documents:
-    """Documents as rows of one segment, [CLS] pieces [SEP], padded.
+    """Chosen documents (their numbers, ascending) as rows of one segment, [CLS] pieces [SEP], padded to ``length``.
 
     A document longer than ``length - 2`` pieces is cut into full parts and a rest; a rest of less than an eighth of a
     row takes pieces from the part before, so that no mask is guessed from a handful of pieces. (Even parts would leave
     a tenth of the packed rows empty.) The document's own last separator is the row's [SEP]. In rows of 16 tokens, 14 of
     them pieces, a document of 29 pieces becomes 14 + 13 + 2.
-
-    Args:
-        documents: numbers of the documents, ascending.
-        length: tokens of a row, padding counted.
-        unit: what is masked whole.
     """
 
-    def __init__(self, store: TokenStore, documents: NDArray[np.int64], length: int, unit: str) -> None:
+    def __init__(self, store: TokenStore, documents: Numbers, length: int, unit: str) -> None:
         self._store, self._documents, self._length, self._unit = store, documents, length, unit
         parts_D = -(-self._pieces(np.arange(len(documents))) // (length - 2))
         self._first_row = np.concatenate([[0], np.cumsum(parts_D)])  # of each document, then the number of rows
@@ -126,27 +110,18 @@ class Documents:
         return int(self._first_row[-1])
 
     def lengths(self, epoch: int) -> NDArray[np.integer]:
-        """Tokens of every row of an epoch, special pieces counted."""
         return self._lengths
 
-    def gather(self, epochs_B: NDArray[np.int64], rows_B: NDArray[np.int64]) -> Rows:
+    def gather(self, epochs_B: Numbers, rows_B: Numbers) -> Rows:
         begins_B, ends_B = self._stretches(rows_B)
-        special_ids = self._store.meta["special_ids"]
-        ids_BL = np.full((len(rows_B), self._length), special_ids["pad"], np.int64)
-        ids_BL[:, 0] = special_ids["cls"]
-        ids_BL[np.arange(len(rows_B)), ends_B - begins_B + 1] = special_ids["sep"]
-        pieces_B = ends_B - begins_B
-        at = runs(np.arange(len(rows_B)) * self._length + 1, pieces_B)
-        places = runs(begins_B, pieces_B)
-        ids_BL.reshape(-1)[at] = piece_ids(self._store.tokens[places])
-        units_BL = None
-        starts = self._store.unit_starts(places, self._unit)
-        if starts is not None:
-            units_BL = np.zeros(ids_BL.shape, bool)
-            units_BL.reshape(-1)[at] = starts
+        pieces_B, row_B = ends_B - begins_B, np.arange(len(rows_B))
+        at, places = runs(row_B * self._length + 1, pieces_B), runs(begins_B, pieces_B)
+        ids_BL, units_BL = fill_rows(self._store, self._unit, (len(rows_B), self._length), at, places)
+        ids_BL[:, 0] = self._store.meta["special_ids"]["cls"]
+        ids_BL[row_B, pieces_B + 1] = self._store.meta["special_ids"]["sep"]
         return Rows(ids_BL, begins_B, (pieces_B + 2)[:, None], units_BL=units_BL)
 
-    def sources(self, epoch: int, rows_B: NDArray[np.int64]) -> NDArray[np.int64]:
+    def sources(self, epoch: int, rows_B: Numbers) -> Numbers:
         return self._store.sources_at(self._stretches(rows_B)[0])
 
     @cached_property
@@ -157,12 +132,12 @@ class Documents:
             lengths[begin : begin + _AT_ONCE] = ends - begins + 2
         return lengths
 
-    def _pieces(self, places_B: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _pieces(self, places_B: Numbers) -> Numbers:
         """Pieces of the documents at some places of the list, without their separators."""
         numbers_B = self._documents[places_B]
         return self._store.documents[numbers_B + 1] - self._store.documents[numbers_B] - 1
 
-    def _stretches(self, rows_B: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _stretches(self, rows_B: Numbers) -> tuple[Numbers, Numbers]:
         """Where the pieces of rows begin and end in the store."""
         places_B = np.searchsorted(self._first_row, rows_B, side="right") - 1
         part_B = rows_B - self._first_row[places_B]
@@ -181,7 +156,7 @@ def total_blocks(store: TokenStore, length: int) -> int:
     return len(store.tokens) // (length - 2)
 
 
-def runs(begins_N: NDArray[np.int64], lengths_N: NDArray[np.int64]) -> NDArray[np.int64]:
+def runs(begins_N: Numbers, lengths_N: Numbers) -> Numbers:
     """The numbers begin, begin + 1, … of every run, one after the other.
 
     >>> runs(np.array([10, 40]), np.array([3, 2])).tolist()
@@ -189,3 +164,21 @@ def runs(begins_N: NDArray[np.int64], lengths_N: NDArray[np.int64]) -> NDArray[n
     """
     shifts_N = begins_N - (np.cumsum(lengths_N) - lengths_N)
     return np.repeat(shifts_N, lengths_N) + np.arange(int(lengths_N.sum()))
+
+
+def fill_rows(
+    store: TokenStore, unit: str, shape: tuple[int, int], at: Numbers, places: Numbers
+) -> tuple[Numbers, NDArray[np.bool_] | None]:
+    """Rows of [PAD] with pieces of the store, and where units of masking begin (``Rows.units_BL``).
+
+    Args:
+        at: where pieces go, counted through all rows; ``places``: where they lie in the store.
+    """
+    ids_BL = np.full(shape, store.meta["special_ids"]["pad"], np.int64)
+    ids_BL.reshape(-1)[at] = piece_ids(store.tokens[places])
+    starts = store.unit_starts(places, unit)
+    if starts is None:
+        return ids_BL, None
+    units_BL = np.zeros(shape, bool)
+    units_BL.reshape(-1)[at] = starts
+    return ids_BL, units_BL

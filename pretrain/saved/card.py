@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
 from corpus.documents.escaping import markdown, visible
 from pretrain.config import PretrainConfig
 from pretrain.model.init_from import SIZES, longest_input
 
 CARD_NAME = "README.md"
-FIGURES = ("mlm_loss", "masked_accuracy", "pseudo_perplexity", "nsp_loss", "nsp_accuracy")
-NAMES = {
+FIGURES = {
     "mlm_loss": "MLM loss",
     "masked_accuracy": "masked accuracy, %",
     "pseudo_perplexity": "pseudo-perplexity",
@@ -31,116 +32,54 @@ def model_card(network: Any, config: PretrainConfig, facts: Mapping[str, Any]) -
     Args:
         network: configuration of the Hugging Face model; it knows the sizes, also of a model gone on from.
         facts: ``step``, ``tokens`` (seen), ``parameters``, ``vocabulary_sha256``; where known also ``epochs``,
-            ``sources`` (tokens of the store by source) and ``held_out`` (what ``heldout.measure`` gives, with
-            ``baselines``). Anything else is left out.
+            ``sources`` (tokens of the store by source) and ``held_out`` (of ``watch.held_out.measure``, ``baselines``).
     """
-    family = {"bert": "BERT", "roberta": "RoBERTa"}[config.model.architecture]
-    parts = [
-        _front(config),
-        f"# {family}, {facts['parameters']:,} parameters\n\n{_about(family, config)}",
-        _table(("setting", "value"), _settings(network, config, facts)),
-        _data(facts.get("sources")),
-        _held_out(facts.get("held_out")),
-        LOADING,
-    ]
-    return "\n\n".join(part for part in parts if part) + "\n"
-
-
-LOADING = """## Use
-
-```python
-from transformers import pipeline
-
-fill = pipeline("fill-mask", "path/to/this/folder")
-print(fill(f"대한민국의 수도는 {fill.tokenizer.mask_token}이다."))
-```
-`AutoModel`, `AutoModelForMaskedLM` and `AutoTokenizer` load the folder as well. The model repeats what its corpus says,
-mistakes and prejudices included."""
-
-
-def _front(config: PretrainConfig) -> str:
-    lines = ["---", "language: ko", "library_name: transformers", "pipeline_tag: fill-mask"]
-    if config.init_from is not None and not _is_folder(config.init_from):
-        lines.append(f"base_model: {config.init_from}")
-    return "\n".join([*lines, "tags: [malmoi, korean]", "---"])
-
-
-def _about(family: str, config: PretrainConfig) -> str:
-    objectives = "masked language modelling with whole-word masking"
-    if config.model.nsp:
-        objectives += " and next sentence prediction"
-    began = ""
-    if config.init_from is not None:
-        # where a folder lay is nobody's business
-        began = Path(config.init_from).name if _is_folder(config.init_from) else config.init_from
-        began = f", going on from `{visible(began).replace('`', chr(39))}`"
-    return f"A Korean {family} pretrained with malmoi{began}: {objectives}."
-
-
-def _is_folder(init_from: str) -> bool:
-    """Otherwise it is a Hub id; see ``init_from_folder``."""
-    return Path(init_from).expanduser().is_dir()
+    start, sources, scores = config.init_from or "", facts.get("sources") or {}, facts.get("held_out") or {}
+    is_folder = Path(start).expanduser().is_dir()  # otherwise it is a Hub id; where a folder lay is nobody's business
+    figures = [name for name in FIGURES if name in scores]
+    by_source = {**scores.get("sources", {}), "all": scores} if scores else {}
+    guesses = scores.get("baselines") or {}
+    environment = Environment(
+        loader=PackageLoader("pretrain.saved", "."), trim_blocks=True, keep_trailing_newline=True,
+        undefined=StrictUndefined,
+    )  # fmt: skip
+    return environment.get_template("card.md.j2").render(
+        family={"bert": "BERT", "roberta": "RoBERTa"}[config.model.architecture],
+        model=config.model,
+        facts={"sources": sources, "parameters": facts["parameters"]},
+        hub_id="" if is_folder else start,
+        start=visible(Path(start).name if is_folder else start).replace("`", "'"),
+        settings=_settings(network, config, facts),
+        sources=[(markdown(name), f"{n:,}") for name, n in [*sources.items(), ("all", sum(sources.values()))]],
+        figures=[FIGURES[name] for name in figures],
+        held_out=[(markdown(name), *_row(found, figures)) for name, found in by_source.items()],
+        guesses=[f"{n.removesuffix('_accuracy').replace('_', ' ')} {100 * v:.1f} %" for n, v in guesses.items()],
+    )
 
 
 def _settings(network: Any, config: PretrainConfig, facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    masking = config.rows.masking
+    rows, optimizer, masking = config.rows, config.optimizer, config.rows.masking
     sizes = " x ".join(str(getattr(network, SIZES[name])) for name in ("layers", "hidden", "heads"))
     epochs = f" ({facts['epochs']:g} epochs)" if "epochs" in facts else ""
-    short = (
-        f", {config.rows.short_length} in the first {config.rows.short_length_share:.0%}"
-        if config.rows.short_length
-        else ""
-    )
+    short = f", {rows.short_length} in the first {rows.short_length_share:.0%}" if rows.short_length else ""
     return [
         ("layers x hidden x heads", sizes),
         ("longest input, tokens", f"{longest_input(network)}"),
         ("pieces in the vocabulary", f"{network.vocab_size:,}, sha256 `{facts['vocabulary_sha256']:.16}`"),
         ("masks", f"{masking.share:.0%} of the tokens, whole {masking.unit}s, {masking.mode}"),
-        ("training rows, tokens", f"{config.rows.sequence_length}{short}; {config.rows.packing}"),
+        ("training rows, tokens", f"{rows.sequence_length}{short}; {rows.packing}"),
         ("steps x sequences", f"{facts['step']:,} of {config.steps:,} x {config.global_batch:,}"),
         ("tokens seen", f"{facts['tokens']:,}{epochs}"),
-        ("peak learning rate, warm-up", f"{config.optimizer.lr}, {config.optimizer.warmup_share:.1%} of the steps"),
-        (
-            "AdamW betas, epsilon, weight decay",
-            f"{config.optimizer.betas}, {config.optimizer.epsilon}, {config.optimizer.weight_decay}",
-        ),
-        ("largest gradient norm", f"{config.optimizer.clip or 'no limit'}"),
+        ("peak learning rate, warm-up", f"{optimizer.lr}, {optimizer.warmup_share:.1%} of the steps"),
+        ("AdamW betas, epsilon, weight decay", f"{optimizer.betas}, {optimizer.epsilon}, {optimizer.weight_decay}"),
+        ("largest gradient norm", f"{optimizer.clip or 'no limit'}"),
         ("dropout, precision, seed", f"{config.model.dropout}, {config.engine.precision}, {config.seed}"),
     ]
 
 
-def _data(sources: Mapping[str, int] | None) -> str:
-    if not sources:
-        return ""
-    rows = [(markdown(name), f"{tokens:,}") for name, tokens in sources.items()]
-    return "## Data\n\n" + _table(("source", "tokens"), [*rows, ("all", f"{sum(sources.values()):,}")])
-
-
-def _held_out(found: Mapping[str, Any] | None) -> str:
-    if not found:
-        return ""
-    figures = [name for name in FIGURES if name in found]
-    by_source = found.get("sources", {})
-    rows = [(markdown(name), *_figures(scores, figures)) for name, scores in {**by_source, "all": found}.items()]
-    text = "## Held-out text\n\nOf the same corpus, never trained on.\n\n"
-    text += _table(("source", "rows", *(NAMES[name] for name in figures)), rows)
-    baselines = found.get("baselines")
-    if baselines:
-        shown = ", ".join(f"{name.removesuffix('_accuracy').replace('_', ' ')} {100 * value:.1f} %"
-                          for name, value in baselines.items())  # fmt: skip
-        text += f"\n\nMasked accuracy of guessing from counts alone: {shown}."
-    return text
-
-
-def _figures(scores: Mapping[str, Any], names: list[str]) -> list[str]:
+def _row(scores: Mapping[str, Any], names: list[str]) -> list[str]:
     shown = [f"{scores['rows']:,}"]
     for name in names:
-        value = scores.get(name)
-        share = name.endswith("accuracy")
+        value, share = scores.get(name), name.endswith("accuracy")
         shown.append("" if value is None else f"{100 * value:.2f}" if share else f"{value:,.4g}")
     return shown
-
-
-def _table(heads: tuple[str, ...], rows: list[Any]) -> str:
-    lines = [heads, ("---",) * len(heads), *rows]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)

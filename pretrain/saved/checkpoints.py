@@ -26,8 +26,8 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import PARTIAL, read_object, settle, settle_all, write_whole
-from pretrain.config import PretrainConfig
+from corpus.documents.whole_files import PARTIAL, read_object, settle_all, whole_folder, write_whole
+from pretrain.config import PretrainConfig, by_path
 from pretrain.engine.start import Engine
 from pretrain.engine.world import World
 from pretrain.saved.export import MODEL_NAME, WEIGHTS_NAME
@@ -40,7 +40,7 @@ OPTIMIZER_NAME = "optimizer.safetensors"
 
 GIB = 1 << 30
 BYTES_OF_CHECKPOINT, BYTES_OF_MODEL = 12, 4  # a parameter: weights and Adam's two averages, float32; weights alone
-SaveModel = Callable[..., None]
+SaveModel = Callable[..., None]  # writes a Hugging Face folder: (folder, weights=, facts=)
 
 
 class Found(NamedTuple):
@@ -50,31 +50,24 @@ class Found(NamedTuple):
     loop: dict[str, Any]
 
     def weights(self) -> dict[str, Tensor]:
-        """float32, by the names of the Hugging Face model."""
         return load_file(self.folder / MODEL_NAME / WEIGHTS_NAME)
 
     def give_to(self, engine: Engine) -> None:
-        """Set the engine's state."""
         engine.restore(self.weights(), load_file(self.folder / OPTIMIZER_NAME), self.loop["step"])
         engine.restore_scaling(self.loop["scaling"])
 
 
 class Checkpoints:
-    """Saves, prunes and finds the checkpoints of one configuration on one token store.
+    """Saves, prunes and finds the checkpoints of one configuration on one token store; all processes call it together.
 
-    Args:
-        folder: where they live; created when missing.
-        config: the configuration being trained.
-        facts: what the cards say of the run; "vocabulary_sha256" names the tokenizer of the token store.
-        world: the processes; all of them must call every method together.
-        save_model: writes a Hugging Face folder: (folder, weights=, facts=).
+    ``facts`` is what the cards say of the run; "vocabulary_sha256" in it names the tokenizer of the token store.
     """
 
     def __init__(
         self, folder: Path, config: PretrainConfig, facts: dict[str, Any], world: World, save_model: SaveModel
     ) -> None:
-        self._folder, self._config, self._world, self._save_model = folder, config, world, save_model
-        self._facts = facts
+        self._folder, self._config, self._facts, self._world = folder, config, facts, world
+        self._save_model = save_model
         self._identity = {"config": config.identity(), "vocabulary_sha256": facts["vocabulary_sha256"]}
         if world.is_first:
             folder.mkdir(parents=True, exist_ok=True)
@@ -82,7 +75,7 @@ class Checkpoints:
                 shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
 
     def due(self, step: int) -> bool:
-        """Whether a checkpoint belongs behind this step; always behind the last."""
+        """Whether a checkpoint belongs after this step; always after the last."""
         return step % self._config.saved.checkpoint_every == 0 or step == self._config.steps
 
     def save(
@@ -90,41 +83,32 @@ class Checkpoints:
     ) -> None:
         """Write a checkpoint and drop the oldest ones, but never the best.
 
-        Args:
-            progress: "step", and what else the card says of how far the training is.
-            held_out: scores on held-out text, if it was measured behind this step.
+        ``progress`` holds "step", and what else the card says of how far the training is.
         """
         weights, moments = engine.state(keep=self._world.is_first)
         if self._world.is_first:
-            folder = self._folder / f"step-{progress['step']:09}"
-            partial = folder.with_name(folder.name + PARTIAL)
-            (partial / MODEL_NAME).mkdir(parents=True)
-            facts = self._facts | progress | {"held_out": held_out}
-            self._save_model(partial / MODEL_NAME, weights=weights, facts=facts)
-            save_file(moments, partial / OPTIMIZER_NAME)
-            loop = {
-                "step": progress["step"],
-                "progress": progress,
-                "meter": meter_state,
-                "held_out": held_out,
-                "scaling": engine.scaling(),
-                **self._identity,
-                "files": {str(path.relative_to(partial)): _seal(path) for path in _files_of(partial)},
-            }
-            settle_all(partial)
-            write_whole(partial / LOOP_NAME, json.dumps(loop, ensure_ascii=False))
-            shutil.rmtree(folder, ignore_errors=True)
-            partial.replace(folder)
-            settle(self._folder)
+            with whole_folder(self._folder / f"step-{progress['step']:09}") as folder:
+                (folder / MODEL_NAME).mkdir()
+                facts = self._facts | progress | {"held_out": held_out}
+                self._save_model(folder / MODEL_NAME, weights=weights, facts=facts)
+                save_file(moments, folder / OPTIMIZER_NAME)
+                files = sorted(path for path in folder.rglob("*") if path.is_file())
+                loop = {
+                    "step": progress["step"],
+                    "progress": progress,
+                    "meter": meter_state,
+                    "held_out": held_out,
+                    "scaling": engine.scaling(),
+                    **self._identity,
+                    "files": {str(path.relative_to(folder)): _seal(path) for path in files},
+                }
+                settle_all(folder)
+                write_whole(folder / LOOP_NAME, json.dumps(loop, ensure_ascii=False))
             self._prune()
         self._world.wait_for_all()
 
     def find(self) -> Found | None:
-        """The newest whole checkpoint; None where there is none yet.
-
-        Raises:
-            BadInput: checkpoints were made by other settings or another vocabulary, or all of them are damaged.
-        """
+        """The newest whole checkpoint, None where there is none yet; BadInput where they are of another run."""
         answer = self._world.broadcast(self._look() if self._world.is_first else None)
         if isinstance(answer, str):
             raise BadInput(answer)
@@ -135,7 +119,6 @@ class Checkpoints:
         return [folder / MODEL_NAME for folder in self._folders()[-count:]]
 
     def newest_loop(self) -> dict[str, Any]:
-        """What the loop.json of the newest checkpoint holds."""
         return _read_loop(self._folders()[-1])
 
     def _look(self) -> Found | str | None:
@@ -152,10 +135,8 @@ class Checkpoints:
         return f"{self._folder}: no checkpoint is whole; delete the folder to start afresh" if folders else None
 
     def _contradiction(self, found: Found) -> str | None:
-        before, now = _by_path(found.loop["config"]), _by_path(self._config.identity())
-        defaults = _by_path(
-            PretrainConfig().identity()
-        )  # a setting that is newer than the checkpoint had its default then
+        before, now = by_path(found.loop["config"]), by_path(self._config.identity())
+        defaults = by_path(PretrainConfig().identity())  # of a setting that is newer than the checkpoint
         keys = sorted(key for key in before.keys() | now.keys() if before.get(key, defaults.get(key)) != now.get(key))
         if keys:
             changes = ", ".join(f"pretrain.{key}: {before.get(key)} -> {now.get(key)}" for key in keys)
@@ -169,11 +150,8 @@ class Checkpoints:
 
     def _prune(self) -> None:
         folders = self._folders()
-        losses = {}
-        for folder in folders:
-            held_out = _read_loop(folder)["held_out"]
-            if held_out is not None:
-                losses[folder] = held_out["mlm_loss"]
+        held_out = {folder: _read_loop(folder)["held_out"] for folder in folders}
+        losses = {folder: scores["mlm_loss"] for folder, scores in held_out.items() if scores is not None}
         best = min(losses, key=losses.__getitem__, default=None)  # the earlier one where they are equal
         if best is not None:
             write_whole(self._folder / BEST_NAME, best.name)
@@ -195,12 +173,7 @@ def mean_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
 
 
 def require_disk_space(out: Path, network: PreTrainedModel, config: PretrainConfig) -> None:
-    """Write a little and count the rest: one more checkpoint than are kept must fit, the best one, and the model.
-
-    Raises:
-        BadInput: the disk has too little room for what the training will leave there.
-        OSError: the folder cannot be written to.
-    """
+    """Write a little and count the rest: one more checkpoint than are kept must fit, the best one, and the model."""
     probe = out / "disk_space.partial"
     probe.write_bytes(b"\0" * 4096)
     probe.unlink()
@@ -216,20 +189,8 @@ def require_disk_space(out: Path, network: PreTrainedModel, config: PretrainConf
         )
 
 
-def _by_path(settings: dict[str, Any], above: str = "") -> dict[str, Any]:
-    """Settings without nesting: "optimizer.lr"."""
-    found: dict[str, Any] = {}
-    for key, value in settings.items():
-        found |= _by_path(value, f"{above}{key}.") if isinstance(value, dict) else {above + key: value}
-    return found
-
-
 def _read_loop(folder: Path) -> dict[str, Any]:
     return read_object(folder / LOOP_NAME, "delete this checkpoint, and the run goes on from the one before")
-
-
-def _files_of(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def _seal(path: Path) -> list[int | str]:

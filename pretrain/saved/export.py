@@ -43,11 +43,7 @@ class ExportInputs(NamedTuple):
 def run(config: PretrainConfig, inputs: ExportInputs, out: Path, *, workers: int = 1) -> dict[str, Any]:
     """Copy the finished model into ``out`` and prove that it loads; returns parameters and sizes.
 
-    Args:
-        workers: not used: there is one file to write.
-
-    Raises:
-        BadInput: training has not finished, or the tokenizer is not the one it was done with.
+    BadInput: training has not finished, or the tokenizer is not the one it was done with.
     """
     result = _read_result(inputs)
     for path in sorted((inputs.pretrain / MODEL_NAME).iterdir()):
@@ -64,17 +60,13 @@ def save_model(
     config: PretrainConfig,
     facts: Mapping[str, Any],
 ) -> None:
-    """Write a model folder that transformers loads.
+    """Write a model folder that transformers loads into ``folder``, which is empty.
 
     Args:
-        folder: exists and is empty; renaming it into place is the caller's.
         network: gives class and configuration; its own weights are not looked at.
-        weights: by the names of ``network``; any floating type and device, written as float32, tied ones once.
+        weights: by the names of ``network``; written as float32, tied ones once.
         tokenizer: the folder the token store was packed with.
         facts: for the card; see ``model_card``.
-
-    Raises:
-        RuntimeError: the weights are not those of the network, which is a mistake of ours.
     """
     described = copy.deepcopy(network.config)
     described.architectures = [type(network).__name__]
@@ -90,11 +82,8 @@ def save_model(
 
 def _without_ties(network: PreTrainedModel, weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     tied: dict[str, str] = network.all_tied_weights_keys  # each name to the one that is kept for both
-    kept = {
-        name: tensor.detach().to("cpu", torch.float32).contiguous()
-        for name, tensor in weights.items()
-        if name not in tied
-    }
+    own = {name: weight for name, weight in weights.items() if name not in tied}
+    kept = {name: weight.detach().to("cpu", torch.float32).contiguous() for name, weight in own.items()}
     wanted = {name for name, _ in network.named_parameters()} - tied.keys()
     if kept.keys() != wanted:
         raise RuntimeError(f"weights missing or unknown: {sorted(kept.keys() ^ wanted)[:5]}")

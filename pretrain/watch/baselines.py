@@ -1,8 +1,8 @@
 """What masked pieces can be guessed by counting alone, to stand beside a model's masked accuracy.
 
 Three tables count training text: which piece is most frequent, which after its left neighbour, and which between its
-two neighbours. A guess whose neighbours were never met, or are masked, comes from the next smaller table. Counting is
-one sort of 64-bit codes; the price is memory, some 45 bytes a piece, so at most ``most_tokens`` pieces are counted.
+two neighbours. A guess whose neighbours were never met, or are masked, comes from the next smaller table. The price is
+some 70 bytes of memory a piece, so at most ``most_tokens`` pieces are counted.
 
 Shapes: B sequences, L positions, V vocabulary, N counted pieces, C contexts, P predictions.
 """
@@ -12,43 +12,31 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig
 from pretrain.rng import derive_key, permute
 from pretrain.rows.masking import IGNORED, Pieces, mask_rows
-from pretrain.rows.sources import RowSource
+from pretrain.rows.sources import Numbers, RowSource
 from pretrain.watch.held_out import choose_rows, held_out_keys
 
 _ROWS_AT_ONCE = 1024
 
 
 class Baselines(NamedTuple):
-    """Most frequent pieces; the lowest id where several are.
-
-    Fields:
-        tokens: how many pieces were counted.
-        unigram: the most frequent piece.
-        after_V: int64, the most frequent piece after each piece; ``unigram`` after what was never met.
-        contexts_C: int64, neighbours that were met, left * V + right, ascending.
-        between_C: int64, the most frequent piece between them.
-    """
+    """Most frequent pieces (the lowest id where several are), of ``tokens`` counted ones."""
 
     tokens: int
     unigram: int
-    after_V: NDArray[np.int64]
-    contexts_C: NDArray[np.int64]
-    between_C: NDArray[np.int64]
+    after_V: Numbers  # after each piece; ``unigram`` after what was never met
+    contexts_C: Numbers  # neighbours that were met, left * V + right, ascending
+    between_C: Numbers  # between them
 
 
 def count_baselines(training: RowSource, pieces: Pieces, most_tokens: int = 20_000_000) -> Baselines:
     """Count the rows of epoch 0, unmasked: all, or rows chosen at random that hold ``most_tokens`` pieces.
 
-    Special pieces are never a guess, but [CLS] and [SEP] count as neighbours.
-
-    Raises:
-        BadInput: there is nothing to count.
+    Special pieces are never a guess, but [CLS] and [SEP] count as neighbours. BadInput where nothing can be counted.
     """
     vocab_size = len(pieces.special_V)
     codes_N = _neighbour_codes(training, pieces, most_tokens)
@@ -69,27 +57,26 @@ def score_baselines(
 ) -> dict[str, float]:
     """Accuracies (0..1) on the predictions that ``measure`` scores, rows weighted as there.
 
-    A guess sees the masked row, as the model does. Returns unigram_accuracy, bigram_accuracy (left neighbour) and
-    both_sides_accuracy.
+    A guess sees the masked row, as the model does; bigram: the left neighbour.
     """
     hits, predictions = np.zeros(3), 0.0
-    for chosen in choose_rows(held_out, config):
-        for begin in range(0, len(chosen.rows_B), _ROWS_AT_ONCE):
-            rows_B = chosen.rows_B[begin : begin + _ROWS_AT_ONCE]
-            rows = held_out.gather(np.zeros_like(rows_B), rows_B)
-            masked = mask_rows(rows, held_out_keys(config, rows), pieces, config.rows.masking)
-            places, slots = np.nonzero(masked.targets_BM != IGNORED)
-            columns = masked.positions_BM[places, slots]
-            left_P, right_P = (masked.ids_BL[places, columns + step].astype(np.int64) for step in (-1, 1))
-            targets_P = masked.targets_BM[places, slots]
-            guesses = _guess(baselines, left_P, right_P, pieces.mask_id)
-            hits += [chosen.weight * (guess_P == targets_P).sum() for guess_P in guesses]
-            predictions += chosen.weight * len(targets_P)
+    chosen = choose_rows(held_out, config)
+    places = [(part, begin) for part in chosen for begin in range(0, len(part.rows_B), _ROWS_AT_ONCE)]
+    for part, begin in places:
+        rows_B = part.rows_B[begin : begin + _ROWS_AT_ONCE]
+        rows = held_out.gather(np.zeros_like(rows_B), rows_B)
+        masked = mask_rows(rows, held_out_keys(config, rows), pieces, config.rows.masking)
+        row_P, slots_P = np.nonzero(masked.targets_BM != IGNORED)
+        columns_P, targets_P = masked.positions_BM[row_P, slots_P], masked.targets_BM[row_P, slots_P]
+        left_P, right_P = masked.ids_BL[row_P, columns_P - 1], masked.ids_BL[row_P, columns_P + 1]
+        guesses = _guess(baselines, left_P, right_P, pieces.mask_id)
+        hits += [part.weight * (guess_P == targets_P).sum() for guess_P in guesses]
+        predictions += part.weight * len(targets_P)
     names = ("unigram_accuracy", "bigram_accuracy", "both_sides_accuracy")
     return dict(zip(names, (hits / max(predictions, 1.0)).tolist(), strict=True))
 
 
-def _neighbour_codes(training: RowSource, pieces: Pieces, most_tokens: int) -> NDArray[np.int64]:
+def _neighbour_codes(training: RowSource, pieces: Pieces, most_tokens: int) -> Numbers:
     """(left * V + right) * V + piece for every piece that is not special; 63 bits hold vocabularies of 2 million."""
     vocab_size, total = len(pieces.special_V), training.count(0)
     codes_N = np.empty(most_tokens, np.int64)  # takes no memory before it is filled
@@ -97,7 +84,7 @@ def _neighbour_codes(training: RowSource, pieces: Pieces, most_tokens: int) -> N
     while found < most_tokens and begin < total:
         # rows in a random order: those of documents come in the order of the corpus, source after source
         rows_B = permute(np.arange(begin, min(begin + _ROWS_AT_ONCE, total)), total, derive_key(0, "baselines"))
-        ids_BL = training.gather(np.zeros_like(rows_B), rows_B).ids_BL.astype(np.int64, copy=False)
+        ids_BL = training.gather(np.zeros_like(rows_B), rows_B).ids_BL
         left_BL, middle_BL, right_BL = ids_BL[:, :-2], ids_BL[:, 1:-1], ids_BL[:, 2:]
         codes = ((left_BL * vocab_size + right_BL) * vocab_size + middle_BL)[~pieces.special_V[middle_BL]]
         codes = codes[: most_tokens - found]
@@ -107,30 +94,16 @@ def _neighbour_codes(training: RowSource, pieces: Pieces, most_tokens: int) -> N
     return codes_N[:found]
 
 
-def _most_frequent(codes_N: NDArray[np.int64], vocab_size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Contexts and the piece most frequent in each, out of codes (context * V + piece), which are sorted in place."""
-    codes_N.sort()
-    begins = _run_begins(codes_N)
-    # count and piece in one number: the largest is the most frequent and, among equals, the lowest id
-    ranks = np.diff(begins, append=len(codes_N)) * vocab_size
-    contexts = codes_N[begins]
-    ranks += vocab_size - 1 - contexts % vocab_size
-    contexts //= vocab_size
-    firsts = _run_begins(contexts)
-    best_C = np.maximum.reduceat(ranks, firsts)
-    return contexts[firsts], vocab_size - 1 - best_C % vocab_size
+def _most_frequent(codes_N: Numbers, vocab_size: int) -> tuple[Numbers, Numbers]:
+    """Contexts and the piece most frequent in each (the lowest id of several), out of codes context * V + piece."""
+    codes, counts = np.unique(codes_N, return_counts=True)
+    contexts, found = np.divmod(codes, vocab_size)
+    order = np.lexsort((-counts, contexts))  # stable: the lowest id first among equals
+    contexts_C, firsts_C = np.unique(contexts, return_index=True)
+    return contexts_C, found[order[firsts_C]]
 
 
-def _run_begins(sorted_numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where runs of equal numbers begin."""
-    begins = np.ones(len(sorted_numbers), bool)
-    np.not_equal(sorted_numbers[1:], sorted_numbers[:-1], out=begins[1:])
-    return np.flatnonzero(begins)
-
-
-def _guess(
-    baselines: Baselines, left_P: NDArray[np.int64], right_P: NDArray[np.int64], mask_id: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _guess(baselines: Baselines, left_P: Numbers, right_P: Numbers, mask_id: int) -> tuple[Numbers, ...]:
     """What each table says of each prediction, from the smallest table to the largest."""
     unigram_P = np.full(len(left_P), baselines.unigram)
     after_P = np.where(left_P == mask_id, baselines.unigram, baselines.after_V[left_P])

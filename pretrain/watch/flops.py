@@ -1,10 +1,9 @@
 """Floating-point operations of a token in training, and what a device could do at best: the two halves of the MFU.
 
 Counted are the matrix products of forward and backward pass (three times the forward pass), the vocabulary head and
-all of the last layer but keys and values on the predicted positions only (on all where documents are isolated),
-nothing for the sentence-pair head (below 0.1 %), norms and activations, and nothing for activations computed again:
-the useful work, after PaLM (arXiv 2204.02311, appendix B). Peaks are the dense rates of
-NVIDIA's datasheets, half of those printed "with sparsity"; no device reaches them.
+all of the last layer but keys and values on the predicted positions only (on all where documents are isolated), nothing
+for the sentence-pair head (below 0.1 %), norms and activations: the useful work, after PaLM (arXiv 2204.02311,
+appendix B). Peaks are the dense rates of NVIDIA's datasheets, half of those printed "with sparsity".
 """
 
 from __future__ import annotations
@@ -41,12 +40,7 @@ PRECISIONS = ("fp32", "fp16", "bf16")
 
 
 def flops_per_token(config: PretrainConfig, vocab_size: int, attended: float | None = None) -> float:
-    """Operations to train on one token of a row that is full.
-
-    Args:
-        attended: mean number of tokens that a token sees, itself included (``attended_length``); the length of the row
-            where it is None, as in blocks.
-    """
+    """Operations to train on one token of a full row; ``attended``: see ``attended_length``, None: the whole row."""
     length, hidden = config.rows.sequence_length, config.model.hidden
     predicted = most_predictions(length, config.rows.masking.share) / length
     is_narrow = config.rows.packing != "documents"  # the last layer asks at the predictions, and at [CLS] for pairs
@@ -74,15 +68,11 @@ def flops_by_phase(batches: TrainingBatches, config: PretrainConfig, vocab_size:
 
 
 def peak_flops(device_name: str, precision: str) -> float | None:
-    """Dense peak of a device in FLOP/s; None where it is not known, as for CPUs and slices of a GPU.
+    """Dense peak in FLOP/s of a device, as ``torch.cuda.get_device_name`` calls it (fp32 without TF32).
 
-    Args:
-        device_name: as ``torch.cuda.get_device_name`` says it.
-        precision: one of ``PRECISIONS``; fp32 without TF32, torch's default.
+    None where it is not known, as for CPUs and slices of a GPU.
     """
     name = re.sub(r"^(NVIDIA|Tesla|GeForce| )+", "", device_name)
-    for pattern, peaks in PEAK_TFLOPS.items():
-        if re.fullmatch(pattern, name):
-            peak = peaks[PRECISIONS.index(precision)]
-            return None if peak is None else peak * 1e12
-    return None
+    peaks = next((peaks for pattern, peaks in PEAK_TFLOPS.items() if re.fullmatch(pattern, name)), (None,) * 3)
+    peak = peaks[PRECISIONS.index(precision)]
+    return None if peak is None else peak * 1e12

@@ -27,14 +27,10 @@ NamesOfStep = Callable[[int], list[str]]
 
 
 class StepSums(NamedTuple):
-    """One step over all processes.
+    """One step over all processes: sums as in ``Sums``, how many they are of, rate and norm of the gradient.
 
-    Fields:
-        step: 1, 2, …
-        mlm_loss, mlm_hits, nsp_loss, nsp_hits: see ``Sums``.
-        predictions, tokens, pairs: how many there were; tokens without padding.
-        lr: learning rate.
-        grad_norm: norm of the gradient before clipping; nan: the engine gave none, inf: it was not finite.
+    ``tokens`` leaves padding out; ``grad_norm`` is before clipping, nan where the engine gave none, inf where it was
+    not finite.
     """
 
     step: int
@@ -55,11 +51,7 @@ class StepSums(NamedTuple):
 
 
 def require_finite_losses(steps: Sequence[StepSums], config: PretrainConfig, names_of_step: NamesOfStep) -> None:
-    """Stop where training has diverged.
-
-    Raises:
-        BadInput: a loss is not finite; names the first such step, its rows and what went before.
-    """
+    """Stop (BadInput) where training has diverged, naming the first bad step, its rows and what went before."""
     for place, bad in enumerate(steps):
         if not math.isfinite(bad.loss):
             now = config.optimizer
@@ -75,11 +67,10 @@ def require_finite_losses(steps: Sequence[StepSums], config: PretrainConfig, nam
 def warn_of_jump(
     steps: Sequence[StepSums], norms: Sequence[float], config: PretrainConfig, names_of_step: NamesOfStep
 ) -> None:
-    """Warn of the first step whose gradient norm jumps, or is not finite; in fp16 only the former, as loss scaling
-    makes the latter now and then and passes over such steps.
+    """Warn of the first step whose gradient norm jumps, or is not finite.
 
-    Args:
-        norms: what ``remember_norms`` gave for the steps before these.
+    In fp16 only of the former, as loss scaling makes the latter now and then and passes over such steps. ``norms``:
+    what ``remember_norms`` gave for the steps before these.
     """
     for step in steps:
         if step.grad_norm == math.inf and config.engine.precision != "fp16":

@@ -1,8 +1,7 @@
 """Loss, accuracy and pseudo-perplexity on text that was never trained on, over all of it and source by source.
 
-Sources are measured one after the other, so sums belong to a source without the model knowing of sources. A small
-source gets more rows than its share, and its rows count less in the overall figures, as in any stratified sample. The
-masks are always those of epoch 0: figures of two measurements differ by the model alone.
+Sources are measured one after the other. A small one gets more rows than its share, and its rows count less in the
+overall figures. The masks are always those of epoch 0: figures of two measurements differ by the model alone.
 
 Shapes: B sequences, S segments of a sequence, K measured sources, C sums (``_COLUMNS``).
 """
@@ -14,39 +13,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig
 from pretrain.engine.start import Engine
 from pretrain.engine.world import World
-from pretrain.rng import derive_key, permute
+from pretrain.rng import Bits, derive_key, permute
 from pretrain.rows.batches import Batch, as_batch
 from pretrain.rows.masking import IGNORED, Masked, Pieces, mask_rows, mask_single, row_keys
-from pretrain.rows.sources import Rows, RowSource
+from pretrain.rows.sources import Numbers, Rows, RowSource
 
 MOST_SOURCES = 16  # the largest have figures of their own, all others have theirs together
 OTHERS = "all other sources"
 FEW_ROWS = 16  # every source gets so many before any gets more: about 1,200 predictions in rows of 512
-_COLUMNS = (
-    "rows", "predictions", "singles", "mlm_loss", "mlm_hits", "nsp_loss", "nsp_hits", "single_loss",
-)  # fmt: skip
-_Part = tuple[int, NDArray[np.int64], int]  # place among the measured sources, rows, how many of them count
+_COLUMNS = ("rows", "predictions", "singles", "mlm_loss", "mlm_hits", "nsp_loss", "nsp_hits", "single_loss")
 
 
 class Chosen(NamedTuple):
-    """Rows of one source that are measured.
+    """Rows of one source that are measured."""
 
-    Fields:
-        source: number of the source; -1 for all those that are not among the largest.
-        rows_B: numbers of the rows, ascending.
-        weight: held-out rows of the source for each that is measured, 1 or more.
-    """
-
-    source: int
-    rows_B: NDArray[np.int64]
-    weight: float
+    source: int  # -1: all those that are not among the largest
+    rows_B: Numbers  # ascending
+    weight: float  # held-out rows of the source for each that is measured
 
 
 def measure(
@@ -58,15 +47,10 @@ def measure(
     world: World,
     micro_batch: int,
 ) -> dict[str, Any]:
-    """Figures on held-out rows, without dropout; the same for any number of processes, all of which must call it.
+    """Figures on held-out rows of one segment, without dropout, equal for any number of processes; all must call it.
 
     Pseudo-perplexity (Salazar et al. 2020, arXiv 1910.14659) is exp of the mean loss of single masked pieces. It is
     estimated from one piece of each row, so a row counts as much as another, however long it is.
-
-    Args:
-        source: held-out rows of one segment.
-        source_names: names by the numbers that ``source.sources`` gives.
-        micro_batch: at most this many rows at once.
 
     Returns:
         rows, predictions: what was measured; mlm_loss (nats), masked_accuracy (0..1), pseudo_perplexity; with
@@ -83,12 +67,17 @@ def measure(
     try:
         with torch.no_grad():
             for place, rows_B, count in _parts_of_rank(chosen, micro_batch, world):
-                sums_KC[place] += _sums(engine, _mask_both_ways(source, rows_B, count, pieces, config), count, world)
+                words, single = _mask_both_ways(source, rows_B, count, pieces, config)
+                counts = torch.tensor([count, words.predictions, single.predictions], dtype=torch.float64)
+                sums_KC[place, :3] += counts.to(world.device, non_blocking=True)
+                sums_KC[place, 3:-1] += torch.stack([*engine(*words.to(world.device))]).double()
+                sums_KC[place, -1] += engine(*single.to(world.device)).mlm_loss.double()
     finally:
         engine.module.train(was_training)
     sums_KC = world.total(sums_KC).cpu()
-    weights_K = torch.tensor([part.weight for part in chosen], dtype=torch.float64)
-    overall = _figures((weights_K[:, None] * sums_KC).sum(0), config) | _counts(sums_KC.sum(0))
+    weights_K1 = torch.tensor([[part.weight] for part in chosen], dtype=torch.float64)
+    overall = _figures((weights_K1 * sums_KC).sum(0), config)
+    overall |= {name: int(sums_KC[:, column].sum()) for column, name in enumerate(_COLUMNS[:2])}
     if not overall["predictions"]:
         raise BadInput(
             f"no word of {overall['rows']} held-out rows could be masked; raise pretrain.rows.held_out_share, or give "
@@ -107,9 +96,6 @@ def choose_rows(source: RowSource, config: PretrainConfig) -> list[Chosen]:
     Sources beyond the ``MOST_SOURCES`` with the most rows count as one. All take turns in naming one of their rows at
     random until each has named ``FEW_ROWS`` or all it has. From then on each has the same share of its rows measured.
     So a source is left out only where ``measure_rows`` is smaller than their number.
-
-    Raises:
-        BadInput: there is no held-out row.
     """
     total = source.count(0)
     if not total:
@@ -128,30 +114,29 @@ def choose_rows(source: RowSource, config: PretrainConfig) -> list[Chosen]:
     return chosen
 
 
-def _largest_sources(sources_B: NDArray[np.int64]) -> tuple[list[int], NDArray[np.int64], NDArray[np.int64]]:
+def _largest_sources(sources_B: Numbers) -> tuple[list[int], Numbers, Numbers]:
     """Numbers of the sources that are told apart, the place among them of each row, and how many rows each has."""
     found, sizes = np.unique(sources_B, return_counts=True)
     largest = np.sort(np.argsort(-sizes, kind="stable")[:MOST_SOURCES])
     places = np.full(int(found[-1]) + 1, len(largest))
     places[found[largest]] = np.arange(len(largest))
-    places_B = places[sources_B]
-    return [*found[largest].tolist(), -1], places_B, np.bincount(places_B)
+    return [*found[largest].tolist(), -1], places[sources_B], np.bincount(places[sources_B])
 
 
-def held_out_keys(config: PretrainConfig, rows: Rows) -> NDArray[np.uint64]:
+def held_out_keys(config: PretrainConfig, rows: Rows) -> Bits:
     """Keys of the masks that held-out rows wear: those of epoch 0."""
     return row_keys(config.seed, config.rows.masking, np.zeros(len(rows.names_B), np.int64), rows.names_B)
 
 
-def _parts_of_rank(chosen: list[Chosen], micro_batch: int, world: World) -> Iterator[_Part]:
-    """Rows of one source each, equally many in every part, and equally many parts for every process.
+def _parts_of_rank(chosen: list[Chosen], micro_batch: int, world: World) -> Iterator[tuple[int, Numbers, int]]:
+    """Place of a source, some of its rows, how many of them count: equally many in each part, and parts for each rank.
 
     ZeRO-3 needs all processes in every forward pass, and a compiled model one shape; so parts are filled up with rows
     that do not count.
     """
     size = min(micro_batch, max(len(part.rows_B) for part in chosen))
     filler = np.full(size, chosen[0].rows_B[0])
-    parts: list[_Part] = []
+    parts = []
     for place, part in enumerate(chosen):
         for begin in range(0, len(part.rows_B), size):
             rows_B = part.rows_B[begin : begin + size]
@@ -161,7 +146,7 @@ def _parts_of_rank(chosen: list[Chosen], micro_batch: int, world: World) -> Iter
 
 
 def _mask_both_ways(
-    source: RowSource, rows_B: NDArray[np.int64], count: int, pieces: Pieces, config: PretrainConfig
+    source: RowSource, rows_B: Numbers, count: int, pieces: Pieces, config: PretrainConfig
 ) -> tuple[Batch, Batch]:
     """The rows with their words masked and with a single piece masked; targets only in the first ``count`` rows."""
     rows = source.gather(np.zeros_like(rows_B), rows_B)
@@ -177,18 +162,9 @@ def _mask_both_ways(
     return batch(mask_rows(rows, keys_B, pieces, config.rows.masking)), batch(mask_single(rows, keys_B, pieces))
 
 
-def _sums(engine: Engine, batches: tuple[Batch, Batch], count: int, world: World) -> Tensor:
-    """One row of ``_COLUMNS``, float64, on the device; nothing waits for the device."""
-    words, single = batches
-    counts = torch.tensor([count, words.predictions, single.predictions], dtype=torch.float64)
-    losses = torch.stack([*engine(*words.to(world.device)), engine(*single.to(world.device)).mlm_loss])
-    return torch.cat([counts.to(world.device, non_blocking=True), losses.double()])
-
-
 def _figures(sums_C: Tensor, config: PretrainConfig) -> dict[str, Any]:
-    """Means out of sums."""
     sums = dict(zip(_COLUMNS, sums_C, strict=True))
-    figures: dict[str, Any] = _counts(sums_C)
+    figures: dict[str, Any] = {name: int(sums[name]) for name in _COLUMNS[:2]}
     if sums["predictions"]:
         figures["mlm_loss"] = (sums["mlm_loss"] / sums["predictions"]).item()
         figures["masked_accuracy"] = (sums["mlm_hits"] / sums["predictions"]).item()
@@ -198,7 +174,3 @@ def _figures(sums_C: Tensor, config: PretrainConfig) -> dict[str, Any]:
         figures["nsp_loss"] = (sums["nsp_loss"] / sums["rows"]).item()
         figures["nsp_accuracy"] = (sums["nsp_hits"] / sums["rows"]).item()
     return figures
-
-
-def _counts(sums_C: Tensor) -> dict[str, int]:
-    return {"rows": int(sums_C[0]), "predictions": int(sums_C[1])}

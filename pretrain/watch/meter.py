@@ -1,9 +1,8 @@
 """What a person watching wants to know: loss, masked accuracy, rate, gradient norm, speed, MFU, memory, time left.
 
-Sums of each step stay on the device and are read once per interval, so logging costs no synchronisation in between.
-Averages are over predictions, never means of means. Lines of metrics.jsonl behind a resumed step are cut off, and the
-steps of a begun interval travel in the checkpoint one by one, so the file of a resumed run and an undisturbed one
-differ in timing only, whatever the checkpoints in between.
+Sums of each step stay on the device and are read once per interval. Averages are over predictions, never means of
+means. Lines of metrics.jsonl after a resumed step are cut off, and the steps of a begun interval travel in the
+checkpoint one by one, so the file of a resumed run and of an undisturbed one differ in timing only.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from torch import Tensor
 
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import write_whole
-from pretrain.config import PretrainConfig
+from pretrain.config import PretrainConfig, by_path
 from pretrain.engine.world import World
 from pretrain.model.module import Sums
 from pretrain.watch.flops import peak_flops
 from pretrain.watch.health import NamesOfStep, StepSums, remember_norms, require_finite_losses, warn_of_jump
-from pretrain.watch.trackers import Tracker, open_trackers, require_trackers
+from pretrain.watch.trackers import Tracker, open_trackers
 
 log = logging.getLogger(__name__)
 
@@ -41,15 +40,11 @@ class Meter:
     """Sums over an interval of steps, and the lines made of them.
 
     Args:
-        path: metrics.jsonl; rank 0 appends to it, and trackers write beside it.
-        config: the configuration being trained.
+        path: metrics.jsonl; the first process appends to it, and trackers write beside it.
         world: the processes; ``write`` and ``state`` must be called by all of them together.
         resumed: step and state to go on from, (0, None) for a fresh start.
-        flops_of_step: operations to train on a token of a step, for the MFU (``pretrain.watch.flops``).
+        flops_of_step: operations to train on a token of a step, for the MFU.
         names_of_step: what the rows of a step are called, for warnings.
-
-    Raises:
-        BadInput: the package of a tracker is missing.
     """
 
     def __init__(
@@ -61,14 +56,13 @@ class Meter:
         flops_of_step: Callable[[int], float],
         names_of_step: NamesOfStep,
     ) -> None:
-        require_trackers(config)  # on every process, so that none is left waiting for the first
         self._path, self._config, self._world, self._names_of_step = path, config, world, names_of_step
         last_step, state = resumed
         self._tokens_before, self._norms, self._steps = _unpack(state or [0.0, 0.0])
         self._sums_KF = torch.zeros(config.watch.log_every, len(Sums._fields), dtype=torch.float64, device=world.device)
         self._norms_K = torch.zeros(config.watch.log_every, dtype=torch.float64, device=world.device)
-        self._counts: list[tuple[int, int, int]] = []  # predictions, tokens, pairs of each step here
-        self._rates: list[tuple[int, float]] = []  # number and learning rate of each ended step
+        self._counts = (0, 0, 0)  # predictions, tokens, pairs of the step that runs, in this process
+        self._ended: list[tuple[int, float, tuple[int, int, int]]] = []  # steps: number, learning rate, counts
         self._flops_of_step, self._peak = flops_of_step, _peak(config, world)
         self._is_first_line = True
         self._start_clock()
@@ -79,35 +73,31 @@ class Meter:
             _log_formula(flops_of_step(last_step + 1), self._peak, world)
 
     def add(self, sums: Sums, predictions: int, tokens: int, pairs: int = 0) -> None:
-        """Count one micro-batch of this process.
-
-        Args:
-            predictions, tokens, pairs: its targets that count, tokens without padding, and sentence pairs.
-        """
-        place = len(self._rates)
-        self._sums_KF[place] += torch.stack([value.detach() for value in sums])
-        before = self._counts.pop() if len(self._counts) > place else (0, 0, 0)
-        self._counts.append((before[0] + predictions, before[1] + tokens, before[2] + pairs))
+        """Count one micro-batch of this process: its targets that count, tokens without padding, and pairs."""
+        self._sums_KF[len(self._ended)] += torch.stack([value.detach() for value in sums])
+        before = self._counts
+        self._counts = (before[0] + predictions, before[1] + tokens, before[2] + pairs)
 
     def end_step(self, step: int, lr: float, grad_norm: Tensor | float | None, waited_s: float) -> None:
         """Close the step; ``grad_norm``: None where the engine gives none; ``waited_s``: seconds without a batch."""
-        self._norms_K[len(self._rates)] = math.nan if grad_norm is None else _plain_inf(grad_norm)
-        self._rates.append((step, lr))
+        if isinstance(grad_norm, Tensor):  # not read here; not finite of any kind is inf
+            grad_norm = grad_norm.detach().double().nan_to_num(math.inf, math.inf, math.inf)
+        elif grad_norm is not None and not math.isfinite(grad_norm):
+            grad_norm = math.inf
+        self._norms_K[len(self._ended)] = math.nan if grad_norm is None else grad_norm
+        self._ended.append((step, lr, self._counts))
+        self._counts = (0, 0, 0)
         self._waited += waited_s
 
     def due(self, step: int) -> bool:
-        """Whether a line belongs behind this step."""
+        """Whether a line belongs after this step."""
         return step % self._config.watch.log_every == 0 or step == self._config.steps
 
     def state(self, step: int) -> list[float]:
-        """What the checkpoint of ``step`` must hold: tokens before the interval, norms to compare with, its steps.
-
-        Raises:
-            BadInput: a loss is not finite.
-        """
+        """What the checkpoint of ``step`` must hold; BadInput where a loss is not finite."""
         self._read_device()
-        require_finite_losses(self._steps, self._config, self._names_of_step)
-        return _pack(self._tokens_before, self._norms, self._steps)
+        steps = [float(value) for ended in self._steps for value in ended]
+        return [self._tokens_before, len(self._norms), *self._norms, *steps]
 
     @property
     def tokens(self) -> int:
@@ -115,15 +105,9 @@ class Meter:
         return int(self._tokens_before + sum(step.tokens for step in self._steps))
 
     def write(self, step: int) -> None:
-        """Log the interval that ends with ``step`` and begin the next one.
-
-        Raises:
-            BadInput: a loss is not finite.
-        """
+        """Log the interval that ends with ``step`` and begin the next one; BadInput where a loss is not finite."""
         self._read_device()
-        require_finite_losses(self._steps, self._config, self._names_of_step)
-        line = _averages(self._steps, self._tokens_before, self._config)
-        line |= self._timing(step)
+        line = _averages(self._steps, self.tokens, self._config) | self._timing(step)
         if self._world.is_first:
             warn_of_jump(self._steps, self._norms, self._config, self._names_of_step)
             log.info(_readable(line, self._config, self._timed_steps, self._is_first_line))
@@ -134,12 +118,8 @@ class Meter:
         self._start_clock()
 
     def write_held_out(self, step: int, scores: dict[str, Any]) -> None:
-        """Add a measurement on held-out rows behind ``step``; trackers call its numbers held_out/sources/name/….
-
-        Raises:
-            BadInput: a number is not finite.
-        """
-        numbers = _flat("held_out", scores)
+        """Add a measurement on held-out rows after ``step``; BadInput where a number is not finite."""
+        numbers = by_path(scores, "held_out/", "/")
         bad = [name for name, value in numbers.items() if not math.isfinite(value)]
         if bad:
             raise BadInput(f"step {step}: {bad[0]} is not finite; training has diverged: lower pretrain.optimizer.lr")
@@ -156,7 +136,6 @@ class Meter:
         self._clock += time.monotonic() - began
 
     def close(self) -> None:
-        """Close the trackers."""
         for tracker in self._trackers:
             tracker.close()
 
@@ -167,17 +146,20 @@ class Meter:
             tracker.log(step, {name: value for name, value in numbers.items() if name != "step"})
 
     def _read_device(self) -> None:
-        """Move the ended steps from the device to ``_steps``, summed over all processes."""
-        count = len(self._rates)
-        counts_KC = torch.tensor(self._counts, dtype=torch.float64).reshape(count, 3).to(self._world.device)
-        totals_KF = self._world.total(torch.cat([self._sums_KF[:count], counts_KC], dim=1))
+        """Move the ended steps from the device to ``_steps``, summed over all processes; their losses are finite."""
+        count = len(self._ended)
+        counts_KC = torch.tensor([counts for *_, counts in self._ended], dtype=torch.float64).reshape(count, 3)
+        totals_KF = self._world.total(torch.cat([self._sums_KF[:count], counts_KC.to(self._world.device)], dim=1))
         rows = torch.cat([totals_KF, self._norms_K[:count, None]], dim=1).tolist()  # every process has the same norm
-        for (step, lr), (*sums, norm) in zip(self._rates, rows, strict=True):
-            self._steps.append(StepSums._make([step, *sums, lr, norm]))
+        new = [
+            StepSums._make([n, *sums, lr, norm]) for (n, lr, _), (*sums, norm) in zip(self._ended, rows, strict=True)
+        ]
+        self._steps += new
         self._timed_steps += count
-        self._timed_tokens += sum(row[5] for row in rows)
+        self._timed_tokens += sum(step.tokens for step in new)
         self._sums_KF.zero_()
-        self._counts, self._rates = [], []
+        self._ended = []
+        require_finite_losses(self._steps, self._config, self._names_of_step)
 
     def _start_clock(self) -> None:
         self._clock, self._waited, self._timed_steps, self._timed_tokens = time.monotonic(), 0.0, 0, 0.0
@@ -198,22 +180,21 @@ class Meter:
         return timing
 
 
-def _averages(steps: list[StepSums], tokens_before: float, config: PretrainConfig) -> dict[str, float]:
+def _averages(steps: list[StepSums], tokens: int, config: PretrainConfig) -> dict[str, float]:
     """The figures of an interval that equal runs share; ``grad_norm`` is the largest finite one of the interval."""
-    totals = [math.fsum(column) for column in zip(*steps, strict=True)]
-    _, mlm_loss, mlm_hits, nsp_loss, nsp_hits, predictions, tokens, pairs, *_ = totals
-    norms = [step.grad_norm for step in steps if math.isfinite(step.grad_norm)]
+    sums = StepSums._make(math.fsum(column) for column in zip(*steps, strict=True))
     line = {
         "step": steps[-1].step,
-        "loss": mlm_loss / predictions + nsp_loss / max(pairs, 1),
-        "masked_accuracy": mlm_hits / predictions,
+        "loss": sums.loss,
+        "masked_accuracy": sums.mlm_hits / sums.predictions,
         "lr": steps[-1].lr,
-        "tokens": int(tokens_before + tokens),
+        "tokens": tokens,
     }
+    norms = [step.grad_norm for step in steps if math.isfinite(step.grad_norm)]
     if norms:
         line["grad_norm"] = max(norms)
     if config.model.nsp:
-        line |= {"mlm_loss": mlm_loss / predictions, "nsp_accuracy": nsp_hits / max(pairs, 1)}
+        line |= {"mlm_loss": sums.mlm_loss / sums.predictions, "nsp_accuracy": sums.nsp_hits / max(sums.pairs, 1)}
     return line
 
 
@@ -229,33 +210,15 @@ def _readable(line: dict[str, float], config: PretrainConfig, timed_steps: int, 
     )
 
 
-def _pack(tokens_before: float, norms: list[float], steps: list[StepSums]) -> list[float]:
-    return [tokens_before, len(norms), *norms, *(float(value) for step in steps for value in step)]
-
-
 def _unpack(state: list[float]) -> tuple[float, list[float], list[StepSums]]:
+    """Tokens before the interval, norms to compare with, and its steps."""
     tokens_before, count = state[0], int(state[1])
     rest, width = state[2 + count :], len(StepSums._fields)
     rows = [rest[first : first + width] for first in range(0, len(rest), width)]
     return tokens_before, state[2 : 2 + count], [StepSums._make([int(row[0]), *row[1:]]) for row in rows]
 
 
-def _plain_inf(norm: Tensor | float) -> Tensor | float:
-    """Not finite of any kind as inf; a tensor is not read."""
-    if isinstance(norm, Tensor):
-        return norm.detach().double().nan_to_num(math.inf, math.inf, math.inf)
-    return norm if math.isfinite(norm) else math.inf
-
-
-def _flat(name: str, value: Any) -> dict[str, float]:
-    if isinstance(value, Mapping):
-        return {key: found for part in value for key, found in _flat(f"{name}/{part}", value[part]).items()}
-    return {name: value}
-
-
 def _peak(config: PretrainConfig, world: World) -> float | None:
-    if config.watch.peak_tflops is not None:
-        return config.watch.peak_tflops * 1e12
     if world.device.type != "cuda":
         return None
     return peak_flops(torch.cuda.get_device_name(world.device), config.engine.precision)
@@ -263,7 +226,7 @@ def _peak(config: PretrainConfig, world: World) -> float | None:
 
 def _log_formula(flops_per_token: float, peak: float | None, world: World) -> None:
     if peak is None:
-        log.info("no MFU: the peak rate of this device is not known; give it as pretrain.watch.peak_tflops")
+        log.info("no MFU: the peak rate of this device is not known")
         return
     shown = (flops_per_token / 1e6, world.size, peak / 1e12)
     log.info("mfu = tokens a second x %.4g MFLOP a token / (%d devices x %.4g TFLOP/s)", *shown)

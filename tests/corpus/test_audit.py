@@ -19,7 +19,7 @@ from corpus.documents.errors import BadInput
 from corpus.documents.shards import SCHEMA, read_documents, shard_paths
 from corpus.pii.detect import find_pii, find_pii_in_sentences
 from corpus.pii.protect import Protection
-from corpus.reading.quarantine import quarantine_line
+from corpus.reading.read import quarantine_line
 from corpus.samples import Sample
 from tests.corpus.test_stage import Start, exit_codes
 

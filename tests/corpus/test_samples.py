@@ -13,7 +13,7 @@ import pytest
 from corpus.audit import Guard
 from corpus.pii.protect import Protection
 from corpus.reading.read import Record
-from corpus.samples import CHANGED_NAME, DROPPED_NAME, UnitSamples
+from corpus.samples import CHANGED, CHANGED_NAME, DROPPED, DROPPED_NAME, UnitSamples, take_samples, write_samples
 
 PHONE, HEALTH = "010-0123-4567", "1-2345678901"
 GUARD = Guard(Protection(), b"salt")
@@ -22,7 +22,8 @@ RECORD = Record("a.txt@0", "a", "책", "")
 
 def rows_of(shown: UnitSamples, folder: Path, name: str) -> list[dict[str, Any]]:
     shown.write(folder)
-    return list(pq.read_table(folder / name).to_pylist())
+    write_samples(folder / "samples.parquet", take_samples(folder / name), DROPPED if name == DROPPED_NAME else CHANGED)
+    return list(pq.read_table(folder / "samples.parquet").to_pylist())
 
 
 @pytest.mark.parametrize("distance", [*range(40, 76, 3), *range(100, 128, 3)])

@@ -10,7 +10,7 @@ import ast
 import importlib
 import json
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache, partial
@@ -18,22 +18,20 @@ from typing import Any
 
 from corpus.config import DecontaminateConfig
 from corpus.decontamination.index import ContaminationIndex, build_index
-from corpus.noise.filters import SentenceLimits
+from corpus.noise.remove import SentenceLimits
 from corpus.pii.cover import cover
 from corpus.pii.detect import find_pii
 from corpus.pii.fold import fold_disguises, fold_signs
 from corpus.pii.protect import Protection
-from corpus.pii.records import EVERYTHING, paths_of
 from corpus.pii.replace import Originals
 from corpus.pii.types import ALL_TYPES, EXTRA_TYPES
 from corpus.reading.containers import SCANNERS, Unreadable
-from corpus.reading.quarantine import mask
-from launch.pii.json_document import Document, pieces_of, whole_or_pieces
-from launch.pii.json_text import Walker, find_in_record, hide_in_record
-from launch.pii.plain_text import blocks_of, find_in_block, hide_in_block, spans_by_line
+from corpus.reading.read import mask
+from launch.pii.json_text import Walker, change_document, change_record
+from launch.pii.plain_text import change_blocks, spans_by_line
 from launch.pii.streams import lines_of
-from launch.pii.table_text import Table, find_in_row, hide_in_row, rows_of
-from launch.pii.work import Finding, Hiding
+from launch.pii.table_text import change_rows
+from launch.pii.work import EVERYTHING, Finding, Hiding, paths_of
 from tests.growth.patterns import sources
 
 TEXT = {"str", "bytes"}
@@ -50,13 +48,13 @@ LEFT_OUT: dict[str, str] = {
     r"launch\.(?!sample\.|pii\.|plain_yaml\.).*": NAMES,
     r"launch\.sample\..*": OWN,
     r"launch\.pii\.(?:jobs\.plan_jobs|run\.process|work\.read_protection)": NAMES,
-    r"launch\.pii\.streams\.(?:refuse|tell)": "our own messages",
-    r"corpus\.card\.page\.(?:name|render)|corpus\.noise\.rule\.line\w*_rule": OWN,
+    r"launch\.pii\.streams\.(?:explain|tell)": "our own messages",
+    r"corpus\.card\.page\.render|corpus\.noise\.rule\.line\w*_rule": OWN,
     r"corpus\.reading\.files\..*|corpus\.reading\.inputs\.find_inputs": NAMES,
     r"corpus\.decontamination\.(?:benchmarks\..*|cache\.(?:fetch|keep)_index)": NAMES,
     r"corpus\.decontamination\.index\.build_index|corpus\.duplicates\.near\.signatures|corpus\.toxicity\..*": MODEL,
     r"corpus\.folding\.fold_all|corpus\.decontamination\.ngrams\.batch_texts": "array code, measured by bench corpus",
-    r"corpus\.pii\.formats\.(?:checks\..*|shapes\.(?:widen_like|refill))": SMALL,
+    r"corpus\.pii\.formats\.shapes\.(?:\w+_check_digit|is_birth_date|looks_typed|widen_like|refill)": SMALL,
     r"corpus\.pii\.(?:extra\.announced\.org_check_digit|replace\.canonical)": SMALL,
     r"corpus\.pii\.key\..*|corpus\.noise\.remove\.rules_without|corpus\.sentences\.splitters\.load_splitter": NAMES,
     r"corpus\.reading\.hub\.parse_hub_name": NAMES,
@@ -108,7 +106,7 @@ def _called(place: str) -> Callable[..., Any]:
 
 
 def _filter(name: str, text: str) -> None:
-    _called(f"corpus.noise.filters.{name}")(text, SentenceLimits(5, 10))
+    _called(f"corpus.noise.remove.{name}")(text, SentenceLimits(5, 10))
 
 
 def _wrapping(name: str, text: Any) -> None:
@@ -129,29 +127,28 @@ def _record(text: str, second: str = "") -> str:
 
 def _walk(path: str, text: str) -> None:
     """Change the strings of a record as the ``pii`` commands do."""
-    hide_in_record(_record(text), Walker(paths_of([path])), HIDING, 0)
+    change_record(_record(text), Walker(paths_of([path])), HIDING, 0)
 
 
 def _walk_broken(text: str) -> None:
     """A document that need not be JSON, in pieces."""
-    document = Document(EVERYTHING, flat=True)
-    with suppress(Unreadable):
-        for piece in whole_or_pieces(pieces_of(_parts(text)), EVERYTHING):
-            document.hide(piece, HIDING)
+    for work in (HIDING, FINDING):
+        with suppress(Unreadable):
+            deque(change_document(_parts(text), EVERYTHING, work, True, _meet, waits=False), maxlen=0)
 
 
 def _change_table(delimiter: str, text: str) -> None:
-    table = Table()
-    for number, row in enumerate(rows_of(_parts(text), delimiter)):
-        if table.is_known or not table.learn(row):
-            hide_in_row(table, row, HIDING, number)
-        find_in_row(table, row, FINDING)
+    for work in (HIDING, FINDING):
+        deque(change_rows(_parts(text), delimiter, EVERYTHING, work, _meet), maxlen=0)
 
 
 def _change_plain(text: str) -> None:
-    for block in blocks_of(lines_of(iter(_parts(text))), lambda *_: None, refuses_json=False):
-        hide_in_block(block, HIDING)
-        find_in_block(block, FINDING)
+    for work in (HIDING, FINDING):
+        deque(change_blocks(lines_of(iter(_parts(text))), work, _meet, refuses_json=False), maxlen=0)
+
+
+def _meet(place: str, reason: str, raw: str) -> None:
+    """Records that cannot be read are passed over."""
 
 
 def _parts(text: str) -> list[str]:
@@ -173,7 +170,7 @@ def _unless(errors: type[Exception], call: str, text: str) -> None:
 CALLS: dict[str, Callable[[str], object]] = {
     "corpus.noise.remove.remove_noise": lambda text: _called("corpus.noise.remove.remove_noise")(text, Counter()),
     **{
-        f"corpus.noise.filters.{name}": partial(_filter, name)
+        f"corpus.noise.remove.{name}": partial(_filter, name)
         for name in ("is_too_short", "has_too_many_han_or_kana", "has_many_han_or_kana", "failed_rule")
     },
     "corpus.pii.detect.find_pii_in_sentences": lambda text: _called("corpus.pii.detect.find_pii_in_sentences")(
@@ -218,8 +215,8 @@ CALLS: dict[str, Callable[[str], object]] = {
     "corpus.decontamination.index: one sentence": lambda text: _index().find([text]),
     "corpus.decontamination.index: many sentences": lambda text: _index().find_in_documents([_pieces(text)]),
     "corpus.reading.namumark.cut_spans": lambda text: _called("corpus.reading.namumark.cut_spans")(text, "(", ")", 9),
-    "corpus.reading.quarantine.mask": lambda text: mask(text.encode("utf-8", "surrogatepass")),
-    "corpus.reading.quarantine.quarantine_line": lambda text: None,
+    "corpus.reading.read.mask": lambda text: mask(text.encode("utf-8", "surrogatepass")),
+    "corpus.reading.read.quarantine_line": lambda text: None,
     "corpus.sentences.splitters.aligned_starts": lambda text: list(
         _called("corpus.sentences.splitters.aligned_starts")(text, text.split("\n"))
     ),
@@ -234,15 +231,15 @@ CALLS: dict[str, Callable[[str], object]] = {
     "corpus.pii.protect: sentences dropped": partial(_hide_in_sentences, "drop"),
     "corpus.documents.whole_files.parse_json": partial(_unless, ValueError, "corpus.documents.whole_files.parse_json"),
     "launch.plain_yaml.parse_yaml": partial(_unless, ValueError, "launch.plain_yaml.parse_yaml"),
-    "launch.pii.json_document.pieces_of": _walk_broken,
-    "launch.pii.json_document: many records": lambda text: _walk_broken(
+    "launch.pii.json_text.change_document": _walk_broken,
+    "launch.pii.json_text: many records": lambda text: _walk_broken(
         "[" + ",".join(_record(part, part) for part in _pieces(text)) + "]"
     ),
     "launch.pii.json_text.check_record": partial(_unless, Unreadable, "launch.pii.json_text.check_record"),
-    "launch.pii.json_text.hide_in_record": partial(_walk, "text"),
-    "launch.pii.json_text.hide_in_text": partial(_walk, "more.전화"),
-    "launch.pii.json_text.find_in_record": lambda text: find_in_record(
-        _record(text), Walker(EVERYTHING), FINDING, True
+    "launch.pii.json_text.change_record": partial(_walk, "text"),
+    "launch.pii.json_text: change below a key": partial(_walk, "more.전화"),
+    "launch.pii.json_text: find in a record": lambda text: change_record(
+        _record(text), Walker(EVERYTHING), FINDING, 0, True
     ),
     "launch.pii.plain_text.spans_by_line": lambda text: list(spans_by_line(_pieces(text), FINDING)),
     "launch.pii.plain_text: blocks": _change_plain,
@@ -254,6 +251,7 @@ CALLS: dict[str, Callable[[str], object]] = {
         text.split(",")
     ),
     "launch.pii.table_text.rows_of": partial(_change_table, ","),
+    "launch.pii.table_text.change_rows": partial(_change_table, ";"),
     "launch.pii.table_text: rows below a head": lambda text: _change_table("|", f"이름|전화\n{text}"),
     **{f"corpus.reading.containers: {kind}": partial(_scan, kind, "[" * (kind == "array")) for kind in SCANNERS},
     "corpus.reading.containers: array of objects": partial(_scan, "array", '[{"a":"'),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from launch.errors import LaunchError
-from launch.manifest import held
+from launch.manifest import NO_LOCKS_HERE, held
 
 HOLD = """
 import sys, time
@@ -32,4 +34,17 @@ def test_a_second_process_is_refused_until_the_first_is_gone_however_it_went(tmp
     first.kill()
     first.communicate()
     with held(tmp_path, "pretrain"):
+        pass
+
+
+@pytest.mark.parametrize("number", [*sorted(NO_LOCKS_HERE), errno.EACCES])
+def test_a_file_system_without_locks_is_worked_on_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(self: object) -> None:
+        raise OSError(number, "as the system says")
+
+    monkeypatch.setattr("launch.manifest.FileLock.acquire", refuse)
+    ending = nullcontext() if number in NO_LOCKS_HERE else pytest.raises(OSError, match="as the system says")
+    with ending, held(tmp_path / "runs" / "mine", "pretrain"):
         pass

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -24,12 +26,13 @@ def taken(folder: Path) -> dict[str, str]:
 
 
 def test_only_a_manifest_makes_a_folder_complete(tmp_path: Path) -> None:
-    folder = tmp_path / "corpus"
+    folder = tmp_path / "runs" / "corpus"
     assert not is_complete(folder, HEAD)
     manifest.start(folder, HEAD)
     assert not is_complete(folder, HEAD)
-    manifest.finish(folder, HEAD, {}, seconds=1.0, peak_mib=1)
+    manifest.finish(folder, HEAD, {}, seconds=1.26, peak_mib=1)
     assert is_complete(folder, HEAD)
+    assert (manifest.read_manifest(folder) or {})["seconds"] == 1.3
 
 
 @pytest.mark.parametrize("state", ["started", "finished"])
@@ -38,6 +41,16 @@ def test_other_settings_stop_and_show_the_key(tmp_path: Path, state: str) -> Non
     other = Head("corpus", {"seed": 1, "noise": {"han": 11}}, HEAD.inputs)
     with pytest.raises(LaunchError, match=r"settings\.noise\.han: was 10, is now 11"):
         is_complete(tmp_path, other)
+
+
+def test_settings_that_came_or_went_are_absent_on_one_side(tmp_path: Path) -> None:
+    finished(tmp_path, Head("corpus", {"old": 1, "both": 2}, {}))
+    with pytest.raises(LaunchError) as error:
+        is_complete(tmp_path, Head("corpus", {"both": 2, "new": 3}, {}))
+    assert str(error.value).splitlines()[1:] == [
+        "  settings.new: was absent, is now 3",
+        "  settings.old: was 1, is now absent",
+    ]
 
 
 def test_the_order_of_settings_and_inputs_does_not_matter() -> None:
@@ -74,6 +87,16 @@ def large_file(path: Path, changed: int | None = None, size: int = 3 * MIB) -> s
         content[changed] = 1
     path.write_bytes(content)
     return manifest.fingerprint(path)
+
+
+def test_large_file_is_known_by_its_size_its_first_and_its_last_mib(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manifest, "WHOLE_HASH_BYTES", MIB)
+    content = Random(1).randbytes(4 * MIB + 5)
+    (tmp_path / "a").write_bytes(content)
+    digest = hashlib.sha256(str(len(content)).encode() + content[:MIB] + content[-MIB:])
+    assert manifest.fingerprint(tmp_path / "a") == f"ends-sha256:{digest.hexdigest()}"
 
 
 @pytest.mark.parametrize("changed", [0, MIB - 1, 2 * MIB, 3 * MIB - 1])
@@ -131,6 +154,18 @@ def test_names_of_inputs_are_published_without_personal_data_and_still_told_apar
     with pytest.raises(LaunchError, match=r"inputs\..*\[TEL\].*: was ") as stopped:
         is_complete(out, private_head(texts))
     assert "0123" not in str(stopped.value).replace(str(out), "")
+
+
+def test_a_number_before_a_suffix_is_hidden_and_equal_names_are_numbered() -> None:
+    names = ("x/1048656659.tar.gz", "x/4111111111111111.txt", "x/5555555555554444.txt", "x/378282246310005.txt")
+    head = Head("corpus", {"pii": {"mode": "tag"}}, {name: name for name in names})
+    assert list(head.inputs) == ["x/[BRN].tar.gz", "x/[CARD].txt", "x/[CARD].txt-2", "x/[CARD].txt-3"]
+
+
+def test_types_of_personal_data_asked_for_are_hidden_in_names_too() -> None:
+    name = "x/홍길동 씨.txt"
+    shown = [list(Head("corpus", {"pii": {"mode": "tag", "extra": e}}, {name: ""}).inputs) for e in ([], ["PERSON"])]
+    assert shown == [[name], ["x/[PERSON] 씨.txt"]]
 
 
 def test_where_personal_data_is_kept_names_stay(tmp_path: Path) -> None:

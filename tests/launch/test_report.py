@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from corpus.card.korean import translate_html
 from launch.config import LaunchConfig
-from launch.report.blocks import Bars, Pictures, Section, Table, Text
+from launch.report.blocks import SMALL, Bars, Line, Pictures, Section, Table, Text, line_chart, ticks
 from launch.report.compare import verdict_on_scores
-from launch.report.figures import SMALL, Line, line_chart, ticks
 from launch.report.gather import read_scores
 from launch.report.run import render
 from launch.report.scores import scores_section

@@ -9,16 +9,12 @@ types, so they are found only where they are asked for.
 from __future__ import annotations
 
 import re
-import string
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from random import Random
 
 from corpus.pii.extra.names import MAX_DRAWS, PERSON, Announced, find_names
-from corpus.pii.formats.shapes import digits_of, draw_digits, refill
+from corpus.pii.formats.shapes import digits_of, draw_digits, refill, scramble
 from corpus.pii.types import EXTRA_TYPES, PiiType, words
-
-NamesModel = Callable[[str], Iterable[tuple[int, int]]]
-"""Finds names in a text: (start, end) of each, in ``str`` indices."""
 
 _FREE, _FREE_END = r"(?<![0-9A-Za-z_])(?<![0-9][-.])", r"(?![0-9A-Za-z_]|[-.][0-9A-Za-z])"
 _OPENING = r"[\"'“‘(]?"
@@ -49,7 +45,7 @@ def _org_numbers(text: str) -> Iterator[Announced]:
 
 
 def _fake_org_number(rng: Random, value: str) -> str:
-    """The numbers of registry offices begin with 1 or 2, so 99 is nobody's."""
+    """The numbers of registry offices begin with 1 or 2, so 99 is nobody's; the check digit is wrong, too."""
     front = f"99{draw_digits(rng, 10)}"
     return _unlike(value, lambda: refill(value, f"{front}{(org_check_digit(front) + rng.randrange(1, 10)) % 10}"))
 
@@ -83,30 +79,19 @@ _NO_HANDLE = re.compile(
 def _handles(text: str) -> Iterator[Announced]:
     for match in HANDLE.finditer(text):
         name = match["name"]
-        is_called = bool(match["word"] or match["at"] or (match["colon"] and not match["weak"]))
-        is_telling = bool(_TELLING.search(name)) and len(name) >= 5
         if _NO_HANDLE.fullmatch(name) or not re.search("[A-Za-z]", name):
             continue
+        is_called = bool(match["word"] or match["at"] or (match["colon"] and not match["weak"]))
+        is_telling = bool(_TELLING.search(name)) and len(name) >= 5
         if match["bare"]:
-            if is_telling:
-                yield Announced(match.start("at"), match.end("name"), "HANDLE", 0.7, "label")
-        elif is_called or (is_telling and not match["weak"] and re.search("[a-z]", name)):
+            is_called = False
+        if is_called or (is_telling and (match["bare"] or (not match["weak"] and re.search("[a-z]", name)))):
             yield Announced(match.start("at"), match.end("name"), "HANDLE", 0.9 if is_called else 0.7, "label")
 
 
 def _fake_handle(rng: Random, value: str) -> str:
     """Letters for letters, digits for digits; no block of account names is known to be free."""
-    return _unlike(value, lambda: _redraw(rng, value), lambda fake: not _NO_HANDLE.fullmatch(fake.lstrip("@")))
-
-
-def _redraw(rng: Random, value: str) -> str:
-    return re.sub("[A-Za-z0-9]", lambda match: _draw_like(rng, match.group()), value)
-
-
-def _draw_like(rng: Random, character: str) -> str:
-    if character.isdigit():
-        return rng.choice(string.digits)
-    return rng.choice(string.ascii_lowercase if character.islower() else string.ascii_uppercase)
+    return _unlike(value, lambda: scramble(rng, value), lambda fake: not _NO_HANDLE.fullmatch(fake.lstrip("@")))
 
 
 # --- CUSTOMS: P, two digits of the year of issue, nine of a serial number, a check digit
@@ -189,18 +174,12 @@ MEMBERSHIP = re.compile(
     rf"|[A-Za-z0-9]{{2,8}}(?:-[A-Za-z0-9]{{2,8}}){{0,3}}){_FREE_END}"
     r"(?! ?(?:[년월일명원개점%]|퍼센트|만|천|억|자리|학번))"
 )
-_MIN_DIGITS = 4
 
 
 def _memberships(text: str) -> Iterator[Announced]:
     for match in MEMBERSHIP.finditer(text):
-        if len(digits_of(match["value"])) >= _MIN_DIGITS:
+        if len(digits_of(match["value"])) >= 4:
             yield Announced(*match.span("value"), "MEMBERSHIP", 0.9, "label")
-
-
-def _fake_member(rng: Random, value: str) -> str:
-    """Every club numbers its members in its own way, so no block is known to be free."""
-    return _unlike(value, lambda: _redraw(rng, value))
 
 
 # --- all of them
@@ -215,30 +194,17 @@ _FINDERS: dict[str, Callable[[str], Iterator[Announced]]] = {
 }
 
 
-def find_extra(
-    text: str, types: Collection[str], label: str = "", names_model: NamesModel | None = None
-) -> list[Announced]:
+def find_extra(text: str, types: Collection[str]) -> list[Announced]:
     """Values of the ``types`` among ``EXTRA_TYPES``: sorted, never overlapping, in time linear in the length of text.
+
+    Where values overlap, the longer of two names wins, else the more telling value.
 
     Args:
         text: with plain digits and hyphens.
         types: names; those that are not in ``EXTRA_TYPES`` are passed over.
-        label: words that announce the value from outside the text, such as the name of its column or key.
-        names_model: finds more names; where one of its spans overlaps another, the longest wins.
     """
-    front = f"{label}: " if label else ""
-    shift = len(front)
-    found = [value for name in EXTRA_TYPES if name in types for value in _FINDERS[name](front + text)]
-    inside = [value._replace(start=value.start - shift, end=value.end - shift) for value in found if value[0] >= shift]
-    if names_model and "PERSON" in types:
-        inside += [Announced(start, end, "PERSON", 1.0, "model") for start, end in names_model(text)]
-    return _settle(inside)
-
-
-def _settle(found: Iterable[Announced]) -> list[Announced]:
-    """Where values overlap, the longer of two names wins, else the more telling value; sorted."""
     kept: list[Announced] = []
-    for value in sorted(found):
+    for value in sorted(value for name in EXTRA_TYPES if name in types for value in _FINDERS[name](text)):
         if kept and kept[-1].end > value.start and _beats(value, kept[-1]):
             kept.pop()
         if not kept or kept[-1].end <= value.start:
@@ -262,14 +228,19 @@ def _unlike(value: str, draw: Callable[[], str], is_fit: Callable[[str], bool] =
     return fake
 
 
-ORG_NUMBER = PiiType("ORG_NUMBER", (), words("법인등록번호 법인번호"), _fake_org_number, "990011-0000001")
-HANDLES = PiiType(
-    "HANDLE", (), words("카톡아이디 카톡 텔레그램 인스타 디스코드 라인 트위터"), _fake_handle, "malmoi_00"
+EXTRA_TABLE: tuple[PiiType, ...] = (
+    PERSON,
+    PiiType("ORG_NUMBER", (), words("법인등록번호 법인번호"), _fake_org_number, "990011-0000001"),
+    PiiType("HANDLE", (), words("카톡아이디 카톡 텔레그램 인스타 디스코드 라인 트위터"), _fake_handle, "malmoi_00"),
+    PiiType("CUSTOMS", (), words("개인통관고유부호 통관번호 통관부호 pccc"), _fake_customs_code, "P990000000000"),
+    PiiType("COURIER", (), words("운송장번호 운송장 송장 등기번호 택배번호"), _fake_parcel, "300000000009"),
+    # every club numbers its members in its own way, so no block is known to be free
+    PiiType(
+        "MEMBERSHIP",
+        (),
+        words("회원번호 고객번호 멤버십번호 사번 학번 군번 수험번호"),
+        lambda rng, value: _unlike(value, lambda: scramble(rng, value)),
+        "00000000",
+    ),
 )
-CUSTOMS = PiiType("CUSTOMS", (), words("개인통관고유부호 통관번호 통관부호 pccc"), _fake_customs_code, "P990000000000")
-PARCEL = PiiType("COURIER", (), words("운송장번호 운송장 송장 등기번호 택배번호"), _fake_parcel, "300000000009")
-MEMBER = PiiType(
-    "MEMBERSHIP", (), words("회원번호 고객번호 멤버십번호 사번 학번 군번 수험번호"), _fake_member, "00000000"
-)
-EXTRA_TABLE: tuple[PiiType, ...] = (PERSON, ORG_NUMBER, HANDLES, CUSTOMS, PARCEL, MEMBER)
 """A row for each of ``EXTRA_TYPES``, in order; without formats, for ``find_extra`` finds them."""

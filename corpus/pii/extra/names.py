@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
@@ -43,43 +44,10 @@ _FULL = f"(?:(?:{LONG_SURNAMES}|[{COMMON_SURNAMES}{RARE_SURNAMES}])[{FIRST_SYLLA
 _SHORT = f"(?:[{COMMON_SURNAMES}{RARE_SURNAMES}][{SINGLE_SYLLABLES}]|(?:{LONG_SURNAMES})[{LAST_SYLLABLES}])"
 _GIVEN = f"(?:[{FIRST_SYLLABLES}][{LAST_SYLLABLES}])"
 FULL, SHORT, GIVEN = (re.compile(pattern) for pattern in (_FULL, _SHORT, _GIVEN))
-# common words of that form, and nouns that with a particle take it: 주민은 (the residents), 이용해 (using)
-NOT_NAMES = frozenset(
-    words(
-        "이용자 공무원 조무사 종사자 변호사 신청인 주인공 유가족 장애인 외국인 한국인 노동자 구성원 조종사 지원자 "
-        "전문가 하나님 이사장 여러분 미기재 강아지 고양이 요양원 사회복 피해자 정규직 유치원 지하주 부동산 경기도 "
-        "은평구 학부모 하지만 전천후 영아기 소방관 민원제 신생아 원청인 정무원 나오지 대하여 관련해 유의해 연구소 "
-        "선후배 공동선 윤리위 전문의 신경정 정신과 영유아 기초의 고등학 원주민 고기집 고소인 군의관 군의원 권리금 "
-        "노부모 시부모 영부인 주무관 주문관 사무관 사무직 남대문 동대문 서대문 대부분 대해서 위해서 의해서 대회중 "
-        "명나라 모자라 미관상 상태라 서초동 소방서 소수자 아무나 아무리 아보전 안가서 양천구 여기서 오로지 원해서 "
-        "유자녀 이래서 이래나 저래나 임대인 정치인 지나자 초창기 최소한 후보자 한국학 진단서 채권자 채무자 변호인 "
-        "선관이 영유권 상이 주민등 이메일 고객센 조사관 수사관 상담사 공화국 원로원 민의원 국무원 대학교 심리학 "
-        "경제학 정치학 수의학 천문학 지리학 고고학 인류학 교육학 신문방송 선진 유산 구원자 기원전 문제아 안은 주범 "
-        "반별 지휘 우린 기레기 기생충 이나라 이미지 이라서 방송국 배우자 백반집 양아치 연예인 연애인 조부모 삼형제 "
-        "한겨레 천주교 사회학 제자리 오래전 대다수 도서관 모바일 민주화 소나무 신기술 주권자 최대한 최일선 노예제 "
-        "마스크 저기나 모가지 저정권 호구아 제정신 전교조 연기자 학도병 조연상 주연상 이런 담담 저희 어린 가진 그런 "
-        "하도록 이름 움직 직접 아무개 모씨"
-    )
-)
-NOT_STEMS = frozenset(
-    words(
-        "이용 이상 이유 이전 이번 이후 이해 이동 이사 이외 이익 이자 이모 박수 박사 최고 최소 최대 최종 최근 최선 "
-        "최초 정부 정도 정치 정신 정상 정리 정문 정원 정기 정지 정의 정규 정보 정책 정확 강조 강요 강의 강화 강제 "
-        "강철 조건 조사 조치 조직 조정 조기 조성 조선 윤리 장소 장기 장애 장관 임대 임신 임시 임금 임원 한국 한도 "
-        "한번 한편 오전 오후 오류 오해 서로 서민 서명 서울 서해 신고 신문 신청 신규 신용 신상 신부 권리 권한 권위 "
-        "권익 안내 안전 안정 안건 송금 홍보 전문 전화 전국 전체 전부 전원 전용 전기 전담 전설 전진 전환 전직 고객 "
-        "고소 고발 고통 고민 고용 고위 고인 고모 고철 문제 문의 문화 문서 문자 양육 양성 양심 배상 배경 배우 배송 "
-        "유지 유명 유형 유사 유아 유의 유일 남자 남성 남편 심사 심의 심정 노동 노인 노력 노조 하루 하자 하나 하지 "
-        "차량 차이 차별 주민 주장 주인 주요 주의 주변 주소 주문 주택 주석 우리 우선 우려 구매 구조 구속 구성 구청 "
-        "민원 민주 민간 민심 나라 나이 나오 진행 진정 진실 진료 진술 지원 지금 지역 지방 지자 지시 지급 지정 지진 "
-        "엄마 엄벌 채용 채무 채권 원인 원장 원칙 원래 방법 방문 방송 방안 공무 공사 공개 공공 공정 공급 공석 현재 "
-        "현장 현실 현금 현직 변경 변호 변환 여성 여자 여기 여론 여인 추가 추천 추진 도로 도시 소비 소송 소유 소장 "
-        "소속 소설 석사 선거 선생 선택 선임 선정 선별 설명 설치 마음 마을 연구 연금 연락 연기 위원 위치 위험 위반 "
-        "표현 표시 표기 명의 명예 명복 기자 기관 기업 기존 기간 기사 기재 기준 기타 반대 반려 반복 금지 금융 금액 "
-        "인정 인간 인권 인도 인천 제도 제보 제안 제출 제시 제주 모두 모든 모집 부모 부담 사건 사진 사정 수석 시민 "
-        "국민 국가 판단 영향 영국 일본 미국 중국 태국 분석 해석 해당 교환 경기 강원 선수 신랑 신부 지루 인용 전해 "
-        "성별 영화 이란 허세 아주 다른 그런 이런 운영 저는"
-    )
+# common words of that form, and stems of words: no name alone or with a particle behind
+NOT_NAMES, NOT_STEMS = (
+    frozenset(part.partition("\n")[2].split())
+    for part in Path(__file__).with_name("common_words.txt").read_text("utf-8").split("\n\n")
 )
 # what is no name before 씨: ends of nouns (날씨 weather, 솜씨 skill) and plants, whose 씨 are seeds
 NO_SSI = re.compile(
@@ -183,10 +151,7 @@ _HANJA_NAME = re.compile(rf"[{_HANJA_SURNAMES}][一-龥]{{1,3}}(?![一-龥])")
 
 
 class Announced(NamedTuple):
-    """``text[start:end]`` is a value of ``type``.
-
-    ``score`` (0..1) says how telling it is; ``why`` is "pattern", "label", "checksum" or "model".
-    """
+    """``text[start:end]`` is a value of ``type``; ``score`` (0..1) and ``why`` are those of a ``Span``."""
 
     start: int
     end: int
@@ -195,35 +160,28 @@ class Announced(NamedTuple):
     why: str
 
 
+Scored = tuple[tuple[int, int], float]
+
+
 def find_names(text: str) -> Iterator[Announced]:
     """Names that words announce; they may overlap, and are not sorted."""
-    yield from _before_honorifics(text)
-    yield from _after_labels(text)
-    yield from _with_ages(text)
+    for found in (_before_honorifics(text), _after_labels(text), _with_ages(text)):
+        yield from (Announced(*span, "PERSON", score, "label") for span, score in found)
     for ticket in _TICKET_NAME.finditer(text):
         yield Announced(*ticket.span(), "PERSON", 0.7, "pattern")
 
 
-def _before_honorifics(text: str) -> Iterator[Announced]:
+def _before_honorifics(text: str) -> Iterator[Scored]:
     for honorific in HONORIFIC.finditer(text):
         at, word = honorific.start(), honorific["word"]
         before = _BEFORE_HONORIFIC.search(text, max(0, at - 32), at)
-        if before is None:
-            continue
-        score = _honorific_score(before["name"], word, bool(before["gap"]))
-        if score:
-            yield Announced(*before.span("name"), "PERSON", score, "label")
-            yield from _joint_before(text, before.start("name"))
-    for glued in _GLUED.finditer(text):
-        if not _is_word(glued["name"]):
-            yield Announced(*glued.span("name"), "PERSON", 0.7, "label")
-
-
-def _joint_before(text: str, at: int) -> Iterator[Announced]:
-    """``김영희·박철수 의원``: the names joined to the one that the honorific follows."""
-    while (joint := _BEFORE_JOINT.search(text, max(0, at - 8), at)) and not _is_word(joint["name"]):
-        yield Announced(*joint.span("name"), "PERSON", 0.7, "label")
-        at = joint.start("name")
+        if before and (score := _honorific_score(before["name"], word, bool(before["gap"]))):
+            yield before.span("name"), score
+            at = before.start("name")  # 김영희·박철수 의원: those joined to the one that the honorific follows
+            while (joint := _BEFORE_JOINT.search(text, max(0, at - 8), at)) and not _is_word(joint["name"]):
+                yield joint.span("name"), 0.7
+                at = joint.start("name")
+    yield from ((glued.span("name"), 0.7) for glued in _GLUED.finditer(text) if not _is_word(glued["name"]))
 
 
 def _is_word(name: str, is_polite: bool = False) -> bool:
@@ -245,47 +203,43 @@ def _honorific_score(name: str, word: str, has_gap: bool) -> float:
     is_common = name[0] in COMMON_SURNAMES or bool(re.match(LONG_SURNAMES, name))
     if FULL.fullmatch(name):
         return 0.9 if word in _POLITE else 0.8 if is_common or (has_gap and name[-1] not in "은이도만인") else 0
-    if word == "씨":
-        if NO_SSI.search(name):
-            return 0
-        if SHORT.fullmatch(name) or GIVEN.fullmatch(name) or (len(name) == 3 and name[0] in COMMON_SURNAMES):
-            return 0.7
-        return 0.6 if has_gap and not NO_FOREIGN_NAME.search(name) else 0
-    if has_gap and is_common and word not in _KIN and SHORT.fullmatch(name):
-        return 0.6
-    return 0
+    if word != "씨":
+        return 0.6 if has_gap and is_common and word not in _KIN and SHORT.fullmatch(name) else 0
+    if NO_SSI.search(name):
+        return 0
+    if SHORT.fullmatch(name) or GIVEN.fullmatch(name) or (len(name) == 3 and name[0] in COMMON_SURNAMES):
+        return 0.7
+    return 0.6 if has_gap and not NO_FOREIGN_NAME.search(name) else 0
 
 
-def _after_labels(text: str) -> Iterator[Announced]:
+def _after_labels(text: str) -> Iterator[Scored]:
     for label in LABEL.finditer(text):
         at, gap = label.end(), label["gap"]
         if gap is None:  # a role, such as 배우 (actor)
             name = _NAME_AFTER.match(text, at)
-            if name and name["full"] and name.group()[0] in COMMON_SURNAMES and not _is_word(name[0]):
-                yield Announced(*name.span(), "PERSON", 0.7, "label")
-            continue
+            if name and name["full"] and name[0][0] in COMMON_SURNAMES and not _is_word(name[0]):
+                yield name.span(), 0.7
         # 저자는 … (the author …) begins a sentence, 이름은 … (the name is …) names somebody
-        if not gap or (label["some"] and gap[0] in "은는이가" and not _CALLED.match(label["some"])):
-            continue
-        yield from _after_label(text, at, bool(label["sure"]), bool(_SEPARATOR.search(gap)))
+        elif gap and not (label["some"] and gap[0] in "은는이가" and not _CALLED.match(label["some"])):
+            yield from _after_label(text, at, bool(label["sure"]), bool(_SEPARATOR.search(gap)))
 
 
-def _after_label(text: str, at: int, is_sure: bool, is_separated: bool) -> Iterator[Announced]:
+def _after_label(text: str, at: int, is_sure: bool, is_separated: bool) -> Iterator[Scored]:
     name = _NAME_AFTER.match(text, at)
     if name and _fits_label(name, is_sure, is_separated):
-        yield Announced(*name.span(), "PERSON", 0.95 if is_separated else 0.85, "label")
+        yield name.span(), 0.95 if is_separated else 0.85
         at = name.end()
         while (joint := _JOINT_AFTER.match(text, at)) and not _is_word(joint["name"]):
-            yield Announced(*joint.span("name"), "PERSON", 0.7, "label")
+            yield joint.span("name"), 0.7
             at = joint.end()
     elif (is_sure or is_separated) and (spaced := _SPACED_AFTER.match(text, at)):
-        yield Announced(*spaced.span(), "PERSON", 0.8, "label")
+        yield spaced.span(), 0.8
     elif hanja := _HANJA_NAME.match(text, at):
-        yield Announced(*hanja.span(), "PERSON", 0.8, "label")
+        yield hanja.span(), 0.8
     elif latin := _LATIN_NAME.match(text, at):
-        has_surname = any(part in _ROMAN_SURNAMES for part in re.split("[ ,/]+", latin.group().lower()))
+        has_surname = any(part in _ROMAN_SURNAMES for part in re.split("[ ,/]+", latin[0].lower()))
         if has_surname or (is_sure and is_separated):
-            yield Announced(*latin.span(), "PERSON", 0.8 if has_surname else 0.6, "label")
+            yield latin.span(), 0.8 if has_surname else 0.6
 
 
 def _fits_label(name: re.Match[str], is_sure: bool, is_separated: bool) -> bool:
@@ -298,12 +252,12 @@ def _fits_label(name: re.Match[str], is_sure: bool, is_separated: bool) -> bool:
     return is_separated or (is_common and (is_sure or is_clear)) or (is_sure and is_clear)
 
 
-def _with_ages(text: str) -> Iterator[Announced]:
+def _with_ages(text: str) -> Iterator[Scored]:
     """``이상민(42)``: a full name and an age in brackets."""
     for age in _AGE.finditer(text):
         before = _BEFORE_HONORIFIC.search(text, max(0, age.start() - 8), age.start())
         if before and FULL.fullmatch(before["name"]) and not _is_word(before["name"]):
-            yield Announced(*before.span("name"), "PERSON", 0.7, "label")
+            yield before.span("name"), 0.7
 
 
 # --- replacements: every name may be somebody's, so these are drawn from few, whoever the text was about

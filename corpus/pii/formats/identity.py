@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from random import Random
 
-from corpus.pii.formats.checks import is_birth_date, looks_typed, resident_check_digit
 from corpus.pii.formats.phones import BARE_END, BARE_START, END, START
 from corpus.pii.formats.places import REGIONS, SHORT_REGION_PATTERN
-from corpus.pii.formats.shapes import digits_of, draw_digits, refill
+from corpus.pii.formats.shapes import digits_of, draw_digits, is_birth_date, looks_typed, refill, resident_check_digit
 from corpus.pii.types import BY_LABEL, CERTAIN, CLEAR, LIKELY, WEAK, Format, PiiType, Scope, words
 
 # --- RRN and FRN

@@ -9,9 +9,15 @@ from __future__ import annotations
 import re
 from random import Random
 
-from corpus.pii.formats.checks import business_check_digit, looks_typed, luhn_check_digit
 from corpus.pii.formats.phones import BARE_END, BARE_START, END, START
-from corpus.pii.formats.shapes import digits_of, draw_digits, refill
+from corpus.pii.formats.shapes import (
+    business_check_digit,
+    digits_of,
+    draw_digits,
+    looks_typed,
+    luhn_check_digit,
+    refill,
+)
 from corpus.pii.types import BY_LABEL, CLEAR, LIKELY, WEAK, Format, PiiType, words
 
 # --- ACCOUNT

@@ -37,3 +37,21 @@ def test_lengths_of_items_are_limits_from_exactly_their_number_on() -> None:
     index, _ = build_index([twelve, eleven], DecontaminateConfig(min_item_chars=11))
     hits = index.find([f"그 {twelve} 끝", f"그 {eleven} 끝", eleven])
     assert [(hit.sentence, hit.item) for hit in hits] == [(0, 0), (2, 1)]  # below min_chars only where it is all
+
+
+@pytest.mark.parametrize("where", ["within", "across", "apart"])
+def test_an_item_is_found_wherever_it_stands(where: str) -> None:
+    """At every place of the blocks in which sentences are searched; its ratio is that of the letters it has."""
+    item = "강가의오래된도서관에서소년이책을천천히읽었다바람이불고푸른구름"
+    config = DecontaminateConfig(min_item_words=1)
+    index, _ = build_index(
+        ["전혀다른글인데도오래된도서관이나온다고한다", item, "또하나의서로다른문장이다아무도모른다"], config
+    )
+    other = "zyxwvutsrqponmlkjihgfedcba0123456789" * 12
+    for before in range(0, 300, 3):
+        middle = {"within": "", "across": "|", "apart": other[:25]}[where]
+        document = (other[:before] + item[:16] + middle + item[16:] + other[:40]).split("|")
+        hits = index.find_in_documents([document])
+        expected = 27 / 29 if where == "apart" else 1.0  # two trigrams of 29 are cut
+        assert [hit[:2] for hit in hits] == [(n, 1) for n in range(len(document))], before
+        assert [hit.ratio for hit in hits] == pytest.approx([expected] * len(document), abs=0.01)

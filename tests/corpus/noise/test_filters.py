@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corpus.noise.filters import SentenceLimits, failed_rule
+from corpus.noise.remove import SentenceLimits, failed_rule
 
 LIMITS = SentenceLimits(min_chars=5, max_han_kana=10)
 

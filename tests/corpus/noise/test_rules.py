@@ -17,8 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus.documents.errors import BadInput
-from corpus.noise.filters import SentenceLimits, failed_rule
-from corpus.noise.remove import NOISE_RULES, remove_noise, rules_without
+from corpus.noise.remove import NOISE_RULES, SentenceLimits, failed_rule, remove_noise, rules_without
 from corpus.noise.rule import LINE_HEAD, ODD_CHARACTER
 
 LIMITS = SentenceLimits(min_chars=5, max_han_kana=10)

@@ -16,6 +16,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corpus.pii.detect import Span, find_pii
 from corpus.pii.extra.announced import EXTRA_TABLE, EXTRA_TYPES, find_extra, org_check_digit
 from corpus.pii.types import PII_TYPES
 from launch.bench.gold import score_spans
@@ -94,8 +95,8 @@ https://example.com/products/P990000000001
 """.strip().splitlines()
 
 
-def found_in(text: str, label: str = "") -> list[Found]:
-    return [value[:3] for value in find_extra(text, EXTRA_TYPES, label)]
+def found_in(text: str) -> list[Found]:
+    return [value[:3] for value in find_extra(text, EXTRA_TYPES)]
 
 
 @pytest.mark.parametrize("block", MARKED)
@@ -121,8 +122,8 @@ def test_what_nothing_announces_is_left_alone(text: str) -> None:
     ],
 )
 def test_the_name_of_a_column_announces_values(label: str, text: str, kind: str) -> None:
-    assert found_in(text, label) == [(0, len(text), kind)]
-    assert found_in(text, "비고") == []
+    assert find_pii(text, EXTRA_TYPES, label) == [Span(0, len(text), kind)]
+    assert find_pii(text, EXTRA_TYPES, "비고") == []
 
 
 def test_only_the_types_that_are_asked_for_are_found() -> None:

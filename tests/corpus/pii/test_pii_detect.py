@@ -1,4 +1,4 @@
-"""What is found and what is left alone; all values are invented."""
+"""What is found and left alone, in texts and in sentences of a document, and check digits; all values are invented."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.pii.detect import Span, find_pii
+from corpus.pii.detect import Span, find_pii, find_pii_in_sentences
+from corpus.pii.formats.shapes import (
+    business_check_digit,
+    is_birth_date,
+    looks_typed,
+    luhn_check_digit,
+    resident_check_digit,
+)
 from corpus.pii.formats.table import BY_NAME, TABLE
 from corpus.pii.labels import Labels
 from corpus.pii.types import OTHER, PII_TYPES
@@ -170,3 +177,73 @@ def test_spans_are_sorted_and_never_overlap(text: str) -> None:
     spans = find_pii(text)
     assert all(0 <= span.start < span.end <= len(text) and span.type in PII_TYPES for span in spans)
     assert all(left.end <= right.start for left, right in pairwise(spans))
+
+
+# --- sentences: labels reach over their ends, values do not
+
+
+def values(sentences: list[str]) -> list[tuple[str, str]]:
+    found = find_pii_in_sentences(sentences)
+    return [(s[span.start : span.end], span.type) for s, spans in zip(sentences, found, strict=True) for span in spans]
+
+
+def test_label_in_the_sentence_before_announces_a_value() -> None:
+    assert values(["건강보험증 번호를 불러 주세요.", "23456789012예요."]) == [("23456789012", "HEALTH")]
+    assert find_pii("23456789012예요.") == []
+
+
+def test_value_does_not_reach_into_the_next_sentence() -> None:
+    assert values(["연락처는 02-123", "4567 다음은 010-0123-4567"]) == [("010-0123-4567", "TEL")]
+
+
+def test_sentences_without_personal_data_give_nothing() -> None:
+    assert find_pii_in_sentences(["오늘은 맑다.", "내일은 비가 온다."]) == [[], []]
+    assert find_pii_in_sentences([]) == []
+
+
+@given(st.lists(st.sampled_from(["문의 010-0123-4567", "a@example.com으로", "표 12장.", "주소는", ""]), max_size=6))
+def test_spans_stay_inside_their_sentence(sentences: list[str]) -> None:
+    for sentence, spans in zip(sentences, find_pii_in_sentences(sentences), strict=True):
+        assert all(isinstance(span, Span) and 0 <= span.start < span.end <= len(sentence) for span in spans)
+
+
+# --- check digits, against published example numbers
+
+
+@pytest.mark.parametrize("number", ["4111111111111111", "378282246310005", "79927398713"])
+def test_luhn_agrees_with_published_test_cards(number: str) -> None:
+    assert luhn_check_digit(number[:-1]) == int(number[-1])
+
+
+@pytest.mark.parametrize("number", ["1048656659", "1048213138", "1234567891"])
+def test_business_numbers_that_are_known_to_be_right(number: str) -> None:
+    assert business_check_digit(number[:-1]) == int(number[-1])
+
+
+@pytest.mark.parametrize(("number", "base"), [("6004082764759", 11), ("9111245678906", 13)])
+def test_old_registration_numbers_that_are_known_to_be_right(number: str, base: int) -> None:
+    assert resident_check_digit(number[:-1], base) == int(number[-1])
+
+
+def test_birth_dates_follow_the_calendar_of_their_century() -> None:
+    assert is_birth_date("000229", "3")  # 2000 was a leap year, 1900 was not
+    assert not is_birth_date("000229", "1")
+    assert not is_birth_date("850431", "1")
+    assert not is_birth_date("851301", "1")
+
+
+@pytest.mark.parametrize(
+    "digits", ["112233445555", "4455665544332", "1234543210", "9876543210", "8901234567", "1010101010"]
+)
+def test_digits_beside_each_other_on_the_keyboard_look_typed(digits: str) -> None:
+    assert looks_typed(digits)
+
+
+@pytest.mark.parametrize(("digits", "is_typed"), [("1246900", True), ("1246090", False), ("124690", True)])
+def test_rising_digits_before_zeros_look_typed(digits: str, is_typed: bool) -> None:
+    assert looks_typed(digits) is is_typed
+
+
+@pytest.mark.parametrize(("digits", "is_typed"), [("4741741", True), ("4741742", False), ("3820176", False)])
+def test_three_different_digits_look_typed_and_four_do_not(digits: str, is_typed: bool) -> None:
+    assert looks_typed(digits) is is_typed

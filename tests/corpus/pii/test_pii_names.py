@@ -14,6 +14,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corpus.pii.detect import Span, find_pii
 from corpus.pii.extra.announced import find_extra
 from corpus.pii.extra.names import PERSON, fake_name
 from corpus.pii.types import words
@@ -140,23 +141,8 @@ def test_roles_announce_the_names_that_follow(role: str) -> None:
     ("label", "text"), [("성명", "한보람"), ("customer_name", "한보람"), ("예금주", "KIM Yunseul")]
 )
 def test_the_name_of_a_column_announces_names(label: str, text: str) -> None:
-    assert [value[:3] for value in find_extra(text, ["PERSON"], label=label)] == [(0, len(text), "PERSON")]
-    assert find_extra(text, ["PERSON"], label="비고") == []
-
-
-def test_names_of_a_model_are_joined_and_the_longest_wins() -> None:
-    text = "최 훈정 씨와 지소연은 결승에서"
-
-    def model(given_text: str) -> Iterator[tuple[int, int]]:
-        assert given_text == text
-        yield from [(0, 4), (8, 11)]
-
-    found = find_extra(text, ["PERSON"], label="비고", names_model=model)
-    assert [(text[value.start : value.end], value.why) for value in found] == [
-        ("최 훈정", "model"),
-        ("지소연", "model"),
-    ]
-    assert find_extra(text, ["HANDLE"], names_model=model) == []
+    assert find_pii(text, ["PERSON"], label) == [Span(0, len(text), "PERSON")]
+    assert find_pii(text, ["PERSON"], "비고") == []
 
 
 VALUES = [

@@ -129,7 +129,7 @@ def test_no_block_is_longer_than_asked_and_streams_in_a_row_are_one(
     pack = {".gz": gzip.compress, ".zst": zstandard.compress, ".xz": lzma.compress, ".bz2": bz2.compress}[suffix]
     text = b"".join(b"%d," % number for number in range(60_000))
     monkeypatch.setattr(files, "BLOCK_BYTES", 1_000)
-    monkeypatch.setattr(files, "ZSTD_BLOCK_BYTES", 1_000)
+    monkeypatch.setattr(files, "UNPACKED_BYTES", 1_000)
     monkeypatch.setattr(files, "PACKED_BYTES", 77)
     (tmp_path / f"a{suffix}").write_bytes(pack(text) + pack(b"") + pack(b"end"))
     blocks = list(read_blocks(tmp_path / f"a{suffix}"))

@@ -17,8 +17,7 @@ from corpus.documents.shards import read_documents, shard_paths
 from corpus.reading import units
 from corpus.reading.encoding import UNDECODED, recognise, text_of
 from corpus.reading.inputs import find_inputs
-from corpus.reading.quarantine import mask
-from corpus.reading.read import Record, Reject, read_unit
+from corpus.reading.read import Record, Reject, mask, read_unit
 from corpus.reading.units import plan_units
 
 Clean = Callable[..., dict[str, Any]]

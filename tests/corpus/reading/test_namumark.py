@@ -68,6 +68,7 @@ from corpus.reading.namumark import cut_spans, plain_text
         ("||가{{{#!wiki style=\"a\"\n나}}}||다||", "가\n나 다"),
         # escapes
         ("\\[[글자]] \\{{{글자}}} 5\\*3 \\\\", "[[글자]] {{{글자 5*3 \\"),
+        ("{{{#!folding \\{{{{가}}} 나}}} 다", "{가 나 다"),
         # nothing to do
         ("그냥 글이다.\r\n\r\n둘째\t문단이다.  ", "그냥 글이다.\n둘째 문단이다."),
         ("", ""),

@@ -20,8 +20,7 @@ from corpus.documents.errors import BadInput
 from corpus.reading import containers, files, units
 from corpus.reading.files import find_texts, name_files
 from corpus.reading.inputs import Input
-from corpus.reading.quarantine import mask
-from corpus.reading.read import Record, Reject, read_unit
+from corpus.reading.read import Record, Reject, mask, read_unit
 from corpus.reading.units import Unit, plan_units
 
 TEXTS = ["아침에 비가 왔다.", "버스가 늦었다.\n그래서 걸었다.", "저녁에는 갰다."]

@@ -76,12 +76,14 @@ def make_batch(turns: int = 4, length: int = 9, steps: int = 4) -> dict[str, tor
     }
 
 
-def straightforward(model: StateGenerator, batch: dict[str, torch.Tensor], is_taught: bool) -> torch.Tensor:
+def straightforward(
+    model: StateGenerator, batch: dict[str, torch.Tensor], is_published: bool, is_taught: bool
+) -> torch.Tensor:
     """Loss from states repeated for each slot and the whole (rows, steps, words) distribution."""
     output = model.encoder(batch["input_ids"], batch["attention_mask"])
     states, table = output.last_hidden_state, model.encoder.encoder.get_input_embeddings().weight
     slots = torch.stack([table[pieces].sum(0) for pieces in SLOTS.values()])
-    hidden = (output.pooler_output if model.design.starts_pooled else states[:, 0])[None]
+    hidden = (output.pooler_output if is_published else states[:, 0])[None]
 
     def look(hidden, states, mask):
         attention = ((states @ hidden[:, :, None])[:, :, 0]).masked_fill(mask == 0, -1e9).softmax(-1)
@@ -91,7 +93,7 @@ def straightforward(model: StateGenerator, batch: dict[str, torch.Tensor], is_ta
     for slot in range(3):
         after = model.decoder(slots[slot].expand(len(states), 1, -1), hidden)[1]
         seen = [look(after[0], states, batch["attention_mask"])[1]]
-        seen = [after[0], *seen] if model.design.gate_sees_state else seen
+        seen = seen if is_published else [after[0], *seen]
         loss.append(torch.nn.functional.cross_entropy(model.gate(torch.cat(seen, -1)), batch["gates"][:, slot]))
     wanted = batch["targets"].shape[1]
     repeated, ids, mask = (
@@ -116,7 +118,7 @@ def straightforward(model: StateGenerator, batch: dict[str, torch.Tensor], is_ta
 def test_loss_and_gradients_equal_the_straightforward_ones(monkeypatch, design, is_taught, scores_at_once):
     monkeypatch.setattr(dialogue, "SCORES_AT_ONCE", scores_at_once)
     model, batch = build(design, **NO_DROPOUT), make_batch()
-    slow = straightforward(model, batch, is_taught)
+    slow = straightforward(model, batch, design is PUBLISHED, is_taught)
     slow.backward()
     gradients = [p.grad.clone() for p in model.parameters() if p.grad is not None]
     model.zero_grad()
@@ -197,13 +199,31 @@ def test_values_are_those_written_one_by_one_and_stay_ended(monkeypatch, end, sc
 @pytest.mark.parametrize("design", [OURS, PUBLISHED])
 def test_every_layout_of_encoder_trains_and_predicts(kind, design):
     model, batch = build(design, kind, **({"embedding_size": 16} if kind is ElectraModel else {})), make_batch()
-    assert model.embed_slots().shape == (3, 32)
+    slots = torch.stack([model.embed(torch.tensor(pieces)).sum(0) for pieces in SLOTS.values()])
+    torch.testing.assert_close(model.embed_slots(), slots)
     loss = model.train()(**batch)["loss"]
     loss.backward()
     assert torch.isfinite(loss)
     assert all(p.grad is not None for p in (model.embeddings, model.generate.weight, model.gate.weight))
     assert (model.widen is None) == (kind is not ElectraModel)
     assert len(model.eval().predict(**batch)) == 4
+    assert set(model.state_dict()) == set(dict(model.named_parameters()))  # what can be rebuilt is not saved
+
+
+@torch.no_grad()
+def test_an_encoder_without_dropout_trains_without():
+    model, batch = build(OURS, ModernBertModel), make_batch()
+    assert model.eval()(**batch)["loss"] == model.train()(**batch)["loss"]
+
+
+@torch.no_grad()
+def test_a_value_that_does_not_end_is_cut_at_64_tokens():
+    model = build(Design())
+    model.gate.weight.zero_()
+    model.gate.bias[SPELLS] = 1.0  # every slot is spelt
+    model.ends, model.end_ids = {WORDS}, torch.tensor([WORDS])  # which no word is
+    (raw,) = model.predict(**{name: values[:1] for name, values in make_batch().items()})
+    assert [len(value) for value in raw["values"].values()] == [64] * 3
 
 
 def test_a_batch_without_values_has_a_loss_and_predictions():

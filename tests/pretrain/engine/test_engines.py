@@ -135,11 +135,6 @@ def norms_with(config: PretrainConfig) -> list[float]:
         return train(engine, config, 1, 2)
 
 
-def test_activation_checkpointing_changes_no_gradient(settings) -> None:
-    found = norms_with(settings(activation_checkpointing=True, **PLAIN))
-    assert found == pytest.approx(norms_with(settings(**PLAIN)), rel=1e-6)
-
-
 def test_a_compiled_model_is_one_graph_and_makes_the_same_updates(settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the C++ compiler behind it, which takes half a minute."""
     compile_module = torch.nn.Module.compile

@@ -103,8 +103,8 @@ def test_characters_taken_one_by_one_never_join_their_neighbours() -> None:
 def test_plain_korean_never_takes_the_whole_way(kind: Callable[[], Tokenizer], monkeypatch: pytest.MonkeyPatch) -> None:
     bulk = BulkEncoder(kind())
     seen: list[str] = []
-    whole_way = bulk._encode_whole_way
-    monkeypatch.setattr(bulk, "_encode_whole_way", lambda eojeols: seen.extend(eojeols) or whole_way(eojeols))
+    whole_way = bulk._run_whole_way
+    monkeypatch.setattr(bulk, "_run_whole_way", lambda eojeols: seen.extend(eojeols) or whole_way(eojeols))
     bulk.encode(["도서관에서", "노래했다.", "(“Abc”,", "ㅋㅋㅠ", "漢字3%", "#[MASK]", "가\x00나", "뷁은"])
     assert seen == (["漢字3%", "가\x00나", "뷁은"] if kind is hardened else ["가\x00나"])
 

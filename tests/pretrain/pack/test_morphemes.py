@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from mecab import MeCab
 
 from corpus.documents.mecab import LONGEST_ANALYSED
-from pretrain.pack.encode import EojeolEncoder
-from pretrain.pack.morphemes import find_begins, mark_morphemes
+from pretrain.pack.encode import EojeolEncoder, find_begins, mark_morphemes
 from tests.pretrain.pack.kinds import byte_level, hardened, load, plain, save, save_angled
 
 

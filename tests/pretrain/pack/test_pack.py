@@ -140,12 +140,11 @@ def test_documents_keep_the_numbers_of_their_sources(made: Path, odd: Path) -> N
     assert store.meta["sources"] == dict(zip(store.source_names, tokens, strict=True))
 
 
-@pytest.mark.parametrize(("workers", "portion_bytes", "join_bytes"), [(2, 1, 104), (1, 9_000, 40)])
+@pytest.mark.parametrize(("workers", "portion_bytes"), [(2, 1), (1, 9_000)])
 def test_portions_of_any_size_and_two_workers_write_the_same_bytes_and_leave_nothing_else(
-    workers: int, portion_bytes: int, join_bytes: int, made: Path, odd: Path, tmp_path: Path, monkeypatch
+    workers: int, portion_bytes: int, made: Path, odd: Path, tmp_path: Path, monkeypatch
 ) -> None:
     monkeypatch.setattr(pack_module, "PORTION_BYTES", portion_bytes)
-    monkeypatch.setattr(pack_module, "JOIN_BYTES", join_bytes)
     assert len(portions_of(shard_paths(odd / "corpus" / "documents"), portion_bytes)) > 1
     pack(PackConfig(morphemes=True), PackInputs(odd / "corpus", made / "tokenizer"), tmp_path, workers=workers)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted((*FILES, "morphemes.bin"))

@@ -11,9 +11,8 @@ import torch
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig
 from pretrain.pack.store import open_store, piece_ids, read_pieces
-from pretrain.rows.batches import Batch, Order, TrainingBatches
+from pretrain.rows.batches import Batch, Order, TrainingBatches, split_rows
 from pretrain.rows.masking import describe_pieces
-from pretrain.rows.split import split_rows
 
 
 def batches_of(made: Path, config: PretrainConfig, rank: int, ranks: int, micro_batch: int) -> TrainingBatches:

@@ -156,6 +156,9 @@ def test_a_setting_newer_than_the_checkpoint_had_its_default(tmp_path: Path) -> 
     del loop["config"]["optimizer"]["lr"]
     path.write_text(json.dumps(loop), "utf-8")
     assert saved.find()
+    config = PretrainConfig(steps=100, saved=saved._config.saved, optimizer={"lr": 0.5})
+    with pytest.raises(BadInput, match=r"pretrain\.optimizer\.lr: None -> 0\.5"):
+        Checkpoints(tmp_path / "checkpoints", config, dict(FACTS), ALONE, save_model).find()
 
 
 def test_checkpoints_are_due_at_their_distance_and_after_the_last_step(tmp_path: Path) -> None:
@@ -176,6 +179,10 @@ def test_room_is_asked_for_what_the_training_will_leave(tmp_path: Path, monkeypa
         else:
             with pytest.raises(BadInput, match="2 checkpoints"):
                 require_disk_space(tmp_path, network, config)
+    monkeypatch.setattr(module, "BYTES_OF_MODEL", 1 << 25)  # 100 of them are 3.125 GiB
+    monkeypatch.setattr(module.shutil, "disk_usage", lambda _: SimpleNamespace(free=3 << 29))
+    with pytest.raises(BadInput, match=r"1\.5 GiB free, .* need 3\.1 GiB"):
+        require_disk_space(tmp_path, network, config)
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoints"]
 
 

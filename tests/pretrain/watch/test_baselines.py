@@ -15,9 +15,9 @@ from pretrain.config import PretrainConfig
 from pretrain.engine.world import World
 from pretrain.model.module import Sums
 from pretrain.pack.store import open_store, read_pieces
+from pretrain.rows.batches import Split, split_rows
 from pretrain.rows.masking import IGNORED, Pieces, describe_pieces, mask_rows
 from pretrain.rows.sources import Rows, RowSource
-from pretrain.rows.split import Split, split_rows
 from pretrain.watch.baselines import Baselines, count_baselines, score_baselines
 from pretrain.watch.held_out import choose_rows, held_out_keys, measure
 

@@ -18,9 +18,9 @@ from pretrain.config import PretrainConfig
 from pretrain.model.module import PretrainingModule, Sums
 from pretrain.model.networks import build_network
 from pretrain.pack.store import open_store, read_pieces
+from pretrain.rows.batches import split_rows
 from pretrain.rows.masking import IGNORED, Pieces, describe_pieces, mask_rows, mask_single
 from pretrain.rows.sources import Rows, RowSource
-from pretrain.rows.split import split_rows
 from pretrain.watch.held_out import FEW_ROWS, MOST_SOURCES, choose_rows, held_out_keys, measure
 
 NSP: dict[str, Any] = {"architecture": "bert", "nsp": True}

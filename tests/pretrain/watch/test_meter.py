@@ -17,6 +17,7 @@ from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig
 from pretrain.engine.world import World
 from pretrain.model.module import Sums
+from pretrain.run import PretrainInputs, run
 from pretrain.watch.meter import TIMING_KEYS, Meter
 
 Configure = Callable[..., PretrainConfig]
@@ -131,7 +132,8 @@ class Together:
 
 def test_two_processes_write_what_one_writes(tmp_path: Path, tiny: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.monotonic", lambda: 0.0)  # a nanosecond is counted
-    config, together = tiny(steps=5, log_every=2, peak_tflops=1.0), Together()
+    monkeypatch.setattr("pretrain.watch.meter._peak", lambda config, world: 1e12)
+    config, together = tiny(steps=5, log_every=2), Together()
     folders = [tmp_path / "one", tmp_path / "two", tmp_path / "second"]
     for folder in folders:
         folder.mkdir()
@@ -184,7 +186,8 @@ def test_speed_wait_and_time_left_follow_the_clock(
     now = [100.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     caplog.set_level(logging.INFO)
-    meter = open_meter(tmp_path, tiny(steps=3602, log_every=2, peak_tflops=0.001))
+    monkeypatch.setattr("pretrain.watch.meter._peak", lambda config, world: 1e9)
+    meter = open_meter(tmp_path, tiny(steps=3602, log_every=2))
     now[0] += 4.0
     with meter.paused():  # a measurement, a checkpoint
         now[0] += 1000.0
@@ -207,7 +210,7 @@ def test_what_is_not_known_is_absent(tmp_path: Path, tiny: Configure, caplog: py
     go(open_meter(tmp_path, tiny(steps=2)), [1, 2], norm=lambda step: None)
     (line,) = lines_of(tmp_path, keep_timing=True)
     assert "mfu" not in line and "grad_norm" not in line and "nsp_accuracy" not in line
-    assert "give it as pretrain.watch.peak_tflops" in caplog.messages[0] and " norm " not in caplog.messages[1]
+    assert caplog.messages[0].startswith("no MFU: the peak rate") and " norm " not in caplog.messages[1]
 
 
 @pytest.mark.parametrize("is_checkpoint", [False, True])
@@ -280,6 +283,6 @@ def test_a_missing_tracker_stops_every_process_before_training(
     tmp_path: Path, tiny: Configure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    for rank in range(2):
-        with pytest.raises(BadInput, match="pip install wandb"):
-            open_meter(tmp_path, tiny(trackers=["wandb"]), world=World(rank, 2, torch.device("cpu")))
+    with pytest.raises(BadInput, match="pip install wandb"):
+        run(tiny(trackers=["wandb"]), PretrainInputs(tmp_path / "tokens", tmp_path / "tokenizer"), tmp_path)
+    assert not list(tmp_path.iterdir())

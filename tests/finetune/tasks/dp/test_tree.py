@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
+import pytest
 
 from finetune.tasks.dp.tree import best_right_headed_trees
 
@@ -35,8 +36,9 @@ def test_arcs_that_no_right_headed_tree_has_are_ignored_whatever_their_score():
     assert all(head > word for word, head in enumerate(heads[:-1], start=1))
 
 
-def test_more_sentences_than_fit_at_once_give_the_same_trees(monkeypatch):
+@pytest.mark.parametrize("cells", [2 * 81, 80])  # two sentences, and less than one
+def test_more_sentences_than_fit_at_once_give_the_same_trees(monkeypatch, cells):
     scores = [np.random.default_rng(seed).normal(size=(9, 10)) for seed in range(5)]
     whole = best_right_headed_trees(scores)
-    monkeypatch.setattr("finetune.tasks.dp.tree.CELLS_AT_ONCE", 2 * 81)
+    monkeypatch.setattr("finetune.tasks.dp.tree.CELLS_AT_ONCE", cells)
     assert best_right_headed_trees(scores) == whole

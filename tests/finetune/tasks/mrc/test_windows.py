@@ -9,7 +9,7 @@ from transformers import PreTrainedTokenizerFast
 from corpus.documents.errors import BadInput
 from finetune.task import Example
 from finetune.tasks.mrc.task import KLUE_MRC
-from finetune.tasks.mrc.windows import cut_windows, word_of_characters
+from finetune.tasks.mrc.windows import Target, cut_windows, place_target, word_of_characters
 from tests.finetune.tasks.mrc.perfect_spans import CONTEXT, make_example, round_trip
 
 TEXT = CONTEXT + "무엇?"
@@ -65,6 +65,47 @@ def test_other_layouts_give_the_windows_of_the_tokenizer_itself(joined_otherwise
     assert round_trip(examples, tokenizer, 200) == ["1987년", "서울", "42번 집", "뷁", "89번"]
 
 
+def test_windows_of_bert_are_those_of_the_tokenizer_itself(tiny_encoder):
+    context = " ".join(f"{number}번" for number in range(120))
+    example = make_example(context, "77번")
+    _, tokenizer = tiny_encoder([context + "무엇?"])
+    features = KLUE_MRC.featurize([example], tokenizer, 200, True)
+    theirs = tokenizer(
+        "무엇?", context, truncation="only_second", max_length=200, return_overflowing_tokens=True,
+        stride=200 - 128 - 3 - 3, return_token_type_ids=True,
+    )  # fmt: skip
+    for name in ("input_ids", "token_type_ids"):
+        assert [feature[name].tolist() for feature in features] == theirs[name]
+    assert len(features) == 3 and {1} < set(theirs["token_type_ids"][0])
+
+
+def test_windows_are_described_by_what_they_show(tiny_encoder):
+    """Every letter is a token here, so tokens can be counted by eye."""
+    context = " " + " ".join(["가나다"] * 60)
+    letters = [place for place, letter in enumerate(context) if letter != " "]
+    example = Example("x", {"answers": []}, {"question": "가", "context": context, "start": None})
+    _, tokenizer = tiny_encoder([context])
+    features = KLUE_MRC.featurize([example], tokenizer, 134, False)
+    record = KLUE_MRC.record(example, features, 134)
+    assert (record["max_seq_length"], record["labels"]) == (134, {"is_impossible": True})
+    for window, (first, last) in zip(record["windows"], [(0, 130), (128, 180)], strict=True):
+        assert window["context_tokens"] == [first, last]
+        assert window["context_chars"] == [letters[first], letters[last - 1] + 1]
+        assert window["context_words"] == [first // 3, (last - 1) // 3]
+        assert window["is_impossible"] and window["start_position"] == window["end_position"] == 0
+        assert (len(window["input_ids"]), sum(window["token_type_ids"])) == (last - first + 4, last - first + 1)
+
+
+def test_an_answer_is_placed_in_every_window_that_holds_all_of_it():
+    window = {"begin": 5, "context_at": 9, "offsets": [None] * 4}  # tokens 5 to 8 of the passage, at 9 to 12
+    for first in range(3, 11):
+        for last in range(first, 11):
+            found = place_target(window, Target(first, last, 2))
+            holds = {first, last} <= set(range(5, 9))
+            assert tuple(found.values()) == ((first + 4, last + 4, 2) if holds else (0, 0, 0))
+    assert place_target(window, None) == {"start": 0, "end": 0, "cut": 0}
+
+
 def test_a_tokenizer_without_a_first_special_token_is_refused(tiny_encoder):
     _, tokenizer = tiny_encoder([TEXT])
     tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
@@ -81,7 +122,7 @@ def test_every_context_token_has_one_window_to_start_in(tokens):
     assert sorted(starts) == list(range(tokens))
     assert windows[-1][0] + windows[-1][1] == tokens
     for begin, length, run in windows:  # the rule itself, one token and one window after the other
-        for place in range(*run) if run else ():
+        for place in range(run[0], run[1] + 1) if run else ():
             shown = [(min(begin + place - b, b + n - 1 - begin - place) + 0.01 * n, -b) for b, n, _ in windows
                      if b <= begin + place < b + n]  # fmt: skip
             assert max(shown) == (min(place, length - 1 - place) + 0.01 * length, -begin)

@@ -141,6 +141,16 @@ def test_a_word_of_dropped_characters_has_no_entity_and_its_sentence_a_feature(t
     examples = [Example(text, gold, {"text": text}) for text, gold in texts.items()]
     _, tokenizer = tiny_encoder(["서울에"])
     assert round_trip(examples, tokenizer) == [["O"], *list(texts.values())[1:]]
+    assert [len(featurize([example], tokenizer, 64, False)) for example in examples] == [1, 1, 1]
+    assert round_trip(examples[:1], tokenizer) == [["O"]]
+
+
+def test_a_dropped_first_character_goes_on_with_nothing_before_it(tiny_encoder) -> None:
+    texts = {"\u200b서": ["O", "B-LC"], "서울": ["B-LC", "I-LC"], "\u200b울": ["O", "B-LC"], "": []}
+    examples = [Example(text, gold, {"text": text}) for text, gold in texts.items()]
+    _, tokenizer = tiny_encoder(["서울에"])
+    assert round_trip(examples, tokenizer) == list(texts.values())
+    assert round_trip(examples[::-1], tokenizer) == list(texts.values())[::-1]
 
 
 def byte_level() -> Tokenizer:

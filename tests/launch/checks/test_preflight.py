@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from launch.checks.estimate import GIB, Machine, estimate, say_duration
-from launch.checks.plan import differing
+from launch.checks.estimate import GIB, Machine, differing, estimate, say_duration
 from launch.checks.preflight import find_problems
 from launch.conduct import conduct
 from launch.errors import LaunchError
