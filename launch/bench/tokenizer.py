@@ -73,13 +73,7 @@ def run_tokenizer_bench(
             builds |= build(OTHERS, corpus, home, workers)
         encoded = [name for name in ("malmoi", "malmoi-hardened") if name in builds]
         results: dict[str, Any] = {
-            "material": {
-                "texts": GIVEN if texts else SAMPLE,
-                "megabytes": sum(mix.sources.values()),
-                "documents": len(mix.documents),
-                "sources": mix.sources,
-                "measured_megabytes": byte_count(mix.measured) / 1e6,
-            },
+            "material": {"texts": GIVEN if texts else SAMPLE, **mix.describe()},
             "builds": {"rows": builds, "rounds": rounds, **_times_faster(builds["malmoi"], builds[COMMON])},
             "encoding": {name: bench_encoding(mix.measured, home / name) for name in encoded},
             "compared": [] if timing_only else compare([*(home / n for n in builds), *others], mix.measured, gold),
