@@ -19,16 +19,7 @@ import pyarrow.parquet as pq
 from corpus.audit import Guard, Look, load_guard, scan_shard
 from corpus.config import CorpusConfig
 from corpus.documents.shards import SCHEMA, write_tables
-from corpus.drops import (
-    DUPLICATE_DOCUMENT,
-    KEPT,
-    NEAR_DUPLICATE,
-    PERSONAL,
-    REASONS,
-    REASONS_NAME,
-    RENAMED_NAME,
-    kept_documents,
-)
+from corpus.drops import KEPT, OF_DOCUMENTS, PERSONAL, REASONS, REASONS_NAME, RENAMED_NAME, kept_documents
 from corpus.pii.cover import cover
 from corpus.pii.types import ALL_TYPES
 from corpus.samples import DROPPED_NAME, Sample, Samples, leave_samples
@@ -37,7 +28,6 @@ from corpus.unit_files import LENGTHS_NAME, PART_NAME
 
 SHARD_NAME = "shard.parquet"
 POWERS = [str(1 << power) for power in range(40)]
-OF_DOCUMENTS = (DUPLICATE_DOCUMENT, NEAR_DUPLICATE)  # reasons for which a document goes as a whole
 
 
 class Source(NamedTuple):
@@ -52,11 +42,7 @@ class Source(NamedTuple):
 def plan_shards(
     units: Sequence[Path], drops: Sequence[Path], counts: Sequence[dict[str, Any]], size: int
 ) -> list[list[Source]]:
-    """Rows for each shard: ``size`` documents that stay, and the dropped ones before them.
-
-    Args:
-        counts: of ``write_drops``.
-    """
+    """Rows for each shard: ``size`` documents that stay, and those dropped before; ``counts`` of ``write_drops``."""
     shards: list[list[Source]] = [[]]
     missing = size  # documents that the last shard can still take
     for unit, of_unit, found in zip(units, drops, counts, strict=True):
@@ -74,9 +60,6 @@ def plan_shards(
 
 def write_shard_of(sources: list[Source], scratch: Path, *, config: CorpusConfig, private: Path) -> dict[str, Any]:
     """Write one shard and the samples of what was dropped here; returns counts by source.
-
-    Args:
-        private: the run's own folder, which holds its secret.
 
     Raises:
         BadInput: the shard holds personal data.
@@ -120,10 +103,10 @@ class _Batch:
 
     def spread(self, group: str, names: Sequence[str], document_X: np.ndarray, kind_X: np.ndarray) -> _Counts:
         """How many of some things each document has, by their kind."""
-        shape = len(self.table), len(names)
-        counted_NK = np.bincount(document_X * len(names) + kind_X, minlength=shape[0] * shape[1]).reshape(shape)
+        K = len(names)
+        counted_NK = np.bincount(document_X * K + kind_X, minlength=len(self.table) * K).reshape(-1, K)
         return {
-            f"{group}.{names[kind]}": counted_NK[:, kind] for kind in np.flatnonzero(counted_NK.any(axis=0)).tolist()
+            f"{group}.{name}": counted_N for name, counted_N in zip(names, counted_NK.T, strict=True) if counted_N.any()
         }
 
 

@@ -161,11 +161,7 @@ def _values(texts: Iterable[str | None], found: Iterable[Sequence[Span]]) -> Ite
 
 
 def load_guard(config: CorpusConfig, private: Path) -> Guard | None:
-    """The guard of a run; None where it keeps personal data.
-
-    Args:
-        private: the run's own folder, which holds its secret.
-    """
+    """The guard of a run, whose ``private`` folder holds its secret; None where it keeps personal data."""
     if config.pii.mode == "keep":
         return None
     secret = kept_secret(private / SECRET_NAME)
@@ -184,10 +180,6 @@ def scan_shard(path: Path, looks: Sequence[Look], guard: Guard, name: str) -> No
     """Read a shard again: in none of its documents may anything be found but replacements with the document's marks.
 
     What bears the seal of its look is, letter for letter, what the detector passed; all else it looks at now.
-
-    Args:
-        looks: at each document, in order.
-        name: of the shard, for the message.
 
     Raises:
         BadInput: something else is found; the message says where, not what.
@@ -208,13 +200,11 @@ def scan_shard(path: Path, looks: Sequence[Look], guard: Guard, name: str) -> No
 def scan_folder(
     out: Path, written: Iterable[str], guard: Guard, units: Sequence[Path], known: Collection[int], names: Iterable[Any]
 ) -> None:
-    """Read again what the stage left beside the documents.
-
-    Tables of samples may hold replacements with the marks ``known`` only; pages and JSON files no original.
+    """Read again what the stage left beside the documents: files and folders ``written`` below ``out``.
 
     Args:
-        written: files and folders below ``out``; those that are not there are passed over.
-        units: folders that hold marks of originals.
+        units: folders that hold marks of originals, none of which may stand in pages and JSON files.
+        known: marks of replacements, the only values that may stand in tables of samples.
         names: settings and templates, whose own addresses are no originals.
 
     Raises:

@@ -48,8 +48,7 @@ def clean_unit(
 ) -> dict[str, Any]:
     """Write the unit's part, fingerprints, samples and quarantine into ``scratch``; returns counts, summed later.
 
-    Args:
-        private: the run's own folder, which holds its secret.
+    ``private`` is the run's own folder, which holds its secret.
     """
     cleaner = _Cleaner(config, index_folder, private)
     file = cleaner.guard.public_file(unit.input.name) if cleaner.guard else unit.input.name

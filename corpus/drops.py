@@ -21,6 +21,7 @@ from corpus.unit_files import KEYS_NAME, LENGTHS_NAME, SIGNATURES_NAME
 HAS_PII = "has_personal_data"
 REASONS = ("", "duplicate_document", "near_duplicate", "toxic", "duplicate_sentence", HAS_PII)
 KEPT, DUPLICATE_DOCUMENT, NEAR_DUPLICATE, TOXIC, DUPLICATE_SENTENCE, PERSONAL = range(len(REASONS))
+OF_DOCUMENTS = (DUPLICATE_DOCUMENT, NEAR_DUPLICATE)  # for which a document goes as a whole
 NEAR_NAME = "near-{:05}.npy"  # bool per document of a unit
 REASONS_NAME = "reasons.npy"
 RENAMED_NAME = "renamed.npy"

@@ -65,9 +65,8 @@ def write_card(out: Path, settings: Mapping[str, Any], language: str = "en") -> 
     """Write ``out/README.md`` and ``out/card.html``; the same folder and settings give the same bytes.
 
     Args:
-        out: folder of a finished corpus stage: statistics.json, and where the stage left them decontamination.json,
-            dropped/samples.parquet (rule, source, document, note, text) and changed/samples.parquet (rule, source,
-            document, before, after).
+        out: folder of a finished corpus stage: statistics.json, and where the stage left them decontamination.json and
+            the tables of samples.
         settings: of the stage, as plain values.
         language: of the page, "en" or "ko"; README.md is English, for the Hub.
 
@@ -137,7 +136,6 @@ def _metadata(documents: int, pretty_name: str, licence: str | None) -> str:
 
 
 def _drawn_from(pii: Mapping[str, Any]) -> str:
-    """What replacements follow from."""
     if pii.get("key_file") or pii.get("key_variable"):
         return "key"
     return "seed" if pii.get("repeatable") else "secret"

@@ -214,12 +214,8 @@ def _weigh(item: np.ndarray, token: np.ndarray, count: np.ndarray, lengths: np.n
 def _list_tokens(
     entries: tuple[np.ndarray, np.ndarray, np.ndarray], D: int, S: int, threshold: float
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Postings of the heaviest tokens of each sentence, beside the entries themselves, and the share of each posting:
-    the token's weight over what the listed tokens of the sentence must reach.
-
-    Args:
-        entries: sentence, token and weight, by sentence, the heaviest first.
-    """
+    """Postings of the heaviest tokens of each sentence, beside the entries (sentence, token, weight), and the
+    share of each posting: the token's weight over what the listed tokens of the sentence must reach."""
     item, token, weight = entries
     total = np.maximum(np.bincount(item, weight, minlength=D), np.finfo(float).tiny)
     starts = np.concatenate([[0], np.cumsum(np.bincount(item, minlength=D))])

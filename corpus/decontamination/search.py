@@ -128,8 +128,7 @@ def _find_places(index: ContaminationIndex, tokens: Tokens) -> Iterator[Place]:
 def _candidates(index: ContaminationIndex, tokens: Tokens) -> tuple[np.ndarray, np.ndarray]:
     """Pairs (item, block), sorted: the item's listed tokens in this and the next block weigh enough.
 
-    Repeated tokens count again. Shares are added in cells where pairs may meet, so no sum is too small; blocks of an
-    item stand side by side in the table of cells.
+    Repeated tokens count again, pairs may meet in a cell, blocks of an item stand side by side: no sum is too small.
     """
     start = index.posting_start_S[tokens.token_T].astype(np.int32)
     size = index.posting_start_S[tokens.token_T + 1].astype(np.int32) - start
@@ -208,10 +207,7 @@ def _search_within(index: ContaminationIndex, place: Place) -> Iterator[tuple[in
 
 
 def _search_across(index: ContaminationIndex, place: Place, excluded: Container[int]) -> tuple[list[int], float]:
-    """Tokens of a place in windows over the ends of sentences that hold the item, and the best ratio.
-
-    ``excluded`` sentences, which hold the item by themselves, do not count.
-    """
+    """Tokens in windows over ends of sentences that hold the item, and the best ratio; none of ``excluded`` ones."""
     ends = enumerate(zip(place.first, place.last, strict=True))
     outer = [n for n, (first, last) in ends if first not in excluded and last not in excluded]
     least, width = index.least(place.item, index.threshold_across), int(index.reach_D[place.item])
@@ -226,10 +222,7 @@ def _search_across(index: ContaminationIndex, place: Place, excluded: Container[
 def _windows(
     place: Place, chosen: list[int], part: list[int], width: int, least: float
 ) -> Iterator[tuple[int, int, float]]:
-    """For each chosen token of a place the widest window that ends with it, if it weighs ``least``: its oldest token,
-    itself, and the weight of all chosen tokens of the window, each once. A window is ``width`` long and never leaves
-    its ``part``.
-    """
+    """Widest windows of one ``part`` that weigh ``least``: oldest and newest token, weight of distinct tokens."""
     weights, token, at = place.weights, place.token, place.at
     if sum(weights[number] for number in {token[n] for n in chosen}) < least * (1 - SLACK):
         return

@@ -27,14 +27,7 @@ ONLY_PICKLES = (
 
 
 def check_model_files(folder: Path, name: str) -> None:
-    """Refuse a folder with weights that are no safetensors, cut short, or elsewhere.
-
-    Args:
-        name: what messages call the folder.
-
-    Raises:
-        BadInput: a link out of the folder, an index that names other files, no weights, or a damaged file of weights.
-    """
+    """Refuse a folder, called ``name`` in messages, with weights that are no safetensors, cut short, or elsewhere."""
     refuse_links(folder, name)
     shards = check_index(folder / INDEX_NAME, name) if (folder / INDEX_NAME).is_file() else []
     if missing := [shard for shard in shards if not (folder / shard).is_file()]:

@@ -128,15 +128,11 @@ def to_table(documents: Sequence[Document]) -> pa.Table:
 
 
 def _row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    held: list[pa.Table] = []
-    rows = 0
+    held = SCHEMA.empty_table()
     for table in tables:
-        held.append(table)
-        rows += len(table)
-        while rows >= ROW_GROUP_DOCUMENTS:
-            joined = pa.concat_tables(held)
-            yield joined.slice(0, ROW_GROUP_DOCUMENTS).combine_chunks()
-            held = [joined.slice(ROW_GROUP_DOCUMENTS)]
-            rows -= ROW_GROUP_DOCUMENTS
-    if rows:
-        yield pa.concat_tables(held).combine_chunks()
+        held = pa.concat_tables([held, table])
+        while len(held) >= ROW_GROUP_DOCUMENTS:
+            yield held.slice(0, ROW_GROUP_DOCUMENTS).combine_chunks()
+            held = held.slice(ROW_GROUP_DOCUMENTS)
+    if len(held):
+        yield held.combine_chunks()

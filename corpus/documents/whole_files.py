@@ -56,11 +56,7 @@ def parse_json(text: str, **hooks: Any) -> Any:
 
 
 def read_bytes(path: Path, most: int) -> bytes:
-    """The content of a file, unpacked where its name ends in ``.zst`` (of one frame or several).
-
-    Raises:
-        BadInput: more than ``most`` bytes, or the packing is damaged or ends in the middle.
-    """
+    """The content of a file of at most ``most`` bytes, unpacked where its name ends in ``.zst`` (of any frames)."""
     import pyarrow as pa
 
     content = bytearray()

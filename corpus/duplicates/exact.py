@@ -102,8 +102,7 @@ def repeats_of(compared: Sequence[Path], unit: int) -> np.ndarray:
     found = [np.zeros(0, np.uint32)]
     for folder in compared:
         unit_N, place_N = np.load(folder / REPEATS_NAME, mmap_mode="r", allow_pickle=False)
-        first, last = np.searchsorted(unit_N, (unit, unit + 1))
-        found.append(np.array(place_N[first:last]))
+        found.append(np.array(place_N[slice(*np.searchsorted(unit_N, (unit, unit + 1)))]))
     return np.concatenate(found)
 
 

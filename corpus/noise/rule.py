@@ -24,12 +24,9 @@ LINE_HEAD = re.compile(
 class NoiseRule:
     """A pattern that runs in linear time and what stands in its place; ``before`` and ``after`` show what it does.
 
-    ``cues``: of each group one must occur, in the text and, for a rule ``by_line``, in the line; cheap groups first. A
-    memory scan for them spares the pattern.
-
-    A rule ``by_line`` sees each line alone. The pattern of a rule ``at_line_start`` begins with the line end before it,
-    which stays and which the search finds at the speed of memory; it is tried only on text with a ``LINE_HEAD``. An
-    ``odd`` rule is tried only on text with an ``ODD_CHARACTER``.
+    Of each group of ``cues`` one must occur, a memory scan that spares the pattern. A rule ``by_line`` sees each line
+    alone. The pattern of a rule ``at_line_start`` begins with the line end before it, which stays; it is tried only on
+    text with a ``LINE_HEAD``, an ``odd`` rule on text with an ``ODD_CHARACTER``.
     """
 
     name: str

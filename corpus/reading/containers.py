@@ -52,19 +52,16 @@ _decode_json = json.JSONDecoder(parse_int=lambda digits: (int if len(digits) <= 
 
 
 def parse_json(raw: bytes) -> Any:
-    """A JSON value; integers of more than ``INT_DIGITS`` digits become ``Decimal``.
-
-    Raises:
-        Unreadable: not UTF-8, not JSON, or nested too deep for Python (about 1,000 levels).
-    """
+    """A JSON value, integers of more than ``INT_DIGITS`` digits as ``Decimal``; else ``Unreadable`` with the reason."""
     try:
         return _decode_json(raw.decode("utf-8"))
     except UnicodeDecodeError:
-        raise Unreadable(INVALID_UTF8) from None
-    except RecursionError:
-        raise Unreadable(TOO_DEEP) from None
+        reason = INVALID_UTF8
+    except RecursionError:  # about 1,000 levels
+        reason = TOO_DEEP
     except ValueError:
-        raise Unreadable(BROKEN_JSON) from None
+        reason = BROKEN_JSON
+    raise Unreadable(reason)
 
 
 def scan_lines(blocks: Blocks, array_key: str | None = None, encoding: str = UTF8) -> Iterator[Item]:

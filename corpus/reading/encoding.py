@@ -120,10 +120,7 @@ def _is_korean(lines: bytes) -> bool:
 def text_of(
     blocks: Iterable[bytes], encoding: str, settled: Callable[[str], None] = lambda found: None
 ) -> Iterator[str]:
-    """A stream as text without its byte order mark; bytes that cannot be decoded become ``UNDECODED``.
-
-    With "auto" the first block that is not ASCII decides; ``settled`` is then told the encoding.
-    """
+    """A stream as text without its byte order mark; with "auto" the first block beyond ASCII decides, and is told."""
     decode: Callable[..., str] | None = None
     is_start = True
     for block in blocks:

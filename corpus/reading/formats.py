@@ -29,13 +29,10 @@ class Skip(Exception):
 
 
 class Adapter(NamedTuple):
-    """One distributed format.
+    """One distributed format; ``text_of`` gives None where the field is null, ``Skip`` for what is not a document.
 
-    ``container``: "lines" (a JSON object a line), "array" (a JSON array of objects, or one object that holds it under
-    ``array_key``), "text" (documents between blank lines, field ``text``) or "docs" (``<doc id= url= title=>`` blocks,
-    fields ``id``, ``url``, ``title``, ``text``). ``suffixes``: file kinds it reads, without the packing; "" is a name
-    without a suffix. ``text_of`` returns the text or None where the field is null; it raises ``Skip`` for what is not a
-    document, KeyError or TypeError for what has another shape.
+    ``container``: "lines" (a JSON object a line), "array" (of JSON objects, in an object under ``array_key``), "text"
+    (documents between blank lines) or "docs" (blocks ``<doc id= title=>``). ``suffixes`` leave the packing out.
     """
 
     name: str

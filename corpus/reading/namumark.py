@@ -80,7 +80,6 @@ def plain_text(markup: str) -> str:
     """The text a reader of the page sees: a line for a paragraph, heading, list item or table row, no empty lines.
 
     Links become their label; files, categories, macros, footnotes, formulas, code and comments go; dressed text stays.
-    Time is linear in the length; what stays keeps its order.
     """
     text = markup.replace("\r\n", "\n").replace("\t", " ")
     text = cut_spans(text, "[math(", ")]", MAX_FORMULA_CHARS)
@@ -93,11 +92,7 @@ def plain_text(markup: str) -> str:
 
 
 def cut_spans(text: str, opener: str, closer: str, max_chars: int) -> str:
-    """``text`` without what stands between ``opener`` and ``closer``, both included.
-
-    A span holds no second opener and at most ``max_chars`` characters; what does not close stays. Linear: no search
-    begins before the end of the last one.
-    """
+    """``text`` without spans from ``opener`` to ``closer``, of at most ``max_chars`` and without a second opener."""
     pieces = []
     kept, end, start = 0, -1, text.find(opener)
     while start >= 0:

@@ -76,10 +76,7 @@ def total_bytes(inputs: Iterable[Input]) -> int:
 
 
 def scan(unit: Unit, counts: Counter[str]) -> Iterator[Item]:
-    """Records of a unit of bytes as they stand in it; a file that is damaged ends with an item that says so.
-
-    Adds to ``counts`` the "lines" of a byte range: numbers of items count from its start.
-    """
+    """Records of a unit of bytes, then its damage if there is any; adds the "lines" of a byte range to ``counts``."""
     if unit.items is not None:
         yield from unit.items
         return

@@ -181,8 +181,6 @@ def _weigh(
 def _is_full_stop(text: str, mark: str, start: int, here: int, end: int) -> bool:
     """Whether the stop at ``here``, after no final syllable, is no decimal, number, initial, abbreviation or pause."""
     before = text[here - 1]
-    if mark == ".":
-        return not (before.isdigit() or LATIN_SHORT.search(text[max(start, here - LOOK_BACK) : here]))
     if mark[0] not in ".…" or "!" in mark or "?" in mark:
         return True
     if mark.startswith(("..", "…")):

@@ -85,7 +85,6 @@ def aligned_starts(text: str, sentences: Iterable[str]) -> list[int]:
     """Where in ``text`` the sentences begin, found by their characters that are not white space.
 
     A sentence that is not found within a short way is passed over, so that its text joins the sentence before it.
-    Linear in the text.
     """
     offsets = [offset for offset, char in enumerate(text) if not char.isspace()]
     squeezed = "".join(text[offset] for offset in offsets)
