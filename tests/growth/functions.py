@@ -47,7 +47,7 @@ SMALL = "a word, a character or a digit string whose length the caller bounds"
 LEFT_OUT: dict[str, str] = {
     r"launch\.(?!sample\.|pii\.|plain_yaml\.).*": NAMES,
     r"launch\.sample\..*": OWN,
-    r"launch\.pii\.(?:jobs\.plan_jobs|run\.process|work\.read_protection)": NAMES,
+    r"launch\.pii\.(?:run\.(?:plan_jobs|process)|work\.read_protection)": NAMES,
     r"launch\.pii\.streams\.(?:explain|tell)": "our own messages",
     r"corpus\.card\.page\.render|corpus\.noise\.rule\.line\w*_rule": OWN,
     r"corpus\.reading\.files\..*|corpus\.reading\.inputs\.find_inputs": NAMES,
