@@ -7,7 +7,7 @@ several seeds only the first is shown there, the others lie in their ``scores.js
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from launch.pipeline import OWN_MODEL
@@ -35,6 +35,23 @@ NOTE_ON_PAPER = (
 NOTE_ON_ERRORS = (
     "Where a prediction has several parts, only what differs is shown. A type in brackets is a run of I- tags that no "
     "B- begins: no entity for the metric. Labels of the benchmark may be wrong, too."
+)
+WARNINGS: tuple[tuple[Callable[[Result], bool], str], ...] = (  # about which results, with room for their tasks
+    (
+        lambda found: found["protocol"] == "klue-baseline",
+        "Protocol klue-baseline ({}): inputs, targets and decoding repeat the faults of the published code. These "
+        "scores compare with published ones, not with scores of protocol malmoi.",
+    ),
+    (
+        lambda found: not found["is_official_dev"],
+        "Not scored on the official dev set: {}. These scores compare only with scores on the very same examples (What "
+        "was scored), not with published ones.",
+    ),
+    (
+        lambda found: weights_of(found) != LAST_WEIGHTS,
+        "The weights were chosen by their score on the examples that are scored here: {}. Such scores are too high for "
+        "new text; the published ones were made in the same way.",
+    ),
 )
 ORDER_OF_ERRORS = {"probability": "the most certain first", "distance": "the largest distance first"}
 
@@ -79,27 +96,12 @@ def facts_of(found: Result) -> dict[str, str]:
 
 def warnings(scores: Sequence[Result]) -> list[Text]:
     """What a reader must know before comparing any of these scores with others."""
-
-    def tasks(which: list[Result]) -> str:
-        return ", ".join(dict.fromkeys(f["task"] for f in which)) if len(which) < len(scores) else "all results"
-
     lines = []
-    if published := [found for found in scores if found["protocol"] == "klue-baseline"]:
-        lines.append(
-            f"Protocol klue-baseline ({tasks(published)}): inputs, targets and decoding repeat the faults of the "
-            "published code. These scores compare with published ones, not with scores of protocol malmoi."
-        )
-    if other := [found for found in scores if not found["is_official_dev"]]:
-        lines.append(
-            f"Not scored on the official dev set: {tasks(other)}. These scores compare only with scores on the very "
-            "same examples (What was scored), not with published ones."
-        )
-    if chosen := [found for found in scores if weights_of(found) != LAST_WEIGHTS]:
-        lines.append(
-            f"The weights were chosen by their score on the examples that are scored here: {tasks(chosen)}. Such "
-            "scores are too high for new text; the published ones were made in the same way."
-        )
-    return [Text(line, "warning") for line in lines]
+    for is_meant, said in WARNINGS:
+        meant = [found["task"] for found in scores if is_meant(found)]
+        tasks = ", ".join(dict.fromkeys(meant)) if len(meant) < len(scores) else "all results"
+        lines += [Text(said.format(tasks), "warning")] if meant else []
+    return lines
 
 
 def _figure(groups: Sequence[Group]) -> list[Block]:

@@ -16,9 +16,8 @@ from pathlib import Path
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document
 from tokenizer.building.count import count_eojeols
-from tokenizer.measuring.boundaries import BoundaryScores, score_boundaries, silver_cuts
+from tokenizer.measuring.boundaries import BoundaryScores, read_gold, score_boundaries, silver_cuts
 from tokenizer.measuring.encoder import FILE_NAMES, load_tokenizer, make_encoder
-from tokenizer.measuring.gold import read_gold
 from tokenizer.measuring.statistics import TokenizerStatistics, measure_counts
 
 log = logging.getLogger(__name__)

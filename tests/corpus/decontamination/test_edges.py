@@ -55,3 +55,12 @@ def test_an_item_is_found_wherever_it_stands(where: str) -> None:
         expected = 27 / 29 if where == "apart" else 1.0  # two trigrams of 29 are cut
         assert [hit[:2] for hit in hits] == [(n, 1) for n in range(len(document))], before
         assert [hit.ratio for hit in hits] == pytest.approx([expected] * len(document), abs=0.01)
+
+
+def test_the_ratio_of_an_item_is_the_share_of_it_that_is_held() -> None:
+    index, _ = build_index(["ABCDEFGHIJ"], LETTERS)
+    for document, ratio in ((["xABCDEFy"], 0.6), (["xABCD", "EFGy"], 0.7), (["ABCDEF", "GHyy"], 0.8)):
+        hits = index.find_in_documents([document])
+        assert max(hit.ratio for hit in hits) == hits[-1].ratio == pytest.approx(ratio)
+    short, _ = build_index(["감사합니다."], LETTERS.model_copy(update={"min_chars": 12}))
+    assert [hit.ratio for hit in short.find(["감사 합니다!", "정말 감사합니다."])] == [1.0]

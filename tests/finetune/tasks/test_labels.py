@@ -78,7 +78,8 @@ def test_reading_keeps_texts_and_golds(examples_of) -> None:
         ("klue-nli", {"hypothesis": " "}, "'hypothesis' should be a text"),
         ("klue-sts", {"labels": None}, "found None"),
         ("klue-sts", {"labels": {"label": 4.0}}, "found None"),
-        ("klue-sts", {"labels": {"real-label": 6.0}}, "a number from 0 to 5, found 6.0"),
+        ("klue-sts", {"labels": {"real-label": 5.1}}, "a number from 0 to 5, found 5.1"),
+        ("klue-sts", {"labels": {"real-label": -0.1}}, "a number from 0 to 5, found -0.1"),
     ],
 )
 def test_a_wrong_record_is_named_with_its_field(tmp_path: Path, task: str, change: dict, says: str) -> None:
@@ -215,6 +216,11 @@ def test_label_scores_and_tables_equal_those_of_scikit_learn() -> None:
         assert [[line[name] for name in labels] for line in tables["confusion"]] == confusion_matrix(
             gold, predicted, labels=list(labels)
         ).tolist()
+
+
+def test_similarities_are_read_with_both_ends_of_their_range(tmp_path: Path) -> None:
+    records = [RECORDS["klue-sts"][0] | {"labels": {"real-label": value}} for value in (0, 5.0, 2.5)]
+    assert [example.gold for example in TASKS["klue-sts"].read(write(tmp_path, "klue-sts", records))] == [0, 5, 2.5]
 
 
 def test_similarity_scores_equal_those_of_scikit_learn_and_numpy() -> None:

@@ -12,6 +12,7 @@ from seqeval.scheme import IOB2
 from sklearn.metrics import f1_score
 
 from finetune.task import Row
+from finetune.tasks import labels
 from finetune.tasks import similarity as sts
 from finetune.tasks.mrc import metrics as mrc
 from finetune.tasks.ner import metrics as ner
@@ -51,6 +52,16 @@ def test_pearson_is_that_of_the_standard_library(pairs: list[tuple[float, float]
     """Also of two pairs, and where one side spans exactly one point."""
     found = sts.score([Row("", *pair) for pair in pairs])["pearsonr"]
     assert found == pytest.approx(100 * correlation(*zip(*pairs, strict=True)))
+
+
+def test_pairs_of_which_none_is_similar_have_f1_0() -> None:
+    assert sts.score([Row("", 1.0, 2.9), Row("", 2.9, 1.0)])["f1"] == 0
+
+
+def test_a_class_on_neither_side_is_a_line_of_zeros() -> None:
+    lines = labels.class_rows([Row("", "정치", "경제")], ["정치", "경제", "세계"])
+    assert lines[2] == {"class": "세계"} | dict.fromkeys(("gold", "predicted", "right", "precision", "recall", "f1"), 0)
+    assert [(line["precision"], line["recall"], line["f1"]) for line in lines] == [(0, 0, 0)] * 3
 
 
 def test_values_without_a_definition_are_nan() -> None:

@@ -81,8 +81,8 @@ def test_the_newest_and_the_best_stay(
 
 
 def test_without_held_out_text_there_is_no_best(tmp_path: Path) -> None:
-    save(checkpoints_in(tmp_path), None, None, None)
-    assert names(tmp_path) == ["20", "30"]
+    save(checkpoints_in(tmp_path / "made" / "for it"), None, None, None)
+    assert names(tmp_path / "made" / "for it") == ["20", "30"]
 
 
 def test_the_newest_is_found_and_given_to_the_engine(tmp_path: Path) -> None:
@@ -102,6 +102,7 @@ def test_the_newest_is_found_and_given_to_the_engine(tmp_path: Path) -> None:
 def test_models_of_the_newest_come_oldest_first(tmp_path: Path) -> None:
     saved = checkpoints_in(tmp_path, keep=3)
     save(saved, None, None, None)
+    assert saved.newest_loop()["step"] == 30
     assert [folder.parent.name[-2:] for folder in saved.newest(2)] == ["20", "30"]
     assert mean_weights(saved.newest(2))["weight"].tolist() == [25.0]
     assert mean_weights(saved.newest(3))["weight"].tolist() == [20.0]

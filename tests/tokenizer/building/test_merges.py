@@ -96,6 +96,10 @@ def test_alphabet_takes_at_most_half_of_a_small_vocabulary(caplog: pytest.LogCap
     assert "room for 3 characters" in caplog.text
 
 
+def test_characters_that_never_continue_a_word_take_one_entry() -> None:
+    assert choose_alphabet(dict.fromkeys(".,!?漢字語", 3), 2_000, 12) == sorted(".,!?漢字語")[:6]
+
+
 def test_some_characters_are_in_the_alphabet_whether_seen_or_not() -> None:
     assert choose_alphabet({"하": 9, "나": 5, "a": 1}, 1, 100, always="aㄱ") == ["a", "ㄱ", "하"]
 

@@ -183,6 +183,13 @@ def test_spaces_in_tokens_and_shared_characters_cost_no_entity(
     assert round_trip(examples, tokenizer, 5) == [example.gold for example in examples]
 
 
+def test_an_entity_may_begin_after_a_token_of_space_alone() -> None:
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=byte_level(), cls_token="<s>", sep_token="</s>")
+    assert tokenizer.backend_tokenizer.encode(" a서").offsets[0] == (0, 1)
+    example = Example("0", ["B-LC", "I-LC", "B-PS"], {"text": " a서 울"})
+    assert round_trip([example], tokenizer) == [example.gold]
+
+
 def test_one_of_the_bytes_of_a_character_learns_and_decides(examples: list[Example]) -> None:
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=byte_level(), cls_token="<s>", sep_token="</s>")
     example = Example("0", ["B-LC", "I-LC"], {"text": "서울"})

@@ -50,3 +50,24 @@ def test_scores_and_tables_equal_those_of_scikit_learn() -> None:
 def test_rows_that_cannot_be_scored_are_refused(row: Row, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         score([row])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_areas_of_few_rows_equal_those_of_scikit_learn(seed: int) -> None:
+    """Where single rows stand above the first gold one, and scores are equal."""
+    generator = np.random.default_rng(seed)
+    is_gold = np.append(generator.random(1 + seed % 4) < 0.5, True)
+    values = generator.integers(4, size=len(is_gold)) / 4
+    rows = [
+        Row("", RE_LABELS[29 if gold else 0], RE_LABELS[0], [1.0 - value, *[0.0] * 28, value])
+        for gold, value in zip(is_gold.tolist(), values.tolist(), strict=True)
+    ]
+    precision, recall, _ = precision_recall_curve(is_gold, values)
+    line = tables(rows)["classes"][29]
+    assert line["auprc"] == pytest.approx(100 * auc(recall, precision))
+    assert line["average_precision"] == pytest.approx(100 * average_precision_score(is_gold, values))
+
+
+def test_without_relations_or_without_all_scores_there_is_nothing_to_score() -> None:
+    none = [Row("", RE_LABELS[0], RE_LABELS[0], [1 / 30] * 30), Row("", RE_LABELS[0], RE_LABELS[0])]
+    assert score(none) == pytest.approx({"micro_f1": 0, "auprc": np.nan}, nan_ok=True)
