@@ -45,12 +45,7 @@ def run_tokenizer_bench(
 ) -> dict[str, Any]:
     """Measure, print tables, and write bench.json and the vocabularies into ``out`` if given.
 
-    Args:
-        texts, measured, megabytes: see ``mix_texts``; no texts: the embedded sample.
-        gold: a KLUE-DP file.
-        others: tokenizers to compare with.
-        rounds: times that the two timed builds are done; medians count.
-        timing_only: the two timed builds and nothing that is compared; for much text.
+    Args are the command's; ``mix_texts`` tells of ``texts`` (the embedded sample if none), ``measured``, ``megabytes``.
 
     Returns:
         "material", "builds", "encoding", "compared", "workers", "machine", "versions".

@@ -206,11 +206,7 @@ def count_characters(texts: Sequence[str], counts: np.ndarray) -> dict[str, int]
 
 
 def lowest_frequency(frequencies: Mapping[int, int], most_types: int) -> int:
-    """The smallest f for which at most ``most_types`` types occur f times or more; the most frequent always stay.
-
-    Args:
-        frequencies: how many types occur so many times.
-    """
+    """The smallest f for which at most ``most_types`` types occur f times or more; the most frequent always stay."""
     total, lowest = 0, max(frequencies, default=1)
     for frequency in sorted(frequencies, reverse=True):
         total += frequencies[frequency]

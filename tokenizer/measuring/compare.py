@@ -75,11 +75,7 @@ def _documents(texts: Iterable[str]) -> Iterator[Document]:
 
 
 def name_tokenizers(paths: Sequence[Path]) -> list[str]:
-    """Names of folders or files, with as much of the path as tells them apart.
-
-    Raises:
-        BadInput: one is given twice.
-    """
+    """Names of folders or files, with as much of the path as tells them apart; BadInput where one is given twice."""
     whole = [path.parent.resolve() / path.name if path.is_file() else path.resolve() for path in paths]
     for path, count in Counter(whole).items():
         if count > 1:
