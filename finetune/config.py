@@ -17,20 +17,16 @@ TaskName = Literal["ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-
 ProtocolName = Literal["malmoi", "klue-baseline"]
 PrecisionName = Literal["auto", "fp32", "bf16"]
 FRESH = "fresh:"  # before an encoder's name: its architecture and tokenizer, weights at random
-PROTOCOLS: tuple[ProtocolName, ...] = get_args(ProtocolName)
 TASK_NAMES: tuple[TaskName, ...] = get_args(TaskName)
 SHORT_NAMES: dict[str, TaskName] = {name.removeprefix("klue-"): name for name in TASK_NAMES}
 PAPER_NAMES: dict[str, TaskName] = {"tc": "ynat", "dst": "wos"}  # where the paper calls a task otherwise
 
 
 def full_name(name: str) -> TaskName:
-    """A task's own name from any of its names.
+    """A task's own name from any of its names; ``BadInput`` with the nearest ones where there is none.
 
     >>> full_name("ner"), full_name("KLUE-NER"), full_name("klue-dst")
     ('klue-ner', 'klue-ner', 'wos')
-
-    Raises:
-        BadInput: no task has the name; says which ones are near.
     """
     known = SHORT_NAMES | PAPER_NAMES
     short = name.lower().replace("_", "-").removeprefix("klue-")

@@ -34,11 +34,8 @@ _MADE_FRESH = ("pooler", "position_ids")  # parts of an encoder that a checkpoin
 
 
 def check_encoder(name: str) -> None:
-    """Open what is cheap to open (configuration, tokenizer, names of files), so that a long run does not fail late.
-
-    Raises:
-        BadInput: not an encoder, or one whose tokenizer or weights cannot be used.
-    """
+    """Open what is cheap to open (configuration, tokenizer, names of files), so that a long run does not fail late;
+    ``BadInput`` for no encoder, or one whose tokenizer or weights cannot be used."""
     config, tokenizer = load_config(name), load_tokenizer(name)
     _refuse_other_padding(name, config, tokenizer)
     if len(tokenizer) > int(config.vocab_size):
@@ -51,15 +48,11 @@ def check_encoder(name: str) -> None:
 
 
 def load_config(name: str) -> PreTrainedConfig:
-    """Configuration of an encoder folder or Hub name.
-
-    Raises:
-        BadInput: there is none, or the model is not an encoder.
-    """
+    """Configuration of an encoder folder or Hub name; ``BadInput`` if there is none, or the model is no encoder."""
     name = name.removeprefix(FRESH)
+    if Path(name).is_dir():
+        refuse_links(Path(name), name)
     if Path(name).exists():
-        if Path(name).is_dir():
-            refuse_links(Path(name), name)
         check_sizes(Path(name), name)
     try:
         config = AutoConfig.from_pretrained(name, trust_remote_code=False)
@@ -72,11 +65,8 @@ def load_config(name: str) -> PreTrainedConfig:
 
 
 def load_tokenizer(name: str, special_tokens: Sequence[str] = ()) -> PreTrainedTokenizerBase:
-    """The fast tokenizer of an encoder; ``special_tokens`` are added where it lacks them.
-
-    Raises:
-        BadInput: there is none, it gives no character offsets, or it lacks a token that inputs are made with.
-    """
+    """The fast tokenizer of an encoder, ``special_tokens`` added; ``BadInput`` if there is none, it gives no character
+    offsets, or it lacks a token that inputs are made with."""
     name = name.removeprefix(FRESH)
     tokenizer = _read_vocabulary(Path(name)) if name.endswith(".txt") else _read_tokenizer(name)
     if not tokenizer.is_fast:
@@ -109,25 +99,25 @@ def _read_vocabulary(path: Path) -> PreTrainedTokenizerBase:
 
 
 def load_encoder(name: str, tokenizer: PreTrainedTokenizerBase | None = None) -> Encoder:
-    """The encoder alone, without a task's head; its embeddings grow to the tokenizer's entries."""
+    """The encoder alone, without a task's head."""
     return Encoder(load_pretrained(AutoModel, name, tokenizer))
 
 
 def load_pretrained(kind: Any, name: str, tokenizer: PreTrainedTokenizerBase | None = None, **settings: Any) -> Any:
     """``kind.from_pretrained`` (an Auto class) with the rules above; heads it lacks start at random, without a warning.
 
-    Args:
-        name: after ``FRESH`` the weights are drawn at random as the architecture says.
-        tokenizer: embeddings grow where it knows more tokens than they (markers that a task adds).
-
-    Raises:
-        BadInput: no encoder there, no safetensors weights, or not the weights of this encoder.
+    After ``FRESH`` in ``name`` the weights are drawn at random as the architecture says. Embeddings grow where
+    ``tokenizer`` knows more tokens than they (markers that a task adds).
     """
     config = load_config(name)
     if tokenizer is not None:
         _refuse_other_padding(name, config, tokenizer)
     try:
-        model = _begin_anew(kind, config, settings) if name.startswith(FRESH) else _read_weights(kind, name, settings)
+        if name.startswith(FRESH):
+            config.update(settings)
+            model = kind.from_config(config, dtype=torch.float32)
+        else:
+            model = _read_weights(kind, name, settings)
     except BadInput:
         raise
     except Exception as error:  # by what is wrong with config.json or the files of weights
@@ -136,12 +126,6 @@ def load_pretrained(kind: Any, name: str, tokenizer: PreTrainedTokenizerBase | N
     if tokenizer is not None and len(tokenizer) > model.get_input_embeddings().num_embeddings:
         model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
     return model
-
-
-def _begin_anew(kind: Any, config: PreTrainedConfig, settings: Mapping[str, Any]) -> Any:
-    for key, value in settings.items():
-        setattr(config, key, value)
-    return kind.from_config(config, dtype=torch.float32)
 
 
 def _read_weights(kind: Any, name: str, settings: Mapping[str, Any]) -> Any:
@@ -195,16 +179,11 @@ def has_segments(config: PreTrainedConfig) -> bool:
 
 
 def most_tokens(config: PreTrainedConfig) -> int | None:
-    """Longest input of the encoder in tokens; None where it sets no limit.
-
-    Encoders with relative or rotary positions could read more; what they were made for is taken as their limit.
-    """
-    positions = getattr(config, "max_position_embeddings", None)
-    if not positions or positions < 0:
-        return None
-    if config.model_type in _POSITIONS_AFTER_PADDING:
-        return int(positions) - int(config.pad_token_id or 0) - 1
-    return int(positions)
+    """Longest input of the encoder in tokens, None where it sets no limit; of one with relative or rotary positions,
+    which could read more, what it was made for."""
+    positions = int(getattr(config, "max_position_embeddings", None) or 0)
+    unused = int(config.pad_token_id or 0) + 1 if config.model_type in _POSITIONS_AFTER_PADDING else 0
+    return positions - unused if positions > 0 else None
 
 
 def digest(name: str) -> str:
@@ -237,9 +216,8 @@ class Encoder(nn.Module):
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Silence about heads that start at random and pretraining heads that are left behind: both are the point."""
-    verbosity = transformers_logging.get_verbosity()
+    verbosity, progress = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
     transformers_logging.set_verbosity_error()
-    progress = transformers_logging.is_progress_bar_enabled()
     transformers_logging.disable_progress_bar()
     try:
         yield

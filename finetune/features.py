@@ -15,21 +15,19 @@ from transformers import PreTrainedTokenizerBase
 from corpus.documents.whole_files import write_whole
 from finetune.config import ProtocolName
 from finetune.encoder import load_tokenizer
+from finetune.examples import Example, Feature
 from finetune.registry import find_task
-from finetune.task import Example, Feature, Task
+from finetune.task import Task
 
 
 def write_features(
     task_name: str, file: Path, tokenizer: str, target: Path, protocol: ProtocolName, max_tokens: int | None
 ) -> int:
-    """Convert an official file and write one record an example, in the order of the file.
+    """Convert an official file and write one record an example, in its order; returns how many.
 
     Args:
         tokenizer: a Hugging Face folder or Hub name, or a ``vocab.txt`` of cased WordPiece.
         max_tokens: longest input; None: the published one of the task.
-
-    Returns:
-        the number of records; ``BadInput`` for an unknown task, or a file or tokenizer that cannot be used.
     """
     task = find_task(task_name).under(protocol)
     examples = task.read(file)

@@ -17,9 +17,8 @@ from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import torch
 from torch import nn
 
 from corpus.documents.whole_files import write_whole
@@ -27,10 +26,11 @@ from finetune.config import FinetuneConfig
 from finetune.data.files import SUFFIX, read_json
 from finetune.data.split import Data, load_data
 from finetune.encoder import digest, load_config, load_tokenizer, most_tokens
+from finetune.examples import Example, Feature, Prediction, Row
 from finetune.registry import task_of
 from finetune.score.errors import find_errors
 from finetune.score.scores import bootstrap, defined, defined_tables
-from finetune.task import Example, Feature, Hyperparameters, Prediction, Row, Task
+from finetune.task import Hyperparameters, Task
 from finetune.train.predict import choose_precision, predict
 from finetune.train.trainer import Selection, seed_everything, train
 
@@ -60,9 +60,6 @@ def finetune_one(job: Job, config: FinetuneConfig, data_folder: Path, out: Path)
 
     Writes ``predictions.jsonl``, ``errors.json``, the test file with predictions for labels where one is asked for,
     and ``scores.json`` last.
-
-    Raises:
-        BadInput: data or encoder that cannot be used.
     """
     task = task_of(job.task, config)
     data = load_data(task, data_folder, config)
@@ -74,21 +71,20 @@ def finetune_one(job: Job, config: FinetuneConfig, data_folder: Path, out: Path)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / SCORES_NAME).unlink(missing_ok=True)
     began = time.perf_counter()
-    predicted = _train_and_predict(task, job, config, settings, data)
+    scored, test, about = _train_and_predict(task, job, config, settings, data)
     gc.collect()  # the model, before the next one
-    rows = to_rows(data.scored, predicted.scored)
+    rows = to_rows(data.scored, scored)
     lines = (json.dumps(row._asdict(), ensure_ascii=False) + "\n" for row in rows)
     write_whole(folder / PREDICTIONS_NAME, "".join(lines))
     _write_json(folder / ERRORS_NAME, find_errors(task, data.scored, rows, seed=config.split_seed))
     if data.test_file is not None:
-        values = zip(data.test, predicted.test, strict=True)
-        target = folder / data.test_file.name.removesuffix(SUFFIX)
-        task.write(data.test_file, {example.guid: found.value for example, found in values}, target)
+        values = {example.guid: found.value for example, found in zip(data.test, test, strict=True)}
+        task.write(data.test_file, values, folder / data.test_file.name.removesuffix(SUFFIX))
     result = {
         "task": job.task, "model": job.model, "seed": job.seed, "protocol": config.protocol, "split": data.split,
         "is_official_dev": data.is_official_dev, "n": len(rows), "n_train": len(data.training),
         **_scores(task, rows, data, config), "tables": defined_tables(task.tables(rows)),
-        "hyperparameters": asdict(settings), **predicted.about, "data": data.files, "versions": _versions(),
+        "hyperparameters": asdict(settings), **about, "data": data.files, "versions": _versions(),
         "seconds": round(time.perf_counter() - began, 1), "fingerprint": fingerprint,
     }  # fmt: skip
     _write_json(folder / SCORES_NAME, result)
@@ -105,13 +101,10 @@ def settings_of(task: Task, config: FinetuneConfig, encoder: str) -> Hyperparame
     return replace(settings, max_tokens=min(settings.max_tokens, most or settings.max_tokens))
 
 
-class _Outcome(NamedTuple):
-    scored: list[Prediction]
-    test: list[Prediction]
-    about: dict[str, Any]  # what scores.json says of the training
-
-
-def _train_and_predict(task: Task, job: Job, config: FinetuneConfig, settings: Hyperparameters, data: Data) -> _Outcome:
+def _train_and_predict(
+    task: Task, job: Job, config: FinetuneConfig, settings: Hyperparameters, data: Data
+) -> tuple[list[Prediction], list[Prediction], dict[str, Any]]:
+    """Predictions of the scored and the test examples, and what scores.json says of the training."""
     tokenizer = load_tokenizer(job.encoder, task.special_tokens)
     pad_id, precision = int(tokenizer.pad_token_id), choose_precision(config.precision)
     training, scored, test = (
@@ -138,15 +131,12 @@ def _train_and_predict(task: Task, job: Job, config: FinetuneConfig, settings: H
         "device": next(model.parameters()).device.type,
         "precision": precision,
     }
-    return _Outcome(predict_all(data.scored, scored), predict_all(data.test, test) if test else [], about)
+    return predict_all(data.scored, scored), predict_all(data.test, test) if test else [], about
 
 
 def to_rows(examples: Sequence[Example], predictions: Sequence[Prediction]) -> list[Row]:
     """Examples and their predictions as lines of a predictions file."""
-    return [
-        Row(example.guid, example.gold, prediction.value, prediction.scores)
-        for example, prediction in zip(examples, predictions, strict=True)
-    ]
+    return [Row(e.guid, e.gold, *prediction) for e, prediction in zip(examples, predictions, strict=True)]
 
 
 def _scores(task: Task, rows: list[Row], data: Data, config: FinetuneConfig) -> dict[str, Any]:
@@ -189,8 +179,3 @@ def _write_json(path: Path, content: Any) -> None:
 def _versions() -> dict[str, str]:
     packages = ("malmoi", "torch", "transformers", "tokenizers", "numpy")
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}
-
-
-def use_one_thread() -> None:
-    """Results on a CPU do not depend on the number of its cores; jobs run side by side instead."""
-    torch.set_num_threads(1)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
 
-from finetune.config import SHORT_NAMES, TASK_NAMES, FinetuneConfig, full_name
+from finetune.config import TASK_NAMES, FinetuneConfig, full_name
 from finetune.data.files import find_file
-from finetune.task import Files, Task
+from finetune.task import Task
 
 MODULES = {"ynat": "labels", "klue-nli": "labels", "klue-sts": "similarity"}  # the others: a folder of their own
 
@@ -41,29 +40,6 @@ def task_of(name: str, config: FinetuneConfig) -> Task:
     """The task as a configuration wants it done."""
     task = TASKS[name].under(config.protocol)
     return task if config.pos_tags else task.plain(task)
-
-
-class TaskRow(NamedTuple):
-    """One task as a list of tasks shows it."""
-
-    name: str
-    short_name: str  # commands and recipes take either
-    predicts: str
-    metrics: tuple[str, ...]  # those of the paper, the headline first
-    select_by: str  # the metric by which the published code selects checkpoints
-    files: Files  # below the benchmark folder
-    paper_dev: Mapping[str, float]  # the headline on the official dev file by model (Table 36)
-
-
-def task_table() -> list[TaskRow]:
-    """All tasks in the order of the paper."""
-    rows = []
-    for short, name in SHORT_NAMES.items():
-        task = TASKS[name]
-        metrics = tuple(next(iter(task.paper_dev.values())))
-        scores = {model: figures[metrics[0]] for model, figures in task.paper_dev.items()}
-        rows.append(TaskRow(name, short, task.predicts, metrics, task.select_by, task.files, scores))
-    return rows
 
 
 def missing_files(config: FinetuneConfig, folder: Path) -> list[str]:

@@ -26,7 +26,7 @@ from corpus.documents.errors import BadInput
 from finetune.config import TASK_NAMES, FinetuneConfig
 from finetune.data.split import load_data
 from finetune.encoder import check_encoder
-from finetune.job import Job, finetune_one, use_one_thread
+from finetune.job import Job, finetune_one
 from finetune.registry import missing_files, task_of
 
 log = logging.getLogger(__name__)
@@ -42,13 +42,8 @@ class FinetuneInputs(NamedTuple):
 def run(config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: int = 1) -> dict[str, Any]:
     """Train and score everything that ``config`` names; finished jobs below ``out`` are kept.
 
-    Writes ``<task>/<model>/seed-<n>/{predictions.jsonl, scores.json}``.
-
-    Returns:
-        counts for the manifest: results, examples by task, and tasks whose dev file had to be divided.
-
-    Raises:
-        BadInput: a file is missing or broken, or an encoder cannot be loaded.
+    Writes ``<task>/<model>/seed-<n>/{predictions.jsonl, scores.json}`` and returns counts for the manifest: results,
+    examples by task, and what each task's scores are on.
     """
     jobs = plan(config, inputs.models)
     check(config, inputs)
@@ -68,11 +63,7 @@ def run(config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: i
 
 
 def plan(config: FinetuneConfig, models: Mapping[str, str]) -> list[Job]:
-    """All jobs, long ones first so that none is left over at the end.
-
-    Raises:
-        BadInput: two models whose results would land in one folder.
-    """
+    """All jobs, long ones first so that none is left over at the end; ``BadInput`` for two in one folder."""
     jobs = [
         Job(task, name, str(models[name]), seed)
         for task in sorted(config.tasks, key=TASK_NAMES[::-1].index)  # in the paper the long ones come last
@@ -86,11 +77,8 @@ def plan(config: FinetuneConfig, models: Mapping[str, str]) -> list[Job]:
 
 
 def check(config: FinetuneConfig, inputs: FinetuneInputs) -> None:
-    """Read every file and open every encoder's configuration and tokenizer once, before anything is trained.
-
-    Raises:
-        BadInput: with everything that is missing, or the first thing that is broken.
-    """
+    """Read every file and open every encoder's configuration and tokenizer once, before anything is trained;
+    ``BadInput`` with everything that is missing, or the first thing that is broken."""
     if missing := missing_files(config, inputs.data):
         raise BadInput(
             f"{inputs.data}: missing {', '.join(missing)} (plain or .zst); add them, or name only the tasks that are "
@@ -117,15 +105,15 @@ def describe(result: Mapping[str, Any]) -> str:
 def _finish(jobs: Sequence[Job], work: Any, workers: int) -> Iterator[dict[str, Any]]:
     if torch.cuda.is_available():
         yield from map(work, jobs)
-    elif workers <= 1 or len(jobs) == 1:
+    elif workers > 1 and len(jobs) > 1:
+        yield from _finish_side_by_side(jobs, work, workers)
+    else:
         threads = torch.get_num_threads()
-        use_one_thread()
+        torch.set_num_threads(1)  # results on a CPU do not depend on the number of its cores
         try:
             yield from map(work, jobs)
         finally:
             torch.set_num_threads(threads)
-    else:
-        yield from _finish_side_by_side(jobs, work, workers)
 
 
 def _finish_side_by_side(jobs: Sequence[Job], work: Any, workers: int) -> Iterator[dict[str, Any]]:
@@ -147,9 +135,8 @@ def _finish_side_by_side(jobs: Sequence[Job], work: Any, workers: int) -> Iterat
 
 def _prepare_process() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
-    use_one_thread()
-    parent = multiprocessing.parent_process()
-    if parent is not None:
+    torch.set_num_threads(1)
+    if (parent := multiprocessing.parent_process()) is not None:
         threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
 
 

@@ -12,55 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
 from finetune.config import ProtocolName
+from finetune.examples import Example, Feature, Module, Prediction, Row, Shown, Table, Tokenizer
 
-if TYPE_CHECKING:
-    from torch.nn import Module
-    from transformers import PreTrainedTokenizerBase as Tokenizer
-else:  # annotations only, so that reading, converting, decoding and scoring need no torch
-    Module = Tokenizer = Any
-
-# A feature is what the model sees of (part of) one example: "input_ids" (list or array of int), "example" (index of its
-# example) and whatever the task's collate and decode need.
-Feature = dict[str, Any]
-Shown = tuple[dict[str, str], list[str], list[str]]  # texts by field, gold and prediction, as people read them
-Table = list[dict[str, Any]]  # rows, name of column to value
-
-IGNORED = -100  # a target that the loss skips: special tokens, padding
 LARGE_HIDDEN = 1_024
 PAPER_MODELS = ("klue/bert-base", "klue/roberta-small", "klue/roberta-base", "klue/roberta-large")
-
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """One scored unit of a benchmark file: a title, a pair, a sentence, a question, a user turn."""
-
-    guid: str
-    gold: Any  # JSON: a label name, a number, a list of tags …; None in a file without labels
-    inputs: Mapping[str, Any]  # the task's own fields
-
-
-class Prediction(NamedTuple):
-    """What was predicted for one example: ``value`` as JSON like the gold, ``scores`` as JSON or None."""
-
-    value: Any
-    scores: Any = None
-
-
-class Row(NamedTuple):
-    """One line of predictions.jsonl."""
-
-    guid: str
-    gold: Any
-    prediction: Any
-    scores: Any = None
 
 
 class Files(NamedTuple):
@@ -163,6 +124,11 @@ class Task:
     as_published: Mapping[str, Any] = field(default_factory=dict)
     plain: Callable[[Task], Task] = lambda task: task
 
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Those of the paper, the headline first."""
+        return tuple(next(iter(self.paper_dev.values())))
+
     def under(self, protocol: ProtocolName) -> Task:
         """This task as a protocol does it: ``malmoi`` as it stands here, ``klue-baseline`` as published."""
         return replace(self, **self.as_published) if protocol == "klue-baseline" else self
@@ -175,39 +141,3 @@ class Task:
 def table_36(**figures: Sequence[float]) -> dict[str, dict[str, float]]:
     """Dev scores of the paper, model to metric to value, given by metric in the order of ``PAPER_MODELS``."""
     return {model: {name: column[i] for name, column in figures.items()} for i, model in enumerate(PAPER_MODELS)}
-
-
-def count_row(gold: int, predicted: int, right: int) -> dict[str, Any]:
-    """Columns of a table: the counts, and precision, recall and F1, 0..100, None where undefined."""
-    return {
-        "gold": gold, "predicted": predicted, "right": right,
-        "precision": percent(right, predicted), "recall": percent(right, gold),
-        "f1": percent(2 * right, gold + predicted),
-    }  # fmt: skip
-
-
-def percent(part: int, whole: int) -> float | None:
-    """0..100; None of nothing."""
-    return 100 * part / whole if whole else None
-
-
-def pad_rows(rows: Sequence[Sequence[int] | NDArray[np.integer]], filler: int) -> NDArray[np.int64]:
-    """Rows of ids to one (rows, longest) array, ``filler`` after the shorter ones."""
-    lengths_B = np.array([len(row) for row in rows])
-    padded_BL = np.full((len(rows), int(lengths_B.max())), filler, dtype=np.int64)
-    is_real_BL = np.arange(padded_BL.shape[1]) < lengths_B[:, None]
-    if isinstance(rows[0], np.ndarray):
-        padded_BL[is_real_BL] = np.concatenate(rows)
-    else:
-        padded_BL[is_real_BL] = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(lengths_B.sum()))
-    return padded_BL
-
-
-def pad_inputs(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
-    """``input_ids``, ``attention_mask`` and, where the features have them, ``token_type_ids``, each (B, L) int64."""
-    ids_BL = pad_rows([feature["input_ids"] for feature in features], pad_id)
-    lengths_B1 = np.array([[len(feature["input_ids"])] for feature in features])
-    batch = {"input_ids": ids_BL, "attention_mask": (np.arange(ids_BL.shape[1]) < lengths_B1).astype(np.int64)}
-    if "token_type_ids" in features[0]:
-        batch["token_type_ids"] = pad_rows([feature["token_type_ids"] for feature in features], 0)
-    return batch

@@ -166,14 +166,14 @@ def tasks() -> None:
 
     Example:  malmoi tasks
     """
-    from finetune.registry import task_table
+    from finetune.config import SHORT_NAMES
+    from finetune.registry import TASKS
 
-    model = "klue/roberta-base"  # Table 36
     table = Table("task", "or", "predicts", "metrics", "folder", "paper")
-    for row in task_table():
-        score = f"{row.paper_dev[model]:.2f}" if model in row.paper_dev else "–"
-        folder = row.files.dev.split("/")[0]
-        table.add_row(row.name, row.short_name, row.predicts, ", ".join(row.metrics), folder, score)
+    for short, name in SHORT_NAMES.items():
+        task = TASKS[name]
+        score = f"{task.paper_dev['klue/roberta-base'][task.metrics[0]]:.2f}"  # Table 36
+        table.add_row(name, short, task.predicts, ", ".join(task.metrics), task.files.folder, score)
     PlainConsole().print(table)
 
 

@@ -28,12 +28,7 @@ LISTED_SOURCES = 20  # a source may be a file, and there may be thousands
 
 
 def write_card(config: TokenizerConfig, statistics: Mapping[str, Any]) -> str:
-    """Markdown of the card, with the Hub's metadata at its head.
-
-    Args:
-        config: settings of the build.
-        statistics: content of statistics.json; ``pruning`` and ``fit.crossing_share`` stand there for some builders.
-    """
+    """Markdown of the card, with the Hub's metadata at its head; ``statistics``: the content of statistics.json."""
     environment = Environment(
         loader=PackageLoader("tokenizer", ""),
         undefined=StrictUndefined,

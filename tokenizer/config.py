@@ -53,9 +53,14 @@ class TokenizerConfig(BaseModel, frozen=True, extra="forbid"):
     )
     max_length: int = Field(512, ge=8, description="model_max_length of the exported tokenizer (section 4.1).")
 
+    @property
+    def learnt(self) -> int:
+        """Entries that are neither special nor unused."""
+        return self.vocab_size - len(SPECIAL_TOKENS[self.special_tokens]) - self.unused
+
     @model_validator(mode="after")
     def _vocabulary_has_room(self) -> TokenizerConfig:
-        fixed = len(SPECIAL_TOKENS[self.special_tokens]) + self.unused
-        if self.vocab_size <= fixed:
+        if self.learnt <= 0:
+            fixed = self.vocab_size - self.learnt
             raise ValueError(f"vocab_size {self.vocab_size} must exceed the {fixed} special and unused entries")
         return self

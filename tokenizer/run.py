@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from importlib.metadata import version
@@ -33,7 +33,7 @@ from tokenizer.building.pruning import add_up_uses, prune, read_pieces, write_pi
 from tokenizer.building.units import BUILDERS, UNITS_NAME, read_counts, weigh_partition
 from tokenizer.card import write_card
 from tokenizer.config import SPECIAL_TOKENS, TokenizerConfig
-from tokenizer.measuring.fit import measure_fit
+from tokenizer.measuring.statistics import measure_fit
 
 log = logging.getLogger(__name__)
 
@@ -69,10 +69,10 @@ def build(corpus_folder: Path, config: TokenizerConfig, work: Path, workers: int
     if not corpus["eojeols"]:
         raise BadInput(f"{corpus_folder}: no words in its documents; check what the corpus stage dropped")
     segmented, analysed = weigh_types(types, corpus.pop("frequencies"), config, work, workers)
-    learnt = learn(segmented, corpus.pop("alphabet"), config, work)
-    if not learnt["units"]:
+    learnt, units = learn(segmented, corpus.pop("alphabet"), config, work)
+    if not units:
         raise BadInput(f"{corpus_folder}: nothing but control characters and words of more than 100 characters")
-    pieces, pruning = prune_pieces(read_pieces(learnt["path"]), segmented, config, work, workers)
+    pieces, pruning = prune_pieces(learnt, segmented, config, work, workers)
     vocabulary = build_vocabulary(pieces, config)
     if len(vocabulary) < config.vocab_size:
         log.warning(
@@ -82,7 +82,7 @@ def build(corpus_folder: Path, config: TokenizerConfig, work: Path, workers: int
     return vocabulary, {
         "builder": config.builder,
         "vocabulary": describe_vocabulary(vocabulary, config),
-        "corpus": {**corpus, **analysed, "units": learnt["units"]},
+        "corpus": {**corpus, **analysed, "units": units},
         "analyser": analyser_versions() if BUILDERS[config.builder].uses_morphemes else {},
         "versions": {name: version(name) for name in ("malmoi", "tokenizers")},
         **({"pruning": pruning} if pruning else {}),
@@ -91,10 +91,7 @@ def build(corpus_folder: Path, config: TokenizerConfig, work: Path, workers: int
 
 
 def count_corpus(shards: Sequence[Path], work: Path, workers: int) -> tuple[list[Path], dict[str, Any]]:
-    """Eojeol types as files, a partition each, and what the corpus holds.
-
-    ``frequencies`` (how many types occur so often) and ``alphabet`` (how often each character occurs) among it.
-    """
+    """Eojeol types as files, a partition each, and what the corpus holds, ``frequencies`` and ``alphabet`` among it."""
     portions, partitions = divide(shards)
     counted = map_units(
         partial(count_portion, partitions=partitions), portions, work / "count",
@@ -104,23 +101,23 @@ def count_corpus(shards: Sequence[Path], work: Path, workers: int) -> tuple[list
     runs = [home / run_name(n) for home, counts in zip(homes, counted, strict=True) for n in range(counts["runs"])]
     merge = partial(merge_partition, runs=runs)
     merged = map_units(merge, range(partitions), work / "types", workers=workers, title="eojeol types")
-    sources: Counter[str] = Counter()
-    for counts in counted:
-        sources.update(counts["sources"])
-    alphabet: Counter[str] = Counter()
-    frequencies: Counter[int] = Counter()
-    for counts in merged:
-        alphabet.update(counts["characters"])
-        frequencies.update({int(kind): number for kind, number in counts["frequencies"].items()})
+    sources = _add_up(counts["sources"] for counts in counted)
     return [unit_folder(work / "types", number) / TYPES_NAME for number in range(partitions)], {
         "documents": sources.total(),
         "sources": dict(sorted(sources.items())),
         "characters": sum(counts["characters"] for counts in counted),
         "eojeols": sum(counts["eojeols"] for counts in merged),
         "eojeol_types": sum(counts["types"] for counts in merged),
-        "frequencies": frequencies,
-        "alphabet": alphabet,
+        "frequencies": {int(kind): n for kind, n in _add_up(counts["frequencies"] for counts in merged).items()},
+        "alphabet": _add_up(counts["characters"] for counts in merged),
     }
+
+
+def _add_up(parts: Iterable[Mapping[str, int]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for part in parts:
+        total.update(part)
+    return total
 
 
 def weigh_types(
@@ -138,35 +135,30 @@ def weigh_types(
 
 def learn(
     segmented: Sequence[Path], alphabet: Mapping[str, int], config: TokenizerConfig, work: Path
-) -> dict[str, Any]:
-    """Learn pieces from the units of all partitions: the number of units, and the path of the pieces."""
+) -> tuple[list[str], int]:
+    """Pieces learnt from the units of all partitions, more than wanted where they are pruned; the number of units."""
     work_on = partial(_learn, alphabet=alphabet, config=config)
-    [learnt] = map_units(work_on, [tuple(segmented)], work / "merges", title="merges")
-    return {**learnt, "path": unit_folder(work / "merges", 0) / PIECES_NAME}
+    [counts] = map_units(work_on, [tuple(segmented)], work / "merges", title="merges")
+    return read_pieces(unit_folder(work / "merges", 0) / PIECES_NAME), counts["units"]
 
 
 def _learn(
     segmented: Sequence[Path], scratch: Path, *, alphabet: Mapping[str, int], config: TokenizerConfig
 ) -> dict[str, Any]:
     units = read_counts(part / UNITS_NAME for part in segmented)
-    size = learnt_size(config)
+    size = config.learnt
     characters = choose_alphabet(alphabet, config.alphabet, size, ALWAYS_KNOWN if config.hardened else ())
     if BUILDERS[config.builder].prunes:
         size = int(size * config.overgeneration)
     pieces = learn_pieces(units, size, characters=characters, min_frequency=config.min_frequency)
     write_pieces(scratch / PIECES_NAME, pieces)
-    return {"units": len(units), "pieces": len(pieces)}
-
-
-def learnt_size(config: TokenizerConfig) -> int:
-    """Entries that are neither special nor unused."""
-    return config.vocab_size - len(SPECIAL_TOKENS[config.special_tokens]) - config.unused
+    return {"units": len(units)}
 
 
 def prune_pieces(
     pieces: Sequence[str], segmented: Sequence[Path], config: TokenizerConfig, work: Path, workers: int
 ) -> tuple[list[str], dict[str, Any]]:
-    """The pieces that stay, and the counts of those that do not; nothing changes for builders that do not prune."""
+    """The pieces that stay, and the counts of those that do not; all stay for builders that do not prune."""
     if not BUILDERS[config.builder].prunes:
         return list(pieces), {}
 
@@ -175,16 +167,9 @@ def prune_pieces(
         write_pieces(listed, kept)
         return add_up_uses(listed, segmented, work / f"uses-{number}", workers)
 
-    kept, dropped = prune(
-        pieces, learnt_size(config), rounds=config.pruning_rounds,
-        max_crossing_share=config.max_crossing_share, count_uses=count_uses,
-    )  # fmt: skip
-    return kept, {
-        "overgenerated": len(pieces),
-        **dropped,
-        "rounds": config.pruning_rounds,
-        "max_crossing_share": config.max_crossing_share,
-    }
+    limits: dict[str, Any] = {"rounds": config.pruning_rounds, "max_crossing_share": config.max_crossing_share}
+    kept, dropped = prune(pieces, config.learnt, **limits, count_uses=count_uses)
+    return kept, {"overgenerated": len(pieces), **dropped, **limits}
 
 
 def describe_vocabulary(vocabulary: Sequence[str], config: TokenizerConfig) -> dict[str, Any]:

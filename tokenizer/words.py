@@ -57,15 +57,10 @@ def stands_alone(character: str) -> bool:
 
 
 def split_words(words: Sequence[str], left: str, right: str) -> list[list[str]]:
-    """Morphemes of each BERT word of one eojeol.
+    """Morphemes of each BERT word of one eojeol; joined, they give the word back.
 
     Args:
-        words: the BERT words that make up the eojeol.
-        left: neighbours as they stand in the text; empty at the end of a sentence.
-        right: the same, on the other side.
-
-    Returns:
-        one list for each word; joined, it gives the word back.
+        left, right: neighbours as they stand in the text; empty at the ends of a sentence.
     """
     eojeol = "".join(words)
     if not 1 < len(eojeol) <= LONGEST_ANALYSED:

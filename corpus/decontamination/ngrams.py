@@ -46,15 +46,15 @@ class Batch(NamedTuple):
     Fields:
         first: number of the first sentence among those of all documents.
         letters_L: code points of folded text, uint32.
-        sentence_L, document_L: number in the batch of each letter's sentence and document, int32.
-        sizes_S: letters of each sentence.
+        sentence_L: number in the batch of each letter's sentence, int32.
+        sizes_S, document_S: letters of each sentence, and number of its document, int32.
     """
 
     first: int
     letters_L: np.ndarray
     sentence_L: np.ndarray
-    document_L: np.ndarray
     sizes_S: np.ndarray
+    document_S: np.ndarray
 
     def stretches(self, reach: int) -> Iterator[slice]:
         """The letters in about ``BATCH_CHARS`` at a time, overlapping by ``reach``, the longest window."""
@@ -83,7 +83,7 @@ def _fold(documents: Sequence[Sequence[str]], first: int, letter_C: np.ndarray) 
     letters_L, sizes_S = fold_all([sentence for document in documents for sentence in document], letter_C)
     document_S = np.repeat(np.arange(len(documents), dtype=np.int32), list(map(len, documents)))
     sentence_L = np.repeat(np.arange(len(sizes_S), dtype=np.int32), sizes_S)
-    return Batch(first, letters_L, sentence_L, document_S[sentence_L], sizes_S)
+    return Batch(first, letters_L, sentence_L, sizes_S, document_S)
 
 
 def encode_ngrams(letters_L: np.ndarray, text_L: np.ndarray, ngram: int) -> tuple[np.ndarray, np.ndarray]:

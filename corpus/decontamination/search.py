@@ -84,7 +84,8 @@ def search(index: ContaminationIndex, batch: Batch) -> Ratios:
 def _read_tokens(index: ContaminationIndex, batch: Batch) -> Iterator[Tokens]:
     longest = int(max(index.window_D.max(initial=0), index.reach_D.max(initial=0)))
     for stretch in batch.stretches(longest + index.ngram):
-        document_L, sentence_L = batch.document_L[stretch], batch.sentence_L[stretch]
+        sentence_L = batch.sentence_L[stretch]
+        document_L = batch.document_S[sentence_L]
         code, at = encode_ngrams(batch.letters_L[stretch], document_L, index.ngram)
         token = look_up(code, index.slot_code_S)
         is_known = token >= 0

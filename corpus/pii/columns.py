@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from functools import cached_property
 from itertools import accumulate
 
 MAX_CELLS = 200
@@ -29,10 +30,9 @@ class Tables:
         self._text = text
         self._lines = text.split("\n")
         self._starts = [0, *accumulate(len(line) + 1 for line in self._lines)]
-        self._headers: dict[int, list[str] | None] = {}
+        self._headers: dict[int, list[str]] = {}
         self._sign_of: dict[int, str] = {}
         self._ends: dict[int, list[int]] = {}
-        self._tags: list[tuple[int, str]] | None = None
         self._first_rows: dict[int, int] = {}
 
     def header(self, start: int) -> str:
@@ -58,7 +58,7 @@ class Tables:
             self._sign_of[number] = above if goes_on else _first_sign(line)
         return self._sign_of[number]
 
-    def _header(self, number: int, sign: str) -> list[str] | None:
+    def _header(self, number: int, sign: str) -> list[str]:
         """Cells of the first of the lines above, without a gap, that are parted by ``sign`` too."""
         seen = []
         while number not in self._headers and number and self._sign(number - 1) == sign:
@@ -66,7 +66,7 @@ class Tables:
             number -= 1
         if number not in self._headers:
             line = self._lines[number]
-            self._headers[number] = None if _NUMBER.search(line) or _SENTENCE.search(line) else _cells(line, sign)
+            self._headers[number] = [] if _NUMBER.search(line) or _SENTENCE.search(line) else _cells(line, sign)
         cells = self._headers[number]
         self._headers.update(dict.fromkeys(seen, cells))
         return cells
@@ -77,7 +77,7 @@ class Tables:
         return self._ends[number]
 
     def _html_header(self, start: int) -> str:
-        tags = self._read_tags()
+        tags = self._tags
         here = bisect_right(tags, (start, "~")) - 1
         row = here
         while row >= 0 and here - row < MAX_CELLS and tags[row][1] in ("td", "th"):
@@ -90,18 +90,18 @@ class Tables:
         end = self._text.find("<", tags[wanted][0], tags[wanted][0] + MAX_HEADER_CHARS)
         return self._text[tags[wanted][0] : end].strip() if end >= 0 else ""
 
-    def _read_tags(self) -> list[tuple[int, str]]:
+    @cached_property
+    def _tags(self) -> list[tuple[int, str]]:
         """Where each tag of a table ends and its first two letters; notes the first row above each row."""
-        if self._tags is None:
-            self._tags = [(tag.end(), tag[0][1:3].lower()) for tag in _TAG.finditer(self._text)]
-            first = -1
-            for number, (_, name) in enumerate(self._tags):
-                if name == "ta":
-                    first = -1
-                elif name == "tr":
-                    first = number if first < 0 else first
-                    self._first_rows[number] = first
-        return self._tags
+        tags = [(tag.end(), tag[0][1:3].lower()) for tag in _TAG.finditer(self._text)]
+        first = -1
+        for number, (_, name) in enumerate(tags):
+            if name == "ta":
+                first = -1
+            elif name == "tr":
+                first = number if first < 0 else first
+                self._first_rows[number] = first
+        return tags
 
 
 def _first_sign(line: str) -> str:
@@ -121,21 +121,8 @@ def _cell_ends(line: str, sign: str) -> list[int]:
 
 
 def _cells(line: str, sign: str) -> list[str]:
-    cells = (cell.strip().strip("\"'*` ") for cell in _split(line, sign)[:MAX_CELLS])
-    return [cell if len(cell) <= MAX_HEADER_CHARS else "" for cell in cells]
-
-
-def _split(line: str, sign: str) -> list[str]:
-    """Cells of a line; a sign between quotation marks belongs to its cell."""
-    if '"' not in line:
-        return line.split(sign)
-    parts = line.split('"')
-    cells = [""]
-    for number, part in enumerate(parts):
-        if number % 2:
-            cells[-1] += part
-        else:
-            head, *rest = part.split(sign)
-            cells[-1] += head
-            cells += rest
-    return cells
+    """Cells of a line without quotation marks; a sign between these belongs to its cell."""
+    starts = [0, *_cell_ends(line, sign)]
+    ends = [*(end - len(sign) for end in starts[1:]), len(line)]
+    cells = (line[start:end].replace('"', "").strip().strip("'*` ") for start, end in zip(starts, ends, strict=True))
+    return [cell if len(cell) <= MAX_HEADER_CHARS else "" for cell in cells][:MAX_CELLS]

@@ -70,7 +70,12 @@ class Covered:
         """Take in what was found in the texts as written, so that the next writing hides it."""
         if step < ALL_MASKED:
             for number, spans in enumerate(found):
-                self._cover_text(number, spans, step)
+                new = [
+                    self._widened(number, span, first, touched, step)
+                    for span, first, touched in self._touched(number, spans)
+                    if not (self._is_ours(number, span, touched) or self._redraw(number, touched, step))
+                ]
+                self._covers[number] = _merge([*self._covers[number], *new]) if new else self._covers[number]
             return
         log.warning("a document goes on to show personal data wherever it is changed: it was masked")
         name = next(spans[0].type for spans in found if spans)
@@ -86,23 +91,21 @@ class Covered:
             for cover in covers
         )
         for number, covers in enumerate(self._covers):
-            if covers:
-                self.written[number], self._places[number] = self._write_text(self._texts[number], covers)
+            self.written[number], self._places[number] = self._write_text(self._texts[number], covers)
         return self.written
 
     def _write_text(self, text: str, covers: Sequence[_Cover]) -> tuple[str, list[_Place]]:
-        pieces, places, position, length = [], [], 0, 0
+        written, places, position = [], [], 0
+        length = 0
         for cover in covers:
-            kept, value = text[position : cover.start], self._write_value(text[cover.start : cover.end], cover)
-            pieces += [kept, value]
-            length += len(kept)
-            places.append(_Place(length, length + len(value), cover))
-            length, position = length + len(value), cover.end
-        return "".join(pieces) + text[position:], places
-
-    def _write_value(self, value: str, cover: _Cover) -> str:
-        fake = self._pseudonyms.replacement(cover.name, value) if cover.mode == "replace" else None
-        return f"[{cover.name}]" if cover.mode == "tag" else _mask(value) if fake is None else fake
+            value = text[cover.start : cover.end]
+            fake = self._pseudonyms.replacement(cover.name, value) if cover.mode == "replace" else None
+            new = f"[{cover.name}]" if cover.mode == "tag" else _mask(value) if fake is None else fake
+            start = length + cover.start - position
+            length, position = start + len(new), cover.end
+            places.append(_Place(start, length, cover))
+            written.append(new)
+        return _joined(text, covers, written), places
 
     def _touched(self, number: int, spans: Sequence[Span]) -> Iterator[tuple[Span, int, Sequence[_Place]]]:
         """Each span of a written text, how many covers end before it, and the covers that it reaches into."""
@@ -115,15 +118,6 @@ class Covered:
                 last += 1
             yield span, first, places[first:last]
 
-    def _cover_text(self, number: int, spans: Sequence[Span], step: int) -> None:
-        new = [
-            self._widened(number, span, first, touched, step)
-            for span, first, touched in self._touched(number, spans)
-            if not (self._is_ours(number, span, touched) or self._redraw(number, touched, step))
-        ]
-        if new:
-            self._covers[number] = _merge([*self._covers[number], *new])
-
     def _is_ours(self, number: int, span: Span, touched: Sequence[_Place]) -> bool:
         """Whether a span of the written text is replacements alone, with signs between them, and no original."""
         text, position = self.written[number], span.start
@@ -131,21 +125,18 @@ class Covered:
             return True
         if self._mode != "replace":
             return False
-        for place in touched:
-            if _LETTER.search(text, position, max(position, place.start)):
+        for start, end, _ in (*touched, (span.end, span.end, None)):
+            if _LETTER.search(text, position, max(position, start)):
                 return False
-            position = max(position, place.end)
-        is_loose = position < span.end and _LETTER.search(text, position, span.end)
-        return not (is_loose or self._pseudonyms.originals.has(span.type, text[span.start : span.end]))
+            position = max(position, end)
+        return not self._pseudonyms.originals.has(span.type, text[span.start : span.end])
 
     def _redraw(self, number: int, touched: Sequence[_Place], step: int) -> bool:
         """Other replacements in the first rounds: what was found may come of this one alone."""
-        drawn = [place.cover for place in touched if place.cover.mode == "replace"]
-        if not drawn or step > REDRAWS:
-            return False
+        drawn = [place.cover for place in touched if place.cover.mode == "replace" and step <= REDRAWS]
         for cover in drawn:
             self._pseudonyms.refuse(cover.name, self._texts[number][cover.start : cover.end])
-        return True
+        return bool(drawn)
 
     def _widened(self, number: int, span: Span, first: int, touched: Sequence[_Place], step: int) -> _Cover:
         """A cover of all of the original that a span of the written text came of."""
@@ -183,11 +174,15 @@ def _merge(covers: Iterable[_Cover]) -> list[_Cover]:
 
 def cover(text: str, spans: Sequence[Span], mode: str) -> str:
     """Each value with ``*`` for letters and digits, or its type's name in its place."""
+    news = [_mask(text[span.start : span.end]) if mode == "mask" else f"[{span.type}]" for span in spans]
+    return _joined(text, spans, news)
+
+
+def _joined(text: str, places: Sequence[Span | _Cover], news: Sequence[str]) -> str:
     pieces, position = [], 0
-    for span in spans:
-        value = text[span.start : span.end]
-        pieces += [text[position : span.start], _mask(value) if mode == "mask" else f"[{span.type}]"]
-        position = span.end
+    for place, new in zip(places, news, strict=True):
+        pieces += [text[position : place.start], new]
+        position = place.end
     return "".join(pieces) + text[position:]
 
 

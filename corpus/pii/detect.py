@@ -87,15 +87,11 @@ _BETWEEN = re.compile(r"(?:[^0-9A-Za-z가-힣<>]|<[^<>]{1,12}>|[<>])+")
 _DIGIT = re.compile("[0-9]")
 
 
-def _by_scope() -> dict[Scope, list[tuple[PiiType, Format]]]:
-    grouped: dict[Scope, list[tuple[PiiType, Format]]] = {}
-    for kind in TABLE:
-        for form in kind.formats:
-            grouped.setdefault(form.scope, []).append((kind, form))
-    return grouped
-
-
-FORMS = _by_scope()
+Forms = list[tuple[PiiType, Format]]
+FORMS: dict[Scope, Forms] = {}
+for _kind in TABLE:
+    for _form in _kind.formats:
+        FORMS.setdefault(_form.scope, []).append((_kind, _form))
 _NUMBER_FORMS = [
     {
         lead: [(kind, form) for kind, form in FORMS[NUMBERS] if form.digits <= count and lead in form.leads]
@@ -111,8 +107,7 @@ _SHORT_NUMBER = re.compile(r"[0-9]{3,4}[^0-9]{0,3}[0-9]{4}(?![0-9])|[0-9]{8}|\.[
 
 
 def _join_clues(scopes: Iterable[Scope]) -> re.Pattern[str]:
-    """The clues of ``scopes``, and of what is to be folded, as one pattern with one character class in front: text
-    without any costs one fast pass."""
+    """The clues of ``scopes``, and of what is to be folded, as one pattern that begins with one class: a fast pass."""
     rests: dict[str, list[str]] = {"0-9": []}
     for scope in scopes:
         rests.setdefault(scope.first, []).append(scope.rest)
@@ -214,22 +209,19 @@ def find_pii_in_sentences(sentences: Sequence[str], types: Collection[str] | Non
     found: list[list[Span]] = [[] for _ in sentences]
     for span in find_pii("\n".join(sentences), types):
         number = bisect_right(starts, span.start) - 1
-        while span.end >= starts[number + 1]:
-            head = len(sentences[number]) + starts[number]
-            found[number].append(replace(span, start=span.start - starts[number], end=head - starts[number]))
+        while number < len(sentences) and starts[number] < span.end:
+            start, end = max(0, span.start - starts[number]), min(len(sentences[number]), span.end - starts[number])
+            if start < end or span.end >= starts[number + 1]:
+                found[number].append(replace(span, start=start, end=end))
             number += 1
-            span = replace(span, start=starts[number])
-        if span.start < span.end:
-            found[number].append(replace(span, start=span.start - starts[number], end=span.end - starts[number]))
     return found
 
 
 def _continues(kept: Sequence[Candidate], candidate: Candidate, text: str) -> bool:
     """Whether a list goes on from the value before to the candidate: only separators, brackets and tags between."""
-    last = next((value for value in reversed(kept[-2:]) if value.end <= candidate.start), None)
-    if last is None or candidate.start - last.end > MAX_LIST_GAP:
-        return False
-    return last.kind is candidate.kind and bool(_BETWEEN.fullmatch(text, last.end, candidate.start))
+    last = next((value for value in reversed(kept[-2:]) if value.end <= candidate.start), candidate)
+    is_near = last.kind is candidate.kind and 0 <= candidate.start - last.end <= MAX_LIST_GAP
+    return is_near and bool(_BETWEEN.fullmatch(text, last.end, candidate.start))
 
 
 def _outranks(candidate: Candidate, other: Candidate) -> bool:
@@ -293,22 +285,17 @@ def _numbers(text: str, cluster: re.Match[str], announced: Announced) -> Iterato
     yield from _try_formats(text, _NAMED_NUMBER_FORMS, max(0, cluster.start() - NUMBERS.before), end, announced)
 
 
-def _match_formats(
-    text: str, forms: Sequence[tuple[PiiType, Format]], start: int, end: int, announced: Announced
-) -> Iterator[Candidate]:
+def _match_formats(text: str, forms: Forms, start: int, end: int, announced: Announced) -> Iterator[Candidate]:
     for kind, form in forms:
         if match := form.pattern.match(text, start, end):
             yield from judge(match, kind, form, announced)
 
 
-def _try_formats(
-    text: str, forms: Sequence[tuple[PiiType, Format]], start: int, end: int, announced: Announced
-) -> Iterator[Candidate]:
+def _try_formats(text: str, forms: Forms, start: int, end: int, announced: Announced) -> Iterator[Candidate]:
     for kind, form in forms:
-        if form.needs and not form.needs.search(text, start, end):
-            continue
-        for match in form.pattern.finditer(text, start, end):
-            yield from judge(match, kind, form, announced)
+        if not form.needs or form.needs.search(text, start, end):
+            for match in form.pattern.finditer(text, start, end):
+                yield from judge(match, kind, form, announced)
 
 
 class Announced:
@@ -318,18 +305,13 @@ class Announced:
         self._text = text
 
     @cached_property
-    def _tables(self) -> Tables:
-        return Tables(self._text)
-
-    @cached_property
-    def _has_rows(self) -> bool:
-        return "\n" in self._text or "<t" in self._text or "<T" in self._text
+    def _tables(self) -> Tables | None:
+        return Tables(self._text) if any(sign in self._text for sign in ("\n", "<t", "<T")) else None
 
     def type_of(self, start: int, end: int) -> str | None:
         """A type's name, ``OTHER`` for nobody's data, None if nothing is announced."""
-        if self._has_rows and (header := self._tables.header(start)) and (meaning := _LABELS.meaning(header)):
-            return meaning
-        return _LABELS.nearest(self._text, start, end)
+        header = self._tables.header(start) if self._tables else ""
+        return (header and _LABELS.meaning(header)) or _LABELS.nearest(self._text, start, end)
 
 
 def judge(match: re.Match[str], kind: PiiType, form: Format, announced: Announced) -> Iterator[Candidate]:

@@ -16,6 +16,8 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from operator import attrgetter
 from typing import NamedTuple
 
 from corpus.pii.types import one_of
@@ -30,24 +32,23 @@ class Cut(NamedTuple):
     original: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Folded:
-    """A folded text and where its characters stand in the original."""
+    """A folded text, and where its characters stand in the original: cuts by step, the first step first."""
 
-    def __init__(self, text: str, steps: tuple[list[Cut], ...] = ()) -> None:
-        self.text = text
-        self.steps = tuple(filter(None, steps))
-        self._places = [[cut.at for cut in step] for step in self.steps]
+    text: str
+    steps: tuple[list[Cut], ...] = ()
 
     def original(self, start: int, end: int) -> tuple[int, int]:
         """The span of the original that ``text[start:end]``, which is not empty, stands for."""
-        for cuts, places in zip(reversed(self.steps), reversed(self._places), strict=True):
-            start, end = _place(cuts, places, start)[0], _place(cuts, places, end - 1)[1]
+        for cuts in reversed(self.steps):
+            start, end = _place(cuts, start)[0], _place(cuts, end - 1)[1]
         return start, end
 
 
-def _place(cuts: list[Cut], places: list[int], index: int) -> tuple[int, int]:
+def _place(cuts: list[Cut], index: int) -> tuple[int, int]:
     """Start and end in the text before of the character at ``index``."""
-    number = bisect_right(places, index) - 1
+    number = bisect_right(cuts, index, key=attrgetter("at")) - 1
     if number < 0:
         return index, index + 1
     cut = cuts[number]
@@ -74,7 +75,7 @@ def _rewrite(folded: Folded, changes: Iterable[Change]) -> Folded:
             cuts.append(Cut(length, len(new), start, end - start))
         length += len(new)
         position = end
-    return Folded("".join(pieces) + text[position:], (*folded.steps, cuts)) if pieces else folded
+    return Folded("".join(pieces) + text[position:], folded.steps + (cuts,) * bool(cuts)) if pieces else folded
 
 
 # --- single signs
@@ -136,9 +137,9 @@ _EU = re.compile("(?<=[0-9])ㅡ(?=[0-9])|(?<=[0-9] )ㅡ(?= [0-9])")
 
 def _read_sign(match: re.Match[str]) -> str | None:
     sign = match[0]
+    if sign == "ㅡ":
+        return "-"
     if len(sign) == 1:
-        if sign == "ㅡ":
-            return "-"
         return _MEANS.get(sign, None if sign > "\uffff" and not _INVISIBLE.match(sign) else "")
     if sign[0] == "\x1b":
         return ""  # the colours of a terminal
@@ -205,14 +206,11 @@ def _read_run(match: re.Match[str]) -> list[Change]:
     if has_letters and (sum(c.isdigit() or c in _HANGUL for c in run) < 6 or _PASSPORT.fullmatch(run)):
         return []
     parts = list(_PART.finditer(match.string, match.start(), match.end()))
-    plate = _PLATE_BEHIND.search(run)
-    if plate and not (has_words or _LETTER.search(run, 0, plate.start())):
-        return []  # a number and a number plate: 825-17-41621 31오1719
-    copula = _COPULA.search(run) or _word_behind(match)
-    if copula:  # …5678이구요: letters, not digits
-        parts = parts[: -len(copula[0])]
-        if not (has_words or _LETTER.search(run, 0, copula.start())):
-            return []
+    plate = _PLATE_BEHIND.search(run)  # a number and a number plate: 825-17-41621 31오1719
+    copula = _COPULA.search(run) or _word_behind(match)  # …5678이구요: letters, not digits
+    if any(tail and not (has_words or _LETTER.search(run, 0, tail.start())) for tail in (plate, copula)):
+        return []
+    parts = parts[: -len(copula[0])] if copula else parts
     is_plate = len(parts) <= PLATE_PARTS and sum(part[0] in _HANGUL for part in parts) == 1
     if is_plate and not (_LATIN_DIGIT.search(run) or has_words):
         return []  # the letter of a number plate: 123구 4567
@@ -240,11 +238,10 @@ def _read_part(part: re.Match[str]) -> str:
 
 def _read_spaced(match: re.Match[str]) -> list[Change]:
     """Single blanks part digits, wider ones groups; none stand beside signs."""
-    blanks = re.compile(" +").finditer(match.string, match.start(), match.end())
+    text = match.string
+    blanks = (blank.span() for blank in re.compile(" +").finditer(text, match.start(), match.end()))
     return [
-        (*blank.span(), "")
-        for blank in blanks
-        if len(blank[0]) == 1 or not (blank.string[blank.start() - 1] + blank.string[blank.end()]).isdigit()
+        (start, end, "") for start, end in blanks if end - start == 1 or not (text[start - 1] + text[end]).isdigit()
     ]
 
 
@@ -267,12 +264,9 @@ _TOKEN = re.compile(rf"({_AT}| (?:at|AT) )|({_SAID_DOT})|(컴|넷)|[A-Za-z0-9._%
 
 
 def _read_host(match: re.Match[str]) -> list[Change]:
-    changes = []
-    for token in _TOKEN.finditer(match.string, match.start(), match.end()):
-        new = "@" if token[1] else "." if token[2] else _ENDINGS.get(token[0], token[0].strip())
-        if new != token[0]:
-            changes.append((*token.span(), new))
-    return changes
+    tokens = _TOKEN.finditer(match.string, match.start(), match.end())
+    read = ((t, "@" if t[1] else "." if t[2] else _ENDINGS.get(t[0], t[0].strip())) for t in tokens)
+    return [(*token.span(), new) for token, new in read if new != token[0]]
 
 
 _OCTET_DOT = r"(?: ?(?:[점닷]|\[(?:\.|dot|점)\]|\((?:\.|dot|점)\)) ?| \. ?|\. )"

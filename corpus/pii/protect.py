@@ -72,9 +72,13 @@ class Protection:
         """
 
         def look(texts: Sequence[str]) -> list[list[Span]]:
-            return _unless(known, texts, find_pii_in_sentences(texts, self.types))
+            found = find_pii_in_sentences(texts, self.types)
+            if known is None:
+                return found
+            rows = zip(texts, found, strict=True)
+            return [[span for span in spans if not known(text[span.start : span.end])] for text, spans in rows]
 
-        return self._hide(sentences, document_id, look, look)
+        return self._hide(sentences, document_id, look)
 
     def hide(self, text: str, document_id: str, label: str = "") -> str:
         """A text as a whole; in mode ``drop`` sentences go together with the white space behind them.
@@ -89,17 +93,19 @@ class Protection:
         def look(texts: Sequence[str]) -> list[list[Span]]:
             return [find_pii(text, self.types, label) for text in texts]
 
+        def look_in_pieces(texts: Sequence[str]) -> list[list[Span]]:
+            return _find_in_pieces(texts, self.types, label)
+
         if self.mode != "drop":
-            return self._hide([text], document_id, look, look).sentences[0] or ""
+            return self._hide([text], document_id, look).sentences[0] or ""
         if not find_pii(text, self.types, label):
             return text
-        pieces = _sentences_with_blanks(text)
-        kept = self._hide(pieces, document_id, look, lambda texts: _find_in_pieces(texts, self.types, label)).sentences
+        kept = self._hide(_sentences_with_blanks(text), document_id, look_in_pieces).sentences
         return "".join(piece for piece in kept if piece is not None)
 
-    def _hide(self, texts: Sequence[str], document_id: str, look: Look, look_for_drops: Look) -> Protected:
+    def _hide(self, texts: Sequence[str], document_id: str, look: Look) -> Protected:
         if self.mode == "drop":
-            return _drop(texts, document_id, look_for_drops)
+            return _drop(texts, document_id, look)
         found = look(texts)
         if not any(found):
             return Protected(list(texts), found, found)
@@ -115,28 +121,16 @@ class Protection:
 def _drop(texts: Sequence[str], document_id: str, look: Look) -> Protected:
     """Without the texts in which something is found, until nothing is; where that goes on, without all that might."""
     spans: list[list[Span]] = [[] for _ in texts]
-    kept = list(range(len(texts)))
+    kept = dict(enumerate(texts))
     for step in range(MASKED):
-        found = look([texts[n] for n in kept])
+        found = look(list(kept.values()))
         if not any(found):
-            stays = set(kept)
-            return Protected([text if n in stays else None for n, text in enumerate(texts)], spans, [[] for _ in texts])
-        for n, here in zip(kept, found, strict=True):
+            return Protected([kept.get(n) for n in range(len(texts))], spans, [[] for _ in texts])
+        for n, here in zip(list(kept), found, strict=True):
             spans[n] = here
-        goes = {n for n, here in zip(kept, found, strict=True) if here}
-        if step >= IN_ITS_WAY:
-            goes |= {n for n in kept if step > IN_ITS_WAY or MAY_HOLD_ONE.search(texts[n])}
-        kept = [n for n in kept if n not in goes]
+            if here or step > IN_ITS_WAY or (step == IN_ITS_WAY and MAY_HOLD_ONE.search(texts[n])):
+                del kept[n]
     raise _still_there(document_id, found)
-
-
-def _unless(known: IsKnown | None, texts: Sequence[str], found: list[list[Span]]) -> list[list[Span]]:
-    if known is None:
-        return found
-    return [
-        [span for span in spans if not known(text[span.start : span.end])]
-        for text, spans in zip(texts, found, strict=True)
-    ]
 
 
 def _find_in_pieces(pieces: Sequence[str], types: frozenset[str] | None, label: str) -> list[list[Span]]:

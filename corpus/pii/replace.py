@@ -18,7 +18,6 @@ from random import Random
 from corpus.pii.detect import Span, find_pii
 from corpus.pii.formats.shapes import digits_of, narrow, widen_like
 from corpus.pii.formats.table import BY_NAME
-from corpus.pii.types import PiiType
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +37,7 @@ class Originals:
         self._lengths: set[int] = set()
 
     def add(self, name: str, value: str) -> bool:
-        """Whether this value was new."""
+        """Take in a value; whether it was new."""
         is_new = value not in self._values
         self._values |= {value, *writings(name, value)}
         if len(value) <= MAX_PART_CHARS:
@@ -51,13 +50,8 @@ class Originals:
 
     def are_in(self, name: str, text: str) -> bool:
         """Whether a text is or holds one of the values; time is linear in the text."""
-        if self.has(name, text):
-            return True
-        return any(
-            text[start : start + length] in self._values
-            for length in self._lengths
-            for start in range(len(text) - length + 1)
-        )
+        parts = (text[at : at + length] for length in self._lengths for at in range(len(text) - length + 1))
+        return self.has(name, text) or any(part in self._values for part in parts)
 
 
 class Pseudonymizer:
@@ -85,12 +79,11 @@ class Pseudonymizer:
 
     def replacement(self, name: str, value: str) -> str | None:
         """What stands for a value of type ``name``; None where no draw is fit, so that the value has to be masked."""
-        at = (name, value)
-        if at not in self._known:
-            self._known[at] = next(self._draws(name, value), None)
-            if self._known[at] is None:
+        if (name, value) not in self._known:
+            self._known[name, value] = next(self._draws(name, value), None)
+            if self._known[name, value] is None:
                 log.warning("a document needs a %s that no draw was fit for: the value was masked", name)
-        return self._known[at]
+        return self._known[name, value]
 
     def refuse(self, name: str, value: str) -> None:
         """Draw another replacement for a value, because this one does not fit where it stands."""
@@ -101,21 +94,19 @@ class Pseudonymizer:
     def _draws(self, name: str, value: str) -> Iterator[str]:
         """Fit replacements of a value, always the same ones in the same order."""
         kind = BY_NAME[name]
-        rng = Random(self._seed_for(name, value))
+        what = f"{self._identity}{name}\0{canonical(name, value)}"
+        rng = Random(int.from_bytes(hmac.digest(self._secret, what.encode(), "sha256")[:8], "big"))
         refused = self._refused.get((name, value), ())
         # odd writings that no draw is found again in are replaced by a value in the plainest form of the type
         for shape in (value, kind.example):
             for _ in range(MAX_DRAWS):
-                fake = _draw(kind, rng, shape)
-                if fake is None:
+                try:
+                    fake = widen_like(shape, kind.fake(rng, narrow(shape)))
+                except _UNREADABLE:  # of a value that grew by what stood beside it
                     break
                 is_free = fake not in refused and not self.originals.are_in(name, fake)
                 if is_free and _is_found(name, kind.context[0], fake):
                     yield fake
-
-    def _seed_for(self, name: str, value: str) -> int:
-        what = f"{self._identity}{name}\0{canonical(name, value)}"
-        return int.from_bytes(hmac.digest(self._secret, what.encode(), "sha256")[:8], "big")
 
 
 def canonical(name: str, value: str) -> str:
@@ -142,14 +133,6 @@ def letters_of(value: str) -> str:
 def writings(name: str, value: str) -> tuple[str, str]:
     """What any writing of a value shares with it: as its own type, and as any other."""
     return canonical(name, value), letters_of(value)
-
-
-def _draw(kind: PiiType, rng: Random, shape: str) -> str | None:
-    """None where the type's generator cannot read ``shape``, such as a value that grew by what stood beside it."""
-    try:
-        return widen_like(shape, kind.fake(rng, narrow(shape)))
-    except _UNREADABLE:
-        return None
 
 
 def _is_found(name: str, label: str, fake: str) -> bool:

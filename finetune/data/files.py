@@ -58,11 +58,8 @@ class Block(NamedTuple):
 
 
 def find_file(folder: Path, name: str) -> Path | None:
-    """The file ``name`` (``ynat-v1.1/ynat-v1.1_dev.json``), plain before ``.zst``; None where there is none.
-
-    Raises:
-        BadInput: the folder is missing, or the file stands in two of its benchmark folders.
-    """
+    """The file ``name`` (``ynat-v1.1/ynat-v1.1_dev.json``), plain before ``.zst``, None where there is none;
+    ``BadInput`` if it stands in two benchmark folders, or there is no folder."""
     if not folder.is_dir():
         raise BadInput(f"{folder}: no such folder; expected a folder laid out like the KLUE repository")
     roots = [folder, *sorted(child for child in folder.iterdir() if child.is_dir())]
@@ -93,11 +90,8 @@ def identify(path: Path) -> dict[str, str]:
 
 
 def version_of(path: Path, digest: str) -> str:
-    """``official v1.1``, what ``source.json`` two folders up says (``Hub klue/klue``), or ``unknown``.
-
-    Raises:
-        BadInput: the content is another official file's, such as that of train under the name of dev.
-    """
+    """``official v1.1``, what ``source.json`` two folders up says (``Hub klue/klue``), or ``unknown``; ``BadInput`` if
+    the content is another official file's, such as that of train under the name of dev."""
     name = path.name.removesuffix(SUFFIX)
     official = _NAME_OF.get(digest, name)
     if official != name:
@@ -131,11 +125,7 @@ def format_json(records: Any) -> str:
 
 
 def read_records(path: Path) -> list[tuple[str, dict[str, Any]]]:
-    """The records of a JSON file that is one list, each with ``where``, its file and guid, for messages.
-
-    Raises:
-        BadInput: no list, nothing in it, or a record that is no object with a ``guid``.
-    """
+    """The records of a JSON file that is one list, each with ``where``, its file and guid, for messages."""
     records = read_json(path)
     if not isinstance(records, list) or not records:
         raise BadInput(f"{path}: expected one JSON list with at least one record")
@@ -154,14 +144,8 @@ def text_of(record: Mapping[str, Any], key: str, where: str) -> str:
 
 
 def read_blocks(path: Path) -> list[Block]:
-    """The sentences of a KLUE tsv file, which an empty line or a lone tab parts.
-
-    A block without a ``## `` line of its own (the description at the top of the file) is not a sentence; of several
-    such lines the last is the sentence's.
-
-    Raises:
-        BadInput: not UTF-8, no sentence at all, or lines without a header.
-    """
+    """The sentences of a KLUE tsv file, which an empty line or a lone tab parts. A block without a ``## `` line of its
+    own (the description at the top of the file) is none; of several such lines the last is the sentence's."""
     blocks: list[Block] = []
     header, lines = "", list[tuple[int, str]]()
     for number, line in enumerate([*read_text(path).split("\n"), ""], start=1):
@@ -192,11 +176,8 @@ def rewrite_blocks(source: Path, target: Path, rewrite: Callable[[Block], Iterab
 
 
 def format_blocks(rows: Sequence[Mapping[str, Any]], guid: str, columns: Mapping[str, str]) -> str:
-    """A tsv file of numbered sentences, below the five lines that official files begin with and readers skip.
-
-    Args:
-        columns: column of ``rows``, a list in each, to its official name.
-    """
+    """A tsv file of numbered sentences, below the five lines that official files begin with and readers skip;
+    ``columns`` maps those of ``rows``, a list in each, to their official names."""
     lines = ["## 열 구분: 탭", "## 토큰 구분: 줄바꿈", "## 문장 구분: 빈 줄", "## 설명: ##"]
     lines.append(f"## 열: {' '.join(columns.values())}")
     for number, row in enumerate(rows):

@@ -58,14 +58,9 @@ def find_copy(name_or_folder: str | Path) -> Copy | None:
 def materialize(name_or_folder: str | Path, cache: Path, tasks: Sequence[str]) -> Path:
     """The folder of official files: the given one, or what a Hub copy becomes below ``cache``.
 
-    Writes ``<cache>/<name>/ynat-v1.1/ynat-v1.1_{train,dev}.json`` …, each file whole or not at all, and
-    ``source.json``, which lists the tasks done; these are not loaded again.
-
-    Args:
-        tasks: names of the tasks whose files are needed.
-
-    Raises:
-        BadInput: the copy cannot be loaded or has not the columns or labels of KLUE.
+    Writes ``<cache>/<name>/ynat-v1.1/ynat-v1.1_{train,dev}.json`` … of ``tasks``, each file whole or not at all, and
+    ``source.json``, which lists the tasks done; these are not loaded again. ``BadInput`` where the copy cannot be
+    loaded or has not the columns or labels of KLUE.
     """
     copy = find_copy(name_or_folder)
     if copy is None:

@@ -16,7 +16,8 @@ from pathlib import Path
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
 from finetune.data.files import find_file, identify
-from finetune.task import Example, Task
+from finetune.examples import Example
+from finetune.task import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +34,8 @@ class Data:
 
 
 def load_data(task: Task, folder: Path, config: FinetuneConfig) -> Data:
-    """Read the examples of a task, and divide them where ``config.split_dev`` names it.
-
-    Raises:
-        BadInput: a file is missing, cannot be read, or has been mixed up with another split's.
-    """
+    """Read the examples of a task, and divide them where ``config.split_dev`` names it; ``BadInput`` if a file is
+    missing, cannot be read, or has been mixed up with another split's."""
     train = find_file(folder, task.files.train)
     dev = _need(task, folder, "dev", f"{task.name} cannot be scored without it")
     if train is None and task.name not in config.split_dev:
@@ -99,12 +97,8 @@ def _refuse_shared(training: Sequence[Example], scored: Sequence[Example], train
 def hold_out(
     examples: Sequence[Example], share: float, seed: int, group: Callable[[Example], str]
 ) -> tuple[list[Example], list[Example]]:
-    """Split into a training and a held-out part, both in file order.
-
-    Args:
-        share: of the examples, 0..1, that is held out; at least one group, and one is left to train on.
-        group: examples with the same value stay on one side.
-    """
+    """Split into a training and a held-out part, both in file order; the latter gets ``share`` (0..1) of the examples,
+    at least one group of equal ``group``, and one is left to train on."""
     sizes = Counter(map(group, examples))
     held, count = set[str](), 0
     for name in sorted(sizes, key=lambda name: _draw(seed, "split", name))[:-1]:

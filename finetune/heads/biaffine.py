@@ -1,9 +1,8 @@
 """Dependency parsers on an encoder: word vectors, BiLSTM, biaffine arcs, bilinear types (KLUE paper 5.1, KLUE-DP).
 
 ``PlainReader`` and ``PublishedReader`` are the two ways from sub-words to words in context; ``BiaffineParser`` scores
-arcs and types on either. The published network has a decoder LSTM over the words (Dozat and Manning parse without
-one), its own places of dropout and fixed sizes. In both, padding is masked in training and in evaluation, so a
-sentence's scores do not depend on its batch mates; the published code masks in training only.
+arcs and types on either. Padding is masked in training and in evaluation, so a sentence's scores do not depend on its
+batch mates; the published code masks in training only.
 Legend: ``B`` sentences, ``L`` sub-words, ``P`` positions (root, then the words), ``W`` = P - 1 words, ``K`` types.
 """
 
@@ -11,14 +10,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from finetune.encoder import Encoder
-from finetune.task import IGNORED
+from finetune.examples import IGNORED
 
 IMPOSSIBLE = -1e4  # score of an arc that cannot be; finite, so that a padded word's softmax is not nan
 DROPOUT = 0.33
@@ -36,12 +34,8 @@ def drop_channels(x_BPH: Tensor, share: float, training: bool) -> Tensor:
 
 
 def possible_heads(lengths_B: Tensor, positions: int, right_only: bool) -> Tensor:
-    """Which arcs may be: to any position of the sentence, or only the root and words to the right (true of every arc
-    of KLUE-DP dev).
-
-    Returns:
-        (B, W, P) bool: word w + 1 may depend on position p; the same for all w unless ``right_only``.
-    """
+    """Whether word w + 1 may depend on position p, (B, W, P): on any of the sentence, or only on the root and words to
+    the right (true of every arc of KLUE-DP dev)."""
     head_P = torch.arange(positions, device=lengths_B.device)
     inside_BWP = (head_P <= lengths_B[:, None])[:, None, :].expand(-1, positions - 1, -1)
     if not right_only:
@@ -90,7 +84,8 @@ class PlainReader(nn.Module):
 
 
 class PublishedReader(nn.Module):
-    """The published network: a BiLSTM reads the heads, an LSTM that starts from its last cells reads the dependents.
+    """The published network: a BiLSTM reads the heads, an LSTM that starts from its last cells reads the dependents
+    (Dozat and Manning parse without one). Sizes do not follow the encoder's.
 
     Oddity: dropout of the tags zeroes all channels of a position's tag, elsewhere a channel of all positions.
     """
@@ -123,10 +118,7 @@ class PublishedReader(nn.Module):
 class Biaffine(nn.Module):
     """K bilinear forms of a dependent and a head, with their linear terms and biases, started as published.
 
-    One tensor (K, X + 1, Y + 1) holds all of a form: both sides get a constant 1 as their last number, so
-
-        (x 1) ( U u ) (y)
-              ( w b ) (1)  =  x U y + x u + w y + b
+    One tensor (K, X + 1, Y + 1) holds a form: both sides end in a constant 1, so (x 1) W (y 1) = x U y + x u + w y + b.
     """
 
     def __init__(self, width: int, forms: int) -> None:
@@ -147,10 +139,8 @@ class Biaffine(nn.Module):
         return torch.einsum("bwx,kxy,bwy->bwk", _with_one(dependent_BWX), self.weight, _with_one(head_BWX))
 
     def find_best(self, dependent_BWX: Tensor, head_BPX: Tensor) -> Tensor:
-        """The highest form of every dependent with every head, (B, W, P) uint8, the first of equals.
-
-        Form after form: all at once would take (B, W, K, P) numbers.
-        """
+        """The highest form of every dependent with every head, (B, W, P) uint8, the first of equals; form after form,
+        for all at once would take (B, W, K, P) numbers."""
         best_BWP = self.score_all(dependent_BWX, head_BPX)
         types_BWP = torch.zeros_like(best_BWP, dtype=torch.uint8)
         for form in range(1, len(self.weight)):
@@ -168,8 +158,6 @@ class BiaffineParser(nn.Module):
     """Scores every possible arc and every type on it; ``predict`` leaves the search for a tree to the caller.
 
     Args:
-        reader: sub-words to dependents and heads.
-        types: number of relation types.
         right_only: a head is the root or to the right of its word; else anything in the sentence, as published.
         dropout: share of channels zeroed in the arc and type spaces; published: none.
     """
@@ -213,12 +201,10 @@ class BiaffineParser(nn.Module):
         """For each sentence of n words ``arcs``, (n, n + 1) float32 log-probabilities, and ``types``, (n, n + 1)
         uint8: the best type of each arc."""
         words_BWX, heads_BPX = self.reader(batch)
-        arcs_BWP = self.score_arcs(words_BWX, heads_BPX, batch["lengths"]).cpu().numpy()
-        types_BWP = self.types.find_best(
-            self.project(self.type_word, words_BWX), self.project(self.type_head, heads_BPX)
-        )
-        kinds_BWP: np.ndarray = types_BWP.cpu().numpy()
+        arcs_BWP = self.score_arcs(words_BWX, heads_BPX, batch["lengths"])
+        sides = self.project(self.type_word, words_BWX), self.project(self.type_head, heads_BPX)
+        found = (arcs_BWP.cpu().numpy(), self.types.find_best(*sides).cpu().numpy(), batch["lengths"].tolist())
         return [
-            {"arcs": arcs[:n, : n + 1].copy(), "types": kinds[:n, : n + 1].copy()}
-            for arcs, kinds, n in zip(arcs_BWP, kinds_BWP, batch["lengths"].tolist(), strict=True)
+            {"arcs": arcs[:n, : n + 1].copy(), "types": types[:n, : n + 1].copy()}
+            for arcs, types, n in zip(*found, strict=True)
         ]

@@ -18,7 +18,7 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from finetune.encoder import Encoder
-from finetune.task import IGNORED
+from finetune.examples import IGNORED
 
 SCORES_AT_ONCE = 1 << 24  # floats: 64 MiB; 524 rows of KLUE's vocabulary
 TINY = 1e-12  # keeps the logarithm of "never copied" finite
@@ -34,8 +34,6 @@ class Design(NamedTuple):
 
 
 class Turns(NamedTuple):
-    """Encoded turns."""
-
     ids_BL: Tensor
     mask_BL: Tensor
     states_BLH: Tensor
@@ -43,16 +41,10 @@ class Turns(NamedTuple):
 
 
 class StateGenerator(nn.Module):
-    """Gates of all slots and, where ``spell_gate`` opens, a value written token by token.
+    """Gates of all slots and, where ``spell_gate`` opens, a value written token by token until one of ``ends``.
 
     Embeddings are the encoder's; where they are not as wide as its states, one matrix leads from them to the states
-    and, transposed, back to the vocabulary.
-
-    Args:
-        slots: name of each slot to its pieces; their embeddings' sum is the slot.
-        spell_gate: the gate, of ``gates``, at which a value is generated.
-        ends: tokens that end a value.
-        spell: token ids to text, for ``predict``.
+    and, transposed, back to the vocabulary. A slot is the sum of its pieces' embeddings. ``spell``: token ids to text.
     """
 
     slot_ids: Tensor
@@ -60,15 +52,9 @@ class StateGenerator(nn.Module):
     end_ids: Tensor
 
     def __init__(
-        self,
-        encoder: Encoder,
-        slots: Mapping[str, Sequence[int]],
-        gates: int,
-        spell_gate: int,
-        ends: Sequence[int],
-        spell: Callable[[Sequence[int]], str],
-        design: Design,
-    ) -> None:
+        self, encoder: Encoder, slots: Mapping[str, Sequence[int]], gates: int, spell_gate: int, ends: Sequence[int],
+        spell: Callable[[Sequence[int]], str], design: Design,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.encoder, self.design, self.names = encoder, design, list(slots)
         self.spell_gate, self.ends, self.spell = spell_gate, set(ends), spell
@@ -187,8 +173,7 @@ class StateGenerator(nn.Module):
         def some(hidden_RH: Tensor, words_R: Tensor) -> Tensor:
             return -functional.cross_entropy(self.score_words(hidden_RH), words_R, reduction="none")
 
-        rows = self.rows_at_once()
-        if len(words_R) <= rows:
+        if len(words_R) <= (rows := self.rows_at_once()):
             return some(hidden_RH, words_R)
         parts = zip(hidden_RH.split(rows), words_R.split(rows), strict=True)
         return torch.cat([checkpoint(some, *part, use_reentrant=False, preserve_rng_state=False) for part in parts])
@@ -222,12 +207,9 @@ class StateGenerator(nn.Module):
 
     @torch.no_grad()
     def write(self, turns: Turns, slots_BKH: Tensor, open_BKT: Tensor, drop_BKTH: Tensor | None = None) -> Tensor:
-        """The likeliest tokens, one after the other, (B, K, T), ``IGNORED`` where nothing is written.
-
-        Args:
-            open_BKT: which tokens to write, of each value the first ones.
-            drop_BKTH: the training's dropout: factors of the inputs. With it a value goes on after an end.
-        """
+        """The likeliest tokens, one after the other, (B, K, T), ``IGNORED`` where nothing is written. ``open_BKT``:
+        which to write, of each value the first ones; ``drop_BKTH``: the training's dropout of the inputs, with which a
+        value goes on after an end."""
         hidden_BKH, inputs_BKH = turns.start_BH[:, None].expand_as(slots_BKH), slots_BKH
         tokens_BKT = torch.full_like(open_BKT, IGNORED, dtype=torch.int64)
         ended_BK = torch.zeros(open_BKT.shape[:2], dtype=torch.bool, device=open_BKT.device)

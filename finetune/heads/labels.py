@@ -1,15 +1,14 @@
 """Stock Hugging Face heads: one label or one number for a text, one tag for a token (KLUE paper 5.1).
 
-As in the published baseline, BERT's goes through its pooler and RoBERTa's through dense, tanh and dropout.
-Legend: ``B`` texts, ``L`` positions, ``K`` labels.
+As in the published baseline, BERT's goes through its pooler and RoBERTa's through dense, tanh and dropout; embeddings
+grow where the tokenizer knows more tokens than they. Legend: ``B`` texts, ``L`` positions, ``K`` labels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification, PreTrainedTokenizerBase
@@ -18,67 +17,48 @@ from finetune.encoder import has_segments, load_pretrained
 
 
 class Labeller(nn.Module):
-    """A head of transformers behind the interface of the tasks."""
+    """A head of transformers behind the interface of the tasks; ``read`` makes predictions of its logits and batch."""
 
-    def __init__(self, net: nn.Module) -> None:
+    def __init__(self, net: nn.Module, read: Callable[[Tensor, dict[str, Tensor]], list[Any]]) -> None:
         super().__init__()
-        self.net = net
+        self.net, self.read = net, read
 
     def forward(self, **batch: Tensor) -> dict[str, Tensor]:
         """Loss of ``labels``: label ids (B) or (B, L), or numbers (B)."""
         return {"loss": self._run(batch).loss}
+
+    @torch.no_grad()
+    def predict(self, **batch: Tensor) -> list[Any]:
+        """One raw output a text."""
+        return self.read(self._run(batch).logits, batch)
 
     def _run(self, batch: dict[str, Tensor]) -> Any:
         segments = has_segments(self.net.config)  # type: ignore[arg-type]
         return self.net(**{name: x for name, x in batch.items() if segments or name != "token_type_ids"})
 
 
-class TextLabeller(Labeller):
-    """One label a text."""
-
-    @torch.no_grad()
-    def predict(self, **batch: Tensor) -> list[np.ndarray]:
-        """Probability of each label, (K,) float32, for each text."""
-        return list(self._run(batch).logits.float().softmax(dim=-1).cpu().numpy())
+def load_text_labeller(name: str, tokenizer: PreTrainedTokenizerBase, labels: Sequence[str]) -> Labeller:
+    """Encoder and fresh head; predicts the probability of each label, (K,) float32."""
+    net = load_pretrained(AutoModelForSequenceClassification, name, tokenizer, **_names(labels))
+    return Labeller(net, lambda logits_BK, _: list(logits_BK.float().softmax(dim=-1).cpu().numpy()))
 
 
-class TextRegressor(Labeller):
-    """One number a text, trained with squared error."""
-
-    @torch.no_grad()
-    def predict(self, **batch: Tensor) -> list[float]:
-        """The number of each text; nothing bounds it."""
-        values: list[float] = self._run(batch).logits[:, 0].float().tolist()
-        return values
-
-
-class TokenLabeller(Labeller):
-    """One label a token."""
-
-    @torch.no_grad()
-    def predict(self, **batch: Tensor) -> list[np.ndarray]:
-        """The best label of each token, padding left out, (L,) int64, for each text."""
-        best_BL = self._run(batch).logits.argmax(dim=-1).cpu().numpy()
-        lengths = batch["attention_mask"].sum(dim=1).tolist()
-        return [best_L[:length] for best_L, length in zip(best_BL, lengths, strict=True)]
-
-
-def load_text_labeller(name: str, tokenizer: PreTrainedTokenizerBase, labels: Sequence[str]) -> TextLabeller:
-    """Encoder and fresh head; the embeddings grow where the tokenizer knows more tokens than they."""
-    return TextLabeller(load_pretrained(AutoModelForSequenceClassification, name, tokenizer, **_names(labels)))
-
-
-def load_text_regressor(name: str, tokenizer: PreTrainedTokenizerBase | None = None) -> TextRegressor:
-    """Encoder and fresh head with one output."""
+def load_text_regressor(name: str, tokenizer: PreTrainedTokenizerBase) -> Labeller:
+    """Encoder and fresh head with one output, trained with squared error; predicts a number that nothing bounds."""
     settings = {"num_labels": 1, "problem_type": "regression"}
-    return TextRegressor(load_pretrained(AutoModelForSequenceClassification, name, tokenizer, **settings))
+    net = load_pretrained(AutoModelForSequenceClassification, name, tokenizer, **settings)
+    return Labeller(net, lambda logits_B1, _: logits_B1[:, 0].float().tolist())
 
 
-def load_token_labeller(
-    name: str, labels: Sequence[str], tokenizer: PreTrainedTokenizerBase | None = None
-) -> TokenLabeller:
-    """Encoder and fresh head over tokens."""
-    return TokenLabeller(load_pretrained(AutoModelForTokenClassification, name, tokenizer, **_names(labels)))
+def load_token_labeller(name: str, tokenizer: PreTrainedTokenizerBase, labels: Sequence[str]) -> Labeller:
+    """Encoder and fresh head over tokens; predicts the best label of each, padding left out, (L,) int64."""
+    net = load_pretrained(AutoModelForTokenClassification, name, tokenizer, **_names(labels))
+    return Labeller(net, _best_labels)
+
+
+def _best_labels(logits_BLK: Tensor, batch: dict[str, Tensor]) -> list[Any]:
+    best_BL = logits_BLK.argmax(dim=-1).cpu().numpy()
+    return [best_L[:size] for best_L, size in zip(best_BL, batch["attention_mask"].sum(dim=1).tolist(), strict=True)]
 
 
 def _names(labels: Sequence[str]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Span head: a start and an end score for each position, [CLS] standing for "no answer" (KLUE paper 5.1, KLUE-MRC).
 
-One linear map on the encoder, as published. Of our own is a second one: how many characters of an answer's last token
-lie after the answer, for tokens that hold a noun and its particle.
+One linear map on the encoder, as published. Our own is a second one: how many characters of an answer's last token lie
+after the answer, for tokens that hold a noun and its particle.
 Legend: ``B`` windows, ``L`` positions, ``C`` numbers of characters, 0 first.
 """
 

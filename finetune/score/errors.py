@@ -11,7 +11,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from finetune.task import Example, Row, Task
+from finetune.examples import Example, Row
+from finetune.task import Task
 
 MOST_ERRORS = 10  # of one task, encoder and seed
 LONGEST_TEXT = 400  # characters
@@ -20,11 +21,7 @@ LONGEST_TEXT = 400  # characters
 def find_errors(
     task: Task, examples: Sequence[Example], rows: Sequence[Row], most: int = MOST_ERRORS, seed: int = 42
 ) -> dict[str, Any]:
-    """The content of ``errors.json``; the same for the same rows in any order.
-
-    Args:
-        examples: as read from the file, one for each row.
-        seed: draws the sample where nothing sorts it.
+    """The content of ``errors.json``; the same for the same rows in any order. ``seed`` draws where nothing sorts.
 
     Returns:
         ``wrong`` of ``n`` rows with a gold, ``sorted_by`` ("probability", "distance" or None), and ``samples``, at most

@@ -16,8 +16,9 @@ from typing import Any
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import parse_json
 from finetune.data.files import read_text
+from finetune.examples import Example, Prediction
 from finetune.registry import find_task
-from finetune.task import Example, Prediction, Task
+from finetune.task import Task
 
 
 def read_predictions(path: Path) -> dict[str, Prediction]:
@@ -72,11 +73,8 @@ def _read_map(path: Path) -> dict[str, Any] | None:
 
 
 def match(task: Task, examples: Sequence[Example], predictions: Path, source: Path) -> list[Prediction]:
-    """The prediction of each example of the file ``source``; golds are not looked at.
-
-    Raises:
-        BadInput: a guid without prediction, unknown or used twice, or a prediction that is not of the task's form.
-    """
+    """The prediction of each example of the file ``source``, golds unseen; ``BadInput`` for a guid without prediction,
+    unknown or used twice, or a prediction that is not of the task's form."""
     found = read_predictions(predictions)
     guids = dict.fromkeys(example.guid for example in examples)
     _refuse_twice(source, [example.guid for example in examples])
@@ -92,14 +90,8 @@ def match(task: Task, examples: Sequence[Example], predictions: Path, source: Pa
 
 
 def export_predictions(name: str, source: Path, predictions: Path, target: Path) -> int:
-    """Write the official file ``source`` (labelled or not) again, plain, with predictions in place of its labels.
-
-    Returns:
-        the number of examples; each needs a prediction.
-
-    Raises:
-        BadInput: unknown task, a broken file, or predictions that do not fit the examples one to one.
-    """
+    """Write the official file ``source`` (labelled or not) again, plain, with predictions, one for each example, in
+    place of its labels; returns how many. ``BadInput`` for what does not fit."""
     task = find_task(name)
     if target.resolve() == source.resolve():
         raise BadInput(f"{target}: this is the official file itself; give the predictions a name of their own")

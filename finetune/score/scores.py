@@ -17,9 +17,10 @@ import numpy as np
 
 from corpus.documents.errors import BadInput
 from finetune.data.files import identify
+from finetune.examples import Example, Row, Table
 from finetune.registry import find_task
 from finetune.score.predictions import match, read_lines
-from finetune.task import Example, Row, Table, Task
+from finetune.task import Task
 
 Score = Callable[[Sequence[Row]], dict[str, float]]
 SAMPLES, SEED = 200, 42  # of the bootstrap, as in finetune.config
@@ -49,18 +50,13 @@ def defined_tables(tables: Mapping[str, Table]) -> dict[str, Table]:
     return {title: [defined(row) for row in rows] for title, rows in tables.items()}
 
 
-def score_file(
-    name: str, predictions: Path, gold: Path | None = None, samples: int = SAMPLES, seed: int = SEED
-) -> Scored:
-    """Score a predictions file of a task.
+def score_file(name: str, predictions: Path, gold: Path | None = None, samples: int = SAMPLES) -> Scored:
+    """Score a predictions file of a task; ``BadInput`` for a broken file, or predictions that do not fit the examples.
 
     Args:
         gold: an official file of the task, plain or ``.zst``; None: the golds stand in the predictions file, which
             does not know the passages of KLUE-MRC, so its intervals take each question by itself.
         samples: bootstrap resamples; 0: no intervals.
-
-    Raises:
-        BadInput: unknown task, a broken file, or predictions that do not fit the examples one to one.
     """
     task = find_task(name)
     if gold is None:
@@ -71,7 +67,7 @@ def score_file(
         rows = _pair(task, examples, predictions, gold)
         groups, about = [task.group(example) for example in examples], identify(gold)
     try:
-        intervals = bootstrap(rows, groups, task.score, samples, seed)
+        intervals = bootstrap(rows, groups, task.score, samples, SEED)
         return Scored(len(rows), task.score(rows), intervals, task.tables(rows), about)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise BadInput(
@@ -107,13 +103,11 @@ def bootstrap(
     """95 % interval of each metric: its value ± 1.96 standard deviations over resampled rows, within its range.
 
     Not the percentiles: metrics that average over classes are biased in a resample, where rare classes are missing.
+    None where there is no interval, or a resample leaves the metric undefined.
 
     Args:
         groups: the group of each row; rows are drawn with replacement, a whole group (a dialogue) at a time.
         samples: how often; fewer than 2 give no intervals.
-
-    Returns:
-        lower and upper bound by metric; None where there is no interval, or a resample leaves the metric undefined.
     """
     members = defaultdict[str, list[int]](list)
     for index, name in enumerate(groups):

@@ -22,22 +22,8 @@ from numpy.typing import NDArray
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import write_whole
 from finetune.data.files import format_json, read_records, text_of
-from finetune.task import (
-    Example,
-    Feature,
-    Files,
-    HubLayout,
-    Hyperparameters,
-    Module,
-    Prediction,
-    Row,
-    Shown,
-    Table,
-    Task,
-    Tokenizer,
-    pad_inputs,
-    table_36,
-)
+from finetune.examples import Example, Feature, Module, Prediction, Row, Shown, Table, Tokenizer, pad_inputs
+from finetune.task import Files, HubLayout, Hyperparameters, Task, table_36
 
 YNAT_LABELS = ("정치", "경제", "사회", "생활문화", "세계", "IT과학", "스포츠")
 NLI_LABELS = ("entailment", "contradiction", "neutral")
@@ -87,11 +73,8 @@ def featurize_texts(
 def encode_texts(
     tokenizer: Tokenizer, first: Sequence[str], second: Sequence[str] | None = None, max_tokens: int | None = None
 ) -> list[Feature]:
-    """Features ``[CLS] first [SEP]`` or ``[CLS] first [SEP] second [SEP]`` in the layout of the tokenizer.
-
-    Args:
-        max_tokens: the longer text loses its end until the whole has so many ids; None: nothing is cut.
-    """
+    """Features ``[CLS] first [SEP]`` or ``[CLS] first [SEP] second [SEP]`` in the layout of the tokenizer; the longer
+    text loses its end until the whole has ``max_tokens`` ids."""
     encoded = tokenizer(
         list(first), list(second) if second is not None else None, max_length=max_tokens,
         truncation="longest_first" if max_tokens else False,

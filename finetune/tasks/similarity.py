@@ -16,21 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
-from finetune.task import (
-    Example,
-    Feature,
-    Files,
-    HubLayout,
-    Hyperparameters,
-    Module,
-    Prediction,
-    Row,
-    Shown,
-    Table,
-    Task,
-    Tokenizer,
-    table_36,
-)
+from finetune.examples import Example, Feature, Module, Prediction, Row, Shown, Table, Tokenizer
+from finetune.task import Files, HubLayout, Hyperparameters, Task, table_36
 from finetune.tasks import labels
 
 FIELDS = ("sentence1", "sentence2")

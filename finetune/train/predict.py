@@ -15,7 +15,8 @@ from torch import Tensor, nn
 
 from corpus.documents.errors import BadInput
 from finetune.config import PrecisionName
-from finetune.task import Feature, Task
+from finetune.examples import Feature
+from finetune.task import Task
 
 TOKENS_PER_BATCH = 8_192  # padded; bounds memory at any length
 
@@ -53,11 +54,7 @@ def to_tensors(batch: Mapping[str, NDArray[np.generic]], device: torch.device | 
 
 
 def choose_precision(asked: PrecisionName) -> PrecisionName:
-    """ "fp32" or "bf16": "auto" is bf16 on a GPU that has it and fp32 elsewhere.
-
-    Raises:
-        BadInput: bf16 is asked of a GPU without it.
-    """
+    """ "auto" is bf16 on a GPU that has it and fp32 elsewhere; ``BadInput`` if bf16 is asked of a GPU without it."""
     has_bf16 = torch.cuda.is_available() and torch.cuda.is_bf16_supported()
     if asked == "auto":
         return "bf16" if has_bf16 else "fp32"
@@ -67,9 +64,5 @@ def choose_precision(asked: PrecisionName) -> PrecisionName:
 
 
 def autocast(device: torch.device, precision: PrecisionName) -> torch.autocast:
-    """Matrix products in bf16 under "bf16", else nothing; weights, sums and losses stay float32.
-
-    Args:
-        precision: as ``choose_precision`` returned it.
-    """
+    """Matrix products in bf16 under "bf16", else nothing; weights, sums and losses stay float32."""
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16")

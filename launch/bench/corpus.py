@@ -49,10 +49,7 @@ def run_corpus_bench(
     """Measure on what is given and for the rest on the sample, print tables, write the figures to ``json_path``.
 
     Args:
-        texts: files, folders or globs of raw text.
-        sentences: a folder of gold sentences (``read_gold``).
-        pii: labelled text (``read_labelled``).
-        benchmarks: files or folders of benchmark sentences.
+        sentences, pii: see ``read_gold`` and ``read_labelled``.
         megabytes: text taken for the whole stage, UTF-8; the sections before it take a part of that.
 
     Returns:

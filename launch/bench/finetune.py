@@ -22,8 +22,8 @@ from corpus.documents.errors import BadInput
 from finetune.data.files import find_file
 from finetune.data.split import sample
 from finetune.encoder import load_tokenizer
+from finetune.examples import Example
 from finetune.registry import TASKS
-from finetune.task import Example
 from finetune.train.predict import predict
 from finetune.train.trainer import order_by_length, seed_everything, train
 from launch.bench.material import GIVEN, SAMPLE

@@ -47,19 +47,12 @@ def read_labelled(path: Path) -> Labelled:
 
 
 class Scores(NamedTuple):
-    """Means over the gold sentences, 0..1; white space is left out of all comparisons.
+    """Means over the gold sentences, 0..1; white space is left out of all comparisons."""
 
-    Fields:
-        em: found exactly.
-        f1: best overlap F1, in characters, with a predicted sentence that overlaps no other one better.
-        nf1: the same, times gold over predicted sentences of the document where it was cut into more.
-        gold: gold sentences.
-    """
-
-    em: float
-    f1: float
-    nf1: float
-    gold: int
+    em: float  # found exactly
+    f1: float  # best overlap F1, in characters, with a predicted sentence that overlaps no other one better
+    nf1: float  # the same, times gold over predicted sentences of the document where it was cut into more
+    gold: int  # sentences
 
 
 def score_splits(gold: Iterable[list[str]], split: Split) -> Scores:

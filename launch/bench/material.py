@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document, write_shard
@@ -50,6 +51,15 @@ class Mix:
     documents: list[Document]
     measured: list[str]
     sources: dict[str, float]  # megabytes of each file
+
+    def describe(self) -> dict[str, Any]:
+        """Sizes, in megabytes of UTF-8."""
+        return {
+            "megabytes": sum(self.sources.values()),
+            "documents": len(self.documents),
+            "sources": self.sources,
+            "measured_megabytes": byte_count(self.measured) / 1e6,
+        }
 
 
 def mix_texts(patterns: Sequence[str], measured: Sequence[str], megabytes: float) -> Mix:

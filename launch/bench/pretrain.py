@@ -221,11 +221,7 @@ def places_of(batches: TrainingBatches, step: int) -> tuple[NDArray[np.int64], N
 
 
 def contest_config(steps: int, **changes: Any) -> PretrainConfig:
-    """4 layers x 256, 16 rows of 128 tokens a step, float32, no dropout as in the recipes of this size.
-
-    Args:
-        changes: replace fields.
-    """
+    """4 layers x 256, 16 rows of 128 tokens a step, float32, no dropout as in the recipes of this size."""
     fields: dict[str, Any] = {
         "layers": 4, "hidden": 256, "heads": 4, "intermediate": 1024, "positions": 128, "sequence_length": 128,
         "steps": steps, "global_batch": 16, "micro_batch": 16, "lr": 5e-4, "warmup_share": 0.1, "dropout": 0.0,

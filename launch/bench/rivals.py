@@ -27,7 +27,8 @@ from launch.sample.unpack import Span
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from finetune.task import Feature, Hyperparameters, Task
+    from finetune.examples import Feature
+    from finetune.task import Hyperparameters, Task
     from pretrain.config import PretrainConfig
     from tokenizer.config import TokenizerConfig
 

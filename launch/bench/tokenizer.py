@@ -45,12 +45,7 @@ def run_tokenizer_bench(
 ) -> dict[str, Any]:
     """Measure, print tables, and write bench.json and the vocabularies into ``out`` if given.
 
-    Args:
-        texts, measured, megabytes: see ``mix_texts``; no texts: the embedded sample.
-        gold: a KLUE-DP file.
-        others: tokenizers to compare with.
-        rounds: times that the two timed builds are done; medians count.
-        timing_only: the two timed builds and nothing that is compared; for much text.
+    Args are the command's; ``mix_texts`` tells of ``texts`` (the embedded sample if none), ``measured``, ``megabytes``.
 
     Returns:
         "material", "builds", "encoding", "compared", "workers", "machine", "versions".
@@ -73,13 +68,7 @@ def run_tokenizer_bench(
             builds |= build(OTHERS, corpus, home, workers)
         encoded = [name for name in ("malmoi", "malmoi-hardened") if name in builds]
         results: dict[str, Any] = {
-            "material": {
-                "texts": GIVEN if texts else SAMPLE,
-                "megabytes": sum(mix.sources.values()),
-                "documents": len(mix.documents),
-                "sources": mix.sources,
-                "measured_megabytes": byte_count(mix.measured) / 1e6,
-            },
+            "material": {"texts": GIVEN if texts else SAMPLE, **mix.describe()},
             "builds": {"rows": builds, "rounds": rounds, **_times_faster(builds["malmoi"], builds[COMMON])},
             "encoding": {name: bench_encoding(mix.measured, home / name) for name in encoded},
             "compared": [] if timing_only else compare([*(home / n for n in builds), *others], mix.measured, gold),
@@ -134,8 +123,7 @@ def run_build(order: tuple[str, str, str, int]) -> dict[str, Any]:
 def build_ours(corpus: Path, work: Path, config: TokenizerConfig, workers: int) -> tuple[list[str], dict[str, Any]]:
     """The functions of ``tokenizer.run`` one after another, each timed."""
     from tokenizer.building.export import build_vocabulary
-    from tokenizer.building.pruning import read_pieces
-    from tokenizer.measuring.fit import measure_fit
+    from tokenizer.measuring.statistics import measure_fit
     from tokenizer.run import count_corpus, learn, prune_pieces, weigh_types
 
     seconds: dict[str, float] = {}
@@ -145,14 +133,14 @@ def build_ours(corpus: Path, work: Path, config: TokenizerConfig, workers: int) 
     with step("analyse_s"):
         segmented, analysed = weigh_types(types, counts["frequencies"], config, work, workers)
     with step("merge_s"):
-        learnt = learn(segmented, counts["alphabet"], config, work)
+        learnt, units = learn(segmented, counts["alphabet"], config, work)
     with step("prune_s"):
-        pieces, pruning = prune_pieces(read_pieces(learnt["path"]), segmented, config, work, workers)
+        pieces, pruning = prune_pieces(learnt, segmented, config, work, workers)
     vocabulary = build_vocabulary(pieces, config)
     with step("fit_s"):
         measure_fit(vocabulary, types, segmented, config, work, workers)
     sizes = {name: counts[name] for name in ("documents", "eojeols", "eojeol_types")}
-    return vocabulary, {**seconds, "sizes": sizes | analysed | {"units": learnt["units"]}, "pruning": pruning}
+    return vocabulary, {**seconds, "sizes": sizes | analysed | {"units": units}, "pruning": pruning}
 
 
 def _times_faster(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, float]:

@@ -36,11 +36,7 @@ class Block(NamedTuple):
 
 
 def change_blocks(lines: Iterable[Line], work: Work, meet: Meet, *, refuses_json: bool) -> Iterator[str]:
-    """The text without personal data, or a JSON line for every line of it.
-
-    Raises:
-        Unreadable: as ``blocks_of``.
-    """
+    """The text without personal data, or a JSON line for every line of it; raises as ``blocks_of``."""
     for block in blocks_of(lines, meet, refuses_json):
         yield find_in_block(block, work) if isinstance(work, Finding) else hide_in_block(block, work)
 
@@ -64,14 +60,12 @@ def blocks_of(lines: Iterable[Line], meet: Meet, refuses_json: bool) -> Iterator
         size += len(line.text)
         if is_blank or len(held) >= BLOCK_LINES or size >= BLOCK_CHARS:
             yield Block(held, head)
-            head = "" if is_blank else head or _table_head(held[0].text)
+            first = held[0].text
+            is_head = not is_blank and not head and _CELL_END.search(first) and _TABLE_HEAD.fullmatch(first)
+            head = nfc(first) if is_head else head * (not is_blank)
             held, size = [], 0
     if held:
         yield Block(held, head)
-
-
-def _table_head(line: str) -> str:
-    return nfc(line) if _CELL_END.search(line) and _TABLE_HEAD.fullmatch(line) else ""
 
 
 def _is_json(text: str) -> bool:
@@ -90,11 +84,11 @@ def hide_in_block(block: Block, work: Hiding) -> str:
     drops = work.protection.mode == "drop"
     after = _without_lines(before[:], work) if drops else work.hidden(block.text, DOCUMENT).split("\n")
     skipped = 1 if block.head else 0
-    if len(after) != len(before):  # a value that went over a line end took it along
-        ends = [block.lines[0].end or "\n"] * (len(after) - skipped - 1) + [block.lines[-1].end]
-        return "".join(text + end for text, end in zip(after[skipped:], ends, strict=True))
-    rows = zip(block.lines, before[skipped:], after[skipped:], strict=True)
-    return "".join((line.text if new == old else new) + line.end for line, old, new in rows)
+    if len(after) == len(before):
+        rows = zip(block.lines, before[skipped:], after[skipped:], strict=True)
+        return "".join((line.text if new == old else new) + line.end for line, old, new in rows)
+    # a value that went over a line end took it along
+    return (block.lines[0].end or "\n").join(after[skipped:]) + block.lines[-1].end
 
 
 def _without_lines(lines: list[str], work: Hiding) -> list[str]:

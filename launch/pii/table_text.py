@@ -36,6 +36,10 @@ class Row(NamedTuple):
     def values(self) -> list[str]:
         return [value for _, _, value in self.cells]
 
+    @property
+    def numbers(self) -> list[str]:
+        return [str(number) for number in range(1, len(self.cells) + 1)]
+
 
 def change_rows(texts: Iterable[str], delimiter: str, paths: Paths, work: Work, meet: Meet) -> Iterator[str]:
     """The table without personal data, a row a document; or a JSON line for every row but the head.
@@ -93,9 +97,7 @@ def _next_row(text: str, start: int, line: int, pattern: re.Pattern[str], *, is_
     if start == len(text):
         return None
     cells, position = [], start
-    while True:
-        match = pattern.match(text, position)
-        assert match, "every text begins with a cell"
+    while match := pattern.match(text, position):  # every text begins with a cell
         if match.end() == len(text) and not is_end:
             return None
         quoted, closing, rest, plain, end = match.groups()
@@ -104,6 +106,7 @@ def _next_row(text: str, start: int, line: int, pattern: re.Pattern[str], *, is_
         position = match.end()
         if not end or end in "\r\n":
             return Row(line, text[start:position], cells, quoted is not None and not closing)
+    return None
 
 
 @dataclass(slots=True)
@@ -126,16 +129,11 @@ class Table:
         if looks_like_a_head(values):
             self.head = values
         if self.fields != EVERYTHING:
-            names = self.head or _numbers(row)
+            names = self.head or row.numbers
             self.chosen = [() in below(self.fields, name) for name in names]
             if not any(self.chosen):
                 raise Unreadable(f"no_field: {', '.join(names)}")
         return bool(self.head)
-
-    def names(self, row: Row) -> list[str]:
-        """A name for every cell: its column's, else its number."""
-        numbers = _numbers(row)
-        return [*self.head, *numbers[len(self.head) :]][: len(numbers)]
 
     def looked_at(self, row: Row) -> Iterator[tuple[int, str, str]]:
         """(place, value, label) of every chosen cell that holds something."""
@@ -145,10 +143,6 @@ class Table:
                 label = before if not self.head else self.head[place] if place < len(self.head) else ""
                 yield place, value, label
             before = value.strip() if _is_word(value.strip()) else ""
-
-
-def _numbers(row: Row) -> list[str]:
-    return [str(number) for number in range(1, len(row.cells) + 1)]
 
 
 def looks_like_a_head(values: Sequence[str]) -> bool:
@@ -176,10 +170,10 @@ def hide_in_row(table: Table, row: Row, work: Hiding, position: int) -> str:
 
 def find_in_row(table: Table, row: Row, work: Finding) -> str:
     """The row as a JSON line: its cells by column, and spans by JSON pointer."""
-    names, values = table.names(row), [nfc(value) for value in row.values]
+    names = [*table.head, *row.numbers[len(table.head) :]]
     found: dict[str, list[SpanRow]] = {}
     for place, value, label in table.looked_at(row):
         if rows := work.rows(nfc(value), label):
             found[f"/{escape_key(names[place])}"] = rows
-    record: dict[str, Any] = dict(zip(names, values, strict=True))
+    record: dict[str, Any] = dict(zip(names, map(nfc, row.values), strict=False))
     return literal(record | {"spans": found}) + "\n"

@@ -26,8 +26,9 @@ from transformers import (
 )
 
 from finetune.encoder import check_encoder, has_segments, load_config, load_encoder, load_tokenizer, most_tokens
+from finetune.examples import Example, Feature
 from finetune.registry import TASKS
-from finetune.task import Example, Feature, Task
+from finetune.task import Task
 from finetune.train.predict import predict, to_tensors
 
 NER_LINES = [f"{character}\t{tag}" for character, tag in zip("서울에 비", ("B-LC", "I-LC", "O", "O", "O"), strict=True)]

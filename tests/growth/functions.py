@@ -47,7 +47,7 @@ SMALL = "a word, a character or a digit string whose length the caller bounds"
 LEFT_OUT: dict[str, str] = {
     r"launch\.(?!sample\.|pii\.|plain_yaml\.).*": NAMES,
     r"launch\.sample\..*": OWN,
-    r"launch\.pii\.(?:jobs\.plan_jobs|run\.process|work\.read_protection)": NAMES,
+    r"launch\.pii\.(?:run\.(?:plan_jobs|process)|work\.read_protection)": NAMES,
     r"launch\.pii\.streams\.(?:explain|tell)": "our own messages",
     r"corpus\.card\.page\.render|corpus\.noise\.rule\.line\w*_rule": OWN,
     r"corpus\.reading\.files\..*|corpus\.reading\.inputs\.find_inputs": NAMES,
@@ -59,7 +59,7 @@ LEFT_OUT: dict[str, str] = {
     r"corpus\.pii\.key\..*|corpus\.noise\.remove\.rules_without|corpus\.sentences\.splitters\.load_splitter": NAMES,
     r"corpus\.reading\.hub\.parse_hub_name": NAMES,
     r"corpus\.documents\.mecab\.morpheme\w+": "mecab's own search over brackets in a row is not linear; it gets words",
-    r"tokenizer\.(?:building\.(?:count|export)|measuring\.fit|run)\..*": OWN,
+    r"tokenizer\.(?:building\.(?:count|export)|run)\..*": OWN,
     r"tokenizer\.building\.pruning\.(?:prune|uses_in_file|count_uses)": OWN,
     r"tokenizer\.(?:measuring\.boundaries\.locate_\w+|building\.(?:pruning\.is_character|merges\.join))": SMALL,
     r"tokenizer\.words\.split_words": "words of a vocabulary",
@@ -224,6 +224,9 @@ CALLS: dict[str, Callable[[str], object]] = {
     "corpus.pii.protect: mask": partial(_hide, "mask"),
     "corpus.pii.protect: tag": partial(_hide, "tag"),
     "corpus.pii.protect: drop": partial(_hide, "drop"),
+    "finetune.tasks.dp.align.locate_words": lambda text: _called("finetune.tasks.dp.align.locate_words")(
+        text.split(" "), [(place, place + 1) for place in range(len(text))]
+    ),
     "finetune.tasks.wos.values.restore_value": lambda text: _called("finetune.tasks.wos.values.restore_value")(
         text, {}, [text]
     ),

@@ -11,8 +11,8 @@ import torch
 
 from corpus.documents.errors import BadInput
 from finetune.encoder import load_tokenizer
+from finetune.examples import IGNORED, Example
 from finetune.registry import TASKS
-from finetune.task import IGNORED, Example
 from launch.bench.finetune import learn_vocabulary, make_encoder, run_finetune_bench, slots_per_token
 from launch.bench.rivals import fixed_batches, pad_fully
 

@@ -140,15 +140,10 @@ def _content_keys(documents: pa.Table) -> np.ndarray:
 
 def merge_types(tables: Sequence[pa.Table]) -> pa.Table:
     """One row for every eojeol: counts add up, the window of the smallest document key stays."""
-    joined = pa.concat_tables(tables).combine_chunks()
-    codes = pc.dictionary_encode(pa.concat_arrays(joined["eojeol"].chunks)).indices.to_numpy() if len(joined) else None
-    if codes is None:
-        return joined
-    order = np.lexsort((joined["document"].to_numpy(), codes))
-    first = order[np.flatnonzero(np.diff(codes[order], prepend=-1))]
-    totals = np.zeros(len(first), np.int64)
-    np.add.at(totals, codes, joined["frequency"].to_numpy())
-    return joined.take(first).set_column(1, TYPES.field("frequency"), pa.array(totals))
+    ordered = pa.concat_tables(tables).sort_by("document")
+    kept = [("frequency", "sum"), *((name, "first") for name in ("document", "left", "right"))]
+    merged = ordered.group_by("eojeol", use_threads=False).aggregate(kept)
+    return merged.rename_columns(TYPES.names).cast(TYPES).combine_chunks()
 
 
 def count_eojeols(documents: Iterable[Document]) -> list[EojeolType]:
@@ -180,9 +175,9 @@ def write_run(path: Path, types: pa.Table, partitions: int) -> None:
 
 
 def merge_partition(number: int, scratch: Path, *, runs: Sequence[Path]) -> dict[str, Any]:
-    """Unit of work: a partition of all runs to ``types.parquet``, sorted; returns sizes and how often characters occur.
+    """Unit of work: a partition of all runs to ``types.parquet``, sorted; returns its sizes.
 
-    ``frequencies`` in the result: how many types occur once, twice, … (as text, for JSON).
+    Among these are ``frequencies``, how many types occur once, twice, … (as text, for JSON), and ``characters``.
     """
     tables = []
     for run in runs:
@@ -211,11 +206,7 @@ def count_characters(texts: Sequence[str], counts: np.ndarray) -> dict[str, int]
 
 
 def lowest_frequency(frequencies: Mapping[int, int], most_types: int) -> int:
-    """The smallest f for which at most ``most_types`` types occur f times or more; the most frequent always stay.
-
-    Args:
-        frequencies: how many types occur so many times.
-    """
+    """The smallest f for which at most ``most_types`` types occur f times or more; the most frequent always stay."""
     total, lowest = 0, max(frequencies, default=1)
     for frequency in sorted(frequencies, reverse=True):
         total += frequencies[frequency]

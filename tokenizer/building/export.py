@@ -41,10 +41,8 @@ def build_vocabulary(pieces: Sequence[str], config: TokenizerConfig) -> list[str
 def build_tokenizer(vocabulary: Sequence[str], *, hardened: bool = False) -> Tokenizer:
     """The encoder: BERT's rules, nothing lowercased, pairs as [CLS] A [SEP] B [SEP].
 
-    Args:
-        vocabulary: entries by id.
-        hardened: Hangul is rewritten as far as the vocabulary has pieces for it, before BERT's rules; a word may have
-            300 characters then (its 100 syllables as jamo) instead of 100.
+    Hardened: Hangul is rewritten before BERT's rules as far as the vocabulary has pieces for it; a word may have 300
+    characters then (its 100 syllables as jamo) instead of 100.
     """
     ids = {piece: number for number, piece in enumerate(vocabulary)}
     longest = LONGEST_HARDENED_WORD if hardened else LONGEST_WORD

@@ -99,7 +99,12 @@ def merges(units: Mapping[str, int], min_frequency: int) -> Iterator[tuple[str, 
 
     words = [[number(symbol) for symbol in split_unit(unit)] for unit in units]
     weights = list(units.values())
-    counts, places = _count_pairs(words, weights)
+    counts: defaultdict[Pair, int] = defaultdict(int)
+    places: defaultdict[Pair, set[int]] = defaultdict(set)
+    for index, (word, weight) in enumerate(zip(words, weights, strict=True)):
+        for pair in pairwise(word):
+            counts[pair] += weight
+            places[pair].add(index)
     queue = [(-count, symbols[a], symbols[b], (a, b)) for (a, b), count in counts.items()]
     heapq.heapify(queue)
     while queue:
@@ -112,24 +117,11 @@ def merges(units: Mapping[str, int], min_frequency: int) -> Iterator[tuple[str, 
             continue
         yield left, right
         counts[pair] = 0
-        changes = _merge_everywhere(pair, number(join(left, right)), words, weights, places)
-        for changed, change in changes.items():
+        for changed, change in _merge_everywhere(pair, number(join(left, right)), words, weights, places).items():
             counts[changed] += change
             if change > 0:
                 a, b = changed
                 heapq.heappush(queue, (-counts[changed], symbols[a], symbols[b], changed))
-
-
-def _count_pairs(
-    words: list[list[int]], weights: list[int]
-) -> tuple[defaultdict[Pair, int], defaultdict[Pair, set[int]]]:
-    counts: defaultdict[Pair, int] = defaultdict(int)
-    places: defaultdict[Pair, set[int]] = defaultdict(set)
-    for index, (word, weight) in enumerate(zip(words, weights, strict=True)):
-        for pair in pairwise(word):
-            counts[pair] += weight
-            places[pair].add(index)
-    return counts, places
 
 
 def _merge_everywhere(
@@ -138,40 +130,30 @@ def _merge_everywhere(
     """Replace a pair in every word that holds it; returns by how much the count of each other pair changed."""
     changes: defaultdict[Pair, int] = defaultdict(int)
     for index in places.pop(pair):
-        word = words[index]
+        word, weight = words[index], weights[index]
         if len(word) == 2:  # nearly half of all: the unit is one piece, no other pair changes, it is not needed again
             continue
-        words[index] = _replace(word, pair, merged, weights[index], index, changes, places)
-    changes.pop(pair, None)  # it is gone everywhere; where it overlaps with itself it was counted above
+        words[index] = new = _replace(word, pair, merged)
+        if len(new) == len(word):  # the pair went when another one was merged
+            continue
+        for gone in pairwise(word):
+            changes[gone] -= weight
+        for come in pairwise(new):
+            changes[come] += weight
+            if merged in come:
+                places[come].add(index)
+    changes.pop(pair, None)  # it is gone everywhere
     return changes
 
 
-def _replace(
-    old: list[int],
-    pair: Pair,
-    merged: int,
-    weight: int,
-    index: int,
-    changes: defaultdict[Pair, int],
-    places: defaultdict[Pair, set[int]],
-) -> list[int]:
-    """The word after the merge; pairs that go and come beside each merged one are entered."""
+def _replace(word: list[int], pair: Pair, merged: int) -> list[int]:
     left, right = pair
     new: list[int] = []
-    position, last = 0, len(old) - 1
-    before = -1  # the old symbol that ends where ``position`` begins
-    while position <= last:
-        symbol = here = old[position]
-        is_merged = position < last and here == left and old[position + 1] == right
-        if is_merged:
-            symbol = merged
-        if new and (is_merged or new[-1] == merged):
-            changes[before, here] -= weight
-            changes[new[-1], symbol] += weight
-            places[new[-1], symbol].add(index)
-        new.append(symbol)
-        position += 1 + is_merged
-        before = right if is_merged else here
+    for symbol in word:
+        if symbol == right and new and new[-1] == left:
+            new[-1] = merged
+        else:
+            new.append(symbol)
     return new
 
 

@@ -86,13 +86,7 @@ def is_character(piece: str) -> bool:
 
 
 def add_up_uses(pieces: Path, segmented: Sequence[Path], folder: Path, workers: int) -> np.ndarray:
-    """``count_uses`` over the segmented words of all partitions.
-
-    Args:
-        pieces: a file of them, one a line.
-        segmented: folders of segmented words.
-        folder: where the units of work leave theirs.
-    """
+    """``count_uses`` over the folders of segmented words of all partitions; ``pieces``: a file, one a line."""
     words = [part / WORDS_NAME for part in segmented]
     map_units(partial(uses_of_words, pieces=pieces), words, folder, workers=workers, title="uses")
     return np.sum([np.load(unit_folder(folder, number) / USES_NAME) for number in range(len(words))], axis=0)
@@ -111,15 +105,12 @@ def uses_in_file(pieces: Sequence[str], words: Path) -> np.ndarray:
 
 
 def count_uses(pieces: Sequence[str], words: Sequence[str], counts: np.ndarray) -> np.ndarray:
-    """Uses of each piece over segmented words under greedy matching, and those that cross a boundary.
+    """Uses of each piece under greedy matching, and those of them that cross a boundary: int64 [2, pieces].
 
     Args:
         pieces: distinct; words with a character that is no piece are left out, as they would be [UNK].
         words: morphemes set apart by spaces (``tokenizer.building.units``), of at most 100 characters.
         counts: how often each word occurs, int64 [words].
-
-    Returns:
-        int64 [2, pieces].
     """
     encoder = _greedy_encoder(pieces)
     lengths = np.array([0] + [len(piece.removeprefix(PREFIX)) for piece in pieces])  # [UNK] is id 0

@@ -32,17 +32,11 @@ WORDS_NAME, UNITS_NAME = "words.parquet", "units.parquet"
 
 @dataclass(frozen=True, slots=True)
 class Builder:
-    """How a vocabulary is built.
+    """How a vocabulary is built."""
 
-    Fields:
-        uses_morphemes: whether the analyser cuts the words.
-        units: training units of the morphemes of one BERT word.
-        prunes: whether more pieces are learnt than wanted, and those that cross morphemes are dropped.
-    """
-
-    uses_morphemes: bool
-    units: Callable[[list[str]], list[str]]
-    prunes: bool
+    uses_morphemes: bool  # the analyser cuts the words
+    units: Callable[[list[str]], list[str]]  # training units of the morphemes of one BERT word
+    prunes: bool  # more pieces are learnt than wanted, and those that cross morphemes are dropped
 
 
 BUILDERS = {

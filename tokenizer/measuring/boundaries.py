@@ -2,6 +2,9 @@
 
 A boundary is a place between two characters of one eojeol, and only there: white space is given to everybody. So
 연구자이다. cut as 연구자|이|다|. has three. A piece that ends inside a character (byte-level vocabularies) makes none.
+
+Gold is the LEMMA column of a KLUE-DP file (paper section 3.6): where its morphemes join to the eojeol (눈물|을) they
+are boundaries; where they do not (했다 is 하 었 다) no place in the text is one, and the eojeol is skipped and counted.
 Silver is an analyser's opinion, and its price is known: against the people of KLUE-DP its F1 is 0.93 without context.
 """
 
@@ -11,16 +14,21 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import read_bytes
 from tokenizer.building.count import EojeolType
 from tokenizer.words import bert_words, split_words
 
 EOJEOLS_PER_BATCH = 10_000
 LONGEST_JUDGED = 100  # characters; longer eojeols are addresses and tables, which the analyser is not asked about
+GOLD_COLUMNS = ("INDEX", "WORD_FORM", "LEMMA", "POS", "HEAD", "DEPREL")
+LARGEST_GOLD_BYTES = 1 << 28  # unpacked; the official dev file has 1.2 MB
 
 Span = tuple[int, int]
 Cutter = Callable[[Sequence[str]], Sequence[Sequence[Span]]]
@@ -44,36 +52,25 @@ class CutEojeol(NamedTuple):
 class BoundaryScores:
     """How well cuts agree with a reference; every eojeol weighs as often as it occurs.
 
-    Fields, None where there is nothing to divide by:
-        eojeols: those compared.
-        skipped: those without a usable reference, left out of everything else.
-        boundaries: in the reference, over all eojeols.
-        precision: share of the tokenizer's boundaries that are in the reference, 0..1.
-        recall: share of the reference's boundaries that the tokenizer has, 0..1.
-        f1: their harmonic mean.
-        f1_within_words: f1 over places inside BERT words alone, without those that punctuation and Han
-            characters give to every BERT vocabulary for nothing.
-        keeps_all: share of eojeols, among those that have a boundary, in which the tokenizer has all of them.
-        crossing: share of pieces with a boundary of the reference inside; an [UNK] is a piece like others.
+    Shares are 0..1, None where there is nothing to divide by. ``f1_within_words`` is over places inside BERT words
+    alone, without those that punctuation and Han characters give to every BERT vocabulary for nothing.
     """
 
-    eojeols: int
-    skipped: int
-    boundaries: int
-    precision: float | None
-    recall: float | None
+    eojeols: int  # those compared
+    skipped: int  # those without a usable reference, left out of everything else
+    boundaries: int  # in the reference, over all eojeols
+    precision: float | None  # share of the tokenizer's boundaries that are in the reference
+    recall: float | None  # share of the reference's boundaries that the tokenizer has
     f1: float | None
     f1_within_words: float | None
-    keeps_all: float | None
-    crossing: float | None
+    keeps_all: float | None  # share of eojeols, among those that have a boundary, in which the tokenizer has all
+    crossing: float | None  # share of pieces with a boundary of the reference inside; an [UNK] is a piece like others
 
 
 def score_boundaries(cutter: Cutter, reference: Sequence[CutEojeol], skipped: int = 0) -> BoundaryScores:
-    """Scores of anything that cuts eojeols.
+    """Scores of ``cutter``: for a list of eojeols, the pieces of each as (begin, end) in characters, in order.
 
     Args:
-        cutter: for a list of eojeols, the pieces of each as (begin, end) in characters, in order.
-        reference: where the morphemes begin.
         skipped: eojeols that had no reference, for the record.
     """
     sums: Counter[str] = Counter()
@@ -106,7 +103,10 @@ def _count(batch: Sequence[CutEojeol], pieces: Sequence[Sequence[Span]]) -> dict
     weights = counts[owner]
     true = _mark(len(owner), starts, [eojeol.cuts for eojeol in batch])
     within = ~_mark(len(owner), starts, [eojeol.words for eojeol in batch])
-    begins, ends, piece_counts = _lay_out(pieces, starts, counts)
+    lengths = [len(row) for row in pieces]
+    flat = np.fromiter(chain.from_iterable(chain.from_iterable(pieces)), np.int64).reshape(-1, 2)
+    begins, ends = (flat + np.repeat(starts, lengths)[:, None]).T
+    piece_counts = np.repeat(counts, lengths)
     found = np.zeros(len(owner), bool)
     found[_openings(begins, ends)] = True
     found[starts] = False
@@ -140,21 +140,57 @@ def _mark(size: int, starts: Integers, places: Sequence[Sequence[int]]) -> NDArr
     return marks
 
 
-def _lay_out(
-    pieces: Sequence[Sequence[Span]], starts: Integers, counts: Integers
-) -> tuple[Integers, Integers, Integers]:
-    """Begin, end and count of every piece of the batch, places as indices of the row."""
-    lengths = [len(row) for row in pieces]
-    flat = np.fromiter(chain.from_iterable(chain.from_iterable(pieces)), np.int64).reshape(-1, 2)
-    base = np.repeat(starts, lengths)
-    return base + flat[:, 0], base + flat[:, 1], np.repeat(counts, lengths)
-
-
 def _openings(begins: Integers, ends: Integers) -> Integers:
     """Where pieces begin that begin after all others end: one that starts inside a character overlaps its neighbour."""
     reached = np.maximum.accumulate(np.concatenate([[-1], ends[:-1]]))[: len(begins)]
     opens: Integers = begins[(begins >= reached) & (ends > begins)]
     return opens
+
+
+def read_gold(path: Path) -> tuple[list[CutEojeol], int]:
+    """Eojeols of a KLUE-DP file (plain or .zst) with their morpheme boundaries, and how many were skipped.
+
+    Equal eojeols with equal boundaries are one row, rows in the order of the text.
+
+    Raises:
+        BadInput: not such a file, damaged, or without an eojeol that is the sum of its morphemes.
+    """
+    counts: Counter[tuple[str, tuple[int, ...]]] = Counter()
+    skipped = 0
+    for number, line in enumerate(_read(path).split("\n"), start=1):
+        row = line.removesuffix("\r")
+        if not row or row.startswith("##"):
+            continue
+        columns = row.split("\t")
+        if len(columns) != len(GOLD_COLUMNS) or not columns[0].isdecimal():
+            raise BadInput(
+                f"{path}, line {number}: not a word of a KLUE-DP file; expected six columns {', '.join(GOLD_COLUMNS)} "
+                f"with tabs between them, as in klue-dp-v1.1_dev.tsv"
+            )
+        eojeol, morphemes = columns[1], columns[2].split(" ")
+        if "".join(morphemes) == eojeol:
+            cuts = dict.fromkeys(accumulate(map(len, morphemes)))  # an empty morpheme makes no second boundary
+            counts[eojeol, tuple(cut for cut in cuts if 0 < cut < len(eojeol))] += 1
+        else:
+            skipped += 1
+    if not counts:
+        raise BadInput(
+            f"{path}: none of its {skipped} words is the sum of its morphemes (LEMMA); give a KLUE-DP file, "
+            f"such as klue-dp-v1.1_dev.tsv"
+        )
+    return [
+        CutEojeol(eojeol, count, cuts, locate_pieces(eojeol, bert_words(eojeol)))
+        for (eojeol, cuts), count in counts.items()
+    ], skipped
+
+
+def _read(path: Path) -> str:
+    if not path.is_file():
+        raise BadInput(f"{path}: no such file; expected a KLUE-DP file, plain or .zst")
+    try:
+        return read_bytes(path, LARGEST_GOLD_BYTES).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path}: byte {error.start} is not UTF-8; expected a KLUE-DP file") from None
 
 
 def silver_cuts(types: Iterable[EojeolType]) -> tuple[list[CutEojeol], int]:

@@ -16,9 +16,8 @@ from pathlib import Path
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document
 from tokenizer.building.count import count_eojeols
-from tokenizer.measuring.boundaries import BoundaryScores, score_boundaries, silver_cuts
+from tokenizer.measuring.boundaries import BoundaryScores, read_gold, score_boundaries, silver_cuts
 from tokenizer.measuring.encoder import FILE_NAMES, load_tokenizer, make_encoder
-from tokenizer.measuring.gold import read_gold
 from tokenizer.measuring.statistics import TokenizerStatistics, measure_counts
 
 log = logging.getLogger(__name__)
@@ -76,11 +75,7 @@ def _documents(texts: Iterable[str]) -> Iterator[Document]:
 
 
 def name_tokenizers(paths: Sequence[Path]) -> list[str]:
-    """Names of folders or files, with as much of the path as tells them apart.
-
-    Raises:
-        BadInput: one is given twice.
-    """
+    """Names of folders or files, with as much of the path as tells them apart; BadInput where one is given twice."""
     whole = [path.parent.resolve() / path.name if path.is_file() else path.resolve() for path in paths]
     for path, count in Counter(whole).items():
         if count > 1:

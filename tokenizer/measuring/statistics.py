@@ -12,15 +12,24 @@ import unicodedata
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import chain, islice
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 
 from corpus.documents.errors import BadInput
+from corpus.documents.units import map_units, unit_folder
+from tokenizer.building.export import build_tokenizer
+from tokenizer.building.pruning import USES_NAME, read_pieces, uses_in_file, write_pieces
+from tokenizer.building.units import BUILDERS, WORDS_NAME
+from tokenizer.config import TokenizerConfig
 from tokenizer.measuring.boundaries import word_spans
 from tokenizer.measuring.encoder import Encoder, make_encoder
 
@@ -47,39 +56,22 @@ KINDS = (*HANGUL, "Han", "Latin", "other letter", "digit", SYMBOL, INVISIBLE, TO
 
 @dataclass(frozen=True, slots=True)
 class TokenizerStatistics:
-    """Sums and ratios over one text.
+    """Sums and ratios over one text; shares are 0..1."""
 
-    Fields:
-        vocab_size: entries, special and unused ones included.
-        eojeols: words between white space, those that encode to nothing (control characters alone) left out.
-        characters: without white space.
-        tokens: pieces, no [CLS] or [SEP] among them.
-        unknown_tokens: pieces that are [UNK]; of a BERT vocabulary, one stands for a whole BERT word.
-        fertility: tokens per eojeol, 1 at best.
-        continued_words: share of eojeols in two or more pieces, 0..1.
-        unknown_ratio: unknown_tokens per token, 0..1.
-        tokens_per_character: the length of encoded text.
-        unknown_eojeols: the most frequent eojeols with an [UNK] in them, and their counts.
-        unknown_words: BERT words that are or hold an [UNK], by the kind of the character to blame, of ``KINDS``.
-        pieces: entries that text can use: neither special tokens nor spare slots.
-        never_used: of these, how many the text never uses.
-        rarely_used: of these, how many it uses fewer than five times, never included.
-    """
-
-    vocab_size: int
-    eojeols: int
-    characters: int
-    tokens: int
-    unknown_tokens: int
-    fertility: float
-    continued_words: float
-    unknown_ratio: float
+    vocab_size: int  # entries, special and unused ones included
+    eojeols: int  # words between white space, those that encode to nothing (control characters alone) left out
+    characters: int  # without white space
+    tokens: int  # pieces, no [CLS] or [SEP] among them
+    unknown_tokens: int  # pieces that are [UNK]; of a BERT vocabulary, one stands for a whole BERT word
+    fertility: float  # tokens per eojeol, 1 at best
+    continued_words: float  # share of eojeols in two or more pieces
+    unknown_ratio: float  # unknown_tokens per token
     tokens_per_character: float
-    unknown_eojeols: tuple[tuple[str, int], ...]
-    unknown_words: dict[str, int]
-    pieces: int
-    never_used: int
-    rarely_used: int
+    unknown_eojeols: tuple[tuple[str, int], ...]  # the most frequent ones with an [UNK] in them, and their counts
+    unknown_words: dict[str, int]  # BERT words that are or hold an [UNK], by the kind of the character to blame
+    pieces: int  # entries that text can use: neither special tokens nor spare slots
+    never_used: int  # of these
+    rarely_used: int  # of these, fewer than five times, never included
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +87,7 @@ class Sums:
 
 
 def measure_counts(tokenizer: Tokenizer, counts: Iterable[tuple[str, int]]) -> TokenizerStatistics:
-    """Statistics of a tokenizer over distinct eojeols with their counts, a batch in memory at a time.
-
-    Padding, truncation and special tokens in text are switched off in ``tokenizer``.
+    """Statistics over distinct eojeols with their counts; special tokens in text and padding are switched off for good.
 
     Raises:
         BadInput: there is no eojeol.
@@ -140,11 +130,7 @@ def _count_uses(ids: Sequence[Sequence[int]], weights: Sequence[int], entries: i
 
 
 def summarize(tokenizer: Tokenizer, parts: Sequence[Sums]) -> TokenizerStatistics:
-    """Statistics of sums over parts that share no eojeol.
-
-    Raises:
-        BadInput: there is no eojeol.
-    """
+    """Statistics of sums over parts that share no eojeol; BadInput where there is none."""
     uses = np.sum([part.uses for part in parts], axis=0)
     eojeols, characters = sum(part.eojeols for part in parts), sum(part.characters for part in parts)
     if not eojeols:
@@ -180,6 +166,53 @@ def _usable_ids(tokenizer: Tokenizer) -> list[int]:
     ]
 
 
+# --- a new vocabulary and the corpus it was made from, by eojeol types, in parallel
+
+
+def measure_fit(
+    vocabulary: Sequence[str],
+    types: Sequence[Path],
+    segmented: Sequence[Path],
+    config: TokenizerConfig,
+    work: Path,
+    workers: int,
+) -> dict[str, Any]:
+    """``TokenizerStatistics`` as JSON, and ``crossing_share``, 0..1, for builders that know morphemes.
+
+    Morpheme boundaries are those the builder trained on, so that share is of the words that were analysed.
+
+    Args:
+        types: files of eojeol types (``building.count``).
+        segmented: folders of segmented words (``building.units``).
+    """
+    listed = work / "vocabulary.txt"
+    write_pieces(listed, vocabulary)
+    add = partial(_add_up_partition, vocabulary=listed, config=config)
+    counted = map_units(add, list(zip(types, segmented, strict=True)), work / "fit", workers=workers, title="fit")
+    pieces, crossing = np.sum([counts.pop("crossing") for counts in counted], axis=0)
+    sums = []
+    for number, counts in enumerate(counted):
+        unknown = tuple(map(tuple, counts.pop("unknown_eojeols")))
+        sums.append(Sums(np.load(unit_folder(work / "fit", number) / USES_NAME), unknown_eojeols=unknown, **counts))
+    fit = asdict(summarize(build_tokenizer(vocabulary, hardened=config.hardened), sums))
+    if BUILDERS[config.builder].uses_morphemes:
+        fit["crossing_share"] = float(crossing / pieces) if pieces else 0.0
+    return fit
+
+
+def _add_up_partition(
+    partition: tuple[Path, Path], scratch: Path, *, vocabulary: Path, config: TokenizerConfig
+) -> dict[str, Any]:
+    """Unit of work: sums over eojeol types, ``uses`` in ``uses.npy``, and over segmented words [pieces, crossing]."""
+    types, words = partition
+    table = pq.read_table(types, columns=["eojeol", "frequency"])
+    counts = zip(table["eojeol"].to_pylist(), table["frequency"].to_pylist(), strict=True)
+    entries = read_pieces(vocabulary)
+    sums = asdict(add_up(build_tokenizer(entries, hardened=config.hardened), counts))
+    np.save(scratch / USES_NAME, sums.pop("uses"))
+    return {**sums, "crossing": uses_in_file(entries, words / WORDS_NAME).sum(axis=1).tolist()}
+
+
 # --- Why words are [UNK]: by the first character to blame in each.
 # WordPiece gives up a whole word for one character. One is to blame that is [UNK] alone, or that stands after another
 # and has no ``##`` form; the first such is where greedy matching had to stop.
@@ -202,12 +235,7 @@ def kind_of_character(character: str) -> str:
 
 
 def classify_unknown_words(encoder: Encoder, eojeols: Mapping[str, int]) -> dict[str, int]:
-    """How many BERT words are or hold an [UNK], by kind, in the order of ``KINDS``; kinds without one are left out.
-
-    Args:
-        encoder: what made [UNK] of them.
-        eojeols: those with an [UNK], and how often each occurs.
-    """
+    """How many BERT words are or hold an [UNK], by kind; ``eojeols``: those with one, and how often each occurs."""
     alone: dict[str, bool] = {}
     found: Counter[str] = Counter()
     names = iter(eojeols)

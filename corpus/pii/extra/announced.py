@@ -9,12 +9,15 @@ types, so they are found only where they are asked for.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from random import Random
 
 from corpus.pii.extra.names import MAX_DRAWS, PERSON, Announced, find_names
 from corpus.pii.formats.shapes import digits_of, draw_digits, refill, scramble
-from corpus.pii.types import EXTRA_TYPES, PiiType, words
+from corpus.pii.types import PiiType, words
+
+Verdict = tuple[float, str]
+"""Score and reason of a value."""
 
 _FREE, _FREE_END = r"(?<![0-9A-Za-z_])(?<![0-9][-.])", r"(?![0-9A-Za-z_]|[-.][0-9A-Za-z])"
 _OPENING = r"[\"'“‘(]?"
@@ -36,12 +39,9 @@ def org_check_digit(first_twelve: str) -> int:
     return -total % 10
 
 
-def _org_numbers(text: str) -> Iterator[Announced]:
-    for pattern in (ORG_BEFORE, ORG_AFTER):
-        for match in pattern.finditer(text):
-            digits = digits_of(match["value"])
-            is_valid = org_check_digit(digits[:12]) == int(digits[12])
-            yield Announced(*match.span("value"), "ORG_NUMBER", *((1.0, "checksum") if is_valid else (0.9, "label")))
+def _judge_org_number(match: re.Match[str]) -> Verdict:
+    digits = digits_of(match["value"])
+    return (1.0, "checksum") if org_check_digit(digits[:12]) == int(digits[12]) else (0.9, "label")
 
 
 def _fake_org_number(rng: Random, value: str) -> str:
@@ -59,7 +59,7 @@ _SERVICES = (
     r"|스레드)|(?<![A-Za-z_])(?i:line|threads)(?![A-Za-z.])))"
 )
 _ACCOUNT_WORDS = r"(?:아이디|계정|닉네임|닉넴|닉|핸들|(?i:id|account|handle|username|user ?name|nick)(?![A-Za-z]))"
-_HANDLE = r"(?P<at>@?)(?P<name>[A-Za-z0-9_][A-Za-z0-9_.\-]{2,28}[A-Za-z0-9_](?:#[0-9]{4})?)"
+_HANDLE = r"(?P<value>(?P<at>@?)(?P<name>[A-Za-z0-9_][A-Za-z0-9_.\-]{2,28}[A-Za-z0-9_](?:#[0-9]{4})?))"
 _HANDLE_END = r"(?![A-Za-z0-9@#(\[=]|/[A-Za-z0-9]|[-_.][A-Za-z0-9]|://)"
 HANDLE = re.compile(
     rf"(?=[카텔인디트유페스위틱왓라톡줄아AaDdFfIiKkLlSsTtWwYy])(?:{_SERVICES}(?P<word>[ _-]?{_ACCOUNT_WORDS})?"
@@ -76,17 +76,15 @@ _NO_HANDLE = re.compile(
 )
 
 
-def _handles(text: str) -> Iterator[Announced]:
-    for match in HANDLE.finditer(text):
-        name = match["name"]
-        if _NO_HANDLE.fullmatch(name) or not re.search("[A-Za-z]", name):
-            continue
-        is_called = bool(match["word"] or match["at"] or (match["colon"] and not match["weak"]))
-        is_telling = bool(_TELLING.search(name)) and len(name) >= 5
-        if match["bare"]:
-            is_called = False
-        if is_called or (is_telling and (match["bare"] or (not match["weak"] and re.search("[a-z]", name)))):
-            yield Announced(match.start("at"), match.end("name"), "HANDLE", 0.9 if is_called else 0.7, "label")
+def _judge_handle(match: re.Match[str]) -> Verdict | None:
+    name = match["name"]
+    if _NO_HANDLE.fullmatch(name) or not re.search("[A-Za-z]", name):
+        return None
+    if not match["bare"] and (match["word"] or match["at"] or (match["colon"] and not match["weak"])):
+        return 0.9, "label"
+    is_telling = _TELLING.search(name) and len(name) >= 5
+    is_fit = match["bare"] or (not match["weak"] and re.search("[a-z]", name))
+    return (0.7, "label") if is_telling and is_fit else None
 
 
 def _fake_handle(rng: Random, value: str) -> str:
@@ -104,18 +102,11 @@ _CUSTOMS_WORDS = re.compile("통관|(?i:pccc|customs)|세관|관세|직구")
 _PLAIN_CUSTOMS = re.compile(r"(?<![/=.\-?&])P-?[0-9]{12}(?![0-9])")
 
 
-def _customs_codes(text: str) -> Iterator[Announced]:
-    for match in CUSTOMS_CODE.finditer(text):
-        start, end = match.span("value")
-        if _CUSTOMS_WORDS.search(text, max(0, start - 30), min(len(text), end + 14)):
-            yield Announced(start, end, "CUSTOMS", 1.0, "label")
-        elif _PLAIN_CUSTOMS.match(text, start):
-            yield Announced(start, end, "CUSTOMS", 0.7, "pattern")
-
-
-def _fake_customs_code(rng: Random, value: str) -> str:
-    """Issued in the year 99, which has not come."""
-    return _unlike(value, lambda: refill(value, f"99{draw_digits(rng, 10)}"))
+def _judge_customs_code(match: re.Match[str]) -> Verdict | None:
+    text, (start, end) = match.string, match.span("value")
+    if _CUSTOMS_WORDS.search(text, max(0, start - 30), min(len(text), end + 14)):
+        return 1.0, "label"
+    return (0.7, "pattern") if _PLAIN_CUSTOMS.match(text, start) else None
 
 
 # --- COURIER and MEMBERSHIP: a word, then digits
@@ -136,11 +127,9 @@ COURIER = re.compile(
 _PHONE = re.compile("0(?:1[016-9]|2|[3-6][1-5]|70|50[0-9]?)[- ]|01[016-9][0-9]{7,8}$|1[568][0-9]{2}[- ]?[0-9]{4}$")
 
 
-def _parcels(text: str) -> Iterator[Announced]:
-    for match in COURIER.finditer(text):
-        value = match["value"]
-        if 9 <= len(digits_of(value)) <= 14 and not _PHONE.match(value):
-            yield Announced(*match.span("value"), "COURIER", 0.9 if match["word"] else 0.7, "label")
+def _judge_parcel(match: re.Match[str]) -> Verdict | None:
+    is_fit = 9 <= len(digits_of(match["value"])) <= 14 and not _PHONE.match(match["value"])
+    return (0.9 if match["word"] else 0.7, "label") if is_fit else None
 
 
 def _fake_parcel(rng: Random, value: str) -> str:
@@ -176,21 +165,14 @@ MEMBERSHIP = re.compile(
 )
 
 
-def _memberships(text: str) -> Iterator[Announced]:
-    for match in MEMBERSHIP.finditer(text):
-        if len(digits_of(match["value"])) >= 4:
-            yield Announced(*match.span("value"), "MEMBERSHIP", 0.9, "label")
-
-
 # --- all of them
 
-_FINDERS: dict[str, Callable[[str], Iterator[Announced]]] = {
-    "PERSON": find_names,
-    "ORG_NUMBER": _org_numbers,
-    "HANDLE": _handles,
-    "CUSTOMS": _customs_codes,
-    "COURIER": _parcels,
-    "MEMBERSHIP": _memberships,
+_FINDERS: dict[str, tuple[tuple[re.Pattern[str], ...], Callable[[re.Match[str]], Verdict | None]]] = {
+    "ORG_NUMBER": ((ORG_BEFORE, ORG_AFTER), _judge_org_number),
+    "HANDLE": ((HANDLE,), _judge_handle),
+    "CUSTOMS": ((CUSTOMS_CODE,), _judge_customs_code),
+    "COURIER": ((COURIER,), _judge_parcel),
+    "MEMBERSHIP": ((MEMBERSHIP,), lambda match: (0.9, "label") if len(digits_of(match["value"])) >= 4 else None),
 }
 
 
@@ -203,8 +185,13 @@ def find_extra(text: str, types: Collection[str]) -> list[Announced]:
         text: with plain digits and hyphens.
         types: names; those that are not in ``EXTRA_TYPES`` are passed over.
     """
+    found = list(find_names(text)) if "PERSON" in types else []
+    for name, (patterns, judge) in _FINDERS.items():
+        for match in (match for pattern in patterns if name in types for match in pattern.finditer(text)):
+            if verdict := judge(match):
+                found.append(Announced(*match.span("value"), name, *verdict))
     kept: list[Announced] = []
-    for value in sorted(value for name in EXTRA_TYPES if name in types for value in _FINDERS[name](text)):
+    for value in sorted(found):
         if kept and kept[-1].end > value.start and _beats(value, kept[-1]):
             kept.pop()
         if not kept or kept[-1].end <= value.start:
@@ -232,7 +219,14 @@ EXTRA_TABLE: tuple[PiiType, ...] = (
     PERSON,
     PiiType("ORG_NUMBER", (), words("법인등록번호 법인번호"), _fake_org_number, "990011-0000001"),
     PiiType("HANDLE", (), words("카톡아이디 카톡 텔레그램 인스타 디스코드 라인 트위터"), _fake_handle, "malmoi_00"),
-    PiiType("CUSTOMS", (), words("개인통관고유부호 통관번호 통관부호 pccc"), _fake_customs_code, "P990000000000"),
+    # issued in the year 99, which has not come
+    PiiType(
+        "CUSTOMS",
+        (),
+        words("개인통관고유부호 통관번호 통관부호 pccc"),
+        lambda rng, value: _unlike(value, lambda: refill(value, f"99{draw_digits(rng, 10)}")),
+        "P990000000000",
+    ),
     PiiType("COURIER", (), words("운송장번호 운송장 송장 등기번호 택배번호"), _fake_parcel, "300000000009"),
     # every club numbers its members in its own way, so no block is known to be free
     PiiType(

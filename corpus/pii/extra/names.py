@@ -18,37 +18,17 @@ from corpus.pii.types import PiiType, words
 
 # --- what a Korean name is made of
 
-COMMON_SURNAMES = (
-    "김이박최정강조윤장임한오서신권황안송류홍전고문손양배백허유남심노하곽성차주우구나민진지엄채원천방공현함변염여추도"
-    "소석선설마길연위표명기반왕금옥육인맹제모"
-)
-RARE_SURNAMES = (
-    "가간갈감견경계국군궁근단담당대돈동두라량려로뢰매목묘묵미범복봉부빈빙사삼상섭수순승시아야어영예온옹요용운은음자저"
-    "점종좌즙증창척초총춘탁탄태판팽편평포풍피필학해형호화환후흥"
-)
-LONG_SURNAMES = "남궁|황보|제갈|사공|선우|서문|독고|동방|망절|어금"
-FIRST_SYLLABLES = (
-    "가강갑건경계광관교구국권균규근금기길나남다단달대덕도동두라래로루리만명모무문미민바반방백범별병보복봄봉부빈빛상새"
-    "샛생서석선설성세소솔송수숙순숭슬승시신아안애양언연열영예오옥온완요용우욱운웅원월유윤율은을의이익인일임자장재정제"
-    "조종주준중지진찬창채천철청초춘충치칠태택평필하학한해향헌혁현형혜호홍화환회효후훈휘흥희"
-)
-LAST_SYLLABLES = (
-    "강건걸겸결경곤관광교구국권규균근금기길나남녀년늘단달담덕도돈동득라란람랑래량려련렬령례록룡루륜률름리린림만명모목"
-    "무묵문미민배백범별병보복봄봉분비빈빛산삼상샘서석선설섭성세솔송수숙순술솜슬승식신실심아안애양언연열엽영예오옥온완용"
-    "우욱운웅원월유윤율은을이익인일자재전정제조종주준중지직진집찬창채천철초춘출충치칠탁태택팔표필하학한해향헌혁현협형"
-    "혜호홍화환효후훈흠희"
-)
-SINGLE_SYLLABLES = "건걸결겸균담란랑린별봄범빈빛산샘석섭솔슬숙웅욱윤율은완준진찬철탁헌혁현환훈휘희"
+_LISTS = dict(line.split(": ") for line in Path(__file__).with_name("names.txt").read_text("utf-8").splitlines()[1:])
+COMMON_SURNAMES, RARE_SURNAMES, LONG_SURNAMES = (_LISTS[f"{kind} surnames"] for kind in ("common", "rare", "long"))
+FIRST_SYLLABLES, LAST_SYLLABLES = _LISTS["first syllables"], _LISTS["last syllables"]
+SINGLE_SYLLABLES = _LISTS["single syllables"]
+NOT_NAMES, NOT_STEMS = frozenset(words(_LISTS["no names"])), frozenset(words(_LISTS["no stems"]))
+_ROMAN_SURNAMES, _HANJA_SURNAMES = words(_LISTS["roman surnames"]), _LISTS["hanja surnames"]
 
 _FULL = f"(?:(?:{LONG_SURNAMES}|[{COMMON_SURNAMES}{RARE_SURNAMES}])[{FIRST_SYLLABLES}][{LAST_SYLLABLES}])"
 _SHORT = f"(?:[{COMMON_SURNAMES}{RARE_SURNAMES}][{SINGLE_SYLLABLES}]|(?:{LONG_SURNAMES})[{LAST_SYLLABLES}])"
 _GIVEN = f"(?:[{FIRST_SYLLABLES}][{LAST_SYLLABLES}])"
 FULL, SHORT, GIVEN = (re.compile(pattern) for pattern in (_FULL, _SHORT, _GIVEN))
-# common words of that form, and stems of words: no name alone or with a particle behind
-NOT_NAMES, NOT_STEMS = (
-    frozenset(part.partition("\n")[2].split())
-    for part in Path(__file__).with_name("common_words.txt").read_text("utf-8").split("\n\n")
-)
 # what is no name before 씨: ends of nouns (날씨 weather, 솜씨 skill) and plants, whose 씨 are seeds
 NO_SSI = re.compile(
     "(?:날|솜|글|맵|불|말|맘|음|눈|아|저|가|홀|볍|꽃|풀|박|앗|새끼|과일|사과|포도|참외|고추|해바라기|배추|상추|목화"
@@ -125,12 +105,6 @@ _AGE = re.compile(r" ?\((?:만 ?)?[1-9][0-9](?:세|살)?[),·]")
 
 # --- names in other scripts, only after a label
 
-_ROMAN_SURNAMES = words(
-    "kim lee park choi jung jeong kang cho jo yoon yun jang lim im han oh seo shin sin kwon hwang ahn an song ryu yoo "
-    "you hong jeon ko go moon mun son yang bae baek heo hur nam shim sim noh roh ha kwak sung seong cha joo ju woo "
-    "koo gu min na jin ji um eom chae won chun bang gong hyun ham byun yeom yeo choo chu do so seok sun seol ma gil "
-    "yeon wi pyo"
-)
 _SYLLABLE = (
     "(?:kk|tt|pp|ss|jj|ch|sh|[bdfghjkmnprstyw])?"
     "(?:yae|yeo|ae|eo|eu|oo|ou|ee|ya|yu|yo|ye|wa|wo|ui|wi|we|a|e|i|o|u)(?:ng|ck|[kgnlrmpbt])?"
@@ -142,10 +116,6 @@ _LATIN_NAME = re.compile(
 _TICKET_NAME = re.compile(
     rf"(?=[A-Z])(?<![A-Za-z/.])(?!SEO/)(?:{'|'.join(_ROMAN_SURNAMES).upper()})/"
     rf"(?i:{_SYLLABLE}[ -]?{_SYLLABLE})(?: ?M[RS]S?)?(?![A-Za-z/])"
-)
-_HANJA_SURNAMES = (
-    "金李朴崔鄭姜趙尹張林任韓吳徐申權黃安宋柳洪全高文孫梁裵白許劉南沈盧河郭成車朱禹具羅閔陳池嚴蔡元千方孔"
-    "玄咸卞廉呂秋都石宣薛馬吉延魏表明奇王琴玉陸印孟諸牟"
 )
 _HANJA_NAME = re.compile(rf"[{_HANJA_SURNAMES}][一-龥]{{1,3}}(?![一-龥])")
 
@@ -263,16 +233,7 @@ def _with_ages(text: str) -> Iterator[Scored]:
 # --- replacements: every name may be somebody's, so these are drawn from few, whoever the text was about
 
 MAX_DRAWS = 50
-_FAKE_SURNAMES = "김이박최정강조윤장임한오서신권안송홍전고문손양배백허남심노하"
-_FAKE_GIVEN = words(
-    "가람 나래 다온 단비 도담 라온 루리 보람 새봄 서리 선율 소담 수련 슬기 아름 아린 예솔 "
-    "온유 우람 은결 은별 재하 주원 지안 찬솔 태양 하람 하율 한결 한별 해솔 현우"
-)
-_FAKE_ROMAN_SURNAMES = words(
-    "kim lee park choi jung kang cho yoon jang lim han oh shin kwon ahn song hong moon son bae"
-)
-_FAKE_ROMAN_GIVEN = words("ga na da ra min jun seo yeon ji woo hyun soo young eun jae ho bin sol")
-_FAKE_HANJA = "敏俊瑞妍智宇賢貞秀英哲恩珍美善淑"
+_FAKE_SYLLABLES = words(_LISTS["fake roman syllables"])
 _ROMAN_WORD = re.compile("[A-Za-z]+(?:[-'][A-Za-z]+)*")
 
 
@@ -291,8 +252,8 @@ def fake_name(rng: Random, value: str) -> str:
 
 def _draw_hangul(rng: Random, value: str) -> str:
     count = len(value.replace(" ", ""))
-    surname = rng.choice(_FAKE_SURNAMES) if count < 4 else rng.choice(LONG_SURNAMES.split("|"))
-    name = surname + (rng.choice(SINGLE_SYLLABLES) if count < 3 else rng.choice(_FAKE_GIVEN))
+    surname = rng.choice(_LISTS["fake surnames"]) if count < 4 else rng.choice(LONG_SURNAMES.split("|"))
+    name = surname + (rng.choice(SINGLE_SYLLABLES) if count < 3 else rng.choice(words(_LISTS["fake given names"])))
     if count > 4 or " " not in value:
         return name
     syllables = iter(name)
@@ -300,7 +261,7 @@ def _draw_hangul(rng: Random, value: str) -> str:
 
 
 def _draw_hanja(rng: Random, value: str) -> str:
-    return rng.choice(_HANJA_SURNAMES) + "".join(rng.choices(_FAKE_HANJA, k=len(value) - 1))
+    return rng.choice(_HANJA_SURNAMES) + "".join(rng.choices(_LISTS["fake hanja"], k=len(value) - 1))
 
 
 def _draw_roman(rng: Random, value: str) -> str:
@@ -313,9 +274,10 @@ def _draw_roman(rng: Random, value: str) -> str:
         if word in ("MR", "MS", "MRS"):
             return word
         if word == surnames[0]:
-            fake = rng.choice(_FAKE_ROMAN_SURNAMES)
+            fake = rng.choice(words(_LISTS["fake roman surnames"]))
         else:
-            fake = rng.choice(_FAKE_ROMAN_GIVEN) + "-" * ("-" in word) + rng.choice(_FAKE_ROMAN_GIVEN) * (len(word) > 3)
+            first, second = rng.choice(_FAKE_SYLLABLES), rng.choice(_FAKE_SYLLABLES)
+            fake = first + "-" * ("-" in word) + second * (len(word) > 3)
         return fake.upper() if word.isupper() else fake.capitalize() if word[0].isupper() else fake
 
     return _ROMAN_WORD.sub(draw, value)

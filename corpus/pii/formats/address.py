@@ -109,15 +109,6 @@ _NO_TOWN = re.compile(r"(?:거리|자리|우리|다리|마리|머리|활동|운�
 _NO_ROAD = re.compile(r"(?:.*으로|바로|새로|따로|서로|별로|그대로|이대로|절대로|반대로|제대로|실제로) ?[0-9]")
 
 
-def _is_town(match: re.Match[str], label: str | None) -> bool:
-    return not _NO_TOWN.match(match.group())
-
-
-def _is_lot(match: re.Match[str], label: str | None) -> bool:
-    """``활동 3-2`` is a score or a clause, not a lot."""
-    return label == "ADDRESS" or not _NO_VILLAGE.match(match["value"])
-
-
 def _is_place(match: re.Match[str], label: str | None) -> bool:
     """바로 (at once) and 끝으로 (at last) are no roads."""
     return not (_NO_ROAD.match(match["value"]) or _NO_TOWN.match(match["value"]))
@@ -165,20 +156,19 @@ def _levels(districts: str) -> int:
 
 def _new_districts(rng: Random, region: str | None, old: str) -> str:
     """A city or district of ``region`` (any region if None), two levels if ``old`` has two."""
-    space = " " if old.startswith(" ") else ""
-    levels = _levels(old)
+    if not old:
+        return ""
     choices = DISTRICTS[region] if region else sorted(CITY_DISTRICTS)
     cities = [name for name in choices if name in CITY_DISTRICTS]
-    if levels == 2 and cities:
-        city = rng.choice(cities)
-        return f"{space}{city} {rng.choice(CITY_DISTRICTS[city])}"
-    return space + rng.choice(choices)
+    is_inside = _levels(old) == 2 and cities
+    name = rng.choice(cities if is_inside else choices)
+    return " " * old.startswith(" ") + name + (f" {rng.choice(CITY_DISTRICTS[name])}" if is_inside else "")
 
 
 def _new_road(rng: Random, old: str) -> str:
     suffix = re.search(r"(?:대로|로|길)(?: ?[0-9]{1,4}(?:번|[가-하])?[가-하]?길)?$", old)
     assert suffix, "a road ends in one of its suffixes"
-    return (" " if old.startswith(" ") else "") + _invent(rng) + _new_number(rng, suffix.group())
+    return " " * old.startswith(" ") + _invent(rng) + _new_number(rng, suffix.group())
 
 
 def _new_towns(rng: Random, old: str) -> str:
@@ -186,13 +176,10 @@ def _new_towns(rng: Random, old: str) -> str:
 
 
 def _new_detail(rng: Random, old: str) -> str:
-    def rename(match: re.Match[str]) -> str:
-        word = match.group()
-        if word == "지하":
-            return word
+    def rename(word: str) -> str:
         return _invent(rng) + (word[-1] if word[-1] in "동리가읍면" else rng.choice(("아파트", "빌라")))
 
-    return _new_number(rng, _WORD.sub(rename, old))
+    return _new_number(rng, _WORD.sub(lambda match: "지하" if match[0] == "지하" else rename(match[0]), old))
 
 
 def _new_region(rng: Random, old: dict[str, str | None]) -> str | None:
@@ -213,23 +200,22 @@ def _fake_address(rng: Random, value: str) -> str:
     assert match, "only addresses are replaced"
     old = match.groupdict()
     region = _new_region(rng, old)
-    renewals: dict[str, Callable[[str], str]] = {
-        "postcode": lambda text: _new_number(rng, text),
-        "region": lambda text: REGIONS[region or ""][0] if len(text) > 2 else region or "",
-        "districts": lambda text: _new_districts(rng, region, text) if text else "",
-        "town": lambda text: _new_towns(rng, text),
-        "road": lambda text: _new_road(rng, text),
-        "number": lambda text: _new_number(rng, text),
-        "village": lambda text: _new_towns(rng, text),
-        "lot": lambda text: _new_number(rng, text),
-        "detail": lambda text: _new_detail(rng, text),
-        "building": lambda text: _new_detail(rng, text),
+    renewals: dict[str, Callable[[Random, str], str]] = {
+        "postcode": _new_number,
+        "region": lambda rng, text: REGIONS[region or ""][0] if len(text) > 2 else region or "",
+        "districts": lambda rng, text: _new_districts(rng, region, text),
+        "town": _new_towns,
+        "road": _new_road,
+        "number": _new_number,
+        "village": _new_towns,
+        "lot": _new_number,
+        "detail": _new_detail,
+        "building": _new_detail,
     }
     pieces, position = [], 0
     for name, renew in renewals.items():
-        part = old.get(name)
-        if part is not None:
-            pieces += [value[position : match.start(name)], renew(part)]
+        if (part := old.get(name)) is not None:
+            pieces += [value[position : match.start(name)], renew(rng, part)]
             position = match.end(name)
     return "".join(pieces) + value[position:]
 
@@ -241,10 +227,17 @@ _FORMATS = (
     Format(WITHOUT_REGION, CERTAIN, scope=_SCOPE, needs=_DISTRICT_WORD),
     Format(WITHOUT_DISTRICT, LIKELY, scope=_SCOPE, needs=_REGION_WORD),
     Format(SIDE_STREET, LIKELY, scope=_SCOPE, needs=_SIDE_WORD),
-    Format(HOUSE_LOT, LIKELY, _is_town, _SCOPE, needs=_LOT_WORD),
+    Format(HOUSE_LOT, LIKELY, lambda match, label: not _NO_TOWN.match(match[0]), _SCOPE, needs=_LOT_WORD),
     Format(APARTMENT, LIKELY, scope=_SCOPE, needs=_ROOM_WORD),
     Format(ROAD_AND_ROOM, LIKELY, _is_place, _SCOPE, needs=_ROOM_WORD),
-    Format(TOWN_AND_LOT, LIKELY, _is_lot, _SCOPE, needs=_LOT_SIGN),
+    # 활동 3-2 is a score or a clause, no lot
+    Format(
+        TOWN_AND_LOT,
+        LIKELY,
+        lambda match, label: label == "ADDRESS" or not _NO_VILLAGE.match(match["value"]),
+        _SCOPE,
+        needs=_LOT_SIGN,
+    ),
     Format(LABELLED, LIKELY, _is_place, _SCOPE, needs=_LABEL_WORD),
 )
 _WRITINGS = (*(form.pattern for form in _FORMATS), PLAIN)

@@ -70,11 +70,6 @@ _PASSPORT_SCOPE = Scope(
 )
 
 
-def _has_passport_letter(match: re.Match[str], label: str | None) -> bool:
-    """G stands for official passports, but also for many product codes."""
-    return match.group()[0] not in "Gg" or label == "PASSPORT"
-
-
 def _fake_passport(rng: Random, value: str) -> str:
     letter = rng.choice("ABCDEFGH")
     inner = re.sub("[A-Za-z]", letter if value[2:].isupper() else letter.lower(), value[1:])
@@ -98,27 +93,16 @@ _TIMESTAMP = re.compile(f"20[0-9]{{2}}{_DAY}[0-9]{{4}}|[0-2][0-9]{_DAY}(?:[01][0
 """YYYYMMDD and a time or a serial number, YYMMDDHHMMSS."""
 
 
-def _is_no_timestamp(match: re.Match[str], label: str | None) -> bool:
-    return label == "DRIVER" or not (_TIMESTAMP.fullmatch(match.group()) or looks_typed(match.group()))
-
-
 def _fake_licence(rng: Random, value: str) -> str:
-    region = rng.choice(("11", "12", "13", "14", "15", "16", "17", "18", "21", "22", "23", "24", "25", "26", "28"))
-    digits = digits_of(value)
-    if not value[0].isdigit():
-        name = rng.choice(sorted(REGIONS))
-        fake = (region if len(digits) == 12 else "") + draw_digits(rng, 10)
-        return name + refill(value[2:], fake)
-    return refill(value, region + draw_digits(rng, 10))
+    region = rng.choice(words("11 12 13 14 15 16 17 18 21 22 23 24 25 26 28"))
+    name = "" if value[0].isdigit() else rng.choice(sorted(REGIONS))
+    lead = region if len(digits_of(value)) == 12 else ""
+    return name + refill(value[len(name) :], lead + draw_digits(rng, 10))
 
 
 # --- HEALTH
 
 HEALTH_NUMBER = re.compile(rf"{START}[1-9](?: ?[-_~.] ?| )?[0-9]{{10}}{BARE_END}(?! ?원)")
-
-
-def _fake_health(rng: Random, value: str) -> str:
-    return refill(value, rng.choice("12345678") + draw_digits(rng, 10))
 
 
 # --- rows
@@ -136,7 +120,8 @@ FRN = PiiType(
 PASSPORT = PiiType(
     "PASSPORT",
     (
-        Format(PASSPORT_NUMBER, LIKELY, _has_passport_letter, _PASSPORT_SCOPE),
+        # G stands for official passports, but also for many product codes
+        Format(PASSPORT_NUMBER, LIKELY, lambda m, label: m[0][0] not in "Gg" or label == "PASSPORT", _PASSPORT_SCOPE),
         Format(PASSPORT_PARTED, BY_LABEL, scope=_PASSPORT_SCOPE),
     ),
     ("여권", "passport"),
@@ -148,7 +133,13 @@ DRIVER = PiiType(
     (
         Format(LICENCE, CLEAR, digits=12, leads="12"),
         Format(LICENCE_ODD, BY_LABEL, digits=12, leads="12"),
-        Format(LICENCE_BARE, WEAK, _is_no_timestamp, digits=12, leads="12"),
+        Format(
+            LICENCE_BARE,
+            WEAK,
+            lambda m, label: label == "DRIVER" or not (_TIMESTAMP.fullmatch(m[0]) or looks_typed(m[0])),
+            digits=12,
+            leads="12",
+        ),
         Format(LICENCE_OLD, CERTAIN, digits=10, leads=""),
     ),
     ("면허", "licence", "license"),
@@ -161,6 +152,6 @@ HEALTH = PiiType(
     words(
         "건강보험 의료보험 보험증 증번호 건보 의료급여 건강보험카드 의료보험카드 nhis healthinsurance health_insurance"
     ),
-    _fake_health,
+    lambda rng, value: refill(value, rng.choice("12345678") + draw_digits(rng, 10)),
     "1-0000000000",
 )

@@ -50,11 +50,6 @@ def _is_account(match: re.Match[str], label: str | None) -> bool:
     return MIN_ACCOUNT_DIGITS <= sum(map(len, groups)) <= MAX_ACCOUNT_DIGITS
 
 
-def _fake_account(rng: Random, value: str) -> str:
-    """No block of account numbers is known to be free, so the digits are random."""
-    return refill(value, draw_digits(rng, len(digits_of(value))))
-
-
 # --- BRN
 
 BUSINESS = re.compile(rf"{START}[0-9]{{3}}(?P<sep> ?- ?)[0-9]{{2}}(?P=sep)[0-9]{{5}}{END}")
@@ -105,7 +100,8 @@ ACCOUNT = PiiType(
     "ACCOUNT",
     (Format(ACCOUNT_GROUPS, BY_LABEL, _is_account, digits=10), Format(ACCOUNT_BARE, BY_LABEL, _is_account, digits=10)),
     _ACCOUNT_WORDS,
-    _fake_account,
+    # no block of account numbers is known to be free, so the digits are random
+    lambda rng, value: refill(value, draw_digits(rng, len(digits_of(value)))),
     "100-000-000000",
 )
 BRN = PiiType(

@@ -59,12 +59,11 @@ _VERSION_WORD = re.compile(
 
 def _is_public_ipv4(match: re.Match[str], label: str | None) -> bool:
     """Public or reserved for the future (240/4); chapter numbers and software versions look the same."""
-    a, b, c, _ = octets = [int(part) for part in match.group().split(".")]
-    if a in (0, 10, 127) or 224 <= a < 240 or a == 255:
-        return False
-    if (a, b) in ((192, 168), (169, 254)) or (a == 172 and 16 <= b < 32) or (a == 100 and 64 <= b < 128):
-        return False
-    if (a, b, c) in ((192, 0, 2), (198, 51, 100), (203, 0, 113)):
+    a, b, c, _ = octets = [int(part) for part in match[0].split(".")]
+    is_private = a in (10, 127) or (a, b) in ((192, 168), (169, 254)) or (a == 172 and 16 <= b < 32)
+    is_shared = a == 100 and 64 <= b < 128
+    is_documentation = (a, b, c) in ((192, 0, 2), (198, 51, 100), (203, 0, 113))
+    if a in (0, 255) or 224 <= a < 240 or is_private or is_shared or is_documentation:
         return False
     if label == "IP" or _PORT.match(match.string, match.end()):
         return True
@@ -108,13 +107,13 @@ MAC_DOTS = re.compile(rf"{_MAC_START}[0-9A-Fa-f]{{4}}(?:\.[0-9A-Fa-f]{{4}}){{2}}
 _LETTER = re.compile("[A-Fa-f]")
 
 
-def _is_mac(match: re.Match[str], label: str | None) -> bool:
-    """Six pairs of plain digits may be lottery numbers or dates, unless announced."""
-    return label == "MAC" or bool(_LETTER.search(match.group()))
-
-
 def _has_letter(match: re.Match[str], label: str | None) -> bool:
-    return bool(_LETTER.search(match.group()))
+    """Six pairs of plain digits may be lottery numbers or dates."""
+    return bool(_LETTER.search(match[0]))
+
+
+def _is_mac(match: re.Match[str], label: str | None) -> bool:
+    return label == "MAC" or _has_letter(match, label)
 
 
 def fake_mac(rng: Random, value: str) -> str:

@@ -66,10 +66,7 @@ def _is_not_a_span_of_years(match: re.Match[str], label: str | None) -> bool:
     year = _YEAR_WORD.match(match.string, match.end())
     if label == "TEL":
         return not (year and "년" in year[0])
-    if year:
-        return False
-    both_years = 1500 <= int(match["last"]) <= 2100
-    return bool(match["sep"].strip()) and not both_years
+    return not year and bool(match["sep"].strip()) and not 1500 <= int(match["last"]) <= 2100
 
 
 def _is_local(match: re.Match[str], label: str | None) -> bool:
@@ -97,9 +94,7 @@ def fake_tel(rng: Random, value: str) -> str:
     elif body.startswith("2"):
         fake = "21" + draw_digits(rng, len(body) - 2)
     elif body[0] in "3456" and body[1] in "12345":
-        area = rng.choice(
-            ("31", "32", "33", "41", "42", "43", "44", "51", "52", "53", "54", "55", "61", "62", "63", "64")
-        )
+        area = rng.choice(words("31 32 33 41 42 43 44 51 52 53 54 55 61 62 63 64"))
         fake = area + "1" + draw_digits(rng, len(body) - 3)
     else:
         known = 3 if body[0] in "35" else 2

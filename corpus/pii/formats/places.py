@@ -20,7 +20,7 @@ CITY_DISTRICTS: dict[str, tuple[str, ...]] = {}
 
 for _line in Path(__file__).with_name("places.txt").read_text("utf-8").splitlines()[1:]:
     _region, _names, _districts = _line.split("|")
-    _found = re.findall(r"(\w+)(?:\((.*?)\))?", _districts)
+    _found = re.findall(r"(\w++)(?:\(([^()]*+)\))?", _districts)
     REGIONS[_region.strip()] = tuple(_names.split())
     DISTRICTS[_region.strip()] = tuple(name for name, _ in _found)
     CITY_DISTRICTS |= {name: tuple(inside.split()) for name, inside in _found if inside}

@@ -48,29 +48,20 @@ def _is_plate(match: re.Match[str], label: str | None) -> bool:
     plate = match.group()
     if label == "PLATE" or plate[-4] == "0":
         return plate[:2] != "00"
-    is_apart = not plate[:-4].isalnum()
-    counts = (
-        match["letter"] in _COUNTING
-        or plate.endswith("00")
-        or _IN_NUMBER.search(match.string[max(0, match.start() - 2) : match.start()])
-    )
-    return plate[:2] != "00" and not (match["gap"] or _CASE_NUMBER.fullmatch(plate) or (is_apart and counts))
+    is_part = _IN_NUMBER.search(match.string[max(0, match.start() - 2) : match.start()])
+    counts = not plate[:-4].isalnum() and (match["letter"] in _COUNTING or plate.endswith("00") or is_part)
+    return plate[:2] != "00" and not (match["gap"] or _CASE_NUMBER.fullmatch(plate) or counts)
 
 
 def _fake_plate(rng: Random, value: str) -> str:
     """Same form, another region and letter, last four digits below 0100."""
-    region = re.match(SHORT_REGION_PATTERN, value)
-    name, rest = "", value
-    if region:
-        name = rng.choice([region for region in REGIONS if DISTRICTS[region]])
-        rest = value[2:]
-    head, tail = rest[:-4], f"{rng.randrange(100):04}"  # the signs between stay
+    has_region = re.match(SHORT_REGION_PATTERN, value)
+    name = rng.choice([region for region in REGIONS if DISTRICTS[region]]) if has_region else ""
+    head, tail = value[len(name) : -4], f"{rng.randrange(100):04}"  # the signs between stay
     letter = rng.choice([letter for letter in _PRIVATE if letter not in _COUNTING])
-    numbers = re.search("[0-9]+", head)
-    if numbers:
-        count = len(numbers.group())
-        low, high = {1: (1, 10), 2: (10, 70), 3: (100, 700)}[count]
-        head = head.replace(numbers.group(), str(rng.randrange(low, high)), 1)
+    if numbers := re.search("[0-9]+", head):
+        low, high = {1: (1, 10), 2: (10, 70), 3: (100, 700)}[len(numbers[0])]
+        head = head.replace(numbers[0], str(rng.randrange(low, high)), 1)
         head = re.sub(_LETTERS, letter, head)
     else:
         county = rng.choice([county[:-1] for county in DISTRICTS[name] if len(county) > 2])

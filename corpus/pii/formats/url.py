@@ -48,7 +48,6 @@ MAX_URL = 2_300
 _TRAILING = ".,;:!?'*&|[]("
 _ENTITY = re.compile("&(?:lt|gt|quot|apos|#39)(?![a-z])")
 _BRACKET, _CLOSING = re.compile(r"[()\[\]]"), {"(": ")", "[": "]"}
-_QUOTES = "'\""
 _HANGUL = re.compile("[가-힣]")
 _HANGUL_RUN = re.compile("[가-힣]+")
 MIN_STEM = 2  # syllables before a particle: 과 is none in /사과
@@ -71,27 +70,25 @@ def _trim_hangul(url: str) -> str:
         return url
     tail = len(url) - last.end()
     host_end = url.find("/", url.find("//") + 2)
-    if host_end >= 0:
-        place = url[host_end:tail]
-        if not (_HANGUL.search(place) or _HANGUL_PLACE.search(place)):
-            return url[:tail]
+    place = url[host_end:tail]
+    if host_end >= 0 and not (_HANGUL.search(place) or _HANGUL_PLACE.search(place)):
+        return url[:tail]
     particle = _PARTICLE.search(url, tail)
-    is_whole = particle and particle.start() == tail
-    if not particle or not (is_whole or particle.start() - tail >= MIN_STEM):
-        return url
-    return url[: particle.start()]
+    if particle and (particle.start() == tail or particle.start() - tail >= MIN_STEM):
+        return url[: particle.start()]
+    return url
 
 
 def trim_url(url: str, before: str = "") -> str:
     """A URL without the punctuation and the particle of the sentence around it; a closing bracket that was not opened
     inside ends it. So do escaped brackets and quotation marks of HTML, and the mark of quotation that stands
     ``before`` it."""
-    if before and before in _QUOTES:
+    if before and before in "'\"":
         url = url.partition(before)[0]
-    url = _trim_marks(_before_closing(_ENTITY.split(url, maxsplit=1)[0]))
-    if "&" in url and "?" not in url:  # the next pair of key=value&key=value
-        url = url[: url.index("&")]
-    return _trim_marks(_trim_hangul(url))
+    url = _before_closing(_ENTITY.split(url, maxsplit=1)[0]).rstrip(_TRAILING)
+    if "?" not in url:  # the next pair of key=value&key=value
+        url = url.partition("&")[0]
+    return _trim_hangul(url).rstrip(_TRAILING)
 
 
 def _before_closing(url: str) -> str:
@@ -103,10 +100,6 @@ def _before_closing(url: str) -> str:
         if opened[closing] < 0:
             return url[: bracket.start()]
     return url
-
-
-def _trim_marks(url: str) -> str:
-    return url.rstrip(_TRAILING)
 
 
 _PATH_START, _HOST_END = re.compile("[/?#]"), re.compile("[:/?#]")

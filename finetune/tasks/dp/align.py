@@ -7,44 +7,33 @@ Legend: ``n`` words that are kept, all but those after the longest input.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.task import IGNORED, Example, Feature, Prediction, Tokenizer, pad_inputs, pad_rows
-from finetune.tasks.dp.metrics import DP_LABELS, TYPE_IDS, Ints
+from finetune.examples import IGNORED, Example, Feature, Prediction, Tokenizer, pad_inputs, pad_rows
+from finetune.tasks.dp.metrics import DP_LABELS, TYPE_IDS
 from finetune.tasks.dp.words import POS_IDS, ROOT_POS, UNKNOWN_POS
 
 
-def locate_words(sentences: Sequence[Sequence[str]], offsets: Sequence[Sequence[tuple[int, int]]]) -> tuple[Ints, Ints]:
-    """First and last sub-word of each word of all sentences, words being joined by one space.
+def locate_words(words: Sequence[str], offsets: Sequence[tuple[int, int]]) -> tuple[list[int], list[int]]:
+    """First and last sub-word of each word of a sentence, joined by one space; 0, [CLS], for a word without one.
 
     A sub-word belongs to the words of its first and its last character; the space before a word, which some tokenizers
     count into a sub-word or make one of its own, belongs to none.
-
-    Returns:
-        first, last: positions in the sentence, one a word; 0, [CLS], for a word without a sub-word (only invisible
-        characters).
     """
-    sizes = np.fromiter(map(len, chain.from_iterable(sentences)), dtype=np.int64)
-    ends = np.cumsum(sizes + 1)  # after the space that follows each word
-    is_letter = np.ones(int(ends[-1]), dtype=bool)
-    is_letter[ends - 1] = False
-    letters_before = np.concatenate([[0], np.cumsum(is_letter)])
-    word_of_letter = np.repeat(np.arange(len(sizes)), sizes)
-    tokens = np.fromiter(map(len, offsets), dtype=np.int64)
-    bases = np.concatenate([[0], ends])[np.cumsum([0, *map(len, sentences)])[:-1]]
-    spans_T2 = np.fromiter(chain.from_iterable(chain.from_iterable(offsets)), dtype=np.int64).reshape(-1, 2)
-    begin_T, end_T = letters_before[(spans_T2 + np.repeat(bases, tokens)[:, None])].T
-    position_T = np.arange(len(spans_T2)) - np.repeat(np.cumsum(tokens) - tokens, tokens)
-    real_T = end_T > begin_T
-    first, last = np.full(len(sizes), len(spans_T2)), np.zeros(len(sizes), dtype=np.int64)
-    for letter_T in (begin_T[real_T], end_T[real_T] - 1):
-        np.minimum.at(first, word_of_letter[letter_T], position_T[real_T])
-        np.maximum.at(last, word_of_letter[letter_T], position_T[real_T])
-    return np.where(last > 0, first, 0), last
+    word_of = [number for number, word in enumerate(words) for _ in word]  # of each letter, spaces not counted
+    is_letter = (flag for word in words for flag in (*[1] * len(word), 0))
+    letters = list(accumulate(is_letter, initial=0))  # before each position
+    first, last = dict[int, int](), dict[int, int]()
+    for position, (begin, end) in enumerate(offsets):
+        if letters[begin] < letters[end]:
+            for word in (word_of[letters[begin]], word_of[letters[end] - 1]):
+                first.setdefault(word, position)
+                last[word] = position
+    return [first.get(word, 0) for word in range(len(words))], [last.get(word, 0) for word in range(len(words))]
 
 
 def cut_ids(ids: list[int], max_tokens: int) -> list[int]:
@@ -55,12 +44,8 @@ def cut_ids(ids: list[int], max_tokens: int) -> list[int]:
 def make_feature(
     number: int, example: Example, ids: list[int], first: Sequence[int], last: Sequence[int], *, right_only: bool
 ) -> Feature:
-    """One sentence; position 0 is the root, [CLS]. A gold head after the cut, or one to the left of its word where
-    ``right_only``, is no target.
-
-    Args:
-        first, last: sub-word positions of each of the n words.
-    """
+    """One sentence from the sub-word positions of its words; position 0 is the root, [CLS]. A gold head after the cut,
+    or one to the left of its word where ``right_only``, is no target."""
     n = len(first)
     gold = example.gold or {"heads": [IGNORED] * n, "types": DP_LABELS[:1] * n}
     heads = [
@@ -81,30 +66,24 @@ def make_feature(
 
 
 def keep_trainable(features: list[Feature], is_training: bool) -> list[Feature]:
-    """Without sentences that have no target, where the features are for training."""
+    """Without sentences that have no target, when training."""
     return [f for f in features if not is_training or any(head != IGNORED for head in f["heads"])]
 
 
 def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
     """One feature a sentence. Words after ``max_tokens`` are left out, but for the first; a gold head that cannot be
     (after the cut, or to the left of its word) is no target."""
-    sentences = [example.inputs["words"] for example in examples]
     encoded = tokenizer(
-        [" ".join(words) for words in sentences],
-        return_offsets_mapping=True,
-        return_attention_mask=False,
-        return_token_type_ids=False,
-    )
-    all_first, all_last = (column.tolist() for column in locate_words(sentences, encoded["offset_mapping"]))
-    features, begin = [], 0
-    for number, example in enumerate(examples):
-        end = begin + len(sentences[number])
-        first, last = all_first[begin:end], all_last[begin:end]
-        begin, ids = end, encoded["input_ids"][number]
+        [" ".join(example.inputs["words"]) for example in examples], return_offsets_mapping=True,
+        return_attention_mask=False, return_token_type_ids=False,
+    )  # fmt: skip
+    features = []
+    for number, (ids, offsets) in enumerate(zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)):
+        first, last = locate_words(examples[number].inputs["words"], offsets)
         if len(ids) > max_tokens:
             n = max(1, next((word for word, position in enumerate(last) if position >= max_tokens - 1), len(last)))
             first, last = first[:n], [min(position, max_tokens - 2) for position in last[:n]]
-        features.append(make_feature(number, example, cut_ids(ids, max_tokens), first, last, right_only=True))
+        features.append(make_feature(number, examples[number], cut_ids(ids, max_tokens), first, last, right_only=True))
     return keep_trainable(features, is_training)
 
 

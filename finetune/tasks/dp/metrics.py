@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.task import Row, Table
+from finetune.examples import Row, Table
 
 DP_LABELS = (
     "NP", "NP_AJT", "VP", "NP_SBJ", "VP_MOD", "NP_OBJ", "AP", "NP_CNJ", "NP_MOD", "VNP", "DP", "VP_AJT", "VNP_MOD",
@@ -44,10 +44,8 @@ def score(rows: Sequence[Row]) -> dict[str, float]:
     """``uas_macro_f1``, ``uas_micro_f1`` (which is accuracy), ``las_macro_f1``, ``las_micro_f1`` as published, and
     ``las_exact``: the share of words with right head and right type, all 38 types apart. 0..100, nan without words.
 
-    Golds and predictions are ``{"heads": [int], "types": [name]}``, one entry a word, 0 for the root.
-
-    Raises:
-        ValueError: a prediction with more or fewer words than its gold; KeyError: an unknown type.
+    Golds and predictions are ``{"heads": [int], "types": [name]}``, one entry a word, 0 for the root; ``ValueError`` or
+    ``KeyError`` for anything else.
     """
     words = _flatten(rows)
     right = words.heads == words.gold_heads

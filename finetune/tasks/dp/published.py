@@ -1,14 +1,15 @@
 """KLUE-DP as the published code does it (KLUE-baseline), for figures that compare with paper Table 36.
 
-Its oddities are named where they are reproduced; where the published code stops or depends on the order of the file,
-the repair is ours and named too. Padding is masked in evaluation as in training: the published code gives padded
-positions the score 0 there, above every negative score, so its predictions depend on the other sentences of a batch.
+Its oddities are named where they are reproduced; where it stops or depends on the order of the file, the repair is ours
+and named too. Padding is masked in evaluation as in training: the published code gives padded positions the score 0
+there, above every negative score, so its predictions depend on the other sentences of a batch.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import chain
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
-from finetune.task import Example, Feature, Module, Prediction, Tokenizer
+from finetune.examples import Example, Feature, Module, Prediction, Tokenizer
 from finetune.tasks.dp.align import collate_words, cut_ids, keep_trainable, make_feature, name_arcs
 from finetune.tasks.dp.metrics import DP_LABELS
 from finetune.tasks.dp.words import POS_IDS, POS_TAGS, read_sentences
 
 
 def read(path: Path) -> list[Example]:
-    """Sentences of a file, words that a spreadsheet damaged as they stand.
-
-    The published features carry the guid of the next sentence; here each has its own.
-
-    Raises:
-        BadInput: a tag outside the 45, where the published code stops with an error as well; protocol malmoi reads it.
-    """
+    """Sentences of a file, words that a spreadsheet damaged as they stand. (The published features carry the guid of
+    the next sentence; here each has its own.)"""
     examples = read_sentences(path, as_it_stands=True)
     for example in examples:
         for number, tag in enumerate(example.inputs["pos"], start=1):
@@ -41,14 +37,6 @@ def read(path: Path) -> list[Example]:
     return examples
 
 
-def count_pieces(sentences: Sequence[Sequence[str]], tokenizer: Tokenizer) -> list[int]:
-    """Sub-words of each word of all sentences, each word tokenized alone; a word that has none counts as one."""
-    words = list(dict.fromkeys(chain.from_iterable(sentences)))
-    pieces = tokenizer(words, add_special_tokens=False, return_attention_mask=False, return_token_type_ids=False)
-    count = {word: max(1, len(ids)) for word, ids in zip(words, pieces["input_ids"], strict=True)}
-    return [count[word] for word in chain.from_iterable(sentences)]
-
-
 def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
     """One feature a sentence, words located by counting the sub-words of each word alone.
 
@@ -56,21 +44,22 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
     may lie on the final [SEP]. Repairs: a word that the cut divides is left out, and all sentences are cut alike (the
     published code stops at the first, and at a long sentence at the end of a file); a head after the cut is no target.
     """
+
+    def encode(texts: Sequence[str], **how: Any) -> list[list[int]]:
+        ids: list[list[int]] = tokenizer(texts, return_attention_mask=False, return_token_type_ids=False, **how)[
+            "input_ids"
+        ]
+        return ids
+
     sentences = [example.inputs["words"] for example in examples]
-    texts = [" ".join(words) for words in sentences]
-    encoded = tokenizer(texts, return_attention_mask=False, return_token_type_ids=False)
-    ends = np.cumsum([0, *count_pieces(sentences, tokenizer)])
-    bounds = np.cumsum([0, *map(len, sentences)])
+    words = list(dict.fromkeys(chain.from_iterable(sentences)))
+    pieces = {word: max(1, len(ids)) for word, ids in zip(words, encode(words, add_special_tokens=False), strict=True)}
     features = []
-    for number, example in enumerate(examples):
-        own = ends[bounds[number] : bounds[number + 1] + 1]
-        last = own[1:] - own[0]
-        n = max(1, int(np.searchsorted(last, max_tokens)))
-        first = (own[:n] - own[0] + 1).tolist()
-        ids = cut_ids(encoded["input_ids"][number], max_tokens)
-        features.append(
-            make_feature(number, example, ids, first, last[:n].clip(max=max_tokens - 1).tolist(), right_only=False)
-        )
+    for number, ids in enumerate(encode([" ".join(words) for words in sentences])):
+        ends = list(accumulate(pieces[word] for word in sentences[number]))
+        n = max(1, bisect_left(ends, max_tokens))
+        first, last = [1, *(end + 1 for end in ends)][:n], [min(end, max_tokens - 1) for end in ends[:n]]
+        features.append(make_feature(number, examples[number], cut_ids(ids, max_tokens), first, last, right_only=False))
     return keep_trainable(features, is_training)
 
 
@@ -83,8 +72,7 @@ def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]
 
 
 def build(encoder: str, tokenizer: Tokenizer, with_pos: bool = True) -> Module:
-    """Encoder and the published network, decoder LSTM and tag embedding included; its sizes do not follow the
-    encoder's."""
+    """Encoder and the published network, decoder LSTM and tag embedding included."""
     from finetune.encoder import load_encoder
     from finetune.heads.biaffine import BiaffineParser, PublishedReader
 

@@ -13,20 +13,8 @@ from functools import partial
 from itertools import zip_longest
 from typing import Any
 
-from finetune.task import (
-    Example,
-    Feature,
-    Files,
-    HubLayout,
-    Hyperparameters,
-    Module,
-    Prediction,
-    Row,
-    Shown,
-    Task,
-    Tokenizer,
-    table_36,
-)
+from finetune.examples import Example, Feature, Module, Prediction, Row, Shown, Tokenizer
+from finetune.task import Files, HubLayout, Hyperparameters, Task, table_36
 from finetune.tasks.dp.align import chain_words, collate_words, featurize, make_record, name_arcs
 from finetune.tasks.dp.metrics import DP_LABELS, score, tables
 from finetune.tasks.dp.published import AS_PUBLISHED

@@ -8,6 +8,7 @@ Legend: ``B`` sentences of ``n`` words each; head 0 is the root, words count fro
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -29,14 +30,11 @@ def best_right_headed_trees(scores: Sequence[NDArray[np.floating]]) -> list[list
     Args:
         scores: one (n, n + 1) array a sentence, n >= 1: ``[w - 1, h]`` for the arc from word ``w`` to head ``h``.
             Entries that no such tree uses (h <= w, root of any word but the last) are ignored.
-
-    Returns:
-        n heads a sentence, in the order given; the last is 0, all others are greater than their word's number.
     """
     trees: list[list[int]] = [[] for _ in scores]
-    by_length: dict[int, list[int]] = {}
+    by_length = defaultdict[int, list[int]](list)
     for number, arcs in enumerate(scores):
-        by_length.setdefault(len(arcs), []).append(number)
+        by_length[len(arcs)].append(number)
     for n, numbers in by_length.items():
         size = max(1, CELLS_AT_ONCE // n**2)
         for begin in range(0, len(numbers), size):
@@ -48,17 +46,11 @@ def best_right_headed_trees(scores: Sequence[NDArray[np.floating]]) -> list[list
 
 
 def find_leftmost_dependents(scores_Bnn: NDArray[np.floating]) -> Iterable[list[list[int]]]:
-    """Fill the table of the best trees of all spans, short ones first.
+    """Fill the table of the best trees of all spans, short ones first; for each sentence the best k by ``[i][j]``.
 
-    ```
-    tree[i, j] = max over k of  tree[i, k] + score(k's head is j) + tree[k + 1, j]      i <= k < j
-                 the leftmost dependent of j is k, which covers i..k
-    ```
-    Args:
-        scores_Bnn: ``[b, k, j]`` for the arc from word k + 1 to word j + 1.
+    ``scores_Bnn[b, k, j]``: the arc from word k + 1 to word j + 1. The leftmost dependent of j is k, which covers i..k:
 
-    Returns:
-        for each sentence the best k by ``[i][j]``.
+        tree[i, j] = max over k of  tree[i, k] + score(k's head is j) + tree[k + 1, j]      i <= k < j
     """
     batch, n, _ = scores_Bnn.shape
     tree_nnB = np.zeros((n, n, batch))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from corpus.documents.errors import BadInput
 from finetune.data.files import Block, format_blocks, read_blocks, rewrite_blocks
-from finetune.task import Example, Prediction
+from finetune.examples import Example, Prediction
 from finetune.tasks.dp.metrics import DP_LABELS
 
 # Sejong tags; the root and a tag that is not among them have their own ids.
@@ -37,11 +37,7 @@ class Word(NamedTuple):
 
 
 def read_sentences(path: Path, *, as_it_stands: bool = False) -> list[Example]:
-    """Sentences of an official file; ``inputs``: ``words`` and their last ``pos`` tags; gold None without labels.
-
-    Raises:
-        BadInput: a row that is not one of such a file; labels in some rows only.
-    """
+    """Sentences of an official file; ``inputs``: ``words`` and their last ``pos`` tags; gold None without labels."""
     examples = []
     for block in read_blocks(path):
         words = [
@@ -90,7 +86,7 @@ def _gold(words: list[Word], place: str) -> dict[str, Any] | None:
 
 
 def repair_forms(words: list[Word], written: list[str]) -> list[str]:
-    """The words, damaged ones as the sentence has them, where that has as many words."""
+    """Damaged words as the sentence has them, where that has as many words."""
     forms = [word.form for word in words]
     if len(written) != len(forms):
         return forms

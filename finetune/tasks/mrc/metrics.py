@@ -15,7 +15,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Any
 
-from finetune.task import Row
+from finetune.examples import Row, Table
 
 _BRACKETS_AS_PUBLISHED = re.compile(r"""['"《》<>〈〉]\(\)‘’""")
 _BRACKETS = re.compile(r"""['"《》<>〈〉()‘’]""")
@@ -23,8 +23,6 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _METRICS = ("exact_match", "rouge_w", "exact_match_as_intended", "rouge_w_as_intended")
 _TYPES = {1: "1 paraphrase", 2: "2 multi-sentence", 3: "3 unanswerable"}
 _LENGTHS = ((4, "1 to 4"), (9, "5 to 9"), (19, "10 to 19"))  # characters of the first answer
-
-Cells = dict[str, Any]
 
 
 def score(rows: Sequence[Row]) -> dict[str, float]:
@@ -34,10 +32,7 @@ def score(rows: Sequence[Row]) -> dict[str, float]:
     for which all characters count.
 
     A gold is ``{"answers": [texts]}``, without answers where the question has none; a prediction is a text, empty
-    for "no answer". Further keys of the gold (``question_type``) are not read.
-
-    Raises:
-        ValueError: a gold or a prediction of another form.
+    for "no answer". ``ValueError`` for anything else.
     """
     for row in rows:
         if not isinstance(row.gold["answers"], list) or not isinstance(row.prediction, str):
@@ -54,11 +49,8 @@ def score_question(gold: dict[str, Any], prediction: str) -> tuple[float, float]
     return _score_texts(tuple(gold["answers"]), prediction)[:2]
 
 
-def tables(rows: Sequence[Row]) -> dict[str, list[Cells]]:
-    """Scores by question type, with and without an answer, and by length of the first answer.
-
-    ``no_answer``: share of the questions for which "no answer" was predicted, 0..100.
-    """
+def tables(rows: Sequence[Row]) -> dict[str, Table]:
+    """Scores, and the share of "no answer" predicted, by question type, with and without answer, by its length."""
     answerable = [row for row in rows if row.gold["answers"]]
     kinds = ("unanswerable", "answerable")
     return {
@@ -68,7 +60,7 @@ def tables(rows: Sequence[Row]) -> dict[str, list[Cells]]:
     }
 
 
-def _by(title: str, rows: Sequence[Row], name_of: Callable[[Row], str], names: Iterable[str]) -> list[Cells]:
+def _by(title: str, rows: Sequence[Row], name_of: Callable[[Row], str], names: Iterable[str]) -> Table:
     members = {name: [row for row in rows if name_of(row) == name] for name in names}
     return [
         {

@@ -8,6 +8,7 @@ whole words. Legend: ``B`` windows, ``L`` positions.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,13 +16,13 @@ from numpy.typing import NDArray
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
-from finetune.task import Example, Feature, Module, Prediction, Tokenizer, pad_inputs
+from finetune.examples import Example, Feature, Module, Prediction, Tokenizer, pad_inputs
 from finetune.tasks.mrc.windows import (
     Passage,
     Target,
-    describe_question,
     keep_trainable,
     make_features,
+    record,
     tokenize,
     word_of_characters,
 )
@@ -48,11 +49,7 @@ class Pieces(NamedTuple):
 
 
 def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
-    """Windows of every question (``make_features``) with the published targets, from the first answer only.
-
-    Questions whose answer is not among the words at its offset are left out when training, with a warning; an offset
-    elsewhere in the right word goes unnoticed.
-    """
+    """Windows of every question (``make_features``) with the published targets, from the first answer only."""
     texts = [str(text) for text in tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))]
     normalizer = getattr(tokenizer.backend_tokenizer, "normalizer", None)
     pieces = Pieces(texts, "▁" in texts, bool(getattr(normalizer, "lowercase", False)))
@@ -102,9 +99,7 @@ def text_of_words(context: str, first: int, last: int, words: NDArray[np.int64])
 
 def find_words(example: Example, passage: Passage, answer: Passage) -> Target | None:
     """The published target: among the tokens of the answer's words the first run equal to those of the answer alone.
-
-    Oddity: where there is none, as the answer beside its particle is cut into other tokens, whole words are the target.
-    """
+    Oddity: where there is none, as the answer beside its particle is cut into other tokens, it is whole words."""
     if example.inputs["start"] is None or is_misplaced(example):
         return None
     first_word, last_word, words = words_of_answer(example)
@@ -119,18 +114,11 @@ def find_words(example: Example, passage: Passage, answer: Passage) -> Target | 
 
 
 def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
-    """Batch as ``SpanFinder.forward`` describes it.
-
-    Oddity: all tokens, of the question too, can be ends of a span. (As published padding can too; not here, or scores
-    would depend on a window's batch.)
-    """
+    """Batch as ``SpanFinder.forward`` describes it. Oddity: all tokens, of the question too, can be ends of a span. (As
+    published padding can too; not here, or scores would depend on a window's batch.)"""
     batch = pad_inputs(features, pad_id)
-    return {
-        **batch,
-        "candidates": batch["attention_mask"].astype(bool),
-        "start": np.array([feature["start"] for feature in features]),
-        "end": np.array([feature["end"] for feature in features]),
-    }
+    ends = {key: np.array([feature[key] for feature in features]) for key in ("start", "end")}
+    return {**batch, "candidates": batch["attention_mask"].astype(bool), **ends}
 
 
 def build(encoder: str, tokenizer: Tokenizer) -> Module:
@@ -142,11 +130,8 @@ def build(encoder: str, tokenizer: Tokenizer) -> Module:
 
 
 def best_of_best(feature: Feature, start_L: NDArray[Any], end_L: NDArray[Any]) -> Span | None:
-    """The best span of a window, the first of equals.
-
-    Oddity: only pairs of the ``BEST`` starts and the ``BEST`` ends count, and positions outside the context take
-    places among them, so a window may have no span.
-    """
+    """The best span of a window, the first of equals. Oddity: only pairs of the ``BEST`` starts and the ``BEST`` ends
+    count, and positions outside the context take places among them, so a window may have no span."""
     if feature["max_context"] is None:
         return None
     begin, last = feature["max_context"]
@@ -215,6 +200,7 @@ def cut_out(found: str, words: str, is_lower: bool) -> str:
     return words[letters[before] : letters[after] + 1]
 
 
-def record(example: Example, features: Sequence[Feature], max_tokens: int) -> dict[str, Any]:
-    """The windows with their targets; none where the published code leaves the question out of training."""
-    return describe_question(example, [] if is_misplaced(example) else features, max_tokens)
+AS_PUBLISHED = {
+    "featurize": featurize, "collate": collate, "model": build, "decode": decode,
+    "record": partial(record, is_misplaced),
+}  # fmt: skip

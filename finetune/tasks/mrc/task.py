@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -21,23 +22,11 @@ from numpy.typing import NDArray
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import write_whole
 from finetune.data.files import format_json, read_json, text_of
-from finetune.task import (
-    Example,
-    Feature,
-    Files,
-    HubLayout,
-    Hyperparameters,
-    Module,
-    Prediction,
-    Row,
-    Shown,
-    Task,
-    Tokenizer,
-    table_36,
-)
+from finetune.examples import Example, Feature, Module, Prediction, Row, Shown, Tokenizer
+from finetune.task import Files, HubLayout, Hyperparameters, Task, table_36
 from finetune.tasks.mrc import published
 from finetune.tasks.mrc.metrics import score, tables
-from finetune.tasks.mrc.windows import Passage, Target, describe_question, keep_trainable, make_features
+from finetune.tasks.mrc.windows import Passage, Target, keep_trainable, make_features, record
 
 ANSWER_TOKENS = 64  # longest answer; published: 30, but one of the 839 answers at hand has 36
 CUTS = 4  # most characters cut off the answer's last token; particles such as 에서는 have three
@@ -58,8 +47,7 @@ def read(path: Path) -> list[Example]:
     """Questions of an official file; fields that a reduced file leaves ``null`` are not needed.
 
     Gold: ``answers`` (texts, none where unanswerable) and ``question_type`` (1 paraphrase, 2 multi-sentence, 3
-    unanswerable, None unknown); None where a question has neither ``answers`` nor ``is_impossible``, as in a test
-    file. ``inputs``: ``question``, ``context``, ``start`` of the first answer or None.
+    unanswerable, None unknown); None in a test file. ``inputs``: ``question``, ``context``, first answer's ``start``.
     """
     examples = [
         parse_question(question, context, str(path)) for context, question in questions_of(read_json(path), path)
@@ -102,7 +90,7 @@ def parse_question(record: Any, context: str, file: str) -> Example:
 
 
 def answer_span(example: Example) -> tuple[int, int] | None:
-    """Characters [begin, end) of the training answer, the first one; None where there is none."""
+    """Characters [begin, end) of the first answer, which is the training's; None where there is none."""
     begin = example.inputs["start"]
     return None if begin is None else (begin, begin + len(example.gold["answers"][0]))
 
@@ -117,13 +105,12 @@ def is_misplaced(example: Example) -> bool:
 
 def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
     """Windows of every question (``make_features``); misplaced answers are left out when training, with a warning."""
+
+    def find_targets(examples: Sequence[Example], passages: Sequence[Passage]) -> list[Target | None]:
+        return [find_tokens(passage, answer_span(e)) for e, passage in zip(examples, passages, strict=True)]
+
     features = make_features(examples, tokenizer, max_tokens, find_targets)
     return keep_trainable(features, examples, is_misplaced) if is_training else features
-
-
-def find_targets(examples: Sequence[Example], passages: Sequence[Passage]) -> list[Target | None]:
-    """The answers' tokens by offsets."""
-    return [find_tokens(p, answer_span(e)) for e, p in zip(examples, passages, strict=True)]
 
 
 def find_tokens(passage: Passage, span: tuple[int, int] | None) -> Target | None:
@@ -153,7 +140,7 @@ def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]
 
 def best_span(feature: Feature, start_L: NDArray[Any], end_L: NDArray[Any]) -> tuple[float, int, int]:
     """Score and positions of the best span of a window: at most ``ANSWER_TOKENS`` long, within the context, starting
-    where this window is the one with the most context; -inf if there is none."""
+    where this window shows most around it; -inf if there is none."""
     if feature["max_context"] is None:
         return -np.inf, 0, 0
     begin, last = feature["max_context"]
@@ -199,11 +186,6 @@ def predict_trivially(train: Sequence[Example], examples: Sequence[Example]) -> 
     return [Prediction("") for _ in examples]
 
 
-def record(example: Example, features: Sequence[Feature], max_tokens: int) -> dict[str, Any]:
-    """The windows with their targets; none where the question is no training example."""
-    return describe_question(example, [] if is_misplaced(example) else features, max_tokens)
-
-
 def fault_of_text(example: Example, prediction: Prediction) -> str | None:
     """A text, empty for no answer."""
     value = prediction.value
@@ -211,10 +193,8 @@ def fault_of_text(example: Example, prediction: Prediction) -> str | None:
 
 
 def write(official: Path, values: Mapping[str, Any], target: Path) -> None:
-    """The official file with predicted ``answers`` (none for ""), at the first place where the context has the text.
-
-    A text that the context does not have (the published decoding can make one) gets ``answer_start`` null.
-    """
+    """The official file with predicted ``answers`` (none for ""), at the first place where the context has the text;
+    ``answer_start`` is null where it has not (the published decoding can make such a text)."""
     document = read_json(official)
     for context, question in questions_of(document, official):
         text = values[question["guid"]]
@@ -226,8 +206,7 @@ def write(official: Path, values: Mapping[str, Any], target: Path) -> None:
 
 
 def convert(rows: Sequence[dict[str, Any]], split: str) -> str:
-    """The Hub's rows as an official file. The copy strips contexts and answers but keeps their offsets; nothing is
-    moved here, the reader judges."""
+    """The Hub's rows as an official file. The copy strips texts but keeps their offsets; the reader judges."""
     articles = []
     for key, questions in groupby(rows, key=itemgetter(*ABOUT)):
         title, category, source, context = key
@@ -268,17 +247,11 @@ KLUE_MRC = Task(
     collate=collate,
     model=build,
     decode=decode,
-    as_published={
-        "featurize": published.featurize,
-        "collate": published.collate,
-        "model": published.build,
-        "decode": published.decode,
-        "record": published.record,
-    },
+    as_published=published.AS_PUBLISHED,
     score=score,
     tables=tables,
     trivial=predict_trivially,
-    record=record,
+    record=partial(record, is_misplaced),
     write=write,
     fault=fault_of_text,
     show=show,

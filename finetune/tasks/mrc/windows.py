@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
-from finetune.task import Example, Feature, Tokenizer
+from finetune.examples import Example, Feature, Tokenizer
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class Target(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Special tokens of a pair and segment ids of its five parts: before, question, between, context, after."""
+    """Special tokens around question and context, and segment ids of the five parts in their order."""
 
     before: NDArray[np.int32]
     between: NDArray[np.int32]
@@ -71,7 +71,7 @@ def make_features(
         features with ``input_ids`` (L, int32) and, where the tokenizer has segments, ``token_type_ids`` (L, int8);
         ``context_at``, position of the first context token; ``begin``, its number in the passage; ``offsets``, of the
         window's context tokens; ``max_context``, first and last position where a span may start, or None;
-        ``start`` and ``end``, positions of the answer, 0 where the window lacks part of it; ``cut``.
+        ``start``, ``end`` and ``cut``, positions of the answer, 0 where the window lacks part of it.
     """
     pair = pair_of(tokenizer)
     limit = min(QUESTION_TOKENS, max_tokens // 2)
@@ -92,13 +92,9 @@ def tokenize(texts: Sequence[str], tokenizer: Tokenizer) -> list[Passage]:
     found = []
     for begin in range(0, len(texts), TEXTS_PER_CALL):
         encoded = tokenizer(
-            list(texts[begin : begin + TEXTS_PER_CALL]),
-            add_special_tokens=False,
-            return_offsets_mapping=True,
-            return_attention_mask=False,
-            return_token_type_ids=False,
-            verbose=False,
-        )
+            list(texts[begin : begin + TEXTS_PER_CALL]), add_special_tokens=False, return_offsets_mapping=True,
+            return_attention_mask=False, return_token_type_ids=False, verbose=False,
+        )  # fmt: skip
         for ids, offsets in zip(encoded["input_ids"], encoded["offset_mapping"], strict=True):
             flat = np.fromiter(chain.from_iterable(offsets), dtype=np.int32, count=2 * len(ids))
             found.append(Passage(np.array(ids, dtype=np.int32), flat.reshape(-1, 2)))
@@ -106,11 +102,8 @@ def tokenize(texts: Sequence[str], tokenizer: Tokenizer) -> list[Passage]:
 
 
 def pair_of(tokenizer: Tokenizer) -> Pair:
-    """How the tokenizer joins two texts, read off a pair of one letter each.
-
-    Raises:
-        BadInput: no special token stands before the pair, so nothing can stand for "no answer".
-    """
+    """How the tokenizer joins two texts, read off a pair of one letter each; ``BadInput`` if no special token stands
+    before it, so that nothing can stand for "no answer"."""
     encoded = tokenizer("a", "a", return_token_type_ids=True)
     ids, sides = np.array(encoded["input_ids"], dtype=np.int32), encoded.sequence_ids()
     question, context = ([i for i, side in enumerate(sides) if side == number] for number in (0, 1))
@@ -154,8 +147,8 @@ def make_windows(
 def cut_windows(tokens: int, size: int) -> tuple[tuple[int, int, tuple[int, int] | None], ...]:
     """Begin and length of each window of ``size`` tokens, and the first and last token that it shows best, if any.
 
-    The published rule: the smaller of the tokens to the left and to the right, longer windows first, then earlier ones.
-    Later windows win further right, so a window shows one run of tokens best. With places for 200 of 300 tokens:
+    The published rule: the smaller of the tokens to the left and to the right, longer windows first, then earlier ones;
+    so a window shows one run of tokens best. With places for 200 of 300 tokens:
 
         window 0    0 ──────────────── 163┄┄199
         window 1            128┄┄164 ───────────── 299      128 to 199 stand in both, ┄ is shown better by the other
@@ -186,8 +179,7 @@ def place_target(window: dict[str, Any], target: Target | None) -> dict[str, int
 
 
 def word_of_characters(text: str) -> NDArray[np.int64]:
-    """Number of the word (run between white space) of each character; white space counts to the word before, -1 to
-    none."""
+    """Number of the word (run between white space) of each character; white space belongs to the one before."""
     is_break = np.isin(np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32), WORD_BREAKS)
     starts_word = ~is_break & np.concatenate(([True], is_break[:-1]))
     return np.cumsum(starts_word) - 1
@@ -196,11 +188,7 @@ def word_of_characters(text: str) -> NDArray[np.int64]:
 def keep_trainable(
     features: Sequence[Feature], examples: Sequence[Example], is_misplaced: Callable[[Example], bool]
 ) -> list[Feature]:
-    """The features of questions whose answer stands at its offset; the others are counted in a warning.
-
-    Raises:
-        BadInput: a question of a file without labels.
-    """
+    """The features of questions whose answer stands at its offset; the others are counted in a warning."""
     for example in examples:
         if example.gold is None:
             raise BadInput(f"{example.guid}: no 'answers' and no 'is_impossible', so nothing can be learned from it")
@@ -212,18 +200,19 @@ def keep_trainable(
     return [feature for feature in features if feature["example"] not in misplaced]
 
 
-def describe_question(example: Example, features: Sequence[Feature], max_tokens: int) -> dict[str, Any]:
-    """A question as JSON: its windows and the length they were made for."""
+def record(
+    is_misplaced: Callable[[Example], bool], example: Example, features: Sequence[Feature], max_tokens: int
+) -> dict[str, Any]:
+    """The windows with their targets, none where the question is no training example, and their longest length."""
     words = word_of_characters(example.inputs["context"])
     return {
         "max_seq_length": max_tokens,
-        "windows": [describe_window(feature, words) for feature in features],
+        "windows": [] if is_misplaced(example) else [_record_window(feature, words) for feature in features],
         "labels": {"is_impossible": None if example.gold is None else not example.gold["answers"]},
     }
 
 
-def describe_window(feature: Feature, words: NDArray[np.int64]) -> dict[str, Any]:
-    """A window as JSON; ``words`` as ``word_of_characters`` gives them for its context."""
+def _record_window(feature: Feature, words: NDArray[np.int64]) -> dict[str, Any]:
     offsets = feature["offsets"]
     ends = (int(offsets[0, 0]), int(offsets[-1, 0]), int(offsets[-1, 1])) if len(offsets) else None
     types = {"token_type_ids": feature["token_type_ids"].tolist()} if "token_type_ids" in feature else {}

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.task import Row, Table, count_row
+from finetune.examples import Row, Table, count_row
 
 NER_TAGS = (
     "B-PS", "I-PS", "B-LC", "I-LC", "B-OG", "I-OG", "B-DT", "I-DT", "B-TI", "I-TI", "B-QT", "I-QT", "O",
@@ -38,14 +38,11 @@ class _Tags(NamedTuple):
 
 
 def score(rows: Sequence[Row]) -> dict[str, float]:
-    """``entity_macro_f1`` (nan without any entity) and the character scores, 0..100.
+    """``entity_macro_f1`` (nan without any entity) and the character scores, 0..100, of lists of tags.
 
-    Golds and predictions are lists of tags, one per character that is not a space. Rows of protocol klue-baseline have
-    in ``scores`` what its metrics count: ``characters``, as many from the beginning of gold and prediction, and
-    ``ends``, two tags predicted for [CLS] and [SEP], which are gold O; an entity may run over them, as published.
-
-    Raises:
-        ValueError, KeyError, TypeError: gold and prediction of different length, an unknown tag, other ``scores``.
+    Rows of protocol klue-baseline have in ``scores`` what its metrics count: ``characters``, as many from the beginning
+    of gold and prediction, and ``ends``, two tags predicted for [CLS] and [SEP], which are gold O; an entity may run
+    over them, as published. ``ValueError``, ``KeyError`` or ``TypeError`` for anything else.
     """
     tags = _flatten(rows)
     missing = np.full(2 * len(rows) - int(tags.is_special.sum()), OUTSIDE)
@@ -63,10 +60,8 @@ def score(rows: Sequence[Row]) -> dict[str, float]:
 
 
 def tables(rows: Sequence[Row]) -> dict[str, Table]:
-    """Entities by type and by length in characters: counts, and precision, recall and F1 (0..100, None undefined).
-
-    Where ``scores`` leave characters out, a third table says how many, so that nobody cuts a gold unseen.
-    """
+    """Entities by type and by length in characters. Where ``scores`` leave characters out, a third table says how many,
+    so that nobody cuts a gold unseen."""
     sides = _find_entities(_flatten(rows))
     by_type = [np.bincount(types, minlength=len(TYPES)) for types, _ in sides]
     bins = [np.searchsorted(LENGTHS, lengths, side="right") - 1 for _, lengths in sides]

@@ -17,23 +17,8 @@ from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
 from finetune.data.files import Block, format_blocks, read_blocks, rewrite_blocks
-from finetune.task import (
-    IGNORED,
-    Example,
-    Feature,
-    Files,
-    HubLayout,
-    Hyperparameters,
-    Module,
-    Prediction,
-    Row,
-    Shown,
-    Task,
-    Tokenizer,
-    pad_inputs,
-    pad_rows,
-    table_36,
-)
+from finetune.examples import IGNORED, Example, Feature, Module, Prediction, Row, Shown, Tokenizer, pad_inputs, pad_rows
+from finetune.task import Files, HubLayout, Hyperparameters, Task, table_36
 from finetune.tasks.ner import published
 from finetune.tasks.ner.align import align_by_offsets, encode_sentences, make_features, read_tags
 from finetune.tasks.ner.metrics import NER_TAGS, score, tables
@@ -42,14 +27,8 @@ OUTSIDE = "O"
 
 
 def read(path: Path) -> list[Example]:
-    """Examples with ``text``, spaces included; gold is one tag for each character that is not a space.
-
-    The lines of a test file hold a character without a tag; gold is None there.
-
-    Raises:
-        BadInput: a line that is not a character and a tag, tags for a part of a sentence or file, or a sentence of
-            spaces only.
-    """
+    """Examples with ``text``, spaces included; gold is one tag for each character that is not a space. The lines of a
+    test file hold a character without a tag; gold is None there."""
     examples = [_read_sentence(path, block) for block in read_blocks(path)]
     unlabelled = [example.guid for example in examples if example.gold is None]
     if 0 < len(unlabelled) < len(examples):
@@ -87,8 +66,8 @@ def _read_sentence(path: Path, block: Block) -> Example:
 def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
     """``[CLS] sentence [SEP]`` with ``tags``, an id for each token, and what ``read_tags`` needs for the way back."""
     sentences = encode_sentences(examples, tokenizer)
-    alignment = align_by_offsets(sentences)
-    return make_features(sentences, alignment, tokenizer, max_tokens, special_tag=IGNORED, windows=True)
+    alignments = [align_by_offsets(sentence) for sentence in sentences]
+    return make_features(sentences, alignments, tokenizer, max_tokens, special_tag=IGNORED, windows=True)
 
 
 def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]:
@@ -100,7 +79,7 @@ def build(name: str, tokenizer: Tokenizer) -> Module:
     """Encoder and a head over tokens."""
     from finetune.heads.labels import load_token_labeller
 
-    return load_token_labeller(name, NER_TAGS, tokenizer)
+    return load_token_labeller(name, tokenizer, NER_TAGS)
 
 
 def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
@@ -119,10 +98,8 @@ def predict_nothing(training: Sequence[Example], examples: Sequence[Example]) ->
 
 
 def record(example: Example, features: Sequence[Feature], max_tokens: int) -> dict[str, Any]:
-    """Inputs, the tag of each token (null: not in the loss) and of each character (null: a file without labels).
-
-    A sentence that needs several features has them under ``windows`` instead.
-    """
+    """Inputs, the tag of each token (null: not in the loss) and of each character; a sentence that needs several
+    features has them under ``windows``."""
     inputs = [
         {"input_ids": feature["input_ids"], "token_type_ids": [0] * len(feature["input_ids"])} for feature in features
     ]
@@ -168,10 +145,8 @@ def show(example: Example, row: Row) -> Shown:
 
 
 def find_entities(text: str, tags: Sequence[str]) -> list[tuple[str, int, int]]:
-    """Type, first and last-plus-one character in ``text`` of each entity, ``tags`` being those of its non-spaces.
-
-    A stray ``I-`` (no entity by the metric) is given with its type in brackets, so that people see it.
-    """
+    """Type, first and last-plus-one character of each entity, ``tags`` being those of non-spaces; a stray ``I-`` (no
+    entity by the metric) has its type in brackets, so that people see it."""
     positions = [number for number, character in enumerate(text) if not character.isspace()]
     entities: list[tuple[str, int, int]] = []
     previous = OUTSIDE

@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from finetune.task import Feature, Tokenizer
+from finetune.examples import Example, Feature, Tokenizer
+from finetune.tasks.labels import encode_texts, keep_tokens, with_labels
+from finetune.tasks.re.metrics import RE_LABELS
 
 SUBJECT, SUBJECT_END, OBJECT, OBJECT_END = MARKERS = ("<subj>", "</subj>", "<obj>", "</obj>")
 WORD_STARTS = ("▁", "Ġ")  # how SentencePiece and byte-level BPE mark the first piece of a word
@@ -21,11 +23,8 @@ Mend = Callable[[str, str, Mapping[str, int]], list[int] | None]  # None: the to
 
 
 def mark_entities(sentence: str, subject: Span, object_: Span) -> str:
-    """The sentence with its four markers.
-
-    At one position end markers come before start markers; of two entities that begin together the longer one (of two
-    equal ones the subject) is the outer.
-    """
+    """The sentence with its four markers. At one position end markers come before start markers; of two entities that
+    begin together the longer one (of two equal ones the subject) is the outer."""
     outer_first = sorted(
         [(subject, SUBJECT, SUBJECT_END), (object_, OBJECT, OBJECT_END)],
         key=lambda entity: (entity[0][0], -entity[0][1], entity[1] == OBJECT),
@@ -39,27 +38,42 @@ def mark_entities(sentence: str, subject: Span, object_: Span) -> str:
     return "".join([*pieces, sentence[done:]])
 
 
-def mend_continuations(features: Sequence[Feature], texts: Sequence[str], tokenizer: Tokenizer, mend: Mend) -> None:
-    """Replace the token after each end marker, in place, where the sentence goes on without a space.
+def featurize_marked(
+    mark: Callable[[str, Span, Span], str], mend: Mend, keep: Callable[[Sequence[int], Sequence[int], int], list[int]],
+    examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int,
+) -> list[Feature]:  # fmt: skip
+    """``[CLS] sentence with four markers [SEP]``.
 
     Args:
-        features: tokens of the marked sentences; every marker of a text is among its ``input_ids``.
-        texts: the marked sentences.
-        mend: ``(token, next character of the text, vocabulary)`` to the ids that take the token's place.
+        mend: ``(token, next character of the text, vocabulary)`` to the ids in place of a token after an end marker.
+        keep: ``(ids, ids of the markers, size)`` to the positions that stay of a longer sentence.
     """
+    texts = [mark(*(example.inputs[key] for key in ("sentence", "subject", "object"))) for example in examples]
+    features = encode_texts(tokenizer, texts)
     vocabulary = tokenizer.get_vocab()
-    ends = [(end, vocabulary[end]) for end in (SUBJECT_END, OBJECT_END)]
-    for feature, text in zip(features, texts, strict=True):
-        ids = feature["input_ids"]
-        for end, end_id in ends:
-            rest = text.find(end) + len(end)
-            if rest < len(text) and text[rest] != " ":
-                position = ids.index(end_id) + 1
-                token = str(tokenizer.convert_ids_to_tokens(ids[position]))
-                mended = mend(token, text[rest], vocabulary)
-                if mended is not None:
-                    ids[position : position + 1] = mended
-                    feature["token_type_ids"][position : position + 1] = [0] * len(mended)
+    marker_ids = [vocabulary[marker] for marker in MARKERS]
+    sides = tokenizer("가").sequence_ids(0)  # None where the tokenizer adds [CLS] and [SEP]
+    before, after = sides.index(0), sides[::-1].index(0)
+    for index, (feature, text) in enumerate(zip(features, texts, strict=True)):
+        for end in (SUBJECT_END, OBJECT_END):
+            _mend(feature, text, end, tokenizer, vocabulary, mend)
+        length = len(feature["input_ids"])
+        if length > max_tokens:
+            inner = feature["input_ids"][before : length - after]
+            kept = [before + position for position in keep(inner, marker_ids, max_tokens - before - after)]
+            features[index] = keep_tokens(feature, [*range(before), *kept, *range(length - after, length)])
+    return with_labels(features, examples, RE_LABELS)
+
+
+def _mend(feature: Feature, text: str, end: str, tokenizer: Tokenizer, vocabulary: dict[str, int], mend: Mend) -> None:
+    """Replace the token after an end marker, in place, where the sentence goes on without a space."""
+    rest, ids = text.find(end) + len(end), feature["input_ids"]
+    if rest < len(text) and text[rest] != " ":
+        position = ids.index(vocabulary[end]) + 1
+        mended = mend(str(tokenizer.convert_ids_to_tokens(ids[position])), text[rest], vocabulary)
+        if mended is not None:
+            ids[position : position + 1] = mended
+            feature["token_type_ids"][position : position + 1] = [0] * len(mended)
 
 
 def continuation(token: str, next_character: str, vocabulary: Mapping[str, int]) -> list[int] | None:
@@ -80,12 +94,6 @@ def inside_word(token: str, next_character: str, vocabulary: Mapping[str, int]) 
 def is_hangul(character: str) -> bool:
     """Whether it is a syllable."""
     return "가" <= character <= "힣"
-
-
-def count_specials(tokenizer: Tokenizer) -> tuple[int, int]:
-    """How many special tokens the tokenizer puts before and after a text."""
-    sides = tokenizer("가").sequence_ids(0)  # None where it adds one
-    return sides.index(0), sides[::-1].index(0)
 
 
 def keep_markers(ids: Sequence[int], marker_ids: Sequence[int], size: int) -> list[int]:

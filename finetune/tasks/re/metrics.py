@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.task import Row, Table
+from finetune.examples import Row, Table
 from finetune.tasks.labels import class_rows, count_classes
 
 RE_LABELS = (
@@ -36,13 +36,8 @@ class CurveAreas(NamedTuple):
 
 
 def score(rows: Sequence[Row]) -> dict[str, float]:
-    """``micro_f1`` and ``auprc``, 0..100 (``auprc`` is nan where rows have no ``scores``).
-
-    Golds and predictions are label names; ``scores`` of a row are 30 probabilities in the order of ``RE_LABELS``.
-
-    Raises:
-        ValueError: a gold or prediction is no relation, or scores are not 30 finite numbers.
-    """
+    """``micro_f1`` and ``auprc``, 0..100 (``auprc`` is nan where rows have no ``scores``), of label names; ``scores``
+    of a row are 30 probabilities in the order of ``RE_LABELS``. ``ValueError`` for anything else."""
     counts = count_classes(rows)
     if unknown := counts.keys() - set(RE_LABELS):
         raise ValueError(f"no relation is named {min(map(str, unknown))!r}")
@@ -54,11 +49,7 @@ def score(rows: Sequence[Row]) -> dict[str, float]:
 
 
 def curve_areas(rows: Sequence[Row]) -> list[CurveAreas]:
-    """The areas of each class in the order of ``RE_LABELS``; none at all where a row has no ``scores``.
-
-    Raises:
-        ValueError: scores are not 30 finite numbers.
-    """
+    """The areas of each class in the order of ``RE_LABELS``; none at all where a row has no ``scores``."""
     if any(row.scores is None for row in rows):
         return []
     scores_NK = np.array([row.scores for row in rows], dtype=float)
@@ -71,10 +62,8 @@ def curve_areas(rows: Sequence[Row]) -> list[CurveAreas]:
 
 
 def _areas(all_N: NDArray[np.float64], of_gold_P: NDArray[np.float64]) -> CurveAreas:
-    """Areas from the ascending scores of all rows and the scores of those whose gold is the class.
-
-    The curve only gains area where recall grows: at the distinct scores of gold rows. Equal scores are one point.
-    """
+    """Areas from the ascending scores of all rows and those of the gold ones. The curve only gains area where recall
+    grows: at the distinct scores of gold rows. Equal scores are one point."""
     if not len(of_gold_P):
         return CurveAreas(float("nan"), float("nan"))
     score_T, gold_at_T = np.unique(of_gold_P, return_counts=True)

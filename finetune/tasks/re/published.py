@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from finetune.task import Example, Feature, Tokenizer
-from finetune.tasks.labels import encode_texts, keep_tokens, with_labels
+from finetune.examples import Example, Feature, Tokenizer
 from finetune.tasks.re import markers
-from finetune.tasks.re.markers import Mend, Span, mend_continuations
-from finetune.tasks.re.metrics import RE_LABELS
+from finetune.tasks.re.markers import Span
 
 
 def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
@@ -24,25 +22,24 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
     - Entities that overlap double text, see ``mark_as_published``.
     - Not reproduced: a sentence that ends in an end marker (IndexError as published) has nothing after it to mend.
     """
-    texts = [
-        mark_as_published(*(example.inputs[key] for key in ("sentence", "subject", "object"))) for example in examples
-    ]
-    features = encode_texts(tokenizer, texts)
-    mend_continuations(features, texts, tokenizer, _published_rule(tokenizer))
-    _, after = markers.count_specials(tokenizer)
-    for index, feature in enumerate(features):
-        length = len(feature["input_ids"])
-        if length > max_tokens:
-            features[index] = keep_tokens(feature, [*range(max_tokens - after), *range(length - after, length)])
-    return with_labels(features, examples, RE_LABELS)
+    model = tokenizer.backend_tokenizer.model
+    is_wordpiece = getattr(model, "continuing_subword_prefix", None) == "##"
+
+    def mend(token: str, next_character: str, vocabulary: Mapping[str, int]) -> list[int] | None:
+        if is_wordpiece and markers.is_hangul(token[0]):
+            return [vocabulary.get("##" + token, vocabulary[str(tokenizer.unk_token)])]
+        return markers.inside_word(token, next_character, vocabulary)
+
+    def keep(ids: Sequence[int], marker_ids: Sequence[int], size: int) -> list[int]:
+        return list(range(size))
+
+    return markers.featurize_marked(mark_as_published, mend, keep, examples, tokenizer, max_tokens)
 
 
 def mark_as_published(sentence: str, subject: Span, object_: Span) -> str:
-    """The sentence with its four markers, the entity that begins first (of two the shorter) marked first.
-
-    Each entity is written out whole, so what two entities share stands there twice, and what a longer one has after
-    the shorter one inside it as well. Equal spans, a ValueError as published, are marked subject outside.
-    """
+    """The sentence with its four markers, the entity that begins first (of two the shorter) marked first and written
+    out whole, so what two entities share stands there twice, and what a longer one has after the shorter one inside it
+    as well. Equal spans, a ValueError as published, are marked subject outside."""
     if subject == object_:
         return markers.mark_entities(sentence, subject, object_)
     (one, begin, end), (other, other_begin, other_end) = sorted(
@@ -55,15 +52,3 @@ def mark_as_published(sentence: str, subject: Span, object_: Span) -> str:
             sentence[other[1] :],
         ]
     )  # fmt: skip
-
-
-def _published_rule(tokenizer: Tokenizer) -> Mend:
-    model = tokenizer.backend_tokenizer.model
-    is_wordpiece = getattr(model, "continuing_subword_prefix", None) == "##"
-
-    def mend(token: str, next_character: str, vocabulary: Mapping[str, int]) -> list[int] | None:
-        if is_wordpiece and markers.is_hangul(token[0]):
-            return [vocabulary.get("##" + token, vocabulary[str(tokenizer.unk_token)])]
-        return markers.inside_word(token, next_character, vocabulary)
-
-    return mend

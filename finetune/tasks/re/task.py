@@ -12,18 +12,11 @@ from typing import Any
 
 from corpus.documents.errors import BadInput
 from finetune.data.files import text_of
-from finetune.task import Example, Feature, Files, HubLayout, Hyperparameters, Row, Shown, Tokenizer, table_36
+from finetune.examples import Example, Feature, Row, Shown, Tokenizer
+from finetune.task import Files, HubLayout, Hyperparameters, table_36
 from finetune.tasks import labels
 from finetune.tasks.re import published
-from finetune.tasks.re.markers import (
-    MARKERS,
-    Span,
-    continuation,
-    count_specials,
-    keep_markers,
-    mark_entities,
-    mend_continuations,
-)
+from finetune.tasks.re.markers import MARKERS, Span, continuation, featurize_marked, keep_markers, mark_entities
 from finetune.tasks.re.metrics import RE_LABELS, score, tables
 
 
@@ -64,19 +57,7 @@ def _span(record: Mapping[str, Any], key: str, where: str) -> Span:
 
 def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
     """``[CLS] sentence with four markers [SEP]``; a long sentence is cut where no marker is."""
-    texts = [mark_entities(*(example.inputs[key] for key in ("sentence", "subject", "object"))) for example in examples]
-    features = labels.encode_texts(tokenizer, texts)
-    mend_continuations(features, texts, tokenizer, continuation)
-    vocabulary = tokenizer.get_vocab()
-    marker_ids = [vocabulary[marker] for marker in MARKERS]
-    before, after = count_specials(tokenizer)
-    for index, feature in enumerate(features):
-        length = len(feature["input_ids"])
-        if length > max_tokens:
-            inner = feature["input_ids"][before : length - after]
-            kept = [before + position for position in keep_markers(inner, marker_ids, max_tokens - before - after)]
-            features[index] = labels.keep_tokens(feature, [*range(before), *kept, *range(length - after, length)])
-    return labels.with_labels(features, examples, RE_LABELS)
+    return featurize_marked(mark_entities, continuation, keep_markers, examples, tokenizer, max_tokens)
 
 
 def show(example: Example, row: Row) -> Shown:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from finetune.task import Row, Table, count_row, percent
+from finetune.examples import Row, Table, count_row, percent
 
 
 def score(rows: Sequence[Row]) -> dict[str, float]:
@@ -46,42 +47,27 @@ def tables(rows: Sequence[Row]) -> dict[str, Table]:
 
     "by domain" counts the turns in which either side has the domain; "by turn" the guids that end in ``-<number>``.
     """
-    states = [(row.guid, set(row.gold), set(row.prediction)) for row in rows]
-    return {"by slot": _by_slot(states), "by domain": _by_domain(states), "by turn": _by_turn(states)}
-
-
-_States = Sequence[tuple[str, set[str], set[str]]]
-
-
-def _by_slot(states: _States) -> Table:
-    counts: dict[str, list[int]] = {}
-    for _, gold, predicted in states:
+    counts = defaultdict[str, list[int]](lambda: [0, 0, 0])
+    by_domain, by_turn = defaultdict[str, list[bool]](list), defaultdict[int, list[bool]](list)
+    for row in rows:
+        gold, predicted = set(row.gold), set(row.prediction)
         for column, entries in enumerate((gold, predicted, gold & predicted)):
             for entry in entries:
-                counts.setdefault("-".join(entry.split("-", 2)[:2]), [0, 0, 0])[column] += 1
-    return [{"slot": slot, **count_row(*sides)} for slot, sides in sorted(counts.items())]
-
-
-def _by_domain(states: _States) -> Table:
-    rights: dict[str, list[bool]] = {}
-    for _, gold, predicted in states:
+                counts["-".join(entry.split("-", 2)[:2])][column] += 1
         wrong = {entry.split("-", 1)[0] for entry in gold ^ predicted}
         for domain in {entry.split("-", 1)[0] for entry in gold | predicted}:
-            rights.setdefault(domain, []).append(domain not in wrong)
-    return _accuracies("domain", sorted(rights.items()))
+            by_domain[domain].append(domain not in wrong)
+        if number := re.search(r"-(\d+)$", row.guid):
+            by_turn[int(number[1])].append(gold == predicted)
+    return {
+        "by slot": [{"slot": slot, **count_row(*sides)} for slot, sides in sorted(counts.items())],
+        "by domain": _accuracies("domain", "turns", by_domain),
+        "by turn": _accuracies("turn", "dialogues", by_turn),
+    }
 
 
-def _by_turn(states: _States) -> Table:
-    rights: dict[int, list[bool]] = {}
-    for guid, gold, predicted in states:
-        if number := re.search(r"-(\d+)$", guid):
-            rights.setdefault(int(number[1]), []).append(gold == predicted)
-    return _accuracies("turn", sorted(rights.items()))
-
-
-def _accuracies(name: str, rights: Iterable[tuple[Any, Sequence[bool]]]) -> Table:
+def _accuracies(name: str, unit: str, rights: Mapping[Any, Sequence[bool]]) -> Table:
     return [
-        {name: key, "turns" if name != "turn" else "dialogues": len(right), "right": sum(right),
-         "joint_goal_acc": percent(sum(right), len(right))}
-        for key, right in rights
-    ]  # fmt: skip
+        {name: key, unit: len(right), "right": sum(right), "joint_goal_acc": percent(sum(right), len(right))}
+        for key, right in sorted(rights.items())
+    ]

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from finetune.task import Example, Feature, Module, Prediction, Tokenizer
-from finetune.tasks.wos.ontology import GATES, NONE, PTR, SLOTS, split_state
-from finetune.tasks.wos.turns import join_turns
+from finetune.examples import Example, Feature, Module, Prediction, Tokenizer
+from finetune.tasks.wos.turns import GATES, NONE, PTR, SLOTS, join_turns, split_state
 
 STEPS = 10  # tokens of a generated value, its end included; longer values are cut
 TEACHER_FORCING = 0.5  # share of training batches
@@ -56,11 +55,8 @@ def _state_of(example: Example) -> dict[str, str]:
 
 
 def make_published_speller(tokenizer: Tokenizer) -> Callable[[Sequence[int]], str]:
-    """Ids of a value, up to its first special token, to text.
-
-    Oddities: an unknown token ends a value; only " : ", " , " and "##" are mended, so a value with & ( ) = or another
-    sign keeps the spaces around it and is never right.
-    """
+    """Ids of a value to text. Oddities: an unknown token ends a value; only " : ", " , " and "##" are mended, so a
+    value with & ( ) = or another sign keeps the spaces around it and is never right."""
 
     def spell(ids: Sequence[int]) -> str:
         text = str(tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=True))
@@ -95,10 +91,8 @@ def build(encoder: str, tokenizer: Tokenizer) -> Module:
 
 
 def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
-    """State of each turn, in the slots' order, values as spelt.
-
-    Oddities: a value spelt "none" is left out, an empty one is kept.
-    """
+    """State of each turn, in the slots' order, values as spelt. Oddities: a value spelt "none" is left out, an empty
+    one is kept."""
     predictions: list[Prediction] = [Prediction([])] * len(examples)
     for feature, raw in zip(features, raws, strict=True):
         said = {slot: GATES[gate] for slot, gate in zip(SLOTS, raw["gates"], strict=True) if gate != NONE}

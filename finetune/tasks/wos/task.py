@@ -15,27 +15,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.task import (
-    IGNORED,
-    Example,
-    Feature,
-    Files,
-    HubLayout,
-    Hyperparameters,
-    Module,
-    Prediction,
-    Row,
-    Shown,
-    Task,
-    Tokenizer,
-    pad_inputs,
-    pad_rows,
-    table_36,
-)
+from finetune.examples import IGNORED, Example, Feature, Module, Prediction, Row, Shown, Tokenizer, pad_inputs, pad_rows
+from finetune.task import Files, HubLayout, Hyperparameters, Task, table_36
 from finetune.tasks.wos import published
 from finetune.tasks.wos.metrics import score, tables
-from finetune.tasks.wos.ontology import FOLDER, GATES, NAME, NONE, PTR, SLOTS, SPOKEN, find_slot, split_state
-from finetune.tasks.wos.turns import convert, join_turns, read, write
+from finetune.tasks.wos.turns import (
+    FOLDER,
+    GATES,
+    NAME,
+    NONE,
+    PTR,
+    SLOTS,
+    SPOKEN,
+    convert,
+    find_slot,
+    join_turns,
+    read,
+    split_state,
+    write,
+)
 from finetune.tasks.wos.values import cut_readably, find_unknown, make_speller, restore_value
 
 log = logging.getLogger(__name__)
@@ -124,10 +122,7 @@ def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Seque
 
 
 def record(example: Example, features: Sequence[Feature], max_tokens: int) -> dict[str, Any]:
-    """Inputs, and for each slot of the state its gate, its value and the tokens to spell (none where a gate says it).
-
-    Segments are all 0 and left to the encoder.
-    """
+    """Inputs (segments are all 0), and for each slot of the state its gate, its value and the tokens to spell."""
     feature = features[0]
     inputs = {"input_ids": feature["input_ids"], "token_type_ids": [0] * len(feature["input_ids"])}
     if example.gold is None:

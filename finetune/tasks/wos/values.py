@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from finetune.task import Tokenizer
-from finetune.tasks.wos.ontology import squeeze
+from finetune.examples import Tokenizer
+from finetune.tasks.wos.turns import squeeze
 
 UNKNOWN = "\ufffd"  # in a spelt value: one character that the tokenizer does not know, or broken bytes
 
@@ -33,11 +33,8 @@ class _Cut(NamedTuple):
 
 
 def cut_readably(texts: Sequence[str], tokenizer: Tokenizer) -> dict[str, Pieces]:
-    """Each text to its pieces, without special tokens, an unknown token for one character and never for a word.
-
-    Every text begins with a space: a value has the same tokens alone and inside a turn, also where the space belongs
-    to the token, so it can be copied.
-    """
+    """Each text to its pieces, without special tokens, an unknown token for one character and never for a word. Every
+    text begins with a space: a value has the same tokens alone and inside a turn, so it can be copied."""
     unique = list(dict.fromkeys(texts))
     cuts = _cut([f" {text}" for text in unique], tokenizer)
     words = (cut.text[start:end] for cut in cuts for start, end in cut.spans)
@@ -79,10 +76,8 @@ def _set_apart(cut: _Cut, apart: frozenset[str] | None) -> str:
 
 
 def make_speller(tokenizer: Tokenizer) -> Callable[[Sequence[int]], str]:
-    """A function from the ids of a generated value to its text, ``UNKNOWN`` for an unknown token.
-
-    Other special tokens are dropped; a colon has no spaces around it (18:30).
-    """
+    """A function from the ids of a generated value to its text, ``UNKNOWN`` for an unknown token, other special tokens
+    dropped; a colon has no spaces around it (18:30)."""
     silent = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
     unknown = tokenizer.unk_token
 
@@ -100,16 +95,9 @@ def restore_value(
 ) -> str:
     """The value that a spelt text stands for.
 
-    The ontology decides about all its spaces. Where it knows no such value, the latest turn that writes it decides
-    about the spaces beside punctuation and unknown characters, which the conversion to tokens adds.
-
-    Args:
-        known: values of the slot by their spelling without white space.
-        turns: of the dialogue, oldest first.
-        unknown: characters of turns and ontology that the tokenizer does not know.
-
-    Returns:
-        the value; ``text`` itself where neither has it.
+    The ontology (``known``: values of the slot by their spelling without white space) decides about all its spaces.
+    Where it knows no such value, the latest of ``turns`` that writes it decides about the spaces beside punctuation and
+    ``unknown`` characters, those of turns and ontology that the tokenizer does not know; else ``text`` stays.
     """
     if UNKNOWN in text:
         if not unknown:
@@ -133,9 +121,7 @@ def _is_plain(character: str, unknown: frozenset[str]) -> bool:
 
 def _fill_from_dialogue(text: str, turns: Sequence[str], unknown: frozenset[str]) -> str | None:
     """The text with unknown characters as a turn has them between the same known ones."""
-    one = _one_of(unknown)
-    pattern = re.compile(r"\s*".join(one if c == UNKNOWN else re.escape(c) for c in squeeze(text)))
-    found = _latest(pattern, turns)
+    found = _latest(_pattern(text, unknown, r"\s*"), turns)
     if found is None:
         return None
     characters = iter(found.groups())
@@ -146,10 +132,14 @@ def _fill_from_ontology(
     text: str, known: Mapping[str, Sequence[str]], turns: Sequence[str], unknown: frozenset[str]
 ) -> str:
     """A value that fits, the one that was spoken of last if there are several; ``text`` where none fits."""
-    one = _one_of(unknown)
-    pattern = re.compile("".join(one if c == UNKNOWN else re.escape(c) for c in squeeze(text)))
+    pattern = _pattern(text, unknown, "")
     values = [value for key, spelt in known.items() if pattern.fullmatch(key) for value in spelt]
     return next((value for turn in reversed(turns) for value in values if value in turn), values[0] if values else text)
+
+
+def _pattern(text: str, unknown: frozenset[str], between: str) -> re.Pattern[str]:
+    one = _one_of(unknown)
+    return re.compile(between.join(one if c == UNKNOWN else re.escape(c) for c in squeeze(text)))
 
 
 def _one_of(characters: frozenset[str]) -> str:

@@ -72,8 +72,8 @@ def test_batches_joined_are_the_letters_of_all_sentences(documents: list[list[st
     assert owners == [n for n, sentence in enumerate(sentences) for _ in fold(sentence)]
     for batch in batches:
         assert np.array_equal(batch.sizes_S, np.bincount(batch.sentence_L, minlength=len(batch.sizes_S)))
-        assert (np.diff(batch.document_L) >= 0).all()
-    assert len({(b.first, n) for b in batches for n in b.document_L.tolist()}) == sum(
+        assert (np.diff(batch.document_S) >= 0).all()
+    assert len({(b.first, n) for b in batches for n in b.document_S[b.sentence_L].tolist()}) == sum(
         bool(fold("".join(document))) for document in documents
     )
 

@@ -13,8 +13,8 @@ from datasets import ClassLabel, Dataset, Features, List, Value
 from corpus.documents.errors import BadInput
 from finetune.data.files import find_file, read_blocks, read_json, read_records, read_text, version_of
 from finetune.data.hub import find_copy, materialize
+from finetune.examples import Example
 from finetune.registry import TASKS
-from finetune.task import Example
 from finetune.tasks.re.metrics import RE_LABELS
 from launch.sample.unpack import unpack
 

@@ -12,8 +12,8 @@ from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
 from finetune.data.files import sha256
 from finetune.data.split import hold_out, load_data, sample
+from finetune.examples import Example
 from finetune.registry import TASKS
-from finetune.task import Example
 
 EXAMPLES = [Example(f"dialogue-{i // 4}-turn-{i % 4}", None, {}) for i in range(80)]
 

@@ -21,8 +21,8 @@ from transformers import (
 
 import finetune.heads.dialogue as dialogue
 from finetune.encoder import Encoder
+from finetune.examples import IGNORED
 from finetune.heads.dialogue import Design, StateGenerator
-from finetune.task import IGNORED
 
 WORDS, END, SPELLS = 40, 3, 2
 SLOTS = {"식당-이름": [5, 6], "식당-지역": [5, 7, 8, 0], "택시-종류": [9]}

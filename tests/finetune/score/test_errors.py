@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from finetune.examples import Example, Row
 from finetune.registry import TASKS
 from finetune.score.errors import LONGEST_TEXT, find_errors
-from finetune.task import Example, Row
 from finetune.tasks.ner.task import find_entities
 
 CONTEXT = "가" * 200 + " 말모이는 1911년에 조선광문회가 엮기 시작했다. " + "나" * 200

@@ -13,8 +13,8 @@ import pytest
 
 from corpus.documents.errors import BadInput
 from finetune.data.files import sha256
+from finetune.examples import Row
 from finetune.score.scores import Scored, bootstrap, score_file
-from finetune.task import Row
 from finetune.tasks.labels import score_nli
 from finetune.tasks.similarity import score as score_sts
 

@@ -11,7 +11,7 @@ from seqeval.metrics import f1_score as seqeval_f1
 from seqeval.scheme import IOB2
 from sklearn.metrics import f1_score
 
-from finetune.task import Row
+from finetune.examples import Row
 from finetune.tasks import labels
 from finetune.tasks import similarity as sts
 from finetune.tasks.mrc import metrics as mrc

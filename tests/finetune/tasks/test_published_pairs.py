@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finetune.data.files import find_file, read_text
+from finetune.examples import Example
 from finetune.registry import TASKS
-from finetune.task import Example
 from finetune.tasks.labels import cut_pair
 
 

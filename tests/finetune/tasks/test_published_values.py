@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from finetune.task import Row
+from finetune.examples import Row
 from finetune.tasks import labels
 from finetune.tasks import similarity as sts
 from finetune.tasks.dp import metrics as dp

@@ -14,8 +14,9 @@ from torch import Tensor, nn
 
 from corpus.documents.errors import BadInput
 from finetune.encoder import load_tokenizer
+from finetune.examples import Example, Feature
 from finetune.registry import TASKS
-from finetune.task import Example, Feature, Hyperparameters, Task
+from finetune.task import Hyperparameters, Task
 from finetune.train.predict import predict
 from finetune.train.trainer import POOL_BATCHES, Selection, Training, order_by_length, seed_everything, train
 

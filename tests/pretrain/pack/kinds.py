@@ -12,7 +12,7 @@ from tokenizers.trainers import BpeTrainer, UnigramTrainer
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from tests.pretrain.conftest import SPECIAL_PIECES, WORDS
-from tokenizer.building.charsmap import precompile
+from tokenizer.building.jamo import precompile
 
 LETTERS = "윤슬가람바다도서관에시장했었뷁ㅋㅠabcZé0漢字.,!?()[]#·…“”「」〈、。％Ａ№"
 

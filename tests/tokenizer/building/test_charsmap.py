@@ -13,7 +13,7 @@ from tokenizers.models import WordLevel
 from tokenizers.normalizers import Precompiled
 from tokenizers.pre_tokenizers import Split
 
-from tokenizer.building.charsmap import precompile
+from tokenizer.building.jamo import precompile
 
 DECOMPOSED = {char: unicodedata.normalize("NFD", char) for char in map(chr, range(0xAC00, 0xD7A4))}
 # no character that a cluster of fewer than six bytes could take in: those are replaced whole

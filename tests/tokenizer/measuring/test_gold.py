@@ -10,9 +10,8 @@ import pytest
 import zstandard
 
 from corpus.documents.errors import BadInput
-from tokenizer.measuring.boundaries import CutEojeol, locate_pieces, score_boundaries
+from tokenizer.measuring.boundaries import CutEojeol, locate_pieces, read_gold, score_boundaries
 from tokenizer.measuring.encoder import load_tokenizer, make_encoder
-from tokenizer.measuring.gold import read_gold
 from tokenizer.words import bert_words, split_words
 
 DEV = "data/klue/official/klue-dp-v1.1/klue-dp-v1.1_dev.tsv.zst"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
-from finetune.task import Row
+from finetune.examples import Row
 from finetune.tasks.dp.metrics import macro_f1, score, tables
 
 GOLD = {"heads": [3, 3, 0], "types": ["X_SBJ", "NP", "VP"]}

@@ -10,7 +10,7 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from corpus.documents.errors import BadInput
-from finetune.task import IGNORED, Example, Row
+from finetune.examples import IGNORED, Example, Row
 from finetune.tasks.dp.align import locate_words
 from finetune.tasks.dp.task import KLUE_DP, leave_out_pos
 from finetune.tasks.dp.words import POS_IDS, UNKNOWN_POS
@@ -159,14 +159,14 @@ def build_byte_level(trim_offsets: bool) -> Tokenizer:
 def test_words_are_found_whatever_a_tokenizer_does_with_spaces():
     words = ["민지는", "새", "책을"]
     pieces = build_metaspace().encode(" ".join(words))
-    first, last = locate_words([words, ["새"]], [pieces.offsets, [(0, 0), (0, 1)]])
-    assert [pieces.tokens[i] for i in last[:3]] == ["지는", "새", "을"]
+    first, last = locate_words(words, pieces.offsets)
+    assert [pieces.tokens[i] for i in last] == ["지는", "새", "을"]
     assert pieces.tokens[first[1]] in ("▁", "새")
-    assert [pieces.tokens[first[2]], first[3], last[3]] == ["▁책", 1, 1]
+    assert pieces.tokens[first[2]] == "▁책"
+    assert locate_words(["새"], [(0, 0), (0, 1)]) == ([1], [1])
     for trims in (True, False):
         offsets = build_byte_level(trims).encode(" ".join(words)).offsets
-        first, last = locate_words([words], [offsets])
-        assert (first.tolist(), last.tolist()) == ([0, 10, 14], [8, 12, 19])  # 9 bytes, space, 3 bytes, space, 6 bytes
+        assert locate_words(words, offsets) == ([0, 10, 14], [8, 12, 19])  # 9 bytes, space, 3 bytes, space, 6 bytes
 
 
 def test_words_behind_the_cut_are_still_predicted(examples, tiny_encoder):

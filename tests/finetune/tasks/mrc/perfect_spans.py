@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from finetune.task import Example
+from finetune.examples import Example
 from finetune.tasks.mrc.task import KLUE_MRC
 
 CONTEXT = "민지는 1987년에 부산에서 태어나 서울로 이사했다."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from finetune.task import Row
+from finetune.examples import Row
 from finetune.tasks.mrc.metrics import score, tables
 
 

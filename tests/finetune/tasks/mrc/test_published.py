@@ -9,7 +9,7 @@ import pytest
 
 from finetune.data.files import read_text
 from finetune.encoder import load_tokenizer
-from finetune.task import Example
+from finetune.examples import Example
 from finetune.tasks.mrc.published import ANSWER_TOKENS, BEST, best_of_best, cut_out
 from finetune.tasks.mrc.task import KLUE_MRC
 from finetune.train.predict import to_tensors

@@ -10,7 +10,7 @@ import torch
 
 from corpus.documents.errors import BadInput
 from finetune.encoder import load_tokenizer
-from finetune.task import Example, Row
+from finetune.examples import Example, Row
 from finetune.tasks.mrc.task import ANSWER_TOKENS, KLUE_MRC, best_span
 from finetune.train.predict import to_tensors
 from tests.finetune.tasks.mrc.perfect_spans import CONTEXT, make_example, raws_of, round_trip

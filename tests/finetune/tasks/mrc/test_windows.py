@@ -7,7 +7,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from transformers import PreTrainedTokenizerFast
 
 from corpus.documents.errors import BadInput
-from finetune.task import Example
+from finetune.examples import Example
 from finetune.tasks.mrc.task import KLUE_MRC
 from finetune.tasks.mrc.windows import Target, cut_windows, place_target, word_of_characters
 from tests.finetune.tasks.mrc.perfect_spans import CONTEXT, make_example, round_trip

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from finetune.task import Row
+from finetune.examples import Row
 from finetune.tasks.ner.metrics import NER_TAGS, score, tables
 
 BANDS = {"1": (1, 1), "2": (2, 2), "3": (3, 3), "4": (4, 4), "5-6": (5, 6), "7-9": (7, 9), "10+": (10, 99)}

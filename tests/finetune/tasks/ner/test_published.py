@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizerFast
 
 from corpus.documents.errors import BadInput
 from finetune.data.files import find_file, read_text
-from finetune.task import IGNORED, Example, Prediction, Row
+from finetune.examples import IGNORED, Example, Prediction, Row
 from finetune.tasks.ner.metrics import NER_TAGS, OUTSIDE
 from finetune.tasks.ner.published import spread_unknown
 from finetune.tasks.ner.task import KLUE_NER, read

@@ -12,7 +12,8 @@ from transformers import PreTrainedTokenizerFast
 
 from corpus.documents.errors import BadInput
 from finetune.data.files import find_file
-from finetune.task import IGNORED, Example, Hyperparameters, Row
+from finetune.examples import IGNORED, Example, Row
+from finetune.task import Hyperparameters
 from finetune.tasks.ner.metrics import NER_TAGS
 from finetune.tasks.ner.task import KLUE_NER, collate, decode, featurize, read, write
 from finetune.train.predict import predict, to_tensors

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import auc, average_precision_score, f1_score, precision_recall_curve
 
-from finetune.task import Row
+from finetune.examples import Row
 from finetune.tasks.re.metrics import RE_LABELS, score, tables
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from finetune.data.files import find_file, read_text
-from finetune.task import Example
+from finetune.examples import Example
 from finetune.tasks.re.markers import MARKERS
 from finetune.tasks.re.task import KLUE_RE
 

@@ -16,7 +16,8 @@ from transformers import PreTrainedTokenizerFast
 
 from corpus.documents.errors import BadInput
 from finetune.data.files import find_file
-from finetune.task import Example, Hyperparameters, Row
+from finetune.examples import Example, Row
+from finetune.task import Hyperparameters
 from finetune.tasks.re.markers import MARKERS, keep_markers, mark_entities
 from finetune.tasks.re.task import KLUE_RE, featurize, read
 from finetune.train.predict import predict, to_tensors

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from finetune.task import Row
+from finetune.examples import Row
 from finetune.tasks.wos.metrics import score, tables
 
 

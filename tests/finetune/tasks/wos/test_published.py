@@ -8,10 +8,10 @@ import pytest
 
 from finetune.data.files import read_text
 from finetune.encoder import load_tokenizer
-from finetune.task import Example
-from finetune.tasks.wos.ontology import GATES, SLOTS, read_ontology
+from finetune.examples import Example
 from finetune.tasks.wos.published import STEPS, make_published_speller
 from finetune.tasks.wos.task import WOS
+from finetune.tasks.wos.turns import GATES, SLOTS, read_ontology
 from finetune.train.predict import to_tensors
 
 PUBLISHED = WOS.under("klue-baseline")

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from corpus.documents.errors import BadInput
-from finetune.task import Row
-from finetune.tasks.wos.ontology import SLOTS, find_ontology
+from finetune.examples import Row
 from finetune.tasks.wos.task import WOS
+from finetune.tasks.wos.turns import SLOTS, find_ontology
 from finetune.train.predict import to_tensors
 
 DIALOGUES = [
