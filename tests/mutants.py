@@ -66,6 +66,7 @@ PARTS = {
             *(f"tests/finetune/tasks/{name}/test_metrics.py" for name in ("ner", "re", "dp", "mrc", "wos")),
             "tests/finetune/test_hyperparameters.py",
             "tests/finetune/tasks/test_labels.py",
+            "tests/finetune/score/test_predictions.py",
         ),
     ),
     "decoding": Part(
@@ -101,7 +102,8 @@ OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
 CALLS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 
 
-UNSEEN_KEYWORDS = ("ensure_ascii", "strict")  # JSON reads the same; our own lists that go together are of one length
+# JSON reads the same; our own lists that go together are of one length; the last two are figures copied from the paper
+UNSEEN_KEYWORDS = ("ensure_ascii", "strict", "paper_dev", "dev_examples")
 SKIPPED = (ast.Raise, ast.JoinedStr, ast.Import, ast.ImportFrom)  # what is said in messages is held by other tests
 
 
