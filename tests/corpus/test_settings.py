@@ -95,6 +95,14 @@ def test_short_benchmark_sentences_are_ignored_and_listed_and_can_count(tmp_path
     assert sentences_of(tmp_path / "long") == [("추천합니다!", QUIET)]
 
 
+@pytest.mark.parametrize("least", [1, 2, 3])
+def test_a_sentence_of_exactly_the_least_length_stays(tmp_path: Path, clean: Clean, least: int) -> None:
+    sentences = ("가", "나다", "라마바")
+    counts = clean(write(tmp_path / "a.jsonl", "\n".join(sentences)), min_chars=least)
+    assert sentences_of(tmp_path / "out") == [sentences[least - 1 :]]
+    assert counts["dropped_sentences"] == ({"is_too_short": least - 1} if least > 1 else {})
+
+
 def test_noise_rules_and_limits_are_set_by_source(tmp_path: Path, clean: Clean) -> None:
     (tmp_path / "code.jsonl").write_text(json.dumps({"text": "값은 #include 처럼 쓴다."}), "utf-8")
     (tmp_path / "blog.jsonl").write_text(json.dumps({"text": "오늘은 #산책 했다."}), "utf-8")

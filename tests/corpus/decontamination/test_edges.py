@@ -47,8 +47,8 @@ def test_an_item_is_found_wherever_it_stands(where: str) -> None:
     index, _ = build_index(
         ["전혀다른글인데도오래된도서관이나온다고한다", item, "또하나의서로다른문장이다아무도모른다"], config
     )
-    other = "zyxwvutsrqponmlkjihgfedcba0123456789" * 12
-    for before in range(0, 300, 3):
+    other = "zyxwvutsrqponmlkjihgfedcba0123456789" * 80
+    for before in [*range(0, 192, 3), *range(176, 64 * 40, 32)]:  # blocks of 64, in 32 cells of the first filter
         middle = {"within": "", "across": "|", "apart": other[:25]}[where]
         document = (other[:before] + item[:16] + middle + item[16:] + other[:40]).split("|")
         hits = index.find_in_documents([document])

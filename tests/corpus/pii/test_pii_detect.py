@@ -244,9 +244,9 @@ def test_rising_digits_before_zeros_look_typed(digits: str, is_typed: bool) -> N
     assert looks_typed(digits) is is_typed
 
 
-@pytest.mark.parametrize("digits", ["1357913579", "9753197531", "3053053053", "6288406284"])
-def test_digits_two_or_more_apart_do_not_look_typed(digits: str) -> None:
-    assert looks_typed(digits) is (len(set(digits)) <= 3)
+@pytest.mark.parametrize("step", [2, 3, 4, 6, 7, 8])
+def test_digits_two_or_more_apart_do_not_look_typed(step: int) -> None:
+    assert not looks_typed("".join(str(step * n % 10) for n in range(10)))
 
 
 @pytest.mark.parametrize(("digits", "is_typed"), [("4741741", True), ("4741742", False), ("3820176", False)])

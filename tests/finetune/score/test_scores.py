@@ -180,5 +180,13 @@ def test_the_interval_of_a_correlation_reaches_below_zero(sign: int) -> None:
     assert value["pearsonr"] - lower == pytest.approx(upper - value["pearsonr"])
 
 
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_the_interval_of_a_correlation_stays_within_its_range(sign: int) -> None:
+    golds = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 1.5, 3.5]
+    rows = [Row("", gold, sign * (gold + error)) for gold, error in zip(golds, [0.9, -0.9] * 4, strict=True)]
+    interval = bootstrap(rows, [str(i) for i in range(8)], score_sts, 100, seed=1)["pearsonr"] or (0, 0)
+    assert interval[(1 + sign) // 2] == sign * 100
+
+
 def test_no_samples_give_no_interval() -> None:
     assert bootstrap([Row("", "neutral", "neutral")], ["0"], score_nli, 0, seed=1) == {"accuracy": None}

@@ -43,6 +43,8 @@ def test_the_fifteen_frequent_types_are_classes_and_the_others_are_one():
         }
         counted = {predicted for predicted in types if right[predicted]["las_micro_f1"] == 100}
         assert counted == ({gold} if gold in frequent else set(rare))
+        elsewhere = Row("a", {"heads": [2, 0], "types": [gold, "NP"]}, {"heads": [0, 0], "types": [gold, "NP"]})
+        assert score([elsewhere])["las_micro_f1"] == 50  # the right type at the wrong head is wrong
 
 
 def test_every_word_counts_once_in_each_table(row):
