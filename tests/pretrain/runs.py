@@ -41,7 +41,7 @@ def launch(
 
 
 def finish(process: subprocess.Popen) -> None:
-    output, _ = process.communicate(timeout=120)
+    output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output.decode()
 
 
