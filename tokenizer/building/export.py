@@ -108,14 +108,14 @@ def _write_encoder(vocabulary: Sequence[str], config: TokenizerConfig, out: Path
     tokens = {f"{role}_token": token for role, token in ROLES.items()}
     # RoBERTa has one segment: its embedding has no row for the 1 that BERT gives to a second text
     segments = ["token_type_ids"] if config.special_tokens == "bert" else []
-    bert_rules = {"do_lower_case": False, "strip_accents": False, "tokenize_chinese_chars": True}
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast" if hardened else "BertTokenizer",
-        **({} if hardened else bert_rules),  # tokenizer.json alone says what a hardened one does
+        # read by BertTokenizer alone, also where it is asked for a hardened folder: its own defaults take Hangul apart
+        "do_lower_case": False, "strip_accents": False, "tokenize_chinese_chars": True,
         "model_max_length": config.max_length,
         "model_input_names": ["input_ids", *segments, "attention_mask"],
         **tokens,
-    }
+    }  # fmt: skip
     write_whole(out / "vocab.txt", "".join(f"{piece}\n" for piece in vocabulary))
     write_whole(out / "tokenizer.json", build_tokenizer(vocabulary, hardened=hardened).to_str(pretty=True) + "\n")
     write_json(out / "tokenizer_config.json", settings)

@@ -109,6 +109,17 @@ def test_the_plain_form_lies_beside_the_hardened_one(tmp_path: Path, order: str)
     assert (root / "vocab.txt").read_bytes() == (alone / "vocab.txt").read_bytes()
 
 
+@pytest.mark.parametrize("order", ["bert", "roberta"])
+def test_a_bert_tokenizer_of_the_hardened_folder_encodes_as_the_plain_form(tmp_path: Path, order: str) -> None:
+    """Whoever asks for that class by name loses the rules for jamo, but no word that the plain form knows."""
+    folder = exported(tmp_path, order, hardened=True)
+
+    loaded, plain = BertTokenizerFast.from_pretrained(folder), AutoTokenizer.from_pretrained(folder, subfolder="plain")
+
+    for text in TEXTS:
+        assert loaded(text)["input_ids"] == plain(text)["input_ids"], text
+
+
 @pytest.mark.parametrize("hardened", [False, True])
 @pytest.mark.parametrize("order", ["bert", "roberta"])
 def test_special_tokens_stand_first_in_the_models_order(tmp_path: Path, order: str, hardened: bool) -> None:
