@@ -82,7 +82,7 @@ def test_bytes_do_not_depend_on_units_workers_ranges_or_batches(
     monkeypatch.setattr(units, "SMALL_BYTES", 1)
     assert len(list(plan_units(find_inputs([str(path) for path in files], {}, "text")))) > 20
     clean(*files, out="three", workers=3, **settings)
-    monkeypatch.setattr(exact, "RANGE_PRINTS", 7)
+    monkeypatch.setattr(exact, "RANGE_PRINTS", 40)
     monkeypatch.setattr(cleaning, "BATCH_CHARS", 50)
     clean(*files, out="engine", map_units=partial(map_units), **settings)  # other engines get whole packed files
     for name in ("three", "engine"):
