@@ -132,8 +132,8 @@ def run_corpus(out: Path, inputs: CorpusInputs, **options: Any) -> tuple[dict[st
 
 
 @pytest.fixture(scope="package")
-def shards(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder as the corpus stage leaves it, one shard of it empty; the stages after it make two units or three."""
+def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder as the corpus stage leaves it; one shard of it is empty."""
     folder = tmp_path_factory.mktemp("corpus")
     documents = [
         Document(
@@ -144,11 +144,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (folder / "documents").mkdir()
     for number, part in enumerate((documents[:25], [], documents[25:])):
         write_shard(folder / "documents" / f"shard-{number:05}.parquet", part)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tokenizer.building.count.SMALLEST_PORTION", 1_000)
-        patch.setattr("tokenizer.building.count.PARTITION_BYTES", 1_000)
-        patch.setattr("pretrain.pack.run.PORTION_BYTES", 1_000)
-        yield folder
+    return folder
 
 
 @pytest.fixture(scope="package")
@@ -158,12 +154,18 @@ def built_here(tmp_path_factory: pytest.TempPathFactory, shards: Path) -> dict[s
 
 
 def build_and_pack(run: Path, shards: Path, mapper: MapUnits | None) -> dict[str, bytes]:
-    """A vocabulary and the token store made with it, by the stages as the conductor starts them; their files."""
+    """Files of a vocabulary and of a token store made with it, by the stages as the conductor starts them.
+
+    Each map has two units or three.
+    """
+    sizes = ("tokenizer.building.count.SMALLEST_PORTION", "tokenizer.building.count.PARTITION_BYTES")
     recipe = load_recipe("smoke", ["tokenizer.vocab_size=300", "tokenizer.builder=malmoi", "workers=1"])
     run.mkdir(exist_ok=True)
     if not (run / "corpus").exists():
         (run / "corpus").symlink_to(shards)
     with pytest.MonkeyPatch.context() as patch:
+        for name in (*sizes, "pretrain.pack.run.PORTION_BYTES"):
+            patch.setattr(name, 1_000)
         patch.setattr("launch.engines.mapper.engine_mapper", lambda config: mapper)
         for name, work in (("tokenizer", run_tokenizer), ("tokens", run_pack)):
             (run / name).mkdir(exist_ok=True)
