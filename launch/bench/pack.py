@@ -127,9 +127,8 @@ def encode_elsewhere(python: Path, tokenizer: Path, texts: Path) -> dict[str, An
         ) from error
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise BadInput(
-            f"--library {python}: cannot encode ({last}); see that it has tokenizers and {tokenizer} has a tokenizer.json"
-        )
+        needs = f"it needs the package tokenizers, {tokenizer} a tokenizer.json"
+        raise BadInput(f"--library {python}: cannot encode ({last}); {needs}")
     return dict(json.loads(done.stdout))
 
 

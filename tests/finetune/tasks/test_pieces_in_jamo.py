@@ -75,6 +75,14 @@ def test_tags_come_back(tokenizer: PreTrainedTokenizerFast, protocol: ProtocolNa
 
 
 @both_protocols
+def test_a_syllable_of_two_tokens_is_read_from_the_one_that_has_no_other(protocol: ProtocolName) -> None:
+    tokenizer = in_jamo(["세나르"])
+    assert [unicodedata.normalize("NFC", token) for token in tokenizer.tokenize("세나를")] == ["세나르", "##ᆯ"]
+    example = example_of("세나를", "Pp.")
+    assert recovered("klue-ner", protocol, [example], tokenizer) == [example.gold]
+
+
+@both_protocols
 def test_trees_come_back(tokenizer: PreTrainedTokenizerFast, protocol: ProtocolName) -> None:
     gold = {"heads": [3, 3, 0], "types": ["NP_SBJ", "NP_OBJ", "VP"]}
     example = Example("0", gold, {"words": ["민지는", "서울에서", "걸었다."], "pos": ["JX", "JKB", "SF"]})
