@@ -29,12 +29,13 @@ class TokenizerConfig(BaseModel, frozen=True, extra="forbid"):
     alphabet: int = Field(
         2_000,
         gt=0,
-        description="Most frequent characters kept as pieces; a word with any other is [UNK] (KLUE's vocabulary).",
+        description="Most frequent characters kept as pieces, of a hardened vocabulary those beyond ASCII, Hangul and "
+        "emoji; a word with any other is [UNK] (KLUE's vocabulary).",
     )
     hardened: bool = Field(
         False,
-        description="Jamo pieces and a normaliser that takes rare syllables apart, so that no Hangul is [UNK]; "
-        "all jamo and ASCII are in the alphabet. Readers that know only BERT's rules find an export in plain/.",
+        description="Pieces in jamo, of which every syllable can be made, and symbols that stand apart, so that no "
+        "Hangul is [UNK]; the same ids in every reader of BERT vocabularies. Tokens and decoded text are in NFD.",
     )
     min_frequency: int = Field(2, ge=1, description="Pairs seen less often are not merged (trainer of KLUE's authors).")
     most_types: int = Field(

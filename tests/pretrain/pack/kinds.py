@@ -6,13 +6,12 @@ from pathlib import Path
 
 from tokenizers import AddedToken, Tokenizer, normalizers, pre_tokenizers, processors
 from tokenizers.models import BPE, Unigram, WordPiece
-from tokenizers.normalizers import NFC, NFKC, BertNormalizer, Precompiled
+from tokenizers.normalizers import NFKC, BertNormalizer
 from tokenizers.pre_tokenizers import ByteLevel, Metaspace, WhitespaceSplit
 from tokenizers.trainers import BpeTrainer, UnigramTrainer
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from tests.pretrain.conftest import SPECIAL_PIECES, WORDS
-from tokenizer.building.jamo import precompile
 
 LETTERS = "윤슬가람바다도서관에시장했었뷁ㅋㅠabcZé0漢字.,!?()[]#·…“”「」〈、。％Ａ№"
 
@@ -36,9 +35,10 @@ def plain() -> Tokenizer:
 
 
 def hardened() -> Tokenizer:
-    """Characters change, vanish and grow in number before WordPiece sees them."""
-    changes = Precompiled(precompile({"뷁": "ᄇ" + "ᅰ" + "ᆰ", "ᄏ": "ㅋ", "…": "...", "漢": "漢字"}))
-    return build(normalizers.Sequence([NFC(), changes, BertNormalizer(strip_accents=False, lowercase=False)]))
+    """Syllables are taken apart, symbols are cut out before."""
+    tokenizer = build(BertNormalizer(strip_accents=True, lowercase=False))
+    tokenizer.add_tokens([AddedToken(symbol, normalized=False) for symbol in "№…"])
+    return tokenizer
 
 
 def lowercasing() -> Tokenizer:

@@ -21,7 +21,7 @@ from pretrain.pack.bulk import CONTEXT_FREE, BulkEncoder
 from pretrain.pack.encode import EojeolEncoder
 from pretrain.pack.store import piece_ids
 from tests.pretrain.conftest import WORDS
-from tests.pretrain.pack.kinds import FOREIGN, KINDS, LESSONS, LETTERS, hardened, load, plain, save, save_angled
+from tests.pretrain.pack.kinds import FOREIGN, KINDS, LESSONS, LETTERS, load, plain, save, save_angled
 
 HOSTILE = (
     "\x00\x01\x07\x1c\x7f\x85\xad\u200b\u200d\u2028\u3000\ufeff\ue000\ufffd"  # controls, white space, joiners
@@ -99,14 +99,14 @@ def test_characters_taken_one_by_one_never_join_their_neighbours() -> None:
     assert regex.findall(r"\X", text) == list(text)
 
 
-@pytest.mark.parametrize("kind", [plain, hardened])
+@pytest.mark.parametrize("kind", [plain])
 def test_plain_korean_never_takes_the_whole_way(kind: Callable[[], Tokenizer], monkeypatch: pytest.MonkeyPatch) -> None:
     bulk = BulkEncoder(kind())
     seen: list[str] = []
     whole_way = bulk._run_whole_way
     monkeypatch.setattr(bulk, "_run_whole_way", lambda eojeols: seen.extend(eojeols) or whole_way(eojeols))
     bulk.encode(["도서관에서", "노래했다.", "(“Abc”,", "ㅋㅋㅠ", "漢字3%", "#[MASK]", "가\x00나", "뷁은"])
-    assert seen == (["漢字3%", "가\x00나", "뷁은"] if kind is hardened else ["가\x00나"])
+    assert seen == ["가\x00나"]
 
 
 @pytest.mark.parametrize(
