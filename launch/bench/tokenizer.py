@@ -18,7 +18,7 @@ from typing import Any
 
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document, shard_paths
-from corpus.documents.units import shared_processes
+from corpus.documents.units import map_units, shared_processes
 from launch.bench.material import GIVEN, SAMPLE, byte_count, mix_texts, write_corpus
 from launch.bench.rivals import ENCODE_WAYS, build_common_vocabulary, encode_with_library, load_library_tokenizer
 from launch.bench.timing import fresh_in_turns, time_in_turns, timed, versions_of, write_figures
@@ -127,18 +127,18 @@ def build_ours(corpus: Path, work: Path, config: TokenizerConfig, workers: int) 
     from tokenizer.run import count_corpus, learn, prune_pieces, weigh_types
 
     seconds: dict[str, float] = {}
-    step = partial(timed, seconds, clock=time.perf_counter)
+    step, do = partial(timed, seconds, clock=time.perf_counter), partial(map_units, workers=workers)
     with step("count_s"):
-        types, counts = count_corpus(shard_paths(corpus / "documents"), work, workers)
+        types, counts = count_corpus(shard_paths(corpus / "documents"), work, do)
     with step("analyse_s"):
-        segmented, analysed = weigh_types(types, counts["frequencies"], config, work, workers)
+        segmented, analysed = weigh_types(types, counts["frequencies"], config, work, do)
     with step("merge_s"):
         learnt, units = learn(segmented, counts["alphabet"], config, work)
     with step("prune_s"):
-        pieces, pruning = prune_pieces(learnt, segmented, config, work, workers)
+        pieces, pruning = prune_pieces(learnt, segmented, config, work, do)
     vocabulary = build_vocabulary(pieces, config)
     with step("fit_s"):
-        measure_fit(vocabulary, types, segmented, config, work, workers)
+        measure_fit(vocabulary, types, segmented, config, work, do)
     sizes = {name: counts[name] for name in ("documents", "eojeols", "eojeol_types")}
     return vocabulary, {**seconds, "sizes": sizes | analysed | {"units": units}, "pruning": pruning}
 
