@@ -35,7 +35,7 @@ def bench_corpus(
 def bench_tokenizer(
     texts: Annotated[list[str] | None, typer.Option(help="Raw text; may be given again. Default: the sample.")] = None,
     measure: Annotated[list[str] | None, typer.Option(help="Measure on held-out documents of these alone.")] = None,
-    gold: Annotated[Path | None, typer.Option(help="KLUE-DP file: boundaries that people set.")] = None,
+    gold: Annotated[Path | None, typer.Option(help="KLUE-DP or CoNLL-U file: boundaries that people set.")] = None,
     others: Annotated[list[Path] | None, typer.Option("--with", help="A tokenizer to compare; repeatable.")] = None,
     megabytes: Annotated[float, typer.Option(help="Text to learn from, an equal share of each file.")] = 45.0,
     workers: Annotated[int, typer.Option(help="Processes of a build.")] = 2,
@@ -51,6 +51,24 @@ def bench_tokenizer(
     from launch.bench.tokenizer import run_tokenizer_bench
 
     run_tokenizer_bench(texts or [], measure or [], gold, others or [], megabytes, workers, rounds, timing_only, out)
+
+
+@bench_app.command("pack")
+def bench_pack(
+    tokenizers: Annotated[list[Path], typer.Argument(help="Folders with a tokenizer.json.")],
+    texts: Annotated[list[str] | None, typer.Option(help="Raw text; may be given again. Default: the sample.")] = None,
+    megabytes: Annotated[float, typer.Option(help="Text to encode, an equal share of each file.")] = 8.0,
+    libraries: Annotated[list[Path] | None, typer.Option("--library", help="A Python with other tokenizers.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures here, too.")] = None,
+) -> None:
+    """Time the encoder of pack beside the tokenizers library, here and as other Pythons have it.
+
+    Example:  malmoi bench pack runs/smoke/tokenizer --texts wiki.jsonl --library newer/bin/python
+    """
+    set_up_console()
+    from launch.bench.pack import run_pack_bench
+
+    run_pack_bench(tokenizers, texts or [], megabytes, libraries or [], json_file)
 
 
 @bench_app.command("pretrain")
