@@ -22,7 +22,7 @@ from finetune.config import FRESH
 from launch import manifest
 from launch.console import peak_memory_mib, rank
 from launch.errors import LaunchError
-from launch.init_from import adopt_tokenizer, model_files, tokenizer_files
+from launch.init_from import adopt_tokenizer, extend_adopted, model_files, tokenizer_files
 from launch.manifest import Head, fingerprints, held
 from launch.recipe import SAMPLE, Recipe
 
@@ -64,6 +64,8 @@ def run_corpus(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
 
 
 def run_tokenizer(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
+    if recipe.pretrain.init_from is not None and recipe.tokenizer.extend:
+        return extend_adopted(recipe.pretrain, run / "corpus", out, recipe.tokenizer.extend, recipe.workers)
     if recipe.pretrain.init_from is not None:
         return adopt_tokenizer(recipe.pretrain, out)
     from tokenizer import run as stage
@@ -178,8 +180,10 @@ def section(name: str) -> Callable[[Recipe], dict[str, Any]]:
 
 def _tokenizer_settings(recipe: Recipe) -> dict[str, Any]:
     """How the vocabulary is trained, or whose it is."""
-    adopted = recipe.pretrain.init_from
-    return {"init_from": adopted} if adopted is not None else section("tokenizer")(recipe)
+    adopted, size = recipe.pretrain.init_from, recipe.tokenizer.extend
+    if adopted is None:
+        return section("tokenizer")(recipe)
+    return {"init_from": adopted, **({"extend": size} if size else {})}
 
 
 def _sample(recipe: Recipe) -> tuple[str, ...]:
@@ -197,7 +201,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(
         "tokenizer",
         _tokenizer_settings,
-        lambda r: ("corpus",) if r.pretrain.init_from is None else (),
+        lambda r: ("corpus",) if r.pretrain.init_from is None or r.tokenizer.extend else (),
         run_tokenizer,
         lambda r: tokenizer_files(r.pretrain),
     ),
