@@ -32,8 +32,8 @@ from corpus.config import CorpusConfig
 from corpus.decontamination.report import report_contamination, write_index
 from corpus.documents.errors import BadInput
 from corpus.documents.escaping import visible_json
+from corpus.documents.units import MapUnits, unit_folder
 from corpus.documents.units import map_units as map_in_processes
-from corpus.documents.units import unit_folder
 from corpus.documents.whole_files import link_or_copy, write_whole
 from corpus.drops import Comparisons, find_near, reasons_of_documents, write_drops
 from corpus.duplicates.exact import cut_ranges, find_repeats
@@ -47,8 +47,6 @@ from corpus.toxicity import SCORES_NAME, load_classifier, score_unit
 from corpus.unit_files import DOCUMENTS, IDS, SENTENCES
 
 log = logging.getLogger(__name__)
-
-MapUnits = Callable[..., list[dict[str, Any]]]
 
 WRITTEN = (
     "dropped", "changed", "quarantine", "toxicity",

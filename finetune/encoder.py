@@ -8,6 +8,7 @@ What is no encoder, or comes without its weights, is refused: random weights wou
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +31,7 @@ _POSITIONS_AFTER_PADDING = {
 }  # fmt: skip
 _ENCODER_KINDS = frozenset(MODEL_FOR_MASKED_LM_MAPPING_NAMES)  # what fills masks reads in both directions
 _NEEDED_TOKENS = ("pad_token", "cls_token", "sep_token", "unk_token")
+_JAMO = re.compile("[\u1100-\u1112][\u1161-\u1175]")  # a syllable in NFD
 _MADE_FRESH = ("pooler", "position_ids")  # parts of an encoder that a checkpoint may lack
 
 
@@ -92,6 +94,8 @@ def _read_vocabulary(path: Path) -> PreTrainedTokenizerBase:
     """Cased WordPiece over the entries of a ``vocab.txt``, as klue/bert-base has it."""
     if not path.is_file():
         raise BadInput(f"{path}: no such file; give a vocab.txt or the folder of a tokenizer")
+    if _JAMO.search(path.read_text("utf-8", "ignore")):
+        raise BadInput(f"{path}: its pieces are in NFD and need the settings beside them; give the folder")
     try:
         return BertTokenizer(vocab=str(path), do_lower_case=False, strip_accents=False)
     except Exception as error:

@@ -68,16 +68,19 @@ def run_tokenizer(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
         return extend_adopted(recipe.pretrain, run / "corpus", out, recipe.tokenizer.extend, recipe.workers)
     if recipe.pretrain.init_from is not None:
         return adopt_tokenizer(recipe.pretrain, out)
+    from launch.engines.mapper import engine_mapper
     from tokenizer import run as stage
 
-    return stage.run(recipe.tokenizer, stage.TokenizerInputs(run / "corpus"), out, workers=recipe.workers)
+    inputs, mapper = stage.TokenizerInputs(run / "corpus"), engine_mapper(recipe.launch)
+    return stage.run(recipe.tokenizer, inputs, out, workers=recipe.workers, map_units=mapper)
 
 
 def run_pack(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
+    from launch.engines.mapper import engine_mapper
     from pretrain.pack import run as stage
 
     inputs = stage.PackInputs(corpus=run / "corpus", tokenizer=run / "tokenizer")
-    return stage.run(recipe.pack, inputs, out, workers=recipe.workers)
+    return stage.run(recipe.pack, inputs, out, workers=recipe.workers, map_units=engine_mapper(recipe.launch))
 
 
 def run_pretrain(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:

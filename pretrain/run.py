@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import logging
+import unicodedata
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -224,7 +225,7 @@ def _log_first_row(batches: TrainingBatches, step: int, vocabulary: list[str]) -
     for position, target in zip(batch.positions_BM[0].tolist(), batch.targets_BM[0].tolist(), strict=True):
         if target >= 0:
             seen[position] = f"<{seen[position]}|{vocabulary[target]}>"
-    log.info("first row of step %d, <shown|to predict>: %s", step, " ".join(seen))
+    log.info("first row of step %d, <shown|to predict>: %s", step, unicodedata.normalize("NFC", " ".join(seen)))
 
 
 def _write_json(path: Path, content: Any) -> None:

@@ -6,6 +6,7 @@ vocabulary: 2,000 characters that start a word, then their ``##`` forms, then me
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Literal
 
 from pydantic import BaseModel, Field, model_validator
@@ -14,6 +15,7 @@ SPECIAL_TOKENS = {
     "bert": ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),  # klue/bert-base
     "roberta": ("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]"),  # klue/roberta-*
 }
+SMALLEST_LEARNT = 4  # characters may take half of them, and one takes two: bare and with ##
 
 
 class TokenizerConfig(BaseModel, frozen=True, extra="forbid"):
@@ -63,7 +65,23 @@ class TokenizerConfig(BaseModel, frozen=True, extra="forbid"):
 
     @model_validator(mode="after")
     def _vocabulary_has_room(self) -> TokenizerConfig:
-        if self.learnt <= 0:
-            fixed = self.vocab_size - self.learnt
-            raise ValueError(f"vocab_size {self.vocab_size} must exceed the {fixed} special and unused entries")
+        fixed = self.vocab_size - self.learnt
+        needed = 1 + always_known_entries() if self.hardened else SMALLEST_LEARNT
+        if self.learnt < needed:
+            what = "ASCII, all jamo and one piece" if self.hardened else "one character and one piece"
+            most_unused = self.unused + self.learnt - needed
+            other_way = f", or lower unused to {most_unused}" if most_unused >= 0 else ""
+            raise ValueError(
+                f"vocab_size {self.vocab_size} is too small: {fixed} entries are special or unused, and {what} to "
+                f"learn need {needed}; raise vocab_size to {fixed + needed} or more{other_way}"
+            )
         return self
+
+
+@cache
+def always_known_entries() -> int:
+    """Entries of the characters that every hardened vocabulary has, seen in the text or not."""
+    from tokenizer.building.jamo import ALWAYS_KNOWN  # here: it loads the library, which most recipes do without
+    from tokenizer.words import stands_alone
+
+    return sum(1 if stands_alone(character) else 2 for character in ALWAYS_KNOWN)

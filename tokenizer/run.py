@@ -3,8 +3,8 @@
 ```
 shards ─ count ─▶ eojeol types + windows ─ weigh ─▶ segmented words, units ─ merges ─▶ pieces ─ prune ─▶ vocab.txt
 ```
-Each arrow but the merges is a parallel map, each is resumable; what lies between is kept in ``work/`` until the export
-is complete.
+Each arrow but the merges is a parallel map, on this machine or through the engine of a cluster; each is resumable, and
+what lies between is kept in ``work/`` until the export is complete. The merges are one unit and stay in this process.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from importlib.metadata import version
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +25,8 @@ import numpy as np
 from corpus.documents.errors import BadInput
 from corpus.documents.mecab import analyser_versions
 from corpus.documents.shards import shard_paths
-from corpus.documents.units import map_units, shared_processes, unit_folder
+from corpus.documents.units import MapUnits, shared_processes, unit_folder
+from corpus.documents.units import map_units as map_in_processes
 from tokenizer.building.count import TYPES_NAME, count_portion, divide, lowest_frequency, merge_partition, run_name
 from tokenizer.building.export import build_vocabulary, export, write_json
 from tokenizer.building.jamo import ALWAYS_KNOWN
@@ -46,16 +48,28 @@ class TokenizerInputs(NamedTuple):
     corpus: Path
 
 
-def run(config: TokenizerConfig, inputs: TokenizerInputs, out: Path, *, workers: int = 1) -> dict[str, Any]:
+def run(
+    config: TokenizerConfig,
+    inputs: TokenizerInputs,
+    out: Path,
+    *,
+    workers: int = 1,
+    map_units: MapUnits | None = None,
+) -> dict[str, Any]:
     """Write a Hugging Face tokenizer folder with statistics.json into ``out``; returns sizes and Table 35's figures.
+
+    Args:
+        workers: processes; the output does not depend on it.
+        map_units: a cluster's engine, in place of processes on this machine.
 
     Raises:
         BadInput: no shards, or no words in them.
     """
     work, discarded = out / "work", out / "work.discarded"
     shutil.rmtree(discarded, ignore_errors=True)
-    with shared_processes(workers):
-        vocabulary, statistics = build(inputs.corpus, config, work, workers)
+    with shared_processes(workers):  # none is started where an engine does the work
+        do = partial(map_units or map_in_processes, workers=workers)
+        vocabulary, statistics = build(inputs.corpus, config, work, do)
     write_json(out / "statistics.json", statistics)
     export(vocabulary, config, write_card(config, statistics), out)
     work.replace(discarded)  # in one step: a half deleted folder must not pass for finished work
@@ -63,16 +77,16 @@ def run(config: TokenizerConfig, inputs: TokenizerInputs, out: Path, *, workers:
     return summarize(statistics)
 
 
-def build(corpus_folder: Path, config: TokenizerConfig, work: Path, workers: int) -> tuple[list[str], dict[str, Any]]:
+def build(corpus_folder: Path, config: TokenizerConfig, work: Path, do: MapUnits) -> tuple[list[str], dict[str, Any]]:
     """Entries by id, and the content of statistics.json."""
-    types, corpus = count_corpus(shard_paths(corpus_folder / "documents"), work, workers)
+    types, corpus = count_corpus(shard_paths(corpus_folder / "documents"), work, do)
     if not corpus["eojeols"]:
         raise BadInput(f"{corpus_folder}: no words in its documents; check what the corpus stage dropped")
-    segmented, analysed = weigh_types(types, corpus.pop("frequencies"), config, work, workers)
+    segmented, analysed = weigh_types(types, corpus.pop("frequencies"), config, work, do)
     learnt, units = learn(segmented, corpus.pop("alphabet"), config, work)
     if not units:
         raise BadInput(f"{corpus_folder}: nothing but control characters and words of more than 100 characters")
-    pieces, pruning = prune_pieces(learnt, segmented, config, work, workers)
+    pieces, pruning = prune_pieces(learnt, segmented, config, work, do)
     vocabulary = build_vocabulary(pieces, config)
     if len(vocabulary) < config.vocab_size:
         log.warning(
@@ -86,21 +100,19 @@ def build(corpus_folder: Path, config: TokenizerConfig, work: Path, workers: int
         "analyser": analyser_versions() if BUILDERS[config.builder].uses_morphemes else {},
         "versions": {name: version(name) for name in ("malmoi", "tokenizers")},
         **({"pruning": pruning} if pruning else {}),
-        "fit": measure_fit(vocabulary, types, segmented, config, work, workers),
+        "fit": measure_fit(vocabulary, types, segmented, config, work, do),
     }
 
 
-def count_corpus(shards: Sequence[Path], work: Path, workers: int) -> tuple[list[Path], dict[str, Any]]:
+def count_corpus(shards: Sequence[Path], work: Path, do: MapUnits) -> tuple[list[Path], dict[str, Any]]:
     """Eojeol types as files, a partition each, and what the corpus holds, ``frequencies`` and ``alphabet`` among it."""
     portions, partitions = divide(shards)
-    counted = map_units(
-        partial(count_portion, partitions=partitions), portions, work / "count",
-        workers=workers, title="eojeols", size_of=lambda portion: portion.size,
-    )  # fmt: skip
+    count = partial(count_portion, partitions=partitions)
+    counted = do(count, portions, work / "count", title="eojeols", size_of=attrgetter("size"))
     homes = [unit_folder(work / "count", number) for number in range(len(portions))]
     runs = [home / run_name(n) for home, counts in zip(homes, counted, strict=True) for n in range(counts["runs"])]
     merge = partial(merge_partition, runs=runs)
-    merged = map_units(merge, range(partitions), work / "types", workers=workers, title="eojeol types")
+    merged = do(merge, range(partitions), work / "types", title="eojeol types")
     sources = _add_up(counts["sources"] for counts in counted)
     return [unit_folder(work / "types", number) / TYPES_NAME for number in range(partitions)], {
         "documents": sources.total(),
@@ -121,12 +133,12 @@ def _add_up(parts: Iterable[Mapping[str, int]]) -> Counter[str]:
 
 
 def weigh_types(
-    types: Sequence[Path], frequencies: Mapping[int, int], config: TokenizerConfig, work: Path, workers: int
+    types: Sequence[Path], frequencies: Mapping[int, int], config: TokenizerConfig, work: Path, do: MapUnits
 ) -> tuple[list[Path], dict[str, int]]:
     """Folders of segmented words and units, a partition each, and how many types they come from."""
     lowest = lowest_frequency(frequencies, config.most_types)
     weigh = partial(weigh_partition, builder=config.builder, lowest_frequency=lowest)
-    weighed = map_units(weigh, types, work / "units", workers=workers, title="morphemes")
+    weighed = do(weigh, types, work / "units", title="morphemes")
     return [unit_folder(work / "units", number) for number in range(len(types))], {
         "analysed_types": sum(counts["types"] for counts in weighed),
         "lowest_frequency": lowest,
@@ -138,7 +150,7 @@ def learn(
 ) -> tuple[list[str], int]:
     """Pieces learnt from the units of all partitions, more than wanted where they are pruned; the number of units."""
     work_on = partial(_learn, alphabet=alphabet, config=config)
-    [counts] = map_units(work_on, [tuple(segmented)], work / "merges", title="merges")
+    [counts] = map_in_processes(work_on, [tuple(segmented)], work / "merges", title="merges")
     return read_pieces(unit_folder(work / "merges", 0) / PIECES_NAME), counts["units"]
 
 
@@ -156,7 +168,7 @@ def _learn(
 
 
 def prune_pieces(
-    pieces: Sequence[str], segmented: Sequence[Path], config: TokenizerConfig, work: Path, workers: int
+    pieces: Sequence[str], segmented: Sequence[Path], config: TokenizerConfig, work: Path, do: MapUnits
 ) -> tuple[list[str], dict[str, Any]]:
     """The pieces that stay, and the counts of those that do not; all stay for builders that do not prune."""
     if not BUILDERS[config.builder].prunes:
@@ -165,7 +177,7 @@ def prune_pieces(
     def count_uses(kept: Sequence[str], number: int) -> np.ndarray:
         listed = work / f"pieces-{number}.txt"
         write_pieces(listed, kept)
-        return add_up_uses(listed, segmented, work / f"uses-{number}", workers)
+        return add_up_uses(listed, segmented, work / f"uses-{number}", do)
 
     limits: dict[str, Any] = {"rounds": config.pruning_rounds, "max_crossing_share": config.max_crossing_share}
     kept, dropped = prune(pieces, config.learnt, **limits, count_uses=count_uses)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from corpus.documents.errors import BadInput
@@ -55,10 +56,15 @@ def documents_of(tables: Iterable[pa.Table]) -> Iterator[Document]:
 
 
 def read_tables(shard: Path, row_groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
-    """The same as tables of ``SCHEMA``: of all row groups, or of those numbered."""
+    """The same as tables of ``SCHEMA``: of all row groups, or of those numbered; rows without a value are refused."""
     with _opened(shard) as file:
         for batch in file.iter_batches(ROW_GROUP_DOCUMENTS, row_groups, SCHEMA.names):
-            yield pa.Table.from_batches([batch])
+            table = pa.Table.from_batches([batch]).select(SCHEMA.names).cast(SCHEMA)
+            sentences = pc.list_flatten(table["sentences"])
+            for name, values in (*zip(SCHEMA.names, table.columns, strict=True), ("a sentence", sentences)):
+                if values.null_count:
+                    raise BadInput(f"{shard}: null where text is expected ({name}: {values.null_count}); {REMAKE}")
+            yield table
 
 
 @contextmanager

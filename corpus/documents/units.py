@@ -38,6 +38,7 @@ KILLED = (
 )
 
 Unit = TypeVar("Unit")
+MapUnits = Callable[..., list[dict[str, Any]]]  # ``map_units``, or an engine of a cluster that is called like it
 
 
 def map_units(

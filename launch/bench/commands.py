@@ -53,6 +53,24 @@ def bench_tokenizer(
     run_tokenizer_bench(texts or [], measure or [], gold, others or [], megabytes, workers, rounds, timing_only, out)
 
 
+@bench_app.command("pack")
+def bench_pack(
+    tokenizers: Annotated[list[Path], typer.Argument(help="Folders with a tokenizer.json.")],
+    texts: Annotated[list[str] | None, typer.Option(help="Raw text; may be given again. Default: the sample.")] = None,
+    megabytes: Annotated[float, typer.Option(help="Text to encode, an equal share of each file.")] = 8.0,
+    libraries: Annotated[list[Path] | None, typer.Option("--library", help="A Python with other tokenizers.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures here, too.")] = None,
+) -> None:
+    """Time the encoder of pack beside the tokenizers library, here and as other Pythons have it.
+
+    Example:  malmoi bench pack runs/smoke/tokenizer --texts wiki.jsonl --library newer/bin/python
+    """
+    set_up_console()
+    from launch.bench.pack import run_pack_bench
+
+    run_pack_bench(tokenizers, texts or [], megabytes, libraries or [], json_file)
+
+
 @bench_app.command("pretrain")
 def bench_pretrain(
     only: Annotated[list[str] | None, typer.Option(help="loader or trainer.")] = None,

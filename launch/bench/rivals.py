@@ -12,14 +12,13 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corpus.documents.shards import Document, Portion, documents_of, shard_paths
+from corpus.documents.shards import Portion, documents_of, shard_paths
 from corpus.documents.units import map_units, unit_folder
 from launch.bench.timing import timed
 from launch.sample.unpack import Span
@@ -174,35 +173,6 @@ def _write_morphemes(portion: Portion, scratch: Path) -> dict[str, Any]:
         for document in documents_of(portion.tables()):
             file.writelines(" ".join(analyser.morphs(sentence)) + "\n" for sentence in document.sentences)
     return {}
-
-
-# --- encoding
-
-
-# what the library is given of a document, by name
-ENCODE_WAYS: dict[str, Callable[[tuple[str, ...]], list[str]]] = {
-    "documents": lambda sentences: [" ".join(sentences)],
-    "sentences": list,
-}
-
-
-def load_library_tokenizer(tokenizer: Path) -> Any:
-    """A tokenizer folder for the library alone: text is text, nothing cut short."""
-    from transformers import AutoTokenizer
-
-    backend = AutoTokenizer.from_pretrained(tokenizer, local_files_only=True).backend_tokenizer
-    backend.encode_special_tokens = True
-    backend.no_truncation()
-    backend.no_padding()
-    return backend
-
-
-def encode_with_library(library: Any, documents: list[Document], way: str, dtype: Any) -> None:
-    """Encode 100 documents a call and put the ids into arrays, as ours does."""
-    for first in range(0, len(documents), 100):
-        texts = chain.from_iterable(ENCODE_WAYS[way](d.sentences) for d in documents[first : first + 100])
-        for encoding in library.encode_batch_fast(list(texts), add_special_tokens=False):
-            np.array(encoding.ids, dtype)
 
 
 # --- pretraining

@@ -6,22 +6,18 @@ figures do not. A fresh process for every build; wall time, as the library's tra
 
 from __future__ import annotations
 
-import os
 import time
-import unicodedata
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from corpus.documents.errors import BadInput
-from corpus.documents.shards import Document, shard_paths
-from corpus.documents.units import shared_processes
-from launch.bench.material import GIVEN, SAMPLE, byte_count, mix_texts, write_corpus
-from launch.bench.rivals import ENCODE_WAYS, build_common_vocabulary, encode_with_library, load_library_tokenizer
-from launch.bench.timing import fresh_in_turns, time_in_turns, timed, versions_of, write_figures
+from corpus.documents.shards import shard_paths
+from corpus.documents.units import map_units, shared_processes
+from launch.bench.material import GIVEN, SAMPLE, mix_texts, write_corpus
+from launch.bench.rivals import build_common_vocabulary
+from launch.bench.timing import fresh_in_turns, timed, versions_of, write_figures
 from launch.console import PlainConsole, figures_of, print_table
 from launch.sample.unpack import unpack
 from tokenizer.config import TokenizerConfig
@@ -48,7 +44,7 @@ def run_tokenizer_bench(
     Args are the command's; ``mix_texts`` tells of ``texts`` (the embedded sample if none), ``measured``, ``megabytes``.
 
     Returns:
-        "material", "builds", "encoding", "compared", "workers", "machine", "versions".
+        "material", "builds", "compared", "workers", "machine", "versions".
 
     Raises:
         BadInput: an input cannot be used, or ``megabytes`` is not above 0.
@@ -66,11 +62,9 @@ def run_tokenizer_bench(
         builds = build(("malmoi", COMMON), corpus, home, workers, rounds)
         if not timing_only:
             builds |= build(OTHERS, corpus, home, workers)
-        encoded = [name for name in ("malmoi", "malmoi-hardened") if name in builds]
         results: dict[str, Any] = {
             "material": {"texts": GIVEN if texts else SAMPLE, **mix.describe()},
             "builds": {"rows": builds, "rounds": rounds, **_times_faster(builds["malmoi"], builds[COMMON])},
-            "encoding": {name: bench_encoding(mix.measured, home / name) for name in encoded},
             "compared": [] if timing_only else compare([*(home / n for n in builds), *others], mix.measured, gold),
             "workers": workers,
             "versions": versions_of(("tokenizers", "python-mecab-ko", "python-mecab-ko-dic")),
@@ -127,18 +121,18 @@ def build_ours(corpus: Path, work: Path, config: TokenizerConfig, workers: int) 
     from tokenizer.run import count_corpus, learn, prune_pieces, weigh_types
 
     seconds: dict[str, float] = {}
-    step = partial(timed, seconds, clock=time.perf_counter)
+    step, do = partial(timed, seconds, clock=time.perf_counter), partial(map_units, workers=workers)
     with step("count_s"):
-        types, counts = count_corpus(shard_paths(corpus / "documents"), work, workers)
+        types, counts = count_corpus(shard_paths(corpus / "documents"), work, do)
     with step("analyse_s"):
-        segmented, analysed = weigh_types(types, counts["frequencies"], config, work, workers)
+        segmented, analysed = weigh_types(types, counts["frequencies"], config, work, do)
     with step("merge_s"):
         learnt, units = learn(segmented, counts["alphabet"], config, work)
     with step("prune_s"):
-        pieces, pruning = prune_pieces(learnt, segmented, config, work, workers)
+        pieces, pruning = prune_pieces(learnt, segmented, config, work, do)
     vocabulary = build_vocabulary(pieces, config)
     with step("fit_s"):
-        measure_fit(vocabulary, types, segmented, config, work, workers)
+        measure_fit(vocabulary, types, segmented, config, work, do)
     sizes = {name: counts[name] for name in ("documents", "eojeols", "eojeol_types")}
     return vocabulary, {**seconds, "sizes": sizes | analysed | {"units": units}, "pruning": pruning}
 
@@ -148,70 +142,6 @@ def _times_faster(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, flo
     whole = ours["wall_s"]
     without_fit = theirs["wall_s"] / (whole - ours["fit_s"])
     return {"times_faster": theirs["wall_s"] / whole, "times_faster_without_fit": without_fit}
-
-
-# --- encoding
-
-
-def bench_encoding(documents: list[str], tokenizer: Path) -> dict[str, Any]:
-    """Encoding for pretraining beside the tokenizers library, in this process on one thread, loading left out.
-
-    Ours is the work of ``malmoi pack`` without reading and writing files: eojeol starts, separators and counts
-    included, its table of eojeols empty at the start.
-
-    Returns:
-        for "ours" and for each way of the library ``…_mb_per_s`` of one core, UTF-8; for the latter
-        ``times_faster_than_…``, too; ``megabytes``; ``documents``; ``documents_that_differ``, where the library finds
-        other pieces in the whole document than ours eojeol by eojeol.
-    """
-    from pretrain.pack.encode import EojeolEncoder
-    from pretrain.pack.run import in_batches, pack_batch
-    from pretrain.pack.store import piece_ids
-
-    prepared = [Document(str(number), "", _sentences(text)) for number, text in enumerate(documents)]
-    encoder, library = EojeolEncoder(tokenizer), load_library_tokenizer(tokenizer)
-
-    def ours() -> None:
-        encoder.forget()
-        for batch in in_batches(prepared):
-            pack_batch(encoder, batch)
-
-    def differs(document: Document) -> bool:
-        theirs = library.encode(" ".join(document.sentences), add_special_tokens=False).ids
-        return piece_ids(encoder.encode(document.sentences).marked).tolist() != theirs
-
-    works: dict[str, Callable[[], object]] = {"ours": ours}
-    works |= {way: partial(encode_with_library, library, prepared, way, encoder.dtype) for way in ENCODE_WAYS}
-    with _one_thread():
-        seconds = time_in_turns(works)
-        different = sum(map(differs, prepared))
-    megabytes = byte_count(sentence for document in prepared for sentence in document.sentences) / 1e6
-    return {
-        **{f"{name}_mb_per_s": megabytes / spent for name, spent in seconds.items()},
-        **{f"times_faster_than_{name}": seconds[name] / seconds["ours"] for name in ENCODE_WAYS},
-        "megabytes": megabytes,
-        "documents": len(prepared),
-        "documents_that_differ": different,
-    }
-
-
-def _sentences(text: str) -> tuple[str, ...]:
-    """As the corpus stage would leave them, but for its cleaning."""
-    from corpus.sentences.split import split_sentences
-
-    return tuple(" ".join(sentence.split()) for sentence in split_sentences(unicodedata.normalize("NFC", text)))
-
-
-@contextmanager
-def _one_thread(name: str = "TOKENIZERS_PARALLELISM") -> Iterator[None]:
-    before = os.environ.get(name)
-    os.environ[name] = "false"
-    try:
-        yield
-    finally:
-        os.environ.pop(name)
-        if before is not None:
-            os.environ[name] = before
 
 
 def _print_results(results: dict[str, Any]) -> None:
@@ -232,8 +162,5 @@ def _print_results(results: dict[str, Any]) -> None:
         f"{builds['times_faster_without_fit']:.2f} times without the figures over the corpus, which it does not make."
     )
     print_table(figures_of("Building", builds["rows"], columns | {"worker": "{peak_worker_mib:,.0f}"}, note), console)
-    ways = {way: f"{{{way}_mb_per_s:.1f}}" for way in ("ours", *ENCODE_WAYS)}
-    note = "The library, encode_batch_fast, is given whole documents or sentences."
-    print_table(figures_of("Encoding, MB/s of one core", results["encoding"], ways, note), console)
     if results["compared"]:
         print_comparison(results["compared"], console)

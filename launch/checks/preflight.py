@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import socket
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -17,12 +17,13 @@ from urllib.request import getproxies
 from finetune.config import FRESH
 from launch import manifest
 from launch.checks.estimate import GIB, Machine, estimate, planned_tokens, say_duration
+from launch.engines.mapper import engine_mapper
 from launch.errors import is_for_user, missing_modules, one_sentence, require
 from launch.pipeline import NO_KLUE_FILES, OWN_MODEL, Stage, raw_inputs, require_stage
 from launch.recipe import SAMPLE, Recipe
 
 LONGEST_ON_CPU = 365 * 86_400  # seconds: nobody means to wait that long
-Check = Callable[[], Iterable[object] | None]
+Check = Callable[[], object]
 
 
 def find_problems(verb: str, stages: Sequence[Stage], recipe: Recipe, run: Path, machine: Machine) -> list[str]:
@@ -36,6 +37,8 @@ def find_problems(verb: str, stages: Sequence[Stage], recipe: Recipe, run: Path,
         partial(require_stage, run, name) for stage in waiting for name in stage.after(recipe) if name not in names
     ]
     checks += [partial(stage.outside, recipe) for stage in stages]
+    if names & {"corpus", "tokenizer", "tokens"}:
+        checks.append(partial(engine_mapper, recipe.launch))
     if "corpus" in names and SAMPLE not in recipe.corpus.inputs:
         checks.append(partial(raw_inputs, recipe, run))
     if "finetune" in names:

@@ -19,6 +19,7 @@ from typing import Any
 from tqdm import tqdm
 
 from corpus.documents.errors import BadInput
+from corpus.documents.units import MapUnits
 from launch.config import LaunchConfig
 from launch.engines import plan as plans
 from launch.engines import slurm
@@ -27,12 +28,11 @@ from launch.errors import LaunchError, require
 
 log = logging.getLogger(__name__)
 
-Mapper = Callable[..., list[dict[str, Any]]]
 BAR_SECONDS = 2.0
 CONNECT_SECONDS = 10.0
 
 
-def engine_mapper(config: LaunchConfig) -> Mapper | None:
+def engine_mapper(config: LaunchConfig) -> MapUnits | None:
     """The map for ``config.engine``, called like ``map_units``; None for processes of this machine.
 
     On a cluster ``workers`` has no meaning, ``work`` and units must be picklable and importable on every node, and

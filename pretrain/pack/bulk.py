@@ -1,14 +1,16 @@
 """Encode many eojeols at once, each exactly as if it stood alone.
 
 The library spends most of its time on one call per eojeol and on tracking every character through the normaliser.
-Eojeols of characters that the normaliser leaves alone need neither: they are cut where the pre-tokeniser would cut,
-joined by blanks into long strings, and only WordPiece runs on those. How a character behaves is asked of the tokenizer
-itself, once. All other eojeols, and tokenizers that are not BERT's pipeline, take the library's whole way.
+Eojeols of characters that the normaliser leaves alone, or only decomposes (NFD), need neither: they are cut where the
+pre-tokeniser would cut, joined by blanks into long strings, decomposed there, and only WordPiece runs on those. How a
+character behaves is asked of the tokenizer itself, once. All other eojeols, and tokenizers that are not BERT's
+pipeline, take the library's whole way.
 """
 
 from __future__ import annotations
 
 import json
+import unicodedata
 from itertools import chain, compress, pairwise
 from typing import Any, NamedTuple
 
@@ -21,15 +23,6 @@ EOJEOLS_PER_CALL = 1_000
 
 # What a character does between two letters: nothing, become a word of its own, anything else; not asked yet
 PLAIN, ALONE, OTHER, UNASKED = range(4)
-# Blocks in which no character composes or forms a grapheme with its neighbours: how it behaves never depends on them.
-# Left out: combining marks and jamo, joiners and controls, half-width sound marks, all beyond the basic plane.
-CONTEXT_FREE = (
-    (0x0021, 0x007F), (0x00A1, 0x0300), (0x0391, 0x0483), (0x2010, 0x2028), (0x2030, 0x205F), (0x20A0, 0x20D0),
-    (0x2100, 0x2800), (0x3001, 0x302A), (0x3030, 0x3099), (0x309B, 0x3100), (0x3131, 0x3190), (0x3200, 0xA000),
-    (0xAC00, 0xD7A4), (0xFF01, 0xFF61),
-)  # fmt: skip
-# Normalisers that look at one grapheme at a time
-KNOWN_NORMALIZERS = {"BertNormalizer", "NFC", "NFD", "NFKC", "NFKD", "Precompiled", "Lowercase", "StripAccents"}
 
 
 class Encoded(NamedTuple):
@@ -52,11 +45,15 @@ class BulkEncoder:
         backend.no_padding()
         self._backend = backend
         self._in_front = _blank_in_front(backend)
-        self._classes = np.full(0x110000, OTHER, np.uint8)
-        if _is_bert_pipeline(json.loads(backend.to_str())) and self._ask("#") == ALONE:
-            for first, end in CONTEXT_FREE:
-                self._classes[first:end] = UNASKED
+        self._decomposes = _cut(backend, "가") == [unicodedata.normalize("NFD", "가")]
         self._only_wordpiece, self._continues = _without_normalizer(backend)
+        self._classes = np.full(0x110000, OTHER, np.uint8)
+        state = json.loads(backend.to_str())
+        added = [token for token in state["added_tokens"] if not token["special"]]
+        if _is_bert_pipeline(state) and all(map(_is_symbol, added)) and self._ask("#") == ALONE:
+            self._classes[:] = UNASKED
+            for token in added:
+                self._classes[ord(token["content"])] = self._ask_added(token)
 
     def encode(self, eojeols: list[str]) -> Encoded:
         """Pieces of each eojeol as the backend gives them for it inside a sentence; eojeols hold no white space."""
@@ -70,11 +67,12 @@ class BulkEncoder:
         starts[~is_simple], lengths[~is_simple] = rest.starts + len(simple.ids), rest.lengths
         return Encoded(np.concatenate([simple.ids, rest.ids]), starts, lengths)
 
-    def encode_with_offsets(self, eojeols: list[str]) -> tuple[Encoded, NDArray[np.int64]]:
-        """The same, in order, and for each piece at which character of its eojeol it begins; several times slower."""
+    def encode_with_spans(self, eojeols: list[str]) -> tuple[Encoded, NDArray[np.int64]]:
+        """The same, in order, and of each piece the first character in its eojeol and the one after; much slower."""
         found = self._run_whole_way(eojeols)
-        offsets = [begin for encoding in found for begin, _ in encoding.offsets]
-        return _of_encodings(eojeols, found), np.maximum(np.array(offsets, np.int64) - len(self._in_front), 0)
+        spans = list(chain.from_iterable(encoding.offsets for encoding in found))
+        spans_P2 = np.array(spans, np.int64).reshape(-1, 2)  # P pieces
+        return _of_encodings(eojeols, found), np.maximum(spans_P2 - len(self._in_front), 0)
 
     def _are_simple(self, eojeols: list[str]) -> NDArray[np.bool_]:
         if not eojeols:
@@ -87,11 +85,24 @@ class BulkEncoder:
         return ~np.logical_or.reduceat(is_other, _begins(codes))
 
     def _ask(self, character: str) -> int:
-        """The class of a character, from what the tokenizer makes of it between two letters."""
+        """The class of a character, from what the tokenizer makes of it between two letters.
+
+        It behaves so between any two: BERT's rules look at one character at a time, and NFD sorts marks here, too.
+        """
+        meant = self._written(character)
         words = _cut(self._backend, f"a{character}a")
-        if words == [f"a{character}a"]:
+        if words == [f"a{meant}a"]:
             return PLAIN
-        return ALONE if words == ["a", character, "a"] else OTHER
+        return ALONE if words == ["a", meant, "a"] else OTHER
+
+    def _ask_added(self, token: dict[str, Any]) -> int:
+        """Added tokens are found in the text as it stands; here they are words, which WordPiece must know."""
+        ids = self._only_wordpiece.encode(self._written(token["content"]), add_special_tokens=False).ids
+        return ALONE if ids == [token["id"]] else OTHER
+
+    def _written(self, text: str) -> str:
+        """As pieces are written; a text with blanks is that of its words with blanks."""
+        return unicodedata.normalize("NFD", text) if self._decomposes else text
 
     def _encode_simple(self, eojeols: list[str]) -> Encoded:
         if not eojeols:
@@ -109,7 +120,7 @@ class BulkEncoder:
     def _encode_words(self, codes: NDArray[np.uint32]) -> NDArray[np.int64]:
         text = codes.tobytes().decode("utf-32-le")
         blanks = np.flatnonzero(codes == ord(" "))[WORDS_PER_STRING - 1 :: WORDS_PER_STRING].tolist()
-        strings = [text[before + 1 : blank] for before, blank in pairwise([-1, *blanks, len(text)])]
+        strings = [self._written(text[before + 1 : end]) for before, end in pairwise([-1, *blanks, len(text)])]
         found = self._only_wordpiece.encode_batch_fast(strings, add_special_tokens=False)
         return np.array(list(chain.from_iterable(encoding.ids for encoding in found)), np.int64)
 
@@ -145,15 +156,18 @@ def _blank_in_front(backend: Any) -> str:
 
 def _is_bert_pipeline(state: dict[str, Any]) -> bool:
     """Whether characters can be judged one by one; ``state`` is a tokenizer.json."""
-    normalizer = state["normalizer"] or {"type": "Sequence", "normalizers": []}
-    steps = normalizer["normalizers"] if normalizer["type"] == "Sequence" else [normalizer]
     return (
-        {step["type"] for step in steps} <= KNOWN_NORMALIZERS
+        (state["normalizer"] or {"type": "BertNormalizer"})["type"] == "BertNormalizer"
         and (state["pre_tokenizer"] or {}).get("type") == "BertPreTokenizer"
         and state["model"]["type"] == "WordPiece"
         and state["model"]["continuing_subword_prefix"] == PREFIX
-        and all(token["special"] for token in state["added_tokens"])  # others are looked for in the text
     )
+
+
+def _is_symbol(token: dict[str, Any]) -> bool:
+    """Whether an added token is one character that stands apart in any text; others are looked for in other ways."""
+    other_ways = ("normalized", "single_word", "lstrip", "rstrip")
+    return len(token["content"].strip()) == 1 == len(token["content"]) and not any(map(token.get, other_ways))
 
 
 def _without_normalizer(backend: Any) -> tuple[Any, NDArray[np.bool_]]:

@@ -91,8 +91,8 @@ class EojeolEncoder:
             return
         eojeols = list(islice(reversed(self._numbers), new))[::-1]  # a dict keeps the order of insertion
         if self._finds_morphemes:
-            (ids, starts, lengths), offsets = self._bulk.encode_with_offsets(eojeols)
-            self._morphemes = np.append(self._morphemes, mark_morphemes(eojeols, lengths, offsets))
+            (ids, starts, lengths), spans = self._bulk.encode_with_spans(eojeols)
+            self._morphemes = np.append(self._morphemes, mark_morphemes(eojeols, lengths, spans))
         else:
             ids, starts, lengths = self._bulk.encode(eojeols)
         marked = ids.astype(self.dtype)
@@ -103,17 +103,19 @@ class EojeolEncoder:
         self._characters += sum(map(len, eojeols)) + new
 
 
-def mark_morphemes(eojeols: Sequence[str], lengths: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
+def mark_morphemes(
+    eojeols: Sequence[str], lengths: NDArray[np.int64], spans_P2: NDArray[np.int64]
+) -> NDArray[np.bool_]:
     """Whether a piece begins an eojeol, or its first character a morpheme of mecab-ko.
 
     Every eojeol is analysed without its neighbours, so its pieces never depend on where batches are cut; the price is
     what only neighbours could tell: 나는 is "I" or "flying". Morphemes are slices of the text as it stands: 했다 (did)
-    is 했|다, not the 하|았|다 of the dictionary. Where several pieces begin at one character (bytes of a syllable, 漢
-    read as 漢字), only the first of them counts.
+    is 했|다, not the 하|았|다 of the dictionary. Of several pieces in one character (jamo or bytes of a syllable) only
+    one that begins with it counts: in 나가|ㄴ (나|간) the second does not.
 
     Args:
         lengths: pieces of each eojeol, which lie one after the other; may be 0.
-        offsets: character of its eojeol at which each piece begins.
+        spans_P2: of each of P pieces its first character in its eojeol, and the one after its last.
     """
     characters = np.array([len(eojeol) for eojeol in eojeols], np.int64)
     firsts = np.cumsum(characters) - characters
@@ -121,8 +123,9 @@ def mark_morphemes(eojeols: Sequence[str], lengths: NDArray[np.int64], offsets: 
     begins[
         [first + place for first, eojeol in zip(firsts.tolist(), eojeols, strict=True) for place in find_begins(eojeol)]
     ] = True
-    marks = begins[np.repeat(firsts, lengths) + offsets]
-    marks[1:] &= offsets[1:] > offsets[:-1]
+    begins_P, ends_P = spans_P2.T
+    marks = begins[np.repeat(firsts, lengths) + begins_P]
+    marks[1:] &= begins_P[1:] >= np.maximum(ends_P[:-1], begins_P[:-1] + 1)
     marks[(np.cumsum(lengths) - lengths)[lengths > 0]] = True
     return marks
 

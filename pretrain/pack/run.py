@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import lru_cache, partial
 from itertools import compress, count
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +24,8 @@ from numpy.typing import NDArray
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import refuse_links
 from corpus.documents.shards import Document, Portion, documents_of, portions_of, shard_paths
-from corpus.documents.units import map_units, unit_folder
+from corpus.documents.units import MapUnits, unit_folder
+from corpus.documents.units import map_units as map_in_processes
 from corpus.documents.whole_files import whole_file, write_whole
 from pretrain.config import PackConfig
 from pretrain.pack.encode import EojeolEncoder
@@ -65,8 +67,14 @@ class PackedBatch(NamedTuple):
     morphemes: NDArray[np.bool_] | None = None  # whether one begins, or an eojeol, or it is a separator
 
 
-def run(config: PackConfig, inputs: PackInputs, out: Path, *, workers: int = 1) -> dict[str, Any]:
+def run(
+    config: PackConfig, inputs: PackInputs, out: Path, *, workers: int = 1, map_units: MapUnits | None = None
+) -> dict[str, Any]:
     """Write the files of a token store (see ``pretrain.pack.store``) into ``out``; returns the counts in meta.json.
+
+    Args:
+        workers: processes; the output does not depend on it.
+        map_units: a cluster's engine, in place of processes on this machine.
 
     Raises:
         BadInput: no shards, no vocabulary, a tokenizer that lacks a special piece, a corpus without text, or one of
@@ -79,10 +87,11 @@ def run(config: PackConfig, inputs: PackInputs, out: Path, *, workers: int = 1) 
     shutil.rmtree(spent, ignore_errors=True)
     portions = portions_of(shards, PORTION_BYTES)
     work = partial(_pack_portion, inputs.tokenizer, config.morphemes)
-    counts = map_units(work, portions, units, workers=workers, title="pack", size_of=lambda portion: portion.size)
+    do = map_units or map_in_processes
+    counts = do(work, portions, units, workers=workers, title="pack", size_of=attrgetter("size"))
     _encoder_of.cache_clear()
     if not sum(part["tokens"] for part in counts):
-        raise BadInput(f"{inputs.corpus}: no text in {len(shards)} shards; the token store would be empty")
+        raise BadInput(f"{inputs.corpus}: no text in {len(shards)} shards; check what the corpus stage dropped")
     meta = {
         "dtype": encoder.dtype.str,
         **{name: sum(part[name] for part in counts) for name in counts[0] if name != "sources"},

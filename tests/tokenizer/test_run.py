@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,10 +12,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 from transformers import AutoTokenizer
 
 from corpus.documents.errors import BadInput
-from corpus.documents.shards import Document
+from corpus.documents.shards import Document, write_shard
 from tokenizer.config import TokenizerConfig
 from tokenizer.run import TokenizerInputs, run
 
@@ -179,6 +181,37 @@ def test_corpus_without_words_is_bad_input(
 
     with pytest.raises(BadInput, match=message):
         train(corpus, tmp_path / "out")
+
+
+def test_shards_without_rows_change_nothing_and_alone_are_bad_input(
+    tmp_path: Path, make_corpus: MakeCorpus, documents: list[Document]
+) -> None:
+    expected = train(make_corpus(documents), tmp_path / "a")
+    folder = make_corpus(documents, name="with-empty-ones") / "documents"
+    write_shard(folder / "shard-00001.parquet.empty.parquet", [])
+    assert train(folder.parent, tmp_path / "b") == expected
+
+    for shard in folder.glob("shard-0000?.parquet"):
+        shard.unlink()
+    with pytest.raises(BadInput, match="no words in its documents"):
+        train(folder.parent, tmp_path / "c")
+
+
+def test_a_size_without_room_is_refused_with_the_smallest_that_has_some(
+    tmp_path: Path, make_corpus: MakeCorpus, documents: list[Document]
+) -> None:
+    with pytest.raises(ValidationError, match=r"597 entries are special .* need 4; raise vocab_size to 601 or more"):
+        TokenizerConfig(vocab_size=600, unused=592)
+    with pytest.raises(
+        ValidationError, match=r"jamo and one piece to learn need \d+; raise vocab_size to \d+"
+    ) as caught:
+        TokenizerConfig(vocab_size=600, unused=500, hardened=True)
+    smallest = int(re.findall(r"to (\d+) or more", str(caught.value))[0])
+    with pytest.raises(ValidationError, match=f"raise vocab_size to {smallest} or more, or lower unused to 499 "):
+        TokenizerConfig(vocab_size=smallest - 1, unused=500, hardened=True)
+
+    files = train(make_corpus(documents), tmp_path / "out", vocab_size=smallest, unused=500, hardened=True)
+    assert files["vocab.txt"].count(b"\n") == smallest
 
 
 def test_a_huge_line_without_spaces_is_survived(

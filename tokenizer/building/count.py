@@ -179,7 +179,7 @@ def merge_partition(number: int, scratch: Path, *, runs: Sequence[Path]) -> dict
 
     Among these are ``frequencies``, how many types occur once, twice, … (as text, for JSON), and ``characters``.
     """
-    tables = []
+    tables = [TYPES.empty_table()]
     for run in runs:
         with pa.memory_map(str(run)) as file:
             tables.append(pa.Table.from_batches([pa.ipc.open_file(file).get_batch(number)]))

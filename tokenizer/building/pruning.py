@@ -33,7 +33,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import WhitespaceSplit
 
-from corpus.documents.units import map_units, unit_folder
+from corpus.documents.units import MapUnits, unit_folder
 from corpus.documents.whole_files import write_whole
 from tokenizer.building.merges import PREFIX
 from tokenizer.building.units import WORDS_NAME
@@ -85,10 +85,10 @@ def is_character(piece: str) -> bool:
     return len(piece.removeprefix(PREFIX)) == 1
 
 
-def add_up_uses(pieces: Path, segmented: Sequence[Path], folder: Path, workers: int) -> np.ndarray:
+def add_up_uses(pieces: Path, segmented: Sequence[Path], folder: Path, do: MapUnits) -> np.ndarray:
     """``count_uses`` over the folders of segmented words of all partitions; ``pieces``: a file, one a line."""
     words = [part / WORDS_NAME for part in segmented]
-    map_units(partial(uses_of_words, pieces=pieces), words, folder, workers=workers, title="uses")
+    do(partial(uses_of_words, pieces=pieces), words, folder, title="uses")
     return np.sum([np.load(unit_folder(folder, number) / USES_NAME) for number in range(len(words))], axis=0)
 
 

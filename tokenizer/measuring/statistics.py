@@ -25,7 +25,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 
 from corpus.documents.errors import BadInput
-from corpus.documents.units import map_units, unit_folder
+from corpus.documents.units import MapUnits, unit_folder
 from tokenizer.building.export import build_tokenizer
 from tokenizer.building.pruning import USES_NAME, read_pieces, uses_in_file, write_pieces
 from tokenizer.building.units import BUILDERS, WORDS_NAME
@@ -175,7 +175,7 @@ def measure_fit(
     segmented: Sequence[Path],
     config: TokenizerConfig,
     work: Path,
-    workers: int,
+    do: MapUnits,
 ) -> dict[str, Any]:
     """``TokenizerStatistics`` as JSON, and ``crossing_share``, 0..1, for builders that know morphemes.
 
@@ -188,7 +188,7 @@ def measure_fit(
     listed = work / "vocabulary.txt"
     write_pieces(listed, vocabulary)
     add = partial(_add_up_partition, vocabulary=listed, config=config)
-    counted = map_units(add, list(zip(types, segmented, strict=True)), work / "fit", workers=workers, title="fit")
+    counted = do(add, list(zip(types, segmented, strict=True)), work / "fit", title="fit")
     pieces, crossing = np.sum([counts.pop("crossing") for counts in counted], axis=0)
     sums = []
     for number, counts in enumerate(counted):

@@ -7,6 +7,7 @@ whole words. Legend: ``B`` windows, ``L`` positions.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -42,10 +43,10 @@ class Pieces(NamedTuple):
     is_lower: bool
 
     def join(self, ids: Sequence[int]) -> str:
-        """Text of a span. Oddity: a first "##" stays, so a span from inside a word equals nothing in its context."""
+        """Text of a span, in NFC. Oddity: a first "##" stays, so a span inside a word equals nothing in its context."""
         pieces = [self.texts[id_] for id_ in ids]
         text = "".join(pieces).replace("▁", " ") if self.marks_words else " ".join(pieces).replace(" ##", "")
-        return " ".join(text.split())
+        return unicodedata.normalize("NFC", " ".join(text.split()))
 
 
 def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:

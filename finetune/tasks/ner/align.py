@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -56,6 +56,12 @@ def encode_sentences(examples: Sequence[Example], tokenizer: Tokenizer) -> list[
         letters = list(accumulate((not character.isspace() for character in text), initial=0))  # before each position
         ends = accumulate((letters[end] for _, end in encoding.offsets), max)
         spans = [(letters[begin], end) for (begin, _), end in zip(encoding.offsets, ends, strict=True)]
+        for token, ((begin, end), after) in enumerate(pairwise(spans)):
+            if begin < end - 1 and after == (
+                end - 1,
+                end,
+            ):  # 나르|ᆯ for 나를: the second token has 를, or it has nothing
+                spans[token] = begin, end - 1
         gold = [IGNORED] * len(word_of) if example.gold is None else [TAG_IDS[tag] for tag in example.gold]
         sentences.append(Sentence(words, word_of, gold, encoding.ids, spans))
     return sentences

@@ -28,7 +28,8 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
     Oddities: in a word that holds an [UNK] every token has the tag of the word's first character; a character that
     the tokenizer drops shifts the tags of all later words of the sentence; a long sentence loses its end; [CLS] and
     [SEP] are in the loss with tag O (padding is not: transformers 3.5.1 left it out by the attention mask).
-    Repaired: where token texts are longer than the text (NFKC), the tags ran out; the last one is used again.
+    Repaired: where token texts are longer than the text (NFKC), the tags ran out; the last one is used again. Where a
+    tokenizer takes syllables apart, its tokens have the length of their letters in the text, not that of their jamo.
     """
     kind = type(tokenizer.backend_tokenizer.model).__name__
     if kind not in _MARKS:
@@ -38,11 +39,29 @@ def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int
         )
     sentences, unknown = encode_sentences(examples, tokenizer), tokenizer.unk_token_id
     text_of = lru_cache(maxsize=None)(lambda id_: str(tokenizer.convert_ids_to_tokens(id_)).replace(_MARKS[kind], ""))
+    in_jamo = reads_jamo(tokenizer)
     alignments = [
-        _align(sentence, [text_of(id_) for id_ in sentence.ids], [id_ == unknown for id_ in sentence.ids])
+        _align(
+            sentence,
+            own_letters(sentence) if in_jamo else [text_of(id_) for id_ in sentence.ids],
+            [id_ == unknown for id_ in sentence.ids],
+        )
         for sentence in sentences
     ]
     return make_features(sentences, alignments, tokenizer, max_tokens, special_tag=OUTSIDE, windows=False)
+
+
+def reads_jamo(tokenizer: Tokenizer) -> bool:
+    """Whether the tokenizer takes syllables apart (NFD)."""
+    normalizer = tokenizer.backend_tokenizer.normalizer
+    return normalizer is not None and "가" not in normalizer.normalize_str("가")
+
+
+def own_letters(sentence: Sentence) -> list[str]:
+    """The letters that each token is the first to cover; none for one that goes on in the syllable of another."""
+    letters = "".join(sentence.words)
+    before = [0, *(end for _, end in sentence.spans)]
+    return [letters[max(begin, done) : end] for (begin, end), done in zip(sentence.spans, before, strict=False)]
 
 
 def decode_with_ends(

@@ -92,8 +92,8 @@ def inside_word(token: str, next_character: str, vocabulary: Mapping[str, int]) 
 
 
 def is_hangul(character: str) -> bool:
-    """Whether it is a syllable."""
-    return "가" <= character <= "힣"
+    """Whether it is a syllable, or in NFD the consonant that one begins with."""
+    return "가" <= character <= "힣" or "\u1100" <= character <= "\u1112"
 
 
 def keep_markers(ids: Sequence[int], marker_ids: Sequence[int], size: int) -> list[int]:

@@ -8,6 +8,7 @@ an empty text is learned).
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -55,12 +56,12 @@ def _state_of(example: Example) -> dict[str, str]:
 
 
 def make_published_speller(tokenizer: Tokenizer) -> Callable[[Sequence[int]], str]:
-    """Ids of a value to text. Oddities: an unknown token ends a value; only " : ", " , " and "##" are mended, so a
-    value with & ( ) = or another sign keeps the spaces around it and is never right."""
+    """Ids of a value to text in NFC. Oddities: an unknown token ends a value; only " : ", " , " and "##" are mended, so
+    a value with & ( ) = or another sign keeps the spaces around it and is never right."""
 
     def spell(ids: Sequence[int]) -> str:
         text = str(tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=True))
-        return text.replace(" : ", ":").replace(" , ", ", ").replace("##", "")
+        return unicodedata.normalize("NFC", text).replace(" : ", ":").replace(" , ", ", ").replace("##", "")
 
     return spell
 

@@ -9,6 +9,7 @@ with KLUE's vocabulary) are not tokenized as in pretraining.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -76,13 +77,14 @@ def _set_apart(cut: _Cut, apart: frozenset[str] | None) -> str:
 
 
 def make_speller(tokenizer: Tokenizer) -> Callable[[Sequence[int]], str]:
-    """A function from the ids of a generated value to its text, ``UNKNOWN`` for an unknown token, other special tokens
-    dropped; a colon has no spaces around it (18:30)."""
+    """A function from the ids of a generated value to its text in NFC, ``UNKNOWN`` for an unknown token, other special
+    tokens dropped; a colon has no spaces around it (18:30)."""
     silent = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
     unknown = tokenizer.unk_token
 
     def spell(ids: Sequence[int]) -> str:
         text = str(tokenizer.decode([token for token in ids if token not in silent]))
+        text = unicodedata.normalize("NFC", text)
         if unknown and tokenizer.unk_token_id not in silent:
             text = text.replace(unknown, UNKNOWN)
         return ":".join(part.strip() for part in text.split(":"))

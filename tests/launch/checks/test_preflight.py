@@ -43,6 +43,7 @@ def test_the_demo_has_no_problems(tmp_path: Path) -> None:
         ("finetune.data=nowhere", "nowhere: no such file or folder"),
         ("finetune.models=./nothing/here", "./nothing/here: not an encoder that transformers can load"),
         ("pretrain.steps=900000000", "there is no GPU"),
+        ("launch.engine=slurm", "launch.engine=slurm needs"),
     ],
 )
 def test_each_obstacle_is_one_sentence(tmp_path: Path, override: str, words: str) -> None:

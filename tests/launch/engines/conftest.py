@@ -13,9 +13,13 @@ from typing import Any
 import pytest
 
 from corpus.config import CorpusConfig, PiiConfig
+from corpus.documents.shards import Document, write_shard
+from corpus.documents.units import MapUnits
 from corpus.reading import units
 from corpus.reading.inputs import find_inputs
 from corpus.run import CorpusInputs, run
+from launch.pipeline import run_pack, run_tokenizer
+from launch.recipe import load_recipe
 
 TOY_WORK = """
 import os, signal
@@ -125,6 +129,48 @@ def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CorpusInputs:
 def run_corpus(out: Path, inputs: CorpusInputs, **options: Any) -> tuple[dict[str, Any], dict[str, bytes]]:
     out.mkdir(exist_ok=True)
     return run(CORPUS, inputs, out, **options), contents(out, "*")
+
+
+@pytest.fixture(scope="package")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder as the corpus stage leaves it; one shard of it is empty."""
+    folder = tmp_path_factory.mktemp("corpus")
+    documents = [
+        Document(
+            f"d{n}", "동화" if n % 3 else "편지", (f"다람쥐가 도토리 {n % 7}개를 모았다.", f"여우는 {n}번 산을 넘었다.")
+        )
+        for n in range(60)
+    ]
+    (folder / "documents").mkdir()
+    for number, part in enumerate((documents[:25], [], documents[25:])):
+        write_shard(folder / "documents" / f"shard-{number:05}.parquet", part)
+    return folder
+
+
+@pytest.fixture(scope="package")
+def built_here(tmp_path_factory: pytest.TempPathFactory, shards: Path) -> dict[str, bytes]:
+    """What ``build_and_pack`` leaves without an engine."""
+    return build_and_pack(tmp_path_factory.mktemp("here"), shards, None)
+
+
+def build_and_pack(run: Path, shards: Path, mapper: MapUnits | None) -> dict[str, bytes]:
+    """Files of a vocabulary and of a token store made with it, by the stages as the conductor starts them.
+
+    Each map has two units or three.
+    """
+    sizes = ("tokenizer.building.count.SMALLEST_PORTION", "tokenizer.building.count.PARTITION_BYTES")
+    recipe = load_recipe("smoke", ["tokenizer.vocab_size=300", "tokenizer.builder=malmoi", "workers=1"])
+    run.mkdir(exist_ok=True)
+    if not (run / "corpus").exists():
+        (run / "corpus").symlink_to(shards)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in (*sizes, "pretrain.pack.run.PORTION_BYTES"):
+            patch.setattr(name, 1_000)
+        patch.setattr("launch.engines.mapper.engine_mapper", lambda config: mapper)
+        for name, work in (("tokenizer", run_tokenizer), ("tokens", run_pack)):
+            (run / name).mkdir(exist_ok=True)
+            work(recipe, run, run / name)
+    return contents(run, "tok*")
 
 
 def until(is_true: Callable[[], bool], seconds: float = 30) -> None:

@@ -19,7 +19,7 @@ from corpus.run import CorpusInputs
 from launch.config import LaunchConfig
 from launch.engines.mapper import check_room, engine_mapper
 from launch.errors import LaunchError
-from tests.launch.engines.conftest import contents, is_running, run_corpus, until
+from tests.launch.engines.conftest import build_and_pack, contents, is_running, run_corpus, until
 
 pytest.importorskip("datatrove")
 
@@ -76,6 +76,13 @@ def test_two_nodes_leave_the_bytes_of_the_embedded_corpus_stage(
 ) -> None:
     mapper = engine_mapper(on_ray(address, tasks=4))
     assert run_corpus(tmp_path / "engine", texts, map_units=mapper) == run_corpus(tmp_path / "embedded", texts)
+
+
+@pytest.mark.slow
+def test_two_nodes_leave_the_bytes_of_the_embedded_tokenizer_and_pack(
+    shards: Path, built_here: dict[str, bytes], tmp_path: Path, address: str
+) -> None:
+    assert build_and_pack(tmp_path, shards, engine_mapper(on_ray(address, tasks=4))) == built_here
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from launch.config import LaunchConfig
 from launch.engines import slurm
 from launch.engines.mapper import engine_mapper
 from launch.errors import LaunchError
-from tests.launch.engines.conftest import contents, run_corpus
+from tests.launch.engines.conftest import build_and_pack, contents, run_corpus
 from tests.launch.engines.fake_slurm import install
 
 pytest.importorskip("datatrove")
@@ -71,6 +71,14 @@ def test_a_job_array_gives_the_files_and_counts_of_the_embedded_map(
 def test_a_job_array_leaves_the_bytes_of_the_embedded_corpus_stage(texts: CorpusInputs, tmp_path: Path) -> None:
     embedded = run_corpus(tmp_path / "embedded", texts)
     assert run_corpus(tmp_path / "engine", texts, map_units=engine_mapper(CONFIG)) == embedded
+
+
+@pytest.mark.slow
+def test_job_arrays_leave_the_bytes_of_the_embedded_tokenizer_and_pack(
+    shards: Path, built_here: dict[str, bytes], tmp_path: Path, state: Path
+) -> None:
+    assert build_and_pack(tmp_path / "run", shards, engine_mapper(CONFIG)) == built_here
+    assert len(scripts(state)) == 7  # the merges stay here
 
 
 def test_the_batch_script_says_what_the_settings_say(

@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def make_folder(folder: Path, *, hardened: bool) -> Path:
-    config = TokenizerConfig(vocab_size=600, unused=1, hardened=hardened)
+    config = TokenizerConfig(vocab_size=2_000, unused=1, hardened=hardened)
     folder.mkdir()
     export(build_vocabulary(PIECES, config), config, CARD, folder)
     for name in (

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
+import unicodedata
+from collections.abc import Iterable
 from pathlib import Path
 
 from tokenizers import AddedToken, Tokenizer, normalizers, pre_tokenizers, processors
 from tokenizers.models import BPE, Unigram, WordPiece
-from tokenizers.normalizers import NFC, NFKC, BertNormalizer, Precompiled
+from tokenizers.normalizers import NFC, NFKC, BertNormalizer
 from tokenizers.pre_tokenizers import ByteLevel, Metaspace, WhitespaceSplit
 from tokenizers.trainers import BpeTrainer, UnigramTrainer
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from tests.pretrain.conftest import SPECIAL_PIECES, WORDS
-from tokenizer.building.jamo import precompile
 
 LETTERS = "윤슬가람바다도서관에시장했었뷁ㅋㅠabcZé0漢字.,!?()[]#·…“”「」〈、。％Ａ№"
+# found as they stand: those written as codes are decomposed, or what others become; WordPiece does not know ♣
+SYMBOLS = "①♥😀か·\u304c\u00c5\u03a9\uf95c"
+UNKNOWN_SYMBOL = "♣"
+JAMO = [
+    chr(code) for first, end in ((0x1100, 0x1200), (0xA960, 0xA97D), (0xD7B0, 0xD7FC)) for code in range(first, end)
+]
 
 
 def build(normalizer: normalizers.Normalizer | None) -> Tokenizer:
     """A WordPiece of BERT's kind that lacks some characters; others only begin or only continue a word."""
-    missing, jamo = set("뷁Z№"), "뷁"
-    known = [c for c in dict.fromkeys(LETTERS + jamo + "\ufffd\ue000") if c not in missing]
-    pieces = [*SPECIAL_PIECES, *WORDS, *known, *(f"##{c}" for c in known if c not in "漢자."), "[unused0]", "##]", "ab"]
+    return word_piece(known_pieces(), normalizer)
+
+
+def known_pieces() -> list[str]:
+    known = [c for c in dict.fromkeys(LETTERS + "\ufffd\ue000") if c not in "뷁Z№"]
+    return [*SPECIAL_PIECES, *WORDS, *known, *(f"##{c}" for c in known if c not in "漢자."), "[unused0]", "##]", "ab"]
+
+
+def word_piece(pieces: Iterable[str], normalizer: normalizers.Normalizer | None) -> Tokenizer:
     ids = {piece: number for number, piece in enumerate(dict.fromkeys(pieces))}
     tokenizer = Tokenizer(WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=100))
     if normalizer is not None:
@@ -35,14 +48,26 @@ def plain() -> Tokenizer:
     return build(BertNormalizer(strip_accents=False, lowercase=False))
 
 
-def hardened() -> Tokenizer:
-    """Characters change, vanish and grow in number before WordPiece sees them."""
-    changes = Precompiled(precompile({"뷁": "ᄇ" + "ᅰ" + "ᆰ", "ᄏ": "ㅋ", "…": "...", "漢": "漢字"}))
-    return build(normalizers.Sequence([NFC(), changes, BertNormalizer(strip_accents=False, lowercase=False)]))
+def portable() -> Tokenizer:
+    return decomposed(known_pieces())
+
+
+def decomposed(pieces: list[str]) -> Tokenizer:
+    """The same pieces written in jamo, each jamo too; symbols stand apart."""
+    apart = [unicodedata.normalize("NFD", piece) for piece in pieces]
+    apart += [*JAMO, *(f"##{jamo}" for jamo in JAMO), *SYMBOLS]
+    tokenizer = word_piece(apart, BertNormalizer(strip_accents=True, lowercase=False))
+    tokenizer.add_tokens([AddedToken(symbol, special=False, normalized=False) for symbol in SYMBOLS + UNKNOWN_SYMBOL])
+    return tokenizer
+
+
+def composing() -> Tokenizer:
+    """Characters join before WordPiece sees them."""
+    return build(normalizers.Sequence([NFC(), BertNormalizer(strip_accents=False, lowercase=False)]))
 
 
 def lowercasing() -> Tokenizer:
-    return build(BertNormalizer())  # takes syllables apart
+    return build(BertNormalizer())  # takes syllables apart, of which it has no pieces
 
 
 def cutting_short() -> Tokenizer:
@@ -57,6 +82,13 @@ def with_found_words() -> Tokenizer:
     """Added words are looked for inside eojeols, before anything else."""
     tokenizer = plain()
     tokenizer.add_tokens([AddedToken("서관", normalized=True), AddedToken("바", normalized=False, lstrip=True)])
+    return tokenizer
+
+
+def with_found_symbols() -> Tokenizer:
+    """One is found everywhere, the other only where no letter is beside it."""
+    tokenizer = plain()
+    tokenizer.add_tokens([AddedToken("람", normalized=False), AddedToken("슬", normalized=False, single_word=True)])
     return tokenizer
 
 
@@ -84,8 +116,8 @@ def without_normalizer() -> Tokenizer:
 
 
 KINDS = (
-    plain, hardened, lowercasing, cutting_short, with_found_words, rewriting, cutting_inside, with_a_mark_for_blanks,
-    without_normalizer,
+    plain, portable, composing, lowercasing, cutting_short, with_found_words, with_found_symbols, rewriting,
+    cutting_inside, with_a_mark_for_blanks, without_normalizer,
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Encoding in bulk against one eojeol at a time, for plain, hardened and foreign tokenizers and for hostile text."""
+"""Encoding in bulk against one eojeol at a time, for plain, portable and foreign tokenizers and for hostile text."""
 
 from __future__ import annotations
 
@@ -9,23 +9,35 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import regex
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, pre_tokenizers
-from tokenizers.models import WordPiece
+from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
 from pretrain.pack import encode as encode_module
-from pretrain.pack.bulk import CONTEXT_FREE, BulkEncoder
+from pretrain.pack.bulk import BulkEncoder
 from pretrain.pack.encode import EojeolEncoder
 from pretrain.pack.store import piece_ids
 from tests.pretrain.conftest import WORDS
-from tests.pretrain.pack.kinds import FOREIGN, KINDS, LESSONS, LETTERS, hardened, load, plain, save, save_angled
+from tests.pretrain.pack.kinds import (
+    FOREIGN,
+    KINDS,
+    LESSONS,
+    LETTERS,
+    SYMBOLS,
+    decomposed,
+    load,
+    plain,
+    portable,
+    save,
+    save_angled,
+    word_piece,
+)
 
 HOSTILE = (
     "\x00\x01\x07\x1c\x7f\x85\xad\u200b\u200d\u2028\u3000\ufeff\ue000\ufffd"  # controls, white space, joiners
-    "\ufe0f\u0301\u3099\u11ab\u1112\u1161ﾞﾊ😀👩🏽🇰𠮷"  # marks, conjoining jamo, beyond the basic plane
+    "\ufe0f\u0301\u302e\U0001d165\u3099\u11ab\u1112\u1161\u119e\ua960\ud7fbﾞﾊ😀👩🏽🇰𠮷"  # marks, jamo, astral
+    "\u2126\u212b\u00c5\uf95c\u304c\u3099①♥♣"  # what NFD makes of them may stand apart, they themselves, or neither
 )
 LOOKALIKES = ["[MASK]", "[UNK]는", "##에서", "[unused0]", "가" * 101]
 DECOMPOSED = [unicodedata.normalize("NFD", "도서관"), "뷁\u0301", "e\u0301a", "か\u3099", "각\u11a8"]
@@ -66,7 +78,7 @@ def test_pieces_equal_encoding_every_eojeol_by_itself(folder: Path) -> None:
     encoder, backend = EojeolEncoder(folder), load(folder)
 
     @settings(max_examples=200)
-    @example([f"가{character}나 {character}다{character}" for character in LETTERS + HOSTILE])
+    @example([f"가{character}나 {character}다{character}" for character in LETTERS + HOSTILE + SYMBOLS])
     @given(st.lists(TEXTS, max_size=5))
     def agree(sentences: list[str]) -> None:
         encoder.forget()
@@ -86,27 +98,26 @@ def test_pieces_do_not_depend_on_what_was_encoded_before(folder: Path, monkeypat
     assert by_sentence(encoder, sentences) == one_by_one
 
 
-def test_characters_taken_one_by_one_never_join_their_neighbours() -> None:
-    allowed = [chr(code) for first, end in CONTEXT_FREE for code in range(first, end)]
-    joining = set()
-    for code in range(0x110000):
-        parts = unicodedata.decomposition(chr(code)).split()
-        if len(parts) == 2 and not parts[0].startswith("<"):
-            joining.add(chr(int(parts[1], 16)))
-    assert joining and not joining & set(allowed)
-    assert not [char for char in allowed if unicodedata.combining(char) or char.isspace()]
-    text = "".join(f"각{char}가{char}{char}a" for char in allowed)
-    assert regex.findall(r"\X", text) == list(text)
+@pytest.mark.parametrize("kind", [plain, portable])
+def test_every_character_of_unicode_is_encoded_as_the_library_does(kind: Callable[[], Tokenizer]) -> None:
+    codes = np.random.default_rng(1).choice(0x110000, 20_000, replace=False)
+    codes = np.concatenate([np.arange(0x3200), np.arange(0xA960, 0xA980), np.arange(0xD700, 0xD800), codes])
+    characters = [chr(code) for code in codes if not (0xD800 <= code < 0xE000 or chr(code).isspace())]
+    eojeols = [f"가{one}a{two}{one}" for one, two in zip(characters, characters[1:] + characters[:1], strict=True)]
+    found, backend = BulkEncoder(kind()).encode(eojeols), kind()
+    backend.encode_special_tokens = True
+    for start, length, encoding in zip(found.starts, found.lengths, backend.encode_batch(eojeols), strict=True):
+        assert found.ids[start : start + length].tolist() == encoding.ids
 
 
-@pytest.mark.parametrize("kind", [plain, hardened])
+@pytest.mark.parametrize("kind", [plain, portable])
 def test_plain_korean_never_takes_the_whole_way(kind: Callable[[], Tokenizer], monkeypatch: pytest.MonkeyPatch) -> None:
     bulk = BulkEncoder(kind())
     seen: list[str] = []
     whole_way = bulk._run_whole_way
     monkeypatch.setattr(bulk, "_run_whole_way", lambda eojeols: seen.extend(eojeols) or whole_way(eojeols))
-    bulk.encode(["도서관에서", "노래했다.", "(“Abc”,", "ㅋㅋㅠ", "漢字3%", "#[MASK]", "가\x00나", "뷁은"])
-    assert seen == (["漢字3%", "가\x00나", "뷁은"] if kind is hardened else ["가\x00나"])
+    bulk.encode(["노래했다.", "(“Abc”,", "ㅋㅋㅠ", "漢字3%", "#[MASK]", "가\x00나", "뷁은①♥", "\u1112\u119e\u11ab글"])
+    assert seen == ["가\x00나"]
 
 
 @pytest.mark.parametrize(
@@ -137,21 +148,22 @@ def test_no_text_gives_no_pieces(tmp_path: Path) -> None:
         assert (marked.tolist(), ends.tolist()) == ([], [0] * len(sentences))
 
 
+@pytest.mark.parametrize("kind", ["plain", "portable"])
 def test_real_text_equals_the_library_with_the_released_vocabulary(
-    shared: Callable[[str], Path], tmp_path: Path
+    kind: str, shared: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    vocabulary = shared("data/klue/vocab/klue-bert-base-vocab.txt").read_text("utf-8").splitlines()
+    pieces = shared("data/klue/vocab/klue-bert-base-vocab.txt").read_text("utf-8").splitlines()
     rows = json.loads(shared("data/klue/official/klue-sts-v1.1/klue-sts-v1.1_dev.json").read_text("utf-8"))
-    tokenizer = Tokenizer(WordPiece({piece: n for n, piece in enumerate(vocabulary)}, unk_token="[UNK]"))
-    tokenizer.normalizer, tokenizer.pre_tokenizer = plain().normalizer, pre_tokenizers.BertPreTokenizer()
-    folder = save(tokenizer, tmp_path)
+    folder = save(decomposed(pieces) if kind == "portable" else word_piece(pieces, plain().normalizer), tmp_path)
     sentences = [row[f"sentence{n}"] for row in rows for n in (1, 2)]
+    sentences += [sentence.replace(" ", symbol, 2) for symbol in f"{SYMBOLS}éΩ♣　" for sentence in sentences[:9]]
     found = by_sentence(EojeolEncoder(folder), sentences)
-    backend = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    backend = load(folder)
     for sentence, marked in zip(sentences, found, strict=True):
         encoding = backend.encode(sentence, add_special_tokens=False)
-        starts = [begin == 0 or sentence[begin - 1].isspace() for begin, _ in encoding.offsets]
-        assert marked == [id_ | start << 15 for id_, start in zip(encoding.ids, starts, strict=True)]
+        blanks = np.cumsum([character.isspace() for character in sentence])  # grows from one eojeol to the next
+        starts = np.diff(blanks[[begin for begin, _ in encoding.offsets]], prepend=-1) > 0
+        assert marked == (np.array(encoding.ids) | starts << 15).tolist()
 
 
 @pytest.mark.parametrize("kind", FOREIGN)

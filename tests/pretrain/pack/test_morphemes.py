@@ -15,7 +15,8 @@ from mecab import MeCab
 
 from corpus.documents.mecab import LONGEST_ANALYSED
 from pretrain.pack.encode import EojeolEncoder, find_begins, mark_morphemes
-from tests.pretrain.pack.kinds import byte_level, hardened, load, plain, save, save_angled
+from tests.pretrain.conftest import SPECIAL_PIECES
+from tests.pretrain.pack.kinds import byte_level, composing, decomposed, load, plain, portable, save, save_angled
 
 
 @pytest.fixture(scope="module")
@@ -75,14 +76,14 @@ def test_an_endless_eojeol_is_not_analysed() -> None:
     assert find_begins("도서관에서" * (LONGEST_ANALYSED // 5) + "는") == [0]
 
 
-@pytest.mark.parametrize("kind", [plain, hardened])
+@pytest.mark.parametrize("kind", [plain, portable])
 def test_marks_equal_offsets_of_whole_sentences(kind: Callable, tmp_path: Path, mecab: MeCab) -> None:
     folder = save(kind(), tmp_path)
     encoder, backend = EojeolEncoder(folder, morphemes=True), load(folder)
     sentences = [
         "윤슬은 도서관에서 노래했다.",
         "ㅋㅋ 시장에서도 (바다를) [MASK]",
-        "Z뷁에서 漢字도 …노래",
+        "Z뷁에서 漢字도 …노래 뷁뷁은♥",
         "",
         "노래했다. " * 3,
     ]
@@ -92,14 +93,15 @@ def test_marks_equal_offsets_of_whole_sentences(kind: Callable, tmp_path: Path, 
             place = sentence.index(eojeol, place)
             begins |= {place, *(place + begin for begin in begins_slowly(mecab, eojeol))}
             place += len(eojeol)
-        offsets = [begin for begin, _ in backend.encode(sentence, add_special_tokens=False).offsets]
-        expected = [begin in begins and begin not in offsets[:n] for n, begin in enumerate(offsets)]
+        spans = backend.encode(sentence, add_special_tokens=False).offsets
+        reached = [0, *(end for _, end in spans[:-1])][: len(spans)]
+        expected = [begin in begins and begin >= before for (begin, _), before in zip(spans, reached, strict=True)]
         assert marks_of(encoder, sentence) == expected
     assert encoder.encode(sentences).marked.tolist() == EojeolEncoder(folder).encode(sentences).marked.tolist()
 
 
 def test_text_that_the_tokenizer_composes_is_marked_at_its_syllables(tmp_path: Path) -> None:
-    encoder = EojeolEncoder(save(hardened(), tmp_path), morphemes=True)
+    encoder = EojeolEncoder(save(composing(), tmp_path), morphemes=True)
     composed = "도서관에서 시장\x00에서"
     assert marks_of(encoder, unicodedata.normalize("NFD", composed)) == marks_of(encoder, composed)
 
@@ -115,7 +117,16 @@ def test_an_unknown_word_begins_once_and_so_do_the_bytes_of_a_syllable(tmp_path:
     assert np.flatnonzero(found.morphemes).tolist() == sorted([*firsts, offsets.index(2), offsets.index(5)])
 
 
+def test_a_piece_that_begins_inside_a_syllable_begins_no_morpheme(tmp_path: Path) -> None:
+    folder = save(decomposed([*SPECIAL_PIECES, "밥주", "##다"]), tmp_path)  # 밥준다 is 밥|준다 (gives rice)
+    encoder = EojeolEncoder(folder, morphemes=True)
+    assert load(folder).encode("밥준다").tokens == [unicodedata.normalize("NFD", "밥주"), "##ᆫ", "##다"]
+    assert find_begins("밥준다")[:2] == [0, 1] and marks_of(encoder, "밥준다")[:2] == [True, False]
+
+
 def test_pieces_at_the_same_character_count_once() -> None:
-    # 漢 read as two pieces; a text that vanished; the first piece of an eojeol whose first character vanished
-    marks = mark_morphemes(["漢은", "\u200b", "\u200b시장"], np.array([3, 0, 1]), np.array([0, 0, 1, 1]))
-    assert marks.tolist() == [True, False, True, True]
+    # 漢 read as two pieces; a text that vanished; the first piece of an eojeol whose first character vanished; 밥준
+    # as 밥주 and ㄴ
+    spans = np.array([(0, 1), (0, 1), (1, 2), (1, 3), (0, 2), (1, 2)])
+    marks = mark_morphemes(["漢은", "\u200b", "\u200b시장", "밥준"], np.array([3, 0, 1, 2]), spans)
+    assert marks.tolist() == [True, False, True, True, True, False]

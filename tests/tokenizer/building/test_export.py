@@ -32,7 +32,7 @@ TEXTS = [
 
 
 def config(order: str = "bert", hardened: bool = False) -> TokenizerConfig:
-    return TokenizerConfig(vocab_size=400, unused=3, special_tokens=order, hardened=hardened)
+    return TokenizerConfig(vocab_size=2_000, unused=3, special_tokens=order, hardened=hardened)
 
 
 def entries(order: str = "bert") -> list[str]:

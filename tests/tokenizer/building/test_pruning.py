@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corpus.documents.units import map_units
 from tokenizer.building.pruning import add_up_uses, count_uses, prune, write_pieces
 from tokenizer.building.units import WORDS_NAME
 
@@ -128,7 +129,7 @@ def test_uses_of_several_files_are_added_up(tmp_path: Path) -> None:
         pq.write_table(pa.table(columns), tmp_path / str(number) / WORDS_NAME)
     write_pieces(tmp_path / "pieces.txt", CHARACTERS)
 
-    found = add_up_uses(tmp_path / "pieces.txt", [tmp_path / "0", tmp_path / "1"], tmp_path / "units", workers=1)
+    found = add_up_uses(tmp_path / "pieces.txt", [tmp_path / "0", tmp_path / "1"], tmp_path / "units", map_units)
 
     assert found.tolist() == slow_uses(CHARACTERS, words[0] + words[1])
 
