@@ -64,15 +64,16 @@ def run_corpus(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
 
 
 def run_tokenizer(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
-    if recipe.pretrain.init_from is not None and recipe.tokenizer.extend:
-        return extend_adopted(recipe.pretrain, run / "corpus", out, recipe.tokenizer.extend, recipe.workers)
-    if recipe.pretrain.init_from is not None:
+    size = recipe.tokenizer.extend
+    if recipe.pretrain.init_from is not None and not size:
         return adopt_tokenizer(recipe.pretrain, out)
     from launch.engines.mapper import engine_mapper
     from tokenizer import run as stage
 
-    inputs, mapper = stage.TokenizerInputs(run / "corpus"), engine_mapper(recipe.launch)
-    return stage.run(recipe.tokenizer, inputs, out, workers=recipe.workers, map_units=mapper)
+    resources: dict[str, Any] = {"workers": recipe.workers, "map_units": engine_mapper(recipe.launch)}
+    if recipe.pretrain.init_from is not None:
+        return extend_adopted(recipe.pretrain, run / "corpus", out, size, **resources)
+    return stage.run(recipe.tokenizer, stage.TokenizerInputs(run / "corpus"), out, **resources)
 
 
 def run_pack(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:

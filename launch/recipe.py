@@ -64,7 +64,9 @@ class Recipe(BaseModel, frozen=True, extra="forbid"):
     def _sections_fit_together(self) -> Recipe:
         if self.pretrain.init_from is not None:
             own = self.tokenizer
-            plain = TokenizerConfig(special_tokens=own.special_tokens, extend=own.extend)  # the first as the architecture
+            plain = TokenizerConfig(
+                special_tokens=own.special_tokens, extend=own.extend
+            )  # the first as the architecture
             if keys := [f"tokenizer.{key}" for key, value in own if value != getattr(plain, key)]:
                 raise ValueError(
                     f"pretrain.init_from brings its own tokenizer, so {', '.join(keys)} would do nothing; leave out "

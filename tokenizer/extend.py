@@ -27,7 +27,8 @@ from tokenizers import Tokenizer
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import refuse_links
 from corpus.documents.shards import shard_paths
-from corpus.documents.units import map_units, shared_processes
+from corpus.documents.units import MapUnits, shared_processes
+from corpus.documents.units import map_units as map_in_processes
 from corpus.documents.whole_files import write_whole
 from tokenizer.building.export import write_json
 from tokenizer.building.extend import NewPiece, Vocabulary, choose_pieces
@@ -56,7 +57,14 @@ class Base(NamedTuple):
 
 
 def extend_vocabulary(
-    base: Path, corpus: Path, out: Path, size: int, *, multiple: int = 1, workers: int = 1
+    base: Path,
+    corpus: Path,
+    out: Path,
+    size: int,
+    *,
+    multiple: int = 1,
+    workers: int = 1,
+    map_units: MapUnits | None = None,
 ) -> dict[str, Any]:
     """Write the longer tokenizer folder and extension.json into ``out``; returns what extension.json holds.
 
@@ -65,6 +73,7 @@ def extend_vocabulary(
         corpus: a folder of the corpus stage, with ``documents/shard-*.parquet``.
         size: pieces wanted; fewer come where the text has no more that are used.
         multiple: the whole vocabulary is to be a multiple of this; more pieces are added until it is.
+        workers, map_units: as for ``tokenizer.run``.
 
     Raises:
         BadInput: no WordPiece vocabulary, no words in the text, or nothing in it that new pieces would shorten.
@@ -74,17 +83,18 @@ def extend_vocabulary(
     work, discarded = out / "work", out / "work.discarded"
     shutil.rmtree(discarded, ignore_errors=True)
     with shared_processes(workers):
-        types, counted = count_corpus(shard_paths(corpus / "documents"), work, workers)
+        do = partial(map_units or map_in_processes, workers=workers)
+        types, counted = count_corpus(shard_paths(corpus / "documents"), work, do)
         if not counted["eojeols"]:
             raise BadInput(f"{corpus}: no words in the text; give text of the domain")
-        segmented, _ = weigh_types(types, counted["frequencies"], TokenizerConfig(builder="malmoi"), work, workers)
+        segmented, _ = weigh_types(types, counted["frequencies"], TokenizerConfig(builder="malmoi"), work, do)
         chosen = choose_pieces(Vocabulary(old.entries, old.unknown), words_of(old, segmented), size)
         if not chosen:
             raise BadInput(f"{base}: no piece would shorten this text; give more text of the domain, or keep the base")
         if len(chosen) < size:
             log.warning("the text has only %d of %d pieces: no other is used often enough", len(chosen), size)
         write_folder(base, old, [piece.piece for piece in chosen], out)
-        figures = compare(base, out, types, work, workers)
+        figures = compare(base, out, types, work, do)
     found = describe(old, chosen, figures, counted)
     write_json(out / EXTENSION_NAME, found)
     work.replace(discarded)  # in one step: a half deleted folder must not pass for finished work
@@ -98,7 +108,7 @@ def read_base(path: Path) -> Base:
     model = json.loads(tokenizer.to_str())["model"]
     if model["type"] != "WordPiece" or model["continuing_subword_prefix"] != PREFIX:
         raise BadInput(
-            f"{path}: a {model['type']} tokenizer; only WordPiece with {PREFIX} can be extended, such as klue/bert-base's"
+            f"{path}: a {model['type']} tokenizer; only WordPiece with {PREFIX} can be extended (klue/bert-base's is)"
         )
     ids = tokenizer.get_vocab(with_added_tokens=True)
     entries = sorted(ids, key=ids.__getitem__)
@@ -134,7 +144,7 @@ def words_of(base: Base, segmented: Sequence[Path]) -> Counter[str]:
 
 
 def _without_lists(word: str) -> str:
-    """Morphemes of 시장ㆍ군수ㆍ구청장은: laws write lists with a letter (araea), which mecab-ko takes for part of a noun."""
+    """Morphemes of 시장ㆍ군수ㆍ구청장은: laws write lists with a letter (araea), for mecab-ko a part of some noun."""
     items = (part for part in re.split(f"({LIST_DOT})", word.replace(" ", "")) if part)
     return " ".join(morpheme for item in items for morpheme in split_words([item], "", "")[0])
 
@@ -156,10 +166,10 @@ def write_folder(base: Path, old: Base, pieces: Sequence[str], out: Path) -> Non
         write_json(out / SETTINGS_NAME, {"tokenizer_class": "BertTokenizer", **rules})
 
 
-def compare(base: Path, out: Path, types: Sequence[Path], work: Path, workers: int) -> dict[str, int]:
+def compare(base: Path, out: Path, types: Sequence[Path], work: Path, do: MapUnits) -> dict[str, int]:
     """Eojeols of the text, their pieces before and after, [UNK] among them, and how many are encoded otherwise now."""
     work_on = partial(_compare_types, base=base, out=out)
-    parts = map_units(work_on, types, work / "compared", workers=workers, title="before and after")
+    parts = do(work_on, types, work / "compared", title="before and after")
     return {name: sum(part[name] for part in parts) for name in parts[0]}
 
 
@@ -167,16 +177,20 @@ def _compare_types(types: Path, scratch: Path, *, base: Path, out: Path) -> dict
     """Unit of work: a file of eojeol types to figures."""
     table = pq.read_table(types, columns=["eojeol", "frequency"])
     eojeols, counts = table["eojeol"].to_pylist(), table["frequency"].to_pylist()
-    before, after = (make_encoder(tokenizer, []) for tokenizer in (read_base(base).tokenizer, load_tokenizer(out)))
-    totals = dict.fromkeys(("eojeols", "pieces_before", "pieces_after", "unknown_before", "unknown_after", "changed"), 0)
+    own = read_base(base)
+    unknown = own.entries.index(own.unknown)
+    before, after = (make_encoder(tokenizer, []) for tokenizer in (own.tokenizer, load_tokenizer(out)))
+    totals = dict.fromkeys(
+        ("eojeols", "pieces_before", "pieces_after", "unknown_before", "unknown_after", "changed"), 0
+    )
     for start in range(0, len(eojeols), TYPES_PER_BATCH):
         batch = eojeols[start : start + TYPES_PER_BATCH]
         for old, new, count in zip(before.ids(batch), after.ids(batch), counts[start:], strict=False):
             totals["eojeols"] += count
             totals["pieces_before"] += count * len(old)
             totals["pieces_after"] += count * len(new)
-            totals["unknown_before"] += count * old.count(before.unknown)
-            totals["unknown_after"] += count * new.count(after.unknown)
+            totals["unknown_before"] += count * old.count(unknown)
+            totals["unknown_after"] += count * new.count(unknown)
             totals["changed"] += count * (old != new)
     return totals
 

@@ -49,7 +49,9 @@ def measure_tokenizers(
 
 
 def extend_tokenizer(
-    base: Annotated[Path, typer.Argument(help="Tokenizer or model folder (tokenizer.json or vocab.txt), or vocab.txt.")],
+    base: Annotated[
+        Path, typer.Argument(help="Tokenizer or model folder (tokenizer.json or vocab.txt), or vocab.txt.")
+    ],
     texts: Annotated[list[Path], typer.Argument(help="Text or .jsonl files, or the corpus folder of a run.")],
     out: Annotated[Path, typer.Option(help="A folder to be made.")],
     pieces: Annotated[int, typer.Option(min=1, help="New pieces.")] = 1000,

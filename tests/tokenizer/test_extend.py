@@ -1,4 +1,4 @@
-"""A longer tokenizer folder: old ids and old text as they were, every way of loading it alike, the same bytes always."""
+"""A longer tokenizer folder: old ids and old text as they were, all readers alike, the same bytes always."""
 
 from __future__ import annotations
 

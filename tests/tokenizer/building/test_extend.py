@@ -44,9 +44,7 @@ def test_savings_uses_and_old_pieces_are_those_of_a_slow_encoder(
     new = [*old, *(piece.piece for piece in chosen)]
     plain = [(word.replace(" ", ""), count) for word, count in words.items()]
     assert len(chosen) <= size and len(set(new)) == len(new)
-    before, after = (
-        sum(len(greedy(entries, word)) * count for word, count in plain) for entries in (old, new)
-    )
+    before, after = (sum(len(greedy(entries, word)) * count for word, count in plain) for entries in (old, new))
     assert sum(piece.saved for piece in chosen) == before - after
     for piece in chosen:
         text = piece.piece.removeprefix("##")
