@@ -163,7 +163,8 @@ def print_table(table: Table, console: Console) -> None:
 
 
 def markdown_table(table: Table) -> str:
-    """Its title in bold and its cells; the note is left to the page."""
+    """Its title in bold and its cells, heads in one line; the note is left to the page."""
+    heads = [head.replace("\n", " ") for head in table.heads]
     rule = ["---:" if column in table.numbers else "---" for column in range(len(table.heads))]
-    lines = ("| " + " | ".join(map(markdown, row)) + " |" for row in (table.heads, rule, *table.rows))
+    lines = ("| " + " | ".join(map(markdown, row)) + " |" for row in (heads, rule, *table.rows))
     return "\n".join([f"**{markdown(table.title)}**", "", *lines])

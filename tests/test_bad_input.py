@@ -228,7 +228,7 @@ def test_unknown_words_of_one_endless_eojeol_are_counted() -> None:
     """BERT cuts it into a word a bracket, each [UNK]; every word against every [UNK] would take minutes."""
     from tokenizer.building.export import ROLES, build_tokenizer
     from tokenizer.measuring.encoder import make_encoder
-    from tokenizer.measuring.statistics import classify_unknown_words
+    from tokenizer.measuring.unknown import classify_unknown_words
 
     encoder = make_encoder(build_tokenizer(list(ROLES.values())), [])
-    assert classify_unknown_words(encoder, {"[" * 30_000: 2}) == {"symbol or emoji": 60_000}
+    assert classify_unknown_words(encoder, {"[" * 30_000: 2}) == ({"symbol or emoji": 60_000}, 0)

@@ -62,10 +62,11 @@ def run_tokenizer_bench(
         builds = build(("malmoi", COMMON), corpus, home, workers, rounds)
         if not timing_only:
             builds |= build(OTHERS, corpus, home, workers)
+        held_out, golds = {"held-out text": mix.measured}, [gold] if gold else []
         results: dict[str, Any] = {
             "material": {"texts": GIVEN if texts else SAMPLE, **mix.describe()},
             "builds": {"rows": builds, "rounds": rounds, **_times_faster(builds["malmoi"], builds[COMMON])},
-            "compared": [] if timing_only else compare([*(home / n for n in builds), *others], mix.measured, gold),
+            "compared": [] if timing_only else compare([*(home / n for n in builds), *others], held_out, golds),
             "workers": workers,
             "versions": versions_of(("tokenizers", "python-mecab-ko", "python-mecab-ko-dic")),
         }

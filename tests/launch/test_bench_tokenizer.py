@@ -107,7 +107,7 @@ def test_a_run_prints_every_section_and_leaves_its_files(
     )
 
     shown = capsys.readouterr().out
-    for title in ("Building", "Fit to the text", "by people"):
+    for title in ("Building", "Fit to held-out text", "by people"):
         assert title in shown
     names = {"malmoi", "common recipe", "klue", "bpe", "malmoi-hardened", "malmoi-8k", "klue-8k"}
     assert {row["name"] for row in results["compared"]} == names

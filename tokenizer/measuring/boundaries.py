@@ -1,50 +1,48 @@
 """Does a tokenizer cut where morphemes begin? Its cuts against a person's (gold) or mecab-ko's (silver).
 
 A boundary is a place between two characters of one eojeol, and only there: white space is given to everybody. So
-연구자이다. cut as 연구자|이|다|. has three. A piece that ends inside a character (byte-level vocabularies) makes none.
+연구자이다. cut as 연구자|이|다|. has three. A piece that ends inside a character (byte-level vocabularies, jamo of one
+syllable) makes none. Gold is read by ``measuring.gold``. Silver is an analyser's opinion, and its price is known:
+against the people of KLUE-DP its F1 is 0.93 without context.
 
-Gold is the LEMMA column of a KLUE-DP file (paper section 3.6): where its morphemes join to the eojeol (눈물|을) they
-are boundaries; where they do not (했다 is 하 었 다) no place in the text is one, and the eojeol is skipped and counted.
-Silver is an analyser's opinion, and its price is known: against the people of KLUE-DP its F1 is 0.93 without context.
+Every distinct eojeol is counted once (``count_boundaries``); a sample says how often each stands where.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import read_bytes
 from tokenizer.building.count import EojeolType
+from tokenizer.measuring.samples import Floats, Integers, Interval, interval
 from tokenizer.words import bert_words, split_words
 
 EOJEOLS_PER_BATCH = 10_000
 LONGEST_JUDGED = 100  # characters; longer eojeols are addresses and tables, which the analyser is not asked about
-GOLD_COLUMNS = ("INDEX", "WORD_FORM", "LEMMA", "POS", "HEAD", "DEPREL")
-LARGEST_GOLD_BYTES = 1 << 28  # unpacked; the official dev file has 1.2 MB
+SUMS = (
+    "words", "tokens", "skipped",  # eojeols with a piece, their pieces, eojeols without a reference; all else is of
+    "judged", "true", "found", "hit", "true within", "found within", "hit within",  # those that have one
+    "bounded", "kept", "pieces", "crossing",
+)  # fmt: skip
 
 Span = tuple[int, int]
 Cutter = Callable[[Sequence[str]], Sequence[Sequence[Span]]]
-Integers = NDArray[np.int64]
 
 
 class CutEojeol(NamedTuple):
-    """An eojeol, how often it occurs, and where its morphemes begin.
+    """An eojeol and where its morphemes begin; None where nobody says.
 
     ``cuts`` and ``words`` are positions in ``text``, ascending, each above 0 and below its length: beginnings of
     morphemes, and of BERT words (a subset of neither).
     """
 
     text: str
-    frequency: int
-    cuts: tuple[int, ...]
+    cuts: tuple[int, ...] | None
     words: tuple[int, ...]
 
 
@@ -65,72 +63,83 @@ class BoundaryScores:
     f1_within_words: float | None
     keeps_all: float | None  # share of eojeols, among those that have a boundary, in which the tokenizer has all
     crossing: float | None  # share of pieces with a boundary of the reference inside; an [UNK] is a piece like others
+    intervals: Mapping[str, Interval]  # 95 %, of the figures of these names (``measuring.samples``)
 
 
-def score_boundaries(cutter: Cutter, reference: Sequence[CutEojeol], skipped: int = 0) -> BoundaryScores:
-    """Scores of ``cutter``: for a list of eojeols, the pieces of each as (begin, end) in characters, in order.
-
-    Args:
-        skipped: eojeols that had no reference, for the record.
-    """
-    sums: Counter[str] = Counter()
-    for start in range(0, len(reference), EOJEOLS_PER_BATCH):
-        batch = reference[start : start + EOJEOLS_PER_BATCH]
-        sums.update(_count(batch, cutter([eojeol.text for eojeol in batch])))
+def score_boundaries(sums: Floats, resampled: Floats) -> BoundaryScores:
+    """Scores of ``SUMS`` over a text, and over resamples of it, [resamples, sums]."""
+    figures, spread = _figures(sums), _figures(resampled)
+    totals = dict(zip(SUMS, sums.astype(np.int64).tolist(), strict=True))
+    known = {name: None if np.isnan(value) else float(value) for name, value in figures.items()}
+    found = {name: interval(values) for name, values in spread.items()}
     return BoundaryScores(
-        eojeols=sums["eojeols"],
-        skipped=skipped,
-        boundaries=sums["true"],
-        precision=_ratio(sums["hit"], sums["found"]),
-        recall=_ratio(sums["hit"], sums["true"]),
-        f1=_ratio(2 * sums["hit"], sums["found"] + sums["true"]),
-        f1_within_words=_ratio(2 * sums["hit within"], sums["found within"] + sums["true within"]),
-        keeps_all=_ratio(sums["kept"], sums["bounded"]),
-        crossing=_ratio(sums["crossing"], sums["pieces"]),
+        eojeols=totals["judged"],
+        skipped=totals["skipped"],
+        boundaries=totals["true"],
+        **known,
+        intervals={name: limits for name, limits in found.items() if limits},
     )
 
 
-def _ratio(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
+def _figures(sums: Floats) -> dict[str, Floats]:
+    of = dict(zip(SUMS, np.moveaxis(sums, -1, 0), strict=True))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return {
+            "precision": of["hit"] / of["found"],
+            "recall": of["hit"] / of["true"],
+            "f1": 2 * of["hit"] / (of["found"] + of["true"]),
+            "f1_within_words": 2 * of["hit within"] / (of["found within"] + of["true within"]),
+            "keeps_all": of["kept"] / of["bounded"],
+            "crossing": of["crossing"] / of["pieces"],
+        }
 
 
-def _count(batch: Sequence[CutEojeol], pieces: Sequence[Sequence[Span]]) -> dict[str, int]:
+def fertility_interval(resampled: Floats) -> Interval | None:
+    """95 % interval of the pieces per word, from resampled ``SUMS``."""
+    return interval(resampled[:, SUMS.index("tokens")] / resampled[:, SUMS.index("words")])
+
+
+def count_boundaries(cutter: Cutter, reference: Sequence[CutEojeol]) -> Integers:
+    """``SUMS`` of each eojeol, [eojeols, sums].
+
+    Args:
+        cutter: for a list of eojeols, the pieces of each as (begin, end) in characters, in order.
+    """
+    parts = [np.zeros((0, len(SUMS)), np.int64)]
+    for start in range(0, len(reference), EOJEOLS_PER_BATCH):
+        batch = reference[start : start + EOJEOLS_PER_BATCH]
+        parts.append(_count(batch, cutter([eojeol.text for eojeol in batch])))
+    return np.concatenate(parts)
+
+
+def _count(batch: Sequence[CutEojeol], pieces: Sequence[Sequence[Span]]) -> Integers:
     """Sums over a batch. Its eojeols are laid in one row with a gap after each, so that places are one index."""
-    counts = np.array([eojeol.frequency for eojeol in batch], np.int64)
     spans = np.array([len(eojeol.text) + 1 for eojeol in batch], np.int64)
     starts = np.cumsum(spans) - spans
     owner = np.repeat(np.arange(len(batch)), spans)
-    weights = counts[owner]
-    true = _mark(len(owner), starts, [eojeol.cuts for eojeol in batch])
+    true = _mark(len(owner), starts, [eojeol.cuts or () for eojeol in batch])
     within = ~_mark(len(owner), starts, [eojeol.words for eojeol in batch])
-    lengths = [len(row) for row in pieces]
+    lengths = np.array([len(row) for row in pieces], np.int64)
     flat = np.fromiter(chain.from_iterable(chain.from_iterable(pieces)), np.int64).reshape(-1, 2)
     begins, ends = (flat + np.repeat(starts, lengths)[:, None]).T
-    piece_counts = np.repeat(counts, lengths)
     found = np.zeros(len(owner), bool)
     found[_openings(begins, ends)] = True
     found[starts] = False
-    bounded = np.bincount(owner[true], minlength=len(batch)) > 0
-    missed = np.bincount(owner[true & ~found], minlength=len(batch)) > 0
     passed = np.cumsum(true)
     crossing = (ends > begins) & (passed[np.maximum(ends - 1, 0)] > passed[begins])
 
-    def weigh(places: NDArray[np.bool_]) -> int:
-        return int(weights[places].sum())
+    def each(places: NDArray[np.bool_], owners: Integers = owner) -> Integers:
+        return np.bincount(owners[places], minlength=len(batch))
 
-    return {
-        "eojeols": int(counts.sum()),
-        "true": weigh(true),
-        "found": weigh(found),
-        "hit": weigh(true & found),
-        "true within": weigh(true & within),
-        "found within": weigh(found & within),
-        "hit within": weigh(true & found & within),
-        "bounded": int(counts[bounded].sum()),
-        "kept": int(counts[bounded & ~missed].sum()),
-        "pieces": int(piece_counts.sum()),
-        "crossing": int(piece_counts[crossing].sum()),
-    }
+    bounded = each(true) > 0
+    columns = [
+        each(true), each(found), each(true & found), each(true & within), each(found & within),
+        each(true & found & within), bounded, bounded & (each(true & ~found) == 0), lengths,
+        each(crossing, np.repeat(np.arange(len(batch)), lengths)),
+    ]  # fmt: skip
+    judged = np.array([eojeol.cuts is not None for eojeol in batch])
+    rows = [lengths > 0, lengths, ~judged, judged, *(column * judged for column in columns)]
+    return np.stack(rows, axis=1).astype(np.int64)
 
 
 def _mark(size: int, starts: Integers, places: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
@@ -147,70 +156,21 @@ def _openings(begins: Integers, ends: Integers) -> Integers:
     return opens
 
 
-def read_gold(path: Path) -> tuple[list[CutEojeol], int]:
-    """Eojeols of a KLUE-DP file (plain or .zst) with their morpheme boundaries, and how many were skipped.
-
-    Equal eojeols with equal boundaries are one row, rows in the order of the text.
-
-    Raises:
-        BadInput: not such a file, damaged, or without an eojeol that is the sum of its morphemes.
-    """
-    counts: Counter[tuple[str, tuple[int, ...]]] = Counter()
-    skipped = 0
-    for number, line in enumerate(_read(path).split("\n"), start=1):
-        row = line.removesuffix("\r")
-        if not row or row.startswith("##"):
-            continue
-        columns = row.split("\t")
-        if len(columns) != len(GOLD_COLUMNS) or not columns[0].isdecimal():
-            raise BadInput(
-                f"{path}, line {number}: not a word of a KLUE-DP file; expected six columns {', '.join(GOLD_COLUMNS)} "
-                f"with tabs between them, as in klue-dp-v1.1_dev.tsv"
-            )
-        eojeol, morphemes = columns[1], columns[2].split(" ")
-        if "".join(morphemes) == eojeol:
-            cuts = dict.fromkeys(accumulate(map(len, morphemes)))  # an empty morpheme makes no second boundary
-            counts[eojeol, tuple(cut for cut in cuts if 0 < cut < len(eojeol))] += 1
-        else:
-            skipped += 1
-    if not counts:
-        raise BadInput(
-            f"{path}: none of its {skipped} words is the sum of its morphemes (LEMMA); give a KLUE-DP file, "
-            f"such as klue-dp-v1.1_dev.tsv"
-        )
-    return [
-        CutEojeol(eojeol, count, cuts, locate_pieces(eojeol, bert_words(eojeol)))
-        for (eojeol, cuts), count in counts.items()
-    ], skipped
-
-
-def _read(path: Path) -> str:
-    if not path.is_file():
-        raise BadInput(f"{path}: no such file; expected a KLUE-DP file, plain or .zst")
-    try:
-        return read_bytes(path, LARGEST_GOLD_BYTES).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{path}: byte {error.start} is not UTF-8; expected a KLUE-DP file") from None
-
-
-def silver_cuts(types: Iterable[EojeolType]) -> tuple[list[CutEojeol], int]:
-    """What mecab-ko makes of each eojeol type in its window, and how many eojeols were not given to it.
+def silver_cuts(types: Iterable[EojeolType]) -> list[CutEojeol]:
+    """What mecab-ko makes of each eojeol type in its window; no cuts for those that it is not given.
 
     The beginning of a BERT word is the beginning of a morpheme, whatever mecab-ko makes of 3.14 or 가나(伽羅). All
     types are in memory at once.
     """
-    cut, skipped = [], 0
-    for row in types:
-        words = bert_words(row.eojeol)
-        if not words:
-            continue  # control characters: no tokenizer is asked for them either
-        if len(row.eojeol) > LONGEST_JUDGED:
-            skipped += row.frequency
-            continue
-        morphemes = chain.from_iterable(split_words(words, row.left, row.right))
-        cuts = locate_pieces(row.eojeol, list(morphemes))
-        cut.append(CutEojeol(row.eojeol, row.frequency, cuts, locate_pieces(row.eojeol, words)))
-    return cut, skipped
+    return [_silver(row) for row in types]
+
+
+def _silver(row: EojeolType) -> CutEojeol:
+    words = bert_words(row.eojeol)
+    if not words or len(row.eojeol) > LONGEST_JUDGED:  # control characters alone, or a table
+        return CutEojeol(row.eojeol, None, ())
+    morphemes = chain.from_iterable(split_words(words, row.left, row.right))
+    return CutEojeol(row.eojeol, locate_pieces(row.eojeol, list(morphemes)), locate_pieces(row.eojeol, words))
 
 
 def locate_pieces(eojeol: str, pieces: Sequence[str]) -> tuple[int, ...]:

@@ -8,8 +8,6 @@ those of the whole text, but for the first word of a text where a vocabulary has
 from __future__ import annotations
 
 import re
-import unicodedata
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -22,7 +20,6 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
-from tokenizers.models import WordPiece
 
 from corpus.documents.errors import BadInput
 from corpus.documents.units import MapUnits, unit_folder
@@ -30,28 +27,15 @@ from tokenizer.building.export import build_tokenizer
 from tokenizer.building.pruning import USES_NAME, read_pieces, uses_in_file, write_pieces
 from tokenizer.building.units import BUILDERS, WORDS_NAME
 from tokenizer.config import TokenizerConfig
-from tokenizer.measuring.boundaries import word_spans
-from tokenizer.measuring.encoder import Encoder, make_encoder
+from tokenizer.measuring.encoder import make_encoder
+from tokenizer.measuring.unknown import KINDS, classify_unknown_words
 
 EOJEOLS_PER_BATCH = 10_000
 LISTED_UNKNOWN = 50
 LONGEST_LISTED = 50  # characters of a listed eojeol; the rest is cut off
 RARE = 5  # uses; entries below it hardly learn anything
+ALPHA = 2.5  # order of the Rényi entropy that agrees best with translation scores (Zouhar et al. 2023)
 SPARE_ENTRY = re.compile(r"[\[<]unused\d+[\]>]")
-
-HANGUL = {
-    "Hangul syllable": ((0xAC00, 0xD7A3),),
-    "conjoining jamo": ((0x1100, 0x1112), (0x1161, 0x1175), (0x11A8, 0x11C2)),
-    "compatibility jamo": ((0x3131, 0x3163),),
-    "old or half-width Hangul": (
-        (0x1100, 0x11FF), (0x3130, 0x318F), (0xA960, 0xA97F), (0xD7B0, 0xD7FF), (0xFFA0, 0xFFDC),
-    ),
-}  # fmt: skip
-TOO_LONG = "too long a word"
-NO_CHARACTER = "no single character"
-INVISIBLE = "invisible"
-SYMBOL = "symbol or emoji"
-KINDS = (*HANGUL, "Han", "Latin", "other letter", "digit", SYMBOL, INVISIBLE, TOO_LONG, NO_CHARACTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +47,13 @@ class TokenizerStatistics:
     characters: int  # without white space
     tokens: int  # pieces, no [CLS] or [SEP] among them
     unknown_tokens: int  # pieces that are [UNK]; of a BERT vocabulary, one stands for a whole BERT word
+    unknown_hangul: int  # of these, those in place of text with a Hangul character: syllable or jamo, old ones too
     fertility: float  # tokens per eojeol, 1 at best
     continued_words: float  # share of eojeols in two or more pieces
     unknown_ratio: float  # unknown_tokens per token
+    unknown_hangul_ratio: float  # unknown_hangul per token
     tokens_per_character: float
+    renyi_efficiency: float | None  # how evenly the pieces that occur are used, 0..1
     unknown_eojeols: tuple[tuple[str, int], ...]  # the most frequent ones with an [UNK] in them, and their counts
     unknown_words: dict[str, int]  # BERT words that are or hold an [UNK], by the kind of the character to blame
     pieces: int  # entries that text can use: neither special tokens nor spare slots
@@ -82,6 +69,7 @@ class Sums:
     eojeols: int
     characters: int
     continued: int
+    unknown_hangul: int
     unknown_eojeols: tuple[tuple[str, int], ...]
     unknown_words: dict[str, int]
 
@@ -92,41 +80,39 @@ def measure_counts(tokenizer: Tokenizer, counts: Iterable[tuple[str, int]]) -> T
     Raises:
         BadInput: there is no eojeol.
     """
-    return summarize(tokenizer, [add_up(tokenizer, counts)])
+    return summarize(tokenizer, add_up(tokenizer, ((eojeol, (count,)) for eojeol, count in counts)))
 
 
-def add_up(tokenizer: Tokenizer, counts: Iterable[tuple[str, int]]) -> Sums:
-    """Sums over distinct eojeols with their counts."""
-    rows = iter(counts)
+def add_up(tokenizer: Tokenizer, rows: Iterable[tuple[str, Sequence[int]]], texts: int = 1) -> list[Sums]:
+    """Sums of each text, over distinct eojeols with their counts in all texts; each eojeol is encoded once."""
+    rows = iter(rows)
     batch = list(islice(rows, EOJEOLS_PER_BATCH))
     encoder = make_encoder(tokenizer, [eojeol for eojeol, _ in batch])
-    uses = np.zeros(1 + max(tokenizer.get_vocab().values(), default=0), np.int64)
-    eojeols = characters = continued = 0
-    unknown: Counter[str] = Counter()
+    uses = np.zeros((texts, 1 + max(tokenizer.get_vocab().values(), default=0)), np.int64)
+    totals = np.zeros((3, texts), np.int64)
+    unknown: dict[str, Sequence[int]] = {}
     while batch:
         ids = encoder.ids([eojeol for eojeol, _ in batch])
-        weights = [count for _, count in batch]
-        uses += _count_uses(ids, weights, len(uses))
-        for (eojeol, count), pieces in zip(batch, ids, strict=True):
-            if pieces:
-                eojeols += count
-                characters += count * len(eojeol)
-                continued += count * (len(pieces) > 1)
-                if encoder.unknown in pieces:
-                    unknown[eojeol] += count
+        counts = np.array([row for _, row in batch], np.int64)
+        lengths = np.array([len(pieces) for pieces in ids])
+        characters = np.array([len(eojeol) for eojeol, _ in batch])
+        totals += np.stack([lengths > 0, characters * (lengths > 0), lengths > 1]) @ counts
+        flat = np.fromiter(chain.from_iterable(ids), np.int64)
+        for use, count in zip(uses, counts.T.astype(np.float64), strict=True):  # exact below 2^53
+            use += np.bincount(flat, weights=np.repeat(count, lengths), minlength=len(use)).astype(np.int64)
+        unknown.update(row for row, pieces in zip(batch, ids, strict=True) if encoder.unknown in pieces)
         batch = list(islice(rows, EOJEOLS_PER_BATCH))
-    return Sums(uses, eojeols, characters, continued, _rank(unknown), classify_unknown_words(encoder, unknown))
+    sums = []
+    for text, (eojeols, whole, continued) in enumerate(totals.T.tolist()):
+        found = {eojeol: int(row[text]) for eojeol, row in unknown.items() if row[text]}
+        kinds, hangul = classify_unknown_words(encoder, found)
+        sums.append(Sums(uses[text], eojeols, whole, continued, hangul, _rank(found), kinds))
+    return sums
 
 
 def _rank(unknown: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
     ranked = sorted(unknown.items(), key=lambda row: (-row[1], row[0]))
     return tuple((eojeol[:LONGEST_LISTED], count) for eojeol, count in ranked[:LISTED_UNKNOWN])
-
-
-def _count_uses(ids: Sequence[Sequence[int]], weights: Sequence[int], entries: int) -> NDArray[np.int64]:
-    flat = np.fromiter(chain.from_iterable(ids), np.int64)
-    each = np.repeat(np.array(weights, np.float64), [len(pieces) for pieces in ids])  # exact below 2^53
-    return np.bincount(flat, weights=each, minlength=entries).astype(np.int64)
 
 
 def summarize(tokenizer: Tokenizer, parts: Sequence[Sums]) -> TokenizerStatistics:
@@ -138,6 +124,7 @@ def summarize(tokenizer: Tokenizer, parts: Sequence[Sums]) -> TokenizerStatistic
     tokens = int(uses.sum())
     unknown = make_encoder(tokenizer, []).unknown
     unknown_tokens = 0 if unknown is None else int(uses[unknown])
+    hangul = sum(part.unknown_hangul for part in parts)
     usable = uses[_usable_ids(tokenizer)]
     kinds = [Counter(part.unknown_words) for part in parts]
     return TokenizerStatistics(
@@ -146,16 +133,32 @@ def summarize(tokenizer: Tokenizer, parts: Sequence[Sums]) -> TokenizerStatistic
         characters=characters,
         tokens=tokens,
         unknown_tokens=unknown_tokens,
+        unknown_hangul=hangul,
         fertility=tokens / eojeols,
         continued_words=sum(part.continued for part in parts) / eojeols,
         unknown_ratio=unknown_tokens / tokens,
+        unknown_hangul_ratio=hangul / tokens,
         tokens_per_character=tokens / characters,
+        renyi_efficiency=renyi_efficiency(uses),
         unknown_eojeols=_rank(dict(row for part in parts for row in part.unknown_eojeols)),
         unknown_words={kind: total for kind in KINDS if (total := sum(part[kind] for part in kinds))},
         pieces=len(usable),
         never_used=int((usable == 0).sum()),
         rarely_used=int((usable < RARE).sum()),
     )
+
+
+def renyi_efficiency(uses: NDArray[np.int64], alpha: float = ALPHA) -> float | None:
+    """Rényi entropy of the pieces that occur over its largest value, that of as many used equally often, 0..1.
+
+    Zouhar et al. 2023, "Tokenization and the Noiseless Channel", as their package tokenization-scorer computes it. Low
+    where a few pieces fill the text; not a measure of quality by itself (Cognetta et al. 2024 raise it at will). None
+    where fewer than two pieces occur.
+    """
+    shares = uses[uses > 0] / uses.sum()
+    if len(shares) < 2:
+        return None
+    return float(np.log((shares**alpha).sum()) / (1 - alpha) / np.log(len(shares)))
 
 
 def _usable_ids(tokenizer: Tokenizer) -> list[int]:
@@ -208,65 +211,8 @@ def _add_up_partition(
     table = pq.read_table(types, columns=["eojeol", "frequency"])
     counts = zip(table["eojeol"].to_pylist(), table["frequency"].to_pylist(), strict=True)
     entries = read_pieces(vocabulary)
-    sums = asdict(add_up(build_tokenizer(entries, hardened=config.hardened), counts))
+    rows = ((eojeol, (count,)) for eojeol, count in counts)
+    [found] = add_up(build_tokenizer(entries, hardened=config.hardened), rows)
+    sums = asdict(found)
     np.save(scratch / USES_NAME, sums.pop("uses"))
     return {**sums, "crossing": uses_in_file(entries, words / WORDS_NAME).sum(axis=1).tolist()}
-
-
-# --- Why words are [UNK]: by the first character to blame in each.
-# WordPiece gives up a whole word for one character. One is to blame that is [UNK] alone, or that stands after another
-# and has no ``##`` form; the first such is where greedy matching had to stop.
-
-
-def kind_of_character(character: str) -> str:
-    """One of ``KINDS``, but for the last two."""
-    code = ord(character)
-    for kind, ranges in HANGUL.items():
-        if any(first <= code <= last for first, last in ranges):
-            return kind
-    name, category = unicodedata.name(character, ""), unicodedata.category(character)
-    if name.startswith(("CJK UNIFIED IDEOGRAPH", "CJK COMPATIBILITY IDEOGRAPH")):
-        return "Han"
-    if category in ("Cc", "Cf", "Cs"):
-        return INVISIBLE
-    if category[0] in "LM" and not name.startswith("VARIATION SELECTOR"):
-        return "Latin" if "LATIN" in name else "other letter"
-    return "digit" if category[0] == "N" else SYMBOL
-
-
-def classify_unknown_words(encoder: Encoder, eojeols: Mapping[str, int]) -> dict[str, int]:
-    """How many BERT words are or hold an [UNK], by kind; ``eojeols``: those with one, and how often each occurs."""
-    alone: dict[str, bool] = {}
-    found: Counter[str] = Counter()
-    names = iter(eojeols)
-    while batch := list(islice(names, EOJEOLS_PER_BATCH)):
-        for eojeol, holes in zip(batch, encoder.unknown_spans(batch), strict=True):
-            ends = [last for _, last in holes]  # in order: a search finds the first that ends inside or after a word
-            for begin, end in word_spans(eojeol) or [(0, len(eojeol))]:
-                place = bisect_right(ends, begin)
-                if place < len(holes) and holes[place][0] < end:
-                    found[_blame(encoder, eojeol[begin:end], alone)] += eojeols[eojeol]
-    return {kind: found[kind] for kind in KINDS if found[kind]}
-
-
-def _blame(encoder: Encoder, word: str, alone: dict[str, bool]) -> str:
-    """Kind of the character at fault; ``alone`` remembers which characters are [UNK] by themselves."""
-    model = encoder.tokenizer.model
-    prefix = model.continuing_subword_prefix if isinstance(model, WordPiece) else ""
-    if isinstance(model, WordPiece) and len(word) > model.max_input_chars_per_word:
-        return TOO_LONG
-    for position, character in enumerate(word):
-        if character not in alone:
-            alone[character] = any(encoder.unknown_spans([character]))
-        if alone[character]:
-            return kind_of_character(character)
-        if position and prefix and not _can_continue(encoder, prefix, character):
-            return kind_of_character(character)
-    return NO_CHARACTER
-
-
-def _can_continue(encoder: Encoder, prefix: str, character: str) -> bool:
-    """Whether what the normaliser makes of a character (jamo, in a hardened tokenizer) has its ``##`` forms."""
-    tokenizer = encoder.tokenizer
-    parts = tokenizer.normalizer.normalize_str(character) if tokenizer.normalizer else character
-    return all(tokenizer.token_to_id(prefix + part) is not None for part in parts)

@@ -45,6 +45,24 @@ def test_statistics_of_a_bare_vocabulary(tmp_path: Path) -> None:
     assert "1.667" in result.stdout.decode()  # five pieces in three eojeols
 
 
+def test_statistics_of_several_texts_and_gold_files(tmp_path: Path) -> None:
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "새", "강좌", "##를", "연다", "."]
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces) + "\n", "utf-8")
+    (tmp_path / "news.txt").write_text("새 강좌를 연다.", "utf-8")
+    (tmp_path / "talk.jsonl").write_text('{"text": "새 강좌를ㅋ 연다."}\n', "utf-8")
+    (tmp_path / "a.conllu").write_text("1\t강좌를\t강좌+를" + "\t_" * 7 + "\n", "utf-8")
+    (tmp_path / "dp.tsv").write_text("1\t강좌를\t강좌 를\tNNG+JKO\t0\tNP_OBJ\n", "utf-8")
+    options = ["--gold", "a.conllu", "--gold", "dp.tsv", "--out", "all.json"]
+    result = malmoi("tokenizer", "stats", "vocab.txt", "news.txt", "talk.jsonl", *options, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    [found] = json.loads((tmp_path / "all.json").read_text("utf-8"))
+    assert [on["text"] for on in (found["whole"], *found["texts"])] == ["all 2 texts", "news", "talk"]
+    assert [on["fit"]["unknown_hangul"] for on in (found["whole"], *found["texts"])] == [1, 0, 1]
+    assert [(on["file"], on["convention"]) for on in found["golds"]] == [("a", "CoNLL-U"), ("dp", "KLUE-DP")]
+    result = malmoi("tokenizer", "stats", "vocab.txt", "news.txt", "news.txt", cwd=tmp_path)
+    assert (result.returncode, b"this text is given twice" in result.stderr) == (2, True)
+
+
 NLI = [{"guid": g, "premise": "비가 온다.", "hypothesis": "맑다.", "gold_label": label}
        for g, label in (("a", "entailment"), ("b", "neutral"))]  # fmt: skip
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from corpus.documents.errors import BadInput
+from launch.console import PlainConsole
 from launch.errors import LaunchError
 from launch.tools.tokenizer_tables import (
     as_json,
@@ -22,49 +24,91 @@ from launch.tools.tokenizer_tables import (
     write_plot,
 )
 from tokenizer.measuring.boundaries import BoundaryScores
-from tokenizer.measuring.compare import Comparison
+from tokenizer.measuring.compare import Comparison, OnGold, OnText
 from tokenizer.measuring.statistics import TokenizerStatistics
 
 
-def comparison(name: str, fertility: float, f1: float | None, *, has_gold: bool = True, **unknown: int) -> Comparison:
+def comparison(
+    name: str, fertility: float, f1: float | None, *, golds: int = 1, texts: int = 0, hangul: int = 4, **unknown: int
+) -> Comparison:
     fit = TokenizerStatistics(
-        vocab_size=32_000, eojeols=1_000, characters=3_500, tokens=2_000, unknown_tokens=9, fertility=fertility,
-        continued_words=0.75, unknown_ratio=0.0045, tokens_per_character=0.571, unknown_eojeols=(("뷁은", 9),),
-        unknown_words=unknown, pieces=31_495, never_used=120, rarely_used=400,
+        vocab_size=32_000, eojeols=1_000, characters=3_500, tokens=2_000, unknown_tokens=9, unknown_hangul=hangul,
+        fertility=fertility, continued_words=0.75, unknown_ratio=0.0045, unknown_hangul_ratio=hangul / 2_000_000,
+        tokens_per_character=0.571, renyi_efficiency=0.4567, unknown_eojeols=(("뷁은", 9),), unknown_words=unknown,
+        pieces=31_495, never_used=120, rarely_used=400,
     )  # fmt: skip
     scores = BoundaryScores(
-        eojeols=900, skipped=3, boundaries=1_100, precision=0.8, recall=0.9, f1=f1, f1_within_words=0.7,
+        eojeols=900, skipped=100, boundaries=1_100, precision=0.8, recall=0.9, f1=f1, f1_within_words=0.7,
         keeps_all=0.65, crossing=0.125,
+        intervals={"f1": (0.859, 0.8676), "keeps_all": (0.64, 0.66), "crossing": (0.1249, 0.1251)} if f1 else {},
     )  # fmt: skip
-    return Comparison(name, fit, scores, scores if has_gold else None)
+    limits = (fertility - 0.01, fertility + 0.01)
+    files = [("klue-dp-v1.1_dev", "KLUE-DP"), ("한국어", "CoNLL-U")][:golds]
+    return Comparison(
+        name,
+        OnText("all 2 texts" if texts else "news", fit, limits, scores),
+        tuple(OnText(f"text {number}", fit, None, scores) for number in range(texts)),
+        tuple(OnGold(*file, scores) for file in files),
+    )
 
 
-FOUND = [comparison("klue", 2.347, 0.863, syllable=5, Han=4), comparison("a|b", 2.063, None, emoji=1)]
+FOUND = [comparison("klue", 2.347, 0.863, syllable=5, Han=4), comparison("a|b", 2.063, None, hangul=0, emoji=1)]
 
 
 def test_every_figure_stands_in_markdown_once_a_tokenizer() -> None:
     page = as_markdown(FOUND)
 
-    assert "| klue | 2.347 | 0.750 | 0.0045 | 0.571 |" in page
+    assert "| klue | 2.347 ±.010 | 0.750 | 0.0045 | &lt;0.00001 | 0.571 | 0.457 |" in page
+    assert "| a\\|b | 2.063 ±.010 | 0.750 | 0.0045 | 0 | 0.571 | 0.457 |" in page
     assert "| klue | 32,000 | 31,495 | 120 | 400 |" in page
-    assert "| klue | 0.800 | 0.900 | 0.863 | 0.700 | 0.650 | 0.125 |" in page
+    assert "| klue | 0.800 | 0.900 | 0.863 ±.005 | 0.700 | 0.650 ±.010 | 0.125 ±.001 |" in page
     assert "| a\\|b | 0.800 | 0.900 | – | 0.700 | 0.650 | 0.125 |" in page
-    assert "| paper, morphemes + BPE | 2.468 | 0.765 | 0.009 | – |" in page
+    assert "| paper, morphemes + BPE | 2.468 | 0.765 | 0.009 |  |  |  |" in page
+    assert "| tokenizer | pieces per word | words in several | \\[UNK\\] per piece | over Hangul |" in page
 
 
-def test_unknown_words_have_a_row_for_each_kind_that_occurs() -> None:
+def test_unknown_words_are_listed_by_kind() -> None:
     table = comparison_tables(FOUND)[2]
 
-    assert table.rows == [["all", "9", "1"], ["syllable", "5", "0"], ["Han", "4", "0"], ["emoji", "0", "1"]]
+    assert table.rows == [["klue", "9", "syllable 5, Han 4"], ["a|b", "1", "emoji 1"]]
 
 
-def test_gold_has_a_table_where_gold_was_given() -> None:
-    titles = [table.title for table in comparison_tables(FOUND)]
+def test_each_gold_file_has_a_table() -> None:
+    titles = [table.title for table in comparison_tables([comparison("klue", 2.3, 0.8, golds=2)])]
     assert titles[3:] == [
-        "Boundaries of morphemes in the text, by mecab-ko (1,100 in 900 words; 3 words left out)",
-        "Boundaries of morphemes in KLUE-DP, by people (1,100 in 900 words; 3 words left out)",
+        "Boundaries of morphemes in news, by mecab-ko (1,100 in 900 words; 10.00 % of the words left out)",
+        "Boundaries of morphemes in klue-dp-v1.1_dev (KLUE-DP), by people (1,100 in 900 words; 10.00 % of the words "
+        "left out)",
+        "Boundaries of morphemes in 한국어 (CoNLL-U), by people (1,100 in 900 words; 10.00 % of the words left out)",
     ]
-    assert len(comparison_tables([comparison("klue", 2.3, 0.8, has_gold=False)])) == 4
+    assert len(comparison_tables([comparison("klue", 2.3, 0.8, golds=0)])) == 4
+
+
+def test_several_texts_have_rows_of_their_own() -> None:
+    both = [comparison(name, 2.3, 0.8, texts=2) for name in ("klue", "other")]
+    figures = ["2.300", "0.0045", "<0.00001", "0.571", "0.457", "0.800 ±.005"]
+
+    assert [row[0] for row in comparison_tables(both)[3].rows] == [
+        "text 0 (1,000)", "  klue", "  other", "text 1 (1,000)", "  klue", "  other",
+    ]  # fmt: skip
+    assert comparison_tables(both)[3].rows[1][1:] == figures
+    assert comparison_tables(both[:1])[3].rows == [[f"text {number} (1,000)", *figures] for number in range(2)]
+    assert comparison_tables(both)[0].title == "Fit to all 2 texts (1,000 words, 3,500 characters)"
+
+
+def test_tables_of_ten_tokenizers_fit_a_terminal_of_80_columns() -> None:
+    names = [f"klue-roberta-{number}" for number in range(10)]
+    found = [comparison(name, 12.345, 0.863, texts=3, golds=2, syllable=123_456) for name in names]
+    console = PlainConsole(file=io.StringIO(), width=80)
+
+    print_comparison(found, console)
+
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert max(map(len, lines)) <= 80
+    for name in names:  # in every table, by text three times
+        assert sum(name in line for line in lines) == 3 + 3 + 3
+    assert sum("0.863 ±.005" in line for line in lines) == 10 * (3 + 3)
+    assert sum("12.345" in line for line in lines) == 10 * (1 + 3)
 
 
 def test_terminal_shows_the_cells_of_markdown_without_reading_them_as_mark_up() -> None:
@@ -74,12 +118,13 @@ def test_terminal_shows_the_cells_of_markdown_without_reading_them_as_mark_up() 
 
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     cells = [cell for table in comparison_tables(FOUND) for row in (table.heads, *table.rows) for cell in row]
-    assert [cell for cell in cells if cell not in shown] == []
-    assert "[UNK] per piece" in shown
+    assert [part for cell in cells for part in cell.split("\n") if part not in shown] == []
+    assert "[UNK]" in shown
 
 
 def test_json_holds_all_figures() -> None:
-    assert json.loads(as_json(FOUND))[0] == json.loads(json.dumps(asdict(FOUND[0])))
+    found = [comparison("klue", 2.347, 0.863, texts=2, golds=2)]
+    assert json.loads(as_json(found))[0] == json.loads(json.dumps(asdict(found[0])))
 
 
 def test_pictures_of_equal_figures_are_equal_bytes(tmp_path: Path) -> None:
@@ -94,18 +139,26 @@ def test_pictures_of_equal_figures_are_equal_bytes(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("error:Glyph")  # the font has no Hangul
 def test_picture_numbers_its_points_and_joins_those_that_coincide(tmp_path: Path) -> None:
     found = [
-        comparison("klue", 2.347, 0.863),
-        comparison("말모이", 2.421, 0.891),
-        comparison("other", 2.3471, 0.8631),
-        comparison("empty", 2.0, None, has_gold=False),
+        comparison("klue", 2.347, 0.863, golds=2),
+        comparison("말모이", 2.421, 0.891, golds=2),
+        comparison("other", 2.3471, 0.8631, golds=2),
+        comparison("empty", 2.0, None, golds=2),
     ]
 
-    left, right = draw_comparison(found).axes
+    left, right, below, _ = draw_comparison(found).axes
     write_plot(found, tmp_path / "p.png")
 
     assert [text.get_text() for text in left.texts] == ["1, 3", "2", "4"]
     assert [text.get_text().strip() for text in right.get_yticklabels()] == ["1 klue", "2", "3 other", "4 empty"]
-    assert "mecab-ko" in left.get_ylabel()  # one has no gold, so none is drawn by it
+    assert left.get_title("left") == "Boundaries by people in klue-dp-v1.1_dev (KLUE-DP, 900 words)"
+    assert below.get_title("left") == "Boundaries by people in the gold file (CoNLL-U, 900 words)"
+    assert left.get_xlabel() == "pieces per word\nin news (1,000 words)"
+
+
+def test_picture_without_gold_says_that_mecab_judges() -> None:
+    left, _ = draw_comparison([comparison("klue", 2.3, 0.8, golds=0, texts=2)]).axes
+
+    assert left.get_title("left") == "Boundaries by mecab-ko in all 2 texts (silver, 900 words)"
 
 
 def refuse_to_read() -> Iterator[str]:
@@ -114,16 +167,21 @@ def refuse_to_read() -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("golds", "outputs", "message"),
+    ("output", "message"),
     [
-        ((Path("a.tsv"), Path("b.tsv")), (), "--gold is given 2 times; give one"),
-        ((), (Path("table.xlsx"),), r"table\.xlsx: ends in none of \.md, \.json, \.png"),
-        ((), (Path("no/such/table.md"),), "there is no folder no/such"),
+        (Path("table.xlsx"), r"table\.xlsx: ends in none of \.md, \.json, \.png"),
+        (Path("no/such/table.md"), "there is no folder no/such"),
     ],
 )
-def test_bad_arguments_are_refused_at_once(golds: tuple[Path], outputs: tuple[Path], message: str) -> None:
+def test_bad_arguments_are_refused_at_once(output: Path, message: str) -> None:
     with pytest.raises(LaunchError, match=message):
-        compare_tokenizers([], refuse_to_read(), golds, outputs)
+        compare_tokenizers([], {"text": refuse_to_read()}, (), [output])
+
+
+def test_a_gold_file_given_twice_is_refused_before_the_text_is_read(tmp_path: Path) -> None:
+    (tmp_path / "dp.tsv").write_text("1\t나는\t나 는\tNP+JX\t0\tNP_SBJ\n", "utf-8")
+    with pytest.raises(BadInput, match=r"dp\.tsv: this gold file is given twice"):
+        compare_tokenizers([], {"text": refuse_to_read()}, [tmp_path / "dp.tsv", tmp_path / "dp.tsv"])
 
 
 def test_one_call_measures_and_writes_every_form(tmp_path: Path) -> None:
@@ -131,9 +189,9 @@ def test_one_call_measures_and_writes_every_form(tmp_path: Path) -> None:
     vocabulary.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n나\n##는\n책\n##을\n", "utf-8")
     outputs = [tmp_path / f"out{ending}" for ending in (".md", ".json", ".svg")]
 
-    found = compare_tokenizers([vocabulary], ["나는 책을"], (), outputs)
+    found = compare_tokenizers([vocabulary], {"text": ["나는 책을"]}, (), outputs)
 
     assert outputs[0].read_text("utf-8") == as_markdown(found)
     assert outputs[1].read_text("utf-8") == as_json(found)
     assert "1 small" in outputs[2].read_text("utf-8")
-    assert (found[0].fit.fertility, found[0].silver.f1) == (2.0, 1.0)
+    assert (found[0].whole.fit.fertility, found[0].whole.silver.f1) == (2.0, 1.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,21 +14,31 @@ from sklearn.metrics import precision_recall_fscore_support
 from corpus.documents.shards import Document
 from tokenizer.building.count import EojeolType, count_eojeols
 from tokenizer.measuring import boundaries
-from tokenizer.measuring.boundaries import CutEojeol, Span, locate_pieces, score_boundaries, silver_cuts, word_spans
+from tokenizer.measuring.boundaries import (
+    CutEojeol,
+    Span,
+    count_boundaries,
+    locate_pieces,
+    score_boundaries,
+    silver_cuts,
+    word_spans,
+)
 
-Row = tuple[CutEojeol, list[Span]]
+Row = tuple[CutEojeol, int, list[Span]]  # the eojeol, how often it occurs, and its pieces
 
 
 def score(rows: Sequence[Row]) -> boundaries.BoundaryScores:
-    spans = iter([row[1] for row in rows])
-    return score_boundaries(lambda eojeols: [next(spans) for _ in eojeols], [row[0] for row in rows])
+    spans = iter([row[2] for row in rows])
+    sums = count_boundaries(lambda eojeols: [next(spans) for _ in eojeols], [row[0] for row in rows])
+    counts = np.array([row[1] for row in rows], np.int64)
+    return score_boundaries((counts @ sums).astype(float), np.full((1, sums.shape[1]), np.nan))
 
 
 def test_scores_counted_by_hand() -> None:
     # reference 연구자|이|다|. twice and 눈물|을 once; pieces 연구|자이|다|. and 눈물을
     rows = [
-        (CutEojeol("연구자이다.", 2, (3, 4, 5), (5,)), [(0, 2), (2, 4), (4, 5), (5, 6)]),
-        (CutEojeol("눈물을", 1, (2,), ()), [(0, 3)]),
+        (CutEojeol("연구자이다.", (3, 4, 5), (5,)), 2, [(0, 2), (2, 4), (4, 5), (5, 6)]),
+        (CutEojeol("눈물을", (2,), ()), 1, [(0, 3)]),
     ]
 
     found = score(rows)
@@ -42,7 +53,7 @@ def test_scores_counted_by_hand() -> None:
 
 
 def test_eojeols_without_a_boundary_do_not_raise_the_share_that_keeps_all() -> None:
-    rows = [(CutEojeol("눈물을", 1, (2,), ()), [(0, 2), (2, 3)]), (CutEojeol("가장", 9, (), ()), [(0, 2)])]
+    rows = [(CutEojeol("눈물을", (2,), ()), 1, [(0, 2), (2, 3)]), (CutEojeol("가장", (), ()), 9, [(0, 2)])]
 
     assert score(rows).keeps_all == 1.0
     assert score(rows[1:]).keeps_all is None
@@ -50,19 +61,23 @@ def test_eojeols_without_a_boundary_do_not_raise_the_share_that_keeps_all() -> N
 
 
 def test_pieces_that_meet_inside_a_character_make_no_boundary() -> None:
-    bytes_of_one = (CutEojeol("한글", 1, (1,), ()), [(0, 1), (0, 1), (0, 1), (1, 2), (1, 2)])
-    overlapping = (CutEojeol("한글", 1, (1,), ()), [(0, 2), (1, 2)])  # the first piece ends within 글
-    space_alone = (CutEojeol("한글", 1, (1,), ()), [(0, 0), (0, 1), (1, 2)])
+    hangul = CutEojeol("한글", (1,), ())
+    bytes_of_one = (hangul, 1, [(0, 1), (0, 1), (0, 1), (1, 2), (1, 2)])
+    overlapping = (hangul, 1, [(0, 2), (1, 2)])  # the first piece ends within 글
+    space_alone = (hangul, 1, [(0, 0), (0, 1), (1, 2)])
 
     assert score([bytes_of_one]).recall == 1.0
     assert (score([overlapping]).recall, score([overlapping]).crossing) == (0.0, 0.5)
     assert score([space_alone]).precision == 1.0
 
 
-def test_nothing_compared_gives_no_figures() -> None:
-    found = score_boundaries(lambda eojeols: [], [], skipped=3)
+def test_what_has_no_reference_is_skipped_and_judges_nobody() -> None:
+    unjudged = (CutEojeol("했다", None, (1,)), 3, [(0, 1), (1, 2)])
 
-    assert (found.eojeols, found.skipped, found.f1, found.crossing) == (0, 3, None, None)
+    found = score([unjudged])
+
+    assert (found.eojeols, found.skipped, found.f1, found.crossing, found.intervals) == (0, 3, None, None, {})
+    assert score([(CutEojeol("눈물을", (2,), ()), 1, [(0, 3)]), unjudged]).crossing == 1.0
 
 
 @st.composite
@@ -73,23 +88,25 @@ def cut_rows(draw: st.DrawFn) -> list[Row]:
         inner = st.sets(st.integers(1, length - 1)) if length > 1 else st.just(set[int]())
         cuts, words, found = (tuple(sorted(draw(inner))) for _ in range(3))
         text = "가" * length
-        rows.append((CutEojeol(text, draw(st.integers(1, 5)), cuts, words), list(pairwise((0, *found, length)))))
+        pieces = list(pairwise((0, *found, length)))
+        rows.append((CutEojeol(text, cuts, words), draw(st.integers(1, 5)), pieces))
     return rows
 
 
 @given(cut_rows(), st.integers(1, 7))
 def test_scores_equal_those_of_a_list_of_places(rows: list[Row], batch: int) -> None:
     true, found, weights, kept, bounded, crossing, pieces = [], [], [], 0, 0, 0, 0
-    for eojeol, spans in rows:
+    for eojeol, frequency, spans in rows:
+        assert eojeol.cuts is not None
         begins = {begin for begin, _ in spans}
         for place in range(1, len(eojeol.text)):
             true.append(place in eojeol.cuts)
             found.append(place in begins)
-            weights.append(eojeol.frequency)
-        bounded += eojeol.frequency * bool(eojeol.cuts)
-        kept += eojeol.frequency * (bool(eojeol.cuts) and begins.issuperset(eojeol.cuts))
-        pieces += eojeol.frequency * len(spans)
-        crossing += eojeol.frequency * sum(any(a < cut < b for cut in eojeol.cuts) for a, b in spans)
+            weights.append(frequency)
+        bounded += frequency * bool(eojeol.cuts)
+        kept += frequency * (bool(eojeol.cuts) and begins.issuperset(eojeol.cuts))
+        pieces += frequency * len(spans)
+        crossing += frequency * sum(any(a < cut < b for cut in eojeol.cuts) for a, b in spans)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(boundaries, "EOJEOLS_PER_BATCH", batch)
 
@@ -103,21 +120,14 @@ def test_scores_equal_those_of_a_list_of_places(rows: list[Row], batch: int) -> 
 
 
 @given(cut_rows())
-def test_an_eojeol_met_thrice_weighs_as_three_eojeols(rows: list[Row]) -> None:
-    repeated = [(row._replace(frequency=1), spans) for row, spans in rows for _ in range(row.frequency)]
-
-    assert score(rows) == score(repeated)
-
-
-@given(cut_rows())
 def test_scores_within_words_ignore_where_words_begin(rows: list[Row]) -> None:
     within = [
-        (row._replace(cuts=tuple(cut for cut in row.cuts if cut not in row.words), words=()), spans)
-        for row, spans in rows
+        (row._replace(cuts=tuple(cut for cut in row.cuts or () if cut not in row.words), words=()), frequency, spans)
+        for row, frequency, spans in rows
     ]
     merged = [
-        (row, [*pairwise((0, *(a for a, _ in spans if a and a not in old.words), len(row.text)))])
-        for (row, spans), (old, _) in zip(within, rows, strict=True)
+        (row, frequency, [*pairwise((0, *(a for a, _ in spans if a and a not in old.words), len(row.text)))])
+        for (row, frequency, spans), (old, _, _) in zip(within, rows, strict=True)
     ]
 
     assert score(rows).f1_within_words == score(merged).f1
@@ -142,25 +152,30 @@ def test_word_spans_are_the_words_without_their_control_characters(eojeol: str) 
 def test_silver_cuts_are_morphemes_and_the_beginnings_of_words() -> None:
     document = Document("1", "", ("조경현은 인공지능 분야의 저명한 연구자이다.", "\u200b \u200b분야의 " + "가" * 101))
 
-    cut, skipped = silver_cuts(count_eojeols([document]))
+    cut = silver_cuts(count_eojeols([document]))
 
-    parts = {row.text: [row.text[a:b] for a, b in pairwise((0, *row.cuts, len(row.text)))] for row in cut}
+    judged = [(row.text, row.cuts) for row in cut if row.cuts is not None]
+    parts = {text: [text[a:b] for a, b in pairwise((0, *cuts, len(text)))] for text, cuts in judged}
     assert parts["연구자이다."] == ["연구자", "이", "다", "."]
     assert parts["분야의"] == ["분야", "의"]
     assert parts["\u200b분야의"] == ["\u200b분야", "의"]
     assert next(row.words for row in cut if row.text == "연구자이다.") == (5,)
-    assert "\u200b" not in parts
-    assert skipped == 1
+    assert [len(row.text) for row in cut if row.cuts is None] == [1, 101]  # a control character, and a table
 
 
 def test_silver_cuts_look_at_the_neighbours() -> None:
-    alone, _ = silver_cuts([EojeolType("최고의", 1, "", "")])
-    placed, _ = silver_cuts([EojeolType("최고의", 1, "올해", "영화")])
+    alone, placed = silver_cuts([EojeolType("최고의", 1, "", ""), EojeolType("최고의", 1, "올해", "영화")])
 
-    assert (alone[0].cuts, placed[0].cuts) == ((1,), (2,))
+    assert (alone.cuts, placed.cuts) == ((1,), (2,))
 
 
 def test_where_punctuation_cuts_mecab_need_not() -> None:
-    cut, _ = silver_cuts([EojeolType("3.14", 1, "", "")])
+    [cut] = silver_cuts([EojeolType("3.14", 1, "", "")])
 
-    assert cut[0].cuts == cut[0].words == (1, 2)
+    assert cut.cuts == cut.words == (1, 2)
+
+
+def test_an_entry_of_the_dictionary_with_a_space_at_its_end_is_cut_without_it() -> None:
+    [cut] = silver_cuts([EojeolType("캘리", 1, "진", "사랑해")])
+
+    assert cut.cuts == ()

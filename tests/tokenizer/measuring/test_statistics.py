@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
 import pytest
 import zstandard
 from hypothesis import given
@@ -23,7 +25,7 @@ from tokenizer.building.export import build_tokenizer, export
 from tokenizer.config import TokenizerConfig
 from tokenizer.measuring.compare import compare, name_tokenizers
 from tokenizer.measuring.encoder import load_tokenizer, make_encoder
-from tokenizer.measuring.statistics import TokenizerStatistics, kind_of_character, measure_counts
+from tokenizer.measuring.statistics import TokenizerStatistics, measure_counts, renyi_efficiency
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "나", "##는", "책", "##을", ".", "읽", "##는다", "M", "##A"]
 SENTENCES = ("나는 책을 읽는다.", "너는 책을 산다!", "나는 학교에 갔다")
@@ -92,44 +94,6 @@ def test_missing_and_broken_tokenizers_are_bad_input(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{}", "utf-8")
     with pytest.raises(BadInput, match="not a tokenizer"):
         load_tokenizer(tmp_path)
-
-
-def test_unknown_words_are_counted_by_the_first_character_to_blame(vocab_file: Path) -> None:
-    text = "나뷁ㅋ ㅋ뷁 나\u110f 漢字 나M 나7 나📚 나Ж " + "나" + "는" * 100 + " 뷁 나는"
-
-    statistics = measure(vocab_file, [text, "뷁"])
-
-    assert statistics.unknown_words == {
-        "Hangul syllable": 3,
-        "conjoining jamo": 1,
-        "compatibility jamo": 1,
-        "Han": 2,  # each a word of its own
-        "Latin": 1,  # M is there, ##M is not
-        "other letter": 1,
-        "digit": 1,
-        "symbol or emoji": 1,
-        "too long a word": 1,
-    }
-    assert sum(statistics.unknown_words.values()) == statistics.unknown_tokens
-
-
-@pytest.mark.parametrize(
-    ("characters", "kind"),
-    [
-        ("가힣", "Hangul syllable"),
-        ("\u1100\u1175\u11c2", "conjoining jamo"),
-        ("ㄱㅣ", "compatibility jamo"),
-        ("\u11ff\u119e\ua960\ud7b0ㆍ\uffa1", "old or half-width Hangul"),
-        ("漢\uf900\U00020000", "Han"),
-        ("aÉＡ", "Latin"),
-        ("Жあ々", "other letter"),
-        ("7７½Ⅲ", "digit"),
-        ("!€😀\ufe0f\ue000", "symbol or emoji"),
-        ("\u200b\x00\ufeff", "invisible"),
-    ],
-)
-def test_kinds_of_characters(characters: str, kind: str) -> None:
-    assert {kind_of_character(character) for character in characters} == {kind}
 
 
 def test_entries_without_use_leave_out_special_and_spare_ones(tmp_path: Path) -> None:
@@ -215,21 +179,52 @@ def test_tokenizers_side_by_side_read_the_text_once(tmp_path: Path, vocab_file: 
     gold.write_text(GOLD, "utf-8")
     tokenizers = [vocab_file, train_byte_level(tmp_path / "bytes")]
 
-    found = compare(tokenizers, iter(SENTENCES), gold)
+    found = compare(tokenizers, {"text": iter(SENTENCES)}, [gold])
 
     assert [c.name for c in found] == [tmp_path.name, "bytes"]
-    assert [c.fit for c in found] == [measure(path, SENTENCES) for path in tokenizers]
-    assert {c.silver.boundaries for c in found} == {found[0].silver.boundaries}
-    assert found[0].gold is not None
-    assert (found[0].gold.f1, found[0].gold.keeps_all, found[0].gold.skipped) == (1.0, 1.0, 1)
-    assert json.loads(json.dumps(asdict(found[0])))["silver"]["eojeols"] == 9
-    assert compare(tokenizers, reversed(SENTENCES), gold) == found
+    assert [c.whole.fit for c in found] == [measure(path, SENTENCES) for path in tokenizers]
+    assert {c.whole.silver.boundaries for c in found} == {found[0].whole.silver.boundaries}
+    [on_gold] = found[0].golds
+    assert (on_gold.file, on_gold.convention) == ("dp", "KLUE-DP")
+    assert (on_gold.scores.f1, on_gold.scores.keeps_all, on_gold.scores.skipped) == (1.0, 1.0, 1)
+    assert json.loads(json.dumps(asdict(found[0])))["whole"]["silver"]["eojeols"] == 9
+
+
+def test_each_of_several_texts_and_all_together_are_as_if_measured_alone(tmp_path: Path, vocab_file: Path) -> None:
+    texts = {"a": ["나는 책을", "뷁 읽는다.\n\n나는"], "나": ["나는 \u200b나는 산다\n" + "나" * 120]}
+    tokenizers = [vocab_file, train_byte_level(tmp_path / "bytes")]
+
+    for found in compare(tokenizers, texts):
+        path = tokenizers[found.name == "bytes"]
+        assert [on.text for on in (found.whole, *found.texts)] == ["all 2 texts", "a", "나"]
+        assert found.whole.fit == measure(path, texts["a"] + texts["나"])
+        for on in found.texts:
+            assert on.fit == measure(path, texts[on.text])
+            [alone] = compare([path], {on.text: texts[on.text]})
+            assert alone.texts == ()
+            assert alone.whole.silver.boundaries == on.silver.boundaries
+        parts = [on.silver for on in found.texts]
+        assert found.whole.silver.skipped == sum(part.skipped for part in parts) == 1
+        assert found.whole.silver.eojeols == sum(part.eojeols for part in parts)
+        low, high = found.texts[0].fertility_interval or (0, 0)
+        assert low <= found.texts[0].fit.fertility <= high
+
+
+def test_order_of_the_texts_changes_no_text(vocab_file: Path) -> None:
+    texts = {"a": ["나는 책을 산다"], "b": ["책을 나는 읽는다."]}
+
+    there, back = (compare([vocab_file], dict(order))[0] for order in (texts.items(), reversed(texts.items())))
+
+    assert [(on.fit, on.silver.f1) for on in there.texts] == [(on.fit, on.silver.f1) for on in reversed(back.texts)]
+    assert there.whole.fit == back.whole.fit
 
 
 def test_side_by_side_without_gold_and_without_text(vocab_file: Path) -> None:
-    assert compare([vocab_file], SENTENCES)[0].gold is None
+    assert compare([vocab_file], {"text": SENTENCES})[0].golds == ()
     with pytest.raises(BadInput, match="no word in the text"):
-        compare([vocab_file], ["\x00", " \u3000\n"])
+        compare([vocab_file], {"text": ["\x00", " \u3000\n"]})
+    with pytest.raises(BadInput, match=r"b: there is no word in this text"):
+        compare([vocab_file], {"a": SENTENCES, "b": [" \u3000\n"]})
 
 
 def test_names_are_as_short_as_tells_them_apart(tmp_path: Path) -> None:
@@ -260,8 +255,8 @@ def test_klue_vocabulary_on_klue_sentences(shared: Callable[[str], Path]) -> Non
     """Figures of an independent measurement of the released vocabulary on the dev sentences of four tasks."""
     official = shared("data/klue/official")
 
-    [found] = compare([shared(KLUE_VOCABULARY)], dict.fromkeys(dev_sentences(official)))
-    statistics = found.fit
+    [found] = compare([shared(KLUE_VOCABULARY)], {"dev": dict.fromkeys(dev_sentences(official))})
+    statistics, silver = found.whole.fit, found.whole.silver
 
     assert round(statistics.fertility, 3) == 2.306
     assert round(statistics.continued_words, 3) == 0.725
@@ -269,8 +264,8 @@ def test_klue_vocabulary_on_klue_sentences(shared: Callable[[str], Path]) -> Non
     assert statistics.unknown_eojeols[0] == ("ᄏᄏ", 26)  # conjoining jamo, left by NFKC in KLUE-NER
     assert sum(statistics.unknown_words.values()) == statistics.unknown_tokens == 756
     # there the analyser saw whole sentences, here one neighbour on each side
-    assert found.silver.f1_within_words == pytest.approx(0.868, abs=0.004)
-    assert found.silver.crossing == pytest.approx(0.028, abs=0.002)
+    assert silver.f1_within_words == pytest.approx(0.868, abs=0.004)
+    assert silver.crossing == pytest.approx(0.028, abs=0.002)
 
 
 def dev_sentences(official: Path) -> Iterator[str]:
@@ -293,11 +288,32 @@ def read(path: Path) -> str:
     return packed.decode()
 
 
-def test_a_syllable_written_as_jamo_is_not_to_blame_for_what_stands_behind_it() -> None:
-    jamo = [chr(code) for code in (*range(0x1100, 0x1113), *range(0x1161, 0x1176), *range(0x11A8, 0x11C3))]
-    vocabulary = [*VOCABULARY, *jamo, *(f"##{letter}" for letter in jamo)]
-    statistics = measure_counts(
-        build_tokenizer(vocabulary, hardened=True), [("나뷁😀", 1), ("나뷁", 5), ("나뷁\u119e", 2)]
-    )
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("pick @@ed pick @@l @@ed pick @@les", 0.8265064834225245),
+        ("pick @@e @@d pick @@l @@e @@d pick @@l @@e @@s", 0.9204840242168808),
+    ],
+)
+def test_renyi_efficiency_is_that_of_its_authors_package(text: str, expected: float) -> None:
+    """tokenization-scorer 1.1.8, metric renyi, power 2.5."""
+    uses = np.array([0, *Counter(text.split()).values(), 0])
 
-    assert statistics.unknown_words == {"old or half-width Hangul": 2, "symbol or emoji": 1}
+    assert renyi_efficiency(uses) == pytest.approx(expected)
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=9), st.sampled_from([0.5, 2.0, 2.5, 3.0]))
+def test_renyi_efficiency_equals_the_slow_formula(uses: list[int], alpha: float) -> None:
+    seen = [count / sum(uses) for count in uses if count]
+    if len(seen) < 2:
+        assert renyi_efficiency(np.array(uses), alpha) is None
+        return
+    entropy = 1 / (1 - alpha) * math.log2(sum(share**alpha for share in seen))
+
+    assert renyi_efficiency(np.array(uses), alpha) == pytest.approx(entropy / math.log2(len(seen)))
+
+
+def test_renyi_efficiency_is_over_the_pieces_of_the_text(vocab_file: Path) -> None:
+    found = measure(vocab_file, ["나는 나는 책을"])  # 나 ##는 twice, 책 ##을 once
+
+    assert found.renyi_efficiency == pytest.approx(renyi_efficiency(np.array([2, 2, 1, 1])))
