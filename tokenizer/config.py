@@ -31,12 +31,13 @@ class TokenizerConfig(BaseModel, frozen=True, extra="forbid"):
     alphabet: int = Field(
         2_000,
         gt=0,
-        description="Most frequent characters kept as pieces; a word with any other is [UNK] (KLUE's vocabulary).",
+        description="Most frequent characters kept as pieces, of a hardened vocabulary those beyond ASCII, Hangul and "
+        "emoji; a word with any other is [UNK] (KLUE's vocabulary).",
     )
     hardened: bool = Field(
         False,
-        description="Jamo pieces and a normaliser that takes rare syllables apart, so that no Hangul is [UNK]; "
-        "all jamo and ASCII are in the alphabet. Readers that know only BERT's rules find an export in plain/.",
+        description="Pieces in jamo, of which every syllable can be made, and symbols that stand apart, so that no "
+        "Hangul is [UNK]; the same ids in every reader of BERT vocabularies. Tokens and decoded text are in NFD.",
     )
     min_frequency: int = Field(2, ge=1, description="Pairs seen less often are not merged (trainer of KLUE's authors).")
     most_types: int = Field(
@@ -68,7 +69,7 @@ class TokenizerConfig(BaseModel, frozen=True, extra="forbid"):
         fixed = self.vocab_size - self.learnt
         needed = 1 + always_known_entries() if self.hardened else SMALLEST_LEARNT
         if self.learnt < needed:
-            what = "ASCII, all jamo and one piece" if self.hardened else "one character and one piece"
+            what = "ASCII, emoji, all jamo and one piece" if self.hardened else "one character and one piece"
             most_unused = self.unused + self.learnt - needed
             other_way = f", or lower unused to {most_unused}" if most_unused >= 0 else ""
             raise ValueError(
@@ -81,7 +82,6 @@ class TokenizerConfig(BaseModel, frozen=True, extra="forbid"):
 @cache
 def always_known_entries() -> int:
     """Entries of the characters that every hardened vocabulary has, seen in the text or not."""
-    from tokenizer.building.jamo import ALWAYS_KNOWN  # here: it loads the library, which most recipes do without
-    from tokenizer.words import stands_alone
+    from tokenizer.building.alphabet import ALWAYS_PIECES  # here: it loads the library, most recipes do without
 
-    return sum(1 if stands_alone(character) else 2 for character in ALWAYS_KNOWN)
+    return len(ALWAYS_PIECES)

@@ -87,7 +87,9 @@ def extend_vocabulary(
         types, counted = count_corpus(shard_paths(corpus / "documents"), work, do)
         if not counted["eojeols"]:
             raise BadInput(f"{corpus}: no words in the text; give text of the domain")
-        segmented, _ = weigh_types(types, counted["frequencies"], TokenizerConfig(builder="malmoi"), work, do)
+        # a base in jamo wants words in jamo, with symbols apart from them (tokenizer.words)
+        config = TokenizerConfig(builder="malmoi", hardened=normalize(old.tokenizer, "한") != "한")
+        segmented, _ = weigh_types(types, counted["frequencies"], config, work, do)
         chosen = choose_pieces(Vocabulary(old.entries, old.unknown), words_of(old, segmented), size)
         if not chosen:
             raise BadInput(f"{base}: no piece would shorten this text; give more text of the domain, or keep the base")
@@ -135,12 +137,16 @@ def _load(path: Path) -> Tokenizer:
 
 def words_of(base: Base, segmented: Sequence[Path]) -> Counter[str]:
     """Segmented words (``tokenizer.building.units``) as the old vocabulary's normaliser leaves them."""
-    normalizer = base.tokenizer.normalizer
     words: Counter[str] = Counter()
     for word, count in read_counts(part / WORDS_NAME for part in segmented).items():
         word = _without_lists(word) if LIST_DOT in word else word
-        words[" ".join((normalizer.normalize_str(word) if normalizer else word).split())] += count
+        words[" ".join(normalize(base.tokenizer, word).split())] += count
     return words
+
+
+def normalize(tokenizer: Tokenizer, text: str) -> str:
+    """The text as the tokenizer's model sees it."""
+    return str(tokenizer.normalizer.normalize_str(text)) if tokenizer.normalizer else text
 
 
 def _without_lists(word: str) -> str:

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import refuse_links
 from corpus.documents.whole_files import read_json
-from tokenizer.building.export import CARD_NAME, ENCODER_FILES, PLAIN_FOLDER, read_vocabulary
+from tokenizer.building.export import CARD_NAME, ENCODER_FILES, read_vocabulary
 
 # what loaders may read differently: a rare syllable, loose jamo, NFD, case, a special token, a long word
 PROBE = (
@@ -29,18 +29,12 @@ def check_repository(folder: Path) -> list[str]:
     """
     if not folder.is_dir():
         raise BadInput(f"{folder}: no such folder; give the tokenizer folder of a run, such as runs/smoke/tokenizer")
-    parts = [folder]
-    if (folder / PLAIN_FOLDER).is_dir() or _settings(folder).get("tokenizer_class") == "PreTrainedTokenizerFast":
-        parts.append(folder / PLAIN_FOLDER)
-    paths = [folder / CARD_NAME, *(part / name for part in parts for name in ENCODER_FILES)]
-    if missing := [path.relative_to(folder).as_posix() for path in paths if not path.is_file()]:
+    names = [CARD_NAME, *ENCODER_FILES]
+    if missing := [name for name in names if not (folder / name).is_file()]:
         raise BadInput(f"{folder}: no {', '.join(missing)}; run `malmoi tokenizer` again, it writes them all")
-    for part in parts:
-        refuse_links(part)
-    vocabularies = [_check_encoder(part) for part in parts]
-    if vocabularies[0] != vocabularies[-1]:
-        raise BadInput(f"{folder}: vocab.txt there and in {PLAIN_FOLDER}/ differ; run `malmoi tokenizer` again")
-    return [path.relative_to(folder).as_posix() for path in paths]
+    refuse_links(folder)
+    _check_encoder(folder)
+    return names
 
 
 def _settings(folder: Path, name: str = "tokenizer_config.json") -> dict[str, object]:

@@ -27,10 +27,10 @@ from corpus.documents.mecab import analyser_versions
 from corpus.documents.shards import shard_paths
 from corpus.documents.units import MapUnits, shared_processes, unit_folder
 from corpus.documents.units import map_units as map_in_processes
+from tokenizer.building.alphabet import choose_alphabet, single_pieces
 from tokenizer.building.count import TYPES_NAME, count_portion, divide, lowest_frequency, merge_partition, run_name
 from tokenizer.building.export import build_vocabulary, export, write_json
-from tokenizer.building.jamo import ALWAYS_KNOWN
-from tokenizer.building.merges import PREFIX, choose_alphabet, learn_pieces
+from tokenizer.building.merges import PREFIX, learn_pieces
 from tokenizer.building.pruning import add_up_uses, prune, read_pieces, write_pieces
 from tokenizer.building.units import BUILDERS, UNITS_NAME, read_counts, weigh_partition
 from tokenizer.card import write_card
@@ -137,7 +137,7 @@ def weigh_types(
 ) -> tuple[list[Path], dict[str, int]]:
     """Folders of segmented words and units, a partition each, and how many types they come from."""
     lowest = lowest_frequency(frequencies, config.most_types)
-    weigh = partial(weigh_partition, builder=config.builder, lowest_frequency=lowest)
+    weigh = partial(weigh_partition, builder=config.builder, lowest_frequency=lowest, hardened=config.hardened)
     weighed = do(weigh, types, work / "units", title="morphemes")
     return [unit_folder(work / "units", number) for number in range(len(types))], {
         "analysed_types": sum(counts["types"] for counts in weighed),
@@ -159,10 +159,11 @@ def _learn(
 ) -> dict[str, Any]:
     units = read_counts(part / UNITS_NAME for part in segmented)
     size = config.learnt
-    characters = choose_alphabet(alphabet, config.alphabet, size, ALWAYS_KNOWN if config.hardened else ())
+    characters = choose_alphabet(alphabet, config.alphabet, size, hardened=config.hardened)
+    singles = single_pieces(characters, hardened=config.hardened)
     if BUILDERS[config.builder].prunes:
         size = int(size * config.overgeneration)
-    pieces = learn_pieces(units, size, characters=characters, min_frequency=config.min_frequency)
+    pieces = learn_pieces(units, size, singles=singles, min_frequency=config.min_frequency)
     write_pieces(scratch / PIECES_NAME, pieces)
     return {"units": len(units)}
 

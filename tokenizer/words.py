@@ -2,7 +2,8 @@
 where morphemes begin inside these.
 
 The rules for words are the library's own normaliser and pre-tokeniser, so the trainer cannot drift from the encoder.
-Lowercasing and accent stripping are off: either would take Hangul syllables apart and make every Korean word [UNK].
+The hardened form of a vocabulary is written in jamo (``decompose``), because every reader of BERT vocabularies can take
+syllables apart: it is what stripping accents does. What is neither ASCII nor Hangul then stands apart from both.
 
 Morphemes are mecab-ko's (paper section 4.1), as surface slices. The analyser has traps (``corpus.documents.mecab``);
 cleaning its input first avoids them.
@@ -13,14 +14,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, groupby, pairwise
 
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from corpus.documents.mecab import LONGEST_ANALYSED, morphemes_of
 
-LONGEST_WORD = 100  # characters; WordPiece makes [UNK] of longer ones
+LONGEST_WORD = 100  # characters (jamo where the text is decomposed); WordPiece makes [UNK] of longer ones
+
+MODERN_JAMO = (*map(chr, range(0x1100, 0x1113)), *map(chr, range(0x1161, 0x1176)), *map(chr, range(0x11A8, 0x11C3)))
+TYPED_JAMO = tuple(map(chr, range(0x3131, 0x3164)))  # ㄱ … ㅣ, compatibility jamo, as in ㅋㅋ
+_BLOCKS_OF_OLD_HANGUL = ((0x1100, 0x1200), (0x3164, 0x318F), (0xA960, 0xA97D), (0xD7B0, 0xD7C7), (0xD7CB, 0xD7FC))
+_HALF_WIDTH_JAMO = ((0xFFA0, 0xFFBF), (0xFFC2, 0xFFC8), (0xFFCA, 0xFFD0), (0xFFD2, 0xFFD8), (0xFFDA, 0xFFDD))
+OLD_JAMO = tuple(
+    sorted({chr(c) for a, b in (*_BLOCKS_OF_OLD_HANGUL, *_HALF_WIDTH_JAMO) for c in range(a, b)} - {*MODERN_JAMO})
+)  # of old Hangul, and the half-width forms: all other Hangul letters there are
 
 _PUNCTUATION = "".join(chr(code) for code in range(0x21, 0x7F) if not chr(code).isalnum())  # each a word of its own
 
@@ -30,13 +39,15 @@ _SIMPLE = re.compile(f"[{_LETTERS}{re.escape(_PUNCTUATION)}]+")
 _SIMPLE_WORD = re.compile(f"[{_LETTERS}]+|[{re.escape(_PUNCTUATION)}]")
 
 
-def bert_normalizer() -> BertNormalizer:
-    """Drops control characters and sets Han characters apart; changes no other character."""
-    return BertNormalizer(clean_text=True, handle_chinese_chars=True, strip_accents=False, lowercase=False)
+def bert_normalizer(*, decomposes: bool = False) -> BertNormalizer:
+    """Drops control characters and sets Han characters apart; changes no other character unless it decomposes."""
+    return BertNormalizer(clean_text=True, handle_chinese_chars=True, strip_accents=decomposes, lowercase=False)
 
 
 _NORMALIZER = bert_normalizer()
+_DECOMPOSER = BertNormalizer(clean_text=False, handle_chinese_chars=False, strip_accents=True, lowercase=False)
 _PRE_TOKENIZER = BertPreTokenizer()
+_LETTERS_OF_WORDS = frozenset((*MODERN_JAMO, *TYPED_JAMO, *filter(str.isalnum, map(chr, range(0x80)))))
 
 
 def bert_words(eojeol: str) -> list[str]:
@@ -54,6 +65,43 @@ def bert_words(eojeol: str) -> list[str]:
 def stands_alone(character: str) -> bool:
     """Whether the character is always a word of its own (punctuation, Han) and so never continues one."""
     return len(bert_words(f"가{character}")) > 1
+
+
+def decompose(text: str) -> str:
+    """Syllables as conjoining jamo, letters without accents (NFD without marks), as the hardened form encodes them."""
+    return _DECOMPOSER.normalize_str(text)
+
+
+@cache
+def stands_apart(character: str) -> bool:
+    """Whether the hardened form keeps the character out of words: a symbol, an emoji, a foreign letter, an old jamo.
+
+    In a word it would make [UNK] of all the rest where the vocabulary lacks it. Blanks, control characters and accents
+    are in no word; what stands alone by BERT's rules needs no other.
+
+    >>> [stands_apart(character) for character in "가aé😀①ß漢.\u200d"]
+    [False, False, False, True, True, True, False, False, False]
+    """
+    if stands_alone(character) or not bert_words(character):
+        return False
+    return not _LETTERS_OF_WORDS.issuperset(decompose(character))
+
+
+def cut_apart(words: Sequence[str]) -> list[str]:
+    """BERT words, those characters set apart that stand apart.
+
+    >>> cut_apart(["안녕😀하세요", "."])
+    ['안녕', '😀', '하세요', '.']
+    """
+    cut: list[str] = []
+    for word in words:
+        if _SIMPLE.fullmatch(word):
+            cut.append(word)
+            continue
+        for apart, characters in groupby(word, stands_apart):
+            run = list(characters)
+            cut += run if apart else ["".join(run)]
+    return cut
 
 
 def split_words(words: Sequence[str], left: str, right: str) -> list[list[str]]:

@@ -34,12 +34,11 @@ class Repository:
 
 def tokenizer_repository(folder: Path) -> Repository:
     """The files of an exported tokenizer; ``BadInput`` unless it is complete and its files agree."""
-    from tokenizer.building.export import PLAIN_FOLDER, read_vocabulary
+    from tokenizer.building.export import read_vocabulary
     from tokenizer.repository import check_repository
 
     names = check_repository(folder)
-    has_plain = any(name.startswith(f"{PLAIN_FOLDER}/") for name in names)
-    outdated = () if has_plain else (f"{PLAIN_FOLDER}/*",)  # of another vocabulary, pushed before
+    outdated = ("plain/*",)  # a second form that earlier versions wrote
     entries = len(read_vocabulary(folder / "vocab.txt"))
     return Repository(folder, "model", names, outdated, f"Korean WordPiece vocabulary, {entries:,} entries")
 

@@ -1,9 +1,9 @@
-"""A vocabulary to a Hugging Face folder that every loader reads alike.
+"""A vocabulary to a Hugging Face folder that every reader encodes alike.
 
-Plain: BERT's rules and class BertTokenizer, which transformers rebuilds from the vocabulary, so that anything beyond
-those rules would be lost in silence. Hardened (tokenizer.building.jamo): class PreTrainedTokenizerFast, which keeps
-tokenizer.json as it is; the plain form with the same ids then lies in ``plain/`` for whoever needs BertTokenizer.
-vocab.txt and special_tokens_map.json serve older readers.
+Readers of BERT vocabularies know one normaliser, one pre-tokeniser and one model, and many rebuild them from the
+settings (BertTokenizer, ports that read vocab.txt alone); anything beyond would be lost there in silence. So both forms
+keep to them: plain, as KLUE's own, and hardened, with ``strip_accents``, which takes syllables apart, over pieces in
+jamo. Characters that stand apart are ordinary added tokens, which all readers look for before anything else.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tokenizers import Tokenizer
+from tokenizers import AddedToken, Tokenizer
 from tokenizers.decoders import WordPiece as WordPieceDecoder
 from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import BertPreTokenizer
@@ -21,14 +21,12 @@ from tokenizers.processors import TemplateProcessing
 
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import write_whole
-from tokenizer.building.jamo import hardened_normalizer, unwritable
+from tokenizer.building.alphabet import missing_pieces
 from tokenizer.config import SPECIAL_TOKENS, TokenizerConfig
-from tokenizer.words import LONGEST_WORD, bert_normalizer
+from tokenizer.words import LONGEST_WORD, bert_normalizer, stands_apart
 
-LONGEST_HARDENED_WORD = 3 * LONGEST_WORD  # a rewritten syllable has up to three jamo; the search is quadratic
 ENCODER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "special_tokens_map.json")
 CARD_NAME = "README.md"
-PLAIN_FOLDER = "plain"
 ROLES = {"unk": "[UNK]", "sep": "[SEP]", "pad": "[PAD]", "cls": "[CLS]", "mask": "[MASK]"}
 
 
@@ -41,13 +39,11 @@ def build_vocabulary(pieces: Sequence[str], config: TokenizerConfig) -> list[str
 def build_tokenizer(vocabulary: Sequence[str], *, hardened: bool = False) -> Tokenizer:
     """The encoder: BERT's rules, nothing lowercased, pairs as [CLS] A [SEP] B [SEP].
 
-    Hardened: Hangul is rewritten before BERT's rules as far as the vocabulary has pieces for it; a word may have 300
-    characters then (its 100 syllables as jamo) instead of 100.
+    Hardened: text is decomposed, and what stands apart is cut out of it first.
     """
     ids = {piece: number for number, piece in enumerate(vocabulary)}
-    longest = LONGEST_HARDENED_WORD if hardened else LONGEST_WORD
-    tokenizer = Tokenizer(WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=longest))
-    tokenizer.normalizer = hardened_normalizer(vocabulary) if hardened else bert_normalizer()
+    tokenizer = Tokenizer(WordPiece(ids, unk_token="[UNK]", max_input_chars_per_word=LONGEST_WORD))
+    tokenizer.normalizer = bert_normalizer(decomposes=hardened)
     tokenizer.pre_tokenizer = BertPreTokenizer()
     tokenizer.decoder = WordPieceDecoder(prefix="##")
     tokenizer.post_processor = TemplateProcessing(
@@ -56,7 +52,13 @@ def build_tokenizer(vocabulary: Sequence[str], *, hardened: bool = False) -> Tok
         special_tokens=[("[CLS]", ids["[CLS]"]), ("[SEP]", ids["[SEP]"])],
     )
     tokenizer.add_special_tokens(sorted(ROLES.values(), key=ids.__getitem__))
+    if hardened:
+        tokenizer.add_tokens([AddedToken(piece, normalized=False) for piece in _pieces_apart(vocabulary)])
     return tokenizer
+
+
+def _pieces_apart(vocabulary: Sequence[str]) -> list[str]:
+    return [piece for piece in vocabulary if len(piece) == 1 and stands_apart(piece)]
 
 
 def read_vocabulary(path: Path) -> list[str]:
@@ -87,39 +89,40 @@ def read_vocabulary(path: Path) -> list[str]:
 
 
 def export(vocabulary: Sequence[str], config: TokenizerConfig, card: str, out: Path) -> None:
-    """Write the encoder's files and README.md into ``out``; hardened ones there and plain ones in ``out/plain``.
+    """Write the encoder's files and README.md into ``out``; vocab.txt and special_tokens_map.json serve older readers.
 
     Raises:
         BadInput: the export is to be hardened and the vocabulary lacks pieces for it.
     """
-    if config.hardened and (lost := unwritable(vocabulary)):
+    if config.hardened and (missing := missing_pieces(vocabulary)):
         raise BadInput(
-            f"{out}: {len(lost):,} Hangul characters can become [UNK], the first is {lost[0]!r}; a hardened vocabulary "
-            "needs all jamo with and without ##: train it with tokenizer.hardened=true or export it without"
+            f"{out}: no piece for {len(missing):,} letters, the first is {missing[0]!r}; a hardened vocabulary needs "
+            "all jamo: train it with tokenizer.hardened=true or export it without"
         )
-    _write_encoder(vocabulary, config, out, hardened=config.hardened)
-    if config.hardened:
-        (out / PLAIN_FOLDER).mkdir(exist_ok=True)
-        _write_encoder(vocabulary, config, out / PLAIN_FOLDER, hardened=False)
-    write_whole(out / CARD_NAME, card)
-
-
-def _write_encoder(vocabulary: Sequence[str], config: TokenizerConfig, out: Path, *, hardened: bool) -> None:
+    tokenizer = build_tokenizer(vocabulary, hardened=config.hardened)
     tokens = {f"{role}_token": token for role, token in ROLES.items()}
     # RoBERTa has one segment: its embedding has no row for the 1 that BERT gives to a second text
     segments = ["token_type_ids"] if config.special_tokens == "bert" else []
     settings = {
-        "tokenizer_class": "PreTrainedTokenizerFast" if hardened else "BertTokenizer",
-        # read by BertTokenizer alone, also where it is asked for a hardened folder: its own defaults take Hangul apart
-        "do_lower_case": False, "strip_accents": False, "tokenize_chinese_chars": True,
+        "tokenizer_class": "BertTokenizer",
+        "do_lower_case": False, "strip_accents": config.hardened, "tokenize_chinese_chars": True,
         "model_max_length": config.max_length,
         "model_input_names": ["input_ids", *segments, "attention_mask"],
         **tokens,
+        "added_tokens_decoder": _added_tokens(tokenizer),
     }  # fmt: skip
     write_whole(out / "vocab.txt", "".join(f"{piece}\n" for piece in vocabulary))
-    write_whole(out / "tokenizer.json", build_tokenizer(vocabulary, hardened=hardened).to_str(pretty=True) + "\n")
+    write_whole(out / "tokenizer.json", tokenizer.to_str(pretty=True) + "\n")
     write_json(out / "tokenizer_config.json", settings)
     write_json(out / "special_tokens_map.json", tokens)
+    write_whole(out / CARD_NAME, card)
+
+
+def _added_tokens(tokenizer: Tokenizer) -> dict[str, dict[str, Any]]:
+    """As readers that rebuild a tokenizer expect them, by id."""
+    fields = ("content", "lstrip", "normalized", "rstrip", "single_word", "special")
+    added = sorted(tokenizer.get_added_tokens_decoder().items())
+    return {str(id_): {field: getattr(token, field) for field in fields} for id_, token in added}
 
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:

@@ -8,35 +8,30 @@ the same units always give the same merges. 100,000 units and 30,000 merges take
 from __future__ import annotations
 
 import heapq
-import logging
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from tqdm import tqdm
 
-from tokenizer.words import bert_words, stands_alone
-
-log = logging.getLogger(__name__)
-
 PREFIX = "##"
-LARGEST_ALPHABET_SHARE = 0.5  # of the learnt entries, so that a small vocabulary is not characters alone
 
 Pair = tuple[int, int]
 
 
-def learn_pieces(units: Mapping[str, int], size: int, *, characters: Sequence[str], min_frequency: int) -> list[str]:
-    """The learnt part of a vocabulary: characters, their ``##`` forms, then merges, best first.
+def learn_pieces(units: Mapping[str, int], size: int, *, singles: Sequence[str], min_frequency: int) -> list[str]:
+    """The learnt part of a vocabulary: the single characters given, then merges, best first.
 
     Args:
         units: training units and their counts (``tokenizer.building.units``).
         size: entries wanted; fewer come back where the units hold no more pairs.
-        characters: the alphabet; units with another character teach nothing, words with one are [UNK].
+        singles: the alphabet with its ``##`` forms (``tokenizer.building.alphabet``); units with another character
+            teach nothing, words with one are [UNK].
         min_frequency: pairs seen less often are not merged.
     """
-    pieces = dict.fromkeys([*characters, *(PREFIX + c for c in characters if not stands_alone(c))])
-    known = set(characters)
-    words = {unit: count for unit, count in units.items() if known.issuperset(_text(unit))}
+    pieces = dict.fromkeys(singles)
+    known = set(singles)
+    words = {unit: count for unit, count in units.items() if known.issuperset(split_unit(unit))}
     with tqdm(total=size, initial=len(pieces), desc="merges", disable=None) as bar:
         for left, right in merges(words, min_frequency):
             if len(pieces) >= size:
@@ -44,34 +39,6 @@ def learn_pieces(units: Mapping[str, int], size: int, *, characters: Sequence[st
             pieces[join(left, right)] = None
             bar.update(len(pieces) - bar.n)
     return list(pieces)
-
-
-def choose_alphabet(counts: Mapping[str, int], most: int, size: int, always: Iterable[str] = ()) -> list[str]:
-    """The most frequent characters, in order of code point, as many as fit into their share of ``size`` entries.
-
-    Args:
-        counts: how often each character occurs; those that encoding drops (control characters) are no candidates.
-        most: characters chosen at most.
-        size: entries that are neither special nor unused.
-        always: chosen whether seen or not, beyond ``most``.
-    """
-    chosen = list(dict.fromkeys(always))
-    seen = [character for character in counts.keys() - set(chosen) if bert_words(character)]
-    free = int(size * LARGEST_ALPHABET_SHARE) - sum(map(_entries, chosen))
-    for character in sorted(seen, key=lambda c: (-counts[c], c))[:most]:
-        free -= _entries(character)
-        if free < 0:
-            log.warning(
-                "%d entries have room for %d characters (%d allowed, %d seen); a larger vocab_size keeps more",
-                size, len(chosen), most, len(seen),
-            )  # fmt: skip
-            break
-        chosen.append(character)
-    return sorted(chosen)
-
-
-def _entries(character: str) -> int:
-    return 1 if stands_alone(character) else 2
 
 
 def split_unit(unit: str) -> list[str]:

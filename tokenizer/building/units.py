@@ -10,6 +10,8 @@ which pieces may be learnt, written as pieces are: ``##는`` may only continue a
 | malmoi | 연구자 · ##이 · ##다 · . | within morphemes, particles as what they are: ##으로 |
 
 (KLUE's released vocabulary shows the second: its particles stand without ``##`` at the head of the merges.)
+
+For a hardened vocabulary words and units are written in jamo, once the analyser has cut them.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tokenizer.building.count import EojeolType, rows_of
-from tokenizer.words import LONGEST_WORD, bert_words, split_words
+from tokenizer.words import LONGEST_WORD, bert_words, cut_apart, decompose, split_words, stands_apart
 
 WORDS_NAME, UNITS_NAME = "words.parquet", "units.parquet"
 
@@ -50,25 +52,37 @@ BUILDERS = {
 }
 
 
-def weigh_partition(types: Path, scratch: Path, *, builder: str, lowest_frequency: int) -> dict[str, Any]:
+def weigh_partition(
+    types: Path, scratch: Path, *, builder: str, lowest_frequency: int, hardened: bool
+) -> dict[str, Any]:
     """Unit of work: a file of eojeol types to segmented words and units with counts; rarer eojeols teach nothing."""
     table = pq.read_table(types, filters=pc.field("frequency") >= lowest_frequency)
-    words = segment(rows_of(table), BUILDERS[builder])
+    words = segment(rows_of(table), BUILDERS[builder], hardened=hardened)
     write_counts(scratch / WORDS_NAME, words)
     write_counts(scratch / UNITS_NAME, weigh(words, BUILDERS[builder]))
     return {"types": len(table)}
 
 
-def segment(types: Iterable[EojeolType], builder: Builder) -> Counter[str]:
+def segment(types: Iterable[EojeolType], builder: Builder, *, hardened: bool = False) -> Counter[str]:
     """Segmented words of the eojeol types, each as often as its eojeols; words that WordPiece refuses are left out."""
     segmented: Counter[str] = Counter()
     for eojeol, frequency, left, right in types:
         words = bert_words(eojeol)
+        if hardened:
+            words = cut_apart(words)
         split = split_words(words, left, right) if builder.uses_morphemes else [[word] for word in words]
-        for word, morphemes in zip(words, split, strict=True):
-            if len(word) <= LONGEST_WORD:
-                segmented[" ".join(morphemes)] += frequency
+        for morphemes in split:
+            text = _in_jamo(morphemes) if hardened else " ".join(morphemes)
+            if text and len(text) - text.count(" ") <= LONGEST_WORD:
+                segmented[text] += frequency
     return segmented
+
+
+def _in_jamo(morphemes: list[str]) -> str:
+    """A symbol or a foreign letter stays as it is (が, not か)."""
+    if len(morphemes) == 1 and len(morphemes[0]) == 1 and stands_apart(morphemes[0]):
+        return morphemes[0]
+    return " ".join(filter(None, map(decompose, morphemes)))
 
 
 def weigh(words: Mapping[str, int], builder: Builder) -> Counter[str]:

@@ -18,14 +18,13 @@ from launch.errors import LaunchError
 from launch.tools.hub import push as send
 from launch.tools.hub import tokenizer_repository
 from tests.launch.fake_hub import TOKEN, Hub, reach
+from tokenizer.building.alphabet import ALWAYS_PIECES
 from tokenizer.building.export import build_vocabulary, export
-from tokenizer.building.jamo import ALWAYS_KNOWN
 from tokenizer.config import TokenizerConfig
-from tokenizer.repository import check_repository
+from tokenizer.words import decompose
 
-PIECES = [piece for char in (*ALWAYS_KNOWN, "한", "국") for piece in (char, f"##{char}")]
+PIECES = [*ALWAYS_PIECES, *map(decompose, ("한국", "##국"))]
 ROOT_FILES = ["README.md", "special_tokens_map.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt"]
-PLAIN_FILES = [f"plain/{name}" for name in ROOT_FILES[1:]]
 CARD = "---\nlanguage: ko\n---\n\n# 낱말 조각\n"
 
 
@@ -60,8 +59,8 @@ def test_exactly_the_repositorys_files_arrive_byte_for_byte(hub: Hub, folder: Pa
     url = push(folder, "someone/words", token=TOKEN)
 
     stored = hub.files["someone/words", "main"]
-    assert sorted(stored) == sorted([".gitattributes", *ROOT_FILES, *PLAIN_FILES])
-    assert all(stored[name] == (folder / name).read_bytes() for name in (*ROOT_FILES, *PLAIN_FILES))
+    assert sorted(stored) == sorted([".gitattributes", *ROOT_FILES])
+    assert all(stored[name] == (folder / name).read_bytes() for name in ROOT_FILES)
     assert url.startswith(f"{hub.url}/someone/words/commit/")
     assert hub.private == {"someone/words": False}
 
@@ -72,19 +71,24 @@ def test_what_was_pushed_loads_and_encodes_alike(hub: Hub, folder: Path, tmp_pat
         (tmp_path / "copy" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "copy" / name).write_bytes(content)
 
-    assert AutoTokenizer.from_pretrained(tmp_path / "copy").tokenize("한뷁") == ["한", "##ᄇ", "##ᅰ", "##ᆰ"]
-    assert AutoTokenizer.from_pretrained(tmp_path / "copy", subfolder="plain").tokenize("한뷁") == ["[UNK]"]
+    assert AutoTokenizer.from_pretrained(tmp_path / "copy").tokenize("뷁") == ["ᄇ", "##ᅰ", "##ᆰ"]
 
 
-def test_a_second_push_replaces_the_first(hub: Hub, folder: Path, tmp_path: Path) -> None:
+def test_a_second_push_replaces_the_first(hub: Hub, folder: Path) -> None:
     push(folder, "someone/words", token=TOKEN)
     (folder / "README.md").write_text(CARD + "\n둘째\n", "utf-8")
     push(folder, "someone/words", token=TOKEN)
     stored = hub.files["someone/words", "main"]
     assert stored["README.md"].decode().endswith("둘째\n")
 
-    push(make_folder(tmp_path / "plain-one", hardened=False), "someone/words", token=TOKEN)
-    assert sorted(stored) == sorted([".gitattributes", *ROOT_FILES])  # no plain/ of the vocabulary before
+
+def test_the_second_form_of_earlier_versions_goes(hub: Hub, folder: Path) -> None:
+    push(folder, "someone/words", token=TOKEN)
+    stored = hub.files["someone/words", "main"]
+    stored["plain/vocab.txt"] = b""
+    push(folder, "someone/words", token=TOKEN)
+
+    assert sorted(stored) == sorted([".gitattributes", *ROOT_FILES])
 
 
 def test_a_branch_is_made_and_written_to(hub: Hub, folder: Path) -> None:
@@ -178,13 +182,11 @@ def swap_lines(path: Path) -> None:
         (lambda f: (f / "tokenizer_config.json").write_text("{"), "not readable as JSON"),
         (lambda f: (f / "special_tokens_map.json").write_text("[]"), "expected an object"),
         (lambda f: (f / "tokenizer_config.json").unlink(), "no tokenizer_config.json"),
-        (lambda f: shutil.rmtree(f / "plain"), "no plain/tokenizer.json, plain/tokenizer_config.json"),
-        (lambda f: (f / "plain/vocab.txt").unlink(), "no plain/vocab.txt"),
         (lambda f: (f / "tokenizer.json").write_text('{"model": 1}'), "does not load"),
         (lambda f: swap_lines(f / "vocab.txt"), "vocab.txt and tokenizer.json differ in 2 entries"),
         (lambda f: (f / "vocab.txt").write_text("가\n"), "no entry"),
-        (lambda f: edit_json(f / "tokenizer_config.json", tokenizer_class="BertTokenizer"), "encodes otherwise"),
-        (lambda f: edit_json(f / "plain/tokenizer_config.json", do_lower_case=True), "encodes otherwise"),
+        (lambda f: edit_json(f / "tokenizer_config.json", strip_accents=False), "encodes otherwise"),
+        (lambda f: edit_json(f / "tokenizer_config.json", do_lower_case=True), "encodes otherwise"),
     ],
 )
 def test_a_damaged_folder_is_never_sent(hub: Hub, folder: Path, damage: Callable[[Path], object], message: str) -> None:
@@ -193,11 +195,3 @@ def test_a_damaged_folder_is_never_sent(hub: Hub, folder: Path, damage: Callable
     with pytest.raises(BadInput, match=message):
         push(folder, "someone/words", token=TOKEN)
     assert hub.requests == []
-
-
-def test_vocabularies_of_two_exports_are_told_apart(folder: Path, tmp_path: Path) -> None:
-    config = TokenizerConfig(vocab_size=600, unused=2)
-    export(build_vocabulary(PIECES, config), config, CARD, folder / "plain")
-
-    with pytest.raises(BadInput, match=r"vocab\.txt there and in plain/ differ"):
-        check_repository(folder)

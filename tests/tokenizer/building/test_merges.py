@@ -13,7 +13,8 @@ from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import WhitespaceSplit
 from tokenizers.trainers import WordPieceTrainer
 
-from tokenizer.building.merges import choose_alphabet, join, learn_pieces, merges, split_unit
+from tokenizer.building.alphabet import choose_alphabet, single_pieces
+from tokenizer.building.merges import join, learn_pieces, merges, split_unit
 
 TEXT = st.text("가나다라", min_size=1, max_size=6)
 UNITS = st.dictionaries(st.one_of(TEXT, TEXT.map("##{}".format)), st.integers(1, 5), max_size=10)
@@ -25,8 +26,8 @@ def learn(units: dict[str, int], size: int, alphabet: int, min_frequency: int) -
     for unit, count in units.items():
         for character in unit.removeprefix("##"):
             counts[character] += count
-    characters = choose_alphabet(counts, alphabet, size)
-    return learn_pieces(units, size, characters=characters, min_frequency=min_frequency)
+    singles = single_pieces(choose_alphabet(counts, alphabet, size, hardened=False), hardened=False)
+    return learn_pieces(units, size, singles=singles, min_frequency=min_frequency)
 
 
 def slow_merges(units: dict[str, int], min_frequency: int) -> list[tuple[str, str]]:
@@ -85,27 +86,6 @@ def test_size_is_reached_where_the_text_allows_and_never_exceeded(size: int, lea
     units = {"나나나나": 5, "##나나": 3}  # 나, ##나, then ##나나, ##나나나, 나나나나
 
     assert len(learn(units, size, 10, 1)) == learnt
-
-
-def test_alphabet_keeps_the_most_frequent_and_ties_by_code_point() -> None:
-    assert choose_alphabet({"라": 2, "나": 2, "다": 2, "마": 1, "가": 7}, 3, 100) == ["가", "나", "다"]
-
-
-def test_alphabet_takes_at_most_half_of_a_small_vocabulary(caplog: pytest.LogCaptureFixture) -> None:
-    assert choose_alphabet(dict.fromkeys("가나다라마바사", 3), 2_000, 12) == ["가", "나", "다"]
-    assert "room for 3 characters" in caplog.text
-
-
-def test_characters_that_never_continue_a_word_take_one_entry() -> None:
-    assert choose_alphabet(dict.fromkeys(".,!?漢字語", 3), 2_000, 12) == sorted(".,!?漢字語")[:6]
-
-
-def test_some_characters_are_in_the_alphabet_whether_seen_or_not() -> None:
-    assert choose_alphabet({"하": 9, "나": 5, "a": 1}, 1, 100, always="aㄱ") == ["a", "ㄱ", "하"]
-
-
-def test_characters_that_encoding_drops_are_no_pieces() -> None:
-    assert choose_alphabet({"\x00": 9, "\u200b": 9, "\ufeff": 9, "가": 1}, 10, 100) == ["가"]
 
 
 def test_units_with_a_character_outside_the_alphabet_teach_nothing() -> None:

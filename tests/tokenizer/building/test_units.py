@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from pathlib import Path
 
@@ -42,6 +43,16 @@ def test_builders_differ_in_what_a_unit_is(builder: str, words: dict[str, int], 
     assert weigh(found, BUILDERS[builder]) == units
 
 
+def test_words_of_a_hardened_vocabulary_are_in_jamo_and_without_symbols() -> None:
+    row = EojeolType("연구자♥\ufe0f이다café가が", 3, "저명한", "")
+    found = segment([row], BUILDERS["malmoi"], hardened=True)
+
+    in_nfc = {unicodedata.normalize("NFC", word): count for word, count in found.items()}
+    assert "".join(in_nfc).replace(" ", "") == "연구자♥이다cafe가が"
+    assert {"♥", "が"} < in_nfc.keys()
+    assert all(unicodedata.is_normalized("NFD", word) for word in found if word != "が")
+
+
 def test_units_of_different_eojeols_add_up() -> None:
     rows = [EojeolType("서울에서", 2, "", ""), EojeolType("부산에서", 5, "", "")]
 
@@ -69,7 +80,7 @@ def test_rare_eojeols_teach_nothing(tmp_path: Path) -> None:
     write_run(tmp_path / "run", types, 1)
     merge(0, tmp_path, runs=[tmp_path / "run"])
 
-    counts = weigh_partition(tmp_path / "types.parquet", tmp_path, builder="malmoi", lowest_frequency=2)
+    counts = weigh_partition(tmp_path / "types.parquet", tmp_path, builder="malmoi", lowest_frequency=2, hardened=False)
 
     assert counts == {"types": 1}
     assert read_counts([tmp_path / WORDS_NAME]) == {"책 을": 2}

@@ -1,0 +1,99 @@
+"""The characters of a vocabulary: every one is a piece, so that a word made of them is never [UNK].
+
+| | plain form (KLUE's) | hardened form |
+|---|---|---|
+| always | nothing | ASCII, modern jamo, both with ``##``; other jamo and emoji, which stand apart |
+| by frequency | characters, most of them syllables, with ``##`` | Han, symbols, foreign letters |
+| a syllable never seen | [UNK], and its whole word with it | its jamo |
+
+A character that stands alone (punctuation, Han) or apart (``tokenizer.words.stands_apart``) continues no word and has
+no ``##`` form.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+
+from tokenizer.building.merges import PREFIX
+from tokenizer.words import (
+    MODERN_JAMO,
+    OLD_JAMO,
+    TYPED_JAMO,
+    bert_words,
+    decompose,
+    stands_alone,
+    stands_apart,
+)
+
+log = logging.getLogger(__name__)
+
+LARGEST_ALPHABET_SHARE = 0.5  # of the learnt entries, so that a small vocabulary is not characters alone
+
+ASCII = tuple(map(chr, range(0x21, 0x7F)))
+# faces and hands, hearts, what marks a keycap, a skin tone or a flag: a word with an emoji that is no piece is [UNK]
+_EMOJI = (
+    (0x20E3, 0x20E4), (0x2600, 0x2605), (0x2661, 0x2662), (0x2665, 0x2666), (0x26A1, 0x26A2), (0x270A, 0x270E),
+    (0x2728, 0x2729), (0x2757, 0x2758), (0x2764, 0x2765), (0x1F1E6, 0x1F200), (0x1F31E, 0x1F320), (0x1F338, 0x1F339),
+    (0x1F340, 0x1F341), (0x1F370, 0x1F371), (0x1F37A, 0x1F37C), (0x1F380, 0x1F383), (0x1F388, 0x1F38B),
+    (0x1F3B5, 0x1F3B7), (0x1F3FB, 0x1F400), (0x1F436, 0x1F437), (0x1F440, 0x1F451), (0x1F481, 0x1F482),
+    (0x1F48B, 0x1F48C), (0x1F493, 0x1F4A6), (0x1F4A8, 0x1F4AB), (0x1F4AF, 0x1F4B0), (0x1F525, 0x1F526),
+    (0x1F5A4, 0x1F5A5), (0x1F600, 0x1F650), (0x1F90C, 0x1F930), (0x1F937, 0x1F938), (0x1F970, 0x1F977),
+    (0x1F979, 0x1F97B), (0x1F9E1, 0x1F9E2), (0x1FAE0, 0x1FAE9), (0x1FAF6, 0x1FAF7),
+)  # fmt: skip
+EMOJI = tuple(chr(code) for first, end in _EMOJI for code in range(first, end))
+ALWAYS_KNOWN = (*ASCII, *MODERN_JAMO, *TYPED_JAMO, *OLD_JAMO, *EMOJI)
+
+
+def single_pieces(characters: Collection[str], *, hardened: bool) -> list[str]:
+    """The pieces of characters: all bare, then with ``##`` those that can continue a word, by code point."""
+    ordered = sorted(characters)
+    return [*ordered, *(PREFIX + character for character in ordered if _pieces(character, hardened) == 2)]
+
+
+def _pieces(character: str, hardened: bool) -> int:
+    return 1 if stands_alone(character) or (hardened and stands_apart(character)) else 2
+
+
+ALWAYS_PIECES = tuple(single_pieces(ALWAYS_KNOWN, hardened=True))
+"""What every hardened vocabulary holds."""
+
+
+def choose_alphabet(counts: Mapping[str, int], most: int, size: int, *, hardened: bool) -> list[str]:
+    """The most frequent characters, in order of code point, as many as fit into their share of ``size`` entries.
+
+    Args:
+        counts: how often each character occurs in the text; those that encoding drops are no candidates.
+        most: characters chosen at most, beyond those always known.
+        size: entries that are neither special nor unused.
+    """
+    chosen = list(ALWAYS_KNOWN) if hardened else []
+    seen = _as_encoded(counts) if hardened else counts
+    candidates = [character for character in seen.keys() - set(chosen) if bert_words(character)]
+    free = int(size * LARGEST_ALPHABET_SHARE) - len(ALWAYS_PIECES if hardened else ())
+    for character in sorted(candidates, key=lambda c: (-seen[c], c))[:most]:
+        free -= _pieces(character, hardened)
+        if free < 0:
+            log.warning(
+                "%d entries have room for %d characters (%d allowed, %d seen); a larger vocab_size keeps more",
+                size, len(chosen), most, len(seen),
+            )  # fmt: skip
+            break
+        chosen.append(character)
+    return sorted(chosen)
+
+
+def _as_encoded(counts: Mapping[str, int]) -> Counter[str]:
+    """The same of what the hardened form makes of each character."""
+    found: Counter[str] = Counter()
+    for character, count in counts.items():
+        for part in character if stands_apart(character) else decompose(character):
+            found[part] += count
+    return found
+
+
+def missing_pieces(vocabulary: Sequence[str]) -> list[str]:
+    """What a hardened vocabulary must hold and this one does not."""
+    known = set(vocabulary)
+    return [piece for piece in ALWAYS_PIECES if piece not in known]
