@@ -35,7 +35,7 @@ def bench_corpus(
 def bench_tokenizer(
     texts: Annotated[list[str] | None, typer.Option(help="Raw text; may be given again. Default: the sample.")] = None,
     measure: Annotated[list[str] | None, typer.Option(help="Measure on held-out documents of these alone.")] = None,
-    gold: Annotated[Path | None, typer.Option(help="KLUE-DP or CoNLL-U file: boundaries that people set.")] = None,
+    gold: Annotated[list[Path] | None, typer.Option(help="KLUE-DP or CoNLL-U file; repeatable.")] = None,
     others: Annotated[list[Path] | None, typer.Option("--with", help="A tokenizer to compare; repeatable.")] = None,
     megabytes: Annotated[float, typer.Option(help="Text to learn from, an equal share of each file.")] = 45.0,
     workers: Annotated[int, typer.Option(help="Processes of a build.")] = 2,
@@ -50,7 +50,9 @@ def bench_tokenizer(
     set_up_console()
     from launch.bench.tokenizer import run_tokenizer_bench
 
-    run_tokenizer_bench(texts or [], measure or [], gold, others or [], megabytes, workers, rounds, timing_only, out)
+    run_tokenizer_bench(
+        texts or [], measure or [], gold or [], others or [], megabytes, workers, rounds, timing_only, out
+    )
 
 
 @bench_app.command("pack")

@@ -31,7 +31,7 @@ SMALL_ALPHABET, SMALL_SIZE = 1_500, 8_000
 def run_tokenizer_bench(
     texts: list[str],
     measured: list[str],
-    gold: Path | None,
+    golds: list[Path],
     others: list[Path],
     megabytes: float,
     workers: int,
@@ -62,7 +62,7 @@ def run_tokenizer_bench(
         builds = build(("malmoi", COMMON), corpus, home, workers, rounds)
         if not timing_only:
             builds |= build(OTHERS, corpus, home, workers)
-        held_out, golds = {"held-out text": mix.measured}, [gold] if gold else []
+        held_out = {"held-out text": mix.measured}
         results: dict[str, Any] = {
             "material": {"texts": GIVEN if texts else SAMPLE, **mix.describe()},
             "builds": {"rows": builds, "rounds": rounds, **_times_faster(builds["malmoi"], builds[COMMON])},

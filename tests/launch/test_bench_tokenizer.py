@@ -103,7 +103,7 @@ def test_a_run_prints_every_section_and_leaves_its_files(
     (tmp_path / "gold.tsv").write_text(GOLD, "utf-8")
 
     results = run_tokenizer_bench(
-        texts, texts[1:], tmp_path / "gold.tsv", [], 1.0, 1, 1, timing_only=False, out=tmp_path / "out"
+        texts, texts[1:], [tmp_path / "gold.tsv"], [], 1.0, 1, 1, timing_only=False, out=tmp_path / "out"
     )
 
     shown = capsys.readouterr().out
@@ -119,7 +119,7 @@ def test_a_run_prints_every_section_and_leaves_its_files(
 @pytest.mark.parametrize("megabytes", [0, -1])
 def test_nothing_to_learn_from_is_one_sentence(megabytes: float) -> None:
     with pytest.raises(BadInput, match="above 0"):
-        run_tokenizer_bench([], [], None, [], megabytes, 1, 1, False, None)
+        run_tokenizer_bench([], [], [], [], megabytes, 1, 1, False, None)
 
 
 def test_any_beginning_of_the_mix_holds_every_file_in_its_share(texts: list[str]) -> None:
@@ -135,7 +135,7 @@ def test_any_beginning_of_the_mix_holds_every_file_in_its_share(texts: list[str]
 def test_timing_alone_compares_nothing(
     texts: list[str], capsys: pytest.CaptureFixture[str], in_this_process: None
 ) -> None:
-    results = run_tokenizer_bench(texts, [], None, [], 1.0, 1, 1, timing_only=True, out=None)
+    results = run_tokenizer_bench(texts, [], [], [], 1.0, 1, 1, timing_only=True, out=None)
 
     assert set(results["builds"]["rows"]) == {"malmoi", "common recipe"}
     assert results["compared"] == []

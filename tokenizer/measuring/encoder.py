@@ -12,7 +12,7 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from tokenizers import Encoding, Tokenizer
+from tokenizers import AddedToken, Encoding, Tokenizer
 from tokenizers.models import Unigram
 from tokenizers.normalizers import BertNormalizer
 
@@ -92,7 +92,8 @@ def _unknown_id(tokenizer: Tokenizer) -> int | None:
 def load_tokenizer(path: Path) -> Tokenizer:
     """The encoder of a Hugging Face folder (tokenizer.json, else vocab.txt) or of one such file.
 
-    A vocab.txt with a tokenizer_config.json beside it is lowercased where that says so; alone, it keeps its case.
+    A vocab.txt with a tokenizer_config.json beside it is read as that says (case, accents, added tokens); alone, it
+    keeps case and accents.
 
     Raises:
         BadInput: neither is there, or the file is not what its name says.
@@ -115,11 +116,15 @@ def _from_vocabulary(file: Path) -> Tokenizer:
     tokenizer = build_tokenizer(read_vocabulary(file))
     beside = file.with_name("tokenizer_config.json")
     settings = read_json(beside, "mend it or move the vocab.txt away from it") if beside.is_file() else {}
-    if isinstance(settings, dict) and settings.get("do_lower_case") is True:
-        tokenizer.normalizer = BertNormalizer(
-            clean_text=True,
-            handle_chinese_chars=settings.get("tokenize_chinese_chars") is not False,
-            strip_accents=settings.get("strip_accents"),
-            lowercase=True,
-        )
+    if not isinstance(settings, dict):
+        return tokenizer
+    try:
+        added = [token for token in settings.get("added_tokens_decoder", {}).values() if not token.get("special")]
+        tokenizer.add_tokens([AddedToken(row["content"], normalized=row.get("normalized", True)) for row in added])
+        lowercase, strip_accents = settings.get("do_lower_case") is True, settings.get("strip_accents")
+        if lowercase or strip_accents:
+            is_han_apart = settings.get("tokenize_chinese_chars") is not False
+            tokenizer.normalizer = BertNormalizer(True, is_han_apart, strip_accents, lowercase)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise BadInput(f"{beside}: not the settings of a BERT tokenizer ({error}); save the tokenizer again") from error
     return tokenizer

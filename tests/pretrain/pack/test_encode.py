@@ -25,14 +25,15 @@ from tests.pretrain.pack.kinds import (
     LESSONS,
     LETTERS,
     SYMBOLS,
-    decomposed,
     load,
     plain,
     portable,
     save,
     save_angled,
-    word_piece,
 )
+from tokenizer.building.alphabet import ALWAYS_PIECES
+from tokenizer.building.export import export
+from tokenizer.config import TokenizerConfig
 
 HOSTILE = (
     "\x00\x01\x07\x1c\x7f\x85\xad\u200b\u200d\u2028\u3000\ufeff\ue000\ufffd"  # controls, white space, joiners
@@ -148,17 +149,23 @@ def test_no_text_gives_no_pieces(tmp_path: Path) -> None:
         assert (marked.tolist(), ends.tolist()) == ([], [0] * len(sentences))
 
 
-@pytest.mark.parametrize("kind", ["plain", "portable"])
+@pytest.mark.parametrize("hardened", [False, True])
 def test_real_text_equals_the_library_with_the_released_vocabulary(
-    kind: str, shared: Callable[[str], Path], tmp_path: Path
+    hardened: bool, shared: Callable[[str], Path], tmp_path: Path
 ) -> None:
     pieces = shared("data/klue/vocab/klue-bert-base-vocab.txt").read_text("utf-8").splitlines()
     rows = json.loads(shared("data/klue/official/klue-sts-v1.1/klue-sts-v1.1_dev.json").read_text("utf-8"))
-    folder = save(decomposed(pieces) if kind == "portable" else word_piece(pieces, plain().normalizer), tmp_path)
+    if hardened:
+        pieces = list(
+            dict.fromkeys([*(unicodedata.normalize("NFD", piece) for piece in pieces[:30_000]), *ALWAYS_PIECES])
+        )
+    export(pieces, TokenizerConfig(hardened=hardened), "", tmp_path)
     sentences = [row[f"sentence{n}"] for row in rows for n in (1, 2)]
-    sentences += [sentence.replace(" ", symbol, 2) for symbol in f"{SYMBOLS}éΩ♣　" for sentence in sentences[:9]]
-    found = by_sentence(EojeolEncoder(folder), sentences)
-    backend = load(folder)
+    sentences += [
+        sentence.replace(" ", symbol, 2) for symbol in f"{SYMBOLS}é\u2126♣\u119e\u3000" for sentence in sentences[:9]
+    ]
+    found = by_sentence(EojeolEncoder(tmp_path), sentences)
+    backend = load(tmp_path)
     for sentence, marked in zip(sentences, found, strict=True):
         encoding = backend.encode(sentence, add_special_tokens=False)
         blanks = np.cumsum([character.isspace() for character in sentence])  # grows from one eojeol to the next

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
@@ -167,6 +168,22 @@ def test_vocabulary_of_an_uncased_folder_is_lowercased_as_its_settings_say(tmp_p
     (tmp_path / "tokenizer_config.json").write_text("{", "utf-8")
     with pytest.raises(BadInput, match=r"tokenizer_config\.json: not readable as JSON"):
         load_tokenizer(tmp_path)
+
+
+def test_vocabulary_written_in_jamo_is_read_as_its_settings_say(tmp_path: Path) -> None:
+    pieces = [unicodedata.normalize("NFD", piece) for piece in [*VOCABULARY, "##A😀", "😀"]]
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces), "utf-8")
+    token = {"content": "😀", "normalized": False, "special": False}
+    settings = {"do_lower_case": False, "strip_accents": True, "added_tokens_decoder": {"15": token}}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings), "utf-8")
+
+    tokens = load_tokenizer(tmp_path).encode("나는😀나는 Á", add_special_tokens=False).tokens
+
+    assert [unicodedata.normalize("NFC", token) for token in tokens] == ["나", "##는", "😀", "나", "##는", "[UNK]"]
+    for broken in ({"added_tokens_decoder": {"15": {}}}, {"added_tokens_decoder": [1]}, {"strip_accents": "yes"}):
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps(broken), "utf-8")
+        with pytest.raises(BadInput, match=r"tokenizer_config\.json: not the settings of a BERT tokenizer"):
+            load_tokenizer(tmp_path)
 
 
 def test_text_that_a_tokenizer_cannot_take_is_bad_input(vocab_file: Path) -> None:
