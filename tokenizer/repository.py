@@ -15,9 +15,10 @@ from corpus.documents.model_files import refuse_links
 from corpus.documents.whole_files import read_json
 from tokenizer.building.export import CARD_NAME, ENCODER_FILES, read_vocabulary
 
-# what loaders may read differently: a rare syllable, loose jamo, NFD, case, a special token, a long word
+# what readers may take differently: rare syllables, loose jamo, NFD, old Hangul, symbols, case, special tokens, length
 PROBE = (
-    "조경현은 인공지능 분야의 저명한 연구자이다. 뷁 \u110f\u110f ㅋㅋ \u1112\u1161\u11ab Ab é 漢字 [MASK] " + "가" * 101
+    "조경현은 인공지능 분야의 저명한 연구자이다. 뷁 \u110f\u110f ㅋㅋ \u1112\u1161\u11ab "
+    "\u1112\u119e\u11ab글 안녕😀 현아♥이던 ⑧까지 Ab é 漢字 [MASK] " + "가" * 101
 )
 
 
@@ -25,7 +26,8 @@ def check_repository(folder: Path) -> list[str]:
     """Names of the files to publish, after making sure that they are all there and say the same.
 
     Raises:
-        BadInput: a file is missing or broken, ids differ, or transformers would encode otherwise than tokenizer.json.
+        BadInput: a file is missing or broken, ids differ, a class of transformers would encode otherwise than
+            tokenizer.json, or rules in it are unknown to other readers, as those of earlier versions were.
     """
     if not folder.is_dir():
         raise BadInput(f"{folder}: no such folder; give the tokenizer folder of a run, such as runs/smoke/tokenizer")
@@ -47,26 +49,30 @@ def _settings(folder: Path, name: str = "tokenizer_config.json") -> dict[str, ob
     return settings
 
 
-def _check_encoder(folder: Path) -> list[str]:
-    """Vocabulary of one folder, once its files are known to agree."""
-    from transformers import AutoTokenizer
+def _check_encoder(folder: Path) -> None:
+    from transformers import AutoTokenizer, BertTokenizer
 
     for name in ("tokenizer_config.json", "special_tokens_map.json"):
-        _settings(folder, name)
+        settings = _settings(folder, name)
+        if settings.get("tokenizer_class") == "PreTrainedTokenizerFast":
+            raise BadInput(
+                f"{folder}: made by an earlier version, with rules that BertTokenizer and JavaScript do not know; run "
+                "`malmoi tokenizer` again"
+            )
     vocabulary = read_vocabulary(folder / "vocab.txt")
     again = "export the tokenizer again, its files do not belong together"
     try:
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        loaded = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        readers = [kind.from_pretrained(folder, local_files_only=True) for kind in (AutoTokenizer, BertTokenizer)]
     except Exception as error:  # the libraries raise whatever they like for files they cannot read
         raise BadInput(f"{folder}: does not load ({_first_line(error)}); {again}") from error
     ids = {piece: number for number, piece in enumerate(vocabulary)}
     if tokenizer.get_vocab() != ids:
         differing = {piece for piece, _ in ids.items() ^ tokenizer.get_vocab().items()}
         raise BadInput(f"{folder}: vocab.txt and tokenizer.json differ in {len(differing):,} entries; {again}")
-    if loaded(PROBE)["input_ids"] != tokenizer.encode(PROBE).ids:
-        raise BadInput(f"{folder}: {type(loaded).__name__} encodes otherwise than tokenizer.json does; {again}")
-    return vocabulary
+    for reader in readers:
+        if reader(PROBE)["input_ids"] != tokenizer.encode(PROBE).ids:
+            raise BadInput(f"{folder}: {type(reader).__name__} encodes otherwise than tokenizer.json does; {again}")
 
 
 def _first_line(message: object) -> str:

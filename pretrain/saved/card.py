@@ -32,7 +32,8 @@ def model_card(network: Any, config: PretrainConfig, facts: Mapping[str, Any]) -
     Args:
         network: configuration of the Hugging Face model; it knows the sizes, also of a model gone on from.
         facts: ``step``, ``tokens`` (seen), ``parameters``, ``vocabulary_sha256``; where known also ``epochs``,
-            ``sources`` (tokens of the store by source) and ``held_out`` (of ``watch.held_out.measure``, ``baselines``).
+            ``sources`` (tokens of the store by source), ``held_out`` (of ``watch.held_out.measure``, ``baselines``) and
+            ``in_jamo``, whether the tokenizer takes syllables apart.
     """
     start, sources, scores = config.init_from or "", facts.get("sources") or {}, facts.get("held_out") or {}
     is_folder = Path(start).expanduser().is_dir()  # otherwise it is a Hub id; where a folder lay is nobody's business
@@ -46,7 +47,7 @@ def model_card(network: Any, config: PretrainConfig, facts: Mapping[str, Any]) -
     return environment.get_template("card.md.j2").render(
         family={"bert": "BERT", "roberta": "RoBERTa"}[config.model.architecture],
         model=config.model,
-        facts={"sources": sources, "parameters": facts["parameters"]},
+        facts={"sources": sources, "parameters": facts["parameters"], "in_jamo": facts.get("in_jamo", False)},
         hub_id="" if is_folder else start,
         start=visible(Path(start).name if is_folder else start).replace("`", "'"),
         settings=_settings(network, config, facts),

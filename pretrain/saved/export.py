@@ -76,7 +76,8 @@ def save_model(
     for name in TOKENIZER_NAMES:
         if (tokenizer / name).is_file():
             shutil.copyfile(tokenizer / name, folder / name)
-    _set_tokenizer_limits(folder, described)
+    settings = _set_tokenizer_limits(folder, described)
+    facts = {**facts, "in_jamo": settings.get("strip_accents") is True}
     (folder / CARD_NAME).write_text(model_card(described, config, facts), "utf-8")
 
 
@@ -103,7 +104,7 @@ def _read_result(inputs: ExportInputs) -> dict[str, Any]:
     return result
 
 
-def _set_tokenizer_limits(folder: Path, described: Any) -> None:
+def _set_tokenizer_limits(folder: Path, described: Any) -> dict[str, Any]:
     path = folder / TOKENIZER_CONFIG_NAME
     only_vocabulary = (folder / VOCABULARY_NAME).is_file() and not (folder / "tokenizer.json").is_file()
     unnamed = {"tokenizer_class": "BertTokenizer" if only_vocabulary else "PreTrainedTokenizerFast"}
@@ -112,6 +113,7 @@ def _set_tokenizer_limits(folder: Path, described: Any) -> None:
     if described.type_vocab_size < 2:
         settings["model_input_names"] = ["input_ids", "attention_mask"]
     path.write_text(json.dumps(settings, ensure_ascii=False, indent=2) + "\n", "utf-8")
+    return settings
 
 
 def _check_loads(folder: Path) -> None:

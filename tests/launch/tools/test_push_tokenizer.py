@@ -187,6 +187,10 @@ def swap_lines(path: Path) -> None:
         (lambda f: (f / "vocab.txt").write_text("가\n"), "no entry"),
         (lambda f: edit_json(f / "tokenizer_config.json", strip_accents=False), "encodes otherwise"),
         (lambda f: edit_json(f / "tokenizer_config.json", do_lower_case=True), "encodes otherwise"),
+        (
+            lambda f: edit_json(f / "tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast"),
+            "earlier version",
+        ),
     ],
 )
 def test_a_damaged_folder_is_never_sent(hub: Hub, folder: Path, damage: Callable[[Path], object], message: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,15 @@ def test_a_card_before_the_first_measurement_leaves_scores_out(made: Path, tmp_p
     save(made, tiny(), tmp_path / "model", held_out=None, sources=None)
     card = (tmp_path / "model" / "README.md").read_text("utf-8")
     assert "Held-out" not in card and "## Data" not in card and "None" not in card
+
+
+def test_the_card_of_a_tokenizer_in_jamo_says_how_to_join_answers(made: Path, tmp_path: Path, tiny) -> None:
+    own = shutil.copytree(made, tmp_path / "made")
+    for strips in (False, True):
+        settings = {"tokenizer_class": "BertTokenizer", "strip_accents": strips}
+        (own / "tokenizer" / "tokenizer_config.json").write_text(json.dumps(settings), "utf-8")
+        save(own, tiny(), tmp_path / f"model-{strips}")
+        assert ('normalize("NFC"' in (tmp_path / f"model-{strips}" / "README.md").read_text("utf-8")) == strips
 
 
 def test_a_model_gone_on_from_names_its_start_but_not_its_folder(made: Path, tmp_path: Path, tiny) -> None:
