@@ -19,6 +19,7 @@ from launch.errors import LaunchError, exit_code, explain_missing_module, is_for
 from launch.pii.commands import pii_app
 from launch.tools.commands import (
     export_task_predictions,
+    extend_tokenizer,
     measure_tokenizers,
     push_corpus,
     push_tokenizer,
@@ -44,7 +45,7 @@ STAGE_VERBS = (  # in the order of a run, each with its purpose and an example
 )
 STAGE_TOOLS: dict[str, dict[str, Callable[..., None]]] = {
     "corpus": {"push": push_corpus},
-    "tokenizer": {"stats": measure_tokenizers, "push": push_tokenizer},
+    "tokenizer": {"stats": measure_tokenizers, "extend": extend_tokenizer, "push": push_tokenizer},
     "finetune": {"features": write_task_features, "export": export_task_predictions},
 }
 

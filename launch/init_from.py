@@ -63,6 +63,21 @@ def adopt_tokenizer(settings: PretrainConfig, out: Path) -> dict[str, Any]:
     return {"vocab_size": len(loaded), "adopted_from": name}
 
 
+def extend_adopted(settings: PretrainConfig, corpus: Path, out: Path, size: int, **resources: Any) -> dict[str, Any]:
+    """Write the same with ``size`` pieces of the corpus after its last id (``tokenizer.extend``) into ``out``.
+
+    Args:
+        resources: ``workers`` and ``map_units``.
+    """
+    from tokenizer.extend import extend_vocabulary, summarize
+
+    adopted = out / "adopted"
+    counts = adopt_tokenizer(settings, adopted)
+    found = summarize(extend_vocabulary(adopted, corpus, out, size, **resources))
+    shutil.rmtree(adopted)
+    return counts | found
+
+
 def tokenizer_files(settings: PretrainConfig) -> dict[str, Callable[[], str]]:
     """The checkpoint's tokenizer files by name, each with what takes its fingerprint; config.json names its class.
 

@@ -22,7 +22,7 @@ from finetune.config import FRESH
 from launch import manifest
 from launch.console import peak_memory_mib, rank
 from launch.errors import LaunchError
-from launch.init_from import adopt_tokenizer, model_files, tokenizer_files
+from launch.init_from import adopt_tokenizer, extend_adopted, model_files, tokenizer_files
 from launch.manifest import Head, fingerprints, held
 from launch.recipe import SAMPLE, Recipe
 
@@ -64,13 +64,16 @@ def run_corpus(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
 
 
 def run_tokenizer(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
-    if recipe.pretrain.init_from is not None:
+    size = recipe.tokenizer.extend
+    if recipe.pretrain.init_from is not None and not size:
         return adopt_tokenizer(recipe.pretrain, out)
     from launch.engines.mapper import engine_mapper
     from tokenizer import run as stage
 
-    inputs, mapper = stage.TokenizerInputs(run / "corpus"), engine_mapper(recipe.launch)
-    return stage.run(recipe.tokenizer, inputs, out, workers=recipe.workers, map_units=mapper)
+    resources: dict[str, Any] = {"workers": recipe.workers, "map_units": engine_mapper(recipe.launch)}
+    if recipe.pretrain.init_from is not None:
+        return extend_adopted(recipe.pretrain, run / "corpus", out, size, **resources)
+    return stage.run(recipe.tokenizer, stage.TokenizerInputs(run / "corpus"), out, **resources)
 
 
 def run_pack(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
@@ -181,8 +184,10 @@ def section(name: str) -> Callable[[Recipe], dict[str, Any]]:
 
 def _tokenizer_settings(recipe: Recipe) -> dict[str, Any]:
     """How the vocabulary is trained, or whose it is."""
-    adopted = recipe.pretrain.init_from
-    return {"init_from": adopted} if adopted is not None else section("tokenizer")(recipe)
+    adopted, size = recipe.pretrain.init_from, recipe.tokenizer.extend
+    if adopted is None:
+        return section("tokenizer")(recipe)
+    return {"init_from": adopted, **({"extend": size} if size else {})}
 
 
 def _sample(recipe: Recipe) -> tuple[str, ...]:
@@ -200,7 +205,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(
         "tokenizer",
         _tokenizer_settings,
-        lambda r: ("corpus",) if r.pretrain.init_from is None else (),
+        lambda r: ("corpus",) if r.pretrain.init_from is None or r.tokenizer.extend else (),
         run_tokenizer,
         lambda r: tokenizer_files(r.pretrain),
     ),

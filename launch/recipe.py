@@ -63,12 +63,20 @@ class Recipe(BaseModel, frozen=True, extra="forbid"):
     @model_validator(mode="after")
     def _sections_fit_together(self) -> Recipe:
         if self.pretrain.init_from is not None:
-            plain = TokenizerConfig(special_tokens=self.tokenizer.special_tokens)  # those come with the architecture
-            if keys := [f"tokenizer.{key}" for key, value in self.tokenizer if value != getattr(plain, key)]:
+            own = self.tokenizer
+            plain = TokenizerConfig(
+                special_tokens=own.special_tokens, extend=own.extend
+            )  # the first as the architecture
+            if keys := [f"tokenizer.{key}" for key, value in own if value != getattr(plain, key)]:
                 raise ValueError(
                     f"pretrain.init_from brings its own tokenizer, so {', '.join(keys)} would do nothing; leave out "
                     "what the recipe says of the tokenizer"
                 )
+        elif self.tokenizer.extend:
+            raise ValueError(
+                f"tokenizer.extend is {self.tokenizer.extend}, but there is no pretrain.init_from whose vocabulary it "
+                "could extend; name one, or leave it out"
+            )
         elif self.tokenizer.special_tokens != self.pretrain.model.architecture:
             raise ValueError(
                 f"tokenizer.special_tokens is {self.tokenizer.special_tokens} but pretrain.model.architecture is "

@@ -31,6 +31,7 @@ from pretrain.engine.start import Engine, choose_engine, describe_engine, ready_
 from pretrain.engine.world import World, join_world
 from pretrain.interruption import GOES_ON, Interrupted, StopRequest
 from pretrain.loop import Watch, train
+from pretrain.model.extended import NewRows, read_new_rows
 from pretrain.model.init_from import check_init_from, with_sizes_of
 from pretrain.model.isolation import isolate_documents
 from pretrain.model.module import PretrainingModule
@@ -76,6 +77,7 @@ class Prepared(NamedTuple):
     save_model: SaveModel
     checkpoints: Checkpoints
     out: Path
+    new_rows: NewRows
 
 
 def run(config: PretrainConfig, inputs: PretrainInputs, out: Path, *, workers: int = 1) -> dict[str, Any]:
@@ -108,7 +110,8 @@ def _prepare(config: PretrainConfig, inputs: PretrainInputs, out: Path, world: W
     vocabulary = read_pieces(inputs.tokenizer)
     pieces = describe_pieces(vocabulary, store.meta["special_ids"])
     split = split_rows(store, config)
-    network = _network(config, store)
+    new_rows = read_new_rows(inputs.tokenizer, store.meta["vocab_size"])
+    network = _network(config, store, new_rows)
     if world.is_first:
         require_disk_space(out, network, config)
     facts = {
@@ -123,7 +126,7 @@ def _prepare(config: PretrainConfig, inputs: PretrainInputs, out: Path, world: W
     save = partial(save_model, network=network, tokenizer=inputs.tokenizer, config=config)
     checkpoints = Checkpoints(out / "checkpoints", config, facts, world, save)
     return Prepared(
-        config, store, vocabulary, pieces, split, world, micro_batch, network, facts, save, checkpoints, out
+        config, store, vocabulary, pieces, split, world, micro_batch, network, facts, save, checkpoints, out, new_rows
     )
 
 
@@ -184,7 +187,8 @@ def _score_finished(prepared: Prepared, weights: dict[str, Tensor], scores: dict
     """
     config, split = prepared.config, prepared.split
     if config.saved.average_last > 1:  # every other model was measured with its checkpoint
-        network = _network(config, prepared.store)  # a fresh one: DeepSpeed may have cut the trained one into parts
+        # a fresh one: DeepSpeed may have cut the trained one into parts
+        network = _network(config, prepared.store, prepared.new_rows)
         _load(network, weights)
         alone = World(0, 1, prepared.world.device)
         precision = "fp32" if config.engine.precision == "fp32" else "bf16"
@@ -194,8 +198,8 @@ def _score_finished(prepared: Prepared, weights: dict[str, Tensor], scores: dict
     return scores | {"baselines": score_baselines(baselines, split.held_out, prepared.pieces, config)}
 
 
-def _network(config: PretrainConfig, store: TokenStore) -> PreTrainedModel:
-    network = build_network(config, store.meta["vocab_size"], store.meta["special_ids"])
+def _network(config: PretrainConfig, store: TokenStore, new_rows: NewRows) -> PreTrainedModel:
+    network = build_network(config, store.meta["vocab_size"], store.meta["special_ids"], new_rows)
     if config.rows.packing == "documents":
         isolate_documents(network)
     return network

@@ -54,6 +54,9 @@ class TokenizerConfig(BaseModel, frozen=True, extra="forbid"):
     special_tokens: Literal["bert", "roberta"] = Field(
         "roberta", description="Order of the first five ids: as klue/bert-base or as klue/roberta-base has them."
     )
+    extend: int = Field(
+        0, ge=0, description="Pieces of this text added to the tokenizer of pretrain.init_from; nothing else is learnt."
+    )
     max_length: int = Field(512, ge=8, description="model_max_length of the exported tokenizer (section 4.1).")
 
     @property

@@ -91,7 +91,7 @@ def host_memory() -> int:
 def estimate(stage: str, recipe: Recipe, machine: Machine) -> Cost:
     """The cost of one stage; an adopted tokenizer, the export and the report cost next to nothing."""
     is_new = recipe.pretrain.init_from is None
-    if stage in BYTES_PER_SECOND and (is_new or stage != "tokenizer"):
+    if stage in BYTES_PER_SECOND and (is_new or stage != "tokenizer" or recipe.tokenizer.extend):
         text = text_bytes(recipe)
         if text is None:
             return Cost()

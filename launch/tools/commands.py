@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from corpus.documents.escaping import visible
-from launch.console import PlainConsole, set_up_console
+from launch.console import PlainConsole, print_table, set_up_console
 from launch.errors import LaunchError
 
 
@@ -50,6 +52,33 @@ def measure_tokenizers(
     named = {name: _texts(file) for name, file in zip(name_files(texts, "text"), texts, strict=True)}
     comparison = compare_tokenizers([tokenizer, *(others or [])], named, gold or [], out or [])
     print_comparison(comparison, PlainConsole())
+
+
+def extend_tokenizer(
+    base: Annotated[
+        Path, typer.Argument(help="Tokenizer or model folder (tokenizer.json or vocab.txt), or vocab.txt.")
+    ],
+    texts: Annotated[list[Path], typer.Argument(help="Text or .jsonl files, or the corpus folder of a run.")],
+    out: Annotated[Path, typer.Option(help="A folder to be made.")],
+    pieces: Annotated[int, typer.Option(min=1, help="New pieces.")] = 1000,
+    multiple: Annotated[int, typer.Option(min=1, help="Add more until the size is a multiple of this.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = os.cpu_count() or 1,
+) -> None:
+    """Add pieces of a domain to a WordPiece vocabulary, after its last id; old ids stay, and so does all other text.
+
+    For continued pretraining (`malmoi run continued tokenizer.extend=1000` does both); a model that is not trained
+    further does not know the new pieces.
+
+    Example:  malmoi tokenizer extend klue-bert-base contracts/*.txt --pieces 1024 --out contracts-tokenizer
+    """
+    set_up_console()
+    from launch.tools.extension import corpus_folder, extend_in, extension_tables
+
+    folder = corpus_folder(texts)
+    found = extend_in(out, base, folder or chain.from_iterable(map(_texts, texts)), pieces, multiple, workers)
+    console = PlainConsole()
+    for table in extension_tables(found):
+        print_table(table, console)
 
 
 def _texts(file: Path) -> Iterator[str]:

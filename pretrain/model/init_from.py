@@ -28,6 +28,7 @@ from corpus.documents.model_files import (
     refuse_links,
 )
 from pretrain.config import ModelConfig, PretrainConfig
+from pretrain.model.extended import NewRows, add_rows
 from pretrain.pack.store import TOKENIZER_NAME, VOCABULARY_NAME, read_pieces
 
 if TYPE_CHECKING:
@@ -92,12 +93,14 @@ def check_ids(config: PretrainConfig, vocab_size: int, pad_id: int | None) -> No
         raise _bad(name, f"has the padding id {start.pad_token_id}, but the vocabulary {pad_id}; {advice}")
 
 
-def load_init_from(config: PretrainConfig, name: str, vocab_size: int, special_ids: dict[str, int]) -> PreTrainedModel:
+def load_init_from(
+    config: PretrainConfig, name: str, vocab_size: int, special_ids: dict[str, int], new_rows: NewRows
+) -> PreTrainedModel:
     """The checkpoint ``name`` with the heads of the objective, in float32; arguments as for ``build_network``."""
     import torch
 
     check_init_from(config)
-    check_ids(config, vocab_size, special_ids["pad"])
+    check_ids(config, vocab_size - len(new_rows), special_ids["pad"])
     folder = init_from_folder(name)
     start = _read_config(config, folder)
     start.hidden_dropout_prob = start.attention_probs_dropout_prob = config.model.dropout
@@ -108,6 +111,10 @@ def load_init_from(config: PretrainConfig, name: str, vocab_size: int, special_i
     except Exception as error:  # OSError, ValueError, RuntimeError or SafetensorError, by what is wrong with the file
         raise _bad(name, f"its weights cannot be loaded ({_first_line(error)}); give a whole checkpoint") from error
     _tell_heads(name, network, found)
+    if new_rows:
+        with quiet_transformers():
+            add_rows(network, new_rows)
+        log.info("%d pieces are new to it; each begins as the mean of its old pieces", len(new_rows))
     return network
 
 

@@ -7,6 +7,7 @@ types, 1e-12; RoBERTa positions counted from pad id + 1 (514 with [PAD] = 1), 1 
 from __future__ import annotations
 
 import math
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -14,17 +15,21 @@ from torch import Tensor
 from transformers import BertConfig, PreTrainedModel, RobertaConfig
 
 from pretrain.config import PretrainConfig
+from pretrain.model.extended import NewRows
 from pretrain.model.init_from import SIZES, load_init_from, model_class
 from pretrain.rng import derive_key
 
 WAVE_HEIGHT = 0.05  # as high as all other weights at the start the waves drown, twice as high they drown the pieces
 
 
-def build_network(config: PretrainConfig, vocab_size: int, special_ids: dict[str, int]) -> PreTrainedModel:
+def build_network(
+    config: PretrainConfig, vocab_size: int, special_ids: dict[str, int], new_rows: NewRows = MappingProxyType({})
+) -> PreTrainedModel:
     """The Hugging Face model to train; fresh weights depend on ``config.seed`` only.
 
     Args:
         vocab_size, special_ids: of the token store; "pad", "cls" and "sep" are used.
+        new_rows: pieces that ``config.init_from`` does not know yet (``pretrain.model.extended``).
 
     Raises:
         BadInput: ``config.init_from`` is no BERT or RoBERTa that fits the settings and the vocabulary.
@@ -32,7 +37,7 @@ def build_network(config: PretrainConfig, vocab_size: int, special_ids: dict[str
     with torch.random.fork_rng():
         torch.manual_seed(int(derive_key(config.seed, "weights")))
         if config.init_from is not None:
-            return load_init_from(config, config.init_from, vocab_size, special_ids)
+            return load_init_from(config, config.init_from, vocab_size, special_ids, new_rows)
         network = _new(config, vocab_size, special_ids)
     if config.model.position_start == "sinusoidal":
         embeddings: Any = network.base_model.embeddings

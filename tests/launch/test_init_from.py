@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import AutoTokenizer, PreTrainedTokenizerFast, RobertaConfig, RobertaForMaskedLM
+from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerFast, RobertaConfig, RobertaForMaskedLM
 
 from corpus.documents.errors import BadInput
 from launch import manifest
@@ -21,7 +21,7 @@ from launch.recipe import Recipe, load_recipe
 from pretrain.config import PretrainConfig, RowsConfig
 from pretrain.pack.encode import EojeolEncoder
 from pretrain.pack.store import piece_ids, read_pieces, vocabulary_digest
-from tests.pretrain.conftest import invented_documents, write_tokenizer
+from tests.pretrain.conftest import invented_documents, write_corpus, write_tokenizer
 
 SPECIAL = {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}
 STAGE = {stage.name: stage for stage in STAGES}
@@ -155,6 +155,36 @@ def test_the_stage_runs_without_a_corpus_and_once(start: Path, tmp_path: Path) -
     assert found is not None and found["counts"]["vocab_size"] == len(read_pieces(start))
     assert f"{start}/vocab.txt" in found["inputs"] and "corpus" not in found["inputs"]
     assert not run_stage(STAGE["tokenizer"], recipe, run)
+
+
+def test_a_vocabulary_extended_on_the_way_is_trained_and_exported(start: Path, tmp_path: Path) -> None:
+    tiny = ["steps=2", "global_batch=2", "engine.precision=fp32", "engine.name=plain", "engine.micro_batch=2",
+            "watch.measure_every=2", "saved.checkpoint_every=2", "rows.held_out_share=0.2"]  # fmt: skip
+    recipe, run = recipe_of(start, "tokenizer.extend=6", *(f"pretrain.{setting}" for setting in tiny)), tmp_path / "run"
+    write_corpus(run / "corpus", invented_documents(40), shards=2)
+    manifest.finish(run / "corpus", manifest.Head("corpus", {}, {}), {}, 0.0, 0)
+    for stage in ("tokenizer", "tokens", "pretrain", "model"):
+        assert run_stage(STAGE[stage], recipe, run)
+    old = read_pieces(start)
+    found = manifest.read_manifest(run / "tokenizer")
+    assert found is not None and found["settings"] == {"init_from": str(start), "extend": 6}
+    assert found["counts"]["added"] == 6 and found["counts"]["fertility"] < found["counts"]["fertility_before"]
+    assert read_pieces(run / "model")[: len(old)] == old and len(read_pieces(run / "model")) == len(old) + 6
+    model, tokenizer = (kind.from_pretrained(run / "model") for kind in (AutoModelForMaskedLM, AutoTokenizer))
+    assert model.config.vocab_size == 400 and len(tokenizer) == len(old) + 6  # the checkpoint has rows to spare
+    assert not (run / "tokenizer" / "adopted").exists() and not (run / "tokenizer" / "work").exists()
+    assert not run_stage(STAGE["tokenizer"], recipe, run)
+    with pytest.raises(LaunchError, match="extend"):
+        run_stage(STAGE["tokenizer"], recipe_of(start, "tokenizer.extend=7"), run)
+
+
+def test_extending_needs_a_vocabulary_to_extend(start: Path, tmp_path: Path) -> None:
+    with pytest.raises(LaunchError, match=r"tokenizer\.extend is 5, but there is no pretrain\.init_from"):
+        load_recipe("smoke", ["tokenizer.extend=5"])
+    with pytest.raises(LaunchError, match=r"tokenizer\.extend: .*greater than or equal to 0"):
+        recipe_of(start, "tokenizer.extend=-1")
+    assert "corpus" not in STAGE["tokenizer"].after(recipe_of(start))
+    assert STAGE["tokenizer"].after(recipe_of(start, "tokenizer.extend=5")) == ("corpus",)
 
 
 def test_another_checkpoint_is_noticed_by_the_stages_that_read_it(start: Path, tmp_path: Path) -> None:

@@ -1,0 +1,77 @@
+"""``malmoi tokenizer extend``: text files or a run's corpus to a longer tokenizer folder, made whole or not at all."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from corpus.documents.shards import Document, write_shard
+from corpus.documents.whole_files import PARTIAL, whole_folder
+from launch.console import Table, figures
+from launch.errors import LaunchError
+from launch.report.gather import count, number, share
+
+SHOWN_PIECES = 20
+
+
+def corpus_folder(texts: Sequence[Path]) -> Path | None:
+    """The corpus stage's folder where that, or the run's folder, is what was given; None for files of text."""
+    for folder in (path for text in texts for path in (text, text / "corpus")):
+        if (folder / "documents").is_dir():
+            if len(texts) > 1:
+                raise LaunchError(f"{folder}: a corpus folder stands alone; give it, or files of text")
+            return folder
+    return None
+
+
+def extend_in(
+    out: Path, base: Path, texts: Path | Iterable[str], pieces: int, multiple: int, workers: int
+) -> dict[str, Any]:
+    """Write the longer tokenizer into the new folder ``out``; returns what its extension.json holds.
+
+    Args:
+        texts: a corpus folder, or documents.
+    """
+    from tokenizer.extend import extend_vocabulary, read_base
+
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise LaunchError(f"{out}: exists already; name a new folder with --out, or remove it")
+    read_base(base)  # refuses what is no WordPiece before text is read
+    try:
+        with whole_folder(out) as folder:
+            corpus = texts if isinstance(texts, Path) else folder / "work" / "corpus"
+            if not isinstance(texts, Path):
+                write_shard(corpus / "documents" / "shard-00000.parquet", _documents(texts))
+            return extend_vocabulary(base, corpus, folder, pieces, multiple=multiple, workers=workers)
+    except BaseException:
+        shutil.rmtree(out.with_name(out.name + PARTIAL), ignore_errors=True)
+        raise
+
+
+def _documents(texts: Iterable[str]) -> Iterator[Document]:
+    for text in texts:
+        yield Document("", "text", tuple(text.splitlines()))
+
+
+def extension_tables(found: dict[str, Any]) -> list[Table]:
+    """What the text costs before and after, and the pieces that save most."""
+    text, pieces, base = found["text"], found["pieces"], found["base_size"]
+    rows = [
+        [
+            name, count(size), number(text[f"pieces_{key}"] / text["eojeols"], 3),
+            number(text[f"unknown_{key}"] / text["eojeols"], 4),
+        ]
+        for name, key, size in (("before", "before", base), ("after", "after", base + len(pieces)))
+    ]  # fmt: skip
+    changed = f"{share(text['changed'], text['eojeols'])} of {count(text['eojeols'])} words are encoded otherwise now."
+    best = [
+        [piece["piece"], str(piece["id"]), count(piece["uses"]), count(piece["saved"])]
+        for piece in pieces[:SHOWN_PIECES]
+    ]
+    title = f"The {len(best)} of {count(len(pieces))} new pieces that save most; extension.json has all"
+    return [
+        figures("The text before and after", ("", "entries", "pieces per word", "[UNK] per word"), rows, changed),
+        figures(title, ("piece", "id", "uses", "pieces saved"), best),
+    ]

@@ -1,0 +1,205 @@
+"""New pieces for a WordPiece vocabulary that is already in use: those that shorten a text most, old ones as they are.
+
+The pieces that the old vocabulary makes of the text are the symbols that are merged, inside one morpheme. Half
+more are learnt than wanted, because some are only steps on the way to longer ones. Then the words are encoded with all
+of them, and those that save least go; twice, as each removal changes what the others catch.
+
+```
+words, morphemes apart      갑상선 암 이      (thyroid cancer)
+old pieces                  갑 ##상 ##선 | ##암 | ##이
+new ones                    갑상선 = 갑 ##상 ##선, saves 2 a use
+```
+A new piece is made of the very pieces that greedy matching gives for it alone, so its row of the embeddings may begin
+as their mean; and text in which no new piece is the longest match is encoded as before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice, pairwise
+from typing import NamedTuple
+
+import numpy as np
+from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
+from tokenizers.pre_tokenizers import WhitespaceSplit
+
+from tokenizer.building.merges import PREFIX, join, merges
+from tokenizer.words import LONGEST_WORD
+
+LEAST_USES = 5  # in the text; the embedding of a piece that is rarer hardly learns
+OVERGENERATION, ROUNDS, MAX_CROSSING_SHARE = 1.5, 2, 0.5
+WORDS_PER_TEXT = 20_000  # encoded as one long text
+END = "\U0010ffff"  # a piece after each word of it, no character of any text
+FIRST_SYMBOL = 0x20000  # an old piece stands as one character for the merges: this one plus its id
+
+
+class NewPiece(NamedTuple):
+    """``of``: ids of the old pieces it stands for; ``uses`` in the text, and how many pieces fewer these make it."""
+
+    piece: str
+    of: tuple[int, ...]
+    uses: int
+    saved: int
+
+
+class Words(NamedTuple):
+    """Distinct words that the old vocabulary knows and cuts, as its normaliser leaves them, and how often they occur.
+
+    Of all their characters in a row: whether a morpheme begins there inside a word, and whether an old piece does.
+    """
+
+    texts: list[str]
+    counts: np.ndarray
+    morphemes: np.ndarray
+    pieces: np.ndarray
+
+    def select(self, keeps: np.ndarray) -> Words:
+        """Some of the words."""
+        texts = [text for text, keep in zip(self.texts, keeps.tolist(), strict=True) if keep]
+        inside = np.repeat(keeps, [len(text) for text in self.texts])
+        return Words(texts, self.counts[keeps], self.morphemes[inside], self.pieces[inside])
+
+
+class Vocabulary:
+    """Entries by id, as an encoder of single words."""
+
+    def __init__(self, entries: Sequence[str], unknown: str) -> None:
+        self.entries, self.unknown = list(entries), unknown
+        self.lengths = np.array([len(piece.removeprefix(PREFIX)) for piece in entries])
+        self.continues = np.array([piece.startswith(PREFIX) for piece in entries])
+        ids = {piece: number for number, piece in enumerate([*entries, END])}
+        self._unknown = ids[unknown]
+        self._encoder = Tokenizer(WordPiece(ids, unk_token=unknown, max_input_chars_per_word=LONGEST_WORD))
+        self._encoder.pre_tokenizer = WhitespaceSplit()
+
+    def with_pieces(self, pieces: Sequence[str]) -> Vocabulary:
+        """The same with pieces after the last id."""
+        return Vocabulary([*self.entries, *pieces], self.unknown)
+
+    def encode(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Ids of all words in a row, and for each of them the number of its word."""
+        found = [np.zeros(0, np.int64)]
+        for start in range(0, len(words), WORDS_PER_TEXT):
+            text = "".join(f"{word} {END} " for word in words[start : start + WORDS_PER_TEXT])
+            found.append(np.array(self._encoder.encode_batch_fast([text], add_special_tokens=False)[0].ids))
+        ids = np.concatenate(found)
+        is_end = ids == len(self.entries)
+        return ids[~is_end], np.cumsum(is_end)[~is_end]
+
+    def unknown_words(self, ids: np.ndarray, words: np.ndarray, count: int) -> np.ndarray:
+        """Whether each of ``count`` words holds the unknown token."""
+        return np.bincount(words[ids == self._unknown], minlength=count) > 0
+
+
+def choose_pieces(old: Vocabulary, segmented: Mapping[str, int], size: int) -> list[NewPiece]:
+    """At most ``size`` new pieces, those that save most first; fewer where the text has no more that are used.
+
+    Args:
+        segmented: words as the old vocabulary's normaliser leaves them, morphemes apart by spaces, and their counts.
+    """
+    words = words_to_shorten(old, segmented)
+    made_of = learn_candidates(old, words, int(size * OVERGENERATION))
+    kept = list(made_of)
+    for number in range(ROUNDS):
+        wanted = size + (len(made_of) - size) * (ROUNDS - 1 - number) // ROUNDS
+        kept = [piece.piece for piece, stays in rank(old, words, made_of, kept) if stays][: max(wanted, size)]
+    while True:
+        ranked = [piece for piece, _ in rank(old, words, made_of, kept)]
+        kept = [piece.piece for piece in ranked if piece.saved > 0]
+        if len(kept) == len(ranked):  # nearly always at once: what is left has been seen to save
+            return ranked
+
+
+def words_to_shorten(old: Vocabulary, segmented: Mapping[str, int]) -> Words:
+    """Those of several old pieces, none unknown; new pieces change no others."""
+    split = [word.split(" ") for word in sorted(segmented)]
+    texts = ["".join(morphemes) for morphemes in split]
+    ids, owners = old.encode(texts)
+    keeps = (np.bincount(owners, minlength=len(texts)) > 1) & ~old.unknown_words(ids, owners, len(texts))
+    counts = np.array([segmented[word] for word in sorted(segmented)], np.int64)
+    lengths = np.fromiter((len(morpheme) for morphemes in split for morpheme in morphemes), np.int64)
+    starts = np.zeros(lengths.sum(), bool)
+    starts[np.cumsum(lengths) - lengths] = True
+    starts[np.cumsum([0, *map(len, texts)])[:-1]] = False
+    words = Words(texts, counts, starts, starts).select(keeps)
+    ids = ids[keeps[owners]]
+    pieces = np.zeros(len(words.morphemes), bool)
+    pieces[np.cumsum(old.lengths[ids]) - old.lengths[ids]] = True
+    return words._replace(pieces=pieces)
+
+
+def learn_candidates(old: Vocabulary, words: Words, most: int) -> dict[str, tuple[int, ...]]:
+    """New pieces by text, each with the ids of its old pieces: merges in the order of learning."""
+    learnt: dict[str, tuple[int, ...]] = {}
+    for left, right in islice(merges(weigh_runs(old, words), LEAST_USES), most):
+        of = tuple(ord(symbol) - FIRST_SYMBOL for symbol in join(left, right).removeprefix(PREFIX))
+        first, *rest = (old.entries[id_] for id_ in of)
+        learnt["".join([first, *(piece.removeprefix(PREFIX) for piece in rest)])] = of
+    return learnt
+
+
+def weigh_runs(old: Vocabulary, words: Words) -> Counter[str]:
+    """Runs of old pieces inside one morpheme, a character for each piece; ``##`` in front as their first piece has."""
+    ids, owners = old.encode(words.texts)
+    starts = np.flatnonzero(words.pieces)
+    crosses = holds_boundary(words, starts, starts + old.lengths[ids])
+    breaks = words.morphemes[starts] | crosses | np.append(True, crosses)[:-1] | (np.diff(owners, prepend=-1) > 0)
+    stream = (ids + FIRST_SYMBOL).astype("<u4").tobytes().decode("utf-32-le")
+    runs: Counter[str] = Counter()
+    for begin, end in pairwise([*np.flatnonzero(breaks).tolist(), len(stream)]):
+        if end - begin > 1:
+            prefix = PREFIX if old.continues[ids[begin]] else ""
+            runs[prefix + stream[begin:end]] += int(words.counts[owners[begin]])
+    return runs
+
+
+def holds_boundary(words: Words, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Whether a morpheme begins inside each piece, given where pieces start and end."""
+    before = np.append(0, np.cumsum(words.morphemes))
+    return before[ends] > before[starts + 1]
+
+
+def rank(
+    old: Vocabulary, words: Words, made_of: Mapping[str, tuple[int, ...]], pieces: Sequence[str]
+) -> list[tuple[NewPiece, bool]]:
+    """What each piece saves when all of them are there, the most saving first, and whether it should stay.
+
+    A piece is charged with what comes after it up to the next new piece or the end of the word, so the sum is what the
+    text becomes shorter by. It should not stay where it is rare, saves nothing, makes a word unknown, or crosses a
+    morpheme boundary in more than ``MAX_CROSSING_SHARE`` of its uses.
+    """
+    new = old.with_pieces(pieces)
+    ids, owners = new.encode(words.texts)
+    unknown = new.unknown_words(ids, owners, len(words.texts))
+    harmful = {part for text, lost in zip(words.texts, unknown.tolist(), strict=True) if lost for part in _parts(text)}
+    weights = words.counts[owners]
+    if harmful:
+        known = ~unknown[owners]
+        words, ids, owners, weights = words.select(~unknown), ids[known], owners[known], weights[known]
+    ends = np.cumsum(new.lengths[ids])
+    starts = ends - new.lengths[ids]
+    begun = np.append(0, np.cumsum(words.pieces))
+    saved = begun[ends] - begun[starts] - 1
+    last_new = np.maximum.accumulate(np.where(ids >= len(old.entries), np.arange(len(ids)), -1))
+    charged = (last_new >= 0) & (owners[last_new] == owners)
+    sums = np.zeros((3, len(new.entries)), np.int64)
+    np.add.at(sums[0], ids, weights)
+    np.add.at(sums[1], ids[last_new[charged]], (weights * saved)[charged])
+    np.add.at(sums[2], ids, weights * holds_boundary(words, starts, ends))
+    found = [
+        (
+            NewPiece(piece, made_of[piece], uses, gain),
+            uses >= LEAST_USES and gain > 0 and crossing <= MAX_CROSSING_SHARE * uses and piece not in harmful,
+        )
+        for piece, uses, gain, crossing in zip(pieces, *sums[:, len(old.entries) :].tolist(), strict=True)
+    ]
+    return sorted(found, key=lambda row: (-row[0].saved, row[0].piece))
+
+
+def _parts(word: str) -> Iterator[str]:
+    """All pieces of two characters or more that a word can hold."""
+    for begin in range(len(word)):
+        for end in range(begin + 2, len(word) + 1):
+            yield (PREFIX if begin else "") + word[begin:end]

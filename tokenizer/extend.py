@@ -1,0 +1,225 @@
+"""A published WordPiece vocabulary with pieces of a domain added after its last id; every old id stays what it was.
+
+```
+shards ─ count ─▶ eojeol types + windows ─ analyse ─▶ words, morphemes apart ─ choose ─▶ pieces ─▶ the folder, longer
+```
+The folder keeps the class, the normaliser and all settings of the old one; the new pieces are entries of its model and
+not added tokens, so they obey ``##``. extension.json says what each of them stands for, which is what pretraining needs
+to begin their embeddings. The price: an encoder that is not trained further does not know them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
+from tokenizers import Tokenizer
+
+from corpus.documents.errors import BadInput
+from corpus.documents.model_files import refuse_links
+from corpus.documents.shards import shard_paths
+from corpus.documents.units import MapUnits, shared_processes
+from corpus.documents.units import map_units as map_in_processes
+from corpus.documents.whole_files import write_whole
+from tokenizer.building.export import write_json
+from tokenizer.building.extend import NewPiece, Vocabulary, choose_pieces
+from tokenizer.building.merges import PREFIX
+from tokenizer.building.units import WORDS_NAME, read_counts
+from tokenizer.config import TokenizerConfig
+from tokenizer.measuring.encoder import load_tokenizer, make_encoder
+from tokenizer.run import count_corpus, weigh_types
+from tokenizer.words import split_words
+
+log = logging.getLogger(__name__)
+
+EXTENSION_NAME = "extension.json"
+VOCABULARY_NAME, TOKENIZER_NAME, SETTINGS_NAME = "vocab.txt", "tokenizer.json", "tokenizer_config.json"
+KEPT_NAMES = (SETTINGS_NAME, "special_tokens_map.json", "added_tokens.json")
+TYPES_PER_BATCH = 20_000
+LIST_DOT = "ㆍ"
+
+
+class Base(NamedTuple):
+    """The old vocabulary: its encoder, all entries by id (added tokens among them), and its [UNK]."""
+
+    tokenizer: Tokenizer
+    entries: list[str]
+    unknown: str
+
+
+def extend_vocabulary(
+    base: Path,
+    corpus: Path,
+    out: Path,
+    size: int,
+    *,
+    multiple: int = 1,
+    workers: int = 1,
+    map_units: MapUnits | None = None,
+) -> dict[str, Any]:
+    """Write the longer tokenizer folder and extension.json into ``out``; returns what extension.json holds.
+
+    Args:
+        base: a tokenizer or model folder, or a vocab.txt (then it keeps case and accents).
+        corpus: a folder of the corpus stage, with ``documents/shard-*.parquet``.
+        size: pieces wanted; fewer come where the text has no more that are used.
+        multiple: the whole vocabulary is to be a multiple of this; more pieces are added until it is.
+        workers, map_units: as for ``tokenizer.run``.
+
+    Raises:
+        BadInput: no WordPiece vocabulary, no words in the text, or nothing in it that new pieces would shorten.
+    """
+    old = read_base(base)
+    size += -(len(old.entries) + size) % multiple
+    work, discarded = out / "work", out / "work.discarded"
+    shutil.rmtree(discarded, ignore_errors=True)
+    with shared_processes(workers):
+        do = partial(map_units or map_in_processes, workers=workers)
+        types, counted = count_corpus(shard_paths(corpus / "documents"), work, do)
+        if not counted["eojeols"]:
+            raise BadInput(f"{corpus}: no words in the text; give text of the domain")
+        # a base in jamo wants words in jamo, with symbols apart from them (tokenizer.words)
+        config = TokenizerConfig(builder="malmoi", hardened=normalize(old.tokenizer, "한") != "한")
+        segmented, _ = weigh_types(types, counted["frequencies"], config, work, do)
+        chosen = choose_pieces(Vocabulary(old.entries, old.unknown), words_of(old, segmented), size)
+        if not chosen:
+            raise BadInput(f"{base}: no piece would shorten this text; give more text of the domain, or keep the base")
+        if len(chosen) < size:
+            log.warning("the text has only %d of %d pieces: no other is used often enough", len(chosen), size)
+        write_folder(base, old, [piece.piece for piece in chosen], out)
+        figures = compare(base, out, types, work, do)
+    found = describe(old, chosen, figures, counted)
+    write_json(out / EXTENSION_NAME, found)
+    work.replace(discarded)  # in one step: a half deleted folder must not pass for finished work
+    shutil.rmtree(discarded)
+    return found
+
+
+def read_base(path: Path) -> Base:
+    """The vocabulary to extend, from tokenizer.json, else as transformers reads the folder, else a vocab.txt alone."""
+    tokenizer = _load(path)
+    model = json.loads(tokenizer.to_str())["model"]
+    if model["type"] != "WordPiece" or model["continuing_subword_prefix"] != PREFIX:
+        raise BadInput(
+            f"{path}: a {model['type']} tokenizer; only WordPiece with {PREFIX} can be extended (klue/bert-base's is)"
+        )
+    ids = tokenizer.get_vocab(with_added_tokens=True)
+    entries = sorted(ids, key=ids.__getitem__)
+    if [ids[entry] for entry in entries] != list(range(len(entries))):
+        raise BadInput(f"{path}: its ids do not run from 0 to {len(entries) - 1}; save the tokenizer again")
+    if model["unk_token"] not in ids:
+        raise BadInput(f"{path}: no entry {model['unk_token']}, its unknown token; save the tokenizer again")
+    return Base(tokenizer, entries, model["unk_token"])
+
+
+def _load(path: Path) -> Tokenizer:
+    if path.is_file() or (path / TOKENIZER_NAME).is_file() or not (path / SETTINGS_NAME).is_file():
+        return load_tokenizer(path)
+    from transformers import AutoTokenizer
+
+    refuse_links(path)
+    try:
+        loaded = AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
+        return Tokenizer.from_str(loaded.backend_tokenizer.to_str())
+    except Exception as error:  # the libraries raise what they like for files they cannot read
+        reason = (str(error).strip() or type(error).__name__).split("\n")[0][:200]
+        raise BadInput(f"{path}: no tokenizer that transformers can load ({reason}); save it again") from error
+
+
+def words_of(base: Base, segmented: Sequence[Path]) -> Counter[str]:
+    """Segmented words (``tokenizer.building.units``) as the old vocabulary's normaliser leaves them."""
+    words: Counter[str] = Counter()
+    for word, count in read_counts(part / WORDS_NAME for part in segmented).items():
+        word = _without_lists(word) if LIST_DOT in word else word
+        words[" ".join(normalize(base.tokenizer, word).split())] += count
+    return words
+
+
+def normalize(tokenizer: Tokenizer, text: str) -> str:
+    """The text as the tokenizer's model sees it."""
+    return str(tokenizer.normalizer.normalize_str(text)) if tokenizer.normalizer else text
+
+
+def _without_lists(word: str) -> str:
+    """Morphemes of 시장ㆍ군수ㆍ구청장은: laws write lists with a letter (araea), for mecab-ko a part of some noun."""
+    items = (part for part in re.split(f"({LIST_DOT})", word.replace(" ", "")) if part)
+    return " ".join(morpheme for item in items for morpheme in split_words([item], "", "")[0])
+
+
+def write_folder(base: Path, old: Base, pieces: Sequence[str], out: Path) -> None:
+    """The folder of the base with more entries: tokenizer.json and vocab.txt alike, settings as they were."""
+    entries = [*old.entries, *pieces]
+    content = json.loads(old.tokenizer.to_str())
+    content["model"]["vocab"] = {piece: id_ for id_, piece in enumerate(entries)}
+    out.mkdir(parents=True, exist_ok=True)
+    write_whole(out / TOKENIZER_NAME, json.dumps(content, ensure_ascii=False, indent=2) + "\n")
+    write_whole(out / VOCABULARY_NAME, "".join(f"{piece}\n" for piece in entries))
+    folder = base if base.is_dir() else base.parent
+    for name in KEPT_NAMES:
+        if (folder / name).is_file():
+            shutil.copyfile(folder / name, out / name)
+    if not (out / SETTINGS_NAME).is_file():
+        rules = {"do_lower_case": False, "strip_accents": False, "tokenize_chinese_chars": True}
+        write_json(out / SETTINGS_NAME, {"tokenizer_class": "BertTokenizer", **rules})
+
+
+def compare(base: Path, out: Path, types: Sequence[Path], work: Path, do: MapUnits) -> dict[str, int]:
+    """Eojeols of the text, their pieces before and after, [UNK] among them, and how many are encoded otherwise now."""
+    work_on = partial(_compare_types, base=base, out=out)
+    parts = do(work_on, types, work / "compared", title="before and after")
+    return {name: sum(part[name] for part in parts) for name in parts[0]}
+
+
+def _compare_types(types: Path, scratch: Path, *, base: Path, out: Path) -> dict[str, Any]:
+    """Unit of work: a file of eojeol types to figures."""
+    table = pq.read_table(types, columns=["eojeol", "frequency"])
+    eojeols, counts = table["eojeol"].to_pylist(), table["frequency"].to_pylist()
+    own = read_base(base)
+    unknown = own.entries.index(own.unknown)
+    before, after = (make_encoder(tokenizer, []) for tokenizer in (own.tokenizer, load_tokenizer(out)))
+    totals = dict.fromkeys(
+        ("eojeols", "pieces_before", "pieces_after", "unknown_before", "unknown_after", "changed"), 0
+    )
+    for start in range(0, len(eojeols), TYPES_PER_BATCH):
+        batch = eojeols[start : start + TYPES_PER_BATCH]
+        for old, new, count in zip(before.ids(batch), after.ids(batch), counts[start:], strict=False):
+            totals["eojeols"] += count
+            totals["pieces_before"] += count * len(old)
+            totals["pieces_after"] += count * len(new)
+            totals["unknown_before"] += count * old.count(unknown)
+            totals["unknown_after"] += count * new.count(unknown)
+            totals["changed"] += count * (old != new)
+    return totals
+
+
+def summarize(found: dict[str, Any]) -> dict[str, Any]:
+    """The figures of extension.json in short, under the names that a trained vocabulary's have."""
+    text, added = found["text"], len(found["pieces"])
+    return {
+        "vocab_size": found["base_size"] + added,
+        "added": added,
+        "fertility_before": text["pieces_before"] / text["eojeols"],
+        "fertility": text["pieces_after"] / text["eojeols"],
+        "unknown_ratio": text["unknown_after"] / text["pieces_after"],
+        "changed_eojeols": text["changed"] / text["eojeols"],
+    }
+
+
+def describe(old: Base, chosen: Sequence[NewPiece], figures: dict[str, int], counted: dict[str, Any]) -> dict[str, Any]:
+    """The content of extension.json."""
+    first = len(old.entries)
+    return {
+        "base_size": first,
+        "base_sha256": sha256("".join(f"{entry}\n" for entry in old.entries).encode()).hexdigest(),
+        "text": {"sources": counted["sources"], **figures},
+        "pieces": [{"id": id_, **piece._asdict()} for id_, piece in enumerate(chosen, first)],
+    }
