@@ -163,7 +163,9 @@ def _learn(
     singles = single_pieces(characters, hardened=config.hardened)
     if BUILDERS[config.builder].prunes:
         size = int(size * config.overgeneration)
-    pieces = learn_pieces(units, size, singles=singles, min_frequency=config.min_frequency)
+    pieces = learn_pieces(
+        units, size, singles=singles, min_frequency=BUILDERS[config.builder].weight(config.min_frequency)
+    )
     write_pieces(scratch / PIECES_NAME, pieces)
     return {"units": len(units)}
 

@@ -38,6 +38,7 @@ TYPES = pa.schema(
     [
         ("eojeol", pa.string()),
         ("frequency", pa.int64()),
+        ("documents", pa.int64()),
         ("document", pa.uint64()),
         ("left", pa.string()),
         ("right", pa.string()),
@@ -46,12 +47,14 @@ TYPES = pa.schema(
 
 
 class EojeolType(NamedTuple):
-    """An eojeol, how often it occurs, and the ends of its neighbours; empty at the ends of a sentence."""
+    """An eojeol, how often it occurs, the ends of its neighbours (empty at the ends of a sentence), in how many
+    documents it stands."""
 
     eojeol: str
     frequency: int
     left: str
     right: str
+    documents: int = 1
 
 
 def divide(shards: Sequence[Path]) -> tuple[list[Portion], int]:
@@ -110,12 +113,19 @@ def count_table(documents: pa.Table) -> pa.Table:
     columns = [
         coded.dictionary,
         np.bincount(codes, minlength=len(first)),
+        _count_documents(codes, len(first), starts[sentences.offsets.to_numpy()]),
         keys[order][document],
         pc.utf8_slice_codeunits(_neighbours(tokens, first - 1, first == starts[sentence]), -LEFT_NEIGHBOUR),
         pc.utf8_slice_codeunits(_neighbours(tokens, first + 1, first + 1 == starts[sentence + 1]), 0, RIGHT_NEIGHBOUR),
     ]
     table = pa.table(columns, schema=TYPES)
     return table.filter(pc.not_equal(table["eojeol"], ""))
+
+
+def _count_documents(codes: np.ndarray, kinds: int, bounds: np.ndarray) -> np.ndarray:
+    """In how many documents each code stands; ``bounds``: where documents begin and end among the codes."""
+    homes = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    return np.bincount(np.unique(homes * kinds + codes) % max(kinds, 1), minlength=kinds)
 
 
 def _sentences(documents: pa.Table) -> pa.ListArray:
@@ -141,7 +151,7 @@ def _content_keys(documents: pa.Table) -> np.ndarray:
 def merge_types(tables: Sequence[pa.Table]) -> pa.Table:
     """One row for every eojeol: counts add up, the window of the smallest document key stays."""
     ordered = pa.concat_tables(tables).sort_by("document")
-    kept = [("frequency", "sum"), *((name, "first") for name in ("document", "left", "right"))]
+    kept = [("frequency", "sum"), ("documents", "sum"), *((name, "first") for name in ("document", "left", "right"))]
     merged = ordered.group_by("eojeol", use_threads=False).aggregate(kept)
     return merged.rename_columns(TYPES.names).cast(TYPES).combine_chunks()
 

@@ -1,8 +1,8 @@
 """Pieces that cut across morphemes, found by use and dropped (the ``malmoi`` builder).
 
 Training keeps every piece inside one morpheme, but encoding is greedy: the longest piece wins. So more pieces are
-learnt than wanted, all words are encoded, and pieces that mostly cross a boundary go, with the least used ones, in
-rounds, as each removal changes what the others match:
+learnt than wanted, all words are encoded, and pieces that mostly cross a boundary go, with those that save the fewest
+tokens, in rounds, as each removal changes what the others match:
 ```
 morphemes    count   pieces
 책 이 다     9       책 ##이다     "it is a book": the piece takes 이|다 together, across a boundary
@@ -22,7 +22,7 @@ Words are encoded by the library itself; boundaries are checked on arrays of cha
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -68,10 +68,13 @@ def prune(
     dropped = {"dropped_crossing": 0, "dropped_rare": 0}
     for number in range(rounds):
         uses, crossing = count_uses(kept, number)
-        stays = (crossing <= max_crossing_share * uses) | [is_character(piece) for piece in kept]
+        known = set(kept)
+        parts = np.array([count_parts(piece, known) for piece in kept])
+        stays = (crossing <= max_crossing_share * uses) | (parts == 1)
         wanted = size + (len(pieces) - size) * (rounds - 1 - number) // rounds
         crossed = len(kept) - int(stays.sum())
-        ranks = np.argsort(np.where([is_character(p) for p in kept], np.iinfo(np.int64).min, -uses), kind="stable")
+        saved = (uses - crossing) * (parts - 1)
+        ranks = np.argsort(np.where(parts == 1, np.iinfo(np.int64).min, -saved), kind="stable")
         chosen = set(ranks[stays[ranks]][: max(wanted, size)].tolist())
         dropped["dropped_crossing"] += crossed
         dropped["dropped_rare"] += len(kept) - crossed - len(chosen)
@@ -80,9 +83,21 @@ def prune(
     return kept, dropped
 
 
-def is_character(piece: str) -> bool:
-    """Whether a piece is one character, bare or continuing; without it words would become [UNK]."""
-    return len(piece.removeprefix(PREFIX)) == 1
+def count_parts(piece: str, known: Container[str]) -> int:
+    """How many pieces would stand for a piece if it were not known itself; 1 for a single character.
+
+    >>> count_parts("##에서는", {"##에서는", "##에서", "##에", "##서", "##는"})
+    2
+    """
+    prefix, text = piece[: -len(piece.removeprefix(PREFIX))], piece.removeprefix(PREFIX)
+    begin, parts = 0, 0
+    while begin < len(text):
+        longest = len(text) - (begin == 0)
+        ends = range(longest, begin + 1, -1)
+        begin = next((end for end in ends if prefix + text[begin:end] in known), begin + 1)
+        prefix = PREFIX
+        parts += 1
+    return parts
 
 
 def add_up_uses(pieces: Path, segmented: Sequence[Path], folder: Path, do: MapUnits) -> np.ndarray:
@@ -94,14 +109,14 @@ def add_up_uses(pieces: Path, segmented: Sequence[Path], folder: Path, do: MapUn
 
 def uses_of_words(words: Path, scratch: Path, *, pieces: Path) -> dict[str, Any]:
     """Unit of work: a file of segmented words and a file of pieces, one a line, to ``uses.npy``."""
-    np.save(scratch / USES_NAME, uses_in_file(read_pieces(pieces), words))
+    np.save(scratch / USES_NAME, uses_in_file(read_pieces(pieces), words, by="weight"))
     return {}
 
 
-def uses_in_file(pieces: Sequence[str], words: Path) -> np.ndarray:
-    """``count_uses`` over a file of segmented words."""
-    table = pq.read_table(words)
-    return count_uses(pieces, table["text"].to_pylist(), table["count"].to_numpy())
+def uses_in_file(pieces: Sequence[str], words: Path, *, by: str) -> np.ndarray:
+    """``count_uses`` over a file of segmented words, by their ``count`` or their ``weight``."""
+    table = pq.read_table(words, columns=["text", by])
+    return count_uses(pieces, table["text"].to_pylist(), table[by].to_numpy())
 
 
 def count_uses(pieces: Sequence[str], words: Sequence[str], counts: np.ndarray) -> np.ndarray:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from math import isqrt
 from pathlib import Path
 from typing import Any
 
@@ -39,15 +40,26 @@ class Builder:
     uses_morphemes: bool  # the analyser cuts the words
     units: Callable[[list[str]], list[str]]  # training units of the morphemes of one BERT word
     prunes: bool  # more pieces are learnt than wanted, and those that cross morphemes are dropped
+    weight: Callable[[int, int], int]  # of an eojeol, by its frequency and the number of its documents
+
+
+def _by_frequency(frequency: int, documents: int) -> int:
+    return frequency
+
+
+def _by_spread(frequency: int, documents: int) -> int:
+    """A hundred times the square root: what a text repeats does not crowd out what many texts share."""
+    return isqrt(10_000 * documents)
 
 
 BUILDERS = {
-    "bpe": Builder(uses_morphemes=False, units=lambda morphemes: morphemes, prunes=False),
-    "klue": Builder(uses_morphemes=True, units=lambda morphemes: morphemes, prunes=False),
+    "bpe": Builder(uses_morphemes=False, units=lambda morphemes: morphemes, prunes=False, weight=_by_frequency),
+    "klue": Builder(uses_morphemes=True, units=lambda morphemes: morphemes, prunes=False, weight=_by_frequency),
     "malmoi": Builder(
         uses_morphemes=True,
         units=lambda morphemes: [morphemes[0], *(f"##{morpheme}" for morpheme in morphemes[1:])],
         prunes=True,
+        weight=_by_spread,
     ),
 }
 
@@ -58,15 +70,21 @@ def weigh_partition(
     """Unit of work: a file of eojeol types to segmented words and units with counts; rarer eojeols teach nothing."""
     table = pq.read_table(types, filters=pc.field("frequency") >= lowest_frequency)
     words = segment(rows_of(table), BUILDERS[builder], hardened=hardened)
-    write_counts(scratch / WORDS_NAME, words)
-    write_counts(scratch / UNITS_NAME, weigh(words, BUILDERS[builder]))
+    columns = zip(*words.values(), strict=True) if words else ((), ())
+    named = {name: pa.array(values, pa.int64()) for name, values in zip(("count", "weight"), columns, strict=True)}
+    pq.write_table(pa.table({"text": pa.array(words, pa.string()), **named}), scratch / WORDS_NAME)
+    write_counts(scratch / UNITS_NAME, weigh({word: weight for word, (_, weight) in words.items()}, BUILDERS[builder]))
     return {"types": len(table)}
 
 
-def segment(types: Iterable[EojeolType], builder: Builder, *, hardened: bool = False) -> Counter[str]:
-    """Segmented words of the eojeol types, each as often as its eojeols; words that WordPiece refuses are left out."""
-    segmented: Counter[str] = Counter()
-    for eojeol, frequency, left, right in types:
+def segment(types: Iterable[EojeolType], builder: Builder, *, hardened: bool = False) -> dict[str, tuple[int, int]]:
+    """Segmented words of the eojeol types, and of each how often it occurs and what it weighs in training.
+
+    Words that WordPiece refuses are left out.
+    """
+    counts: Counter[str] = Counter()
+    weights: Counter[str] = Counter()
+    for eojeol, frequency, left, right, documents in types:
         words = bert_words(eojeol)
         if hardened:
             words = cut_apart(words)
@@ -74,8 +92,9 @@ def segment(types: Iterable[EojeolType], builder: Builder, *, hardened: bool = F
         for morphemes in split:
             text = _in_jamo(morphemes) if hardened else " ".join(morphemes)
             if text and len(text) - text.count(" ") <= LONGEST_WORD:
-                segmented[text] += frequency
-    return segmented
+                counts[text] += frequency
+                weights[text] += builder.weight(frequency, documents)
+    return {text: (count, weights[text]) for text, count in counts.items()}
 
 
 def _in_jamo(morphemes: list[str]) -> str:
@@ -86,11 +105,11 @@ def _in_jamo(morphemes: list[str]) -> str:
 
 
 def weigh(words: Mapping[str, int], builder: Builder) -> Counter[str]:
-    """Training units of segmented words."""
+    """Training units of segmented words, from their weights."""
     units: Counter[str] = Counter()
-    for word, frequency in words.items():
+    for word, weight in words.items():
         for unit in builder.units(word.split(" ")):
-            units[unit] += frequency
+            units[unit] += weight
     return units
 
 

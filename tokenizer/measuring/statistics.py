@@ -215,4 +215,4 @@ def _add_up_partition(
     [found] = add_up(build_tokenizer(entries, hardened=config.hardened), rows)
     sums = asdict(found)
     np.save(scratch / USES_NAME, sums.pop("uses"))
-    return {**sums, "crossing": uses_in_file(entries, words / WORDS_NAME).sum(axis=1).tolist()}
+    return {**sums, "crossing": uses_in_file(entries, words / WORDS_NAME, by="count").sum(axis=1).tolist()}

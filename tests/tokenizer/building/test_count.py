@@ -45,14 +45,16 @@ def slow_types(documents: Sequence[Document]) -> list[EojeolType]:
         return int.from_bytes(blake2b(content, digest_size=8).digest(), "little")
 
     counts: Counter[str] = Counter()
+    documents_of: Counter[str] = Counter()
     windows: dict[str, tuple[str, str]] = {}
     for document in sorted(documents, key=key):
+        documents_of.update({eojeol for sentence in document.sentences for eojeol in sentence.split()})
         for sentence in document.sentences:
             eojeols = ["", *sentence.split(), ""]
             counts.update(eojeols[1:-1])
             for left, eojeol, right in zip(eojeols, eojeols[1:], eojeols[2:], strict=False):
                 windows.setdefault(eojeol, (left[-4:], right[:3]))
-    return [EojeolType(eojeol, counts[eojeol], *windows[eojeol]) for eojeol in sorted(counts)]
+    return [EojeolType(eojeol, counts[eojeol], *windows[eojeol], documents_of[eojeol]) for eojeol in sorted(counts)]
 
 
 def test_counts_and_neighbours_of_one_document() -> None:

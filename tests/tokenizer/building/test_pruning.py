@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus.documents.units import map_units
-from tokenizer.building.pruning import add_up_uses, count_uses, prune, write_pieces
+from tokenizer.building.pruning import add_up_uses, count_parts, count_uses, prune, write_pieces
 from tokenizer.building.units import WORDS_NAME
 
 CHARACTERS = ["가", "나", "다", "a", "##가", "##나", "##다", "##a"]
@@ -125,7 +125,7 @@ def test_uses_of_several_files_are_added_up(tmp_path: Path) -> None:
     words = [[("가 나", 2), ("다", 1)], [("가", 4)]]
     for number, rows in enumerate(words):
         (tmp_path / str(number)).mkdir()
-        columns = {"text": [text for text, _ in rows], "count": np.array([n for _, n in rows], np.int64)}
+        columns = {"text": [text for text, _ in rows], "weight": np.array([n for _, n in rows], np.int64)}
         pq.write_table(pa.table(columns), tmp_path / str(number) / WORDS_NAME)
     write_pieces(tmp_path / "pieces.txt", CHARACTERS)
 
@@ -138,6 +138,25 @@ def test_the_least_used_go_next_and_order_is_kept() -> None:
     words = [("다다", 1), ("가가", 9), ("나나", 5)]
 
     assert pruned([*CHARACTERS, "다다", "나나", "가가"], 10, words) == [*CHARACTERS, "나나", "가가"]
+
+
+def test_a_piece_counts_by_the_tokens_it_saves() -> None:
+    words = [("가나다", 4), ("가가", 6), ("다가나", 1)]  # without 가나다 there are two pieces more, without 가가 one
+
+    assert pruned([*CHARACTERS, "가나다", "가가"], 9, words) == [*CHARACTERS, "가나다"]
+
+
+@given(LONGER)
+def test_parts_are_those_of_a_slow_matcher(longer: list[str]) -> None:
+    known = {*CHARACTERS, *longer}
+    for piece in longer:
+        text = piece.removeprefix("##")
+        rest = known - {piece}
+        parts = match(f"가{text}", {*rest, "가"} - {p for p in rest if p.startswith("가") and p != "가"})[1:]
+        if piece.startswith("##"):
+            assert count_parts(piece, known) == len(parts)
+        else:
+            assert count_parts(piece, known) == len(match(text, rest))
 
 
 def test_characters_stay_though_nobody_uses_them() -> None:
