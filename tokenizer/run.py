@@ -207,6 +207,6 @@ def summarize(statistics: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "vocab_size": statistics["vocabulary"]["size"],
         **{name: corpus[name] for name in ("documents", "eojeols", "eojeol_types", "units")},
-        **{name: fit[name] for name in ("tokens", "fertility", "continued_words", "unknown_ratio")},
+        **{name: fit[name] for name in ("tokens", "fertility", "continued_words", "unknown_ratio", "unknown_hangul")},
         "sha256": statistics["vocabulary"]["sha256"],
     }

@@ -35,7 +35,12 @@ OPTIONAL: dict[str, Any] = {
         "max_crossing_share": 0.5,
     },
 }  # fmt: skip
-FIT = {"crossing_share": 0.01567, "unknown_words": {"Han": 748, "symbol or emoji": 93}}
+FIT = {
+    "crossing_share": 0.01567,
+    "unknown_hangul": 17,
+    "renyi_efficiency": 0.4567,
+    "unknown_words": {"Han": 748, "symbol or emoji": 93},
+}
 
 
 def config(**settings: Any) -> TokenizerConfig:
@@ -95,13 +100,15 @@ def test_what_was_measured_besides_is_shown_and_what_was_not_is_left_out() -> No
         ["learnt at first", "39,312"],
         ["share of crossing uses above which a piece was dropped", "0.5"],
         ["pieces that cut across morphemes, share of uses", "0.01567"],
+        ["[UNK] in place of Hangul, pieces", "17"],
+        ["Rényi efficiency of order 2.5", "0.4567"],
         ["Han", "748"],
     ]
 
     assert all(row in full for row in optional)
     assert not any(row[0] == known[0] for row in bare for known in optional)
     assert "Made with malmoi 0.1.0, tokenizers 0.23.3." in write_card(config(), full_statistics())
-    assert "None" not in write_card(config(), STATISTICS)
+    assert "None" not in write_card(config(), STATISTICS | {"fit": STATISTICS["fit"] | {"renyi_efficiency": None}})
 
 
 @pytest.mark.parametrize("builder", ["klue", "bpe", "malmoi"])

@@ -19,6 +19,7 @@ from tokenizers.normalizers import BertNormalizer
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import refuse_links
 from corpus.documents.whole_files import read_json
+from tokenizer.building.alphabet import missing_pieces
 from tokenizer.building.export import build_tokenizer, read_vocabulary
 
 FILE_NAMES = ("tokenizer.json", "vocab.txt")
@@ -93,7 +94,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
     """The encoder of a Hugging Face folder (tokenizer.json, else vocab.txt) or of one such file.
 
     A vocab.txt with a tokenizer_config.json beside it is read as that says (case, accents, added tokens); alone, it
-    keeps case and accents.
+    keeps its case, and its accents unless it is ours in jamo.
 
     Raises:
         BadInput: neither is there, or the file is not what its name says.
@@ -113,7 +114,8 @@ def load_tokenizer(path: Path) -> Tokenizer:
 
 
 def _from_vocabulary(file: Path) -> Tokenizer:
-    tokenizer = build_tokenizer(read_vocabulary(file))
+    vocabulary = read_vocabulary(file)
+    tokenizer = build_tokenizer(vocabulary, hardened=not missing_pieces(vocabulary))
     beside = file.with_name("tokenizer_config.json")
     settings = read_json(beside, "mend it or move the vocab.txt away from it") if beside.is_file() else {}
     if not isinstance(settings, dict):

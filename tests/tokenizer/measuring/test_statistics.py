@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,11 +23,15 @@ from tokenizers.pre_tokenizers import ByteLevel, Metaspace
 from tokenizers.trainers import BpeTrainer
 
 from corpus.documents.errors import BadInput
+from corpus.documents.shards import Document
+from tokenizer.building.count import count_eojeols
 from tokenizer.building.export import build_tokenizer, export
 from tokenizer.config import TokenizerConfig
+from tokenizer.measuring.boundaries import count_boundaries, score_boundaries, silver_cuts
 from tokenizer.measuring.compare import compare, name_tokenizers
 from tokenizer.measuring.encoder import load_tokenizer, make_encoder
 from tokenizer.measuring.statistics import TokenizerStatistics, measure_counts, renyi_efficiency
+from tokenizer.run import TokenizerInputs, run
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "나", "##는", "책", "##을", ".", "읽", "##는다", "M", "##A"]
 SENTENCES = ("나는 책을 읽는다.", "너는 책을 산다!", "나는 학교에 갔다")
@@ -87,6 +92,50 @@ def test_folder_and_bare_vocabulary_measure_alike(tmp_path: Path, vocab_file: Pa
     text = ["나는 책을 읽는다. 뷁"]
 
     assert measure(folder, text) == measure(vocab_file, text)
+
+
+FORMS = pytest.mark.parametrize("hardened", [False, True], ids=["plain", "hardened"])
+
+
+@FORMS
+def test_figures_of_a_build_are_those_of_its_folder_and_of_its_vocabulary_alone(
+    tmp_path: Path, make_corpus: Callable[..., Path], documents: list[Document], hardened: bool
+) -> None:
+    chat = ("안녕😀반가워🫠 ᄒᆞᆫ글 뷁은 café나 " + "가" * 60 + " " + "가" * 30, "나🫠 책을")
+    fit = build(make_corpus([*documents, Document("chat", "", chat)]), tmp_path / "out", hardened=hardened)
+    texts = [sentence for document in documents for sentence in document.sentences] + [*chat]
+
+    fit.pop("crossing_share")
+    assert fit == json.loads(json.dumps(asdict(measure(tmp_path / "out", texts))))
+    assert fit["unknown_hangul"] > 0
+    bare = tmp_path / "alone.txt"
+    bare.write_bytes((tmp_path / "out" / "vocab.txt").read_bytes())
+    assert fit == json.loads(json.dumps(asdict(measure(bare, texts))))
+
+
+@FORMS
+def test_crossing_share_of_a_build_is_that_of_the_folder_by_the_same_analysis(
+    tmp_path: Path, make_corpus: Callable[..., Path], documents: list[Document], hardened: bool
+) -> None:
+    documents.append(Document("cider", "", ("사이다를 마셨다. 사이다가 사이다는 책이다. 학생이다.",)))  # 책|##이다
+    fit = build(make_corpus(documents), tmp_path / "out", hardened=hardened, max_crossing_share=1.0)
+    types = count_eojeols(documents)
+    cuts = silver_cuts(types)
+
+    encoder = make_encoder(load_tokenizer(tmp_path / "out"), [cut.text for cut in cuts])
+    sums = np.array([row.frequency for row in types]) @ count_boundaries(encoder.spans, cuts)
+
+    found = score_boundaries(sums.astype(float), np.full((1, len(sums)), np.nan))
+    assert 0 < fit["crossing_share"] == pytest.approx(found.crossing)
+
+
+def build(corpus: Path, out: Path, **settings: Any) -> dict[str, Any]:
+    """The stage's own figures."""
+    out.mkdir()
+    config = TokenizerConfig(builder="malmoi", vocab_size=1_700, alphabet=100, unused=4, **settings)
+    run(config, TokenizerInputs(corpus), out)
+    fit: dict[str, Any] = json.loads((out / "statistics.json").read_text("utf-8"))["fit"]
+    return fit
 
 
 def test_missing_and_broken_tokenizers_are_bad_input(tmp_path: Path) -> None:
