@@ -57,8 +57,8 @@ tags: [korean, wordpiece, bert, malmoi]
 # Korean WordPiece vocabulary, {vocab_size:,} entries
 
 A vocabulary of {base_size:,} entries (sha256 of its vocab.txt: `{base_sha256:.16}`) with {added:,} pieces of a domain
-after its last id, added by malmoi. Old ids and all rules are as they were. A model of the old vocabulary knows the new pieces
-only after it has been trained further.
+after its last id, added by malmoi. Old ids and all rules are as they were. A model of the old vocabulary knows the new
+pieces only after it has been trained further.
 
 On the text that they are from, {changed_eojeols:.1%} of the words are encoded otherwise:
 
