@@ -38,9 +38,10 @@ def extend_in(
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise LaunchError(f"{out}: exists already; name a new folder with --out, or remove it")
-    read_base(base)  # refuses what is no WordPiece before text is read
     try:
         with whole_folder(out) as folder:
+            base = _on_disk(base, folder / "work" / "base")
+            read_base(base)  # refuses what is no WordPiece before text is read
             corpus = texts if isinstance(texts, Path) else folder / "work" / "corpus"
             if not isinstance(texts, Path):
                 write_shard(corpus / "documents" / "shard-00000.parquet", _documents(texts))
@@ -48,6 +49,17 @@ def extend_in(
     except BaseException:
         shutil.rmtree(out.with_name(out.name + PARTIAL), ignore_errors=True)
         raise
+
+
+def _on_disk(base: Path, folder: Path) -> Path:
+    """The base, or where it is a name on the Hub, a copy of its tokenizer in ``folder``."""
+    name = base.as_posix()
+    if base.exists() or name.startswith((".", "/", "~")) or name.count("/") != 1:
+        return base
+    from finetune.encoder import load_tokenizer
+
+    load_tokenizer(name).save_pretrained(folder)
+    return folder
 
 
 def _documents(texts: Iterable[str]) -> Iterator[Document]:
