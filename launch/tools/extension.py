@@ -75,15 +75,17 @@ def extension_tables(found: dict[str, Any]) -> list[Table]:
             name, count(size), number(text[f"pieces_{key}"] / text["eojeols"], 3),
             number(text[f"unknown_{key}"] / text["eojeols"], 4),
         ]
-        for name, key, size in (("before", "before", base), ("after", "after", base + len(pieces)))
+        for name, key, size in (("as it was", "before", base), ("extended", "after", base + len(pieces)))
     ]  # fmt: skip
     changed = f"{share(text['changed'], text['eojeols'])} of {count(text['eojeols'])} words are encoded otherwise now."
     best = [
         [piece["piece"], str(piece["id"]), count(piece["uses"]), count(piece["saved"])]
         for piece in pieces[:SHOWN_PIECES]
     ]
-    title = f"The {len(best)} of {count(len(pieces))} new pieces that save most; extension.json has all"
+    title = f"{len(best)} of {count(len(pieces))} new pieces, those that save most; extension.json has all"
     return [
-        figures("The text before and after", ("", "entries", "pieces per word", "[UNK] per word"), rows, changed),
+        figures(
+            "The text before and after", ("vocabulary", "entries", "pieces per word", "[UNK] per word"), rows, changed
+        ),
         figures(title, ("piece", "id", "uses", "pieces saved"), best),
     ]

@@ -18,6 +18,7 @@ from launch.errors import LaunchError
 from launch.init_from import PROBE, adopt_tokenizer, model_files, tokenizer_files
 from launch.pipeline import STAGES, head_of, run_stage
 from launch.recipe import Recipe, load_recipe
+from launch.report.stages import vocabulary_sections
 from pretrain.config import PretrainConfig, RowsConfig
 from pretrain.pack.encode import EojeolEncoder
 from pretrain.pack.store import piece_ids, read_pieces, vocabulary_digest
@@ -176,6 +177,8 @@ def test_a_vocabulary_extended_on_the_way_is_trained_and_exported(start: Path, t
     assert not run_stage(STAGE["tokenizer"], recipe, run)
     with pytest.raises(LaunchError, match="extend"):
         run_stage(STAGE["tokenizer"], recipe_of(start, "tokenizer.extend=7"), run)
+    [section] = vocabulary_sections(run)
+    assert "words are encoded otherwise" in section.blocks[1].text
     given = recipe_of(start, f"tokenizer.extend={run / 'tokenizer'}")
     assert run_stage(STAGE["tokenizer"], given, tmp_path / "other")  # without a corpus
     same, other = (folder / "tokenizer" / "extension.json" for folder in (run, tmp_path / "other"))
