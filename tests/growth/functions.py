@@ -61,7 +61,7 @@ LEFT_OUT: dict[str, str] = {
     r"corpus\.documents\.mecab\.morpheme\w+": "mecab's own search over brackets in a row is not linear; it gets words",
     r"tokenizer\.(?:building\.(?:count|export)|run)\..*": OWN,
     r"tokenizer\.building\.pruning\.(?:prune|uses_in_file|count_uses)": OWN,
-    r"tokenizer\.measuring\.(?:boundaries\.locate_|gold\.cut_at_|unknown\.kind_of_)\w+": SMALL,
+    r"tokenizer\.measuring\.(?:boundaries\.locate_|gold\.cut_at_)\w+": SMALL,
     r"tokenizer\.building\.(?:pruning\.is_character|merges\.join)": SMALL,
     r"tokenizer\.words\.split_words": "words of a vocabulary",
     r"finetune\.(?:encoder|features|registry|train|heads|data\.hub|score\.scores)\..*": MODEL,
