@@ -63,19 +63,25 @@ def adopt_tokenizer(settings: PretrainConfig, out: Path) -> dict[str, Any]:
     return {"vocab_size": len(loaded), "adopted_from": name}
 
 
-def extend_adopted(settings: PretrainConfig, corpus: Path, out: Path, size: int, **resources: Any) -> dict[str, Any]:
-    """Write the same with ``size`` pieces of the corpus after its last id (``tokenizer.extend``) into ``out``.
+def extend_adopted(
+    settings: PretrainConfig, corpus: Path, out: Path, size: int | str, **resources: Any
+) -> dict[str, Any]:
+    """Write the same with pieces of the corpus after its last id (``tokenizer.extend``) into ``out``.
 
     Args:
+        size: how many pieces, or a folder that was extended earlier.
         resources: ``workers`` and ``map_units``.
     """
-    from tokenizer.extend import extend_vocabulary, summarize
+    from tokenizer.extend import extend_as, extend_vocabulary, summarize
 
     adopted = out / "adopted"
     counts = adopt_tokenizer(settings, adopted)
-    found = summarize(extend_vocabulary(adopted, corpus, out, size, **resources))
+    if isinstance(size, str):
+        found = extend_as(Path(size), adopted, out)
+    else:
+        found = extend_vocabulary(adopted, corpus, out, size, **resources)
     shutil.rmtree(adopted)
-    return counts | found
+    return counts | summarize(found)
 
 
 def tokenizer_files(settings: PretrainConfig) -> dict[str, Callable[[], str]]:

@@ -190,6 +190,23 @@ def _tokenizer_settings(recipe: Recipe) -> dict[str, Any]:
     return {"init_from": adopted, **({"extend": size} if size else {})}
 
 
+def learns_pieces(recipe: Recipe) -> bool:
+    """Whether the tokenizer stage reads the corpus: for a vocabulary, or for pieces to add to one."""
+    size = recipe.tokenizer.extend
+    return recipe.pretrain.init_from is None or (isinstance(size, int) and size > 0)
+
+
+def _extended(recipe: Recipe) -> Stamps:
+    """What was made by ``malmoi tokenizer extend`` before the run."""
+    size = recipe.tokenizer.extend
+    if not isinstance(size, str):
+        return {}
+    path = Path(size) / "extension.json"
+    if not path.is_file():
+        raise LaunchError(f"tokenizer.extend {size}: no {path.name} there; give a number, or an extended folder")
+    return fingerprints([path])
+
+
 def _sample(recipe: Recipe) -> tuple[str, ...]:
     return ("sample",) if recipe.uses_sample else ()
 
@@ -205,9 +222,9 @@ STAGES: tuple[Stage, ...] = (
     Stage(
         "tokenizer",
         _tokenizer_settings,
-        lambda r: ("corpus",) if r.pretrain.init_from is None or r.tokenizer.extend else (),
+        lambda r: ("corpus",) if learns_pieces(r) else (),
         run_tokenizer,
-        lambda r: tokenizer_files(r.pretrain),
+        lambda r: tokenizer_files(r.pretrain) | _extended(r),
     ),
     Stage("tokens", section("pack"), lambda r: ("corpus", "tokenizer"), run_pack),
     Stage(

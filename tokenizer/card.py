@@ -47,7 +47,10 @@ def write_card(config: TokenizerConfig, statistics: Mapping[str, Any]) -> str:
         **statistics,
         config=config,
         how=HOW[config.builder],
-        settings=[(f"`{name}`", f"`{_number(value)}`") for name, value in config.model_dump(mode="json").items()],
+        settings=[
+            (f"`{name}`", f"`{_number(value)}`")
+            for name, value in config.model_dump(mode="json", exclude={"extend"}).items()
+        ],
         sources=_largest(statistics["corpus"]["sources"]),
         table_35=[(name, f"{a:.3f}", f"{b:.3f}", f"{c:.4f}") for name, (a, b, c) in table_35.items()],
         table=_table,

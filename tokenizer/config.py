@@ -7,7 +7,7 @@ vocabulary: 2,000 characters that start a word, then their ``##`` forms, then me
 from __future__ import annotations
 
 from functools import cache
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
@@ -54,8 +54,10 @@ class TokenizerConfig(BaseModel, frozen=True, extra="forbid"):
     special_tokens: Literal["bert", "roberta"] = Field(
         "roberta", description="Order of the first five ids: as klue/bert-base or as klue/roberta-base has them."
     )
-    extend: int = Field(
-        0, ge=0, description="Pieces of this text added to the tokenizer of pretrain.init_from; nothing else is learnt."
+    extend: Annotated[int, Field(ge=0)] | str = Field(
+        0,
+        description="Pieces of this text added to the tokenizer of pretrain.init_from, or a folder that `malmoi "
+        "tokenizer extend` made of that tokenizer; nothing else is learnt.",
     )
     max_length: int = Field(512, ge=8, description="model_max_length of the exported tokenizer (section 4.1).")
 

@@ -29,8 +29,8 @@ from corpus.documents.model_files import refuse_links
 from corpus.documents.shards import shard_paths
 from corpus.documents.units import MapUnits, shared_processes
 from corpus.documents.units import map_units as map_in_processes
-from corpus.documents.whole_files import write_whole
-from tokenizer.building.export import write_json
+from corpus.documents.whole_files import read_object, write_whole
+from tokenizer.building.export import CARD_NAME, ROLES, write_json
 from tokenizer.building.extend import NewPiece, Vocabulary, choose_pieces
 from tokenizer.building.merges import PREFIX
 from tokenizer.building.units import WORDS_NAME, read_counts
@@ -43,9 +43,29 @@ log = logging.getLogger(__name__)
 
 EXTENSION_NAME = "extension.json"
 VOCABULARY_NAME, TOKENIZER_NAME, SETTINGS_NAME = "vocab.txt", "tokenizer.json", "tokenizer_config.json"
-KEPT_NAMES = (SETTINGS_NAME, "special_tokens_map.json", "added_tokens.json")
+SPECIAL_NAME = "special_tokens_map.json"
+KEPT_NAMES = (SETTINGS_NAME, SPECIAL_NAME, "added_tokens.json")
 TYPES_PER_BATCH = 20_000
 LIST_DOT = "ㆍ"
+AGAIN = "extend the tokenizer again"
+CARD = """---
+language: ko
+library_name: transformers
+tags: [korean, wordpiece, bert, malmoi]
+---
+
+# Korean WordPiece vocabulary, {vocab_size:,} entries
+
+A vocabulary of {base_size:,} entries (sha256 of its vocab.txt: `{base_sha256:.16}`) with {added:,} pieces of a domain
+after its last id, added by malmoi. Old ids and all rules are as they were. A model of the old vocabulary knows the new
+pieces only after it has been trained further.
+
+On the text that they are from, {changed_eojeols:.1%} of the words are encoded otherwise:
+
+| | entries | pieces per word | [UNK] per word |
+| --- | ---: | ---: | ---: |
+{table}
+"""
 
 
 class Base(NamedTuple):
@@ -98,9 +118,29 @@ def extend_vocabulary(
         write_folder(base, old, [piece.piece for piece in chosen], out)
         figures = compare(base, out, types, work, do)
     found = describe(old, chosen, figures, counted)
-    write_json(out / EXTENSION_NAME, found)
+    finish(found, out)
     work.replace(discarded)  # in one step: a half deleted folder must not pass for finished work
     shutil.rmtree(discarded)
+    return found
+
+
+def extend_as(earlier: Path, base: Path, out: Path) -> dict[str, Any]:
+    """Write the base with the pieces of a folder that was extended earlier into ``out``; returns its extension.json.
+
+    Raises:
+        BadInput: it was not extended, or from another vocabulary.
+    """
+    path, old = earlier / EXTENSION_NAME, read_base(base)
+    if not path.is_file():
+        raise BadInput(f"{path}: not there; give a folder that `malmoi tokenizer extend` wrote, or a number of pieces")
+    found = read_object(path, AGAIN)
+    if found.get("base_sha256") != digest(old.entries):
+        raise BadInput(f"{earlier}: extends another vocabulary than {base}; {AGAIN} from the right one")
+    try:
+        write_folder(base, old, [str(piece["piece"]) for piece in found["pieces"]], out)
+        finish(found, out)
+    except (KeyError, TypeError, ArithmeticError) as error:
+        raise BadInput(f"{path}: not what `malmoi tokenizer extend` writes ({error!r}); {AGAIN}") from None
     return found
 
 
@@ -141,6 +181,7 @@ def words_of(base: Base, segmented: Sequence[Path]) -> Counter[str]:
     for word, count in read_counts(part / WORDS_NAME for part in segmented).items():
         word = _without_lists(word) if LIST_DOT in word else word
         words[" ".join(normalize(base.tokenizer, word).split())] += count
+    words.pop("", None)  # of nothing but marks that the normaliser drops
     return words
 
 
@@ -167,9 +208,25 @@ def write_folder(base: Path, old: Base, pieces: Sequence[str], out: Path) -> Non
     for name in KEPT_NAMES:
         if (folder / name).is_file():
             shutil.copyfile(folder / name, out / name)
+    roles = {f"{role}_token": token for role, token in ROLES.items() if token in old.entries}
     if not (out / SETTINGS_NAME).is_file():
         rules = {"do_lower_case": False, "strip_accents": False, "tokenize_chinese_chars": True}
-        write_json(out / SETTINGS_NAME, {"tokenizer_class": "BertTokenizer", **rules})
+        write_json(out / SETTINGS_NAME, {"tokenizer_class": "BertTokenizer", **rules, **roles})
+    if not (out / SPECIAL_NAME).is_file() and len(roles) == len(ROLES):
+        write_json(out / SPECIAL_NAME, roles)
+
+
+def finish(found: dict[str, Any], out: Path) -> None:
+    """Write extension.json and the card."""
+    text, short = found["text"], summarize(found)
+    rows = [
+        (name, size, *(f"{text[f'{what}_{name}'] / text['eojeols']:.4f}" for what in ("pieces", "unknown")))
+        for name, size in (("before", found["base_size"]), ("after", short["vocab_size"]))
+    ]
+    table = "\n".join(f"| {name} | {size:,} | {pieces} | {unknown} |" for name, size, pieces, unknown in rows)
+    card = CARD.format(**short, **found, table=table)
+    write_whole(out / CARD_NAME, card)
+    write_json(out / EXTENSION_NAME, found)
 
 
 def compare(base: Path, out: Path, types: Sequence[Path], work: Path, do: MapUnits) -> dict[str, int]:
@@ -214,12 +271,17 @@ def summarize(found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def digest(entries: Sequence[str]) -> str:
+    """sha256 of the vocab.txt of the entries."""
+    return sha256("".join(f"{entry}\n" for entry in entries).encode()).hexdigest()
+
+
 def describe(old: Base, chosen: Sequence[NewPiece], figures: dict[str, int], counted: dict[str, Any]) -> dict[str, Any]:
     """The content of extension.json."""
     first = len(old.entries)
     return {
         "base_size": first,
-        "base_sha256": sha256("".join(f"{entry}\n" for entry in old.entries).encode()).hexdigest(),
+        "base_sha256": digest(old.entries),
         "text": {"sources": counted["sources"], **figures},
-        "pieces": [{"id": id_, **piece._asdict()} for id_, piece in enumerate(chosen, first)],
+        "pieces": [{"id": id_, **piece._asdict(), "of": list(piece.of)} for id_, piece in enumerate(chosen, first)],
     }

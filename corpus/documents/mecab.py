@@ -12,7 +12,7 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
-_SURFACE = re.compile("^(.+?) *\t", re.MULTILINE)  # the dictionary has an entry 캘리 with a space at its end
+_SURFACE = re.compile("^([^\t\n]*[^\t\n ]) *\t", re.MULTILINE)  # the dictionary has 캘리 with a space at its end
 LONGEST_ANALYSED = 200  # characters; longer eojeols are addresses and tables, and cost the analyser memory
 
 

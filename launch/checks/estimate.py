@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from launch.console import PlainConsole, Table, print_table, world_size
 from launch.errors import is_for_user
 from launch.manifest import MANIFEST_NAME
-from launch.pipeline import Stage, raw_inputs
+from launch.pipeline import Stage, learns_pieces, raw_inputs
 from launch.recipe import SAMPLE, Recipe
 
 GIB = 1 << 30
@@ -91,7 +91,7 @@ def host_memory() -> int:
 def estimate(stage: str, recipe: Recipe, machine: Machine) -> Cost:
     """The cost of one stage; an adopted tokenizer, the export and the report cost next to nothing."""
     is_new = recipe.pretrain.init_from is None
-    if stage in BYTES_PER_SECOND and (is_new or stage != "tokenizer" or recipe.tokenizer.extend):
+    if stage in BYTES_PER_SECOND and (stage != "tokenizer" or learns_pieces(recipe)):
         text = text_bytes(recipe)
         if text is None:
             return Cost()

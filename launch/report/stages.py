@@ -9,6 +9,7 @@ from typing import Any
 from corpus.card.write import PII_NAMES
 from launch.report.blocks import Bar, Bars, Block, Line, Pictures, Section, Table, Text, line_chart
 from launch.report.gather import count, duration, number, read_json, read_lines, share
+from launch.tools.extension import extension_tables
 
 SHOWN_SOURCES = 12
 # Paper Table 35: fertility, continued words, unknown tokens; there measured on Korean Wikipedia.
@@ -102,9 +103,16 @@ def _decontamination(found: dict[str, Any]) -> Section:
 
 
 def vocabulary_sections(run: Path) -> list[Section]:
-    """Sizes, fit to the corpus and how three sentences are cut; none for an adopted tokenizer, which has no figures."""
+    """Sizes, fit to the corpus and how three sentences are cut, or what an extended vocabulary gained.
+
+    None for one that was adopted as it is, which has no figures.
+    """
     from tokenizer.measuring.encoder import load_tokenizer
 
+    extension = run / "tokenizer" / "extension.json"
+    if extension.is_file():
+        gained, best = extension_tables(read_json(extension))
+        return [Section("Vocabulary", [gained, Text(gained.note, "note"), best])]
     path = run / "tokenizer" / "statistics.json"
     if not path.is_file():
         return []

@@ -55,9 +55,7 @@ def measure_tokenizers(
 
 
 def extend_tokenizer(
-    base: Annotated[
-        Path, typer.Argument(help="Tokenizer or model folder (tokenizer.json or vocab.txt), or vocab.txt.")
-    ],
+    base: Annotated[Path, typer.Argument(help="Tokenizer or model folder, vocab.txt, or a name on the Hub.")],
     texts: Annotated[list[Path], typer.Argument(help="Text or .jsonl files, or the corpus folder of a run.")],
     out: Annotated[Path, typer.Option(help="A folder to be made.")],
     pieces: Annotated[int, typer.Option(min=1, help="New pieces.")] = 1000,
@@ -69,7 +67,7 @@ def extend_tokenizer(
     For continued pretraining (`malmoi run continued tokenizer.extend=1000` does both); a model that is not trained
     further does not know the new pieces.
 
-    Example:  malmoi tokenizer extend klue-bert-base contracts/*.txt --pieces 1024 --out contracts-tokenizer
+    Example:  malmoi tokenizer extend klue/bert-base contracts/*.txt --pieces 768 --out contracts-tokenizer
     """
     set_up_console()
     from launch.tools.extension import corpus_folder, extend_in, extension_tables

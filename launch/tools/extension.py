@@ -38,9 +38,10 @@ def extend_in(
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise LaunchError(f"{out}: exists already; name a new folder with --out, or remove it")
-    read_base(base)  # refuses what is no WordPiece before text is read
     try:
         with whole_folder(out) as folder:
+            base = _on_disk(base, folder / "work" / "base")
+            read_base(base)  # refuses what is no WordPiece before text is read
             corpus = texts if isinstance(texts, Path) else folder / "work" / "corpus"
             if not isinstance(texts, Path):
                 write_shard(corpus / "documents" / "shard-00000.parquet", _documents(texts))
@@ -48,6 +49,17 @@ def extend_in(
     except BaseException:
         shutil.rmtree(out.with_name(out.name + PARTIAL), ignore_errors=True)
         raise
+
+
+def _on_disk(base: Path, folder: Path) -> Path:
+    """The base, or where it is a name on the Hub, a copy of its tokenizer in ``folder``."""
+    name = base.as_posix()
+    if base.exists() or name.startswith((".", "/", "~")) or name.count("/") != 1:
+        return base
+    from finetune.encoder import load_tokenizer
+
+    load_tokenizer(name).save_pretrained(folder)
+    return folder
 
 
 def _documents(texts: Iterable[str]) -> Iterator[Document]:
@@ -63,15 +75,17 @@ def extension_tables(found: dict[str, Any]) -> list[Table]:
             name, count(size), number(text[f"pieces_{key}"] / text["eojeols"], 3),
             number(text[f"unknown_{key}"] / text["eojeols"], 4),
         ]
-        for name, key, size in (("before", "before", base), ("after", "after", base + len(pieces)))
+        for name, key, size in (("as it was", "before", base), ("extended", "after", base + len(pieces)))
     ]  # fmt: skip
     changed = f"{share(text['changed'], text['eojeols'])} of {count(text['eojeols'])} words are encoded otherwise now."
     best = [
         [piece["piece"], str(piece["id"]), count(piece["uses"]), count(piece["saved"])]
         for piece in pieces[:SHOWN_PIECES]
     ]
-    title = f"The {len(best)} of {count(len(pieces))} new pieces that save most; extension.json has all"
+    title = f"{len(best)} of {count(len(pieces))} new pieces, those that save most; extension.json has all"
     return [
-        figures("The text before and after", ("", "entries", "pieces per word", "[UNK] per word"), rows, changed),
+        figures(
+            "The text before and after", ("vocabulary", "entries", "pieces per word", "[UNK] per word"), rows, changed
+        ),
         figures(title, ("piece", "id", "uses", "pieces saved"), best),
     ]

@@ -18,6 +18,7 @@ from launch.errors import LaunchError
 from launch.init_from import PROBE, adopt_tokenizer, model_files, tokenizer_files
 from launch.pipeline import STAGES, head_of, run_stage
 from launch.recipe import Recipe, load_recipe
+from launch.report.stages import vocabulary_sections
 from pretrain.config import PretrainConfig, RowsConfig
 from pretrain.pack.encode import EojeolEncoder
 from pretrain.pack.store import piece_ids, read_pieces, vocabulary_digest
@@ -176,13 +177,20 @@ def test_a_vocabulary_extended_on_the_way_is_trained_and_exported(start: Path, t
     assert not run_stage(STAGE["tokenizer"], recipe, run)
     with pytest.raises(LaunchError, match="extend"):
         run_stage(STAGE["tokenizer"], recipe_of(start, "tokenizer.extend=7"), run)
+    [section] = vocabulary_sections(run)
+    assert "words are encoded otherwise" in section.blocks[1].text
+    given = recipe_of(start, f"tokenizer.extend={run / 'tokenizer'}")
+    assert run_stage(STAGE["tokenizer"], given, tmp_path / "other")  # without a corpus
+    same, other = (folder / "tokenizer" / "extension.json" for folder in (run, tmp_path / "other"))
+    assert same.read_bytes() == other.read_bytes()
 
 
 def test_extending_needs_a_vocabulary_to_extend(start: Path, tmp_path: Path) -> None:
     with pytest.raises(LaunchError, match=r"tokenizer\.extend is 5, but there is no pretrain\.init_from"):
         load_recipe("smoke", ["tokenizer.extend=5"])
-    with pytest.raises(LaunchError, match=r"tokenizer\.extend: .*greater than or equal to 0"):
-        recipe_of(start, "tokenizer.extend=-1")
+    wrong = recipe_of(start, f"tokenizer.extend={start}")
+    with pytest.raises(LaunchError, match=r"no extension\.json there; give a number, or an extended folder"):
+        STAGE["tokenizer"].outside(wrong)
     assert "corpus" not in STAGE["tokenizer"].after(recipe_of(start))
     assert STAGE["tokenizer"].after(recipe_of(start, "tokenizer.extend=5")) == ("corpus",)
 

@@ -15,8 +15,9 @@ from transformers import AutoTokenizer, BertTokenizer
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document
 from tests.pretrain.conftest import SPECIAL_PIECES
-from tokenizer.extend import extend_vocabulary, read_base
+from tokenizer.extend import extend_as, extend_vocabulary, read_base
 from tokenizer.measuring.encoder import load_tokenizer
+from tokenizer.repository import check_repository
 
 MakeCorpus = Callable[..., Path]
 SENTENCES = ("갑상선암은 천천히 자란다.", "갑상선 검사에서 결절이 보였다고 한다.", "KRAS 변이는 갑상선암에서 드물다.")
@@ -69,8 +70,31 @@ def test_old_ids_stay_and_every_reader_gives_the_same_ids(tmp_path: Path, corpus
     assert reference.encode("갑상선").tokens == ["[CLS]", "갑상선", "[SEP]"]
     assert (out / "tokenizer_config.json").read_bytes() == (base / "tokenizer_config.json").read_bytes()
     assert {path.name for path in out.iterdir()} == {
-        "extension.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt",
+        "README.md", "extension.json", "special_tokens_map.json", "tokenizer.json", "tokenizer_config.json",
+        "vocab.txt",
     }  # fmt: skip
+
+
+def test_the_folder_can_be_published(tmp_path: Path, corpus: Path) -> None:
+    extend(write_base(tmp_path / "base"), corpus, tmp_path / "out")
+    assert "extension.json" not in check_repository(tmp_path / "out")
+    assert "words are encoded otherwise" in (tmp_path / "out" / "README.md").read_text("utf-8")
+
+
+def test_an_extended_folder_serves_every_copy_of_its_base(tmp_path: Path, corpus: Path) -> None:
+    base, out, again = write_base(tmp_path / "base"), tmp_path / "out", tmp_path / "again"
+    found = extend(base, corpus, out)
+    assert extend_as(out, base, again) == found
+    assert {path.name: path.read_bytes() for path in again.iterdir()} == {
+        path.name: path.read_bytes() for path in out.iterdir()
+    }
+    with pytest.raises(BadInput, match="extends another vocabulary"):
+        extend_as(out, write_base(tmp_path / "lower", do_lower_case=True), tmp_path / "wrong")
+    with pytest.raises(BadInput, match=r"extension\.json: not there"):
+        extend_as(base, base, tmp_path / "wrong")
+    (out / "extension.json").write_text(json.dumps({"base_sha256": found["base_sha256"], "pieces": [1]}), "utf-8")
+    with pytest.raises(BadInput, match="not what `malmoi tokenizer extend` writes"):
+        extend_as(out, base, tmp_path / "wrong")
 
 
 def test_figures_are_those_of_the_text(tmp_path: Path, corpus: Path) -> None:

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+from huggingface_hub import constants
+from transformers import AutoTokenizer
 
 from corpus.documents.shards import Document
 from tests.command import run_command
@@ -43,6 +45,16 @@ def test_a_run_or_its_corpus_is_text_too(place: Path, capfd: pytest.CaptureFixtu
     one, two = ({path.name: path.read_bytes() for path in Path(name).iterdir()} for name in ("out0", "out1"))
     assert one == two and "extension.json" in one
     extend(capfd, "base", "run", "text.txt", "--out", "new").refused("a corpus folder stands alone")
+
+
+def test_a_base_may_be_on_the_hub(place: Path, capfd: pytest.CaptureFixture[str], monkeypatch) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    extend(capfd, "someone/absent", "text.txt", "--out", "new").refused("someone/absent: no tokenizer")
+    monkeypatch.setattr("finetune.encoder._read_tokenizer", lambda name: AutoTokenizer.from_pretrained("base"))
+    outcome = extend(capfd, "someone/wordpiece", "text.txt", "--pieces", "3", "--out", "new")
+    assert outcome.code == 0, outcome.errors
+    old, new = (Path(folder, "vocab.txt").read_text("utf-8") for folder in ("base", "new"))
+    assert new.startswith(old) and new != old
 
 
 def test_wrong_use_is_one_sentence_and_leaves_nothing(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
