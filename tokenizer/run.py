@@ -23,11 +23,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corpus.documents.errors import BadInput
-from corpus.documents.mecab import analyser_versions
 from corpus.documents.shards import shard_paths
 from corpus.documents.units import MapUnits, shared_processes, unit_folder
 from corpus.documents.units import map_units as map_in_processes
 from tokenizer.building.alphabet import choose_alphabet, single_pieces
+from tokenizer.building.analysers import load_analyser, versions_of
 from tokenizer.building.count import TYPES_NAME, count_portion, divide, lowest_frequency, merge_partition, run_name
 from tokenizer.building.export import build_vocabulary, export, write_json
 from tokenizer.building.merges import PREFIX, learn_pieces
@@ -65,6 +65,8 @@ def run(
     Raises:
         BadInput: no shards, or no words in them.
     """
+    if BUILDERS[config.builder].analyser:
+        load_analyser(config.analyser)  # at once, as it may not be installed
     work, discarded = out / "work", out / "work.discarded"
     shutil.rmtree(discarded, ignore_errors=True)
     with shared_processes(workers):  # none is started where an engine does the work
@@ -97,7 +99,7 @@ def build(corpus_folder: Path, config: TokenizerConfig, work: Path, do: MapUnits
         "builder": config.builder,
         "vocabulary": describe_vocabulary(vocabulary, config),
         "corpus": {**corpus, **analysed, "units": units},
-        "analyser": analyser_versions() if BUILDERS[config.builder].uses_morphemes else {},
+        "analyser": versions_of(config.analyser) if BUILDERS[config.builder].analyser else {},
         "versions": {name: version(name) for name in ("malmoi", "tokenizers")},
         **({"pruning": pruning} if pruning else {}),
         "fit": measure_fit(vocabulary, types, segmented, config, work, do),
@@ -137,7 +139,13 @@ def weigh_types(
 ) -> tuple[list[Path], dict[str, int]]:
     """Folders of segmented words and units, a partition each, and how many types they come from."""
     lowest = lowest_frequency(frequencies, config.most_types)
-    weigh = partial(weigh_partition, builder=config.builder, lowest_frequency=lowest, hardened=config.hardened)
+    weigh = partial(
+        weigh_partition,
+        builder=config.builder,
+        analyser=config.analyser,
+        lowest_frequency=lowest,
+        hardened=config.hardened,
+    )
     weighed = do(weigh, types, work / "units", title="morphemes")
     return [unit_folder(work / "units", number) for number in range(len(types))], {
         "analysed_types": sum(counts["types"] for counts in weighed),
@@ -161,11 +169,11 @@ def _learn(
     size = config.learnt
     characters = choose_alphabet(alphabet, config.alphabet, size, hardened=config.hardened)
     singles = single_pieces(characters, hardened=config.hardened)
-    if BUILDERS[config.builder].prunes:
+    builder = BUILDERS[config.builder]
+    if builder.prunes:
         size = int(size * config.overgeneration)
-    pieces = learn_pieces(
-        units, size, singles=singles, min_frequency=BUILDERS[config.builder].weight(config.min_frequency)
-    )
+    lightest = builder.weight("가", config.min_frequency, config.min_frequency)
+    pieces = learn_pieces(units, size, singles=singles, min_frequency=lightest)
     write_pieces(scratch / PIECES_NAME, pieces)
     return {"units": len(units)}
 

@@ -5,14 +5,14 @@ The rules for words are the library's own normaliser and pre-tokeniser, so the t
 The hardened form of a vocabulary is written in jamo (``decompose``), because every reader of BERT vocabularies can take
 syllables apart: it is what stripping accents does. What is neither ASCII nor Hangul then stands apart from both.
 
-Morphemes are mecab-ko's (paper section 4.1), as surface slices. The analyser has traps (``corpus.documents.mecab``);
-cleaning its input first avoids them.
+Morphemes are mecab-ko's (paper section 4.1) unless another analyser is given, as surface slices. mecab-ko has traps
+(``corpus.documents.mecab``); cleaning its input first avoids them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate, groupby, pairwise
 
@@ -104,17 +104,20 @@ def cut_apart(words: Sequence[str]) -> list[str]:
     return cut
 
 
-def split_words(words: Sequence[str], left: str, right: str) -> list[list[str]]:
+def split_words(
+    words: Sequence[str], left: str, right: str, analyse: Callable[[str], list[str]] = morphemes_of
+) -> list[list[str]]:
     """Morphemes of each BERT word of one eojeol; joined, they give the word back.
 
     Args:
         left, right: neighbours as they stand in the text; empty at the ends of a sentence.
+        analyse: text to its morphemes as slices, without spaces.
     """
     eojeol = "".join(words)
     if not 1 < len(eojeol) <= LONGEST_ANALYSED:
         return [[word] for word in words]
     before, after = _clean(left), _clean(right)
-    surfaces = iter(morphemes_of(" ".join(filter(None, (before, eojeol, after)))))
+    surfaces = iter(analyse(" ".join(filter(None, (before, eojeol, after)))))
     _take(surfaces, len(before))
     own = _take(surfaces, len(eojeol))  # no morpheme reaches over a space
     return [own] if len(words) == 1 else _cut_at_words(own, words)

@@ -13,12 +13,18 @@ from importlib.metadata import version
 from typing import Any
 
 _SURFACE = re.compile("^([^\t\n]*[^\t\n ]) *\t", re.MULTILINE)  # the dictionary has 캘리 with a space at its end
+_TAGGED = re.compile(f"{_SURFACE.pattern}([^,\n]*)", re.MULTILINE)
 LONGEST_ANALYSED = 200  # characters; longer eojeols are addresses and tables, and cost the analyser memory
 
 
 def morphemes_of(text: str) -> list[str]:
     """Surfaces of the morphemes of a text that is clean and begins with no space; joined, the text without spaces."""
     return _SURFACE.findall(_analysed(text).to_string())
+
+
+def tagged_morphemes_of(text: str) -> list[tuple[str, str]]:
+    """The same surfaces, each with its tags (``VV``, or ``VV+EC`` of a contraction)."""
+    return _TAGGED.findall(_analysed(text).to_string())
 
 
 def morpheme_begins(text: str) -> list[int]:

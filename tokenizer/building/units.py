@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tokenizer.building.analysers import Analyse, finer, plain
 from tokenizer.building.count import EojeolType, rows_of
 from tokenizer.words import LONGEST_WORD, bert_words, cut_apart, decompose, split_words, stands_apart
 
@@ -37,26 +38,26 @@ WORDS_NAME, UNITS_NAME = "words.parquet", "units.parquet"
 class Builder:
     """How a vocabulary is built."""
 
-    uses_morphemes: bool  # the analyser cuts the words
+    analyser: Callable[[str], Analyse] | None  # its name to what cuts the words; None where nothing does
     units: Callable[[list[str]], list[str]]  # training units of the morphemes of one BERT word
     prunes: bool  # more pieces are learnt than wanted, and those that cross morphemes are dropped
-    weight: Callable[[int, int], int]  # of an eojeol, by its frequency and the number of its documents
+    weight: Callable[[str, int, int], int]  # of a word in one eojeol, by frequency and number of documents of that
 
 
-def _by_frequency(frequency: int, documents: int) -> int:
+def _by_frequency(word: str, frequency: int, documents: int) -> int:
     return frequency
 
 
-def _by_spread(frequency: int, documents: int) -> int:
-    """A hundred times the square root: what a text repeats does not crowd out what many texts share."""
-    return isqrt(10_000 * documents)
+def _by_spread(word: str, frequency: int, documents: int) -> int:
+    """A hundred times the square root: what one text repeats does not crowd out what many share. Latin counts half."""
+    return isqrt(10_000 * documents) // (2 if word.isascii() else 1)
 
 
 BUILDERS = {
-    "bpe": Builder(uses_morphemes=False, units=lambda morphemes: morphemes, prunes=False, weight=_by_frequency),
-    "klue": Builder(uses_morphemes=True, units=lambda morphemes: morphemes, prunes=False, weight=_by_frequency),
+    "bpe": Builder(analyser=None, units=lambda morphemes: morphemes, prunes=False, weight=_by_frequency),
+    "klue": Builder(analyser=plain, units=lambda morphemes: morphemes, prunes=False, weight=_by_frequency),
     "malmoi": Builder(
-        uses_morphemes=True,
+        analyser=finer,
         units=lambda morphemes: [morphemes[0], *(f"##{morpheme}" for morpheme in morphemes[1:])],
         prunes=True,
         weight=_by_spread,
@@ -65,11 +66,11 @@ BUILDERS = {
 
 
 def weigh_partition(
-    types: Path, scratch: Path, *, builder: str, lowest_frequency: int, hardened: bool
+    types: Path, scratch: Path, *, builder: str, analyser: str, lowest_frequency: int, hardened: bool
 ) -> dict[str, Any]:
     """Unit of work: a file of eojeol types to segmented words and units with counts; rarer eojeols teach nothing."""
     table = pq.read_table(types, filters=pc.field("frequency") >= lowest_frequency)
-    words = segment(rows_of(table), BUILDERS[builder], hardened=hardened)
+    words = segment(rows_of(table), BUILDERS[builder], analyser=analyser, hardened=hardened)
     columns = zip(*words.values(), strict=True) if words else ((), ())
     named = {name: pa.array(values, pa.int64()) for name, values in zip(("count", "weight"), columns, strict=True)}
     pq.write_table(pa.table({"text": pa.array(words, pa.string()), **named}), scratch / WORDS_NAME)
@@ -77,23 +78,26 @@ def weigh_partition(
     return {"types": len(table)}
 
 
-def segment(types: Iterable[EojeolType], builder: Builder, *, hardened: bool = False) -> dict[str, tuple[int, int]]:
+def segment(
+    types: Iterable[EojeolType], builder: Builder, *, analyser: str = "mecab", hardened: bool = False
+) -> dict[str, tuple[int, int]]:
     """Segmented words of the eojeol types, and of each how often it occurs and what it weighs in training.
 
     Words that WordPiece refuses are left out.
     """
     counts: Counter[str] = Counter()
     weights: Counter[str] = Counter()
+    analyse = builder.analyser and builder.analyser(analyser)
     for eojeol, frequency, left, right, documents in types:
         words = bert_words(eojeol)
         if hardened:
             words = cut_apart(words)
-        split = split_words(words, left, right) if builder.uses_morphemes else [[word] for word in words]
+        split = split_words(words, left, right, analyse) if analyse else [[word] for word in words]
         for morphemes in split:
             text = _in_jamo(morphemes) if hardened else " ".join(morphemes)
             if text and len(text) - text.count(" ") <= LONGEST_WORD:
                 counts[text] += frequency
-                weights[text] += builder.weight(frequency, documents)
+                weights[text] += builder.weight(text, frequency, documents)
     return {text: (count, weights[text]) for text, count in counts.items()}
 
 

@@ -198,7 +198,7 @@ def measure_fit(
         unknown = tuple(map(tuple, counts.pop("unknown_eojeols")))
         sums.append(Sums(np.load(unit_folder(work / "fit", number) / USES_NAME), unknown_eojeols=unknown, **counts))
     fit = asdict(summarize(build_tokenizer(vocabulary, hardened=config.hardened), sums))
-    if BUILDERS[config.builder].uses_morphemes:
+    if BUILDERS[config.builder].analyser:
         fit["crossing_share"] = float(crossing / pieces) if pieces else 0.0
     return fit
 

@@ -37,7 +37,7 @@ def weights(segmented: dict[str, tuple[int, int]]) -> dict[str, int]:
     [
         ("bpe", {"연구자이다": (3, 3), ".": (3, 3)}, {"연구자이다": 3, ".": 3}),
         ("klue", {"연구자 이 다": (3, 3), ".": (3, 3)}, {"연구자": 3, "이": 3, "다": 3, ".": 3}),
-        ("malmoi", {"연구자 이 다": (3, 141), ".": (3, 141)}, {"연구자": 141, "##이": 141, "##다": 141, ".": 141}),
+        ("malmoi", {"연구자 이 다": (3, 141), ".": (3, 70)}, {"연구자": 141, "##이": 141, "##다": 141, ".": 70}),
     ],
 )
 def test_builders_differ_in_what_a_unit_is(builder: str, words: dict[str, int], units: dict[str, int]) -> None:
@@ -84,7 +84,9 @@ def test_rare_eojeols_teach_nothing(tmp_path: Path) -> None:
     write_run(tmp_path / "run", types, 1)
     merge(0, tmp_path, runs=[tmp_path / "run"])
 
-    counts = weigh_partition(tmp_path / "types.parquet", tmp_path, builder="malmoi", lowest_frequency=2, hardened=False)
+    counts = weigh_partition(
+        tmp_path / "types.parquet", tmp_path, builder="malmoi", analyser="mecab", lowest_frequency=2, hardened=False
+    )
 
     assert counts == {"types": 1}
     assert read_counts([tmp_path / WORDS_NAME]) == {"책 을": 2}
