@@ -44,6 +44,16 @@ _EMOJI = (
 )  # fmt: skip
 EMOJI = tuple(chr(code) for first, end in _EMOJI for code in range(first, end))
 ALWAYS_KNOWN = (*ASCII, *MODERN_JAMO, *TYPED_JAMO, *OLD_JAMO, *EMOJI)
+# all emoji and signs of their blocks (Unicode 15), in vocabularies of which they take a sixteenth at most
+_SIGNS = (
+    (0x2460, 0x2474), (0x2600, 0x27C0), (0x1F191, 0x1F19B), (0x1F300, 0x1F650), (0x1F680, 0x1F6D8), (0x1F6DC, 0x1F6ED),
+    (0x1F6F0, 0x1F6FD), (0x1F7E0, 0x1F7EC), (0x1F90C, 0x1FA00), (0x1FA70, 0x1FA7D), (0x1FA80, 0x1FA89),
+    (0x1FA90, 0x1FABE), (0x1FABF, 0x1FAC6), (0x1FACE, 0x1FADC), (0x1FAE0, 0x1FAE9), (0x1FAF0, 0x1FAF9),
+)  # fmt: skip
+SIGNS = tuple(
+    char for first, end in _SIGNS for char in map(chr, range(first, end)) if stands_apart(char) and char not in EMOJI
+)
+SMALLEST_WITH_SIGNS = 16 * len(SIGNS)
 
 
 def single_pieces(characters: Collection[str], *, hardened: bool) -> list[str]:
@@ -68,10 +78,10 @@ def choose_alphabet(counts: Mapping[str, int], most: int, size: int, *, hardened
         most: characters chosen at most, beyond those always known.
         size: entries that are neither special nor unused.
     """
-    chosen = list(ALWAYS_KNOWN) if hardened else []
+    chosen = [*ALWAYS_KNOWN, *(SIGNS if size >= SMALLEST_WITH_SIGNS else ())] if hardened else []
     seen = _as_encoded(counts) if hardened else counts
     candidates = [character for character in seen.keys() - set(chosen) if bert_words(character)]
-    free = int(size * LARGEST_ALPHABET_SHARE) - len(ALWAYS_PIECES if hardened else ())
+    free = int(size * LARGEST_ALPHABET_SHARE) - len(single_pieces(chosen, hardened=hardened))
     for character in sorted(candidates, key=lambda c: (-seen[c], c))[:most]:
         free -= _pieces(character, hardened)
         if free < 0:
