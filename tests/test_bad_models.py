@@ -95,6 +95,10 @@ def statistics(folder: Path) -> list[str]:
     return ["tokenizer", "stats", str(folder), "text.txt"]
 
 
+def extend(folder: Path) -> list[str]:
+    return ["tokenizer", "extend", str(folder), "text.txt", "--workers", "1", "--out", "longer"]
+
+
 def push(folder: Path) -> list[str]:
     (folder / "README.md").write_text("---\nlanguage: ko\n---\n", "utf-8")
     return ["tokenizer", "push", str(folder), "nobody/nothing"]
@@ -113,7 +117,7 @@ def features(folder: Path) -> list[str]:
 
 
 TAKES_MODEL = (pretrain, finetune)
-TAKES_TOKENIZER = (adopt, finetune, statistics, push, pack, features)
+TAKES_TOKENIZER = (adopt, finetune, statistics, extend, push, pack, features)
 
 
 def write(name: str, content: str | bytes) -> Callable[[Path], None]:

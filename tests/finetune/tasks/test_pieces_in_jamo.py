@@ -90,6 +90,16 @@ def test_trees_come_back(tokenizer: PreTrainedTokenizerFast, protocol: ProtocolN
 
 
 @both_protocols
+def test_words_and_letters_that_are_dropped_do_no_harm(protocol: ProtocolName) -> None:
+    tokenizer, accent = in_jamo([]), "\u0301"  # an accent on nothing, a space without width
+    example = example_of(f"{accent} 김하 \u200b서", ".Pp..")
+    assert recovered("klue-ner", protocol, [example], tokenizer) == [example.gold]
+    gold = {"heads": [3, 3, 0], "types": ["NP_SBJ", "NP_OBJ", "VP"]}
+    example = Example("0", gold, {"words": [accent, "\u200b", "걸었다."], "pos": ["JX", "JKB", "SF"]})
+    assert recovered("klue-dp", protocol, [example], tokenizer) == [gold]
+
+
+@both_protocols
 @pytest.mark.parametrize("answer", ["서울", "민지", "1987년에", "부산에서 태어나"])
 def test_answers_come_back(tokenizer: PreTrainedTokenizerFast, protocol: ProtocolName, answer: str) -> None:
     example = make_example("민지 는 1987년에 부산에서 태어나 서울 로 이사했다.", answer)
