@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import shutil
 from collections import Counter
 from collections.abc import Sequence
@@ -37,7 +36,6 @@ from tokenizer.building.units import WORDS_NAME, read_counts
 from tokenizer.config import TokenizerConfig
 from tokenizer.measuring.encoder import load_tokenizer, make_encoder
 from tokenizer.run import count_corpus, weigh_types
-from tokenizer.words import split_words
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +44,6 @@ VOCABULARY_NAME, TOKENIZER_NAME, SETTINGS_NAME = "vocab.txt", "tokenizer.json", 
 SPECIAL_NAME = "special_tokens_map.json"
 KEPT_NAMES = (SETTINGS_NAME, SPECIAL_NAME, "added_tokens.json")
 TYPES_PER_BATCH = 20_000
-LIST_DOT = "ㆍ"
 AGAIN = "extend the tokenizer again"
 CARD = """---
 language: ko
@@ -179,7 +176,6 @@ def words_of(base: Base, segmented: Sequence[Path]) -> Counter[str]:
     """Segmented words (``tokenizer.building.units``) as the old vocabulary's normaliser leaves them."""
     words: Counter[str] = Counter()
     for word, count in read_counts(part / WORDS_NAME for part in segmented).items():
-        word = _without_lists(word) if LIST_DOT in word else word
         words[" ".join(normalize(base.tokenizer, word).split())] += count
     words.pop("", None)  # of nothing but marks that the normaliser drops
     return words
@@ -188,12 +184,6 @@ def words_of(base: Base, segmented: Sequence[Path]) -> Counter[str]:
 def normalize(tokenizer: Tokenizer, text: str) -> str:
     """The text as the tokenizer's model sees it."""
     return str(tokenizer.normalizer.normalize_str(text)) if tokenizer.normalizer else text
-
-
-def _without_lists(word: str) -> str:
-    """Morphemes of 시장ㆍ군수ㆍ구청장은: laws write lists with a letter (araea), for mecab-ko a part of some noun."""
-    items = (part for part in re.split(f"({LIST_DOT})", word.replace(" ", "")) if part)
-    return " ".join(morpheme for item in items for morpheme in split_words([item], "", "")[0])
 
 
 def write_folder(base: Path, old: Base, pieces: Sequence[str], out: Path) -> None:

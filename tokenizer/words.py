@@ -47,6 +47,9 @@ def bert_normalizer(*, decomposes: bool = False) -> BertNormalizer:
 _NORMALIZER = bert_normalizer()
 _DECOMPOSER = BertNormalizer(clean_text=False, handle_chinese_chars=False, strip_accents=True, lowercase=False)
 _PRE_TOKENIZER = BertPreTokenizer()
+LIST_DOT = (
+    "ㆍ"  # an old letter by its code, but laws write lists with it, and analysers take it for a part of some noun
+)
 _LETTERS_OF_WORDS = frozenset((*MODERN_JAMO, *TYPED_JAMO, *filter(str.isalnum, map(chr, range(0x80)))))
 
 
@@ -117,10 +120,10 @@ def split_words(
     if not 1 < len(eojeol) <= LONGEST_ANALYSED:
         return [[word] for word in words]
     before, after = _clean(left), _clean(right)
-    surfaces = iter(analyse(" ".join(filter(None, (before, eojeol, after)))))
+    surfaces = iter(analyse(" ".join(filter(None, (before, eojeol, after))).replace(LIST_DOT, "·")))
     _take(surfaces, len(before))
     own = _take(surfaces, len(eojeol))  # no morpheme reaches over a space
-    return [own] if len(words) == 1 else _cut_at_words(own, words)
+    return [own] if len(words) == 1 and LIST_DOT not in eojeol else _cut_at_words(own, words)
 
 
 def _clean(text: str) -> str:

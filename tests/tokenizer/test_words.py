@@ -11,7 +11,7 @@ from mecab import MeCab
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
-from tokenizer.words import bert_words, split_words, stands_alone
+from tokenizer.words import bert_words, cut_apart, split_words, stands_alone
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,11 @@ def test_decomposed_hangul_stays_decomposed() -> None:
 
 def cut(eojeol: str, left: str = "", right: str = "") -> list[list[str]]:
     return split_words(bert_words(eojeol), left, right)
+
+
+def test_the_dot_of_lists_is_no_part_of_a_noun() -> None:
+    assert cut("시장ㆍ군수ㆍ구청장은") == [["시장", "ㆍ", "군수", "ㆍ", "구청장", "은"]]
+    assert split_words(cut_apart(bert_words("시장ㆍ군수는")), "", "") == [["시장"], ["ㆍ"], ["군수", "는"]]
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ from tokenizer.building.alphabet import (
     ALWAYS_KNOWN,
     ALWAYS_PIECES,
     EMOJI,
+    SIGNS,
+    SMALLEST_WITH_SIGNS,
     choose_alphabet,
     missing_pieces,
     single_pieces,
@@ -158,6 +160,14 @@ def test_the_hardened_alphabet_chooses_what_is_not_hangul() -> None:
 
     assert sorted({*chosen} - {*ALWAYS_KNOWN}) == ["→", "が", "漢"]
     assert {*single_pieces(chosen, hardened=True)} == {*ALWAYS_PIECES, "→", "が", "漢"}
+
+
+def test_signs_have_pieces_where_they_take_little_room() -> None:
+    small, large = (choose_alphabet({}, 1, size, hardened=True) for size in (SMALLEST_WITH_SIGNS - 1, 32_000))
+
+    assert set(large) == {*small, *SIGNS}
+    assert {"🦖", "☔", "①", "🚌"} <= {*SIGNS}
+    assert len(SIGNS) <= 32_000 / 16
 
 
 def test_characters_that_encoding_drops_are_no_pieces() -> None:
