@@ -44,7 +44,7 @@ _EMOJI = (
 )  # fmt: skip
 EMOJI = tuple(chr(code) for first, end in _EMOJI for code in range(first, end))
 ALWAYS_KNOWN = (*ASCII, *MODERN_JAMO, *TYPED_JAMO, *OLD_JAMO, *EMOJI)
-# all emoji, arrows, shapes and signs of their blocks (Unicode 15), and ღ, in vocabularies of which they take a sixteenth at most
+# all emoji, arrows and shapes (Unicode 15), in vocabularies of which they take a sixteenth at most
 _SIGNS = (
     (0x10E6, 0x10E7), (0x2190, 0x219A), (0x2460, 0x2474), (0x25A0, 0x27C0), (0x1F191, 0x1F19B), (0x1F300, 0x1F650),
     (0x1F680, 0x1F6D8), (0x1F6DC, 0x1F6ED), (0x1F6F0, 0x1F6FD), (0x1F7E0, 0x1F7EC), (0x1F90C, 0x1FA00),
