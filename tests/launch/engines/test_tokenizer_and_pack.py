@@ -22,7 +22,7 @@ from launch.engines.task import run_task
 from tests.launch.engines.conftest import build_and_pack
 
 TASKS = 2
-MAPS = ("count", "types", "units", "uses-0", "uses-1", "fit")
+MAPS = ("count", "types", "units", *(f"uses-{number}" for number in range(4)), "fit")
 
 
 @pytest.fixture(scope="module")
