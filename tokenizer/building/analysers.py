@@ -14,14 +14,14 @@ from importlib.metadata import version
 from itertools import pairwise
 
 from corpus.documents.errors import BadInput
-from corpus.documents.mecab import analyser_versions, tagged_morphemes_of
+from corpus.documents.mecab import analyser_versions, morphemes_of, tagged_morphemes_of
 
 Analyse = Callable[[str], list[str]]
 
 # 아 or 어 between two verbs, of which the second is one that follows others
-_TWO_VERBS = re.compile(
-    "(.+)([아어])(가|오|지|나|내|보|다니|서|들|주|버리|놓|두|치|앉|올리|넣|갖|내리|오르|나가|나오|가지)"
-)
+_SECOND = "가|오|지|나|내|보|다니|서|들|주|버리|놓|두|치|앉|올리|넣|갖|내리|오르|나가|나오|가지"
+_TWO_VERBS = re.compile(f"(.+)([아어])({_SECOND})")
+_CUT_PERHAPS = re.compile(f"부터|[아어](?:{_SECOND})")  # most text has neither and needs no tags
 _VERBS = ("VV", "VA", "VX")
 
 
@@ -43,12 +43,20 @@ def versions_of(name: str) -> dict[str, str]:
 
 def finer(name: str) -> Analyse:
     """The slices of an analyser, those cut further that hold several morphemes."""
-    analyse = load_analyser(name)
-    return lambda text: [part for surface, tag in analyse(text) for part in _cut(surface, tag)]
+    analyse, as_it_is = load_analyser(name), plain(name)
+
+    def cut(text: str) -> list[str]:
+        if not _CUT_PERHAPS.search(text):
+            return as_it_is(text)
+        return [part for surface, tag in analyse(text) for part in _cut(surface, tag)]
+
+    return cut
 
 
 def plain(name: str) -> Analyse:
     """The slices of an analyser as they are."""
+    if name == "mecab":
+        return morphemes_of
     analyse = load_analyser(name)
     return lambda text: [surface for surface, _ in analyse(text)]
 
