@@ -39,6 +39,8 @@ def find_problems(verb: str, stages: Sequence[Stage], recipe: Recipe, run: Path,
     checks += [partial(stage.outside, recipe) for stage in stages]
     if names & {"corpus", "tokenizer", "tokens"}:
         checks.append(partial(engine_mapper, recipe.launch))
+    if "tokenizer" in names and recipe.tokenizer.analyser == "kiwi":
+        checks.append(partial(require, "tokenizer.analyser=kiwi", ["kiwipiepy"]))
     if "corpus" in names and SAMPLE not in recipe.corpus.inputs:
         checks.append(partial(raw_inputs, recipe, run))
     if "finetune" in names:

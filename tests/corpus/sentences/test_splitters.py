@@ -80,6 +80,7 @@ def test_a_missing_package_names_the_command_that_installs_it(
     name: str, package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
+    load_splitter.cache_clear()
     with pytest.raises(BadInput, match=rf"pip install 'malmoi\[{name}\]'"):
         load_splitter(name)
 

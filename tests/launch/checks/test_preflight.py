@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,12 @@ def test_the_demo_has_no_problems(tmp_path: Path) -> None:
 )
 def test_each_obstacle_is_one_sentence(tmp_path: Path, override: str, words: str) -> None:
     assert words in problems_of(tmp_path, override)
+
+
+def test_an_analyser_that_is_not_installed_stops_the_run_at_once(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("launch.errors.find_spec", lambda name: None if name == "kiwipiepy" else find_spec(name))
+
+    assert "tokenizer.analyser=kiwi needs kiwipiepy" in problems_of(tmp_path, "tokenizer.analyser=kiwi")
 
 
 def test_all_obstacles_are_listed_at_once(tmp_path: Path) -> None:
