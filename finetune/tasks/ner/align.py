@@ -57,10 +57,7 @@ def encode_sentences(examples: Sequence[Example], tokenizer: Tokenizer) -> list[
         ends = accumulate((letters[end] for _, end in encoding.offsets), max)
         spans = [(letters[begin], end) for (begin, _), end in zip(encoding.offsets, ends, strict=True)]
         for token, ((begin, end), after) in enumerate(pairwise(spans)):
-            if begin < end - 1 and after == (
-                end - 1,
-                end,
-            ):  # 나르|ᆯ for 나를: the second token has 를, or it has nothing
+            if begin < end - 1 and after == (end - 1, end):  # 나르|ᆯ for 나를: the second has 를, or nothing
                 spans[token] = begin, end - 1
         gold = [IGNORED] * len(word_of) if example.gold is None else [TAG_IDS[tag] for tag in example.gold]
         sentences.append(Sentence(words, word_of, gold, encoding.ids, spans))
