@@ -99,20 +99,21 @@ class OptimizerConfig(BaseModel, frozen=True, extra="forbid"):
 class EngineConfig(BaseModel, frozen=True, extra="forbid"):
     """How the work is done; but for the precision, nothing here changes more than rounding."""
 
-    name: Literal["auto", "plain", "deepspeed"] = Field(
-        "auto", description="auto: torch alone for one process, DeepSpeed for more and for fp16."
+    name: Literal["auto", "plain", "ddp", "fsdp", "deepspeed"] = Field(
+        "auto",
+        description="auto: plain for one process, ddp for more up to 400 M parameters, deepspeed above and for fp16.",
     )
-    precision: Literal["fp32", "bf16", "fp16"] = Field("bf16", description="Of the model; weights are fp32.")
+    precision: Literal["fp32", "bf16", "fp16"] = Field("bf16", description="Of the matrix products; weights are fp32.")
     micro_batch: int = Field(32, gt=0, description="Most sequences at once on one device; accumulation does the rest.")
     zero_stage: int = Field(1, ge=0, le=3, description="DeepSpeed ZeRO: what is sharded over the devices.")
     compile: bool = Field(False, description="Fuse operations with torch.compile; needs a C++ compiler or a GPU.")
 
     @model_validator(mode="after")
     def _settings_agree(self) -> EngineConfig:
-        if self.precision == "fp16" and self.name == "plain":
+        if self.precision == "fp16" and self.name not in ("auto", "deepspeed"):
             raise ValueError("precision fp16 needs name deepspeed, which scales the loss; or choose bf16")
-        if self.precision != "fp32" and self.zero_stage == 0 and self.name != "plain":
-            raise ValueError(f"precision {self.precision} needs zero_stage 1 or more: stage 0 keeps no exact weights")
+        if self.precision == "fp16" and self.zero_stage == 0:
+            raise ValueError("precision fp16 needs zero_stage 1 or more: stage 0 keeps no exact weights")
         return self
 
 

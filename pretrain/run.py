@@ -26,7 +26,6 @@ from transformers import PreTrainedModel
 from corpus.documents.whole_files import whole_folder, write_whole
 from pretrain.config import PretrainConfig
 from pretrain.engine.optimizer import fit_micro_batch
-from pretrain.engine.plain import PlainEngine
 from pretrain.engine.start import Engine, choose_engine, describe_engine, ready_for_engine, start_engine
 from pretrain.engine.world import World, join_world
 from pretrain.interruption import GOES_ON, Interrupted, StopRequest
@@ -94,7 +93,7 @@ def run(config: PretrainConfig, inputs: PretrainInputs, out: Path, *, workers: i
     check_init_from(config, inputs.tokenizer)
     with StopRequest() as stop, join_world() as world:
         prepared = _prepare(config, inputs, out, world)
-        with ready_for_engine(config, world):
+        with ready_for_engine(prepared.config, world):
             _train(prepared, stop)
             result = _finish(prepared)
         if stop.is_made:  # too late to save more than there is, but not to end what would follow
@@ -104,7 +103,7 @@ def run(config: PretrainConfig, inputs: PretrainInputs, out: Path, *, workers: i
 
 def _prepare(config: PretrainConfig, inputs: PretrainInputs, out: Path, world: World) -> Prepared:
     """Open and check everything; nothing is trained, and nothing but the folder of checkpoints is written."""
-    choose_engine(config, world)  # this and the next refuse what the processes cannot do, before anything is built
+    choose_engine(config, world, 0)  # this and the next refuse what the processes cannot do, before anything is built
     micro_batch = fit_micro_batch(config, world.size)
     store = open_store(inputs.tokens, inputs.tokenizer)
     vocabulary = read_pieces(inputs.tokenizer)
@@ -112,11 +111,13 @@ def _prepare(config: PretrainConfig, inputs: PretrainInputs, out: Path, world: W
     split = split_rows(store, config)
     new_rows = read_new_rows(inputs.tokenizer, store.meta["vocab_size"])
     network = _network(config, store, new_rows)
+    parameters = sum(parameter.numel() for parameter in network.parameters())
+    config = config.replaced("engine", name=choose_engine(config, world, parameters))
     if world.is_first:
         require_disk_space(out, network, config)
     facts = {
         "architecture": config.model.architecture,
-        "parameters": sum(parameter.numel() for parameter in network.parameters()),
+        "parameters": parameters,
         "steps": config.steps,
         "training_rows": split.training.count(0),
         "held_out_rows": split.held_out.count(0),
@@ -192,7 +193,8 @@ def _score_finished(prepared: Prepared, weights: dict[str, Tensor], scores: dict
         _load(network, weights)
         alone = World(0, 1, prepared.world.device)
         precision = "fp32" if config.engine.precision == "fp32" else "bf16"
-        engine = PlainEngine(config.replaced("engine", precision=precision), PretrainingModule(network), alone.device)
+        plain = config.replaced("engine", name="plain", precision=precision, compile=False)
+        engine = start_engine(plain, PretrainingModule(network), alone)
         scores = _measure(engine, prepared._replace(world=alone, micro_batch=config.engine.micro_batch))
     baselines = count_baselines(split.training, prepared.pieces)
     return scores | {"baselines": score_baselines(baselines, split.held_out, prepared.pieces, config)}

@@ -76,7 +76,8 @@ class PretrainingModule(nn.Module):
             extra = {"borders": borders, "position_ids": borders.places_BL + self.first_position}
         elif lengths_BS is not None:
             assert lengths_BS.shape[1] == 1  # several segments would see each other
-            extra = {"attention_mask": (torch.arange(length, device=ids_BL.device) < lengths_BS).long()}
+            # of four dimensions, which transformers takes as it is: of two, it looks on the device whether any is off
+            extra = {"attention_mask": (torch.arange(length, device=ids_BL.device) < lengths_BS)[:, None, None]}
         if not self.is_isolated:  # attention within segments needs the queries of all tokens
             extra["places_BP"] = places_BP
         states = self.network.base_model(input_ids=ids_BL, token_type_ids=types_BL, **extra).last_hidden_state
