@@ -42,17 +42,22 @@ GPU_DEVICES = ("nvidia*", "kfd", "dxg")  # NVIDIA, AMD, Windows: without one tor
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """``memory``: bytes of host memory; ``gpu``: peak FLOP/s of one, None without; ``cores`` and ``devices`` in use."""
+    """``memory``: bytes of host memory; ``gpu``: peak FLOP/s of one, None without; ``cores`` and ``devices`` in use.
+
+    ``precision`` is what pretraining's stands for here, ``core_flops`` what a core does in it.
+    """
 
     cores: int
     memory: int
     gpu: float | None
     devices: int
+    precision: str = "fp32"
+    core_flops: float = FLOPS_PER_CORE
 
     @property
     def flops(self) -> float:
         """What training gets of it, per second."""
-        return self.devices * self.gpu * SHARE_OF_PEAK if self.gpu else self.cores * FLOPS_PER_CORE
+        return self.devices * self.gpu * SHARE_OF_PEAK if self.gpu else self.cores * self.core_flops
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +75,22 @@ class Cost:
 
 def this_machine(recipe: Recipe, *, trains: bool = True) -> Machine:
     """Cores the recipe uses, memory, and the first GPU; it is not looked for where nothing ``trains``."""
-    gpu = None
+    cores, memory, asked = min(recipe.workers, os.cpu_count() or 1), host_memory(), recipe.pretrain.engine.precision
     may_have_gpu = any(path for name in GPU_DEVICES for path in Path("/dev").glob(name))
-    if trains and may_have_gpu and find_spec("torch") is not None:
-        import torch
+    if not trains or not (may_have_gpu or asked == "bf16") or find_spec("torch") is None:
+        return Machine(cores, memory, None, world_size(), "fp32" if asked == "auto" else asked)
+    import torch
 
-        if torch.cuda.is_available():
-            from pretrain.watch.flops import peak_flops
+    from corpus.documents.device import choose_precision, product_rates
+    from pretrain.watch.flops import peak_flops
 
-            known = peak_flops(torch.cuda.get_device_name(0), recipe.pretrain.engine.precision)
-            gpu = known or FLOPS_OF_UNKNOWN_GPU
-    return Machine(min(recipe.workers, os.cpu_count() or 1), host_memory(), gpu, world_size())
+    if torch.cuda.is_available():
+        precision = choose_precision(asked, "pretrain.engine.precision", torch.device("cuda", 0)).precision
+        peak = peak_flops(torch.cuda.get_device_name(0), precision)
+        return Machine(cores, memory, peak or FLOPS_OF_UNKNOWN_GPU, world_size(), precision)
+    rates = product_rates("cpu")  # FLOPS_PER_CORE was measured in float32
+    times = rates.bf16 / rates.fp32 if asked == "bf16" else 1.0
+    return Machine(cores, memory, None, world_size(), "fp32" if asked == "auto" else asked, FLOPS_PER_CORE * times)
 
 
 def host_memory() -> int:
@@ -152,7 +162,7 @@ def _training(recipe: Recipe, machine: Machine) -> Cost:
     settings, net, size = recipe.pretrain, recipe.pretrain.model, parameters(recipe)
     length, engine = settings.rows.sequence_length, settings.engine
     rows = min(engine.micro_batch, settings.global_batch)
-    activations = rows * length * net.hidden * net.layers * ACTIVATION_BYTES[engine.precision]
+    activations = rows * length * net.hidden * net.layers * ACTIVATION_BYTES[machine.precision]
     logits = rows * length * settings.rows.masking.share * recipe.tokenizer.vocab_size * 8
     return Cost(
         seconds=planned_tokens(recipe) * _flops(recipe, length) / machine.flops,
