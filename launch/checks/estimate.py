@@ -22,6 +22,7 @@ from launch.errors import is_for_user
 from launch.manifest import MANIFEST_NAME
 from launch.pipeline import Stage, learns_pieces, raw_inputs
 from launch.recipe import SAMPLE, Recipe
+from pretrain.schedule import phases
 
 GIB = 1 << 30
 # text a second and core, with everything on; pack works in one process per core as well
@@ -147,7 +148,8 @@ def _of_blocks(recipe: Recipe) -> int:
 
 def planned_tokens(recipe: Recipe) -> int:
     """Tokens that pretraining sees."""
-    return recipe.pretrain.steps * recipe.pretrain.global_batch * recipe.pretrain.rows.sequence_length
+    steps = sum((phase.last - phase.after) * phase.length for phase in phases(recipe.pretrain))
+    return steps * recipe.pretrain.global_batch
 
 
 def _flops(recipe: Recipe, length: int) -> float:
@@ -225,12 +227,13 @@ def show_plan(
 def _sizes(stages: Sequence[Stage], recipe: Recipe, machine: Machine) -> list[str]:
     """What the stages would read and train, and on what, as far as recipe and input files tell."""
     text, settings = text_bytes(recipe), recipe.pretrain
+    lengths = " then ".join(dict.fromkeys(str(phase.length) for phase in phases(settings)))
     jobs = len(recipe.finetune.tasks) * len(recipe.finetune.models) * len(recipe.finetune.seeds)
     device = f"{machine.devices} GPU" if machine.gpu else f"{machine.cores} cores, no GPU"
     lines = {
         "corpus": f"text: {'not known' if text is None else f'{text / 1e6:,.1f} MB unpacked'}",
         "pretrain": f"pretraining: {settings.steps:,} steps x {settings.global_batch:,} sequences x "
-        f"{settings.rows.sequence_length} tokens = {planned_tokens(recipe):,} tokens",
+        f"{lengths} tokens = {planned_tokens(recipe):,} tokens",
         "finetune": f"finetuning: {jobs} trainings",
     }
     names = {stage.name for stage in stages}
