@@ -1,7 +1,7 @@
 """Training in one process with torch alone: for laptops and single GPUs, and nothing to install beside torch.
 
 Weights, gradients and updates are float32. In bf16 the matrix products alone are bf16, by torch's autocast: residual
-stream, LayerNorm and the sums over micro-batches stay float32, so the gradient's error against float64 is a tenth of
+stream, LayerNorm and the sums over micro-batches stay float32, so the gradient's error against float64 is a fifth of
 that of a model in bf16 throughout (docs/pretrain.md). The price is a bf16 copy of each matrix, made in every
 micro-batch.
 """
