@@ -42,7 +42,7 @@ class MaskingConfig(BaseModel, frozen=True, extra="forbid"):
 
 
 class ModelConfig(BaseModel, frozen=True, extra="forbid"):
-    architecture: Literal["bert", "roberta"] = Field("roberta", description="Model family (paper Table 31).")
+    architecture: Literal["bert", "roberta", "modernbert"] = Field("roberta", description="Model family (paper Table 31).")
     layers: int = Field(12, gt=0, description="Transformer layers (base size, paper Table 31).")
     hidden: int = Field(768, gt=0, description="Width of the hidden states (base size, paper Table 31).")
     heads: int = Field(12, gt=0, description="Attention heads; divides hidden (base size, paper Table 31).")
@@ -55,13 +55,27 @@ class ModelConfig(BaseModel, frozen=True, extra="forbid"):
         "tell neighbours apart at once, so that small models learn from context much sooner.",
     )
     nsp: bool = Field(False, description="Add next sentence prediction on sentence pairs; BERT only (Table 31).")
+    global_every: int = Field(
+        3, gt=0, description="ModernBERT: every so many layers, from the first on, all tokens are seen (2412.13663)."
+    )
+    local_window: int = Field(
+        128, ge=2, multiple_of=2, description="ModernBERT: tokens seen by its other layers, half on either side."
+    )
+    rope_theta: float | None = Field(
+        None, gt=1, description="ModernBERT: base of the rotary positions of global layers; 160,000 unless init_from."
+    )
 
     @model_validator(mode="after")
     def _settings_agree(self) -> ModelConfig:
         if self.hidden % self.heads:
             raise ValueError(f"hidden {self.hidden} must be a multiple of heads {self.heads}")
         if self.nsp and self.architecture != "bert":
-            raise ValueError("nsp needs architecture bert: RoBERTa has no sentence-pair head")
+            raise ValueError("nsp needs architecture bert: no other has a sentence-pair head")
+        if self.architecture == "modernbert":
+            if self.position_start != "normal":
+                raise ValueError("position_start is for learned positions; modernbert turns queries and keys instead")
+            if self.hidden // self.heads % 2:
+                raise ValueError(f"modernbert turns pairs of numbers: hidden / heads is {self.hidden // self.heads}, odd")
         return self
 
 
