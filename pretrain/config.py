@@ -42,7 +42,9 @@ class MaskingConfig(BaseModel, frozen=True, extra="forbid"):
 
 
 class ModelConfig(BaseModel, frozen=True, extra="forbid"):
-    architecture: Literal["bert", "roberta", "modernbert"] = Field("roberta", description="Model family (paper Table 31).")
+    architecture: Literal["bert", "roberta", "modernbert"] = Field(
+        "roberta", description="Model family (paper Table 31)."
+    )
     layers: int = Field(12, gt=0, description="Transformer layers (base size, paper Table 31).")
     hidden: int = Field(768, gt=0, description="Width of the hidden states (base size, paper Table 31).")
     heads: int = Field(12, gt=0, description="Attention heads; divides hidden (base size, paper Table 31).")
@@ -75,7 +77,7 @@ class ModelConfig(BaseModel, frozen=True, extra="forbid"):
             if self.position_start != "normal":
                 raise ValueError("position_start is for learned positions; modernbert turns queries and keys instead")
             if self.hidden // self.heads % 2:
-                raise ValueError(f"modernbert turns pairs of numbers: hidden / heads is {self.hidden // self.heads}, odd")
+                raise ValueError(f"hidden {self.hidden} / heads {self.heads} must be even: modernbert turns pairs")
         return self
 
 
@@ -157,7 +159,8 @@ class PretrainConfig(BaseModel, frozen=True, extra="forbid"):
     """Pretraining, in sections; the defaults are KLUE-RoBERTa-base (paper Table 31)."""
 
     init_from: str | None = Field(
-        None, description="Go on from this Hugging Face BERT or RoBERTa (folder or Hub id), with its own tokenizer."
+        None,
+        description="Go on from this Hugging Face model of the architecture (folder or Hub id), with its own tokenizer.",
     )
     steps: int = Field(1_000_000, gt=0, description="Optimizer steps (Table 31).")
     global_batch: int = Field(2048, gt=0, description="Sequences per step, over all devices (Table 31).")

@@ -20,7 +20,7 @@ ROPE_THETA = 160_000.0  # of ModernBERT's global layers, for 8,192 tokens
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """``settings`` are those of fresh models, by recipe and special ids; ``head`` turns states into scores of pieces."""
+    """``settings`` are those of fresh models, by recipe and special ids; ``head`` turns states into scores."""
 
     title: str
     config: type[PreTrainedConfig]

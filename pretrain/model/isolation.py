@@ -59,8 +59,8 @@ def _attend_by(network: PreTrainedModel, name: str) -> None:
     network.set_attn_implementation(name)
 
 
-def _mask_of_padding(*sizes: Any, attention_mask: Tensor | None = None, **how: Any) -> Tensor | None:
-    return None if attention_mask is None else sdpa_mask(*sizes, attention_mask=attention_mask, **how)
+def _mask_of_padding(**settings: Any) -> Tensor | None:
+    return None if settings["attention_mask"] is None else sdpa_mask(**settings)
 
 
 def find_borders(lengths_BS: Tensor, length: int) -> Borders:

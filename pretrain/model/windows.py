@@ -52,7 +52,7 @@ def attend_nearby(
 
 
 def _with_neighbours(blocks: Tensor) -> Tensor:
-    """Blocks of tokens, B x N + 2 x C or B x N + 2 x A x C x D: all but the first and the last, with both neighbours."""
+    """All but the first and last block, with their neighbours; B x (N + 2) x C or B x (N + 2) x A x C x D."""
     return torch.cat([blocks[:, :-2], blocks[:, 1:-1], blocks[:, 2:]], dim=2 if blocks.ndim == 3 else 3)
 
 
