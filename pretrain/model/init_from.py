@@ -1,4 +1,4 @@
-"""Where training may start other than from nothing: a Hugging Face BERT or RoBERTa, from a folder or the Hub.
+"""Where training may start other than from nothing: a model of Hugging Face, from a folder or the Hub.
 
 The checkpoint keeps its own sizes and only dropout comes from the recipe. Whatever contradicts it is refused from its
 config.json alone, which costs milliseconds, before anything is trained. A head it lacks begins afresh. Weights are read
@@ -53,7 +53,7 @@ def init_from_folder(name: str) -> Path:
     if path.is_dir():
         return path
     if path.exists() or name.startswith((".", "/", "~")) or name.count("/") > 1:
-        raise _bad(name, "no such folder; give the folder or Hub id of a Hugging Face BERT or RoBERTa")
+        raise _bad(name, "no such folder; give the folder or Hub id of a Hugging Face model")
     return _download(name)
 
 

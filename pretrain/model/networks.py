@@ -1,4 +1,4 @@
-"""BERT and RoBERTa from transformers, unchanged: fresh in the sizes of the paper's Table 31, or from a checkpoint.
+"""Models of transformers, unchanged: fresh in the sizes of the paper's Table 31, or from a checkpoint.
 
 Special ids, positions, epsilon and token types of fresh ones follow the released KLUE models: BERT 512 positions, 2
 types, 1e-12; RoBERTa positions counted from pad id + 1 (514 with [PAD] = 1), 1 type, 1e-5.
@@ -34,7 +34,7 @@ def build_network(
         new_rows: pieces that ``config.init_from`` does not know yet (``pretrain.model.extended``).
 
     Raises:
-        BadInput: ``config.init_from`` is no BERT or RoBERTa that fits the settings and the vocabulary.
+        BadInput: ``config.init_from`` is no model of the family that fits the settings and the vocabulary.
     """
     with torch.random.fork_rng():
         torch.manual_seed(int(derive_key(config.seed, "weights")))

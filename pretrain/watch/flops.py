@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pretrain.config import PretrainConfig
 from pretrain.rows.batches import TrainingBatches
 from pretrain.rows.masking import most_predictions
+from pretrain.schedule import of_phase
 
 # name without maker and brand: TFLOP/s in fp32, in fp16 and in bf16 on tensor cores; None where there are none
 PEAK_TFLOPS: dict[str, tuple[float, float, float | None]] = {
@@ -68,12 +69,13 @@ def attended_length(lengths: NDArray[np.int64], reach: int | None = None) -> flo
 
 
 def flops_by_phase(batches: TrainingBatches, config: PretrainConfig, vocab_size: int) -> list[float]:
-    """``flops_per_token`` of each sequence length of a run; what is attended is read off its first rows."""
+    """``flops_per_token`` of each phase of a run; what is attended is read off its first rows."""
     found = []
     for phase in batches.phases:
-        some = np.arange(min(SAMPLED_ROWS, phase.source.count(0)))
-        lengths_BS = phase.source.gather(np.zeros_like(some), some).lengths_BS
-        found.append(flops_per_token(config.replaced("rows", sequence_length=phase.length), vocab_size, lengths_BS))
+        source = batches.source_of(phase)
+        some = np.arange(min(SAMPLED_ROWS, source.count(0)))
+        lengths_BS = source.gather(np.zeros_like(some), some).lengths_BS
+        found.append(flops_per_token(of_phase(config, phase), vocab_size, lengths_BS))
     return found
 
 
