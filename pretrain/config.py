@@ -186,7 +186,7 @@ class PretrainConfig(BaseModel, frozen=True, extra="forbid"):
 
     init_from: str | None = Field(
         None,
-        description="Go on from this Hugging Face model of the architecture (folder or Hub id), with its own tokenizer.",
+        description="Go on from this Hugging Face model (folder or Hub id), with its own tokenizer.",
     )
     steps: int = Field(1_000_000, gt=0, description="Optimizer steps (Table 31).")
     global_batch: int = Field(2048, gt=0, description="Sequences per step, over all devices (Table 31).")
