@@ -73,7 +73,7 @@ def _digest(content: Mapping[str, Any]) -> str:
 
 
 def seal_of(path: Path, told: Callable[[int], object] = lambda count: None) -> list[int | str]:
-    """Size and sha256 of a file, [0, ""] where there is none; ``told`` gets the number of bytes read, block by block."""
+    """Size and sha256 of a file, [0, ""] where there is none; ``told`` gets the bytes of each block read."""
     if not path.is_file():
         return [0, ""]
     digest, size = hashlib.sha256(), 0
