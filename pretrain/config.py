@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
+from corpus.documents.device import PrecisionName
+
 
 class PackConfig(BaseModel, frozen=True, extra="forbid"):
     """The token store follows from the corpus and the tokenizer; there is little to choose."""
@@ -61,7 +63,9 @@ class MaskingConfig(BaseModel, frozen=True, extra="forbid"):
 
 
 class ModelConfig(BaseModel, frozen=True, extra="forbid"):
-    architecture: Literal["bert", "roberta"] = Field("roberta", description="Model family (paper Table 31).")
+    architecture: Literal["bert", "roberta", "modernbert"] = Field(
+        "roberta", description="Model family (paper Table 31)."
+    )
     layers: int = Field(12, gt=0, description="Transformer layers (base size, paper Table 31).")
     hidden: int = Field(768, gt=0, description="Width of the hidden states (base size, paper Table 31).")
     heads: int = Field(12, gt=0, description="Attention heads; divides hidden (base size, paper Table 31).")
@@ -74,13 +78,27 @@ class ModelConfig(BaseModel, frozen=True, extra="forbid"):
         "tell neighbours apart at once, so that small models learn from context much sooner.",
     )
     nsp: bool = Field(False, description="Add next sentence prediction on sentence pairs; BERT only (Table 31).")
+    global_every: int = Field(
+        3, gt=0, description="ModernBERT: every so many layers, from the first on, all tokens are seen (2412.13663)."
+    )
+    local_window: int = Field(
+        128, ge=2, multiple_of=2, description="ModernBERT: tokens seen by its other layers, half on either side."
+    )
+    rope_theta: float | None = Field(
+        None, gt=1, description="ModernBERT: base of the rotary positions of global layers; 160,000 unless init_from."
+    )
 
     @model_validator(mode="after")
     def _settings_agree(self) -> ModelConfig:
         if self.hidden % self.heads:
             raise ValueError(f"hidden {self.hidden} must be a multiple of heads {self.heads}")
         if self.nsp and self.architecture != "bert":
-            raise ValueError("nsp needs architecture bert: RoBERTa has no sentence-pair head")
+            raise ValueError("nsp needs architecture bert: no other has a sentence-pair head")
+        if self.architecture == "modernbert":
+            if self.position_start != "normal":
+                raise ValueError("position_start is for learned positions; modernbert turns queries and keys instead")
+            if self.hidden // self.heads % 2:
+                raise ValueError(f"hidden {self.hidden} / heads {self.heads} must be even: modernbert turns pairs")
         return self
 
 
@@ -133,7 +151,9 @@ class EngineConfig(BaseModel, frozen=True, extra="forbid"):
     name: Literal["auto", "plain", "deepspeed"] = Field(
         "auto", description="auto: torch alone for one process, DeepSpeed for more and for fp16."
     )
-    precision: Literal["fp32", "bf16", "fp16"] = Field("bf16", description="Of the model; weights are fp32.")
+    precision: PrecisionName = Field(
+        "auto", description="Of matrix products; weights are fp32. auto: bf16 where it is clearly faster, else fp32."
+    )
     micro_batch: int = Field(32, gt=0, description="Most sequences at once on one device; accumulation does the rest.")
     zero_stage: int = Field(1, ge=0, le=3, description="DeepSpeed ZeRO: what is sharded over the devices.")
     compile: bool = Field(False, description="Fuse operations with torch.compile; needs a C++ compiler or a GPU.")
@@ -142,7 +162,7 @@ class EngineConfig(BaseModel, frozen=True, extra="forbid"):
     def _settings_agree(self) -> EngineConfig:
         if self.precision == "fp16" and self.name == "plain":
             raise ValueError("precision fp16 needs name deepspeed, which scales the loss; or choose bf16")
-        if self.precision != "fp32" and self.zero_stage == 0 and self.name != "plain":
+        if self.precision in ("bf16", "fp16") and self.zero_stage == 0 and self.name != "plain":
             raise ValueError(f"precision {self.precision} needs zero_stage 1 or more: stage 0 keeps no exact weights")
         return self
 
@@ -174,7 +194,8 @@ class PretrainConfig(BaseModel, frozen=True, extra="forbid"):
     """Pretraining, in sections; the defaults are KLUE-RoBERTa-base (paper Table 31)."""
 
     init_from: str | None = Field(
-        None, description="Go on from this Hugging Face BERT or RoBERTa (folder or Hub id), with its own tokenizer."
+        None,
+        description="Go on from this Hugging Face model (folder or Hub id), with its own tokenizer.",
     )
     steps: int = Field(1_000_000, gt=0, description="Optimizer steps (Table 31).")
     global_batch: int = Field(2048, gt=0, description="Sequences per step, over all devices (Table 31).")
