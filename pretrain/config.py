@@ -55,6 +55,14 @@ class ModelConfig(BaseModel, frozen=True, extra="forbid"):
         "tell neighbours apart at once, so that small models learn from context much sooner.",
     )
     nsp: bool = Field(False, description="Add next sentence prediction on sentence pairs; BERT only (Table 31).")
+    output_bias: Literal["zero", "frequency"] = Field(
+        "zero", description="First values of the vocabulary head's bias; frequency: log frequencies of the pieces."
+    )
+    embedding_start: Literal["normal", "cooccurrence"] = Field(
+        "normal",
+        description="First values of the piece embeddings; cooccurrence: singular vectors of the mutual information of "
+        "neighbouring pieces.",
+    )
 
     @model_validator(mode="after")
     def _settings_agree(self) -> ModelConfig:
@@ -160,6 +168,15 @@ class PretrainConfig(BaseModel, frozen=True, extra="forbid"):
         length, positions = self.rows.sequence_length, self.model.positions
         if length > positions and self.init_from is None:  # a checkpoint has its own positions
             raise ValueError(f"rows.sequence_length {length} exceeds model.positions {positions}")
+        return self
+
+    @model_validator(mode="after")
+    def _first_values_are_free(self) -> PretrainConfig:
+        counted = self.model.output_bias != "zero" or self.model.embedding_start != "normal"
+        if counted and self.init_from is not None:
+            raise ValueError(
+                "init_from brings its own first values; leave out model.output_bias, model.embedding_start"
+            )
         return self
 
     def identity(self) -> dict[str, Any]:
