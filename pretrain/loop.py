@@ -14,13 +14,13 @@ from tqdm import tqdm
 
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig
-from pretrain.engine.optimizer import learning_rate
 from pretrain.engine.start import Engine
 from pretrain.engine.world import World
 from pretrain.interruption import GOES_ON, Interrupted, StopRequest
 from pretrain.rng import derive_key
 from pretrain.rows.batches import ReadyStep, TrainingBatches, ready_steps
 from pretrain.saved.checkpoints import Checkpoints
+from pretrain.schedule import learning_rate
 from pretrain.watch.meter import Meter
 
 

@@ -64,8 +64,8 @@ def count_first_values(
         return FirstValues(bias_V, None)
     if len(pieces.special_V) < hidden:
         raise BadInput(
-            f"pretrain.model.embedding_start is cooccurrence, but {len(pieces.special_V)} pieces have no {hidden} singular "
-            "vectors; leave it out, or lower pretrain.model.hidden"
+            f"pretrain.model.embedding_start is cooccurrence, but {len(pieces.special_V)} pieces have no {hidden} "
+            "singular vectors; leave it out, or lower pretrain.model.hidden"
         )
     matrix_VV = ppmi(ids_N, pieces.special_V)
     log.info("embeddings begin from %s pairs of neighbours among %s tokens", f"{matrix_VV._nnz():,}", f"{len(ids_N):,}")

@@ -28,6 +28,7 @@ from pretrain.rows.masking import IGNORED, Masked, Pieces, mask_rows, row_keys
 from pretrain.rows.packing import Packed
 from pretrain.rows.pairs import Pairs
 from pretrain.rows.sources import Blocks, Documents, Numbers, Rows, RowSource, total_blocks
+from pretrain.schedule import Phase, of_phase, phases
 
 AHEAD = 2  # steps made ready while the device computes; one thread is enough, as numpy lets go of the interpreter
 
@@ -109,16 +110,6 @@ class Batch(NamedTuple):
         return [self.each(operator.itemgetter(part)) for part in parts]
 
 
-class Phase(NamedTuple):
-    """Steps of one sequence length: the rows, their order, and the steps after which it begins and ends."""
-
-    source: RowSource
-    order: Order
-    length: int
-    after: int
-    last: int
-
-
 class Order:
     """The endless sequence of rows: epoch after epoch (those of pairs differ in size), each in its own order."""
 
@@ -148,20 +139,16 @@ class TrainingBatches:
         self._pieces, self._config, self._micro_batch = pieces, config, micro_batch
         self._share = config.global_batch // ranks
         self._offset = rank * self._share
-        short_steps = round(config.steps * config.rows.short_length_share) if split.short else 0
-
-        def phase(source: RowSource, length: int, after: int, last: int) -> Phase:
-            return Phase(source, Order(source.count, config.seed), length, after, last)
-
-        self.phases = [phase(split.training, config.rows.sequence_length, short_steps, config.steps)]
-        if split.short and config.rows.short_length:
-            self.phases.insert(0, phase(split.short, config.rows.short_length, 0, short_steps))
+        self.phases = phases(config)
+        self._configs = [of_phase(config, phase) for phase in self.phases]
+        sources = {config.rows.short_length: split.short, config.rows.sequence_length: split.training}
+        self._rows = {n: (source, Order(source.count, config.seed)) for n, source in sources.items() if n and source}
 
     def of_step(self, step: int) -> list[Batch]:
         """The micro-batches of step 1, 2, …"""
         source, epochs_B, rows_B = self._locate(step, self._offset, self._share)
         rows = source.gather(epochs_B, rows_B)
-        return mask_batch(rows, epochs_B, self._pieces, self._config).split(self._micro_batch)
+        return mask_batch(rows, epochs_B, self._pieces, self._configs[self.phase_of(step)]).split(self._micro_batch)
 
     def names_of_step(self, step: int) -> list[str]:
         """What a whole step is made of, over all ranks: epoch and row of each sequence, "0:1234"."""
@@ -172,16 +159,20 @@ class TrainingBatches:
         epochs = 0.0
         for phase in self.phases:
             done = max(0, min(step, phase.last) - phase.after) * self._config.global_batch
-            epochs += done / phase.source.count(0)
+            epochs += done / self.source_of(phase).count(0)
         return {"step": step, "sequences": step * self._config.global_batch, "epochs": round(epochs, 3)}
 
     def phase_of(self, step: int) -> int:
         return next((n for n, phase in enumerate(self.phases) if step <= phase.last), len(self.phases) - 1)
 
+    def source_of(self, phase: Phase) -> RowSource:
+        return self._rows[phase.length][0]
+
     def _locate(self, step: int, offset: int, count: int) -> tuple[RowSource, Numbers, Numbers]:
         phase = self.phases[self.phase_of(step)]
-        first = (step - phase.after - 1) * self._config.global_batch + offset
-        return phase.source, *phase.order.locate(np.arange(first, first + count))
+        source, order = self._rows[phase.length]
+        first = (step - phase.length_after - 1) * self._config.global_batch + offset
+        return source, *order.locate(np.arange(first, first + count))
 
 
 def mask_batch(rows: Rows, epochs_B: Numbers, pieces: Pieces, config: PretrainConfig) -> Batch:
