@@ -47,6 +47,10 @@ class MaskingConfig(BaseModel, frozen=True, extra="forbid"):
         description="Training shares that change on the way (Ankner et al. 2023), such as [{share: 0.3, until: 0.5}, "
         "{share: 0.15}]; held-out rows keep share, so that runs compare.",
     )
+    length_bias: Literal["bert", "none"] = Field(
+        "bert",
+        description="bert: words are taken while they fit, so long ones less often (BERT's code); none: all alike.",
+    )
 
     @model_validator(mode="after")
     def _shares_fit(self) -> MaskingConfig:
@@ -120,6 +124,11 @@ class RowsConfig(BaseModel, frozen=True, extra="forbid"):
     short_share: float = Field(0.1, ge=0, le=1, description="Share of pairs drawn shorter (BERT code, short_seq_prob).")
     held_out_share: float = Field(0.001, gt=0, lt=1, description="Share of the blocks (or documents) never trained on.")
     masking: MaskingConfig = Field(default_factory=MaskingConfig, description="Whole-word masking (section 4.1).")
+    nsp_balance: Literal["bert", "half"] = Field(
+        "bert",
+        description="bert: more than half of the pairs are random, as lone sentences have no other B (BERT's code); "
+        "half: a lone sentence is paired with its neighbour, and every pair is random with chance 1/2.",
+    )
 
     @model_validator(mode="after")
     def _short_is_shorter(self) -> RowsConfig:
