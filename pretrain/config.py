@@ -87,6 +87,14 @@ class ModelConfig(BaseModel, frozen=True, extra="forbid"):
     rope_theta: float | None = Field(
         None, gt=1, description="ModernBERT: base of the rotary positions of global layers; 160,000 unless init_from."
     )
+    output_bias: Literal["zero", "frequency"] = Field(
+        "zero", description="First values of the vocabulary head's bias; frequency: log frequencies of the pieces."
+    )
+    embedding_start: Literal["normal", "cooccurrence"] = Field(
+        "normal",
+        description="First values of the piece embeddings; cooccurrence: singular vectors of the mutual information of "
+        "neighbouring pieces.",
+    )
 
     @model_validator(mode="after")
     def _settings_agree(self) -> ModelConfig:
@@ -223,6 +231,15 @@ class PretrainConfig(BaseModel, frozen=True, extra="forbid"):
         if share + falls > 1 or share == 1:
             what = f"{share:.1%} of the steps" + (f" and decay_share {falls:.1%}" if falls else "")
             raise ValueError(f"optimizer: a warm-up of {what} leaves no step for the rest")
+        return self
+
+    @model_validator(mode="after")
+    def _first_values_are_free(self) -> PretrainConfig:
+        counted = self.model.output_bias != "zero" or self.model.embedding_start != "normal"
+        if counted and self.init_from is not None:
+            raise ValueError(
+                "init_from brings its own first values; leave out model.output_bias, model.embedding_start"
+            )
         return self
 
     def identity(self) -> dict[str, Any]:

@@ -37,6 +37,7 @@ from pretrain.model.init_from import check_init_from, with_sizes_of
 from pretrain.model.isolation import isolate_documents
 from pretrain.model.module import PretrainingModule
 from pretrain.model.networks import build_network
+from pretrain.model.starts import count_first_values, give_first_values
 from pretrain.pack.store import TokenStore, check_store, open_store, read_pieces
 from pretrain.rows.batches import Split, TrainingBatches, split_rows
 from pretrain.rows.masking import Pieces, describe_pieces
@@ -145,6 +146,8 @@ def _train(prepared: Prepared, stop: StopRequest) -> None:
     if found:
         _load(prepared.network, found.weights())
         log.info("going on from %s", found.folder)
+    else:
+        _start_from_counts(prepared)
     engine = start_engine(config, PretrainingModule(prepared.network), world)
     if found:
         found.give_to(engine)
@@ -211,6 +214,14 @@ def _network(config: PretrainConfig, store: TokenStore, new_rows: NewRows) -> Pr
     if config.rows.packing == "documents":
         isolate_documents(network)
     return network
+
+
+def _start_from_counts(prepared: Prepared) -> None:
+    """Counted in the first process only: another machine may round otherwise."""
+    config, network, world = prepared.config, prepared.network, prepared.world
+    hidden = network.config.hidden_size
+    counted = partial(count_first_values, prepared.split.training, prepared.pieces, hidden, config)
+    give_first_values(network, world.broadcast(counted() if world.is_first else None))
 
 
 def _load(network: PreTrainedModel, weights: dict[str, Tensor]) -> None:
