@@ -75,9 +75,10 @@ def warn_of_jump(
     for step in steps:
         if step.grad_norm == math.inf and config.engine.precision != "fp16":
             log.warning(
-                "step %d: the gradient norm is not finite, though the loss is (%.3f); rows %s; expect training to "
-                "diverge: set pretrain.optimizer.clip or lower pretrain.optimizer.lr (%g)",
-                *(step.step, step.loss, _some_rows(names_of_step(step.step)), config.optimizer.lr),
+                "step %d: the gradient norm is not finite, though the loss is (%.3f), so it moved nothing, as %d of the "
+                "last %d steps; rows %s; set pretrain.optimizer.clip or lower pretrain.optimizer.lr (%g)",
+                *(step.step, step.loss, sum(step.grad_norm == math.inf for step in steps), len(steps)),
+                *(_some_rows(names_of_step(step.step)), config.optimizer.lr),
             )
             return
         usual = median(norms) if len(norms) >= LEAST_REMEMBERED else math.inf
