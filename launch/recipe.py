@@ -77,7 +77,7 @@ class Recipe(BaseModel, frozen=True, extra="forbid"):
                 f"tokenizer.extend is {self.tokenizer.extend}, but there is no pretrain.init_from whose vocabulary it "
                 "could extend; name one, or leave it out"
             )
-        elif self.tokenizer.special_tokens != self.pretrain.model.architecture:
+        elif self.tokenizer.special_tokens != self.pretrain.model.architecture != "gpt":  # it takes either order
             raise ValueError(
                 f"tokenizer.special_tokens is {self.tokenizer.special_tokens} but pretrain.model.architecture is "
                 f"{self.pretrain.model.architecture}; they must agree"

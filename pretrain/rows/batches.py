@@ -75,10 +75,13 @@ def split_rows(store: TokenStore, config: PretrainConfig) -> Split:
 
 
 class Batch(NamedTuple):
-    """What the model takes: masked ids, places and pieces to predict (see ``Masked``), and the rest of ``Rows``."""
+    """What the model takes: ids, where to predict and what (see ``Masked``), and the rest of ``Rows``.
+
+    Causal rows have no positions: every token predicts the next one, and M is L.
+    """
 
     ids_BL: Tensor
-    positions_BM: Tensor
+    positions_BM: Tensor | None
     targets_BM: Tensor
     types_BL: Tensor | None = None
     lengths_BS: Tensor | None = None
@@ -86,11 +89,14 @@ class Batch(NamedTuple):
 
     @property
     def predictions(self) -> int:
-        return int((self.targets_BM != IGNORED).sum())
+        """Masked pieces to predict."""
+        return 0 if self.positions_BM is None else int((self.targets_BM != IGNORED).sum())
 
     @property
-    def pairs(self) -> int:
-        return 0 if self.is_random_BS is None else int((self.is_random_BS != IGNORED).sum())
+    def others(self) -> int:
+        """What the objective beside masked words counts: next tokens of causal rows, or sentence pairs."""
+        targets = self.targets_BM if self.positions_BM is None else self.is_random_BS
+        return 0 if targets is None else int((targets != IGNORED).sum())
 
     @property
     def tokens(self) -> int:
@@ -140,14 +146,17 @@ class Order:
 
 
 class TrainingBatches:
-    """Micro-batches of process ``rank`` of ``ranks`` for any step; ``micro_batch`` divides ``global_batch / ranks``."""
+    """Micro-batches of process ``rank`` of ``ranks`` for any step; ``micro_batch`` is of ``fit_micro_batch``.
+
+    The first ``config.causal_rows`` rows of a step are causal. Order shuffles rows anew each epoch, so which they are is
+    a draw by seed, epoch and row; all rows of a micro-batch are of one kind, and their shares in a step are exact.
+    """
 
     def __init__(
         self, split: Split, pieces: Pieces, config: PretrainConfig, rank: int, ranks: int, micro_batch: int
     ) -> None:
         self._pieces, self._config, self._micro_batch = pieces, config, micro_batch
-        self._share = config.global_batch // ranks
-        self._offset = rank * self._share
+        self._rank, self._ranks = rank, ranks
         short_steps = round(config.steps * config.rows.short_length_share) if split.short else 0
 
         def phase(source: RowSource, length: int, after: int, last: int) -> Phase:
@@ -158,10 +167,16 @@ class TrainingBatches:
             self.phases.insert(0, phase(split.short, config.rows.short_length, 0, short_steps))
 
     def of_step(self, step: int) -> list[Batch]:
-        """The micro-batches of step 1, 2, …"""
-        source, epochs_B, rows_B = self._locate(step, self._offset, self._share)
-        rows = source.gather(epochs_B, rows_B)
-        return mask_batch(rows, epochs_B, self._pieces, self._config).split(self._micro_batch)
+        """The micro-batches of step 1, 2, …; causal ones come first."""
+        border, batches = self._config.causal_rows, []
+        for first, last in ((0, border), (border, self._config.global_batch)):
+            share = (last - first) // self._ranks
+            if share:
+                source, epochs_B, rows_B = self._locate(step, first + self._rank * share, share)
+                rows = source.gather(epochs_B, rows_B)
+                whole = mask_batch(rows, epochs_B, self._pieces, self._config) if first == border else causal_batch(rows)
+                batches += whole.split(self._micro_batch)
+        return batches
 
     def names_of_step(self, step: int) -> list[str]:
         """What a whole step is made of, over all ranks: epoch and row of each sequence, "0:1234"."""
@@ -187,10 +202,25 @@ class TrainingBatches:
 def mask_batch(rows: Rows, epochs_B: Numbers, pieces: Pieces, config: PretrainConfig) -> Batch:
     """Rows as the model takes them, wearing the masks of their epochs."""
     keys_B = row_keys(config.seed, config.rows.masking, epochs_B, rows.names_B)
-    return as_batch(rows, mask_rows(rows, keys_B, pieces, config.rows.masking))
+    return as_batch(rows, mask_rows(rows, keys_B, pieces, config.rows.masking), config)
 
 
-def as_batch(rows: Rows, masked: Masked) -> Batch:
+def causal_batch(rows: Rows) -> Batch:
+    """Rows in which every token predicts the next one of its own segment; nothing follows the last."""
+    targets_BL = np.full_like(rows.ids_BL, IGNORED)
+    targets_BL[:, :-1] = rows.ids_BL[:, 1:]
+    if rows.lengths_BS is not None:
+        ends_BS = rows.lengths_BS.cumsum(axis=1)
+        targets_BL[np.arange(targets_BL.shape[1]) >= ends_BS[:, -1:]] = IGNORED
+        targets_BL[np.arange(len(ends_BS))[:, None], ends_BS - 1] = IGNORED
+    lengths_BS = None if rows.lengths_BS is None else torch.from_numpy(rows.lengths_BS)
+    return Batch(torch.from_numpy(rows.ids_BL), None, torch.from_numpy(targets_BL), lengths_BS=lengths_BS)
+
+
+def as_batch(rows: Rows, masked: Masked, config: PretrainConfig) -> Batch:
+    """Masked rows for the model; beside causal rows a piece is predicted one place before it, as theirs are."""
+    if config.model.objective == "hybrid":  # the first token of a segment is [CLS], never masked
+        masked = masked._replace(positions_BM=np.maximum(masked.positions_BM - 1, 0))
     rest = (rows.types_BL, rows.lengths_BS, rows.is_random_BS)
     return Batch(
         *map(torch.from_numpy, masked), *(None if field is None else torch.from_numpy(field) for field in rest)
