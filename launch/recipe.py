@@ -29,7 +29,7 @@ from launch.config import LaunchConfig, SampleConfig
 from launch.errors import LaunchError
 from launch.plain_yaml import NotPlain, parse_yaml, read_yaml
 from pretrain.config import PLACES, PackConfig, PretrainConfig
-from tokenizer.config import TokenizerConfig
+from tokenizer.config import SPECIAL_TOKENS, TokenizerConfig
 
 SAMPLE = "malmoi:sample"  # stands for the embedded sample wherever a recipe names text or benchmark files
 UNSAFE_IN_NAMES = re.compile(r"[^\w.-]+")
@@ -77,7 +77,10 @@ class Recipe(BaseModel, frozen=True, extra="forbid"):
                 f"tokenizer.extend is {self.tokenizer.extend}, but there is no pretrain.init_from whose vocabulary it "
                 "could extend; name one, or leave it out"
             )
-        elif self.tokenizer.special_tokens != self.pretrain.model.architecture != "gpt":  # it takes either order
+        elif (
+            self.pretrain.model.architecture in SPECIAL_TOKENS  # others take any
+            and self.tokenizer.special_tokens != self.pretrain.model.architecture
+        ):
             raise ValueError(
                 f"tokenizer.special_tokens is {self.tokenizer.special_tokens} but pretrain.model.architecture is "
                 f"{self.pretrain.model.architecture}; they must agree"

@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from transformers import BertConfig, PreTrainedConfig, RobertaConfig
+from transformers import PreTrainedConfig
 from transformers.utils import logging as transformers_logging
 
 from corpus.documents.errors import BadInput
@@ -29,6 +29,7 @@ from corpus.documents.model_files import (
 )
 from pretrain.config import ModelConfig, PretrainConfig
 from pretrain.model.extended import NewRows, add_rows
+from pretrain.model.families import FAMILIES, SIZES, longest_input
 from pretrain.pack.store import TOKENIZER_NAME, VOCABULARY_NAME, read_pieces
 
 if TYPE_CHECKING:
@@ -41,14 +42,6 @@ TOKENIZER_NAMES = (
     "vocab.json", "merges.txt", "spiece.model", "sentencepiece.bpe.model",
 )  # fmt: skip
 FETCHED = (CONFIG_NAME, WEIGHTS_NAME, INDEX_NAME, "model-*.safetensors", *TOKENIZER_NAMES)
-FAMILIES: dict[str, type[PreTrainedConfig]] = {"bert": BertConfig, "roberta": RobertaConfig}
-# Settings of the recipe that a checkpoint decides, by their names in its config.json
-SIZES = {
-    "layers": "num_hidden_layers",
-    "hidden": "hidden_size",
-    "heads": "num_attention_heads",
-    "intermediate": "intermediate_size",
-}
 
 
 def init_from_folder(name: str) -> Path:
@@ -103,11 +96,13 @@ def load_init_from(
     check_ids(config, vocab_size - len(new_rows), special_ids["pad"])
     folder = init_from_folder(name)
     start = _read_config(config, folder)
-    start.hidden_dropout_prob = start.attention_probs_dropout_prob = config.model.dropout
+    family = FAMILIES[start.model_type]
+    for kind in family.dropouts:
+        setattr(start, kind, config.model.dropout)
     settings = {"dtype": torch.float32, "use_safetensors": True, "local_files_only": True, "output_loading_info": True}
     try:
         with quiet_transformers():
-            network, found = model_class(config).from_pretrained(folder, config=start, **settings)
+            network, found = family.class_for(config.model).from_pretrained(folder, config=start, **settings)
     except Exception as error:  # OSError, ValueError, RuntimeError or SafetensorError, by what is wrong with the file
         raise _bad(name, f"its weights cannot be loaded ({_first_line(error)}); give a whole checkpoint") from error
     _tell_heads(name, network, found)
@@ -118,25 +113,10 @@ def load_init_from(
     return network
 
 
-def model_class(config: PretrainConfig) -> Any:
-    """The class of transformers that has the heads of the objective."""
-    from transformers import BertForMaskedLM, BertForPreTraining, RobertaForMaskedLM
-
-    if config.model.architecture == "roberta":
-        return RobertaForMaskedLM
-    return BertForPreTraining if config.model.nsp else BertForMaskedLM
-
-
 def with_sizes_of(network: PreTrainedConfig, config: PretrainConfig) -> PretrainConfig:
     """The settings with the sizes that the model really has, for whoever counts operations or memory by them."""
     own = {ours: getattr(network, theirs) for ours, theirs in SIZES.items()}
     return config.replaced("model", **own, positions=longest_input(network))
-
-
-def longest_input(network: PreTrainedConfig) -> int:
-    """Most tokens that the model takes; RoBERTa counts its positions from the padding id plus one."""
-    positions = int(network.max_position_embeddings)
-    return positions - int(network.pad_token_id) - 1 if network.model_type == "roberta" else positions
 
 
 @contextmanager
@@ -183,12 +163,13 @@ def _read_config(config: PretrainConfig, folder: Path) -> PreTrainedConfig:
     check_sizes(folder, f"pretrain.init_from {name}")
     try:
         kind = json.loads((folder / CONFIG_NAME).read_text("utf-8")).get("model_type")
-        found = FAMILIES[kind].from_json_file(folder / CONFIG_NAME) if kind == config.model.architecture else None
+        is_right = kind == config.model.architecture
+        found = FAMILIES[kind].config.from_json_file(folder / CONFIG_NAME) if is_right else None
     except Exception as error:  # broken JSON, or values that the configuration class refuses in its own ways
         raise _bad(name, f"{CONFIG_NAME} cannot be read ({_first_line(error)}); save the model again") from error
     if found is None:
         what = f"a model of type {kind}, but pretrain.model.architecture is {config.model.architecture}"
-        raise _bad(name, f"{what}; bert and roberta can be gone on from")
+        raise _bad(name, f"{what}; {', '.join(FAMILIES)} can be gone on from")
     return found
 
 

@@ -57,13 +57,6 @@ def find_borders(lengths_BS: Tensor, length: int) -> Borders:
     return Borders(cumulative_N.int(), segments_BL, places_L - begins_BS1.gather(1, segments_BL))
 
 
-def first_position(network: PreTrainedModel) -> int:
-    """Position id of the first token of a text: 0 for BERT, behind the padding's id for RoBERTa."""
-    embeddings: Any = network.base_model.embeddings
-    padding = embeddings.position_embeddings.padding_idx
-    return 0 if padding is None else padding + 1
-
-
 def attend_within_segments(
     module: nn.Module,
     query_BALD: Tensor,

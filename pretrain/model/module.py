@@ -16,8 +16,9 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from pretrain.model.families import FAMILIES, first_position
 from pretrain.model.isolation import NAME as ISOLATED
-from pretrain.model.isolation import find_borders, first_position
+from pretrain.model.isolation import find_borders
 from pretrain.model.last_layer import narrow_last_layer, pick
 from pretrain.rows.masking import IGNORED
 
@@ -36,11 +37,12 @@ class PretrainingModule(nn.Module):
 
     def __init__(self, network: PreTrainedModel) -> None:
         super().__init__()
-        self.network: Any = network  # heads are called lm_head or cls, by family
+        self.network: Any = network  # names of its parts differ by family
         self.is_isolated = network.config._attn_implementation == ISOLATED  # by ``isolate_documents``
         if not self.is_isolated:
             narrow_last_layer(network)
-        self.first_position = first_position(network)
+        self.family = FAMILIES[network.config.model_type]
+        self.first_position = first_position(network.config)
 
     def forward(
         self,
@@ -60,7 +62,7 @@ class PretrainingModule(nn.Module):
             places_BP = torch.cat([positions_BM, firsts_BS], dim=1)
         hidden_BPH = self._encode(ids_BL, places_BP, types_BL, lengths_BS)
         most = positions_BM.shape[1]
-        head = self.network.lm_head if hasattr(self.network, "lm_head") else self.network.cls.predictions
+        head = self.family.head(self.network)
         mlm_loss, mlm_hits = loss_and_hits(head(hidden_BPH[:, :most]).flatten(0, 1), targets_BM.flatten())
         if is_random_BS is None:
             return Sums(mlm_loss, mlm_hits, torch.zeros_like(mlm_loss), torch.zeros_like(mlm_loss))

@@ -12,11 +12,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import BertConfig, PreTrainedModel, RobertaConfig
+from transformers import PreTrainedModel
 
 from pretrain.config import PretrainConfig
 from pretrain.model.extended import NewRows
-from pretrain.model.init_from import SIZES, load_init_from, model_class
+from pretrain.model.families import FAMILIES, SIZES
+from pretrain.model.init_from import load_init_from
 from pretrain.rng import derive_key
 
 WAVE_HEIGHT = 0.05  # as high as all other weights at the start the waves drown, twice as high they drown the pieces
@@ -55,19 +56,16 @@ def sinusoids(count: int, width: int) -> Tensor:
 
 
 def _new(config: PretrainConfig, vocab_size: int, special_ids: dict[str, int]) -> PreTrainedModel:
-    common: dict[str, Any] = {
+    model, family = config.model, FAMILIES[config.model.architecture]
+    settings: dict[str, Any] = {
         "vocab_size": vocab_size,
-        **{theirs: getattr(config.model, ours) for ours, theirs in SIZES.items()},
-        "hidden_dropout_prob": config.model.dropout,
-        "attention_probs_dropout_prob": config.model.dropout,
+        **{theirs: getattr(model, ours) for ours, theirs in SIZES.items()},
+        **dict.fromkeys(family.dropouts, model.dropout),
+        "max_position_embeddings": model.positions + (special_ids["pad"] + 1) * family.counts_from_padding,
         "pad_token_id": special_ids["pad"],
         "bos_token_id": special_ids["cls"],
         "eos_token_id": special_ids["sep"],
+        **family.settings(model),
     }
-    if config.model.architecture == "roberta":
-        positions = config.model.positions + special_ids["pad"] + 1
-        kind: Any = RobertaConfig(**common, max_position_embeddings=positions, type_vocab_size=1, layer_norm_eps=1e-5)
-    else:
-        positions = config.model.positions
-        kind = BertConfig(**common, max_position_embeddings=positions, type_vocab_size=2, layer_norm_eps=1e-12)
-    return model_class(config)(kind)
+    network: PreTrainedModel = family.class_for(model)(family.config(**settings))
+    return network

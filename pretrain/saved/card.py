@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from corpus.documents.escaping import markdown, visible
 from pretrain.config import PretrainConfig
-from pretrain.model.init_from import SIZES, longest_input
+from pretrain.model.families import FAMILIES, SIZES, longest_input
 
 CARD_NAME = "README.md"
 FIGURES = {
@@ -45,7 +45,7 @@ def model_card(network: Any, config: PretrainConfig, facts: Mapping[str, Any]) -
         undefined=StrictUndefined,
     )  # fmt: skip
     return environment.get_template("card.md.j2").render(
-        family={"bert": "BERT", "roberta": "RoBERTa"}[config.model.architecture],
+        family=FAMILIES[config.model.architecture].title,
         model=config.model,
         facts={"sources": sources, "parameters": facts["parameters"], "in_jamo": facts.get("in_jamo", False)},
         hub_id="" if is_folder else start,

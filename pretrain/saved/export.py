@@ -21,7 +21,8 @@ from corpus.documents.errors import BadInput
 from corpus.documents.model_files import CONFIG_NAME, WEIGHTS_NAME
 from corpus.documents.whole_files import read_object
 from pretrain.config import PretrainConfig
-from pretrain.model.init_from import TOKENIZER_NAMES, longest_input, quiet_transformers
+from pretrain.model.families import longest_input
+from pretrain.model.init_from import TOKENIZER_NAMES, quiet_transformers
 from pretrain.pack.store import VOCABULARY_NAME, vocabulary_digest
 from pretrain.saved.card import CARD_NAME, model_card
 
@@ -110,7 +111,7 @@ def _set_tokenizer_limits(folder: Path, described: Any) -> dict[str, Any]:
     unnamed = {"tokenizer_class": "BertTokenizer" if only_vocabulary else "PreTrainedTokenizerFast"}
     settings: dict[str, Any] = read_object(path, "save the tokenizer again") if path.is_file() else unnamed
     settings["model_max_length"] = longest_input(described)
-    if described.type_vocab_size < 2:
+    if getattr(described, "type_vocab_size", 1) < 2:
         settings["model_input_names"] = ["input_ids", "attention_mask"]
     path.write_text(json.dumps(settings, ensure_ascii=False, indent=2) + "\n", "utf-8")
     return settings

@@ -26,7 +26,8 @@ from transformers import (
 
 from corpus.documents.errors import BadInput
 from pretrain.config import OptimizerConfig, PretrainConfig, in_sections
-from pretrain.model.init_from import check_init_from, init_from_folder, longest_input, with_sizes_of
+from pretrain.model.families import longest_input
+from pretrain.model.init_from import check_init_from, init_from_folder, with_sizes_of
 from pretrain.model.networks import build_network
 from pretrain.pack.store import read_pieces
 
