@@ -79,7 +79,9 @@ class ModelConfig(BaseModel, frozen=True, extra="forbid"):
         if self.nsp and self.objective != "masked":
             raise ValueError(f"nsp needs objective masked: {self.objective} rows hold no sentence pairs")
         if self.architecture == "gpt" and self.objective == "masked":
-            raise ValueError("objective masked needs an encoder; choose architecture roberta or bert, or hybrid for gpt")
+            raise ValueError(
+                "objective masked needs an encoder; choose architecture roberta or bert, or hybrid for gpt"
+            )
         return self
 
 
@@ -184,8 +186,8 @@ class PretrainConfig(BaseModel, frozen=True, extra="forbid"):
     def _hybrid_steps_hold_both(self) -> PretrainConfig:
         if self.model.objective == "hybrid" and not 0 < self.causal_rows < self.global_batch:
             raise ValueError(
-                f"model.causal_share {self.model.causal_share} of global_batch {self.global_batch} leaves one objective "
-                "without a row; raise global_batch or choose a share nearer to 0.5"
+                f"model.causal_share {self.model.causal_share} of global_batch {self.global_batch} leaves one "
+                "objective without a row; raise global_batch or choose a share nearer to 0.5"
             )
         return self
 

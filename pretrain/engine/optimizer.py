@@ -44,8 +44,8 @@ def fit_micro_batch(config: PretrainConfig, ranks: int) -> int:
     both = math.gcd(config.causal_rows, config.global_batch - config.causal_rows)
     if both % ranks:
         raise BadInput(
-            f"{config.causal_rows} of pretrain.global_batch {config.global_batch} rows are causal, and {ranks} processes "
-            "cannot share both kinds evenly; change pretrain.model.causal_share or global_batch"
+            f"{config.causal_rows} rows of pretrain.global_batch {config.global_batch} are causal, and {ranks} "
+            "processes cannot share both kinds evenly; change pretrain.model.causal_share or global_batch"
         )
     share = both // ranks
     return max(size for size in range(1, min(config.engine.micro_batch, share) + 1) if share % size == 0)

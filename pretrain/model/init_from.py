@@ -29,7 +29,7 @@ from corpus.documents.model_files import (
 )
 from pretrain.config import ModelConfig, PretrainConfig
 from pretrain.model.extended import NewRows, add_rows
-from pretrain.model.families import FAMILIES, SIZES, longest_input
+from pretrain.model.families import FAMILIES, SIZES, family_of, longest_input
 from pretrain.pack.store import TOKENIZER_NAME, VOCABULARY_NAME, read_pieces
 
 if TYPE_CHECKING:
@@ -96,9 +96,12 @@ def load_init_from(
     check_ids(config, vocab_size - len(new_rows), special_ids["pad"])
     folder = init_from_folder(name)
     start = _read_config(config, folder)
-    family = FAMILIES[start.model_type]
+    family = family_of(start)
     for kind in family.dropouts:
         setattr(start, kind, config.model.dropout)
+    start.is_decoder = False  # an encoder that was trained causally may go on masked (arXiv 2507.00994), and so on
+    for key, value in family.settings_of_objective(config.model).items():
+        setattr(start, key, value)
     settings = {"dtype": torch.float32, "use_safetensors": True, "local_files_only": True, "output_loading_info": True}
     try:
         with quiet_transformers():
@@ -115,7 +118,8 @@ def load_init_from(
 
 def with_sizes_of(network: PreTrainedConfig, config: PretrainConfig) -> PretrainConfig:
     """The settings with the sizes that the model really has, for whoever counts operations or memory by them."""
-    own = {ours: getattr(network, theirs) for ours, theirs in SIZES.items()}
+    own = {ours: getattr(network, theirs) for ours, theirs in family_of(network).sizes.items()}
+    own["intermediate"] = own["intermediate"] or 4 * own["hidden"]  # GPT-2's may be unsaid
     return config.replaced("model", **own, positions=longest_input(network))
 
 
@@ -163,8 +167,8 @@ def _read_config(config: PretrainConfig, folder: Path) -> PreTrainedConfig:
     check_sizes(folder, f"pretrain.init_from {name}")
     try:
         kind = json.loads((folder / CONFIG_NAME).read_text("utf-8")).get("model_type")
-        is_right = kind == config.model.architecture
-        found = FAMILIES[kind].config.from_json_file(folder / CONFIG_NAME) if is_right else None
+        family = FAMILIES[config.model.architecture].config
+        found = family.from_json_file(folder / CONFIG_NAME) if kind == family.model_type else None
     except Exception as error:  # broken JSON, or values that the configuration class refuses in its own ways
         raise _bad(name, f"{CONFIG_NAME} cannot be read ({_first_line(error)}); save the model again") from error
     if found is None:
@@ -189,8 +193,8 @@ def _check_config(config: PretrainConfig, start: PreTrainedConfig) -> None:
         )
     if config.model.nsp and start.type_vocab_size < 2:
         raise BadInput(f"pretrain.model.nsp needs two token types, {name} has one; set pretrain.model.nsp=false")
-    if start.is_decoder:
-        raise BadInput(f"{name} is a decoder, which sees only what stands before; give an encoder")
+    if getattr(start, "add_cross_attention", False):
+        raise BadInput(f"{name} attends to an encoder beside it; give a model that stands alone")
 
 
 def _check_pieces(config: PretrainConfig, folder: Path, tokenizer: Path) -> None:

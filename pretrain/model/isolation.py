@@ -17,9 +17,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad, scaled_dot_product_attention
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 NAME = "isolated_segments"
+UNMASKED = "sdpa_without_masks"
 FIRST_WITH_FLASH = (8, 0)  # compute capability that the kernel needs (Ampere)
 
 Heads = tuple[Tensor, Tensor, Tensor]  # queries, keys and values, B x A x L x D
@@ -46,6 +48,16 @@ def isolate_documents(network: PreTrainedModel) -> None:
     network.set_attn_implementation(NAME)
 
 
+def make_no_masks(network: PreTrainedModel) -> None:
+    """Let a model attend with "sdpa" to rows without padding, causally or not as ``is_causal`` in its arguments says.
+
+    transformers makes masks for the attentions it knows only. For GPT-2 it would look for packed rows in the positions,
+    which waits for the device, and take all rows for packed in compiled code.
+    """
+    AttentionInterface.register(UNMASKED, sdpa_attention_forward)
+    network.set_attn_implementation(UNMASKED)
+
+
 def find_borders(lengths_BS: Tensor, length: int) -> Borders:
     """Borders of the segments (lengths, then zeros) of rows of ``length`` tokens; the device is not waited for."""
     ends_BS = lengths_BS.cumsum(1)
@@ -67,43 +79,54 @@ def attend_within_segments(
     kernel: Callable[..., Any] | None,
     scaling: float | None = None,
     borders: Borders | None = None,
+    is_causal: bool = False,
     **_: object,
 ) -> tuple[Tensor, None]:
     """What transformers calls in each layer; returns the attended values, B x L x A x D.
 
-    The mask is for calls without borders; ``kernel`` is torch's ``varlen_attn`` where the GPU can run it.
+    The mask is for calls without borders; ``kernel`` is torch's ``varlen_attn`` where the GPU can run it. With
+    ``is_causal`` a token sees those before it in its segment, and itself.
     """
     heads = (query_BALD, key_BALD, value_BALD)
     if borders is None:
-        return scaled_dot_product_attention(*heads, attn_mask=attention_mask, scale=scaling).transpose(1, 2), None
+        attended = scaled_dot_product_attention(*heads, attn_mask=attention_mask, is_causal=is_causal, scale=scaling)
+        return attended.transpose(1, 2), None
     if kernel is not None and query_BALD.is_cuda and query_BALD.dtype in (torch.bfloat16, torch.float16):
-        return _attend_by_kernel(heads, borders, scaling, kernel), None
+        return _attend_by_kernel(heads, borders, scaling, is_causal, kernel), None
     if query_BALD.device.type == "cpu" and not torch.compiler.is_compiling():
-        return _attend_one_by_one(heads, borders, scaling), None
-    return _attend_by_mask(heads, borders, scaling), None
+        return _attend_one_by_one(heads, borders, scaling, is_causal), None
+    return _attend_by_mask(heads, borders, scaling, is_causal), None
 
 
-def _attend_by_kernel(heads: Heads, borders: Borders, scaling: float | None, kernel: Callable[..., Any]) -> Tensor:
+def _attend_by_kernel(
+    heads: Heads, borders: Borders, scaling: float | None, is_causal: bool, kernel: Callable[..., Any]
+) -> Tensor:
     count, _, length, _ = heads[0].shape
     query, key, value = (head_BALD.transpose(1, 2).flatten(0, 1) for head_BALD in heads)
     starts = borders.cumulative_N
-    attended: Tensor = kernel(query, key, value, starts, starts, length, length, scale=scaling)  # B * L x A x D
+    window = (-1, 0 if is_causal else -1)  # how many tokens on either side are seen; -1: all
+    attended: Tensor = kernel(  # B * L x A x D
+        query, key, value, starts, starts, length, length, scale=scaling, window_size=window
+    )
     return attended.unflatten(0, (count, length))
 
 
-def _attend_one_by_one(heads: Heads, borders: Borders, scaling: float | None) -> Tensor:
+def _attend_one_by_one(heads: Heads, borders: Borders, scaling: float | None, is_causal: bool) -> Tensor:
     count, _, length, _ = heads[0].shape
     sizes = [size for size in borders.cumulative_N.diff().tolist() if size]
     parts = zip(*(head_BALD.transpose(1, 2).flatten(0, 1).split(sizes) for head_BALD in heads), strict=True)
     attended = []
     for part in parts:
         query, key, value = (tokens.transpose(0, 1)[None] for tokens in part)
-        attended.append(scaled_dot_product_attention(query, key, value, scale=scaling)[0].transpose(0, 1))
+        found = scaled_dot_product_attention(query, key, value, is_causal=is_causal, scale=scaling)
+        attended.append(found[0].transpose(0, 1))
     return torch.cat(attended).unflatten(0, (count, length))
 
 
-def _attend_by_mask(heads: Heads, borders: Borders, scaling: float | None) -> Tensor:
+def _attend_by_mask(heads: Heads, borders: Borders, scaling: float | None, is_causal: bool) -> Tensor:
     mask_B1LL = (borders.segments_BL[:, :, None] == borders.segments_BL[:, None])[:, None]
+    if is_causal:
+        mask_B1LL = mask_B1LL.tril()
     return scaled_dot_product_attention(*heads, attn_mask=mask_B1LL, scale=scaling).transpose(1, 2)
 
 

@@ -148,8 +148,8 @@ class Order:
 class TrainingBatches:
     """Micro-batches of process ``rank`` of ``ranks`` for any step; ``micro_batch`` is of ``fit_micro_batch``.
 
-    The first ``config.causal_rows`` rows of a step are causal. Order shuffles rows anew each epoch, so which they are is
-    a draw by seed, epoch and row; all rows of a micro-batch are of one kind, and their shares in a step are exact.
+    The first ``config.causal_rows`` rows of a step are causal. Rows are shuffled anew each epoch, so which they are is a
+    draw by seed, epoch and row. All rows of a micro-batch are of one kind, and the share of a step is exact.
     """
 
     def __init__(
@@ -174,7 +174,9 @@ class TrainingBatches:
             if share:
                 source, epochs_B, rows_B = self._locate(step, first + self._rank * share, share)
                 rows = source.gather(epochs_B, rows_B)
-                whole = mask_batch(rows, epochs_B, self._pieces, self._config) if first == border else causal_batch(rows)
+                whole = (
+                    mask_batch(rows, epochs_B, self._pieces, self._config) if first == border else causal_batch(rows)
+                )
                 batches += whole.split(self._micro_batch)
         return batches
 

@@ -3,7 +3,8 @@
 Counted are the matrix products of forward and backward pass (three times the forward pass), the vocabulary head and
 all of the last layer but keys and values on the predicted positions only (on all where documents are isolated), nothing
 for the sentence-pair head (below 0.1 %), norms and activations: the useful work, after PaLM (arXiv 2204.02311,
-appendix B). Peaks are the dense rates of NVIDIA's datasheets, half of those printed "with sparsity".
+appendix B). As there, a causal token counts as if it saw its whole row, twice what it sees. A hybrid objective costs the
+mean over its rows. Peaks are the dense rates of NVIDIA's datasheets, half of those printed "with sparsity".
 """
 
 from __future__ import annotations
@@ -41,14 +42,23 @@ PRECISIONS = ("fp32", "fp16", "bf16")
 
 def flops_per_token(config: PretrainConfig, vocab_size: int, attended: float | None = None) -> float:
     """Operations to train on one token of a full row; ``attended``: see ``attended_length``, None: the whole row."""
+    causal_share = config.causal_rows / config.global_batch
+    of_kinds = (_flops(config, vocab_size, attended, is_causal=is_causal) for is_causal in (True, False))
+    return sum(share * flops for share, flops in zip((causal_share, 1 - causal_share), of_kinds, strict=True))
+
+
+def _flops(config: PretrainConfig, vocab_size: int, attended: float | None, *, is_causal: bool) -> float:
     length, hidden = config.rows.sequence_length, config.model.hidden
-    predicted = most_predictions(length, config.rows.masking.share) / length
-    is_narrow = config.rows.packing != "documents"  # the last layer asks at the predictions, and at [CLS] for pairs
+    predicted = 1.0 if is_causal else most_predictions(length, config.rows.masking.share) / length
+    # the last layer asks at the predictions, and at [CLS] for pairs
+    is_gpt = config.model.architecture == "gpt"
+    is_narrow = config.rows.packing != "documents" and not is_gpt
     asking = config.model.layers - 1 + (predicted + config.model.nsp / length) if is_narrow else config.model.layers
     keys_and_values = 6 * config.model.layers * 2 * hidden**2
     the_rest = 6 * asking * (2 * hidden**2 + 2 * hidden * config.model.intermediate)
     attention = 12 * asking * (length if attended is None else attended) * hidden
-    return keys_and_values + the_rest + attention + 6 * (hidden**2 + hidden * vocab_size) * predicted
+    head = (0 if is_gpt else hidden**2) + hidden * vocab_size
+    return keys_and_values + the_rest + attention + 6 * head * predicted
 
 
 def attended_length(lengths: NDArray[np.int64]) -> float:

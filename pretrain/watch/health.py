@@ -57,8 +57,8 @@ def require_finite_losses(steps: Sequence[StepSums], config: PretrainConfig, nam
             now = config.optimizer
             before = f"; {_describe(steps[place - 1], config)} before it" if place else ""
             raise BadInput(
-                f"step {bad.step}: the loss is not finite ({bad.loss(config)}) at learning rate {bad.lr:.3g}{before}; rows "
-                f"{_some_rows(names_of_step(bad.step))}; training has diverged: lower pretrain.optimizer.lr "
+                f"step {bad.step}: the loss is not finite ({bad.loss(config)}) at learning rate {bad.lr:.3g}{before}; "
+                f"rows {_some_rows(names_of_step(bad.step))}; training has diverged: lower pretrain.optimizer.lr "
                 f"({now.lr:g}), raise pretrain.optimizer.warmup_share ({now.warmup_share:g}) or set "
                 f"pretrain.optimizer.clip ({now.clip:g}) to 1"
             )
