@@ -15,7 +15,6 @@ from corpus.documents.errors import BadInput
 
 TaskName = Literal["ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-dp", "klue-mrc", "wos"]
 ProtocolName = Literal["malmoi", "klue-baseline"]
-PrecisionName = Literal["auto", "fp32", "bf16"]
 FRESH = "fresh:"  # before an encoder's name: its architecture and tokenizer, weights at random
 TASK_NAMES: tuple[TaskName, ...] = get_args(TaskName)
 SHORT_NAMES: dict[str, TaskName] = {name.removeprefix("klue-"): name for name in TASK_NAMES}
@@ -89,8 +88,8 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
     predict_test: bool = Field(
         False, description="Also predict the test file of each task and write it in its own layout beside the scores."
     )
-    precision: PrecisionName = Field(
-        "auto", description="bf16: autocast in training and scoring; auto: bf16 on a GPU that has it, else fp32."
+    precision: Literal["auto", "fp32", "bf16"] = Field(
+        "auto", description="bf16: autocast in training and scoring; auto: bf16 where it is clearly faster, else fp32."
     )
     evaluations_per_epoch: int = Field(
         0,

@@ -21,6 +21,7 @@ from typing import Any
 
 from torch import nn
 
+from corpus.documents.device import PrecisionName
 from corpus.documents.whole_files import write_whole
 from finetune.config import FinetuneConfig
 from finetune.data.files import SUFFIX, read_json
@@ -31,7 +32,7 @@ from finetune.registry import task_of
 from finetune.score.errors import find_errors
 from finetune.score.scores import bootstrap, defined, defined_tables
 from finetune.task import Hyperparameters, Task
-from finetune.train.predict import choose_precision, predict
+from finetune.train.predict import predict
 from finetune.train.trainer import Selection, seed_everything, train
 
 log = logging.getLogger(__name__)
@@ -55,23 +56,26 @@ class Job:
         return out / self.task / re.sub(r"[^\w.]+", "-", self.model).strip("-.") / f"seed-{self.seed}"
 
 
-def finetune_one(job: Job, config: FinetuneConfig, data_folder: Path, out: Path) -> dict[str, Any]:
+def finetune_one(
+    job: Job, config: FinetuneConfig, precision: PrecisionName, data_folder: Path, out: Path
+) -> dict[str, Any]:
     """Finish one job below ``out``, or find it finished; returns the content of its ``scores.json``.
 
+    ``precision`` is what ``config.precision`` stands for on this machine.
     Writes ``predictions.jsonl``, ``errors.json``, the test file with predictions for labels where one is asked for,
     and ``scores.json`` last.
     """
     task = task_of(job.task, config)
     data = load_data(task, data_folder, config)
     settings = settings_of(task, config, job.encoder)
-    fingerprint = _fingerprint(job, config, settings, data)
+    fingerprint = _fingerprint(job, config, precision, settings, data)
     folder = job.folder(out)
     if (finished := _finished(folder, fingerprint)) is not None:
         return finished
     folder.mkdir(parents=True, exist_ok=True)
     (folder / SCORES_NAME).unlink(missing_ok=True)
     began = time.perf_counter()
-    scored, test, about = _train_and_predict(task, job, config, settings, data)
+    scored, test, about = _train_and_predict(task, job, config, precision, settings, data)
     gc.collect()  # the model, before the next one
     rows = to_rows(data.scored, scored)
     lines = (json.dumps(row._asdict(), ensure_ascii=False) + "\n" for row in rows)
@@ -102,11 +106,11 @@ def settings_of(task: Task, config: FinetuneConfig, encoder: str) -> Hyperparame
 
 
 def _train_and_predict(
-    task: Task, job: Job, config: FinetuneConfig, settings: Hyperparameters, data: Data
+    task: Task, job: Job, config: FinetuneConfig, precision: PrecisionName, settings: Hyperparameters, data: Data
 ) -> tuple[list[Prediction], list[Prediction], dict[str, Any]]:
     """Predictions of the scored and the test examples, and what scores.json says of the training."""
     tokenizer = load_tokenizer(job.encoder, task.special_tokens)
-    pad_id, precision = int(tokenizer.pad_token_id), choose_precision(config.precision)
+    pad_id = int(tokenizer.pad_token_id)
     training, scored, test = (
         task.featurize(examples, tokenizer, settings.max_tokens, examples is data.training) if examples else []
         for examples in (data.training, data.scored, data.test)
@@ -153,10 +157,12 @@ def _scores(task: Task, rows: list[Row], data: Data, config: FinetuneConfig) -> 
     }
 
 
-def _fingerprint(job: Job, config: FinetuneConfig, settings: Hyperparameters, data: Data) -> str:
+def _fingerprint(
+    job: Job, config: FinetuneConfig, precision: PrecisionName, settings: Hyperparameters, data: Data
+) -> str:
     varying = {"data", "tasks", "models", "seeds", "overrides"}  # the rest of the configuration counts for every job
     what = [
-        asdict(job), choose_precision(config.precision),
+        asdict(job), precision,
         config.model_dump(mode="json", exclude=varying), asdict(settings), data.files, digest(job.encoder),
     ]  # fmt: skip
     return blake2b(json.dumps(what, sort_keys=True).encode(), digest_size=16).hexdigest()

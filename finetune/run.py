@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import torch
 from tqdm import tqdm
 
+from corpus.documents.device import PrecisionName, choose_precision
 from corpus.documents.errors import BadInput
 from finetune.config import TASK_NAMES, FinetuneConfig
 from finetune.data.split import load_data
@@ -47,7 +48,7 @@ def run(config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: i
     """
     jobs = plan(config, inputs.models)
     check(config, inputs)
-    work = partial(finetune_one, config=config, data_folder=inputs.data, out=out)
+    work = partial(finetune_one, config=config, precision=_precision(config), data_folder=inputs.data, out=out)
     results = []
     with tqdm(total=len(jobs), desc="finetune", disable=None) as bar:
         for result in _finish(jobs, work, workers):
@@ -100,6 +101,16 @@ def describe(result: Mapping[str, Any]) -> str:
         f"{result['task']}, {result['model']}, seed {result['seed']}: {name} {value} (trivial {trivial}), "
         f"{result['n']:,} examples, {result['seconds']} s"
     )
+
+
+def _precision(config: FinetuneConfig) -> PrecisionName:
+    """What all jobs train in, and why, in the log."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    choice = choose_precision(config.precision, "finetune.precision", device)
+    log.info("precision %s: %s", choice.precision, choice.reason)
+    if choice.warning:
+        log.warning("%s", choice.warning)
+    return choice.precision
 
 
 def _finish(jobs: Sequence[Job], work: Any, workers: int) -> Iterator[dict[str, Any]]:

@@ -11,11 +11,20 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
+from corpus.documents.device import PrecisionName
+
 
 class PackConfig(BaseModel, frozen=True, extra="forbid"):
     """The token store follows from the corpus and the tokenizer; there is little to choose."""
 
     morphemes: bool = Field(False, description="Also store where mecab-ko's morphemes begin, to mask them whole.")
+
+
+class SharePhase(BaseModel, frozen=True, extra="forbid"):
+    """The share of masked tokens up to some part of the run."""
+
+    share: float = Field(gt=0, lt=1, description="Share of a sequence's tokens to predict.")
+    until: float = Field(1.0, gt=0, le=1, description="Share of the steps after which the next phase begins.")
 
 
 class MaskingConfig(BaseModel, frozen=True, extra="forbid"):
@@ -33,16 +42,24 @@ class MaskingConfig(BaseModel, frozen=True, extra="forbid"):
         "dynamic", description="dynamic: new masks every epoch (RoBERTa); static: they repeat (BERT) (Table 31)."
     )
     duplicates: int = Field(10, gt=0, description="Epochs until pairs and static masks repeat (BERT's dupe_factor).")
+    shares: tuple[SharePhase, ...] = Field(
+        (),
+        description="Training shares that change on the way (Ankner et al. 2023), such as [{share: 0.3, until: 0.5}, "
+        "{share: 0.15}]; held-out rows keep share, so that runs compare.",
+    )
 
     @model_validator(mode="after")
     def _shares_fit(self) -> MaskingConfig:
         if self.mask_share + self.random_share > 1:
             raise ValueError("mask_share + random_share must be at most 1")
+        ends = [phase.until for phase in self.shares]
+        if ends and (ends != sorted(set(ends)) or ends[-1] != 1):
+            raise ValueError(f"shares: until must rise from phase to phase and be 1 in the last (got {ends})")
         return self
 
 
 class ModelConfig(BaseModel, frozen=True, extra="forbid"):
-    architecture: Literal["bert", "roberta", "gpt"] = Field(
+    architecture: Literal["bert", "roberta", "modernbert", "gpt"] = Field(
         "roberta", description="Model family (paper Table 31); gpt: GPT-2's, their causal twin at equal sizes."
     )
     layers: int = Field(12, gt=0, description="Transformer layers (base size, paper Table 31).")
@@ -57,6 +74,15 @@ class ModelConfig(BaseModel, frozen=True, extra="forbid"):
         "tell neighbours apart at once, so that small models learn from context much sooner.",
     )
     nsp: bool = Field(False, description="Add next sentence prediction on sentence pairs; BERT only (Table 31).")
+    global_every: int = Field(
+        3, gt=0, description="ModernBERT: every so many layers, from the first on, all tokens are seen (2412.13663)."
+    )
+    local_window: int = Field(
+        128, ge=2, multiple_of=2, description="ModernBERT: tokens seen by its other layers, half on either side."
+    )
+    rope_theta: float | None = Field(
+        None, gt=1, description="ModernBERT: base of the rotary positions of global layers; 160,000 unless init_from."
+    )
     objective: Literal["masked", "causal", "hybrid"] = Field(
         "masked",
         description="masked: words from both sides (section 4.1); causal (the default of gpt): each token from those "
@@ -75,13 +101,20 @@ class ModelConfig(BaseModel, frozen=True, extra="forbid"):
         if self.hidden % self.heads:
             raise ValueError(f"hidden {self.hidden} must be a multiple of heads {self.heads}")
         if self.nsp and self.architecture != "bert":
-            raise ValueError("nsp needs architecture bert: RoBERTa has no sentence-pair head")
+            raise ValueError("nsp needs architecture bert: no other has a sentence-pair head")
         if self.nsp and self.objective != "masked":
             raise ValueError(f"nsp needs objective masked: {self.objective} rows hold no sentence pairs")
         if self.architecture == "gpt" and self.objective == "masked":
             raise ValueError(
-                "objective masked needs an encoder; choose architecture roberta or bert, or hybrid for gpt"
+                "gpt reads from left to right; choose objective causal or hybrid, or an encoder for masked"
             )
+        if self.architecture == "modernbert":
+            if self.objective != "masked":
+                raise ValueError(f"objective {self.objective} needs architecture roberta, bert or gpt")
+            if self.position_start != "normal":
+                raise ValueError("position_start is for learned positions; modernbert turns queries and keys instead")
+            if self.hidden // self.heads % 2:
+                raise ValueError(f"hidden {self.hidden} / heads {self.heads} must be even: modernbert turns pairs")
         return self
 
 
@@ -114,6 +147,13 @@ class OptimizerConfig(BaseModel, frozen=True, extra="forbid"):
     betas: tuple[float, float] = Field((0.9, 0.98), description="Adam's averages (RoBERTa Table 9).")
     epsilon: float = Field(1e-6, gt=0, description="Adam's epsilon (RoBERTa Table 9).")
     clip: float = Field(0.0, ge=0, description="Largest gradient norm, 0 for no limit (RoBERTa Table 9).")
+    schedule: Literal["linear", "cosine", "wsd"] = Field(
+        "linear", description="How the rate falls after the warm-up (linear: BERT, RoBERTa); wsd: only at the end."
+    )
+    decay_share: float = Field(0.2, gt=0, le=1, description="Last share of the steps, in which the rate of wsd falls.")
+    warmup_steps: int | None = Field(
+        None, ge=0, description="Steps of the warm-up in place of its share, so that a longer run warms up alike."
+    )
 
 
 class EngineConfig(BaseModel, frozen=True, extra="forbid"):
@@ -122,7 +162,9 @@ class EngineConfig(BaseModel, frozen=True, extra="forbid"):
     name: Literal["auto", "plain", "deepspeed"] = Field(
         "auto", description="auto: torch alone for one process, DeepSpeed for more and for fp16."
     )
-    precision: Literal["fp32", "bf16", "fp16"] = Field("bf16", description="Of the model; weights are fp32.")
+    precision: PrecisionName = Field(
+        "auto", description="Of matrix products; weights are fp32. auto: bf16 where it is clearly faster, else fp32."
+    )
     micro_batch: int = Field(32, gt=0, description="Most sequences at once on one device; accumulation does the rest.")
     zero_stage: int = Field(1, ge=0, le=3, description="DeepSpeed ZeRO: what is sharded over the devices.")
     compile: bool = Field(False, description="Fuse operations with torch.compile; needs a C++ compiler or a GPU.")
@@ -131,7 +173,7 @@ class EngineConfig(BaseModel, frozen=True, extra="forbid"):
     def _settings_agree(self) -> EngineConfig:
         if self.precision == "fp16" and self.name == "plain":
             raise ValueError("precision fp16 needs name deepspeed, which scales the loss; or choose bf16")
-        if self.precision != "fp32" and self.zero_stage == 0 and self.name != "plain":
+        if self.precision in ("bf16", "fp16") and self.zero_stage == 0 and self.name != "plain":
             raise ValueError(f"precision {self.precision} needs zero_stage 1 or more: stage 0 keeps no exact weights")
         return self
 
@@ -163,7 +205,8 @@ class PretrainConfig(BaseModel, frozen=True, extra="forbid"):
     """Pretraining, in sections; the defaults are KLUE-RoBERTa-base (paper Table 31)."""
 
     init_from: str | None = Field(
-        None, description="Go on from this Hugging Face BERT or RoBERTa (folder or Hub id), with its own tokenizer."
+        None,
+        description="Go on from this Hugging Face model (folder or Hub id), with its own tokenizer.",
     )
     steps: int = Field(1_000_000, gt=0, description="Optimizer steps (Table 31).")
     global_batch: int = Field(2048, gt=0, description="Sequences per step, over all devices (Table 31).")
@@ -205,6 +248,16 @@ class PretrainConfig(BaseModel, frozen=True, extra="forbid"):
         """
         share = self.causal_rows / self.global_batch
         return (1 - share, share) if self.model.objective == "hybrid" else (1.0, 1.0)
+
+    @model_validator(mode="after")
+    def _rate_reaches_its_peak(self) -> PretrainConfig:
+        optimizer, steps = self.optimizer, self.steps
+        share = optimizer.warmup_share if optimizer.warmup_steps is None else optimizer.warmup_steps / steps
+        falls = optimizer.decay_share if optimizer.schedule == "wsd" else 0
+        if share + falls > 1 or share == 1:
+            what = f"{share:.1%} of the steps" + (f" and decay_share {falls:.1%}" if falls else "")
+            raise ValueError(f"optimizer: a warm-up of {what} leaves no step for the rest")
+        return self
 
     def identity(self) -> dict[str, Any]:
         """The settings that decide the result, as JSON: all but those of the machine and of watching."""

@@ -14,7 +14,6 @@ from tqdm import tqdm
 
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig
-from pretrain.engine.optimizer import learning_rate
 from pretrain.engine.start import Engine
 from pretrain.engine.world import World
 from pretrain.interruption import GOES_ON, Interrupted, StopRequest
@@ -22,6 +21,7 @@ from pretrain.model.module import mean_loss
 from pretrain.rng import derive_key
 from pretrain.rows.batches import ReadyStep, TrainingBatches, ready_steps
 from pretrain.saved.checkpoints import Checkpoints
+from pretrain.schedule import learning_rate
 from pretrain.watch.meter import Meter
 
 

@@ -25,9 +25,10 @@ from transformers import PreTrainedModel
 
 from corpus.documents.whole_files import whole_folder, write_whole
 from pretrain.config import PretrainConfig
+from pretrain.engine.machine import describe_settled, read_settled, settle
 from pretrain.engine.optimizer import fit_micro_batch
 from pretrain.engine.plain import PlainEngine
-from pretrain.engine.start import Engine, choose_engine, describe_engine, ready_for_engine, start_engine
+from pretrain.engine.start import Engine, describe_engine, ready_for_engine, start_engine
 from pretrain.engine.world import World, join_world
 from pretrain.interruption import GOES_ON, Interrupted, StopRequest
 from pretrain.loop import Watch, train
@@ -49,6 +50,7 @@ from pretrain.watch.trackers import require_trackers
 
 log = logging.getLogger(__name__)
 
+ENGINE_NAME = "engine.json"
 METRICS_NAME = "metrics.jsonl"
 
 
@@ -104,7 +106,7 @@ def run(config: PretrainConfig, inputs: PretrainInputs, out: Path, *, workers: i
 
 def _prepare(config: PretrainConfig, inputs: PretrainInputs, out: Path, world: World) -> Prepared:
     """Open and check everything; nothing is trained, and nothing but the folder of checkpoints is written."""
-    choose_engine(config, world)  # this and the next refuse what the processes cannot do, before anything is built
+    asked, config = config, settle(config, world, read_settled(out / ENGINE_NAME))
     micro_batch = fit_micro_batch(config, world.size)
     store = open_store(inputs.tokens, inputs.tokenizer)
     vocabulary = read_pieces(inputs.tokenizer)
@@ -118,13 +120,14 @@ def _prepare(config: PretrainConfig, inputs: PretrainInputs, out: Path, world: W
         "architecture": config.model.architecture,
         "parameters": sum(parameter.numel() for parameter in network.parameters()),
         "steps": config.steps,
+        "engine": describe_settled(config, world),
         "training_rows": split.training.count(0),
         "held_out_rows": split.held_out.count(0),
         "sources": store.meta["sources"],
         "vocabulary_sha256": store.meta["tokenizer_sha256"],
     }
     save = partial(save_model, network=network, tokenizer=inputs.tokenizer, config=config)
-    checkpoints = Checkpoints(out / "checkpoints", config, facts, world, save)
+    checkpoints = Checkpoints(out / "checkpoints", asked, facts, world, save)
     return Prepared(
         config, store, vocabulary, pieces, split, world, micro_batch, network, facts, save, checkpoints, out, new_rows
     )
@@ -149,7 +152,7 @@ def _train(prepared: Prepared, stop: StopRequest) -> None:
     )
     first_step = resumed[0] + 1
     if world.is_first:
-        _write_json(out / "engine.json", describe_engine(config, world))
+        _write_json(out / ENGINE_NAME, describe_engine(config, world) | {"settled": prepared.facts["engine"]})
         _log_plan(prepared)
         if first_step <= config.steps:
             _log_first_row(batches, first_step, prepared.vocabulary)

@@ -1,17 +1,18 @@
-"""The demo's scores as README and its Korean twin show them, and the recipe and processor that they come from.
+"""The demo's scores as README and its Korean twin show them, and the settings and processor that they come from.
 
 ``python -m tests.recorded_demo`` records the finished demo (``runs/smoke``) and writes its table into both pages.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from pathlib import Path
+from typing import Any
 
-from launch.recipe import load_recipe
+from launch.recipe import Recipe, load_recipe
 from launch.report.gather import trivial_of
+from pretrain.config import by_path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (ROOT / "README.md", ROOT / "README.ko.md")
@@ -21,10 +22,15 @@ TASKS = ("ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-dp", "klue
 TABLE = re.compile(r"(?<=```\n)task\b.*?(?=```)", re.DOTALL)
 
 
-def recipe_digest() -> str:
-    """Of all settings of the recipe ``smoke`` that results depend on."""
-    settings = load_recipe("smoke").model_dump(mode="json", exclude={"about", "workers", "launch"})
-    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+def settings_of(recipe: Recipe) -> dict[str, Any]:
+    """All settings that results depend on, without nesting."""
+    return by_path(recipe.model_dump(mode="json", exclude={"about", "workers", "launch"}))
+
+
+def changed_settings(recorded: dict[str, Any]) -> dict[str, Any]:
+    """Settings of the recipe ``smoke`` that are not those of the record; one newer than it counts as its default."""
+    before = settings_of(Recipe(name="smoke")) | recorded
+    return {key: value for key, value in settings_of(load_recipe("smoke")).items() if before[key] != value}
 
 
 def scores_of_run() -> list[dict[str, object]]:
@@ -59,7 +65,7 @@ def processor() -> str:
 def record() -> None:
     """Write the finished demo's scores to the fixture and into both pages."""
     rows = scores_of_run()
-    kept = {"recipe": recipe_digest(), "processor": processor(), "scores": rows}
+    kept = {"settings": settings_of(load_recipe("smoke")), "processor": processor(), "scores": rows}
     RECORD.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
     for page in PAGES:
         page.write_text(TABLE.sub(lambda _: table(rows), page.read_text("utf-8")), "utf-8")

@@ -13,8 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from corpus.documents.errors import BadInput
-from finetune.config import PrecisionName
+from corpus.documents.device import PrecisionName
 from finetune.examples import Feature
 from finetune.task import Task
 
@@ -51,16 +50,6 @@ def batches_by_length(features: Sequence[Feature]) -> list[list[int]]:
 def to_tensors(batch: Mapping[str, NDArray[np.generic]], device: torch.device | str = "cpu") -> dict[str, Tensor]:
     """What ``collate`` made, as tensors on a device."""
     return {name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in batch.items()}
-
-
-def choose_precision(asked: PrecisionName) -> PrecisionName:
-    """ "auto" is bf16 on a GPU that has it and fp32 elsewhere; ``BadInput`` if bf16 is asked of a GPU without it."""
-    has_bf16 = torch.cuda.is_available() and torch.cuda.is_bf16_supported()
-    if asked == "auto":
-        return "bf16" if has_bf16 else "fp32"
-    if asked == "bf16" and torch.cuda.is_available() and not has_bf16:
-        raise BadInput("finetune.precision=bf16: this GPU has no bf16; use auto or fp32")
-    return asked
 
 
 def autocast(device: torch.device, precision: PrecisionName) -> torch.autocast:

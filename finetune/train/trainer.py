@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from torch.utils.data import Sampler
 from transformers import PrinterCallback, ProgressCallback, Trainer, TrainerCallback, TrainingArguments, set_seed
 
+from corpus.documents.device import PrecisionName
 from corpus.documents.errors import BadInput
-from finetune.config import PrecisionName
 from finetune.examples import Feature
 from finetune.task import Hyperparameters, Task
 from finetune.train.predict import autocast, to_tensors
@@ -74,7 +74,7 @@ def train(
 
     Args:
         seed: as ``seed_everything`` returned it.
-        precision: as ``finetune.train.predict.choose_precision`` returned it.
+        precision: as ``corpus.documents.device.choose_precision`` returned it.
         selection: None keeps the last weights.
     """
     vars(model)["accepts_loss_kwargs"] = False  # the loss is a mean, also of modules that take **batch

@@ -83,7 +83,7 @@ def _checks() -> Iterator[Check]:
         check_dictionary, check_compiler, check_training,
     ]  # fmt: skip
     if not missing_modules(TRAINING):
-        probes += [check_gpu, check_two_processes]
+        probes += [check_gpu, check_precision, check_two_processes]
     for probe in probes:
         try:
             yield probe()
@@ -174,6 +174,17 @@ def check_gpu() -> Check:
         return Check("GPU", None, "none; the processor is used")
     names = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
     return Check("GPU", True, ", ".join(names))
+
+
+def check_precision() -> Check:
+    """What recipes with precision "auto" train in, and why."""
+    import torch
+
+    from corpus.documents.device import choose_precision
+
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    choice = choose_precision("auto", "pretrain.engine.precision", device)
+    return Check("precision", True, f"{choice.precision}: {choice.reason}")
 
 
 def check_compiler() -> Check:

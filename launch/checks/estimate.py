@@ -22,6 +22,7 @@ from launch.errors import is_for_user
 from launch.manifest import MANIFEST_NAME
 from launch.pipeline import Stage, learns_pieces, raw_inputs
 from launch.recipe import SAMPLE, Recipe
+from pretrain.schedule import phases
 
 GIB = 1 << 30
 # text a second and core, with everything on; pack works in one process per core as well
@@ -42,17 +43,22 @@ GPU_DEVICES = ("nvidia*", "kfd", "dxg")  # NVIDIA, AMD, Windows: without one tor
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """``memory``: bytes of host memory; ``gpu``: peak FLOP/s of one, None without; ``cores`` and ``devices`` in use."""
+    """``memory``: bytes of host memory; ``gpu``: peak FLOP/s of one, None without; ``cores`` and ``devices`` in use.
+
+    ``precision`` is what pretraining's stands for here, ``core_flops`` what a core does in it.
+    """
 
     cores: int
     memory: int
     gpu: float | None
     devices: int
+    precision: str = "fp32"
+    core_flops: float = FLOPS_PER_CORE
 
     @property
     def flops(self) -> float:
         """What training gets of it, per second."""
-        return self.devices * self.gpu * SHARE_OF_PEAK if self.gpu else self.cores * FLOPS_PER_CORE
+        return self.devices * self.gpu * SHARE_OF_PEAK if self.gpu else self.cores * self.core_flops
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +76,22 @@ class Cost:
 
 def this_machine(recipe: Recipe, *, trains: bool = True) -> Machine:
     """Cores the recipe uses, memory, and the first GPU; it is not looked for where nothing ``trains``."""
-    gpu = None
+    cores, memory, asked = min(recipe.workers, os.cpu_count() or 1), host_memory(), recipe.pretrain.engine.precision
     may_have_gpu = any(path for name in GPU_DEVICES for path in Path("/dev").glob(name))
-    if trains and may_have_gpu and find_spec("torch") is not None:
-        import torch
+    if not trains or not (may_have_gpu or asked == "bf16") or find_spec("torch") is None:
+        return Machine(cores, memory, None, world_size(), "fp32" if asked == "auto" else asked)
+    import torch
 
-        if torch.cuda.is_available():
-            from pretrain.watch.flops import peak_flops
+    from corpus.documents.device import choose_precision, product_rates
+    from pretrain.watch.flops import peak_flops
 
-            known = peak_flops(torch.cuda.get_device_name(0), recipe.pretrain.engine.precision)
-            gpu = known or FLOPS_OF_UNKNOWN_GPU
-    return Machine(min(recipe.workers, os.cpu_count() or 1), host_memory(), gpu, world_size())
+    if torch.cuda.is_available():
+        precision = choose_precision(asked, "pretrain.engine.precision", torch.device("cuda", 0)).precision
+        peak = peak_flops(torch.cuda.get_device_name(0), precision)
+        return Machine(cores, memory, peak or FLOPS_OF_UNKNOWN_GPU, world_size(), precision)
+    rates = product_rates("cpu")  # FLOPS_PER_CORE was measured in float32
+    times = rates.bf16 / rates.fp32 if asked == "bf16" else 1.0
+    return Machine(cores, memory, None, world_size(), "fp32" if asked == "auto" else asked, FLOPS_PER_CORE * times)
 
 
 def host_memory() -> int:
@@ -127,17 +138,20 @@ def text_bytes(recipe: Recipe) -> float | None:
 def parameters(recipe: Recipe) -> int:
     """Of the network and its masked-LM head, which shares its matrix with the embeddings; biases left out."""
     net = recipe.pretrain.model
-    return _of_blocks(recipe) + (recipe.tokenizer.vocab_size + net.positions + net.hidden) * net.hidden
+    learned_positions = 0 if net.architecture == "modernbert" else net.positions
+    return _of_blocks(recipe) + (recipe.tokenizer.vocab_size + learned_positions + net.hidden) * net.hidden
 
 
 def _of_blocks(recipe: Recipe) -> int:
     net = recipe.pretrain.model
-    return net.layers * (4 * net.hidden**2 + 2 * net.hidden * net.intermediate)
+    matrices = 3 if net.architecture == "modernbert" else 2  # of the feed-forward part; one is the gate
+    return net.layers * (4 * net.hidden**2 + matrices * net.hidden * net.intermediate)
 
 
 def planned_tokens(recipe: Recipe) -> int:
     """Tokens that pretraining sees."""
-    return recipe.pretrain.steps * recipe.pretrain.global_batch * recipe.pretrain.rows.sequence_length
+    steps = sum((phase.last - phase.after) * phase.length for phase in phases(recipe.pretrain))
+    return steps * recipe.pretrain.global_batch
 
 
 def _flops(recipe: Recipe, length: int) -> float:
@@ -145,14 +159,17 @@ def _flops(recipe: Recipe, length: int) -> float:
     net = recipe.pretrain.model
     head = net.hidden**2 + net.hidden * recipe.tokenizer.vocab_size
     dense = _of_blocks(recipe) + head * recipe.pretrain.rows.masking.share
-    return 6 * dense + 12 * net.layers * length * net.hidden
+    attended: float = length
+    if net.architecture == "modernbert":  # one layer of so many sees all tokens
+        attended = (length + (net.global_every - 1) * min(length, net.local_window + 1)) / net.global_every
+    return 6 * dense + 12 * net.layers * attended * net.hidden
 
 
 def _training(recipe: Recipe, machine: Machine) -> Cost:
     settings, net, size = recipe.pretrain, recipe.pretrain.model, parameters(recipe)
     length, engine = settings.rows.sequence_length, settings.engine
     rows = min(engine.micro_batch, settings.global_batch)
-    activations = rows * length * net.hidden * net.layers * ACTIVATION_BYTES[engine.precision]
+    activations = rows * length * net.hidden * net.layers * ACTIVATION_BYTES[machine.precision]
     logits = rows * length * settings.rows.masking.share * recipe.tokenizer.vocab_size * 8
     return Cost(
         seconds=planned_tokens(recipe) * _flops(recipe, length) / machine.flops,
@@ -215,12 +232,13 @@ def show_plan(
 def _sizes(stages: Sequence[Stage], recipe: Recipe, machine: Machine) -> list[str]:
     """What the stages would read and train, and on what, as far as recipe and input files tell."""
     text, settings = text_bytes(recipe), recipe.pretrain
+    lengths = " then ".join(dict.fromkeys(str(phase.length) for phase in phases(settings)))
     jobs = len(recipe.finetune.tasks) * len(recipe.finetune.models) * len(recipe.finetune.seeds)
     device = f"{machine.devices} GPU" if machine.gpu else f"{machine.cores} cores, no GPU"
     lines = {
         "corpus": f"text: {'not known' if text is None else f'{text / 1e6:,.1f} MB unpacked'}",
         "pretrain": f"pretraining: {settings.steps:,} steps x {settings.global_batch:,} sequences x "
-        f"{settings.rows.sequence_length} tokens = {planned_tokens(recipe):,} tokens",
+        f"{lengths} tokens = {planned_tokens(recipe):,} tokens",
         "finetune": f"finetuning: {jobs} trainings",
     }
     names = {stage.name for stage in stages}

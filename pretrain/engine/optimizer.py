@@ -1,4 +1,4 @@
-"""AdamW, the learning rate of a step, and how a step is cut into micro-batches: the same for every engine."""
+"""AdamW, and how a step is cut into micro-batches: the same for every engine."""
 
 from __future__ import annotations
 
@@ -49,11 +49,3 @@ def fit_micro_batch(config: PretrainConfig, ranks: int) -> int:
         )
     share = both // ranks
     return max(size for size in range(1, min(config.engine.micro_batch, share) + 1) if share % size == 0)
-
-
-def learning_rate(config: PretrainConfig, step: int) -> float:
-    """Linear rise over the warm-up, then linear fall to zero after the last step; ``step`` counts from 1."""
-    warmup = round(config.steps * config.optimizer.warmup_share)
-    if step <= warmup:
-        return config.optimizer.lr * step / warmup
-    return config.optimizer.lr * (config.steps + 1 - step) / (config.steps - warmup)

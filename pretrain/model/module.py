@@ -102,26 +102,24 @@ class PretrainingModule(nn.Module):
     ) -> Tensor:
         """States at the places, for which the rows are read in both directions; None: all, from left to right."""
         length = ids_BL.shape[1]
-        extra: dict[str, Any] = {}
+        extra: dict[str, Any] = {} if types_BL is None else {"token_type_ids": types_BL}
         if lengths_BS is not None and self.is_isolated:
             borders = find_borders(lengths_BS, length)
-            extra = {"borders": borders, "position_ids": borders.places_BL + self.first_position}
+            extra |= {"borders": borders, "position_ids": borders.places_BL + self.first_position}
         elif lengths_BS is not None:
             assert lengths_BS.shape[1] == 1  # several segments would see each other
-            extra = {"attention_mask": (torch.arange(length, device=ids_BL.device) < lengths_BS).long()}
+            extra["attention_mask"] = (torch.arange(length, device=ids_BL.device) < lengths_BS).long()
         if self.is_narrow:  # attention within segments needs the queries of all tokens
             extra["places_BP"] = places_BP
         if self.family.is_causal or places_BP is None:
             extra |= {"is_causal": places_BP is None, "use_cache": False}
-            if self.is_isolated and lengths_BS is not None:
-                extra["attention_mask"] = lengths_BS[
-                    :, None, None
-                ]  # of four dimensions: no mask is made; not looked at
+            if "borders" in extra:  # a mask of four dimensions is taken as it is; nobody looks at this one
+                extra["attention_mask"] = ids_BL[:, None, None]
         if self.family.is_causal:  # GPT-2 looks for padding in ids, which waits for the device
             extra["inputs_embeds"] = self.network.get_input_embeddings()(ids_BL)
         else:
             extra["input_ids"] = ids_BL
-        states = self.network.base_model(token_type_ids=types_BL, **extra).last_hidden_state
+        states = self.network.base_model(**extra).last_hidden_state
         return states if self.is_narrow or places_BP is None else pick(states, places_BP)
 
     def _loss_of_all(self, hidden_NH: Tensor, targets_N: Tensor) -> tuple[Tensor, Tensor]:
@@ -133,13 +131,9 @@ class PretrainingModule(nn.Module):
         most = max(1, MOST_SCORES // self.network.config.vocab_size)
         if len(targets_N) <= most:
             return of_part(hidden_NH, targets_N)
-        losses, hits = zip(
-            *(
-                checkpoint(of_part, *part, use_reentrant=False, preserve_rng_state=False)
-                for part in zip(hidden_NH.split(most), targets_N.split(most), strict=True)
-            ),
-            strict=True,
-        )
+        parts = zip(hidden_NH.split(most), targets_N.split(most), strict=True)
+        found = [checkpoint(of_part, *part, use_reentrant=False, preserve_rng_state=False) for part in parts]
+        losses, hits = zip(*found, strict=True)
         return torch.stack(losses).sum(), torch.stack(hits).sum()
 
 

@@ -28,6 +28,7 @@ from pretrain.rows.masking import IGNORED, Masked, Pieces, mask_rows, row_keys
 from pretrain.rows.packing import Packed
 from pretrain.rows.pairs import Pairs
 from pretrain.rows.sources import Blocks, Documents, Numbers, Rows, RowSource, total_blocks
+from pretrain.schedule import Phase, of_phase, phases
 
 AHEAD = 2  # steps made ready while the device computes; one thread is enough, as numpy lets go of the interpreter
 
@@ -115,16 +116,6 @@ class Batch(NamedTuple):
         return [self.each(operator.itemgetter(part)) for part in parts]
 
 
-class Phase(NamedTuple):
-    """Steps of one sequence length: the rows, their order, and the steps after which it begins and ends."""
-
-    source: RowSource
-    order: Order
-    length: int
-    after: int
-    last: int
-
-
 class Order:
     """The endless sequence of rows: epoch after epoch (those of pairs differ in size), each in its own order."""
 
@@ -148,8 +139,8 @@ class Order:
 class TrainingBatches:
     """Micro-batches of process ``rank`` of ``ranks`` for any step; ``micro_batch`` is of ``fit_micro_batch``.
 
-    The first ``config.causal_rows`` rows of a step are causal. Rows are shuffled anew each epoch, so which they are is a
-    draw by seed, epoch and row. All rows of a micro-batch are of one kind, and the share of a step is exact.
+    The first ``config.causal_rows`` rows of a step are causal. As rows are shuffled anew each epoch, which they are is
+    a draw by seed, epoch and row. All rows of a micro-batch are of one kind, and the share of a step is exact.
     """
 
     def __init__(
@@ -157,26 +148,21 @@ class TrainingBatches:
     ) -> None:
         self._pieces, self._config, self._micro_batch = pieces, config, micro_batch
         self._rank, self._ranks = rank, ranks
-        short_steps = round(config.steps * config.rows.short_length_share) if split.short else 0
-
-        def phase(source: RowSource, length: int, after: int, last: int) -> Phase:
-            return Phase(source, Order(source.count, config.seed), length, after, last)
-
-        self.phases = [phase(split.training, config.rows.sequence_length, short_steps, config.steps)]
-        if split.short and config.rows.short_length:
-            self.phases.insert(0, phase(split.short, config.rows.short_length, 0, short_steps))
+        self.phases = phases(config)
+        self._configs = [of_phase(config, phase) for phase in self.phases]
+        sources = {config.rows.short_length: split.short, config.rows.sequence_length: split.training}
+        self._rows = {n: (source, Order(source.count, config.seed)) for n, source in sources.items() if n and source}
 
     def of_step(self, step: int) -> list[Batch]:
         """The micro-batches of step 1, 2, …; causal ones come first."""
-        border, batches = self._config.causal_rows, []
-        for first, last in ((0, border), (border, self._config.global_batch)):
+        config, batches = self._configs[self.phase_of(step)], []
+        border = config.causal_rows
+        for first, last in ((0, border), (border, config.global_batch)):
             share = (last - first) // self._ranks
             if share:
                 source, epochs_B, rows_B = self._locate(step, first + self._rank * share, share)
                 rows = source.gather(epochs_B, rows_B)
-                whole = (
-                    mask_batch(rows, epochs_B, self._pieces, self._config) if first == border else causal_batch(rows)
-                )
+                whole = mask_batch(rows, epochs_B, self._pieces, config) if first == border else causal_batch(rows)
                 batches += whole.split(self._micro_batch)
         return batches
 
@@ -189,16 +175,20 @@ class TrainingBatches:
         epochs = 0.0
         for phase in self.phases:
             done = max(0, min(step, phase.last) - phase.after) * self._config.global_batch
-            epochs += done / phase.source.count(0)
+            epochs += done / self.source_of(phase).count(0)
         return {"step": step, "sequences": step * self._config.global_batch, "epochs": round(epochs, 3)}
 
     def phase_of(self, step: int) -> int:
         return next((n for n, phase in enumerate(self.phases) if step <= phase.last), len(self.phases) - 1)
 
+    def source_of(self, phase: Phase) -> RowSource:
+        return self._rows[phase.length][0]
+
     def _locate(self, step: int, offset: int, count: int) -> tuple[RowSource, Numbers, Numbers]:
         phase = self.phases[self.phase_of(step)]
-        first = (step - phase.after - 1) * self._config.global_batch + offset
-        return phase.source, *phase.order.locate(np.arange(first, first + count))
+        source, order = self._rows[phase.length]
+        first = (step - phase.length_after - 1) * self._config.global_batch + offset
+        return source, *order.locate(np.arange(first, first + count))
 
 
 def mask_batch(rows: Rows, epochs_B: Numbers, pieces: Pieces, config: PretrainConfig) -> Batch:

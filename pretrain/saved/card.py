@@ -74,8 +74,11 @@ def _settings(network: Any, config: PretrainConfig, facts: Mapping[str, Any]) ->
     rows, optimizer, masking = config.rows, config.optimizer, config.rows.masking
     sizes = " x ".join(str(getattr(network, SIZES[name])) for name in ("layers", "hidden", "heads"))
     epochs = f" ({facts['epochs']:g} epochs)" if "epochs" in facts else ""
-    masks = f"{masking.share:.0%} of the tokens, whole {masking.unit}s, {masking.mode}"
     short = f", {rows.short_length} in the first {rows.short_length_share:.0%}" if rows.short_length else ""
+    shares = ", then ".join(f"{part.share:.0%}" for part in (masking.shares or (masking,)))
+    masks = f"{shares} of the tokens, whole {masking.unit}s, {masking.mode}"
+    warmup = f"{optimizer.warmup_share:.1%} of the" if optimizer.warmup_steps is None else f"{optimizer.warmup_steps:,}"
+    fall = f", {optimizer.schedule}" + (f", {optimizer.decay_share:.0%} of them" if optimizer.schedule == "wsd" else "")
     return [
         ("layers x hidden x heads", sizes),
         ("longest input, tokens", f"{longest_input(network)}"),
@@ -84,7 +87,7 @@ def _settings(network: Any, config: PretrainConfig, facts: Mapping[str, Any]) ->
         ("training rows, tokens", f"{rows.sequence_length}{short}; {rows.packing}"),
         ("steps x sequences", f"{facts['step']:,} of {config.steps:,} x {config.global_batch:,}"),
         ("tokens seen", f"{facts['tokens']:,}{epochs}"),
-        ("peak learning rate, warm-up", f"{optimizer.lr}, {optimizer.warmup_share:.1%} of the steps"),
+        ("peak learning rate, warm-up, fall", f"{optimizer.lr}, {warmup} steps{fall}"),
         ("AdamW betas, epsilon, weight decay", f"{optimizer.betas}, {optimizer.epsilon}, {optimizer.weight_decay}"),
         ("largest gradient norm", f"{optimizer.clip or 'no limit'}"),
         ("dropout, precision, seed", f"{config.model.dropout}, {config.engine.precision}, {config.seed}"),

@@ -55,7 +55,13 @@ def test_micro_batches_change_no_loss(made: Path, tmp_path: Path, tiny) -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [{"packing": "documents"}, {"packing": "documents", "architecture": "bert", "nsp": True}, {"short_length": 16}],
+    [
+        {"packing": "documents"},
+        {"packing": "documents", "architecture": "bert", "nsp": True},
+        {"short_length": 16, "masking": {"shares": [{"share": 0.3, "until": 0.5}, {"share": 0.1}]}, "schedule": "wsd"},
+        {"architecture": "modernbert", "layers": 2, "local_window": 8, "short_length": 16},
+        {"architecture": "modernbert", "layers": 2, "local_window": 8, "short_length": 16, "packing": "documents"},
+    ],
 )
 def test_other_layouts_train_and_resume_bit_for_bit(made: Path, tmp_path: Path, tiny, settings: dict) -> None:
     config = tiny(steps=20, checkpoint_every=9, keep_checkpoints=3, log_every=4, **settings)

@@ -6,9 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from corpus.documents.errors import BadInput
 from finetune.registry import TASKS
-from finetune.train.predict import TOKENS_PER_BATCH, batches_by_length, choose_precision, predict
+from finetune.train.predict import TOKENS_PER_BATCH, batches_by_length, predict
 
 LENGTHS = (5, 90, 17, 90, 33, 2, 61)
 FEATURES = [{"example": i, "input_ids": [i + 1] * length, "label": 0} for i, length in enumerate(LENGTHS)]
@@ -53,16 +52,3 @@ def test_a_model_is_scored_in_the_precision_asked_for(precision, dtype: torch.dt
     model = Echo()
     predict(TASKS["ynat"], model, FEATURES, 0, precision)
     assert model.dtypes == {dtype}
-
-
-def test_automatic_precision_is_bf16_only_where_the_gpu_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for has_gpu, has_bf16, expected in ((False, False, "fp32"), (True, False, "fp32"), (True, True, "bf16")):
-        monkeypatch.setattr(torch.cuda, "is_available", lambda has=has_gpu: has)
-        monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda has=has_bf16: has)
-        assert choose_precision("auto") == expected
-        assert choose_precision("fp32") == "fp32"
-        if has_gpu and not has_bf16:
-            with pytest.raises(BadInput, match="this GPU has no bf16"):
-                choose_precision("bf16")
-        else:
-            assert choose_precision("bf16") == "bf16"  # a CPU has it, if slowly

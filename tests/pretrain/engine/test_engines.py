@@ -11,12 +11,13 @@ from torch import Tensor
 
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig
-from pretrain.engine.optimizer import adamw, fit_micro_batch, learning_rate
+from pretrain.engine.optimizer import adamw, fit_micro_batch
 from pretrain.engine.start import Engine, choose_engine, ready_for_engine, start_engine
 from pretrain.engine.world import World
 from pretrain.model.module import PretrainingModule
 from pretrain.model.networks import build_network
 from pretrain.rows.batches import Batch
+from pretrain.schedule import learning_rate
 
 ALONE = World(0, 1, torch.device("cpu"))
 SPECIAL_IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
@@ -169,10 +170,3 @@ def test_processes_that_cannot_share_the_batch_are_told_the_nearest_one(tiny) ->
     with pytest.raises(BadInput, match="32 is not divisible by 3 processes; the nearest value that is: 33"):
         fit_micro_batch(tiny(global_batch=32), 3)
     assert fit_micro_batch(tiny(global_batch=36, micro_batch=8), 2) == 6
-
-
-def test_the_rate_rises_over_the_warm_up_and_falls_to_nearly_nothing(tiny) -> None:
-    config = tiny(steps=100, warmup_share=0.1, lr=1.0)
-    rates = [learning_rate(config, step) for step in range(1, 101)]
-    assert rates[0] == pytest.approx(0.1) and rates[9] == 1.0 and rates[10] == 1.0
-    assert rates[-1] == pytest.approx(1 / 90) and rates[10:] == sorted(rates[10:], reverse=True)

@@ -21,7 +21,8 @@ from pretrain.rows.sources import Rows
 IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
 LENGTH, VOCABULARY = 24, 50
 PACKED = ([9, 4, 11], [5, 13], [24])  # lengths of the documents of rows; the second is padded
-FAMILIES = ("gpt", "roberta", "bert")
+ENCODERS = ("roberta", "bert")
+FAMILIES = ("gpt", *ENCODERS)
 
 
 @pytest.fixture(autouse=True)
@@ -200,7 +201,7 @@ def test_no_step_of_gpt_waits_for_the_device(tiny, packed: bool) -> None:
             isolation._attend_one_by_one = kept
 
 
-@pytest.mark.parametrize("architecture", FAMILIES)
+@pytest.mark.parametrize("architecture", ["gpt", *(pytest.param(name, marks=pytest.mark.slow) for name in ENCODERS)])
 def test_one_graph_serves_each_kind_of_rows(tiny, architecture: str) -> None:
     torch._dynamo.reset()
     network, _ = networks(tiny, architecture, "hybrid")

@@ -25,6 +25,7 @@ FAMILIES = {
     "bert": ("bert", False, BERT_IDS),
     "roberta": ("roberta", False, ROBERTA_IDS),
     "nsp": ("bert", True, BERT_IDS),
+    "modernbert": ("modernbert", False, ROBERTA_IDS),
 }
 
 
@@ -93,7 +94,7 @@ def gradients(network: PreTrainedModel) -> Tensor:
 
 def two_networks(tiny, family: str, **changes: Any) -> tuple[PreTrainedModel, PreTrainedModel, dict[str, int]]:
     architecture, nsp, ids = FAMILIES[family]
-    settings = {"layers": 3, "hidden": 32, "intermediate": 64, "dropout": 0.0} | changes
+    settings = {"layers": 3, "hidden": 32, "intermediate": 64, "dropout": 0.0, "local_window": 8} | changes
     config = tiny(architecture=architecture, nsp=nsp, **settings)
     isolated, stock = (build_network(config, 50, ids) for _ in range(2))
     for network in (isolated, stock):  # larger weights than at the start, so that attention is far from uniform
@@ -101,6 +102,7 @@ def two_networks(tiny, family: str, **changes: Any) -> tuple[PreTrainedModel, Pr
             for parameter in network.parameters():
                 parameter.mul_(4 if parameter.ndim > 1 else 1)
     isolate_documents(isolated)
+    stock.set_attn_implementation("sdpa")
     return isolated, stock, ids
 
 
@@ -161,7 +163,7 @@ def test_the_kernel_is_given_all_tokens_and_all_borders(is_causal: bool) -> None
     given: list[Any] = []
 
     def stand_in(
-        query: Tensor, key: Tensor, value: Tensor, *rest: Any, scale: float, window_size: tuple[int, int]
+        query: Tensor, key: Tensor, value: Tensor, *rest: Any, scale: float, window_size: tuple[int, int] = (-1, -1)
     ) -> Tensor:
         assert window_size == ((-1, 0) if is_causal else (-1, -1))
         given.extend(rest)
@@ -177,7 +179,7 @@ def test_the_kernel_is_given_all_tokens_and_all_borders(is_causal: bool) -> None
     query, key, value = torch.randn(3, 2, 10, 3, 8, generator=generator).transpose(2, 3)
     heads = (query, key, value)
     borders = find_borders(torch.tensor([[4, 5, 0], [2, 2, 6]]), 10)
-    by_kernel = isolation._attend_by_kernel(heads, borders, 0.3, is_causal, stand_in)
+    by_kernel = isolation._attend_by_kernel(heads, borders, 0.3, stand_in, (-1, 0) if is_causal else None)
     assert given[0] is given[1] is borders.cumulative_N and given[2:] == [10, 10]
     assert by_kernel.shape == (2, 10, 3, 8)
     for other in (isolation._attend_one_by_one, isolation._attend_by_mask):

@@ -13,6 +13,7 @@ from pretrain.config import PretrainConfig
 from pretrain.pack.store import open_store, piece_ids, read_pieces
 from pretrain.rows.batches import Batch, Order, TrainingBatches, split_rows
 from pretrain.rows.masking import describe_pieces
+from pretrain.watch.flops import flops_by_phase, flops_per_token
 
 
 def batches_of(made: Path, config: PretrainConfig, rank: int, ranks: int, micro_batch: int) -> TrainingBatches:
@@ -77,6 +78,25 @@ def test_short_blocks_come_first_and_hold_nothing_that_is_held_out(made: Path, t
             }
         )
     assert not stretches[0] & stretches[1]
+
+
+def test_each_phase_has_its_own_exact_budget_and_the_rows_go_on_through_all(made: Path, tiny) -> None:
+    """Steps 1 to 9 of a falling share show the rows and, as far as they are masked at all, the masks of one share."""
+    shares = [{"share": 0.3, "until": 0.4}, {"share": 0.15, "until": 0.7}, {"share": 0.07}]
+    config = tiny(steps=9, global_batch=7, masking={"shares": shares})
+    falling, alike = (batches_of(made, c, 0, 1, 7) for c in (config, tiny(steps=9, global_batch=7)))
+    budgets = []
+    for step in range(1, 10):
+        ours, one = falling.of_step(step)[0], alike.of_step(step)[0]
+        assert falling.names_of_step(step) == alike.names_of_step(step)
+        assert (ours.targets_BM >= 0).all()
+        budgets.append(ours.targets_BM.shape[1])
+        if budgets[-1] == 5:
+            assert all(torch.equal(a, b) for a, b in zip(joined([ours]), joined([one]), strict=True))
+    assert budgets == [10] * 4 + [5] * 2 + [2] * 3  # 30, 15 and 7 % of 32
+    assert falling.progress(9) == alike.progress(9)
+    operations = flops_by_phase(falling, config, 96)
+    assert operations == [flops_per_token(tiny(masking={"share": share}), 96) for share in (0.3, 0.15, 0.07)]
 
 
 def test_a_corpus_smaller_than_two_blocks_is_refused(made: Path, tiny) -> None:

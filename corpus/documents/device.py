@@ -1,0 +1,105 @@
+"""In which precision this machine trains best: pretraining and fine-tuning ask before they begin.
+
+Where the hardware has instructions for bf16 it is several times as fast as float32; a CPU without them imitates it at a
+third to a thirtieth of the speed. GPUs say what they have. Anything else is timed for half a second with the matrix
+products of a layer's step. torch is imported when it is needed.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+from statistics import median
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from corpus.documents.errors import BadInput
+
+if TYPE_CHECKING:
+    import torch
+
+PrecisionName = Literal["auto", "fp32", "bf16", "fp16"]
+
+ROWS, HIDDEN, INNER = 256, 256, 1024  # tokens, and the sizes of a small model's feed-forward layer
+PROBE_SECONDS, PROBE_ROUNDS = 0.5, 6
+CLEARLY_FASTER = 1.25  # bf16 rounds, so a tie goes to float32; instructions for it give 2 and more
+MUCH_SLOWER = 1.5
+
+
+class Rates(NamedTuple):
+    """FLOP/s of matrix products."""
+
+    fp32: float
+    bf16: float
+
+
+class Choice(NamedTuple):
+    """A precision, why it is that one, and what to warn of ("" for nothing)."""
+
+    precision: PrecisionName
+    reason: str
+    warning: str = ""
+
+
+def choose_precision(asked: PrecisionName, key: str, device: torch.device) -> Choice:
+    """What to train in on ``device``: "auto" is bf16 where it is clearly faster than float32, and float32 elsewhere.
+
+    Any other precision stays; ``key`` is the setting that names it. BadInput: bf16 is asked of a GPU without it.
+    """
+    if asked not in ("auto", "bf16"):
+        return Choice(asked, f"set by {key}")
+    if device.type == "cuda":
+        return _by_capability(asked, key, device)
+    rates = product_rates(device.type)
+    times = rates.bf16 / rates.fp32
+    found = (
+        f"matrix products in bf16 run at {times:.2g} times the speed of float32 here "
+        f"({rates.bf16 / 1e9:.0f} and {rates.fp32 / 1e9:.0f} GFLOP/s)"
+    )
+    if asked == "auto":
+        return Choice("bf16" if times >= CLEARLY_FASTER else "fp32", found)
+    slower = f"{key}=bf16 is {1 / times:.1f} times slower than float32 on this machine; set {key}=auto, or fp32"
+    return Choice(asked, f"set by {key}; {found}", slower if times * MUCH_SLOWER <= 1 else "")
+
+
+def _by_capability(asked: PrecisionName, key: str, device: torch.device) -> Choice:
+    import torch
+
+    name = torch.cuda.get_device_name(device)
+    has_bf16 = torch.cuda.is_bf16_supported(including_emulation=False)
+    if asked == "bf16" and not has_bf16:
+        raise BadInput(f"{key}=bf16: this GPU has no bf16 ({name}); use auto or fp32")
+    return Choice("bf16" if has_bf16 else "fp32", f"{name} has {'' if has_bf16 else 'no '}instructions for bf16")
+
+
+@cache
+def product_rates(device_type: str) -> Rates:
+    """Rates of the three products that a linear layer needs in a step, both precisions in turns; once in a process.
+
+    On a CPU those of one core, in CPU time: what else runs there does not decide.
+    """
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    generator = torch.Generator().manual_seed(1)
+    drawn = [torch.randn(sizes, generator=generator) for sizes in ((ROWS, HIDDEN), (HIDDEN, INNER), (ROWS, INNER))]
+    given = [[matrix.to(device_type, dtype) for matrix in drawn] for dtype in (torch.float32, torch.bfloat16)]
+    spent: list[tuple[float, ...]] = []
+    began = time.perf_counter()
+    while len(spent) < 2 or (len(spent) < PROBE_ROUNDS and time.perf_counter() - began < PROBE_SECONDS):
+        spent.append(tuple(_time_products(*matrices) for matrices in given))
+    torch.set_num_threads(threads)
+    operations = 3 * 2 * ROWS * HIDDEN * INNER
+    return Rates(*(operations / max(median(seconds), 1e-9) for seconds in zip(*spent[1:], strict=True)))
+
+
+def _time_products(inputs: Any, weights: Any, gradients: Any) -> float:
+    """Seconds for the outputs, the gradient of the inputs and that of the weights."""
+    import torch
+
+    clock = time.thread_time if inputs.device.type == "cpu" else time.perf_counter
+    began = clock()
+    inputs @ weights, gradients @ weights.T, inputs.T @ gradients
+    if inputs.device.type != "cpu":
+        torch.accelerator.synchronize(inputs.device)
+    return clock() - began

@@ -1,0 +1,72 @@
+"""What a recipe leaves to the machine, settled before anything is built: from here on all settings are concrete.
+
+The identity of a run keeps the recipe's words ("auto"), so it may move to another machine; what it ran with stands in
+engine.json, and a run that goes on in another precision says so.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from corpus.documents.device import Choice, choose_precision
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import read_object
+from pretrain.config import PretrainConfig
+from pretrain.engine.start import choose_engine
+from pretrain.engine.world import World
+
+log = logging.getLogger(__name__)
+
+PRECISION_KEY = "pretrain.engine.precision"
+
+
+def read_settled(path: Path) -> dict[str, Any]:
+    """What an earlier start of this run settled, as ``engine.json`` holds it; empty where there was none."""
+    found = read_object(path, "delete this file; it is written again") if path.is_file() else {}
+    settled = found.get("settled", {})
+    return settled if isinstance(settled, dict) else {}
+
+
+def settle(config: PretrainConfig, world: World, before: Mapping[str, Any]) -> PretrainConfig:
+    """The configuration with every "auto" of the engine replaced; all processes call it and get the same.
+
+    ``before``: of ``read_settled``. BadInput: this machine cannot do what is asked.
+    """
+    choice = _choose_together(config, world)
+    settled, reason = config.replaced("engine", precision=choice.precision), choice.reason
+    if config.engine.precision == "auto" and choice.precision != "fp32" and not _keeps_exact_weights(settled, world):
+        settled, reason = config.replaced("engine", precision="fp32"), "DeepSpeed's stage 0 keeps no exact weights"
+    choose_engine(settled, world)  # refuses what the processes cannot do
+    precision = settled.engine.precision
+    log.info("precision %s: %s", precision, reason)
+    if world.is_first and choice.warning:
+        log.warning("%s", choice.warning)
+    if before.get("precision", precision) != precision:
+        log.info("this run was in %s until now and goes on in %s", before["precision"], precision)
+    return settled
+
+
+def describe_settled(config: PretrainConfig, world: World) -> dict[str, Any]:
+    """What ``settle`` made of the recipe's words, and for which machine, for ``engine.json``."""
+    return {"precision": config.engine.precision, "device": world.device.type, "processes": world.size}
+
+
+def _keeps_exact_weights(config: PretrainConfig, world: World) -> bool:
+    return config.engine.zero_stage > 0 or choose_engine(config, world) != "deepspeed"
+
+
+def _choose_together(config: PretrainConfig, world: World) -> Choice:
+    """What the first process chose, or the BadInput that it ran into, on all of them."""
+    found: Choice | BadInput | None = None
+    if world.is_first:
+        try:
+            found = choose_precision(config.engine.precision, PRECISION_KEY, world.device)
+        except BadInput as error:
+            found = error
+    answer: Choice | BadInput = world.broadcast(found)
+    if isinstance(answer, BadInput):
+        raise answer
+    return answer

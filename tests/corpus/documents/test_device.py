@@ -1,0 +1,62 @@
+"""The precision of training follows from what the machine does fast; what it does badly is said."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from corpus.documents import device
+from corpus.documents.device import Rates, choose_precision, product_rates
+from corpus.documents.errors import BadInput
+
+CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
+KEY = "pretrain.engine.precision"
+
+
+@pytest.fixture
+def bf16_runs_at(monkeypatch: pytest.MonkeyPatch):
+    """A processor whose bf16 has so many times the speed of its float32, 100 GFLOP/s."""
+    return lambda times: monkeypatch.setattr(device, "product_rates", lambda kind: Rates(1e11, times * 1e11))
+
+
+@pytest.mark.parametrize(("times", "chosen"), [(0.05, "fp32"), (1.1, "fp32"), (1.3, "bf16"), (8, "bf16")])
+def test_automatic_is_bf16_only_on_a_processor_where_it_is_clearly_faster(bf16_runs_at, times: float, chosen) -> None:
+    bf16_runs_at(times)
+    found = choose_precision("auto", KEY, CPU)
+    assert (found.precision, found.warning) == (chosen, "")
+    assert f"{times:.2g} times the speed of float32" in found.reason and f"{100 * times:.0f} and 100" in found.reason
+
+
+def test_a_named_precision_stays_and_one_much_slower_is_warned_of(bf16_runs_at) -> None:
+    bf16_runs_at(0.7)
+    assert choose_precision("bf16", KEY, CPU)[::2] == ("bf16", "")
+    bf16_runs_at(0.05)
+    named = choose_precision("bf16", KEY, CPU)
+    assert named.precision == "bf16"
+    assert named.warning == (
+        "pretrain.engine.precision=bf16 is 20.0 times slower than float32 on this machine; "
+        "set pretrain.engine.precision=auto, or fp32"
+    )
+    assert choose_precision("fp32", KEY, CPU) == ("fp32", "set by pretrain.engine.precision", "")
+
+
+@pytest.mark.parametrize(("major", "chosen"), [(7, "fp32"), (8, "bf16"), (9, "bf16")])
+def test_a_gpu_says_itself_what_it_has(monkeypatch: pytest.MonkeyPatch, major: int, chosen: str) -> None:
+    def is_supported(*, including_emulation: bool) -> bool:  # as torch answers: with emulation every GPU has it
+        return including_emulation or major >= 8
+
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", is_supported)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "NVIDIA T4")
+    assert choose_precision("auto", KEY, GPU).precision == chosen
+    assert choose_precision("fp16", KEY, GPU).precision == "fp16"
+    if major < 8:
+        with pytest.raises(BadInput, match=r"precision=bf16: this GPU has no bf16 \(NVIDIA T4\); use auto or fp32"):
+            choose_precision("bf16", KEY, GPU)
+
+
+def test_the_probe_times_both_precisions_once_and_leaves_the_threads_alone() -> None:
+    product_rates.cache_clear()
+    threads, drawn = torch.get_num_threads(), torch.random.get_rng_state()
+    rates = product_rates("cpu")
+    assert rates.fp32 > 0 and rates.bf16 > 0 and product_rates("cpu") is rates
+    assert torch.get_num_threads() == threads and torch.equal(torch.random.get_rng_state(), drawn)

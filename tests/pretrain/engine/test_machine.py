@@ -1,0 +1,88 @@
+"""What a recipe leaves to the machine is settled once, the same for all processes, and remembered."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from corpus.documents import device
+from corpus.documents.device import Rates
+from corpus.documents.errors import BadInput
+from pretrain.engine import machine
+from pretrain.engine.machine import read_settled, settle
+from pretrain.engine.world import World
+from pretrain.saved.checkpoints import Checkpoints
+
+from ..runs import train
+
+ALONE = World(0, 1, torch.device("cpu"))
+
+
+@pytest.fixture
+def bf16_runs_at(monkeypatch: pytest.MonkeyPatch):
+    return lambda times: monkeypatch.setattr(device, "product_rates", lambda kind: Rates(1e11, times * 1e11))
+
+
+def test_the_default_leaves_the_precision_to_the_machine(tiny, bf16_runs_at) -> None:
+    config = tiny(precision="auto", zero_stage=1)
+    for times, chosen in ((0.1, "fp32"), (4, "bf16")):
+        bf16_runs_at(times)
+        settled = settle(config, ALONE, {})
+        assert settled == config.replaced("engine", precision=chosen)
+
+
+def test_without_exact_weights_automatic_stays_at_float32(tiny, bf16_runs_at) -> None:
+    bf16_runs_at(4)
+    assert settle(tiny(precision="auto", engine="deepspeed"), ALONE, {}).engine.precision == "fp32"
+    assert settle(tiny(precision="auto"), ALONE, {}).engine.precision == "bf16"  # torch alone has no stages
+
+
+def test_the_first_process_decides_for_all(tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "choose_precision", lambda *_: pytest.fail("only the first process may ask"))
+    for answer in (device.Choice("fp32", "told by the first"), BadInput("this GPU has no bf16")):
+        monkeypatch.setattr(World, "broadcast", lambda self, thing, answer=answer: answer)
+        other = World(1, 2, torch.device("cpu"))
+        if isinstance(answer, BadInput):
+            with pytest.raises(BadInput, match="no bf16"):
+                settle(tiny(precision="auto"), other, {})
+        else:
+            assert settle(tiny(precision="auto"), other, {}).engine.precision == "fp32"
+
+
+def test_a_run_moves_to_a_machine_that_chooses_otherwise_and_says_so(
+    made: Path, tmp_path: Path, tiny: Callable[..., Any], bf16_runs_at, caplog, monkeypatch
+) -> None:
+    config = tiny(precision="auto", zero_stage=1, steps=6, checkpoint_every=2)
+    saved = Checkpoints.save
+
+    def stop_after_four(self, engine, progress, meter_state, held_out):
+        saved(self, engine, progress, meter_state, held_out)
+        if progress["step"] == 4:
+            raise KeyboardInterrupt
+
+    bf16_runs_at(0.1)
+    monkeypatch.setattr(Checkpoints, "save", stop_after_four)
+    with pytest.raises(KeyboardInterrupt):
+        train(config, made, tmp_path)
+    monkeypatch.setattr(Checkpoints, "save", saved)
+    assert read_settled(tmp_path / "engine.json")["precision"] == "fp32"
+    bf16_runs_at(4)
+    with caplog.at_level(logging.INFO):
+        result = train(config, made, tmp_path)
+    assert "this run was in fp32 until now and goes on in bf16" in caplog.text and "going on from" in caplog.text
+    assert result["step"] == 6 and result["engine"]["precision"] == "bf16"
+    loop = json.loads((tmp_path / "checkpoints" / "step-000000006" / "loop.json").read_text("utf-8"))
+    assert loop["config"]["engine"]["precision"] == "auto"  # the recipe's word: the run may move again
+    assert "bf16" in (tmp_path / "model" / "README.md").read_text("utf-8")
+
+
+def test_a_broken_engine_json_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "engine.json").write_text('{"settled', "utf-8")
+    with pytest.raises(BadInput, match=r"engine\.json: .*delete this file; it is written again"):
+        read_settled(tmp_path / "engine.json")
