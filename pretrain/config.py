@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
-from corpus.documents.device import PrecisionName
+from corpus.documents.device import DeviceName, PrecisionName
 
 
 class PackConfig(BaseModel, frozen=True, extra="forbid"):
@@ -132,6 +132,7 @@ class EngineConfig(BaseModel, frozen=True, extra="forbid"):
     micro_batch: int = Field(32, gt=0, description="Most sequences at once on one device; accumulation does the rest.")
     zero_stage: int = Field(1, ge=0, le=3, description="DeepSpeed ZeRO: what is sharded over the devices.")
     compile: bool = Field(False, description="Fuse operations with torch.compile; needs a C++ compiler or a GPU.")
+    device: DeviceName = Field("auto", description="cpu: the processor, even where there is an accelerator.")
 
     @model_validator(mode="after")
     def _settings_agree(self) -> EngineConfig:
@@ -209,7 +210,7 @@ class PretrainConfig(BaseModel, frozen=True, extra="forbid"):
 
 # May change between a run's start and its end: they move work between devices, but change nothing but rounding
 MACHINE_KEYS = {
-    "engine": {"name", "zero_stage", "micro_batch", "compile"},
+    "engine": {"name", "zero_stage", "micro_batch", "compile", "device"},
     "watch": {"log_every", "trackers"},
     "saved": {"keep_checkpoints"},
 }

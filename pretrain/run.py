@@ -94,7 +94,7 @@ def run(config: PretrainConfig, inputs: PretrainInputs, out: Path, *, workers: i
     """
     require_trackers(config)
     check_init_from(config, inputs.tokenizer)
-    with StopRequest() as stop, join_world() as world:
+    with StopRequest() as stop, join_world(config.engine.device) as world:
         prepared = _prepare(config, inputs, out, world)
         with ready_for_engine(config, world):
             _train(prepared, stop)

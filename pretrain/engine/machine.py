@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from corpus.documents.device import Choice, choose_precision
+from corpus.documents.device import Choice, choose_precision, device_name
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import read_object
 from pretrain.config import PretrainConfig
@@ -51,7 +51,7 @@ def settle(config: PretrainConfig, world: World, before: Mapping[str, Any]) -> P
 
 def describe_settled(config: PretrainConfig, world: World) -> dict[str, Any]:
     """What ``settle`` made of the recipe's words, and for which machine, for ``engine.json``."""
-    return {"precision": config.engine.precision, "device": world.device.type, "processes": world.size}
+    return {"precision": config.engine.precision, "device": device_name(world.device), "processes": world.size}
 
 
 def _keeps_exact_weights(config: PretrainConfig, world: World) -> bool:
