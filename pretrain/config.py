@@ -47,6 +47,10 @@ class MaskingConfig(BaseModel, frozen=True, extra="forbid"):
         description="Training shares that change on the way (Ankner et al. 2023), such as [{share: 0.3, until: 0.5}, "
         "{share: 0.15}]; held-out rows keep share, so that runs compare.",
     )
+    length_bias: Literal["bert", "none"] = Field(
+        "bert",
+        description="bert: words are taken while they fit, so long ones less often (BERT's code); none: all alike.",
+    )
 
     @model_validator(mode="after")
     def _shares_fit(self) -> MaskingConfig:
@@ -59,7 +63,9 @@ class MaskingConfig(BaseModel, frozen=True, extra="forbid"):
 
 
 class ModelConfig(BaseModel, frozen=True, extra="forbid"):
-    architecture: Literal["bert", "roberta"] = Field("roberta", description="Model family (paper Table 31).")
+    architecture: Literal["bert", "roberta", "modernbert"] = Field(
+        "roberta", description="Model family (paper Table 31)."
+    )
     layers: int = Field(12, gt=0, description="Transformer layers (base size, paper Table 31).")
     hidden: int = Field(768, gt=0, description="Width of the hidden states (base size, paper Table 31).")
     heads: int = Field(12, gt=0, description="Attention heads; divides hidden (base size, paper Table 31).")
@@ -72,13 +78,27 @@ class ModelConfig(BaseModel, frozen=True, extra="forbid"):
         "tell neighbours apart at once, so that small models learn from context much sooner.",
     )
     nsp: bool = Field(False, description="Add next sentence prediction on sentence pairs; BERT only (Table 31).")
+    global_every: int = Field(
+        3, gt=0, description="ModernBERT: every so many layers, from the first on, all tokens are seen (2412.13663)."
+    )
+    local_window: int = Field(
+        128, ge=2, multiple_of=2, description="ModernBERT: tokens seen by its other layers, half on either side."
+    )
+    rope_theta: float | None = Field(
+        None, gt=1, description="ModernBERT: base of the rotary positions of global layers; 160,000 unless init_from."
+    )
 
     @model_validator(mode="after")
     def _settings_agree(self) -> ModelConfig:
         if self.hidden % self.heads:
             raise ValueError(f"hidden {self.hidden} must be a multiple of heads {self.heads}")
         if self.nsp and self.architecture != "bert":
-            raise ValueError("nsp needs architecture bert: RoBERTa has no sentence-pair head")
+            raise ValueError("nsp needs architecture bert: no other has a sentence-pair head")
+        if self.architecture == "modernbert":
+            if self.position_start != "normal":
+                raise ValueError("position_start is for learned positions; modernbert turns queries and keys instead")
+            if self.hidden // self.heads % 2:
+                raise ValueError(f"hidden {self.hidden} / heads {self.heads} must be even: modernbert turns pairs")
         return self
 
 
@@ -96,6 +116,11 @@ class RowsConfig(BaseModel, frozen=True, extra="forbid"):
     short_share: float = Field(0.1, ge=0, le=1, description="Share of pairs drawn shorter (BERT code, short_seq_prob).")
     held_out_share: float = Field(0.001, gt=0, lt=1, description="Share of the blocks (or documents) never trained on.")
     masking: MaskingConfig = Field(default_factory=MaskingConfig, description="Whole-word masking (section 4.1).")
+    nsp_balance: Literal["bert", "half"] = Field(
+        "bert",
+        description="bert: more than half of the pairs are random, as lone sentences have no other B (BERT's code); "
+        "half: a lone sentence is paired with its neighbour, and every pair is random with chance 1/2.",
+    )
 
     @model_validator(mode="after")
     def _short_is_shorter(self) -> RowsConfig:
@@ -170,7 +195,8 @@ class PretrainConfig(BaseModel, frozen=True, extra="forbid"):
     """Pretraining, in sections; the defaults are KLUE-RoBERTa-base (paper Table 31)."""
 
     init_from: str | None = Field(
-        None, description="Go on from this Hugging Face BERT or RoBERTa (folder or Hub id), with its own tokenizer."
+        None,
+        description="Go on from this Hugging Face model (folder or Hub id), with its own tokenizer.",
     )
     steps: int = Field(1_000_000, gt=0, description="Optimizer steps (Table 31).")
     global_batch: int = Field(2048, gt=0, description="Sequences per step, over all devices (Table 31).")

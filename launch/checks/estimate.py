@@ -139,12 +139,14 @@ def text_bytes(recipe: Recipe) -> float | None:
 def parameters(recipe: Recipe) -> int:
     """Of the network and its masked-LM head, which shares its matrix with the embeddings; biases left out."""
     net = recipe.pretrain.model
-    return _of_blocks(recipe) + (recipe.tokenizer.vocab_size + net.positions + net.hidden) * net.hidden
+    learned_positions = 0 if net.architecture == "modernbert" else net.positions
+    return _of_blocks(recipe) + (recipe.tokenizer.vocab_size + learned_positions + net.hidden) * net.hidden
 
 
 def _of_blocks(recipe: Recipe) -> int:
     net = recipe.pretrain.model
-    return net.layers * (4 * net.hidden**2 + 2 * net.hidden * net.intermediate)
+    matrices = 3 if net.architecture == "modernbert" else 2  # of the feed-forward part; one is the gate
+    return net.layers * (4 * net.hidden**2 + matrices * net.hidden * net.intermediate)
 
 
 def planned_tokens(recipe: Recipe) -> int:
@@ -158,7 +160,10 @@ def _flops(recipe: Recipe, length: int) -> float:
     net = recipe.pretrain.model
     head = net.hidden**2 + net.hidden * recipe.tokenizer.vocab_size
     dense = _of_blocks(recipe) + head * recipe.pretrain.rows.masking.share
-    return 6 * dense + 12 * net.layers * length * net.hidden
+    attended: float = length
+    if net.architecture == "modernbert":  # one layer of so many sees all tokens
+        attended = (length + (net.global_every - 1) * min(length, net.local_window + 1)) / net.global_every
+    return 6 * dense + 12 * net.layers * attended * net.hidden
 
 
 def _training(recipe: Recipe, machine: Machine) -> Cost:

@@ -1,4 +1,4 @@
-"""Where training may start other than from nothing: a Hugging Face BERT or RoBERTa, from a folder or the Hub.
+"""Where training may start other than from nothing: a model of Hugging Face, from a folder or the Hub.
 
 The checkpoint keeps its own sizes and only dropout comes from the recipe. Whatever contradicts it is refused from its
 config.json alone, which costs milliseconds, before anything is trained. A head it lacks begins afresh. Weights are read
@@ -29,7 +29,7 @@ from corpus.documents.model_files import (
 )
 from pretrain.config import ModelConfig, PretrainConfig
 from pretrain.model.extended import NewRows, add_rows
-from pretrain.model.families import FAMILIES, SIZES, longest_input
+from pretrain.model.families import FAMILIES, longest_input, set_rope_theta, sizes_of
 from pretrain.pack.store import TOKENIZER_NAME, VOCABULARY_NAME, read_pieces
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def init_from_folder(name: str) -> Path:
     if path.is_dir():
         return path
     if path.exists() or name.startswith((".", "/", "~")) or name.count("/") > 1:
-        raise _bad(name, "no such folder; give the folder or Hub id of a Hugging Face BERT or RoBERTa")
+        raise _bad(name, "no such folder; give the folder or Hub id of a Hugging Face model")
     return _download(name)
 
 
@@ -115,8 +115,7 @@ def load_init_from(
 
 def with_sizes_of(network: PreTrainedConfig, config: PretrainConfig) -> PretrainConfig:
     """The settings with the sizes that the model really has, for whoever counts operations or memory by them."""
-    own = {ours: getattr(network, theirs) for ours, theirs in SIZES.items()}
-    return config.replaced("model", **own, positions=longest_input(network))
+    return config.replaced("model", **sizes_of(network))
 
 
 @contextmanager
@@ -135,7 +134,7 @@ def quiet_transformers() -> Iterator[None]:
 
 def _tell_heads(name: str, network: PreTrainedModel, found: dict[str, Any]) -> None:
     """Log what a checkpoint gave and what it did not; only heads may be missing."""
-    heads = ("cls.", "lm_head.", f"{network.base_model_prefix}.pooler.")
+    heads = ("cls.", "lm_head.", "head.", "decoder.", f"{network.base_model_prefix}.pooler.")
     lost = sorted(key for key in found["missing_keys"] if not key.startswith(heads))
     if lost:
         raise _bad(name, f"{len(lost)} weights are missing, first {lost[0]}; give a whole checkpoint")
@@ -170,26 +169,31 @@ def _read_config(config: PretrainConfig, folder: Path) -> PreTrainedConfig:
     if found is None:
         what = f"a model of type {kind}, but pretrain.model.architecture is {config.model.architecture}"
         raise _bad(name, f"{what}; {', '.join(FAMILIES)} can be gone on from")
+    if FAMILIES[kind].has_windows:  # rotary positions have no weights: the recipe may stretch them
+        if config.model.positions != ModelConfig.model_fields["positions"].default:
+            found.max_position_embeddings = max(found.max_position_embeddings, config.model.positions)
+        if config.model.rope_theta is not None:
+            set_rope_theta(found, config.model.rope_theta)
     return found
 
 
 def _check_config(config: PretrainConfig, start: PreTrainedConfig) -> None:
-    name, own = config.init_from, with_sizes_of(start, config).model
-    for key in (*SIZES, "positions"):
-        asked, value = getattr(config.model, key), getattr(own, key)
+    name, own = config.init_from, sizes_of(start)
+    for key, value in own.items():
+        asked = getattr(config.model, key)
         # the paper's values stand in every recipe that says nothing
         if asked not in (value, ModelConfig.model_fields[key].default):
             raise BadInput(
                 f"pretrain.model.{key} is {asked}, but {name} has {value}; leave it out with pretrain.init_from"
             )
-    if config.rows.sequence_length > own.positions:
+    if config.rows.sequence_length > own["positions"]:
         raise BadInput(
             f"pretrain.rows.sequence_length is {config.rows.sequence_length}, but {name} takes at most "
-            f"{own.positions} tokens; choose a smaller one"
+            f"{own['positions']} tokens; choose a smaller one"
         )
-    if config.model.nsp and start.type_vocab_size < 2:
+    if config.model.nsp and getattr(start, "type_vocab_size", 1) < 2:
         raise BadInput(f"pretrain.model.nsp needs two token types, {name} has one; set pretrain.model.nsp=false")
-    if start.is_decoder:
+    if getattr(start, "is_decoder", False):
         raise BadInput(f"{name} is a decoder, which sees only what stands before; give an encoder")
 
 

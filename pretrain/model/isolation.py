@@ -2,7 +2,8 @@
 
 A function registered with transformers takes the place of its own. In half precision on GPUs it is torch's kernel for
 sequences of any length, which knows no attention dropout; hence there is none on any path. CPUs attend segment by
-segment; what is left, float32 on GPUs and compiled code on CPUs, takes a block-diagonal mask.
+segment; what is left, float32 on GPUs and compiled code on CPUs, takes a block-diagonal mask. Layers that see near
+tokens only (ModernBERT's local ones) do so in time linear in the row; where documents are not kept apart as well.
 
 Shapes: B rows, L positions, S segments of a row, A attention heads, D size of a head, N borders.
 """
@@ -19,7 +20,10 @@ from torch.nn.functional import pad, scaled_dot_product_attention
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.masking_utils import sdpa_mask
 
+from pretrain.model.windows import attend_nearby
+
 NAME = "isolated_segments"
+NAME_OF_WINDOWS = "near_tokens"
 FIRST_WITH_FLASH = (8, 0)  # compute capability that the kernel needs (Ampere)
 
 Heads = tuple[Tensor, Tensor, Tensor]  # queries, keys and values, B x A x L x D
@@ -41,9 +45,22 @@ def isolate_documents(network: PreTrainedModel) -> None:
 
     Called without borders, the model attends and masks padding as with "sdpa", but never drops attention.
     """
-    AttentionInterface.register(NAME, partial(attend_within_segments, kernel=_find_kernel()))
-    AttentionMaskInterface.register(NAME, sdpa_mask)  # makes no mask where none is asked for
-    network.set_attn_implementation(NAME)
+    _attend_by(network, NAME)
+
+
+def attend_in_windows(network: PreTrainedModel) -> None:
+    """Let the local layers of a model (ModernBERT) look at near tokens alone, instead of masking all others."""
+    _attend_by(network, NAME_OF_WINDOWS)
+
+
+def _attend_by(network: PreTrainedModel, name: str) -> None:
+    AttentionInterface.register(name, partial(attend_within_segments, kernel=_find_kernel()))
+    AttentionMaskInterface.register(name, _mask_of_padding)
+    network.set_attn_implementation(name)
+
+
+def _mask_of_padding(**settings: Any) -> Tensor | None:
+    return None if settings["attention_mask"] is None else sdpa_mask(**settings)
 
 
 def find_borders(lengths_BS: Tensor, length: int) -> Borders:
@@ -67,28 +84,40 @@ def attend_within_segments(
     kernel: Callable[..., Any] | None,
     scaling: float | None = None,
     borders: Borders | None = None,
+    sliding_window: int | None = None,
     **_: object,
 ) -> tuple[Tensor, None]:
     """What transformers calls in each layer; returns the attended values, B x L x A x D.
 
-    The mask is for calls without borders; ``kernel`` is torch's ``varlen_attn`` where the GPU can run it.
+    Args:
+        attention_mask: for calls without borders; it holds a local layer's window as well.
+        kernel: torch's ``varlen_attn`` where the GPU can run it.
+        sliding_window: of a local layer, the tokens it sees on either side and itself.
     """
     heads = (query_BALD, key_BALD, value_BALD)
-    if borders is None:
+    if borders is None and (attention_mask is not None or sliding_window is None):
         return scaled_dot_product_attention(*heads, attn_mask=attention_mask, scale=scaling).transpose(1, 2), None
+    reach = None if sliding_window is None else sliding_window - 1
     if kernel is not None and query_BALD.is_cuda and query_BALD.dtype in (torch.bfloat16, torch.float16):
-        return _attend_by_kernel(heads, borders, scaling, kernel), None
+        return _attend_by_kernel(heads, borders, scaling, kernel, reach), None
+    if reach is not None:
+        return attend_nearby(heads, reach, scaling, None if borders is None else borders.segments_BL), None
+    assert borders is not None
     if query_BALD.device.type == "cpu" and not torch.compiler.is_compiling():
         return _attend_one_by_one(heads, borders, scaling), None
     return _attend_by_mask(heads, borders, scaling), None
 
 
-def _attend_by_kernel(heads: Heads, borders: Borders, scaling: float | None, kernel: Callable[..., Any]) -> Tensor:
+def _attend_by_kernel(
+    heads: Heads, borders: Borders | None, scaling: float | None, kernel: Callable[..., Any], reach: int | None = None
+) -> Tensor:
     count, _, length, _ = heads[0].shape
     query, key, value = (head_BALD.transpose(1, 2).flatten(0, 1) for head_BALD in heads)
-    starts = borders.cumulative_N
-    attended: Tensor = kernel(query, key, value, starts, starts, length, length, scale=scaling)  # B * L x A x D
-    return attended.unflatten(0, (count, length))
+    rows_N = torch.arange(0, (count + 1) * length, length, dtype=torch.int32, device=query.device)
+    starts = rows_N if borders is None else borders.cumulative_N
+    window = {} if reach is None else {"window_size": (reach, reach)}
+    attended: Tensor = kernel(query, key, value, starts, starts, length, length, scale=scaling, **window)
+    return attended.unflatten(0, (count, length))  # from B * L x A x D
 
 
 def _attend_one_by_one(heads: Heads, borders: Borders, scaling: float | None) -> Tensor:

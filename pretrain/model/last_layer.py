@@ -11,9 +11,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import PreTrainedModel
+from transformers.models.modernbert.modeling_modernbert import apply_rotary_pos_emb
 
 
 def narrow_last_layer(network: PreTrainedModel) -> None:
@@ -22,8 +24,9 @@ def narrow_last_layer(network: PreTrainedModel) -> None:
     Called without ``places_BP`` the model works as before.
     """
     base: Any = network.base_model
-    layer = base.encoder.layer[-1]
-    layer.forward = partial(_forward, layer, type(layer).forward)
+    is_modern = network.config.model_type == "modernbert"
+    layer = base.layers[-1] if is_modern else base.encoder.layer[-1]
+    layer.forward = partial(_forward_modern if is_modern else _forward, layer, type(layer).forward)
 
 
 def pick(hidden_BLH: Tensor, places_BP: Tensor) -> Tensor:
@@ -64,4 +67,39 @@ def _forward(
     )
     attended_BPH = attended_BAPD.transpose(1, 2).flatten(2)
     narrow: Tensor = layer.feed_forward_chunk(layer.attention.output(attended_BPH, picked_BPH))
+    return narrow
+
+
+def _forward_modern(
+    layer: Any,
+    stock: Any,
+    hidden_BLH: Tensor,
+    attention_mask: Tensor | None = None,
+    *,
+    position_embeddings: tuple[Tensor, Tensor],
+    places_BP: Tensor | None = None,
+    **extra: Any,
+) -> Tensor:
+    """ModernBERT's layer; its one matrix for queries, keys and values gives the queries of all tokens, too."""
+    if places_BP is None:
+        whole: Tensor = stock(layer, hidden_BLH, attention_mask, position_embeddings, **extra)
+        return whole
+    attention = layer.attn
+    mixed_BLH = attention.Wqkv(layer.attn_norm(hidden_BLH))
+    query_BALD, key_BALD, value_BALD = mixed_BLH.unflatten(-1, (3, -1, attention.head_dim)).permute(2, 0, 3, 1, 4)
+    query_BALD, key_BALD = apply_rotary_pos_emb(query_BALD, key_BALD, *position_embeddings)
+    index_BAPD = places_BP[:, None, :, None].expand(-1, query_BALD.shape[1], -1, query_BALD.shape[3])
+    length = hidden_BLH.shape[1]
+    mask_B1PL = None
+    if attention_mask is not None:  # it holds a local layer's window as well
+        mask_B1PL = attention_mask.gather(2, places_BP[:, None, :, None].expand(-1, -1, -1, length))
+    elif attention.sliding_window is not None:
+        distance_BPL = (places_BP[..., None] - torch.arange(length, device=places_BP.device)).abs()
+        mask_B1PL = (distance_BPL < attention.sliding_window)[:, None]
+    attended_BAPD = scaled_dot_product_attention(
+        query_BALD.gather(2, index_BAPD), key_BALD, value_BALD, attn_mask=mask_B1PL, scale=attention.head_dim**-0.5
+    )
+    attended_BPH = attended_BAPD.transpose(1, 2).flatten(2)
+    picked_BPH = pick(hidden_BLH, places_BP) + attention.out_drop(attention.Wo(attended_BPH))
+    narrow: Tensor = picked_BPH + layer.mlp(layer.mlp_norm(picked_BPH))
     return narrow

@@ -72,16 +72,16 @@ class PretrainingModule(nn.Module):
 
     def _encode(self, ids_BL: Tensor, places_BP: Tensor, types_BL: Tensor | None, lengths_BS: Tensor | None) -> Tensor:
         length = ids_BL.shape[1]
-        extra: dict[str, Any] = {}
+        extra: dict[str, Any] = {} if types_BL is None else {"token_type_ids": types_BL}
         if lengths_BS is not None and self.is_isolated:
             borders = find_borders(lengths_BS, length)
-            extra = {"borders": borders, "position_ids": borders.places_BL + self.first_position}
+            extra |= {"borders": borders, "position_ids": borders.places_BL + self.first_position}
         elif lengths_BS is not None:
             assert lengths_BS.shape[1] == 1  # several segments would see each other
-            extra = {"attention_mask": (torch.arange(length, device=ids_BL.device) < lengths_BS).long()}
+            extra["attention_mask"] = (torch.arange(length, device=ids_BL.device) < lengths_BS).long()
         if not self.is_isolated:  # attention within segments needs the queries of all tokens
             extra["places_BP"] = places_BP
-        states = self.network.base_model(input_ids=ids_BL, token_type_ids=types_BL, **extra).last_hidden_state
+        states = self.network.base_model(input_ids=ids_BL, **extra).last_hidden_state
         return pick(states, places_BP) if self.is_isolated else states
 
 

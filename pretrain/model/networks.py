@@ -1,4 +1,4 @@
-"""BERT and RoBERTa from transformers, unchanged: fresh in the sizes of the paper's Table 31, or from a checkpoint.
+"""Models of transformers, unchanged: fresh in the sizes of the paper's Table 31, or from a checkpoint.
 
 Special ids, positions, epsilon and token types of fresh ones follow the released KLUE models: BERT 512 positions, 2
 types, 1e-12; RoBERTa positions counted from pad id + 1 (514 with [PAD] = 1), 1 type, 1e-5.
@@ -18,6 +18,7 @@ from pretrain.config import PretrainConfig
 from pretrain.model.extended import NewRows
 from pretrain.model.families import FAMILIES, SIZES
 from pretrain.model.init_from import load_init_from
+from pretrain.model.isolation import attend_in_windows
 from pretrain.rng import derive_key
 
 WAVE_HEIGHT = 0.05  # as high as all other weights at the start the waves drown, twice as high they drown the pieces
@@ -33,14 +34,17 @@ def build_network(
         new_rows: pieces that ``config.init_from`` does not know yet (``pretrain.model.extended``).
 
     Raises:
-        BadInput: ``config.init_from`` is no BERT or RoBERTa that fits the settings and the vocabulary.
+        BadInput: ``config.init_from`` is no model of the family that fits the settings and the vocabulary.
     """
     with torch.random.fork_rng():
         torch.manual_seed(int(derive_key(config.seed, "weights")))
         if config.init_from is not None:
-            return load_init_from(config, config.init_from, vocab_size, special_ids, new_rows)
-        network = _new(config, vocab_size, special_ids)
-    if config.model.position_start == "sinusoidal":
+            network = load_init_from(config, config.init_from, vocab_size, special_ids, new_rows)
+        else:
+            network = _new(config, vocab_size, special_ids)
+    if FAMILIES[config.model.architecture].has_windows:
+        attend_in_windows(network)
+    if config.model.position_start == "sinusoidal" and config.init_from is None:
         embeddings: Any = network.base_model.embeddings
         positions: Tensor = embeddings.position_embeddings.weight
         with torch.no_grad():
@@ -65,7 +69,7 @@ def _new(config: PretrainConfig, vocab_size: int, special_ids: dict[str, int]) -
         "pad_token_id": special_ids["pad"],
         "bos_token_id": special_ids["cls"],
         "eos_token_id": special_ids["sep"],
-        **family.settings(model),
+        **family.settings(model, special_ids),
     }
     network: PreTrainedModel = family.class_for(model)(family.config(**settings))
     return network

@@ -21,7 +21,7 @@ from corpus.documents.errors import BadInput
 from corpus.documents.model_files import CONFIG_NAME, WEIGHTS_NAME
 from corpus.documents.whole_files import read_object
 from pretrain.config import PretrainConfig
-from pretrain.model.families import longest_input
+from pretrain.model.families import longest_input, readable_by_older
 from pretrain.model.init_from import TOKENIZER_NAMES, quiet_transformers
 from pretrain.pack.store import VOCABULARY_NAME, vocabulary_digest
 from pretrain.saved.card import CARD_NAME, model_card
@@ -72,6 +72,7 @@ def save_model(
     described = copy.deepcopy(network.config)
     described.architectures = [type(network).__name__]
     described.dtype = "float32"
+    readable_by_older(described)
     described.save_pretrained(folder)
     save_file(_without_ties(network, weights), folder / WEIGHTS_NAME, metadata={"format": "pt"})
     for name in TOKENIZER_NAMES:

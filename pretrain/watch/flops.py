@@ -1,9 +1,10 @@
 """Floating-point operations of a token in training, and what a device could do at best: the two halves of the MFU.
 
 Counted are the matrix products of forward and backward pass (three times the forward pass), the vocabulary head and
-all of the last layer but keys and values on the predicted positions only (on all where documents are isolated), nothing
-for the sentence-pair head (below 0.1 %), norms and activations: the useful work, after PaLM (arXiv 2204.02311,
-appendix B). Peaks are the dense rates of NVIDIA's datasheets, half of those printed "with sparsity".
+all of the last layer but keys and values on the predicted positions only (on all where documents are isolated), of
+local attention what a token may see, nothing for the sentence-pair head (below 0.1 %), norms and activations: the
+useful work, after PaLM (arXiv 2204.02311, appendix B). Peaks are the dense rates of NVIDIA's datasheets, half of those
+printed "with sparsity".
 """
 
 from __future__ import annotations
@@ -40,21 +41,31 @@ SAMPLED_ROWS = 256
 PRECISIONS = ("fp32", "fp16", "bf16")
 
 
-def flops_per_token(config: PretrainConfig, vocab_size: int, attended: float | None = None) -> float:
-    """Operations to train on one token of a full row; ``attended``: see ``attended_length``, None: the whole row."""
-    length, hidden = config.rows.sequence_length, config.model.hidden
+def flops_per_token(config: PretrainConfig, vocab_size: int, lengths: NDArray[np.int64] | None = None) -> float:
+    """Operations to train on one token; ``lengths`` are those of the segments of rows, None: each row is one."""
+    model, length = config.model, config.rows.sequence_length
+    hidden, is_modern = model.hidden, model.architecture == "modernbert"
     predicted = most_predictions(length, config.rows.masking.share) / length
     is_narrow = config.rows.packing != "documents"  # the last layer asks at the predictions, and at [CLS] for pairs
-    asking = config.model.layers - 1 + (predicted + config.model.nsp / length) if is_narrow else config.model.layers
-    keys_and_values = 6 * config.model.layers * 2 * hidden**2
-    the_rest = 6 * asking * (2 * hidden**2 + 2 * hidden * config.model.intermediate)
-    attention = 12 * asking * (length if attended is None else attended) * hidden
-    return keys_and_values + the_rest + attention + 6 * (hidden**2 + hidden * vocab_size) * predicted
+    on_all = (3 if is_modern else 2) * hidden**2  # keys and values; ModernBERT's one matrix gives the queries as well
+    rest = 4 * hidden**2 - on_all + (3 if is_modern else 2) * hidden * model.intermediate  # gated units have three
+    lengths = np.array([length]) if lengths is None else lengths
+    total = 6 * (hidden**2 + hidden * vocab_size) * predicted
+    for layer in range(model.layers):
+        asking = predicted + model.nsp / length if is_narrow and layer == model.layers - 1 else 1
+        reach = model.local_window // 2 if is_modern and layer % model.global_every else None
+        total += 6 * (on_all + asking * rest) + 12 * asking * attended_length(lengths, reach) * hidden
+    return total
 
 
-def attended_length(lengths: NDArray[np.int64]) -> float:
-    """Mean number of tokens that a token sees where segments of these lengths (zeros are none) see only themselves."""
-    return float((lengths.astype(float) ** 2).sum() / lengths.sum())
+def attended_length(lengths: NDArray[np.int64], reach: int | None = None) -> float:
+    """Mean number of tokens that a token sees where segments of these lengths (zeros are none) see only themselves.
+
+    With ``reach``, only those at most so many places away.
+    """
+    sizes = lengths[lengths > 0].astype(float)
+    reaches = sizes - 1 if reach is None else np.minimum(reach, sizes - 1)
+    return float((sizes * (2 * reaches + 1) - reaches * (reaches + 1)).sum() / sizes.sum())
 
 
 def flops_by_phase(batches: TrainingBatches, config: PretrainConfig, vocab_size: int) -> list[float]:
@@ -64,8 +75,7 @@ def flops_by_phase(batches: TrainingBatches, config: PretrainConfig, vocab_size:
         source = batches.source_of(phase)
         some = np.arange(min(SAMPLED_ROWS, source.count(0)))
         lengths_BS = source.gather(np.zeros_like(some), some).lengths_BS
-        attended = None if lengths_BS is None else attended_length(lengths_BS)
-        found.append(flops_per_token(of_phase(config, phase), vocab_size, attended))
+        found.append(flops_per_token(of_phase(config, phase), vocab_size, lengths_BS))
     return found
 
 

@@ -59,6 +59,8 @@ def test_micro_batches_change_no_loss(made: Path, tmp_path: Path, tiny) -> None:
         {"packing": "documents"},
         {"packing": "documents", "architecture": "bert", "nsp": True},
         {"short_length": 16, "masking": {"shares": [{"share": 0.3, "until": 0.5}, {"share": 0.1}]}, "schedule": "wsd"},
+        {"architecture": "modernbert", "layers": 2, "local_window": 8, "short_length": 16},
+        {"architecture": "modernbert", "layers": 2, "local_window": 8, "short_length": 16, "packing": "documents"},
     ],
 )
 def test_other_layouts_train_and_resume_bit_for_bit(made: Path, tmp_path: Path, tiny, settings: dict) -> None:

@@ -33,8 +33,9 @@ def test_the_sizes_of_table_31_cost_what_their_matrices_say(size: dict[str, int]
     )
 
 
-def test_the_formula_counts_what_torch_counts(tiny: Callable[..., PretrainConfig]) -> None:
-    config, vocab_size = tiny(layers=2, dropout=0.0), 96
+@pytest.mark.parametrize("family", [{}, {"architecture": "modernbert", "layers": 3, "global_every": 2}])
+def test_the_formula_counts_what_torch_counts(tiny: Callable[..., PretrainConfig], family: dict) -> None:
+    config, vocab_size = tiny(**{"layers": 2, "dropout": 0.0} | family), 96
     module = PretrainingModule(build_network(config, vocab_size, SPECIAL_IDS))
     length, most = config.rows.sequence_length, 5  # 15 % of 32
     ids_BL = torch.randint(5, vocab_size, (3, length))
@@ -46,10 +47,21 @@ def test_the_formula_counts_what_torch_counts(tiny: Callable[..., PretrainConfig
 
 def test_isolated_documents_spare_attention_alone(tiny: Callable[..., PretrainConfig]) -> None:
     config = tiny(packing="documents")
-    attended = attended_length(np.array([[24, 8], [32, 0]]))
+    lengths_BS = np.array([[24, 8], [32, 0]])
+    attended = attended_length(lengths_BS)
     assert attended == pytest.approx((24 * 24 + 8 * 8 + 32 * 32) / 64)
-    spared = flops_per_token(config, 96) - flops_per_token(config, 96, attended)
+    spared = flops_per_token(config, 96) - flops_per_token(config, 96, lengths_BS)
     assert spared == pytest.approx(12 * config.model.layers * config.model.hidden * (32 - attended))
+
+
+def test_local_layers_count_the_tokens_in_reach(tiny: Callable[..., PretrainConfig]) -> None:
+    lengths_BS = np.array([[24, 7, 1], [2, 0, 0]])
+    seen = sum(abs(i - j) <= 3 for n in lengths_BS.flat for i in range(n) for j in range(n))
+    assert attended_length(lengths_BS, 3) == pytest.approx(seen / 34)
+    modern = {"architecture": "modernbert", "layers": 5, "packing": "documents"}
+    far, near = (tiny(**modern, local_window=window) for window in (64, 6))
+    spared = flops_per_token(far, 96, lengths_BS) - flops_per_token(near, 96, lengths_BS)
+    assert spared == pytest.approx(3 * 12 * 16 * (attended_length(lengths_BS) - seen / 34))  # layers 1, 2 and 4
 
 
 def test_peaks_are_dense_and_of_the_whole_named_device() -> None:
