@@ -4,6 +4,7 @@
 out/checkpoints/        to go on from, each with a Hugging Face folder (see pretrain/saved/checkpoints.py)
 out/metrics.jsonl       one line per interval, one per measurement on held-out text
 out/engine.json         the engine's settings, for the record
+out/tokens.checked      which token store was read and found whole
 out/model/              the finished Hugging Face folder
 out/result.json         what was trained on what, and the held-out scores
 ```
@@ -37,7 +38,7 @@ from pretrain.model.init_from import check_init_from, with_sizes_of
 from pretrain.model.isolation import isolate_documents
 from pretrain.model.module import PretrainingModule
 from pretrain.model.networks import build_network
-from pretrain.pack.store import TokenStore, open_store, read_pieces
+from pretrain.pack.store import TokenStore, check_store, open_store, read_pieces
 from pretrain.rows.batches import Split, TrainingBatches, split_rows
 from pretrain.rows.masking import Pieces, describe_pieces
 from pretrain.saved.checkpoints import Checkpoints, SaveModel, mean_weights, require_disk_space
@@ -52,6 +53,7 @@ log = logging.getLogger(__name__)
 
 ENGINE_NAME = "engine.json"
 METRICS_NAME = "metrics.jsonl"
+CHECKED_NAME = "tokens.checked"
 
 
 class PretrainInputs(NamedTuple):
@@ -105,10 +107,11 @@ def run(config: PretrainConfig, inputs: PretrainInputs, out: Path, *, workers: i
 
 
 def _prepare(config: PretrainConfig, inputs: PretrainInputs, out: Path, world: World) -> Prepared:
-    """Open and check everything; nothing is trained, and nothing but the folder of checkpoints is written."""
+    """Open and check everything; nothing is trained, and little is written."""
     asked, config = config, settle(config, world, read_settled(out / ENGINE_NAME))
     micro_batch = fit_micro_batch(config, world.size)
     store = open_store(inputs.tokens, inputs.tokenizer)
+    world.in_first(lambda: check_store(store, out / CHECKED_NAME))
     vocabulary = read_pieces(inputs.tokenizer)
     pieces = describe_pieces(vocabulary, store.meta["special_ids"])
     split = split_rows(store, config)

@@ -11,7 +11,7 @@ import os
 import resource
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -61,6 +61,21 @@ class World:
         if self.size > 1:
             dist.broadcast_object_list(box, 0, group=self.cpu_group)
         return box[0]
+
+    def in_first(self, work: Callable[[], Any]) -> Any:
+        """What ``work`` gives in the first process, or the BadInput or OSError it raises there, on every process."""
+        found: Any = None
+        if self.is_first:
+            try:
+                found = work()
+            except (BadInput, OSError) as error:
+                if self.size == 1:
+                    raise
+                found = error
+        found = self.broadcast(found)
+        if isinstance(found, Exception):
+            raise found
+        return found
 
     def wait_for_all(self) -> None:
         if self.size > 1:
