@@ -36,12 +36,10 @@ def settle(config: PretrainConfig, world: World, before: Mapping[str, Any]) -> P
     ``before``: of ``read_settled``. BadInput: this machine cannot do what is asked.
     """
     choice = _choose_together(config, world)
-    settled, reason = config.replaced("engine", precision=choice.precision), choice.reason
-    if config.engine.precision == "auto" and choice.precision != "fp32" and not _keeps_exact_weights(settled, world):
-        settled, reason = config.replaced("engine", precision="fp32"), "DeepSpeed's stage 0 keeps no exact weights"
-    choose_engine(settled, world)  # refuses what the processes cannot do
+    settled = config.replaced("engine", precision=choice.precision)
+    choose_engine(settled, world, 0)  # refuses what the processes cannot do
     precision = settled.engine.precision
-    log.info("precision %s: %s", precision, reason)
+    log.info("precision %s: %s", precision, choice.reason)
     if world.is_first and choice.warning:
         log.warning("%s", choice.warning)
     if before.get("precision", precision) != precision:
@@ -52,10 +50,6 @@ def settle(config: PretrainConfig, world: World, before: Mapping[str, Any]) -> P
 def describe_settled(config: PretrainConfig, world: World) -> dict[str, Any]:
     """What ``settle`` made of the recipe's words, and for which machine, for ``engine.json``."""
     return {"precision": config.engine.precision, "device": device_name(world.device), "processes": world.size}
-
-
-def _keeps_exact_weights(config: PretrainConfig, world: World) -> bool:
-    return config.engine.zero_stage > 0 or choose_engine(config, world) != "deepspeed"
 
 
 def _choose_together(config: PretrainConfig, world: World) -> Choice:
