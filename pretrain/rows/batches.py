@@ -72,7 +72,13 @@ def split_rows(store: TokenStore, config: PretrainConfig) -> Split:
         return Packed(found, length, derive_key(config.seed, "packing"), repeat)
 
     short = None if rows.short_length is None else training(rows.short_length)
-    return Split(short, training(rows.sequence_length), source(rows.sequence_length, 0, held_out))
+    split = Split(short, training(rows.sequence_length), source(rows.sequence_length, 0, held_out))
+    if nsp and not (split.training.count(0) and split.held_out.count(0)):
+        raise BadInput(
+            "no document of the training or of the held-out part has two sentences to make a pair of; set "
+            "pretrain.rows.nsp_balance=bert or raise pretrain.rows.held_out_share"
+        )
+    return split
 
 
 class Batch(NamedTuple):

@@ -28,7 +28,9 @@ UNUSED_SIGNS = ("[unused", "<unused")
 _LAST = np.uint64(2**64 - 1)  # after every draw
 _RANK_BITS = np.uint64(16)  # low bits of a draw that hold a word's rank in its row, so a row has at most 65,536 words
 _RANKS = (np.uint64(1) << _RANK_BITS) - np.uint64(1)
-_KIND_KEY, _REPLACEMENT_KEY, _SINGLE_KEY = (derive_key(0, name) for name in ("kind", "replacement", "single"))
+_KIND_KEY, _REPLACEMENT_KEY, _SINGLE_KEY, _ROUNDING_KEY = (
+    derive_key(0, name) for name in ("kind", "replacement", "single", "rounding")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,10 @@ def mask_rows(rows: Rows, row_keys_B: Bits, pieces: Pieces, config: MaskingConfi
     starts_N, sizes_N = _words_of(rows, pieces)
     rows_N, columns_N = np.divmod(starts_N, length)
     draws_N = random_bits(row_keys_B[rows_N], columns_N) << _RANK_BITS
-    taken = _choose_words(sizes_N, rows_N, draws_N, budget_B, config.share)
+    if config.length_bias == "none":
+        taken = _choose_evenly(sizes_N, rows_N, draws_N, row_keys_B, budget_B)
+    else:
+        taken = _choose_words(sizes_N, rows_N, draws_N, budget_B, config.share)
     places = runs(starts_N[taken], sizes_N[taken])
     numbers, columns = np.divmod(places, length)
     targets = ids_BL.reshape(-1)[places]
@@ -153,6 +158,40 @@ def _choose_words(sizes_N: Numbers, rows_N: Numbers, draws_N: Bits, budget_B: Nu
         again, _ = _take_words(sizes_N, numbers_N, draws_N, again_K, budget_B[again_B])
         taken = np.concatenate([taken[~again_B[rows_N[taken]]], again])
     return np.sort(taken)
+
+
+def _choose_evenly(sizes_N: Numbers, rows_N: Numbers, draws_N: Bits, row_keys_B: Bits, budget_B: Numbers) -> Numbers:
+    """Numbers of the words chosen, ascending: every word of a row has the same chance, whatever its length.
+
+    The lengths have their turns, the longest first. In each, the chance is what is left of the budget by the pieces of
+    the words that are left; so many of the words of this length are taken, rounded at random up or down, those with the
+    lowest draws. The chance is a martingale: as a word takes on average its share of both, the next chance is on
+    average the one before. Words of one piece come last and take the rest exactly:
+
+        pieces         4          3          2          1
+        words          1          2          6          12       31 pieces, budget 5
+        taken       5/31 → 0  10/31 → 1  12/24 → 0   2 of 12     each word with 5/31 on average
+
+    Only where words do not fit at all (seven pieces into a budget of six, two into a last one) others take their place.
+    """
+    count, longest = len(budget_B), int(sizes_N.max(initial=1))
+    kinds_N = rows_N * (longest + 1) + sizes_N  # words of one row and one length
+    counts_BS = np.bincount(kinds_N, minlength=count * (longest + 1)).reshape(count, -1)
+    taken_BS = np.zeros_like(counts_BS)
+    left_B, pieces_B = budget_B.copy(), counts_BS @ np.arange(longest + 1)
+    for size in np.flatnonzero(counts_BS.any(axis=0))[::-1].tolist():
+        words_B = counts_BS[:, size]
+        expected_B = words_B * left_B / np.maximum(pieces_B, 1)
+        pieces_B = pieces_B - words_B * size
+        rounded_B = np.floor(expected_B + as_uniform(random_bits(row_keys_B ^ _ROUNDING_KEY, np.array([size]))))
+        least_B = -(-(left_B - pieces_B) // size)  # what is left must not exceed the pieces of the shorter words
+        most_B = np.minimum(left_B // size, words_B)
+        taken_BS[:, size] = np.minimum(np.maximum(rounded_B.astype(np.int64), least_B), most_B)
+        left_B = left_B - taken_BS[:, size] * size
+    order_N = np.lexsort((draws_N, kinds_N))
+    ends_K = np.cumsum(counts_BS.reshape(-1))
+    ranks_N = np.arange(len(order_N)) - (ends_K - counts_BS.reshape(-1))[kinds_N[order_N]]
+    return np.sort(order_N[ranks_N < taken_BS.reshape(-1)[kinds_N[order_N]]])
 
 
 def _take_words(

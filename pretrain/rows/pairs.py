@@ -2,8 +2,9 @@
 
 Sentences of a document are gathered up to a target length and cut into A and B at a random sentence. Half the time, and
 always when there is one sentence only, B comes from a random other document and the sentences it displaced are used
-again. The longer side loses pieces at a random end until the pair fits. A pass, a pure function of (seed, pass), is
-laid out before it is read: 25 bytes of memory for each pair.
+again. The longer side loses pieces at a random end until the pair fits. So more than half are random; with the balance
+"half", a lone sentence takes its neighbour into its chunk, and every pair is random with chance 1/2. A pass, a pure
+function of (seed, pass), is laid out before it is read: 25 bytes of memory for each pair.
 
 Shapes: D chosen documents, P pairs, B rows, L positions, S segments of a row (one).
 """
@@ -85,38 +86,56 @@ class Sentences:
 
 
 def lay_out_pass(
-    sentences: Sentences, length: int, short_share: float, seed: int, number: int, slab_sentences: int = SLAB_SENTENCES
+    sentences: Sentences,
+    length: int,
+    short_share: float,
+    seed: int,
+    number: int,
+    slab_sentences: int = SLAB_SENTENCES,
+    balance: str = "bert",
 ) -> Layout:
     """All pairs of pass ``number``; how a document is cut depends on nothing but its sentences, the seed and the pass.
 
     A pair has at most ``length`` tokens (5 or more), special ones counted; ``short_share`` of the documents aim at
     less, drawn evenly from 2 to all that fits. ``slab_sentences`` bounds the memory of the work, and changes no pair.
+    ``balance``: as ``rows.nsp_balance``.
     """
     key = derive_key(seed, "pairs", number)
     most_pieces = length - SPECIAL_PIECES
-    chunked = (_chunk(sentences, slots, most_pieces, short_share, key) for slots in sentences.slabs(slab_sentences))
+    chunk = partial(_chunk, sentences, half=balance == "half")
+    chunked = (chunk(slots, most_pieces, short_share, key) for slots in sentences.slabs(slab_sentences))
     parts = list(zip(*(_pair(sentences, chunks, most_pieces) for chunks in chunked), strict=True))
     # popped, so that no more than one field lies in memory twice
     return Layout(*(np.concatenate(parts.pop(0)) for _ in Layout._fields))
 
 
-def _chunk(sentences: Sentences, slots_D: Numbers, most_pieces: int, short_share: float, key: np.uint64) -> _Chunks:
-    """Round i makes the i-th chunk of every document that still has sentences."""
+def _chunk(
+    sentences: Sentences, slots_D: Numbers, most_pieces: int, short_share: float, key: np.uint64, *, half: bool
+) -> _Chunks:
+    """Round i makes the i-th chunk of every document that still has sentences.
+
+    With ``half``, every chunk has two sentences at least, so that none must be random: one that fills the target alone
+    takes in the next; the last of a document, left alone by a random B, takes in the one before, and the document ends.
+    Documents of one sentence then give no pair, only random Bs.
+    """
     origins_D, stops_D = sentences.bounds(slots_D)
     document_keys_D = random_bits(key, sentences.documents_D[slots_D])
     is_short_D = as_uniform(_draw(document_keys_D, IS_SHORT)) < short_share
     short_D = 2 + _draw_below(document_keys_D, SHORT_TARGET, np.int64(most_pieces - 1))
     targets_D = np.where(is_short_D, short_D, most_pieces)
-    rounds = []
-    alive, firsts = np.arange(len(slots_D)), origins_D
-    while len(alive):
+    rounds: list[_Chunks] = []
+    alive = np.flatnonzero(stops_D - origins_D > half)
+    firsts = origins_D[alive]
+    while len(alive) or not rounds:
         stops, targets = stops_D[alive], targets_D[alive]
-        lasts = sentences.reach(firsts, targets, stops)
+        lasts = np.minimum(np.maximum(sentences.reach(firsts, targets, stops), firsts + 1 + half), stops)
         keys = random_bits(document_keys_D[alive], firsts - origins_D[alive] + FIRST_CHUNK)
-        cuts = firsts + 1 + _draw_below(keys, CUT, np.maximum(lasts - firsts - 1, 1))
-        is_random = (lasts - firsts == 1) | (as_uniform(_draw(keys, IS_RANDOM)) < 0.5)
-        rounds.append(_Chunks(slots_D[alive], firsts, cuts, lasts, targets, keys, is_random))
-        nexts = np.where(is_random, cuts, lasts)  # what a random B displaced is used again
+        is_lone = lasts - firsts == 1
+        begins = firsts - (is_lone & half)
+        cuts = begins + 1 + _draw_below(keys, CUT, np.maximum(lasts - begins - 1, 1))
+        is_random = (as_uniform(_draw(keys, IS_RANDOM)) < 0.5) | (is_lone & (not half))
+        rounds.append(_Chunks(slots_D[alive], begins, cuts, lasts, targets, keys, is_random))
+        nexts = np.where(is_random & ~(is_lone & half), cuts, lasts)  # what a random B displaced is used again
         is_left = nexts < stops
         alive, firsts = alive[is_left], nexts[is_left]
     by_document_P = np.argsort(np.concatenate([part.slots_P for part in rounds]), kind="stable")
@@ -203,7 +222,10 @@ class Pairs:
     def __init__(self, store: TokenStore, documents: Numbers, length: int, config: PretrainConfig) -> None:
         self._store, self._length, self._unit = store, length, config.rows.masking.unit
         self._passes = config.rows.masking.duplicates
-        lay_out = partial(lay_out_pass, Sentences(store, documents), length, config.rows.short_share, config.seed)
+        lay_out = partial(
+            lay_out_pass, Sentences(store, documents), length, config.rows.short_share, config.seed,
+            balance=config.rows.nsp_balance,
+        )  # fmt: skip
         self._layout = lru_cache(maxsize=2)(lay_out)
         self._count = lru_cache(maxsize=None)(lambda number: len(self._layout(number).is_random_P))
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig
 from pretrain.engine.start import Engine
-from pretrain.engine.world import World
+from pretrain.engine.world import World, widest_float
 from pretrain.model.module import Sums
 from pretrain.rng import Bits, derive_key, permute
 from pretrain.rows.batches import Batch, as_batch, causal_batch
@@ -64,7 +64,7 @@ def measure(
         BadInput: there is no held-out row, or none of them has anything to predict.
     """
     chosen = choose_rows(source, config)
-    sums_KC = torch.zeros(len(chosen), len(_COLUMNS), dtype=torch.float64, device=world.device)
+    sums_KC = torch.zeros(len(chosen), len(_COLUMNS), dtype=widest_float(world.device), device=world.device)
     was_training = engine.module.training
     engine.module.eval()
     try:
@@ -73,11 +73,12 @@ def measure(
                 batches, singles = _batches(source, rows_B, count, pieces, config)
                 kinds = ([batch.predictions for batch in batches], [batch.others for batch in batches])
                 counts = [count, *map(sum, kinds), sum(batch.predictions for batch in singles)]
-                sums_KC[place, :4] += torch.tensor(counts, dtype=torch.float64).to(world.device, non_blocking=True)
+                counts_4 = torch.tensor(counts, dtype=widest_float(world.device))
+                sums_KC[place, :4] += counts_4.to(world.device, non_blocking=True)
                 for batch in batches:
-                    sums_KC[place, 4:-1] += torch.stack([*engine(*batch.to(world.device))]).double()
+                    sums_KC[place, 4:-1] += torch.stack([*engine(*batch.to(world.device))])
                 for batch in singles:
-                    sums_KC[place, -1] += engine(*batch.to(world.device)).mlm_loss.double()
+                    sums_KC[place, -1] += engine(*batch.to(world.device)).mlm_loss
     finally:
         engine.module.train(was_training)
     sums_KC = world.total(sums_KC).cpu()

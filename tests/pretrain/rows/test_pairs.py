@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig
 from pretrain.pack.store import TokenStore, open_store, piece_ids
 from pretrain.rng import Bits, as_uniform, derive_key, random_bits
+from pretrain.rows.batches import split_rows
 from pretrain.rows.pairs import (
     CUT,
     FIRST_CHUNK,
@@ -96,6 +98,34 @@ def published_pairs(
     return pairs
 
 
+def half_pairs(
+    documents: list[list[Tokens]], index: int, max_num_tokens: int, short_seq_prob: float, rng: Draws
+) -> list[tuple[Tokens, Tokens, bool]]:
+    """The same with two sentences in every chunk; a lone last sentence ends the document with the one before it."""
+    document, target = documents[index], max_num_tokens
+    if rng.random(IS_SHORT) < short_seq_prob:
+        target = rng.randint(SHORT_TARGET, 2, max_num_tokens)
+    pairs: list[tuple[Tokens, Tokens, bool]] = []
+    first = 0
+    while first < len(document) and len(document) > 1:
+        rng.begin_chunk(first)
+        last = first + 1
+        while last < len(document) and (last - first < 2 or sum(map(len, document[first:last])) < target):
+            last += 1
+        is_lone = last - first == 1
+        begin = first - 1 if is_lone else first
+        cut = begin + rng.randint(CUT, 1, last - begin - 1)
+        tokens_a = [token for segment in document[begin:cut] for token in segment]
+        tokens_b = [token for segment in document[cut:last] for token in segment]
+        is_random = rng.random(IS_RANDOM) < 0.5
+        if is_random:
+            tokens_b = published_random_b(documents, index, target - len(tokens_a), rng)
+        published_truncation(tokens_a, tokens_b, max_num_tokens, rng)
+        pairs.append((tokens_a, tokens_b, is_random))
+        first = cut if is_random and not is_lone else last
+    return pairs
+
+
 def published_random_b(documents: list[list[Tokens]], index: int, target: int, rng: Draws) -> Tokens:
     for trial in range(10):
         other = rng.randint(OTHER_DOCUMENT + trial, 0, len(documents) - 1)
@@ -130,7 +160,7 @@ def invented_store(sentence_lengths: list[list[int]]) -> TokenStore:
         place += 1
     tokens = (5 + np.arange(place) % 30_000).astype(np.uint16)
     sources = (np.arange(len(documents)) % 2).astype(np.uint16)
-    meta = {"special_ids": SPECIAL_IDS, "sources": {"수필": 1, "일기": 1}}
+    meta = {"special_ids": SPECIAL_IDS, "sources": {"수필": 1, "일기": 1}, "vocab_size": 1 << 15}
     return TokenStore(tokens, np.array([*documents, place]), np.array([*begins, place]), sources, meta)
 
 
@@ -183,6 +213,35 @@ def test_pairs_equal_the_published_loop_for_short_and_long_sentences(
 ) -> None:
     """Sentences of up to 400 pieces in a pair of 61 need several words of coin flips."""
     expect_published(uneven_store(20, longest), np.arange(20), length, short_share)
+
+
+@pytest.mark.parametrize(("longest", "length"), [(6, 8), (40, 128), (400, 64)])
+def test_balanced_pairs_equal_a_plain_loop(longest: int, length: int) -> None:
+    store = uneven_store(20, longest)
+    documents = sentences_as_lists(store)
+    expected = [pair for n in range(20) for pair in half_pairs(documents, n, length - 3, 0.3, Draws(7, 0, n))]
+    layout = lay_out_pass(Sentences(store, np.arange(20)), length, 0.3, 7, 0, balance="half")
+    assert as_tokens(store, layout) == expected
+
+
+@pytest.mark.parametrize("lengths", [[5, 5], [5, 5, 5], [300, 5, 300], [60] * 9], ids=["two", "three", "long", "many"])
+def test_balanced_pairs_are_random_with_chance_one_half(lengths: list[int]) -> None:
+    """By the published rule two sentences that fit give two random pairs for one that is true."""
+    store = invented_store([lengths] * 6_000 + [[5]] * 100)
+    bert, half = (
+        lay_out_pass(Sentences(store, np.arange(6_100)), 200, 0.1, seed=1, number=0, balance=balance)
+        for balance in ("bert", "half")
+    )
+    deviation = 0.5 / len(half.is_random_P) ** 0.5
+    assert abs(half.is_random_P.mean() - 0.5) < 4 * deviation
+    assert bert.is_random_P.mean() > 0.5 + 4 * deviation
+    assert (half.a_begins_P < store.documents[6_000]).all()  # a document of one sentence gives no pair
+
+
+def test_a_corpus_of_single_sentences_has_no_balanced_pairs(tiny: Callable[..., PretrainConfig]) -> None:
+    config = tiny(architecture="bert", nsp=True, nsp_balance="half")
+    with pytest.raises(BadInput, match=r"two sentences to make a pair of; set pretrain\.rows\.nsp_balance=bert"):
+        split_rows(invented_store([[4]] * 50), config)
 
 
 def test_two_documents_are_enough_and_may_meet_themselves_after_ten_trials() -> None:
