@@ -71,8 +71,8 @@ def measure(
         with torch.no_grad():
             for place, rows_B, count in _parts_of_rank(chosen, micro_batch, world):
                 batches, singles = _batches(source, rows_B, count, pieces, config)
-                kinds = ([batch.predictions for batch in batches], [batch.others for batch in batches])
-                counts = [count, *map(sum, kinds), sum(batch.predictions for batch in singles)]
+                targets = [sum(b.predictions for b in batches), sum(b.others for b in batches)]
+                counts = [count, *targets, sum(b.predictions for b in singles)]
                 counts_4 = torch.tensor(counts, dtype=widest_float(world.device))
                 sums_KC[place, :4] += counts_4.to(world.device, non_blocking=True)
                 for batch in batches:
@@ -82,19 +82,17 @@ def measure(
     finally:
         engine.module.train(was_training)
     sums_KC = world.total(sums_KC).cpu()
-    weights_K1 = torch.tensor([[part.weight] for part in chosen], dtype=torch.float64)
-    overall = _figures((weights_K1 * sums_KC).sum(0), config)
-    overall |= {name: sum(_figures(sums_C, config)[name] for sums_C in sums_KC) for name in ("rows", "predictions")}
+    weights_K = torch.tensor([part.weight for part in chosen], dtype=torch.float64)
+    overall = _figures((weights_K[:, None] * sums_KC).sum(0), config)
+    figures = [_figures(sums_C, config) for sums_C in sums_KC]
+    overall |= {name: sum(part[name] for part in figures) for name in ("rows", "predictions")}
     if not overall["predictions"]:
         raise BadInput(
             f"no word of {overall['rows']} held-out rows could be masked; raise pretrain.rows.held_out_share, or give "
             "text that the tokenizer knows"
         )
-    sources = {
-        OTHERS if part.source < 0 else source_names[part.source]: _figures(sums_C, config)
-        for part, sums_C in zip(chosen, sums_KC, strict=True)
-    }
-    return overall | {"sources": sources}
+    names = [OTHERS if part.source < 0 else source_names[part.source] for part in chosen]
+    return overall | {"sources": dict(zip(names, figures, strict=True))}
 
 
 def choose_rows(source: RowSource, config: PretrainConfig) -> list[Chosen]:
