@@ -90,7 +90,7 @@ def test_the_average_counts_each_step_less_than_the_next(settings) -> None:
 
 
 def test_a_norm_that_is_not_finite_moves_no_matrix(settings) -> None:
-    updates, path, _ = walk(settings(), 2)
+    updates, *_ = walk(settings(), 2)
     kept = {(kind, name): part.clone() for kind, name, part in updates.parts()}
     for p in updates._weights.values():
         p.grad = torch.full_like(p, math.nan)
