@@ -4,6 +4,7 @@
 out/checkpoints/        to go on from, each with a Hugging Face folder (see pretrain/saved/checkpoints.py)
 out/metrics.jsonl       one line per interval, one per measurement on held-out text
 out/engine.json         the engine's settings, for the record
+out/tokens.checked      which token store was read and found whole
 out/model/              the finished Hugging Face folder
 out/origin.json         of a branch: the checkpoint it began from (see pretrain/saved/origin.py)
 out/result.json         what was trained on what, and the held-out scores
@@ -28,8 +29,7 @@ from corpus.documents.whole_files import whole_folder, write_whole
 from pretrain.config import PretrainConfig
 from pretrain.engine.machine import describe_settled, read_settled, settle
 from pretrain.engine.optimizer import fit_micro_batch
-from pretrain.engine.plain import PlainEngine
-from pretrain.engine.start import Engine, describe_engine, ready_for_engine, start_engine
+from pretrain.engine.start import Engine, choose_engine, describe_engine, ready_for_engine, start_engine
 from pretrain.engine.world import World, join_world
 from pretrain.interruption import GOES_ON, Interrupted, StopRequest
 from pretrain.loop import Watch, train
@@ -38,7 +38,8 @@ from pretrain.model.init_from import check_init_from, with_sizes_of
 from pretrain.model.isolation import isolate_documents
 from pretrain.model.module import PretrainingModule
 from pretrain.model.networks import build_network
-from pretrain.pack.store import TokenStore, open_store, read_pieces
+from pretrain.model.starts import count_first_values, give_first_values
+from pretrain.pack.store import TokenStore, check_store, open_store, read_pieces
 from pretrain.rows.batches import Split, TrainingBatches, split_rows
 from pretrain.rows.masking import Pieces, describe_pieces
 from pretrain.saved.checkpoints import Checkpoints, SaveModel, mean_weights, require_disk_space
@@ -54,6 +55,7 @@ log = logging.getLogger(__name__)
 
 ENGINE_NAME = "engine.json"
 METRICS_NAME = "metrics.jsonl"
+CHECKED_NAME = "tokens.checked"
 
 
 class PretrainInputs(NamedTuple):
@@ -97,9 +99,9 @@ def run(config: PretrainConfig, inputs: PretrainInputs, out: Path, *, workers: i
     """
     require_trackers(config)
     check_init_from(config, inputs.tokenizer)
-    with StopRequest() as stop, join_world() as world:
+    with StopRequest() as stop, join_world(config.engine.device) as world:
         prepared = _prepare(config, inputs, out, world)
-        with ready_for_engine(config, world):
+        with ready_for_engine(prepared.config, world):
             _train(prepared, stop)
             result = _finish(prepared)
         if stop.is_made:  # too late to save more than there is, but not to end what would follow
@@ -108,20 +110,23 @@ def run(config: PretrainConfig, inputs: PretrainInputs, out: Path, *, workers: i
 
 
 def _prepare(config: PretrainConfig, inputs: PretrainInputs, out: Path, world: World) -> Prepared:
-    """Open and check everything; nothing is trained, and nothing but the folder of checkpoints is written."""
+    """Open and check everything; nothing is trained, and little is written."""
     asked, config = config, settle(config, world, read_settled(out / ENGINE_NAME))
     micro_batch = fit_micro_batch(config, world.size)
     store = open_store(inputs.tokens, inputs.tokenizer)
+    world.in_first(lambda: check_store(store, out / CHECKED_NAME))
     vocabulary = read_pieces(inputs.tokenizer)
     pieces = describe_pieces(vocabulary, store.meta["special_ids"])
     split = split_rows(store, config)
     new_rows = read_new_rows(inputs.tokenizer, store.meta["vocab_size"])
     network = _network(config, store, new_rows)
+    parameters = sum(parameter.numel() for parameter in network.parameters())
+    config = config.replaced("engine", name=choose_engine(config, world, parameters))
     if world.is_first:
         require_disk_space(out, network, config)
     facts = {
         "architecture": config.model.architecture,
-        "parameters": sum(parameter.numel() for parameter in network.parameters()),
+        "parameters": parameters,
         "steps": config.steps,
         "engine": describe_settled(config, world),
         "training_rows": split.training.count(0),
@@ -152,6 +157,8 @@ def _train(prepared: Prepared, stop: StopRequest) -> None:
     if given:
         _load(prepared.network, given.weights())
         log.info("going on from %s", given.folder)
+    else:
+        _start_from_counts(prepared)
     engine = start_engine(config, PretrainingModule(prepared.network), world)
     if given:
         given.give_to(engine)
@@ -206,7 +213,8 @@ def _score_finished(prepared: Prepared, weights: dict[str, Tensor], scores: dict
         _load(network, weights)
         alone = World(0, 1, prepared.world.device)
         precision = "fp32" if config.engine.precision == "fp32" else "bf16"
-        engine = PlainEngine(config.replaced("engine", precision=precision), PretrainingModule(network), alone.device)
+        plain = config.replaced("engine", name="plain", precision=precision, compile=False)
+        engine = start_engine(plain, PretrainingModule(network), alone)
         scores = _measure(engine, prepared._replace(world=alone, micro_batch=config.engine.micro_batch))
     baselines = count_baselines(split.training, prepared.pieces)
     return scores | {"baselines": score_baselines(baselines, split.held_out, prepared.pieces, config)}
@@ -217,6 +225,14 @@ def _network(config: PretrainConfig, store: TokenStore, new_rows: NewRows) -> Pr
     if config.rows.packing == "documents":
         isolate_documents(network)
     return network
+
+
+def _start_from_counts(prepared: Prepared) -> None:
+    """Counted in the first process only: another machine may round otherwise."""
+    config, network, world = prepared.config, prepared.network, prepared.world
+    hidden = network.config.hidden_size
+    counted = partial(count_first_values, prepared.split.training, prepared.pieces, hidden, config)
+    give_first_values(network, world.broadcast(counted() if world.is_first else None))
 
 
 def _load(network: PreTrainedModel, weights: dict[str, Tensor]) -> None:

@@ -7,22 +7,25 @@ order. Price: some milliseconds a folder, since the files of one are waited for 
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from corpus.documents.errors import BadInput, located
+from corpus.documents.errors import BadInput, is_full_disk, located
 
 # half of a surrogate pair: JSON can spell it, UTF-8 cannot hold it
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 BLOCK_BYTES = 1 << 20
 SETTLED_TOGETHER = 8  # waits that overlap share one commit of the file system's journal: 3 times as fast on ext4
+SEAL = "sha256"  # of all else in a sealed JSON object
 PARTIAL = ".partial"  # ends the name of what is not whole yet; a killed run leaves it, the next one writes it anew
 
 
@@ -53,6 +56,33 @@ def parse_json(text: str, **hooks: Any) -> Any:
     except UnicodeEncodeError:
         raise ValueError("half of a surrogate pair (\\ud800 or the like) in its JSON, which is no character") from None
     return value
+
+
+def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """A JSON object with the sha256 of what it holds: one bit changed in its file later, and ``is_sealed`` says so."""
+    return {**content, SEAL: _digest(content)}
+
+
+def is_sealed(content: Mapping[str, Any]) -> bool:
+    """Whether an object read from a file is what ``sealed`` gave."""
+    return content.get(SEAL) == _digest({name: value for name, value in content.items() if name != SEAL})
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()
+
+
+def seal_of(path: Path, told: Callable[[int], object] = lambda count: None) -> list[int | str]:
+    """Size and sha256 of a file, [0, ""] where there is none; ``told`` gets the bytes of each block read."""
+    if not path.is_file():
+        return [0, ""]
+    digest, size = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        while block := file.read(BLOCK_BYTES):
+            digest.update(block)
+            size += len(block)
+            told(len(block))
+    return [size, digest.hexdigest()]
 
 
 def read_bytes(path: Path, most: int) -> bytes:
@@ -101,15 +131,26 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """A folder to write to; it takes the place of ``path``, on the disk for good, if nothing was raised."""
+    """A folder to write to; it takes the place of ``path``, on the disk for good, if nothing was raised.
+
+    If something was, nothing of it stays: a full disk gets its space back.
+    """
     temporary = path.with_name(path.name + PARTIAL)
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    yield temporary
-    settle_all(temporary)
-    shutil.rmtree(path, ignore_errors=True)
-    temporary.replace(path)
-    settle(path.parent)
+    try:
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir(parents=True)
+        yield temporary
+        settle_all(temporary)
+        shutil.rmtree(path, ignore_errors=True)
+        temporary.replace(path)
+        settle(path.parent)
+    except BaseException as error:
+        shutil.rmtree(temporary, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise located(error, path) from error
+        if is_full_disk(error):  # in the words of a library
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
+        raise
 
 
 def link_or_copy(source: Path, target: Path) -> None:

@@ -20,12 +20,11 @@ from numpy.typing import NDArray
 from corpus.documents.errors import BadInput
 from corpus.documents.mecab import LONGEST_ANALYSED, morpheme_begins
 from pretrain.pack.bulk import BulkEncoder
-from pretrain.pack.store import eojeol_bit, token_type
+from pretrain.pack.store import ROLES, eojeol_bit, token_type
 
 # Of the eojeols in the table, one more for each: some 300,000; a packing process takes 600 MB. With twice as many, more
 # are met again, yet text is encoded no faster: a table that leaves the processor's cache costs what it saves.
 MOST_CHARACTERS = 2_000_000
-ROLES = ("pad", "unk", "cls", "sep", "mask")
 
 
 class Pieces(NamedTuple):

@@ -7,11 +7,12 @@ batches of documents are written as they are encoded, and a process keeps one bo
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import lru_cache, partial
 from itertools import compress, count
 from operator import attrgetter
@@ -26,11 +27,12 @@ from corpus.documents.model_files import refuse_links
 from corpus.documents.shards import Document, Portion, documents_of, portions_of, shard_paths
 from corpus.documents.units import MapUnits, unit_folder
 from corpus.documents.units import map_units as map_in_processes
-from corpus.documents.whole_files import whole_file, write_whole
+from corpus.documents.whole_files import sealed, whole_file, write_whole
 from pretrain.config import PackConfig
 from pretrain.pack.encode import EojeolEncoder
 from pretrain.pack.store import (
     DOCUMENTS_NAME,
+    FILES,
     META_NAME,
     MORPHEMES_NAME,
     OFFSET_TYPE,
@@ -39,6 +41,8 @@ from pretrain.pack.store import (
     SOURCES_NAME,
     TOKENS_NAME,
     eojeol_bit,
+    files_of,
+    first_beyond,
     read_pieces,
     vocabulary_digest,
 )
@@ -46,8 +50,6 @@ from pretrain.pack.store import (
 PORTION_BYTES = 64 << 20  # of text; a unit of work, so one large shard is packed by many processes
 BATCH_CHARACTERS = 500_000
 NUMBER_TYPE = np.dtype("<u4")  # of sources in a portion, until all are known
-# of a portion, too: offsets and sources counted within it, a byte for a morpheme's bit
-FILES = (TOKENS_NAME, DOCUMENTS_NAME, SENTENCES_NAME, SOURCES_NAME, MORPHEMES_NAME)
 
 
 class PackInputs(NamedTuple):
@@ -70,7 +72,7 @@ class PackedBatch(NamedTuple):
 def run(
     config: PackConfig, inputs: PackInputs, out: Path, *, workers: int = 1, map_units: MapUnits | None = None
 ) -> dict[str, Any]:
-    """Write the files of a token store (see ``pretrain.pack.store``) into ``out``; returns the counts in meta.json.
+    """Write the files of a token store (see ``pretrain.pack.store``) into ``out``; returns its counts.
 
     Args:
         workers: processes; the output does not depend on it.
@@ -101,8 +103,8 @@ def run(
         "tokenizer_sha256": vocabulary_digest(inputs.tokenizer),
         **({"morphemes": True} if config.morphemes else {}),
     }
-    _join([unit_folder(units, number) for number in range(len(portions))], counts, meta, out)
-    write_whole(out / META_NAME, json.dumps(meta, ensure_ascii=False, indent=1))
+    seals = _join([unit_folder(units, number) for number in range(len(portions))], counts, meta, out)
+    write_whole(out / META_NAME, json.dumps(sealed({**meta, "files": seals}), ensure_ascii=False, indent=1))
     units.replace(spent)  # so that a half-deleted folder is never taken for finished work
     shutil.rmtree(spent)
     return meta
@@ -190,8 +192,29 @@ def in_batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
         yield batch
 
 
-def _join(homes: list[Path], counts: list[dict[str, Any]], meta: dict[str, Any], out: Path) -> None:
-    """The files of the units one after the other; what starts where, and which source is which, is counted anew."""
+class SealedFile:
+    """A file on its way to the disk, and the sha256 of what was written so far: no second pass over the store."""
+
+    def __init__(self, path: Path) -> None:
+        self._file, self._digest = path.open("wb"), hashlib.sha256()
+
+    def write(self, array: NDArray[Any]) -> None:
+        content = np.ascontiguousarray(array).data
+        self._file.write(content)
+        self._digest.update(content)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def seal(self) -> list[int | str]:
+        return [self._file.tell(), self._digest.hexdigest()]
+
+
+def _join(homes: list[Path], counts: list[dict[str, Any]], meta: dict[str, Any], out: Path) -> dict[str, Any]:
+    """The files of the units one after the other; what starts where, and which source is which, is counted anew.
+
+    Returns size and sha256 of each file, by name.
+    """
     most = np.iinfo(SOURCE_TYPE).max + 1
     if len(meta["sources"]) > most:
         raise BadInput(
@@ -200,21 +223,37 @@ def _join(homes: list[Path], counts: list[dict[str, Any]], meta: dict[str, Any],
     places = {name: place for place, name in enumerate(meta["sources"])}
     before, bits = 0, np.empty(0, bool)  # tokens of the units before; what is left of them after the last byte of bits
     with ExitStack() as stack:
-        names = FILES if "morphemes" in meta else FILES[:-1]
-        files = [stack.enter_context(stack.enter_context(whole_file(out / name)).open("wb")) for name in names]
+        names = files_of(meta)
+        files = [
+            stack.enter_context(closing(SealedFile(stack.enter_context(whole_file(out / name))))) for name in names
+        ]
         for home, part in zip(homes, counts, strict=True):
-            files[0].write((home / TOKENS_NAME).read_bytes())
+            tokens = _tokens_of(home, meta)
+            files[0].write(tokens)
             for file, name in zip(files[1:3], (DOCUMENTS_NAME, SENTENCES_NAME), strict=True):
-                file.write((np.fromfile(home / name, OFFSET_TYPE) + before).astype(OFFSET_TYPE).tobytes())
+                file.write((np.fromfile(home / name, OFFSET_TYPE) + before).astype(OFFSET_TYPE))
             numbers = np.array([places[name] for name in part["sources"]], SOURCE_TYPE)
-            files[3].write(numbers[np.fromfile(home / SOURCES_NAME, NUMBER_TYPE)].tobytes())
+            files[3].write(numbers[np.fromfile(home / SOURCES_NAME, NUMBER_TYPE)])
             before += part["tokens"]
             if "morphemes" in meta:  # units meet in the middle of a byte
                 bits = np.append(bits, np.fromfile(home / MORPHEMES_NAME, bool))
                 whole = len(bits) // 8 * 8
-                files[4].write(np.packbits(bits[:whole], bitorder="little").tobytes())
+                files[4].write(np.packbits(bits[:whole], bitorder="little"))
                 bits = bits[whole:]
         for file in files[1:3]:
-            file.write(np.array([before], OFFSET_TYPE).tobytes())
+            file.write(np.array([before], OFFSET_TYPE))
         for file in files[4:]:
-            file.write(np.packbits(bits, bitorder="little").tobytes())
+            file.write(np.packbits(bits, bitorder="little"))
+        return {name: file.seal() for name, file in zip(names, files, strict=True)}
+
+
+def _tokens_of(home: Path, meta: dict[str, Any]) -> NDArray[np.unsignedinteger]:
+    """Marked pieces of a unit; BadInput where the vocabulary has fewer."""
+    tokens = np.fromfile(home / TOKENS_NAME, meta["dtype"])
+    place = first_beyond(tokens, meta["vocab_size"])
+    if place is not None:
+        raise BadInput(
+            f"{home / TOKENS_NAME}: token {place} has an id beyond the vocabulary of {meta['vocab_size']} pieces; save "
+            f"the tokenizer again, delete {home.parent} and run again"
+        )
+    return tokens

@@ -7,24 +7,31 @@ documents.idx  int64: where each document begins, then the total number of token
 sentences.idx  int64: where each sentence begins, then the total number of tokens
 sources.idx    uint16: of each document, the place of its source in the sorted names of meta.json
 morphemes.bin  a bit for each token, lowest bits first: whether a morpheme begins there; only where asked for
-meta.json      counts, type, special ids, tokens by source, sha256 of the tokenizer's pieces
+meta.json      counts, type, special ids, tokens by source, sha256 of the tokenizer's pieces, size and sha256 of each
+               file, and last the sha256 of all that
 ```
 One array serves every sequence length, and a block is found by multiplication. The paper's corpus, about 14 billion
-pieces, takes some 28 GB.
+pieces, takes some 28 GB. Opening a store looks at meta.json and the sizes; ``check_store`` reads every byte.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tqdm import tqdm
 
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import read_object
+from corpus.documents.whole_files import SEAL, is_sealed, read_object, seal_of, write_whole
+
+log = logging.getLogger(__name__)
 
 TOKENS_NAME = "tokens.bin"
 DOCUMENTS_NAME = "documents.idx"
@@ -36,8 +43,12 @@ VOCABULARY_NAME = "vocab.txt"
 TOKENIZER_NAME = "tokenizer.json"
 OFFSET_TYPE = np.dtype("<i8")
 SOURCE_TYPE = np.dtype("<u2")
+FILES = (TOKENS_NAME, DOCUMENTS_NAME, SENTENCES_NAME, SOURCES_NAME, MORPHEMES_NAME)  # the last one where asked for
 META_KINDS = {"dtype": str, "tokens": int, "documents": int, "sentences": int, "sources": dict, "special_ids": dict,
               "vocab_size": int, "tokenizer_sha256": str}  # fmt: skip
+ROLES = ("pad", "unk", "cls", "sep", "mask")
+LOOKED_AT = 1 << 18  # entries of a file at once, few enough for a processor's cache
+AGAIN = "delete its folder and run `malmoi pack` again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +64,19 @@ class TokenStore:
     sources: NDArray[np.uint16]
     meta: dict[str, Any]
     morphemes: NDArray[np.uint8] | None = None
+    folder: Path = Path()
 
     @property
     def source_names(self) -> list[str]:
         return sorted(self.meta["sources"])
+
+    def ids(self, marked: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
+        """Ids of some of ``tokens``; BadInput where one is beyond the vocabulary: the file was changed in use."""
+        found = piece_ids(marked)
+        if found.max(initial=0) >= self.meta["vocab_size"]:
+            _check_ids(self)
+            raise BadInput(f"{self.folder / TOKENS_NAME}: was changed while it was read; {AGAIN}")
+        return found
 
     def sources_at(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """Number of the source of the document that holds each token."""
@@ -89,6 +109,21 @@ def piece_ids(marked: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
     return (marked & (eojeol_bit(marked.dtype) - 1)).astype(np.int64)
 
 
+def first_beyond(marked: NDArray[np.unsignedinteger], vocab_size: int) -> int | None:
+    """Where the first id stands that no vocabulary of this size has; None where there is none."""
+    bits = marked.dtype.type(eojeol_bit(marked.dtype) - 1)
+    for begin in range(0, len(marked), LOOKED_AT):
+        ids = marked[begin : begin + LOOKED_AT] & bits
+        if ids.max() >= vocab_size:
+            return begin + int(np.argmax(ids >= vocab_size))
+    return None
+
+
+def files_of(meta: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names of a store's files beside meta.json."""
+    return FILES if meta.get("morphemes") else FILES[:-1]
+
+
 def open_store(folder: Path, tokenizer: Path) -> TokenStore:
     """Open a store; BadInput where a file is missing or cut short, or it was packed with another vocabulary."""
     if not (folder / META_NAME).is_file():
@@ -101,6 +136,7 @@ def open_store(folder: Path, tokenizer: Path) -> TokenStore:
         sentences=_map(folder / SENTENCES_NAME, OFFSET_TYPE, meta["sentences"] + 1),
         sources=_map(folder / SOURCES_NAME, SOURCE_TYPE, meta["documents"]),
         meta=meta,
+        folder=folder,
         morphemes=_map(folder / MORPHEMES_NAME, bits, -(-meta["tokens"] // 8)) if meta.get("morphemes") else None,
     )
     digest = vocabulary_digest(tokenizer)
@@ -112,13 +148,81 @@ def open_store(folder: Path, tokenizer: Path) -> TokenStore:
     return store
 
 
+def check_store(store: TokenStore, memory: Path) -> None:
+    """Read every file of a store once; BadInput names the first one that is not as it was packed.
+
+    Args:
+        memory: a file that notes what was found whole, so that a resumed run reads a file again only where its size,
+            time or inode has changed since. Any other content of it counts as nothing noted.
+    """
+    seals, tokens = store.meta.get("files", {}), store.meta["tokens"]
+    paths = [store.folder / name for name in files_of(store.meta)]
+    stats = [path.stat() for path in paths]
+    stamps = [(stat.st_size, stat.st_mtime_ns, stat.st_ino) for stat in stats]
+    note = json.dumps([str(store.folder.resolve()), seals, stamps]).encode()
+    if memory.is_file() and memory.read_bytes() == note:
+        return
+    if not seals:
+        log.warning("%s: packed before stores held sha256; only order and ids can be checked", store.folder)
+    size = sum(stat.st_size for stat in stats)
+    with tqdm(total=size, desc="check tokens", unit="B", unit_scale=True, disable=None) as bar:
+        for path in paths:
+            if seals and seal_of(path, bar.update) != seals[path.name]:
+                raise BadInput(f"{path}: not as it was packed (its size or sha256 differs); {AGAIN}")
+    _check_order(store.folder / DOCUMENTS_NAME, store.documents, tokens)
+    _check_order(store.folder / SENTENCES_NAME, store.sentences, tokens)
+    if store.sources.max() >= len(store.meta["sources"]):
+        raise BadInput(f"{store.folder / SOURCES_NAME}: names a source that {META_NAME} does not have; {AGAIN}")
+    _check_ids(store)
+    write_whole(memory, note)
+    log.info("%s: %.2f GB of tokens, all as they were packed", store.folder, size / 1e9)
+
+
+def _check_ids(store: TokenStore) -> None:
+    place, most = first_beyond(store.tokens, store.meta["vocab_size"]), store.meta["vocab_size"] - 1
+    if place is not None:
+        id_ = int(piece_ids(store.tokens[place : place + 1])[0])
+        raise BadInput(f"{store.folder / TOKENS_NAME}: token {place} has id {id_}, expected at most {most}; {AGAIN}")
+
+
+def _check_order(path: Path, offsets: NDArray[np.int64], tokens: int) -> None:
+    """Refuse beginnings that do not rise from 0 to the number of tokens."""
+    is_right = offsets[0] == 0 and offsets[-1] == tokens
+    for begin in range(0, len(offsets) - 1, LOOKED_AT):
+        part = offsets[begin : begin + LOOKED_AT + 1]
+        is_right = is_right and bool((part[1:] > part[:-1]).all())
+    if not is_right:
+        raise BadInput(f"{path}: does not rise from 0 to {tokens}, the number of tokens; {AGAIN}")
+
+
 def _read_meta(path: Path) -> dict[str, Any]:
-    again = "delete its folder and run `malmoi pack` again"
-    meta = read_object(path, again)
+    meta = read_object(path, AGAIN)
     wrong = [key for key, kind in META_KINDS.items() if type(meta.get(key)) is not kind]
-    if wrong or meta["dtype"] not in ("<u2", "<u4"):
-        raise BadInput(f"{path}: {(wrong or ['dtype'])[0]} is not what a token store says there; {again}")
+    if wrong or (fault := _fault(meta)):
+        raise BadInput(f"{path}: {wrong[0] if wrong else fault} is not what a token store says there; {AGAIN}")
+    if ("files" in meta or SEAL in meta) and not is_sealed(meta):
+        raise BadInput(f"{path}: not as it was packed (its sha256 differs); {AGAIN}")
     return meta
+
+
+def _fault(meta: dict[str, Any]) -> str | None:
+    """The first key whose value, though of the right kind, no store has."""
+    size, sources, ids = meta["vocab_size"], meta["sources"].values(), meta["special_ids"]
+    names = set(files_of(meta))
+    files = meta.get("files", dict.fromkeys(names))
+    holds = {
+        "vocab_size": size > 0,
+        "dtype": meta["dtype"] == token_type(size).str,
+        **{key: meta[key] > 0 for key in ("tokens", "documents", "sentences")},
+        "sources": all(map(_is_count, sources)) and sum(sources) == meta["tokens"],
+        "special_ids": ids.keys() == set(ROLES) and all(_is_count(id_) and id_ < size for id_ in ids.values()),
+        "files": isinstance(files, dict) and files.keys() == names,
+    }
+    return next((key for key, is_so in holds.items() if not is_so), None)
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
 
 
 def read_pieces(tokenizer: Path) -> list[str]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from pretrain.pack.store import TokenStore, piece_ids
+from pretrain.pack.store import TokenStore
 from pretrain.rng import permute
 
 Numbers = NDArray[np.int64]
@@ -78,7 +78,7 @@ class Blocks:
         special_ids = self._store.meta["special_ids"]
         ids_BL = np.empty((len(rows_B), self._pieces + 2), np.int64)
         ids_BL[:, 0], ids_BL[:, -1] = special_ids["cls"], special_ids["sep"]
-        ids_BL[:, 1:-1] = piece_ids(sliding_window_view(self._store.tokens, self._pieces)[begins_B])
+        ids_BL[:, 1:-1] = self._store.ids(sliding_window_view(self._store.tokens, self._pieces)[begins_B])
         if self._unit == "word":
             return Rows(ids_BL, begins_B)
         starts_BL = self._store.unit_starts(begins_B[:, None] + np.arange(self._pieces), self._unit)
@@ -175,7 +175,7 @@ def fill_rows(
         at: where pieces go, counted through all rows; ``places``: where they lie in the store.
     """
     ids_BL = np.full(shape, store.meta["special_ids"]["pad"], np.int64)
-    ids_BL.reshape(-1)[at] = piece_ids(store.tokens[places])
+    ids_BL.reshape(-1)[at] = store.ids(store.tokens[places])
     starts = store.unit_starts(places, unit)
     if starts is None:
         return ids_BL, None

@@ -58,16 +58,8 @@ def find_origin(
     """
     if config.continue_from is None:
         return None
-    answer: Origin | str = ""
-    if world.is_first:
-        try:
-            answer = _read(config, out) or _begin(config, out, network, vocabulary_sha256)
-        except BadInput as error:
-            answer = str(error)
-    answer = world.broadcast(answer)
-    if isinstance(answer, str):
-        raise BadInput(answer)
-    return answer
+    found: Origin = world.in_first(lambda: _read(config, out) or _begin(config, out, network, vocabulary_sha256))
+    return found
 
 
 def _read(config: PretrainConfig, out: Path) -> Origin | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import unicodedata
@@ -15,6 +16,7 @@ from transformers import AutoTokenizer
 
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document, portions_of, read_documents, shard_paths
+from corpus.documents.whole_files import seal_of
 from pretrain.config import PackConfig
 from pretrain.pack import run as pack_module
 from pretrain.pack.encode import EojeolEncoder
@@ -156,8 +158,28 @@ def test_all_else_is_the_same_with_and_without_morphemes(made: Path, tmp_path: P
     pack(PackConfig(morphemes=True), PackInputs(made / "corpus", made / "tokenizer"), tmp_path)
     for name in FILES[:-1]:
         assert (tmp_path / name).read_bytes() == (made / "tokens" / name).read_bytes()
+    with_them, without = (json.loads((home / "meta.json").read_text("utf-8")) for home in (tmp_path, made / "tokens"))
+    assert with_them["files"].pop("morphemes.bin") == seal_of(tmp_path / "morphemes.bin")
+    assert with_them.pop("sha256") != without.pop("sha256")
+    assert with_them == {**without, "morphemes": True}
+
+
+def test_meta_holds_length_and_sha256_of_each_file(made: Path) -> None:
     meta = json.loads((made / "tokens" / "meta.json").read_text("utf-8"))
-    assert json.loads((tmp_path / "meta.json").read_text("utf-8")) == {**meta, "morphemes": True}
+    for name in FILES[:-1]:
+        content = (made / "tokens" / name).read_bytes()
+        assert meta["files"].pop(name) == [len(content), hashlib.sha256(content).hexdigest()]
+    assert not meta["files"]
+
+
+def test_ids_beyond_the_vocabulary_are_not_packed(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pack_module.EojeolEncoder, "vocab_size", property(lambda self: 60, lambda *_: None), False)
+    monkeypatch.setattr(pack_module, "read_pieces", lambda tokenizer: range(60))
+    with pytest.raises(
+        BadInput, match=r"unit-00000/tokens\.bin: token \d+ has an id beyond the vocabulary of 60 pieces"
+    ):
+        pack(PackConfig(), PackInputs(made / "corpus", made / "tokenizer"), tmp_path)
+    assert not (tmp_path / "meta.json").exists() and not (tmp_path / "tokens.bin").exists()
 
 
 def test_more_sources_than_have_a_number_are_refused(

@@ -31,7 +31,8 @@ def store_of(sizes: list[int]) -> TokenStore:
     tokens[::3] |= 1 << 15
     tokens[begins[1:] - 1] = SPECIAL_IDS["sep"]
     sources = (np.arange(len(sizes)) % 2).astype(np.uint16)
-    return TokenStore(tokens, begins, begins, sources, {"special_ids": SPECIAL_IDS, "sources": {"수필": 0, "일기": 0}})
+    meta = {"special_ids": SPECIAL_IDS, "sources": {"수필": 0, "일기": 0}, "vocab_size": 1 << 15}
+    return TokenStore(tokens, begins, begins, sources, meta)
 
 
 class Invented:

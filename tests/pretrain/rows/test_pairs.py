@@ -160,7 +160,7 @@ def invented_store(sentence_lengths: list[list[int]]) -> TokenStore:
         place += 1
     tokens = (5 + np.arange(place) % 30_000).astype(np.uint16)
     sources = (np.arange(len(documents)) % 2).astype(np.uint16)
-    meta = {"special_ids": SPECIAL_IDS, "sources": {"수필": 1, "일기": 1}}
+    meta = {"special_ids": SPECIAL_IDS, "sources": {"수필": 1, "일기": 1}, "vocab_size": 1 << 15}
     return TokenStore(tokens, np.array([*documents, place]), np.array([*begins, place]), sources, meta)
 
 

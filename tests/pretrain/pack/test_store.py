@@ -1,0 +1,167 @@
+"""A store whose bytes are not those that were packed is refused with one sentence, whatever was done to it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import SEAL, sealed
+from pretrain.config import PackConfig
+from pretrain.pack import store as module
+from pretrain.pack.run import PackInputs
+from pretrain.pack.run import run as pack
+from pretrain.pack.store import TokenStore, check_store, open_store
+from pretrain.rows.batches import split_rows
+from tests.damage import HARMS
+from tests.pretrain.runs import train
+
+FILES = ("tokens.bin", "documents.idx", "sentences.idx", "sources.idx", "morphemes.bin", "meta.json")
+
+
+@pytest.fixture(scope="module")
+def whole(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("whole")
+    pack(PackConfig(morphemes=True), PackInputs(made / "corpus", made / "tokenizer"), root)
+    return root
+
+
+@pytest.fixture
+def copy(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "tokens"))
+
+
+def read(store: Path, made: Path) -> TokenStore:
+    found = open_store(store, made / "tokenizer")
+    check_store(found, store.with_name("checked"))
+    return found
+
+
+def rewrite_meta(store: Path, change: Callable[[dict[str, Any]], object], *, is_old: bool = False) -> None:
+    """Other content under a right seal, or without any, as stores had before."""
+    meta = json.loads((store / "meta.json").read_text("utf-8"))
+    del meta[SEAL]
+    if is_old:
+        del meta["files"]
+    change(meta)
+    (store / "meta.json").write_text(json.dumps(meta if is_old else sealed(meta)), "utf-8")
+
+
+@pytest.mark.parametrize("harm", HARMS)
+@pytest.mark.parametrize("name", FILES)
+def test_every_damage_to_every_file_is_one_sentence_with_its_name(
+    name: str, harm: str, copy: Path, made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    HARMS[harm](copy / name)
+    with pytest.raises(BadInput, match=rf"tokens[:/].*{name}") as caught:
+        read(copy, made)
+    assert "malmoi pack" in str(caught.value) and "\n" not in str(caught.value)
+    assert not (copy.with_name("checked")).exists()
+
+
+def test_every_flipped_bit_of_meta_is_refused_or_changes_nothing(copy: Path, made: Path) -> None:
+    content = (copy / "meta.json").read_bytes()
+    for place in range(0, len(content), 7):
+        changed = bytearray(content)
+        changed[place] ^= 1 << place % 8
+        (copy / "meta.json").write_bytes(changed)
+        with pytest.raises(BadInput, match=r"meta\.json"):
+            open_store(copy, made / "tokenizer")
+
+
+WRONG: dict[str, Callable[[dict[str, Any]], object]] = {
+    "tokens": lambda meta: meta.update(tokens=-2),
+    "documents": lambda meta: meta.update(documents=0),
+    "sentences": lambda meta: meta.update(sentences=True),
+    "dtype": lambda meta: meta.update(dtype="<u4"),
+    "vocab_size": lambda meta: meta.update(vocab_size=-1),
+    "sources": lambda meta: meta["sources"].update(수필=-3),
+    "special_ids": lambda meta: meta["special_ids"].update(cls=meta["vocab_size"]),
+    "special_ids ": lambda meta: meta["special_ids"].pop("mask"),
+    "special_ids  ": lambda meta: meta["special_ids"].update(sep="2"),
+    "tokenizer_sha256": lambda meta: meta.update(tokenizer_sha256=7),
+    "files": lambda meta: meta.update(files=[]),
+    "files ": lambda meta: meta["files"].pop("tokens.bin"),
+}
+
+
+@pytest.mark.parametrize("key", WRONG)
+def test_what_no_store_says_of_itself_is_refused_by_its_key(key: str, copy: Path, made: Path) -> None:
+    rewrite_meta(copy, WRONG[key])
+    with pytest.raises(BadInput, match=rf"meta\.json: {key.strip()} is not what a token store says there"):
+        open_store(copy, made / "tokenizer")
+
+
+def test_a_store_of_other_text_with_the_same_meta_is_refused(copy: Path, made: Path, tmp_path: Path) -> None:
+    """As many bytes, valid ids: nothing but the sha256 tells."""
+    ids = np.fromfile(copy / "tokens.bin", "<u2")
+    ids[7] ^= 1
+    ids.tofile(copy / "tokens.bin")
+    with pytest.raises(BadInput, match=r"tokens\.bin: not as it was packed"):
+        read(copy, made)
+
+
+OLD_DAMAGE: dict[str, tuple[str, Any]] = {
+    "documents.idx": ("does not rise from 0 to", 0),
+    "sentences.idx": ("does not rise from 0 to", 1),
+    "sources.idx": (r"names a source that meta\.json does not have", 9),
+    "tokens.bin": (r"token 30 has id 32000, expected at most", 32_000),
+}
+
+
+@pytest.mark.parametrize("name", OLD_DAMAGE)
+def test_a_store_without_sha256_opens_with_a_warning_and_checks_of_order_and_ids(
+    name: str, copy: Path, made: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rewrite_meta(copy, lambda meta: None, is_old=True)
+    read(copy, made)
+    assert "packed before stores held sha256" in caplog.text
+    array = np.memmap(copy / name, "<i8" if name in ("documents.idx", "sentences.idx") else "<u2", "r+")
+    sentence, array[30] = OLD_DAMAGE[name]
+    array.flush()
+    with pytest.raises(BadInput, match=rf"{name}: {sentence}"):
+        read(copy, made)
+
+
+def test_what_was_read_once_is_not_read_again_until_it_changes(
+    copy: Path, made: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    read(copy, made)
+    assert "all as they were packed" in caplog.text
+    monkeypatch.setattr(module, "seal_of", lambda *_: [0, "read"])
+    read(copy, made)
+    os.utime(copy / "sources.idx", (1, 1))
+    with pytest.raises(BadInput, match=r"not as it was packed"):
+        read(copy, made)
+    monkeypatch.undo()
+    copy.with_name("checked").write_bytes(b"\xff garbage")
+    read(copy, made)
+
+
+def test_ids_that_turn_up_during_training_name_file_and_place(copy: Path, made: Path, tiny) -> None:
+    store = read(copy, made)
+    array = np.memmap(copy / "tokens.bin", "<u2", "r+")
+    array[41:] = 31_999
+    array.flush()
+    for packing in ("blocks", "documents"):
+        source = split_rows(store, tiny(packing=packing)).training
+        with pytest.raises(BadInput, match=r"tokens\.bin: token 41 has id 31999, expected at most"):
+            source.gather(np.zeros(4, np.int64), np.arange(4))
+
+
+def test_training_does_not_begin_on_a_damaged_store(made: Path, tmp_path: Path, tiny) -> None:
+    shutil.copytree(made / "tokens", tmp_path / "tokens")
+    (tmp_path / "tokenizer").symlink_to(made / "tokenizer")
+    HARMS["one bit flipped"](tmp_path / "tokens/tokens.bin")
+    with pytest.raises(BadInput, match=r"tokens\.bin: not as it was packed"):
+        train(tiny(), tmp_path, tmp_path / "out")
+    assert not (tmp_path / "out/metrics.jsonl").exists()
