@@ -221,8 +221,8 @@ def changed_settings(before: dict[str, Any], config: PretrainConfig) -> dict[str
     """Settings by path that differ from those of a checkpoint (``identity``), with both values."""
     was, now = by_path(before), by_path(config.identity())
     defaults = by_path(PretrainConfig().identity())  # of a setting that is newer than the checkpoint
-    both = {key: (was.get(key, defaults.get(key)), now.get(key)) for key in sorted(was.keys() | now.keys())}
-    return {key: values for key, values in both.items() if values[0] != values[1]}
+    keys = sorted(key for key in was.keys() | now.keys() if was.get(key, defaults.get(key)) != now.get(key))
+    return {key: (was.get(key), now.get(key)) for key in keys}
 
 
 def updates_of(loop: dict[str, Any]) -> int:
