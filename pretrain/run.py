@@ -249,12 +249,14 @@ def _log_plan(prepared: Prepared) -> None:
 
 
 def _log_first_row(batches: TrainingBatches, step: int, vocabulary: list[str]) -> None:
-    """Print one masked row as the model gets it: most data bugs are visible there."""
-    batch = batches.of_step(step)[0]
+    """Print one row as the model gets it, a masked one where there is any: most data bugs are visible there."""
+    found = batches.of_step(step)
+    batch = next((batch for batch in found if batch.positions_BM is not None), found[0])
     seen = [vocabulary[id_] for id_ in batch.ids_BL[0].tolist()]
-    for position, target in zip(batch.positions_BM[0].tolist(), batch.targets_BM[0].tolist(), strict=True):
-        if target >= 0:
-            seen[position] = f"<{seen[position]}|{vocabulary[target]}>"
+    if batch.positions_BM is not None:
+        for position, target in zip(batch.positions_BM[0].tolist(), batch.targets_BM[0].tolist(), strict=True):
+            if target >= 0:  # beside causal rows, of the place after it
+                seen[position] = f"<{seen[position]}|{vocabulary[target]}>"
     log.info("first row of step %d, <shown|to predict>: %s", step, unicodedata.normalize("NFC", " ".join(seen)))
 
 

@@ -82,10 +82,13 @@ def split_rows(store: TokenStore, config: PretrainConfig) -> Split:
 
 
 class Batch(NamedTuple):
-    """What the model takes: masked ids, places and pieces to predict (see ``Masked``), and the rest of ``Rows``."""
+    """What the model takes: ids, where to predict and what (see ``Masked``), and the rest of ``Rows``.
+
+    Causal rows have no positions: every token predicts the next one, and M is L.
+    """
 
     ids_BL: Tensor
-    positions_BM: Tensor
+    positions_BM: Tensor | None
     targets_BM: Tensor
     types_BL: Tensor | None = None
     lengths_BS: Tensor | None = None
@@ -93,11 +96,14 @@ class Batch(NamedTuple):
 
     @property
     def predictions(self) -> int:
-        return int((self.targets_BM != IGNORED).sum())
+        """Masked pieces to predict."""
+        return 0 if self.positions_BM is None else int((self.targets_BM != IGNORED).sum())
 
     @property
-    def pairs(self) -> int:
-        return 0 if self.is_random_BS is None else int((self.is_random_BS != IGNORED).sum())
+    def others(self) -> int:
+        """What the objective beside masked words counts: next tokens of causal rows, or sentence pairs."""
+        targets = self.targets_BM if self.positions_BM is None else self.is_random_BS
+        return 0 if targets is None else int((targets != IGNORED).sum())
 
     @property
     def tokens(self) -> int:
@@ -139,8 +145,10 @@ class Order:
 
 
 class TrainingBatches:
-    """Micro-batches of process ``rank`` of ``ranks`` for any step; ``micro_batch`` divides ``global_batch / ranks``.
+    """Micro-batches of process ``rank`` of ``ranks`` for any step; ``micro_batch`` is of ``fit_micro_batch``.
 
+    The first ``config.causal_rows`` rows of a step are causal. As rows are shuffled anew each epoch, which they are is
+    a draw by seed, epoch and row. All rows of a micro-batch are of one kind, and the share of a step is exact.
     ``first_epoch``: the epoch that the run begins with, for order and masks; those of a branch are new ones.
     """
 
@@ -155,8 +163,7 @@ class TrainingBatches:
         first_epoch: int = 0,
     ) -> None:
         self._pieces, self._config, self._micro_batch = pieces, config, micro_batch
-        self._share = config.global_batch // ranks
-        self._offset = rank * self._share
+        self._rank, self._ranks = rank, ranks
         self.phases = phases(config)
         self._configs = [of_phase(config, phase) for phase in self.phases]
         sources = {config.rows.short_length: split.short, config.rows.sequence_length: split.training}
@@ -165,10 +172,17 @@ class TrainingBatches:
         }
 
     def of_step(self, step: int) -> list[Batch]:
-        """The micro-batches of step 1, 2, …"""
-        source, epochs_B, rows_B = self._locate(step, self._offset, self._share)
-        rows = source.gather(epochs_B, rows_B)
-        return mask_batch(rows, epochs_B, self._pieces, self._configs[self.phase_of(step)]).split(self._micro_batch)
+        """The micro-batches of step 1, 2, …; causal ones come first."""
+        config, batches = self._configs[self.phase_of(step)], []
+        border = config.causal_rows
+        for first, last in ((0, border), (border, config.global_batch)):
+            share = (last - first) // self._ranks
+            if share:
+                source, epochs_B, rows_B = self._locate(step, first + self._rank * share, share)
+                rows = source.gather(epochs_B, rows_B)
+                whole = mask_batch(rows, epochs_B, self._pieces, config) if first == border else causal_batch(rows)
+                batches += whole.split(self._micro_batch)
+        return batches
 
     def names_of_step(self, step: int) -> list[str]:
         """What a whole step is made of, over all ranks: epoch and row of each sequence, "0:1234"."""
@@ -198,10 +212,25 @@ class TrainingBatches:
 def mask_batch(rows: Rows, epochs_B: Numbers, pieces: Pieces, config: PretrainConfig) -> Batch:
     """Rows as the model takes them, wearing the masks of their epochs."""
     keys_B = row_keys(config.seed, config.rows.masking, epochs_B, rows.names_B)
-    return as_batch(rows, mask_rows(rows, keys_B, pieces, config.rows.masking))
+    return as_batch(rows, mask_rows(rows, keys_B, pieces, config.rows.masking), config)
 
 
-def as_batch(rows: Rows, masked: Masked) -> Batch:
+def causal_batch(rows: Rows) -> Batch:
+    """Rows in which every token predicts the next one of its own segment; nothing follows the last."""
+    targets_BL = np.full_like(rows.ids_BL, IGNORED)
+    targets_BL[:, :-1] = rows.ids_BL[:, 1:]
+    if rows.lengths_BS is not None:
+        ends_BS = rows.lengths_BS.cumsum(axis=1)
+        targets_BL[np.arange(targets_BL.shape[1]) >= ends_BS[:, -1:]] = IGNORED
+        targets_BL[np.arange(len(ends_BS))[:, None], ends_BS - 1] = IGNORED
+    lengths_BS = None if rows.lengths_BS is None else torch.from_numpy(rows.lengths_BS)
+    return Batch(torch.from_numpy(rows.ids_BL), None, torch.from_numpy(targets_BL), lengths_BS=lengths_BS)
+
+
+def as_batch(rows: Rows, masked: Masked, config: PretrainConfig) -> Batch:
+    """Masked rows for the model; beside causal rows a piece is predicted one place before it, as theirs are."""
+    if config.model.objective == "hybrid":  # the first token of a segment is [CLS], never masked
+        masked = masked._replace(positions_BM=np.maximum(masked.positions_BM - 1, 0))
     rest = (rows.types_BL, rows.lengths_BS, rows.is_random_BS)
     return Batch(
         *map(torch.from_numpy, masked), *(None if field is None else torch.from_numpy(field) for field in rest)

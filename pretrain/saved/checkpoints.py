@@ -148,7 +148,8 @@ class Checkpoints:
     def _prune(self) -> None:
         folders = self._folders()
         held_out = {folder: read_loop(folder)["held_out"] for folder in folders}
-        losses = {folder: scores["mlm_loss"] for folder, scores in held_out.items() if scores is not None}
+        kind = "causal_loss" if self._config.model.objective == "causal" else "mlm_loss"
+        losses = {folder: scores[kind] for folder, scores in held_out.items() if scores is not None}
         best = min(losses, key=losses.__getitem__, default=None)  # the earlier one where they are equal
         if best is not None:
             write_whole(self._folder / BEST_NAME, best.name)
