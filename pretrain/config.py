@@ -233,6 +233,11 @@ class PretrainConfig(BaseModel, frozen=True, extra="forbid"):
         None,
         description="Go on from this Hugging Face model (folder or Hub id), with its own tokenizer.",
     )
+    continue_from: str | None = Field(
+        None,
+        description="Begin with weights and optimizer of this checkpoint (its folder, or that of a run: the newest) of "
+        "the same model and vocabulary, with steps, rate and data of one's own.",
+    )
     steps: int = Field(1_000_000, gt=0, description="Optimizer steps (Table 31).")
     global_batch: int = Field(2048, gt=0, description="Sequences per step, over all devices (Table 31).")
     seed: int = Field(1, ge=0, description="Source of all randomness.")
@@ -310,6 +315,11 @@ MACHINE_KEYS = {
     "watch": {"log_every", "trackers"},
     "saved": {"keep_checkpoints"},
 }
+# May change as well where every step trained so far stays as it was (``schedule.first_difference``)
+SCHEDULE_KEYS = {
+    "steps", "optimizer.schedule", "optimizer.decay_share", "optimizer.warmup_share", "optimizer.warmup_steps",
+    "rows.short_length_share", "rows.masking.shares",
+}  # fmt: skip
 SECTIONS: dict[str, type[BaseModel]] = {
     "model": ModelConfig, "rows": RowsConfig, "optimizer": OptimizerConfig,
     "engine": EngineConfig, "watch": WatchConfig, "saved": SavedConfig,
