@@ -55,4 +55,4 @@ def fit_micro_batch(config: PretrainConfig, ranks: int) -> int:
             f"the nearest value that is: {nearest}"
         )
     share = config.global_batch // ranks
-    return max(size for size in range(1, min(config.engine.micro_batch, share) + 1) if share % size == 0)
+    return max(size for size in range(1, min(config.engine.most_sequences, share) + 1) if share % size == 0)

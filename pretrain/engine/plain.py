@@ -31,7 +31,7 @@ class PlainEngine:
         self.module: nn.Module = module.to(world.device)
         self._weights = {name: self._part(p) for name, p in module.network.named_parameters()}
         self._clip = config.optimizer.clip
-        self._is_compiled = config.engine.compile  # brings its own attention
+        self._is_compiled = config.engine.compile is True  # brings its own attention
         self._optimizer = adamw(config, list(self._weights.values()))
 
     def __call__(self, *fields: Tensor | None) -> Sums:
