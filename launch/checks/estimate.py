@@ -167,15 +167,14 @@ def _flops(recipe: Recipe, length: int) -> float:
 
 
 def _training(recipe: Recipe, machine: Machine) -> Cost:
-    settings, net, size = recipe.pretrain, recipe.pretrain.model, parameters(recipe)
+    settings, size = recipe.pretrain, parameters(recipe)
     length, engine = settings.rows.sequence_length, settings.engine
     rows = min(engine.most_sequences, settings.global_batch)
     known = settings.replaced("engine", precision=machine.precision)
     return Cost(
         seconds=planned_tokens(recipe) * _flops(recipe, length) / machine.flops,
         disk=(settings.saved.keep_checkpoints + 2) * SAVED_BYTES * size,  # the best one, and one half written
-        memory=PROCESS_WITH_TORCH
-        + sum(needed_memory(known, recipe.tokenizer.vocab_size, size, rows, machine.devices)),
+        memory=PROCESS_WITH_TORCH + sum(needed_memory(known, recipe.tokenizer.vocab_size, size, rows, machine.devices)),
         least_memory=ADAM_BYTES * size / (machine.devices if engine.zero_stage else 1),
     )
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 GIB = 1 << 30
 ACTIVATION_BYTES = {"fp32": 68, "bf16": 34, "fp16": 34}  # per token, layer and hidden unit
 SCORE_BYTES = 8  # per prediction and piece: the scores and their shares
+MOST_CAUSAL = 1 << 27  # scores at once where every token predicts (pretrain.model.module)
 NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")  # torch's words on GPUs and CPUs
 
 
@@ -45,8 +46,9 @@ def needed_memory(config: PretrainConfig, vocab_size: int, parameters: int, sequ
     weights, gradients, averages = (whole / ranks if zero >= stage else whole for stage in cut_at)
     tokens = max(phase.length for phase in phases(config)) * sequences
     predictions = max(phase.length * phase.share for phase in phases(config)) * sequences
+    scores = max(predictions * vocab_size, min(tokens * vocab_size, MOST_CAUSAL) if config.causal_rows else 0)
     activations = tokens * net.hidden * net.layers * ACTIVATION_BYTES[engine.precision]
-    return Needed(weights, gradients, 2 * averages, activations, predictions * vocab_size * SCORE_BYTES)
+    return Needed(weights, gradients, 2 * averages, activations, scores * SCORE_BYTES)
 
 
 def memory_of(device: torch.device) -> tuple[int, int]:

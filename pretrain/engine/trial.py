@@ -25,7 +25,7 @@ from pretrain.engine.memory import is_out_of_memory, memory_of, needed_memory, o
 from pretrain.engine.optimizer import fit_micro_batch
 from pretrain.engine.start import start_engine
 from pretrain.engine.world import World, peak_memory, wait_for_device
-from pretrain.model.module import PretrainingModule
+from pretrain.model.module import PretrainingModule, mean_loss
 
 log = logging.getLogger(__name__)
 
@@ -144,7 +144,7 @@ def trial(
             if engine is None:
                 plain = config.replaced("engine", name="plain", precision=precision)
                 engine = start_engine(plain, PretrainingModule(copy.deepcopy(network)), alone)
-            seconds = median(_time_steps(engine, batch_of(size), device))
+            seconds = median(_time_steps(engine, batch_of(size), config, device))
         except (MemoryError, RuntimeError) as error:
             if not is_out_of_memory(error):
                 raise
@@ -164,14 +164,14 @@ def trial(
                 torch.accelerator.reset_peak_memory_stats(device)
 
 
-def _time_steps(engine: Any, batch: Any, device: torch.device) -> list[float]:
+def _time_steps(engine: Any, batch: Any, config: PretrainConfig, device: torch.device) -> list[float]:
     """Seconds of ``TIMED`` micro-batches after one that is not counted; an update first gives Adam its averages."""
     spent = []
     for _ in range(1 + TIMED):
         wait_for_device(device)
         began = time.perf_counter()
         sums = engine(*batch.to(device))
-        engine.backward((sums.mlm_loss + sums.nsp_loss) / batch.predictions)
+        engine.backward(mean_loss(sums, batch.predictions, batch.others, config))
         wait_for_device(device)
         spent.append(time.perf_counter() - began)
         engine.update(0.0)

@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 
 from pretrain.config import PretrainConfig
 from pretrain.model.extended import NewRows
-from pretrain.model.families import FAMILIES, SIZES
+from pretrain.model.families import FAMILIES
 from pretrain.model.init_from import load_init_from
 from pretrain.model.isolation import attend_in_windows
 from pretrain.rng import derive_key
@@ -45,8 +45,8 @@ def build_network(
     if FAMILIES[config.model.architecture].has_windows:
         attend_in_windows(network)
     if config.model.position_start == "sinusoidal" and config.init_from is None:
-        embeddings: Any = network.base_model.embeddings
-        positions: Tensor = embeddings.position_embeddings.weight
+        base: Any = network.base_model
+        positions: Tensor = (base.wpe if hasattr(base, "wpe") else base.embeddings.position_embeddings).weight
         with torch.no_grad():
             positions.copy_(sinusoids(positions.shape[0], positions.shape[1]))
     return network
@@ -63,13 +63,14 @@ def _new(config: PretrainConfig, vocab_size: int, special_ids: dict[str, int]) -
     model, family = config.model, FAMILIES[config.model.architecture]
     settings: dict[str, Any] = {
         "vocab_size": vocab_size,
-        **{theirs: getattr(model, ours) for ours, theirs in SIZES.items()},
+        **{theirs: getattr(model, ours) for ours, theirs in family.sizes.items()},
         **dict.fromkeys(family.dropouts, model.dropout),
         "max_position_embeddings": model.positions + (special_ids["pad"] + 1) * family.counts_from_padding,
         "pad_token_id": special_ids["pad"],
         "bos_token_id": special_ids["cls"],
         "eos_token_id": special_ids["sep"],
         **family.settings(model, special_ids),
+        **family.settings_of_objective(model),
     }
     network: PreTrainedModel = family.class_for(model)(family.config(**settings))
     return network

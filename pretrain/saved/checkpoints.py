@@ -27,10 +27,11 @@ from transformers import PreTrainedModel
 
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import PARTIAL, read_object, settle_all, whole_folder, write_whole
-from pretrain.config import PretrainConfig, by_path
+from pretrain.config import SCHEDULE_KEYS, PretrainConfig, by_path
 from pretrain.engine.start import Engine
 from pretrain.engine.world import World
 from pretrain.saved.export import MODEL_NAME, WEIGHTS_NAME
+from pretrain.schedule import first_difference
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ class Found(NamedTuple):
         return load_file(self.folder / MODEL_NAME / WEIGHTS_NAME)
 
     def give_to(self, engine: Engine) -> None:
-        engine.restore(self.weights(), load_file(self.folder / OPTIMIZER_NAME), self.loop["step"])
+        engine.restore(self.weights(), load_file(self.folder / OPTIMIZER_NAME), updates_of(self.loop))
         engine.restore_scaling(self.loop["scaling"])
 
 
@@ -95,6 +96,7 @@ class Checkpoints:
                 files = sorted(path for path in folder.rglob("*") if path.is_file())
                 loop = {
                     "step": progress["step"],
+                    "origin": self._facts.get("continued_from"),
                     "progress": progress,
                     "meter": meter_state,
                     "held_out": held_out,
@@ -119,39 +121,35 @@ class Checkpoints:
         return [folder / MODEL_NAME for folder in self._folders()[-count:]]
 
     def newest_loop(self) -> dict[str, Any]:
-        return _read_loop(self._folders()[-1])
+        return read_loop(self._folders()[-1])
 
     def _look(self) -> Found | str | None:
         folders = self._folders()
         for folder in reversed(folders):
-            found = Found(folder, _read_loop(folder))
+            found = Found(folder, read_loop(folder))
             fault = self._contradiction(found)
             if fault:
                 return fault
-            damaged = [name for name, seal in found.loop["files"].items() if _seal(folder / name) != seal]
+            damaged = damaged_files(found)
             if not damaged:
                 return found
             log.warning("%s: %s is damaged; going on from the checkpoint before", folder, ", ".join(damaged))
         return f"{self._folder}: no checkpoint is whole; delete the folder to start afresh" if folders else None
 
     def _contradiction(self, found: Found) -> str | None:
-        before, now = by_path(found.loop["config"]), by_path(self._config.identity())
-        defaults = by_path(PretrainConfig().identity())  # of a setting that is newer than the checkpoint
-        keys = sorted(key for key in before.keys() | now.keys() if before.get(key, defaults.get(key)) != now.get(key))
-        if keys:
-            changes = ", ".join(f"pretrain.{key}: {before.get(key)} -> {now.get(key)}" for key in keys)
-            return f"{found.folder}: written with other settings ({changes}); use those, or another output folder"
-        if found.loop["vocabulary_sha256"] != self._identity["vocabulary_sha256"]:
+        fault = why_not_under(found, self._config)
+        if fault is None and found.loop["vocabulary_sha256"] != self._identity["vocabulary_sha256"]:
             return f"{found.folder}: written with another vocabulary; use that tokenizer, or another output folder"
-        return None
+        return fault
 
     def _folders(self) -> list[Path]:
-        return sorted(self._folder.glob("step-" + "[0-9]" * 9))
+        return checkpoint_folders(self._folder)
 
     def _prune(self) -> None:
         folders = self._folders()
-        held_out = {folder: _read_loop(folder)["held_out"] for folder in folders}
-        losses = {folder: scores["mlm_loss"] for folder, scores in held_out.items() if scores is not None}
+        held_out = {folder: read_loop(folder)["held_out"] for folder in folders}
+        kind = "causal_loss" if self._config.model.objective == "causal" else "mlm_loss"
+        losses = {folder: scores[kind] for folder, scores in held_out.items() if scores is not None}
         best = min(losses, key=losses.__getitem__, default=None)  # the earlier one where they are equal
         if best is not None:
             write_whole(self._folder / BEST_NAME, best.name)
@@ -189,7 +187,55 @@ def require_disk_space(out: Path, network: PreTrainedModel, config: PretrainConf
         )
 
 
-def _read_loop(folder: Path) -> dict[str, Any]:
+def checkpoint_folders(folder: Path) -> list[Path]:
+    """Those in a folder "checkpoints", oldest first."""
+    return sorted(folder.glob("step-" + "[0-9]" * 9))
+
+
+def why_not_under(found: Found, config: PretrainConfig) -> str | None:
+    """The sentence about settings under which a checkpoint's run cannot go on.
+
+    Those of its schedule may differ where all that was trained is as they say: then the run equals one that had them
+    from the start.
+    """
+    changes = changed_settings(found.loop["config"], config)
+    if not changes:
+        return None
+    shown = ", ".join(f"pretrain.{key}: {was} -> {now}" for key, (was, now) in changes.items())
+    told, step = f"{found.folder}: written with other settings ({shown})", found.loop["step"]
+    if not changes.keys() <= SCHEDULE_KEYS:
+        return f"{told}; use those, or another output folder"
+    branch = f"begin a branch in another output folder with pretrain.continue_from={found.folder}"
+    if config.steps < step:
+        return f"{told}, and {step} steps are trained already; use those, or {branch}"
+    differs = first_difference(PretrainConfig.model_validate(found.loop["config"]), config, step)
+    if differs is not None:
+        return (
+            f"{told}, under which step {differs} would have been trained otherwise; delete the checkpoints of step "
+            f"{differs} and later ones, if there is an earlier one to go on from, or {branch}"
+        )
+    log.info("%s; all steps so far are as they say, so the run goes on under the new ones", told)
+    return None
+
+
+def changed_settings(before: dict[str, Any], config: PretrainConfig) -> dict[str, tuple[Any, Any]]:
+    """Settings by path that differ from those of a checkpoint (``identity``), with both values."""
+    was, now = by_path(before), by_path(config.identity())
+    defaults = by_path(PretrainConfig().identity())  # of a setting that is newer than the checkpoint
+    keys = sorted(key for key in was.keys() | now.keys() if was.get(key, defaults.get(key)) != now.get(key))
+    return {key: (was.get(key), now.get(key)) for key in keys}
+
+
+def updates_of(loop: dict[str, Any]) -> int:
+    """How often the weights of a checkpoint were moved, in its run and in those it is a branch of."""
+    return int(loop["step"] + (loop.get("origin") or {}).get("updates", 0))
+
+
+def damaged_files(found: Found) -> list[str]:
+    return [name for name, seal in found.loop["files"].items() if _seal(found.folder / name) != seal]
+
+
+def read_loop(folder: Path) -> dict[str, Any]:
     return read_object(folder / LOOP_NAME, "delete this checkpoint, and the run goes on from the one before")
 
 

@@ -111,7 +111,7 @@ def test_the_kernel_is_given_the_window_and_whole_rows_where_nothing_borders() -
         return value
 
     heads = tuple(torch.randn(3, 2, 3, 10, 8))
-    assert torch.equal(_attend_by_kernel(heads, None, 0.3, stand_in, 4), heads[2].transpose(1, 2))
+    assert torch.equal(_attend_by_kernel(heads, None, 0.3, stand_in, (4, 4)), heads[2].transpose(1, 2))
     assert given == {"scale": 0.3, "window_size": (4, 4), "starts": [0, 10, 20]}
 
 
