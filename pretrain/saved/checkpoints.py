@@ -132,6 +132,8 @@ class Checkpoints:
                 return fault
             damaged = damaged_files(found)
             if not damaged:
+                if changed_settings(found.loop["config"], self._config):
+                    log.info("another schedule, under which all steps so far are as they were; going on with it")
                 return found
             log.warning("%s: %s is damaged; going on from the checkpoint before", folder, ", ".join(damaged))
         return f"{self._folder}: no checkpoint is whole; delete the folder to start afresh" if folders else None
@@ -214,8 +216,15 @@ def why_not_under(found: Found, config: PretrainConfig) -> str | None:
             f"{told}, under which step {differs} would have been trained otherwise; delete the checkpoints of step "
             f"{differs} and later ones, if there is an earlier one to go on from, or {branch}"
         )
-    log.info("%s; all steps so far are as they say, so the run goes on under the new ones", told)
     return None
+
+
+def require_extendable(folder: Path, config: PretrainConfig) -> None:
+    """Refuse (BadInput) settings under which the run whose checkpoints ``folder`` holds cannot go on."""
+    for newest in checkpoint_folders(folder)[-1:]:
+        fault = why_not_under(Found(newest, read_loop(newest)), config)
+        if fault:
+            raise BadInput(fault)
 
 
 def changed_settings(before: dict[str, Any], config: PretrainConfig) -> dict[str, tuple[Any, Any]]:

@@ -57,7 +57,7 @@ def test_a_stable_run_is_extended_and_equals_one_that_was_longer_from_the_start(
     assert steps_saved(tmp_path / "extended") == [3, 6, 9, 12]
     go_on_from(tmp_path / "extended", 9)
     train(longer, made, tmp_path / "extended")
-    assert "all steps so far are as they say" in caplog.text
+    assert "another schedule, under which all steps so far are as they were" in caplog.text
     assert_same_training(tmp_path / "undisturbed", tmp_path / "extended")
 
 
