@@ -171,6 +171,12 @@ class OptimizerConfig(BaseModel, frozen=True, extra="forbid"):
     warmup_steps: int | None = Field(
         None, ge=0, description="Steps of the warm-up in place of its share, so that a longer run warms up alike."
     )
+    name: Literal["adamw", "muon"] = Field(
+        "adamw", description="muon: for the matrices of the layers, at the same rate; AdamW moves the rest."
+    )
+    ema: float = Field(
+        0.0, ge=0, lt=1, description="Share of the old in a running average of the weights, which is the model; 0: off."
+    )
 
 
 class EngineConfig(BaseModel, frozen=True, extra="forbid"):
@@ -252,7 +258,9 @@ class PretrainConfig(BaseModel, frozen=True, extra="forbid"):
     seed: int = Field(1, ge=0, description="Source of all randomness.")
     model: ModelConfig = Field(default_factory=ModelConfig, description="The network.")
     rows: RowsConfig = Field(default_factory=RowsConfig, description="What a training row holds.")
-    optimizer: OptimizerConfig = Field(default_factory=OptimizerConfig, description="AdamW and its learning rate.")
+    optimizer: OptimizerConfig = Field(
+        default_factory=OptimizerConfig, description="The optimizer and its learning rate."
+    )
     engine: EngineConfig = Field(default_factory=EngineConfig, description="How the work is done.")
     watch: WatchConfig = Field(default_factory=WatchConfig, description="What is measured and told.")
     saved: SavedConfig = Field(default_factory=SavedConfig, description="Checkpoints.")

@@ -205,7 +205,8 @@ def _finish(prepared: Prepared) -> dict[str, Any]:
 
 def _measure(engine: Engine, prepared: Prepared) -> dict[str, Any]:
     _, store, _, pieces, split, world, micro_batch, *_ = prepared
-    return measure(engine, split.held_out, store.source_names, pieces, prepared.config, world, micro_batch)
+    with engine.averaged():
+        return measure(engine, split.held_out, store.source_names, pieces, prepared.config, world, micro_batch)
 
 
 def _score_finished(prepared: Prepared, weights: dict[str, Tensor], scores: dict[str, Any]) -> dict[str, Any]:

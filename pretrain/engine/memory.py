@@ -48,7 +48,8 @@ def needed_memory(config: PretrainConfig, vocab_size: int, parameters: int, sequ
     predictions = max(phase.length * phase.share for phase in phases(config)) * sequences
     scores = max(predictions * vocab_size, min(tokens * vocab_size, MOST_CAUSAL) if config.causal_rows else 0)
     activations = tokens * net.hidden * net.layers * ACTIVATION_BYTES[engine.precision]
-    return Needed(weights, gradients, 2 * averages, activations, scores * SCORE_BYTES)
+    averages *= 3 if config.optimizer.ema else 2
+    return Needed(weights, gradients, averages, activations, scores * SCORE_BYTES)
 
 
 def memory_of(device: torch.device) -> tuple[int, int]:

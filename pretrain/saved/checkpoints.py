@@ -2,7 +2,7 @@
 
 ```
 checkpoints/step-000000100/model/                 a Hugging Face folder, ready for use
-checkpoints/step-000000100/optimizer.safetensors  Adam's averages
+checkpoints/step-000000100/optimizer.safetensors  the optimizer's averages; with ema, the weights
 checkpoints/step-000000100/loop.json              step, meter, held-out scores, settings, size and sha256 of each file
 checkpoints/best                                  name of the checkpoint with the lowest held-out loss
 ```
@@ -179,7 +179,8 @@ def require_disk_space(out: Path, network: PreTrainedModel, config: PretrainConf
     probe.unlink()
     parameters = sum(parameter.numel() for parameter in network.parameters())
     there = sum(path.stat().st_size for path in (out / "checkpoints").rglob("*") if path.is_file())
-    needed = parameters * (BYTES_OF_CHECKPOINT * (config.saved.keep_checkpoints + 2) + BYTES_OF_MODEL) - there
+    each = BYTES_OF_CHECKPOINT + (BYTES_OF_MODEL if config.optimizer.ema else 0)  # the average beside the weights
+    needed = parameters * (each * (config.saved.keep_checkpoints + 2) + BYTES_OF_MODEL) - there
     free = shutil.disk_usage(out).free
     if free < needed:
         raise BadInput(
