@@ -4,29 +4,43 @@
 checkpoints/step-000000100/model/                 a Hugging Face folder, ready for use
 checkpoints/step-000000100/optimizer.safetensors  Adam's averages
 checkpoints/step-000000100/loop.json              step, meter, held-out scores, settings, size and sha256 of each file
+                                                  and of itself
 checkpoints/best                                  name of the checkpoint with the lowest held-out loss
 ```
-Order, masks and dropout are functions of the step, so nothing else must be remembered. A checkpoint is written under
-another name and renamed when it is whole; one whose files have changed since is passed over for the one before. Room
-on the disk is asked for before training, because a full disk hours later costs those hours.
+Order, masks and dropout are functions of the step, so nothing else must be remembered. The state is copied in the step
+and written by a thread beside the training, under another name, renamed when it is whole; the price is a second state
+in the memory of the first process. One whose files have changed since is passed over for the one before. Room on the
+disk is asked for before training, because a full disk hours later costs those hours.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any, NamedTuple
 
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import PARTIAL, read_object, settle_all, whole_folder, write_whole
+from corpus.documents.errors import BadInput, is_full_disk
+from corpus.documents.whole_files import (
+    PARTIAL,
+    SEAL,
+    is_sealed,
+    read_object,
+    seal_of,
+    sealed,
+    settle_all,
+    whole_folder,
+    write_whole,
+    writing,
+)
 from pretrain.config import PretrainConfig, by_path
 from pretrain.engine.start import Engine
 from pretrain.engine.world import World
@@ -37,6 +51,9 @@ log = logging.getLogger(__name__)
 BEST_NAME = "best"
 LOOP_NAME = "loop.json"
 OPTIMIZER_NAME = "optimizer.safetensors"
+STATE_NAMES = {f"{MODEL_NAME}/{WEIGHTS_NAME}", OPTIMIZER_NAME}
+LOOP_KINDS = {"step": int, "progress": dict, "meter": list, "held_out": dict | None, "scaling": dict, "config": dict,
+              "vocabulary_sha256": str, "files": dict}  # fmt: skip
 
 GIB = 1 << 30
 BYTES_OF_CHECKPOINT, BYTES_OF_MODEL = 12, 4  # a parameter: weights and Adam's two averages, float32; weights alone
@@ -57,6 +74,15 @@ class Found(NamedTuple):
         engine.restore_scaling(self.loop["scaling"])
 
 
+def read_checkpoint(folder: Path) -> Found:
+    """A checkpoint whose files are all as they were written; BadInput names those that are not."""
+    loop = _read_loop(folder)
+    damaged = [name for name, seal in loop["files"].items() if seal_of(folder / name) != seal]
+    if damaged:
+        raise BadInput(f"{folder}: {', '.join(damaged)} is damaged")
+    return Found(folder, loop)
+
+
 class Checkpoints:
     """Saves, prunes and finds the checkpoints of one configuration on one token store; all processes call it together.
 
@@ -69,6 +95,8 @@ class Checkpoints:
         self._folder, self._config, self._facts, self._world = folder, config, facts, world
         self._save_model = save_model
         self._identity = {"config": config.identity(), "vocabulary_sha256": facts["vocabulary_sha256"]}
+        self._thread: Thread | None = None  # what writes the newest checkpoint, and why it could not
+        self._failure: Exception | None = None
         if world.is_first:
             folder.mkdir(parents=True, exist_ok=True)
             for leftover in folder.glob(f"*{PARTIAL}"):
@@ -81,58 +109,117 @@ class Checkpoints:
     def save(
         self, engine: Engine, progress: dict[str, Any], meter_state: list[float], held_out: dict[str, Any] | None
     ) -> None:
-        """Write a checkpoint and drop the oldest ones, but never the best.
+        """Copy the state and let a thread write it; one at a time, so the checkpoint before is waited for.
 
         ``progress`` holds "step", and what else the card says of how far the training is.
         """
+        self.wait()
         weights, moments = engine.state(keep=self._world.is_first)
-        if self._world.is_first:
-            with whole_folder(self._folder / f"step-{progress['step']:09}") as folder:
-                (folder / MODEL_NAME).mkdir()
-                facts = self._facts | progress | {"held_out": held_out}
-                self._save_model(folder / MODEL_NAME, weights=weights, facts=facts)
-                save_file(moments, folder / OPTIMIZER_NAME)
-                files = sorted(path for path in folder.rglob("*") if path.is_file())
-                loop = {
-                    "step": progress["step"],
-                    "progress": progress,
-                    "meter": meter_state,
-                    "held_out": held_out,
-                    "scaling": engine.scaling(),
-                    **self._identity,
-                    "files": {str(path.relative_to(folder)): _seal(path) for path in files},
-                }
-                settle_all(folder)
-                write_whole(folder / LOOP_NAME, json.dumps(loop, ensure_ascii=False))
-            self._prune()
-        self._world.wait_for_all()
+        if not self._world.is_first:
+            return
+        weights, moments = _copied(weights), _copied(moments)
+        loop = {
+            "step": progress["step"],
+            "progress": progress,
+            "meter": meter_state,
+            "held_out": held_out,
+            "scaling": engine.scaling(),
+            **self._identity,
+        }
+        self._thread = Thread(target=self._write, args=(weights, moments, loop), name="checkpoint", daemon=True)
+        self._thread.start()
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether this process knows that a checkpoint could not be written; ``wait`` tells all of them why."""
+        return self._failure is not None
+
+    def wait(self) -> None:
+        """Until the checkpoint that is being written is there; BadInput on all processes where it could not be."""
+        self._world.in_first(self._join)
+
+    @contextmanager
+    def finishing(self) -> Iterator[None]:
+        """Around the training: at its end, be that an error, the last checkpoint is written to its end.
+
+        Only the second Ctrl-C does not wait.
+        """
+        try:
+            yield
+        except Exception:
+            if self._thread:
+                self._thread.join()
+            raise
+        self.wait()
 
     def find(self) -> Found | None:
         """The newest whole checkpoint, None where there is none yet; BadInput where they are of another run."""
-        answer = self._world.broadcast(self._look() if self._world.is_first else None)
-        if isinstance(answer, str):
-            raise BadInput(answer)
-        return answer
+        found: Found | None = self._world.in_first(self._look)
+        return found
 
-    def newest(self, count: int) -> list[Path]:
-        """Model folders of the newest ``count`` checkpoints, oldest first."""
-        return [folder / MODEL_NAME for folder in self._folders()[-count:]]
+    def newest(self, count: int) -> list[Found]:
+        """The newest ``count`` whole checkpoints, newest first; a warning names each one that is passed over.
 
-    def newest_loop(self) -> dict[str, Any]:
-        return _read_loop(self._folders()[-1])
+        BadInput: there are some, and none is whole.
+        """
+        found: list[Found] = []
+        faults: list[str] = []
+        for folder in reversed(self._folders()):
+            if len(found) < count:
+                try:
+                    found.append(read_checkpoint(folder))
+                except (BadInput, OSError) as error:
+                    faults.append(str(error))
+                    log.warning("%s; going on from the checkpoint before", error)
+        if faults and not found:
+            raise BadInput(
+                f"{self._folder}: no checkpoint is whole; delete the folder to start afresh (the newest: {faults[0]})"
+            )
+        return found
 
-    def _look(self) -> Found | str | None:
-        folders = self._folders()
-        for folder in reversed(folders):
-            found = Found(folder, _read_loop(folder))
+    def _write(self, weights: dict[str, Tensor], moments: dict[str, Tensor], loop: dict[str, Any]) -> None:
+        """In the thread: a whole checkpoint, then drop the oldest ones, but never the best."""
+        home = self._folder / f"step-{loop['step']:09}"
+        try:
+            with whole_folder(home) as folder:
+                (folder / MODEL_NAME).mkdir()
+                facts = self._facts | loop["progress"] | {"held_out": loop["held_out"]}
+                self._save_model(folder / MODEL_NAME, weights=weights, facts=facts)
+                with writing(folder / OPTIMIZER_NAME) as path:
+                    save_file(moments, path)
+                files = sorted(path for path in folder.rglob("*") if path.is_file())
+                loop["files"] = {str(path.relative_to(folder)): seal_of(path) for path in files}
+                settle_all(folder)
+                write_whole(folder / LOOP_NAME, json.dumps(sealed(loop), ensure_ascii=False))
+            self._prune()
+        except Exception as error:  # of any kind: it belongs to the training, which asks for it
+            self._failure = error
+
+    def _join(self) -> None:
+        if self._thread:
+            self._thread.join()
+            self._thread = None
+        error = self._failure
+        if isinstance(error, OSError):
+            kept = next((folder.name for folder in reversed(self._loops())), "no checkpoint")
+            reason, advice = (error.strerror or str(error)).lower(), "check the folder and its permissions"
+            if is_full_disk(error):
+                reason = "the disk is full, or a quota or the limit of ulimit -f is reached"
+                advice = "make room"
+            raise BadInput(
+                f"{error.filename or self._folder}: could not be written ({reason}); {kept} stays: {advice} and run "
+                "the same command again, it goes on from there"
+            ) from error
+        if error:
+            raise error
+
+    def _look(self) -> Found | None:
+        for found in self.newest(1):
             fault = self._contradiction(found)
             if fault:
-                return fault
-            damaged = [name for name, seal in found.loop["files"].items() if _seal(folder / name) != seal]
-            if not damaged:
-                return found
-            log.warning("%s: %s is damaged; going on from the checkpoint before", folder, ", ".join(damaged))
-        return f"{self._folder}: no checkpoint is whole; delete the folder to start afresh" if folders else None
+                raise BadInput(fault)
+            return found
+        return None
 
     def _contradiction(self, found: Found) -> str | None:
         before, now = by_path(found.loop["config"]), by_path(self._config.identity())
@@ -146,18 +233,31 @@ class Checkpoints:
         return None
 
     def _folders(self) -> list[Path]:
-        return sorted(self._folder.glob("step-" + "[0-9]" * 9))
+        return sorted(path for path in self._folder.glob("step-" + "[0-9]" * 9) if path.is_dir())
+
+    def _loops(self) -> dict[Path, dict[str, Any]]:
+        """What loop.json holds, oldest first, by folder; those that cannot be read count as no checkpoints."""
+        loops = {}
+        for folder in self._folders():
+            with suppress(BadInput, OSError):
+                loops[folder] = _read_loop(folder)
+        return loops
 
     def _prune(self) -> None:
-        folders = self._folders()
-        held_out = {folder: _read_loop(folder)["held_out"] for folder in folders}
-        losses = {folder: scores["mlm_loss"] for folder, scores in held_out.items() if scores is not None}
+        loops = self._loops()
+        losses = {folder: loop["held_out"]["mlm_loss"] for folder, loop in loops.items() if loop["held_out"]}
         best = min(losses, key=losses.__getitem__, default=None)  # the earlier one where they are equal
         if best is not None:
             write_whole(self._folder / BEST_NAME, best.name)
-        for old in folders[: -self._config.saved.keep_checkpoints]:
-            if old != best:
+        kept = list(loops)[-self._config.saved.keep_checkpoints :]
+        for old in self._folders():
+            if old < kept[0] and old != best:
                 shutil.rmtree(old)
+
+
+def _copied(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Copies, one by one in place of what was given: an engine on a CPU gives the very tensors that it trains."""
+    return {name: tensors.pop(name).clone() for name in list(tensors)}
 
 
 def mean_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
@@ -190,12 +290,14 @@ def require_disk_space(out: Path, network: PreTrainedModel, config: PretrainConf
 
 
 def _read_loop(folder: Path) -> dict[str, Any]:
-    return read_object(folder / LOOP_NAME, "delete this checkpoint, and the run goes on from the one before")
-
-
-def _seal(path: Path) -> list[int | str]:
-    """Size and sha256; [0, ""] where there is no file."""
+    path = folder / LOOP_NAME
     if not path.is_file():
-        return [0, ""]
-    with path.open("rb") as file:
-        return [path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest()]
+        raise BadInput(f"{folder}: {LOOP_NAME} is missing")
+    loop = read_object(path, "it is damaged")
+    wrong = [key for key, kind in LOOP_KINDS.items() if key not in loop or not isinstance(loop[key], kind)]
+    if wrong or f"step-{loop['step']:09}" != folder.name or not loop["files"].keys() >= STATE_NAMES:
+        raise BadInput(f"{path}: {(wrong or ['step or files'])[0]} is not what the checkpoint of this name says there")
+    # checkpoints of before there were seals have none, and end with "files"
+    if not is_sealed(loop) and (SEAL in loop or next(reversed(loop)) != "files"):
+        raise BadInput(f"{path}: is damaged (its sha256 differs)")
+    return loop
