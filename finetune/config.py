@@ -11,6 +11,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, Field, field_validator
 
+from corpus.documents.device import DeviceName
 from corpus.documents.errors import BadInput
 
 TaskName = Literal["ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-dp", "klue-mrc", "wos"]
@@ -91,6 +92,7 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
     precision: Literal["auto", "fp32", "bf16"] = Field(
         "auto", description="bf16: autocast in training and scoring; auto: bf16 where it is clearly faster, else fp32."
     )
+    device: DeviceName = Field("auto", description="cpu: the processor, even where there is an accelerator.")
     evaluations_per_epoch: int = Field(
         0,
         ge=0,

@@ -126,7 +126,10 @@ def _train_and_predict(
 
     times = config.evaluations_per_epoch
     selection = Selection(times, score) if times else None
-    report = train(task, model, training, settings, seed, pad_id, precision=precision, selection=selection)
+    uses_cpu = config.device == "cpu"
+    report = train(
+        task, model, training, settings, seed, pad_id, precision=precision, selection=selection, uses_cpu=uses_cpu
+    )
     about = {
         "losses": [round(loss, 5) for loss in report.losses],
         "steps": report.steps,
@@ -160,7 +163,14 @@ def _scores(task: Task, rows: list[Row], data: Data, config: FinetuneConfig) -> 
 def _fingerprint(
     job: Job, config: FinetuneConfig, precision: PrecisionName, settings: Hyperparameters, data: Data
 ) -> str:
-    varying = {"data", "tasks", "models", "seeds", "overrides"}  # the rest of the configuration counts for every job
+    varying = {
+        "data",
+        "tasks",
+        "models",
+        "seeds",
+        "overrides",
+        "device",
+    }  # the rest of the configuration counts for every job
     what = [
         asdict(job), precision,
         config.model_dump(mode="json", exclude=varying), asdict(settings), data.files, digest(job.encoder),

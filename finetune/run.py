@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import torch
 from tqdm import tqdm
 
-from corpus.documents.device import PrecisionName, choose_precision
+from corpus.documents.device import PrecisionName, choose_precision, find_device
 from corpus.documents.errors import BadInput
 from finetune.config import TASK_NAMES, FinetuneConfig
 from finetune.data.split import load_data
@@ -48,10 +48,12 @@ def run(config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: i
     """
     jobs = plan(config, inputs.models)
     check(config, inputs)
-    work = partial(finetune_one, config=config, precision=_precision(config), data_folder=inputs.data, out=out)
+    device = find_device(config.device, "finetune.device")
+    precision = _precision(config, device)
+    work = partial(finetune_one, config=config, precision=precision, data_folder=inputs.data, out=out)
     results = []
     with tqdm(total=len(jobs), desc="finetune", disable=None) as bar:
-        for result in _finish(jobs, work, workers):
+        for result in _finish(jobs, work, workers, device.type == "cpu"):
             log.info("%s", describe(result))
             results.append(result)
             bar.update()
@@ -103,9 +105,8 @@ def describe(result: Mapping[str, Any]) -> str:
     )
 
 
-def _precision(config: FinetuneConfig) -> PrecisionName:
+def _precision(config: FinetuneConfig, device: torch.device) -> PrecisionName:
     """What all jobs train in, and why, in the log."""
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     choice = choose_precision(config.precision, "finetune.precision", device)
     log.info("precision %s: %s", choice.precision, choice.reason)
     if choice.warning:
@@ -113,8 +114,8 @@ def _precision(config: FinetuneConfig) -> PrecisionName:
     return choice.precision
 
 
-def _finish(jobs: Sequence[Job], work: Any, workers: int) -> Iterator[dict[str, Any]]:
-    if torch.cuda.is_available():
+def _finish(jobs: Sequence[Job], work: Any, workers: int, uses_cpu: bool) -> Iterator[dict[str, Any]]:
+    if not uses_cpu:
         yield from map(work, jobs)
     elif workers > 1 and len(jobs) > 1:
         yield from _finish_side_by_side(jobs, work, workers)

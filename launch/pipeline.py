@@ -235,7 +235,13 @@ STAGES: tuple[Stage, ...] = (
         lambda r: model_files(r.pretrain),
     ),
     Stage("model", lambda r: {}, lambda r: ("pretrain", "tokenizer"), run_export),
-    Stage("finetune", section("finetune"), _after_finetune, run_finetune, finetune_outside),
+    Stage(
+        "finetune",
+        lambda r: r.finetune.model_dump(mode="json", exclude={"device"}),
+        _after_finetune,
+        run_finetune,
+        finetune_outside,
+    ),
     # the key of finetune follows from all stages before it
     Stage("report", lambda r: {"name": r.name, "about": r.about}, lambda r: ("finetune",), run_report),
 )

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
-from corpus.documents.device import PrecisionName
+from corpus.documents.device import DeviceName, PrecisionName
 
 
 class PackConfig(BaseModel, frozen=True, extra="forbid"):
@@ -87,6 +87,14 @@ class ModelConfig(BaseModel, frozen=True, extra="forbid"):
     rope_theta: float | None = Field(
         None, gt=1, description="ModernBERT: base of the rotary positions of global layers; 160,000 unless init_from."
     )
+    output_bias: Literal["zero", "frequency"] = Field(
+        "zero", description="First values of the vocabulary head's bias; frequency: log frequencies of the pieces."
+    )
+    embedding_start: Literal["normal", "cooccurrence"] = Field(
+        "normal",
+        description="First values of the piece embeddings; cooccurrence: singular vectors of the mutual information of "
+        "neighbouring pieces.",
+    )
 
     @model_validator(mode="after")
     def _settings_agree(self) -> ModelConfig:
@@ -148,8 +156,9 @@ class OptimizerConfig(BaseModel, frozen=True, extra="forbid"):
 class EngineConfig(BaseModel, frozen=True, extra="forbid"):
     """How the work is done; but for the precision, nothing here changes more than rounding."""
 
-    name: Literal["auto", "plain", "deepspeed"] = Field(
-        "auto", description="auto: torch alone for one process, DeepSpeed for more and for fp16."
+    name: Literal["auto", "plain", "ddp", "fsdp", "deepspeed"] = Field(
+        "auto",
+        description="auto: plain for one process, ddp for more up to 400 M parameters, deepspeed above and for fp16.",
     )
     precision: PrecisionName = Field(
         "auto", description="Of matrix products; weights are fp32. auto: bf16 where it is clearly faster, else fp32."
@@ -157,13 +166,14 @@ class EngineConfig(BaseModel, frozen=True, extra="forbid"):
     micro_batch: int = Field(32, gt=0, description="Most sequences at once on one device; accumulation does the rest.")
     zero_stage: int = Field(1, ge=0, le=3, description="DeepSpeed ZeRO: what is sharded over the devices.")
     compile: bool = Field(False, description="Fuse operations with torch.compile; needs a C++ compiler or a GPU.")
+    device: DeviceName = Field("auto", description="cpu: the processor, even where there is an accelerator.")
 
     @model_validator(mode="after")
     def _settings_agree(self) -> EngineConfig:
-        if self.precision == "fp16" and self.name == "plain":
+        if self.precision == "fp16" and self.name not in ("auto", "deepspeed"):
             raise ValueError("precision fp16 needs name deepspeed, which scales the loss; or choose bf16")
-        if self.precision in ("bf16", "fp16") and self.zero_stage == 0 and self.name != "plain":
-            raise ValueError(f"precision {self.precision} needs zero_stage 1 or more: stage 0 keeps no exact weights")
+        if self.precision == "fp16" and self.zero_stage == 0:
+            raise ValueError("precision fp16 needs zero_stage 1 or more: stage 0 keeps no exact weights")
         return self
 
 
@@ -224,6 +234,15 @@ class PretrainConfig(BaseModel, frozen=True, extra="forbid"):
             raise ValueError(f"optimizer: a warm-up of {what} leaves no step for the rest")
         return self
 
+    @model_validator(mode="after")
+    def _first_values_are_free(self) -> PretrainConfig:
+        counted = self.model.output_bias != "zero" or self.model.embedding_start != "normal"
+        if counted and self.init_from is not None:
+            raise ValueError(
+                "init_from brings its own first values; leave out model.output_bias, model.embedding_start"
+            )
+        return self
+
     def identity(self) -> dict[str, Any]:
         """The settings that decide the result, as JSON: all but those of the machine and of watching."""
         return self.model_dump(mode="json", exclude=MACHINE_KEYS)
@@ -235,7 +254,7 @@ class PretrainConfig(BaseModel, frozen=True, extra="forbid"):
 
 # May change between a run's start and its end: they move work between devices, but change nothing but rounding
 MACHINE_KEYS = {
-    "engine": {"name", "zero_stage", "micro_batch", "compile"},
+    "engine": {"name", "zero_stage", "micro_batch", "compile", "device"},
     "watch": {"log_every", "trackers"},
     "saved": {"keep_checkpoints"},
 }

@@ -29,8 +29,7 @@ from corpus.documents.whole_files import whole_folder, write_whole
 from pretrain.config import PretrainConfig
 from pretrain.engine.machine import describe_settled, read_settled, settle
 from pretrain.engine.optimizer import fit_micro_batch
-from pretrain.engine.plain import PlainEngine
-from pretrain.engine.start import Engine, describe_engine, ready_for_engine, start_engine
+from pretrain.engine.start import Engine, choose_engine, describe_engine, ready_for_engine, start_engine
 from pretrain.engine.world import World, join_world
 from pretrain.interruption import GOES_ON, Interrupted, StopRequest
 from pretrain.loop import Watch, train
@@ -39,6 +38,7 @@ from pretrain.model.init_from import check_init_from, with_sizes_of
 from pretrain.model.isolation import isolate_documents
 from pretrain.model.module import PretrainingModule
 from pretrain.model.networks import build_network
+from pretrain.model.starts import count_first_values, give_first_values
 from pretrain.pack.store import TokenStore, check_store, open_store, read_pieces
 from pretrain.rows.batches import Split, TrainingBatches, split_rows
 from pretrain.rows.masking import Pieces, describe_pieces
@@ -97,9 +97,9 @@ def run(config: PretrainConfig, inputs: PretrainInputs, out: Path, *, workers: i
     """
     require_trackers(config)
     check_init_from(config, inputs.tokenizer)
-    with StopRequest() as stop, join_world() as world:
+    with StopRequest() as stop, join_world(config.engine.device) as world:
         prepared = _prepare(config, inputs, out, world)
-        with ready_for_engine(config, world):
+        with ready_for_engine(prepared.config, world):
             _train(prepared, stop)
             result = _finish(prepared)
         if stop.is_made:  # too late to save more than there is, but not to end what would follow
@@ -118,10 +118,12 @@ def _prepare(config: PretrainConfig, inputs: PretrainInputs, out: Path, world: W
     split = split_rows(store, config)
     new_rows = read_new_rows(inputs.tokenizer, store.meta["vocab_size"])
     network = _network(config, store, new_rows)
+    parameters = sum(parameter.numel() for parameter in network.parameters())
+    config = config.replaced("engine", name=choose_engine(config, world, parameters))
     world.in_first(lambda: require_disk_space(out, network, config))
     facts = {
         "architecture": config.model.architecture,
-        "parameters": sum(parameter.numel() for parameter in network.parameters()),
+        "parameters": parameters,
         "steps": config.steps,
         "engine": describe_settled(config, world),
         "training_rows": split.training.count(0),
@@ -144,6 +146,8 @@ def _train(prepared: Prepared, stop: StopRequest) -> None:
     if found:
         _load(prepared.network, found.weights())
         log.info("going on from %s", found.folder)
+    else:
+        _start_from_counts(prepared)
     engine = start_engine(config, PretrainingModule(prepared.network), world)
     if found:
         found.give_to(engine)
@@ -206,7 +210,8 @@ def _score_finished(prepared: Prepared, weights: dict[str, Tensor], scores: dict
         _load(network, weights)
         alone = World(0, 1, prepared.world.device)
         precision = "fp32" if config.engine.precision == "fp32" else "bf16"
-        engine = PlainEngine(config.replaced("engine", precision=precision), PretrainingModule(network), alone.device)
+        plain = config.replaced("engine", name="plain", precision=precision, compile=False)
+        engine = start_engine(plain, PretrainingModule(network), alone)
         scores = _measure(engine, prepared._replace(world=alone, micro_batch=config.engine.micro_batch))
     baselines = count_baselines(split.training, prepared.pieces)
     return scores | {"baselines": score_baselines(baselines, split.held_out, prepared.pieces, config)}
@@ -217,6 +222,14 @@ def _network(config: PretrainConfig, store: TokenStore, new_rows: NewRows) -> Pr
     if config.rows.packing == "documents":
         isolate_documents(network)
     return network
+
+
+def _start_from_counts(prepared: Prepared) -> None:
+    """Counted in the first process only: another machine may round otherwise."""
+    config, network, world = prepared.config, prepared.network, prepared.world
+    hidden = network.config.hidden_size
+    counted = partial(count_first_values, prepared.split.training, prepared.pieces, hidden, config)
+    give_first_values(network, world.broadcast(counted() if world.is_first else None))
 
 
 def _load(network: PreTrainedModel, weights: dict[str, Tensor]) -> None:

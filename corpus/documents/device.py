@@ -1,4 +1,7 @@
-"""In which precision this machine trains best: pretraining and fine-tuning ask before they begin.
+"""What this machine trains on, and in which precision: pretraining and fine-tuning ask before they begin.
+
+An accelerator that torch can use is used. NVIDIA devices that it cannot use stop the training: a processor would take
+days for hours, and nobody would know why.
 
 Where the hardware has instructions for bf16 it is several times as fast as float32; a CPU without them imitates it at a
 third to a thirtieth of the speed. GPUs say what they have. Anything else is timed for half a second with the matrix
@@ -7,8 +10,13 @@ products of a layer's step. torch is imported when it is needed.
 
 from __future__ import annotations
 
+import os
+import platform
+import re
 import time
+from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -17,8 +25,10 @@ from corpus.documents.errors import BadInput
 if TYPE_CHECKING:
     import torch
 
+DeviceName = Literal["auto", "cpu"]
 PrecisionName = Literal["auto", "fp32", "bf16", "fp16"]
 
+NVIDIA_SIGNS = ("dev/nvidia0", "proc/driver/nvidia/gpus/*")
 ROWS, HIDDEN, INNER = 256, 256, 1024  # tokens, and the sizes of a small model's feed-forward layer
 PROBE_SECONDS, PROBE_ROUNDS = 0.5, 6
 CLEARLY_FASTER = 1.25  # bf16 rounds, so a tie goes to float32; instructions for it give 2 and more
@@ -38,6 +48,60 @@ class Choice(NamedTuple):
     precision: PrecisionName
     reason: str
     warning: str = ""
+
+
+def find_device(asked: DeviceName, key: str) -> torch.device:
+    """What to train on: the accelerator that torch knows (CUDA, ROCm, XPU, MPS), without an index, else the processor.
+
+    BadInput: there are NVIDIA devices that torch cannot use, and ``key``, the setting that gave ``asked``, is not cpu.
+    """
+    import torch
+
+    if asked == "cpu":
+        return torch.device("cpu")
+    if torch.accelerator.is_available():
+        found = torch.accelerator.current_accelerator()
+        assert found is not None
+        return torch.device(found.type)
+    if has_nvidia_devices():
+        raise BadInput(
+            f"this machine has NVIDIA devices, but torch cannot use them: {_why_idle()}; or train on the processor "
+            f"with {key}=cpu"
+        )
+    return torch.device("cpu")
+
+
+def device_name(device: torch.device) -> str:
+    """What its maker calls it; of processors the model, where the system tells."""
+    import torch
+
+    if device.type in ("cuda", "xpu"):
+        return str(torch.get_device_module(device).get_device_name(device))
+    with suppress(OSError):
+        found = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text("utf-8"), re.MULTILINE)
+        if found and device.type == "cpu":
+            return found[1]
+    return platform.processor() or platform.machine()
+
+
+def has_nvidia_devices(root: Path = Path("/")) -> bool:
+    """Whether the system shows NVIDIA devices; torch is not asked."""
+    return any(path for sign in NVIDIA_SIGNS for path in root.glob(sign))
+
+
+def _why_idle() -> str:
+    import torch
+
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if torch.version.cuda is None:
+        return f"torch {torch.__version__} was built without CUDA; install a build with it"
+    if visible is not None and visible.strip() in ("", "-1"):
+        return f"CUDA_VISIBLE_DEVICES={visible!r} hides them; unset it"
+    try:
+        torch.cuda.init()
+    except Exception as error:
+        return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+    return "it finds none; see nvidia-smi"
 
 
 def choose_precision(asked: PrecisionName, key: str, device: torch.device) -> Choice:

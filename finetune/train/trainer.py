@@ -69,6 +69,7 @@ def train(
     *,
     precision: PrecisionName = "fp32",
     selection: Selection | None = None,
+    uses_cpu: bool = False,
 ) -> Training:
     """Train ``model`` in place; a RuntimeError names the step whose loss became infinite or nan.
 
@@ -76,13 +77,14 @@ def train(
         seed: as ``seed_everything`` returned it.
         precision: as ``corpus.documents.device.choose_precision`` returned it.
         selection: None keeps the last weights.
+        uses_cpu: even where there is an accelerator.
     """
     vars(model)["accepts_loss_kwargs"] = False  # the loss is a mean, also of modules that take **batch
     with tempfile.TemporaryDirectory() as unused:
         trainer = _Trainer(
             precision,
             model=model,
-            args=_arguments(task.name, settings, seed, unused),
+            args=_arguments(task.name, settings, seed, unused, uses_cpu),
             train_dataset=features,  # a list has all that a map-style data set needs
             data_collator=lambda batch: to_tensors(task.collate(batch, pad_id)),
         )
@@ -98,7 +100,7 @@ def train(
             gc.unfreeze()
         trainer.refuse_infinite_losses()
     losses = [float(entry["loss"]) for entry in trainer.state.log_history if "loss" in entry]
-    if torch.cuda.is_available():
+    if torch.accelerator.is_available():
         trainer.accelerator.free_memory()  # the optimizer's
     return Training(losses, trainer.state.global_step, best.restore(model) if best else None)
 
@@ -201,13 +203,13 @@ def _rank(score: float) -> float:
     return -math.inf if math.isnan(score) else score
 
 
-def _arguments(task: str, settings: Hyperparameters, seed: int, folder: str) -> TrainingArguments:
+def _arguments(task: str, settings: Hyperparameters, seed: int, folder: str, uses_cpu: bool) -> TrainingArguments:
     if settings.batch_size % settings.accumulation:
         raise BadInput(
             f"finetune.overrides.{task}: batch_size {settings.batch_size} cannot be done in {settings.accumulation} "
             "equal parts; make accumulation a divisor of batch_size"
         )
-    has_gpu = torch.cuda.is_available()
+    uses_cpu = uses_cpu or not torch.accelerator.is_available()
     arguments = TrainingArguments(
         output_dir=folder,
         num_train_epochs=settings.epochs,
@@ -220,7 +222,7 @@ def _arguments(task: str, settings: Hyperparameters, seed: int, folder: str) -> 
         max_grad_norm=1.0,
         optim="adamw_torch_fused",
         seed=seed,
-        use_cpu=not has_gpu,
+        use_cpu=uses_cpu,
         save_strategy="no",
         eval_strategy="no",
         logging_strategy="epoch",
@@ -228,7 +230,7 @@ def _arguments(task: str, settings: Hyperparameters, seed: int, folder: str) -> 
         report_to=[],
         disable_tqdm=True,
         remove_unused_columns=False,
-        dataloader_pin_memory=has_gpu,
+        dataloader_pin_memory=not uses_cpu and torch.cuda.is_available(),
     )
     if arguments.n_gpu > 1:
         arguments._n_gpu = 1  # each further GPU would multiply the batch

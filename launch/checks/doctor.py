@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from packaging.requirements import Requirement
 
+from corpus.documents.errors import BadInput
 from launch.checks.estimate import GIB, host_memory
 from launch.checks.guard import HOME, foreign_package, other_system
 from launch.console import PlainConsole
@@ -170,10 +171,16 @@ def check_disk() -> Check:
 def check_gpu() -> Check:
     import torch
 
-    if not torch.cuda.is_available():
+    from corpus.documents.device import device_name, find_device
+
+    try:
+        kind = find_device("auto", "pretrain.engine.device").type
+    except BadInput as error:
+        return Check("GPU", None, "not usable", str(error))
+    if kind == "cpu":
         return Check("GPU", None, "none; the processor is used")
-    names = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
-    return Check("GPU", True, ", ".join(names))
+    count = torch.accelerator.device_count()
+    return Check("GPU", True, ", ".join(device_name(torch.device(kind, number)) for number in range(count)))
 
 
 def check_precision() -> Check:
@@ -182,7 +189,7 @@ def check_precision() -> Check:
 
     from corpus.documents.device import choose_precision
 
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
     choice = choose_precision("auto", "pretrain.engine.precision", device)
     return Check("precision", True, f"{choice.precision}: {choice.reason}")
 

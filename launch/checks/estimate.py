@@ -78,6 +78,7 @@ def this_machine(recipe: Recipe, *, trains: bool = True) -> Machine:
     """Cores the recipe uses, memory, and the first GPU; it is not looked for where nothing ``trains``."""
     cores, memory, asked = min(recipe.workers, os.cpu_count() or 1), host_memory(), recipe.pretrain.engine.precision
     may_have_gpu = any(path for name in GPU_DEVICES for path in Path("/dev").glob(name))
+    may_have_gpu &= recipe.pretrain.engine.device == "auto"
     if not trains or not (may_have_gpu or asked == "bf16") or find_spec("torch") is None:
         return Machine(cores, memory, None, world_size(), "fp32" if asked == "auto" else asked)
     import torch
@@ -85,7 +86,7 @@ def this_machine(recipe: Recipe, *, trains: bool = True) -> Machine:
     from corpus.documents.device import choose_precision, product_rates
     from pretrain.watch.flops import peak_flops
 
-    if torch.cuda.is_available():
+    if may_have_gpu and torch.cuda.is_available():
         precision = choose_precision(asked, "pretrain.engine.precision", torch.device("cuda", 0)).precision
         peak = peak_flops(torch.cuda.get_device_name(0), precision)
         return Machine(cores, memory, peak or FLOPS_OF_UNKNOWN_GPU, world_size(), precision)

@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
+from corpus.documents.device import find_device, has_nvidia_devices
 from finetune.config import FRESH
 from launch import manifest
 from launch.checks.estimate import GIB, Machine, estimate, planned_tokens, say_duration
@@ -43,6 +44,10 @@ def find_problems(verb: str, stages: Sequence[Stage], recipe: Recipe, run: Path,
         checks.append(partial(require, "tokenizer.analyser=kiwi", ["kiwipiepy"]))
     if "corpus" in names and SAMPLE not in recipe.corpus.inputs:
         checks.append(partial(raw_inputs, recipe, run))
+    if has_nvidia_devices():
+        devices = {"pretrain": recipe.pretrain.engine.device, "finetune": recipe.finetune.device}
+        keys = {"pretrain": "pretrain.engine.device", "finetune": "finetune.device"}
+        checks += [partial(find_device, devices[name], keys[name]) for name in sorted(names & devices.keys())]
     if "finetune" in names:
         checks.append(partial(_klue_files, recipe))
         checks += [partial(_encoder, name) for name in recipe.finetune.models]

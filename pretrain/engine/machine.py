@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from corpus.documents.device import Choice, choose_precision
-from corpus.documents.errors import BadInput
+from corpus.documents.device import choose_precision, device_name
 from corpus.documents.whole_files import read_object
 from pretrain.config import PretrainConfig
 from pretrain.engine.start import choose_engine
@@ -35,13 +34,11 @@ def settle(config: PretrainConfig, world: World, before: Mapping[str, Any]) -> P
 
     ``before``: of ``read_settled``. BadInput: this machine cannot do what is asked.
     """
-    choice = _choose_together(config, world)
-    settled, reason = config.replaced("engine", precision=choice.precision), choice.reason
-    if config.engine.precision == "auto" and choice.precision != "fp32" and not _keeps_exact_weights(settled, world):
-        settled, reason = config.replaced("engine", precision="fp32"), "DeepSpeed's stage 0 keeps no exact weights"
-    choose_engine(settled, world)  # refuses what the processes cannot do
+    choice = world.in_first(lambda: choose_precision(config.engine.precision, PRECISION_KEY, world.device))
+    settled = config.replaced("engine", precision=choice.precision)
+    choose_engine(settled, world, 0)  # refuses what the processes cannot do
     precision = settled.engine.precision
-    log.info("precision %s: %s", precision, reason)
+    log.info("precision %s: %s", precision, choice.reason)
     if world.is_first and choice.warning:
         log.warning("%s", choice.warning)
     if before.get("precision", precision) != precision:
@@ -51,22 +48,4 @@ def settle(config: PretrainConfig, world: World, before: Mapping[str, Any]) -> P
 
 def describe_settled(config: PretrainConfig, world: World) -> dict[str, Any]:
     """What ``settle`` made of the recipe's words, and for which machine, for ``engine.json``."""
-    return {"precision": config.engine.precision, "device": world.device.type, "processes": world.size}
-
-
-def _keeps_exact_weights(config: PretrainConfig, world: World) -> bool:
-    return config.engine.zero_stage > 0 or choose_engine(config, world) != "deepspeed"
-
-
-def _choose_together(config: PretrainConfig, world: World) -> Choice:
-    """What the first process chose, or the BadInput that it ran into, on all of them."""
-    found: Choice | BadInput | None = None
-    if world.is_first:
-        try:
-            found = choose_precision(config.engine.precision, PRECISION_KEY, world.device)
-        except BadInput as error:
-            found = error
-    answer: Choice | BadInput = world.broadcast(found)
-    if isinstance(answer, BadInput):
-        raise answer
-    return answer
+    return {"precision": config.engine.precision, "device": device_name(world.device), "processes": world.size}

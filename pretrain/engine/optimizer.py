@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.utils import get_total_norm
 
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig
 
 MOMENTS = ("exp_avg", "exp_avg_sq")  # Adam's averages, by the names of torch
+UPDATES = "updates"  # among the moments of a checkpoint: how many steps moved the weights
 
 
 def adamw(config: PretrainConfig, parameters: list[nn.Parameter]) -> torch.optim.AdamW:
@@ -26,6 +29,21 @@ def adamw(config: PretrainConfig, parameters: list[nn.Parameter]) -> torch.optim
         eps=config.optimizer.epsilon,
         fused=True,
     )
+
+
+def total_norm(gradients: list[Tensor]) -> Tensor:
+    """The norm of what lies cut over all processes."""
+    squared = get_total_norm(gradients).square()
+    dist.all_reduce(squared)
+    return squared.sqrt()
+
+
+def leave_out_unless_finite(optimizer: torch.optim.Optimizer, norm: Tensor) -> None:
+    """Let the next step of a fused AdamW change nothing where the gradient's norm is not finite.
+
+    The kernel reads it on the device, so nobody waits; it is what torch's GradScaler sets.
+    """
+    optimizer.found_inf = norm.isfinite().logical_not().float()  # type: ignore[attr-defined]
 
 
 def fit_micro_batch(config: PretrainConfig, ranks: int) -> int:

@@ -1,14 +1,16 @@
 """What the loop asks of the thing that trains: gradients of a step, one update, and its state for a checkpoint.
 
-There are two: torch alone for one process (``plain``), DeepSpeed for many and for fp16 (``zero``).
-Both hold float32 weights beside a model in the chosen precision and give and take them by the names of the Hugging
-Face model, so a checkpoint of one goes on under the other, at any number of processes.
+There are four: torch alone for one process (``plain``) and for many (``ddp``, ``fsdp``), and DeepSpeed (``zero``).
+All mean the same. Weights are float32; gradients are added up in float32, over micro-batches and processes; bf16 is a
+matter of matrix products alone. A step whose gradient norm is not finite moves nothing, and the next line of the log
+names it. State is given and taken by the names of the Hugging Face model, so a checkpoint of one goes on under
+another, at any number of processes.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
@@ -17,6 +19,7 @@ from torch import Tensor, nn
 
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig
+from pretrain.engine.parallel import DdpEngine, FsdpEngine, joined_alone
 from pretrain.engine.plain import PlainEngine
 from pretrain.engine.world import World
 from pretrain.engine.zero import ZeroEngine, joined_deepspeed, zero_settings
@@ -33,10 +36,15 @@ class Engine(Protocol):
         """Add the gradient of ``loss``; those of a step's micro-batches and of all processes are summed."""
 
     def update(self, rate: float) -> Tensor | float | None:
-        """Move the weights once, behind the last micro-batch of a step; returns the norm of the gradient."""
+        """Move the weights once, after the last micro-batch of a step; returns the norm of the gradient.
+
+        Where the norm is not finite, weights and moments stay as they are.
+        """
 
     def state(self, *, keep: bool) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Weights by name and moments by "moment/name", float32 on the CPU; every process must call it.
+
+        The tensors may be those that are trained: write or copy them before the next update.
 
         Without ``keep`` it returns nothing: for processes that only help to gather.
         """
@@ -50,43 +58,66 @@ class Engine(Protocol):
     def restore_scaling(self, found: Mapping[str, float]) -> None: ...
 
 
+ENGINES: dict[str, Callable[[PretrainConfig, PretrainingModule, World], Engine]] = {
+    "plain": PlainEngine, "ddp": DdpEngine, "fsdp": FsdpEngine, "deepspeed": ZeroEngine,
+}  # fmt: skip
+MOST_OF_DDP = 400_000_000  # parameters; 6 GiB of weights, gradients and moments, more is worth sharding
+
+
 def start_engine(config: PretrainConfig, module: PretrainingModule, world: World) -> Engine:
     """Wrap the module for training; BadInput where ``compile`` has no compiler, or goes with nothing here."""
+    name = choose_engine(config, world, sum(p.numel() for p in module.parameters()))
+    if config.engine.precision == "bf16":
+        _use_autocast(module, world.device)
     if config.engine.compile:
-        _refuse_compiling_in_vain(config, world)
+        _refuse_compiling_in_vain(name, config, world)
         module.compile(dynamic=False)
-    if choose_engine(config, world) == "plain":
-        return PlainEngine(config, module, world.device)
-    return ZeroEngine(config, module, world)
+    return ENGINES[name](config, module, world)
 
 
 def ready_for_engine(config: PretrainConfig, world: World) -> AbstractContextManager[None]:
-    """What must stand around an engine from its start to its end."""
-    return nullcontext() if choose_engine(config, world) == "plain" else joined_deepspeed(world)
+    """What must stand around an engine from its start to its end; ``config`` names the engine, as all below do."""
+    if config.engine.name == "deepspeed":
+        return joined_deepspeed(world)
+    return nullcontext() if config.engine.name == "plain" else joined_alone(world)
 
 
-def choose_engine(config: PretrainConfig, world: World) -> str:
+def choose_engine(config: PretrainConfig, world: World, parameters: int) -> str:
     """The name of the engine; BadInput where the one asked for cannot do it."""
-    if config.engine.name == "plain" and world.size > 1:
+    name, precision = config.engine.name, config.engine.precision
+    if name == "plain" and world.size > 1:
         raise BadInput(
-            f"pretrain.engine.name plain is for one process, here are {world.size}; choose auto or deepspeed"
+            f"pretrain.engine.name plain is for one process, here are {world.size}; choose auto, ddp, fsdp or deepspeed"
         )
-    if config.engine.precision == "fp16" and world.device.type == "cpu":
+    if precision == "fp16" and world.device.type == "cpu":
         raise BadInput("pretrain.engine.precision fp16 needs a GPU; choose bf16 or fp32")
-    if config.engine.name != "auto":
-        return config.engine.name
-    return "plain" if world.size == 1 and config.engine.precision != "fp16" else "deepspeed"
+    if name != "auto":
+        return name
+    if precision == "fp16" or (world.size > 1 and parameters > MOST_OF_DDP):
+        return "deepspeed"
+    return "plain" if world.size == 1 else "ddp"
 
 
 def describe_engine(config: PretrainConfig, world: World) -> dict[str, Any]:
-    settings: dict[str, Any] = {"engine": choose_engine(config, world), "torch": torch.__version__}
+    settings: dict[str, Any] = {"engine": config.engine.name, "torch": torch.__version__, "processes": world.size}
     return settings | (zero_settings(config, world.size) if settings["engine"] == "deepspeed" else {})
 
 
-def _refuse_compiling_in_vain(config: PretrainConfig, world: World) -> None:
-    if config.engine.zero_stage == 3 and choose_engine(config, world) == "deepspeed":
+def _use_autocast(module: nn.Module, device: torch.device) -> None:
+    """Let matrix products run in bf16. Inside ``forward``, because DeepSpeed turns off what stands around it."""
+    forward = module.forward
+
+    def in_bf16(*fields: Tensor | None) -> Any:
+        with torch.autocast(device.type, torch.bfloat16):
+            return forward(*fields)
+
+    module.forward = in_bf16
+
+
+def _refuse_compiling_in_vain(name: str, config: PretrainConfig, world: World) -> None:
+    if name == "fsdp" or (name == "deepspeed" and config.engine.zero_stage == 3):
         raise BadInput(
-            "pretrain.engine.compile does not go with ZeRO stage 3; choose pretrain.engine.zero_stage 1 or 2"
+            "pretrain.engine.compile does not go with fsdp or ZeRO stage 3; choose ddp, or pretrain.engine.zero_stage 1"
         )
     if world.device.type == "cpu" and not (shutil.which("g++") or shutil.which("clang++")):
         raise BadInput(

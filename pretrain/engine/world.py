@@ -1,14 +1,16 @@
 """The processes that train together: one on a laptop, or as many as torchrun, deepspeed or Slurm started.
 
 The launcher's variables (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT) decide; without them the process is a
-world of its own that needs no port. Collectives go through torch.distributed (nccl on GPUs, gloo on CPUs), which
-DeepSpeed picks up; small numbers go through gloo even beside GPUs, so that nobody waits for a device.
+world of its own that needs no port. Collectives go through torch.distributed (each device's own backend, gloo on CPUs),
+which DeepSpeed picks up; small numbers go through gloo even beside GPUs, so that nobody waits for a device.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import socket
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +21,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from corpus.documents.device import DeviceName, find_device
 from corpus.documents.errors import BadInput
 
 LAUNCHER_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
@@ -80,29 +83,68 @@ class World:
 
 
 @contextmanager
-def join_world() -> Iterator[World]:
+def join_world(asked: DeviceName = "auto") -> Iterator[World]:
+    """This process's world, on the accelerator there is unless the processor is ``asked`` for.
+
+    BadInput: the launcher's variables are incomplete, torch cannot use the devices there are, or they are too few.
+    """
     given = [name for name in LAUNCHER_VARIABLES if name in os.environ]
     if "WORLD_SIZE" in given and len(given) < len(LAUNCHER_VARIABLES):
         missing = sorted(set(LAUNCHER_VARIABLES) - set(given))
         raise BadInput(f"WORLD_SIZE is set but {', '.join(missing)} is not; start with torchrun or deepspeed")
     launched = len(given) == len(LAUNCHER_VARIABLES)
-    device = torch.device("cpu")
-    if torch.cuda.is_available():
-        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]) if launched else 0)
-        torch.cuda.set_device(device)
+    device = find_device(asked, "pretrain.engine.device")
+    if device.type != "cpu":
+        device = _own_device(device.type, int(os.environ["LOCAL_RANK"]) if launched else 0)
     elif launched and "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(_threads_here())  # deepspeed, unlike torchrun, lets every process take every core
     if launched:
         name_interface(os.environ["MASTER_ADDR"])
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        dist.init_process_group(dist.get_default_backend_for_device(device))
+    before = torch.get_float32_matmul_precision()
+    if device.type == "cuda":
+        torch.set_float32_matmul_precision("high")  # TF32: float32 sums of products rounded to 10 bits, far faster
     try:
         if launched and dist.get_world_size() > 1:
             yield World(dist.get_rank(), dist.get_world_size(), device, dist.new_group(backend="gloo"))
         else:
             yield World(0, 1, device)
     finally:
+        torch.set_float32_matmul_precision(before)
         if dist.is_initialized():
             dist.destroy_process_group()
+
+
+def _own_device(kind: str, number: int) -> torch.device:
+    there = torch.accelerator.device_count()
+    if number >= there:
+        raise BadInput(
+            f"process {number + 1} of this machine has no device, torch sees {there}; start {there} a machine, or set "
+            "pretrain.engine.device=cpu"
+        )
+    if there > 1:
+        torch.accelerator.set_device_index(number)
+    return torch.device(kind, number)
+
+
+def wait_for_device(device: torch.device) -> None:
+    """Let it finish what it was given."""
+    if device.type != "cpu":
+        torch.accelerator.synchronize(device)
+
+
+def peak_memory(device: torch.device) -> int:
+    """Most bytes in use so far: by tensors on a device, by the whole process on a CPU."""
+    if device.type == "cpu":
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    if device.type == "mps":  # keeps no peak
+        return torch.mps.driver_allocated_memory()
+    return torch.accelerator.max_memory_allocated(device)
+
+
+def widest_float(device: torch.device) -> torch.dtype:
+    """For sums over many steps: float64 wherever the device has it."""
+    return torch.float32 if device.type == "mps" else torch.float64
 
 
 def name_interface(master: str) -> None:

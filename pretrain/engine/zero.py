@@ -1,5 +1,9 @@
 """Training by DeepSpeed, ``deepspeed.initialize`` with a torch AdamW: many processes, ZeRO stages 0 to 3, fp16.
 
+DeepSpeed is told of float32 only, and so adds up and reduces in it; bf16 is autocast inside the module. Its own checks
+of the gradient would wait for the device in every step, so norm and clipping are done here; but for stage 3 and fp16,
+where it knows no way around them.
+
 State is gathered whole, parameter by parameter, and given back the same way, so checkpoints do not depend on the stage
 or the number of processes and need no conversion. The price is that the first process holds 12 bytes a parameter.
 """
@@ -14,9 +18,17 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.nn.utils import get_total_norm
 
 from pretrain.config import PretrainConfig
-from pretrain.engine.optimizer import MOMENTS, adamw, fit_micro_batch
+from pretrain.engine.optimizer import (
+    MOMENTS,
+    UPDATES,
+    adamw,
+    fit_micro_batch,
+    leave_out_unless_finite,
+    total_norm,
+)
 from pretrain.engine.world import World
 from pretrain.model.module import PretrainingModule, Sums
 
@@ -26,17 +38,25 @@ SCALER_NAMES = ("cur_scale", "cur_iter", "last_overflow_iter", "cur_hysteresis")
 def zero_settings(config: PretrainConfig, ranks: int) -> dict[str, Any]:
     """The DeepSpeed configuration that follows from the recipe; saved for the record, never edited by hand."""
     micro_batch = fit_micro_batch(config, ranks)
+    checks = _checks_itself(config)
+    stage: dict[str, Any] = {"stage": config.engine.zero_stage}
+    if config.engine.zero_stage in (1, 2):
+        stage["compute_grad_norm"] = checks
     return {
         "train_batch_size": config.global_batch,
         "train_micro_batch_size_per_gpu": micro_batch,
         "gradient_accumulation_steps": config.global_batch // ranks // micro_batch,
-        "gradient_clipping": config.optimizer.clip,
-        "zero_optimization": {"stage": config.engine.zero_stage},
-        "bf16": {"enabled": config.engine.precision == "bf16"},
+        "gradient_clipping": config.optimizer.clip if checks else 0.0,  # otherwise by ``ZeroEngine.update``
+        "zero_optimization": stage,
         "fp16": {"enabled": config.engine.precision == "fp16"},
         "zero_allow_untested_optimizer": True,
         "steps_per_print": 2**31,
     }
+
+
+def _checks_itself(config: PretrainConfig) -> bool:
+    """Whether norm, clipping and the passing over of a bad gradient are DeepSpeed's."""
+    return config.engine.zero_stage == 3 or config.engine.precision == "fp16"
 
 
 @contextmanager
@@ -84,9 +104,10 @@ class ZeroEngine:
         )
         self.module: nn.Module = module
         self._named = dict(module.network.named_parameters())
-        self._stage, self._is_exact = config.engine.zero_stage, config.engine.precision == "fp32"
+        self._stage, self._is_exact = config.engine.zero_stage, config.engine.precision != "fp16"
         self._shares = world.size * settings["gradient_accumulation_steps"]  # the engine averages over both
         self._rank, self._utils = world.rank, deepspeed.utils
+        self._clip, self._checks_itself = config.optimizer.clip, _checks_itself(config)
 
     def __call__(self, *fields: Tensor | None) -> Sums:
         sums: Sums = self._engine(*fields)
@@ -97,14 +118,19 @@ class ZeroEngine:
         if not self._engine.is_gradient_accumulation_boundary():
             self._engine.step()  # only counts
 
-    def update(self, rate: float) -> float | None:
+    def update(self, rate: float) -> Tensor | float | None:
         for group in self._engine.optimizer.param_groups:
             group["lr"] = rate
-        if self._stage == 0:
-            gradients = [p.grad for p in self._named.values() if p.grad is not None]
-            norm = torch.nn.utils.get_total_norm(gradients).item()
+        if self._checks_itself:
+            self._engine.step()
+            return self._engine.get_global_grad_norm()
+        gradients = self._gradients()
+        norm = get_total_norm(gradients) if self._stage == 0 else total_norm(gradients)
+        if self._clip:
+            torch._foreach_mul_(gradients, (self._clip / (norm + 1e-6)).clamp(max=1.0))  # as torch does
+        leave_out_unless_finite(self._base, norm)
         self._engine.step()
-        return norm if self._stage == 0 else self._engine.get_global_grad_norm()
+        return norm
 
     def state(self, *, keep: bool) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         weights: dict[str, Tensor] = {}
@@ -116,11 +142,13 @@ class ZeroEngine:
             if keep:
                 weights[name] = whole.cpu()
                 moments |= {key: value.cpu() for key, value in averages.items()}
+        if keep:
+            moments[UPDATES] = next(iter(self._base.state.values()))["step"].cpu()
         return weights, moments
 
     @torch.no_grad()
     def restore(self, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor], step: int) -> None:
-        self._prepare_moments(step)
+        self._prepare_moments(float(moments.get(UPDATES, step)))
         for name, p in self._named.items():
             for key in MOMENTS:
                 self._scatter(p, moments[f"{key}/{name}"].to(p.device), key)
@@ -134,6 +162,19 @@ class ZeroEngine:
     def restore_scaling(self, found: Mapping[str, float]) -> None:
         for name, value in found.items():
             setattr(self._engine.optimizer.loss_scaler, name, value)
+
+    @property
+    def _base(self) -> torch.optim.Optimizer:
+        """torch's optimizer, which DeepSpeed wraps from stage 1 on."""
+        optimizer = self._engine.optimizer
+        base: torch.optim.Optimizer = optimizer if self._stage == 0 else optimizer.optimizer
+        return base
+
+    def _gradients(self) -> list[Tensor]:
+        """Those of the step that this process updates by, to be changed in place; private from stage 1 on."""
+        if self._stage == 0:
+            return [p.grad for p in self._named.values() if p.grad is not None]
+        return [gradient for group in self._engine.optimizer.averaged_gradients.values() for gradient in group]
 
     def _gather(self, p: nn.Parameter, key: str | None) -> Tensor:
         if self._stage == 0:
@@ -158,14 +199,13 @@ class ZeroEngine:
         else:
             utils.safe_set_full_optimizer_state(p, whole, key)
 
-    def _prepare_moments(self, step: int) -> None:
+    def _prepare_moments(self, updates: float) -> None:
         """Empty moments where AdamW would make them at its first update, and the number of updates so far."""
-        optimizer = self._engine.optimizer
-        base = optimizer if self._stage == 0 else optimizer.optimizer
+        optimizer, base = self._engine.optimizer, self._base
         sharded = "fp32_partitioned_groups_flat" if self._stage == 3 else "single_partition_of_fp32_groups"
         held = list(self._named.values()) if self._stage == 0 else getattr(optimizer, sharded)
         for p in held:
-            base.state[p] = {"step": torch.tensor(float(step), device=p.device)}
+            base.state[p] = {"step": torch.tensor(updates, device=p.device)}
             base.state[p] |= {key: torch.zeros_like(p) for key in MOMENTS}
         self._link_moments()
 

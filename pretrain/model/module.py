@@ -78,7 +78,9 @@ class PretrainingModule(nn.Module):
             extra |= {"borders": borders, "position_ids": borders.places_BL + self.first_position}
         elif lengths_BS is not None:
             assert lengths_BS.shape[1] == 1  # several segments would see each other
-            extra["attention_mask"] = (torch.arange(length, device=ids_BL.device) < lengths_BS).long()
+            is_text_BL = torch.arange(length, device=ids_BL.device) < lengths_BS
+            # transformers takes four dimensions as they are; of two, it asks the device whether all are set
+            extra["attention_mask"] = is_text_BL if self.family.has_windows else is_text_BL[:, None, None]
         if not self.is_isolated:  # attention within segments needs the queries of all tokens
             extra["places_BP"] = places_BP
         states = self.network.base_model(input_ids=ids_BL, **extra).last_hidden_state

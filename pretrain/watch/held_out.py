@@ -18,7 +18,7 @@ from torch import Tensor
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig
 from pretrain.engine.start import Engine
-from pretrain.engine.world import World
+from pretrain.engine.world import World, widest_float
 from pretrain.rng import Bits, derive_key, permute
 from pretrain.rows.batches import Batch, as_batch
 from pretrain.rows.masking import IGNORED, Masked, Pieces, mask_rows, mask_single, row_keys
@@ -61,17 +61,17 @@ def measure(
         BadInput: there is no held-out row, or none of them has anything to predict.
     """
     chosen = choose_rows(source, config)
-    sums_KC = torch.zeros(len(chosen), len(_COLUMNS), dtype=torch.float64, device=world.device)
+    sums_KC = torch.zeros(len(chosen), len(_COLUMNS), dtype=widest_float(world.device), device=world.device)
     was_training = engine.module.training
     engine.module.eval()
     try:
         with torch.no_grad():
             for place, rows_B, count in _parts_of_rank(chosen, micro_batch, world):
                 words, single = _mask_both_ways(source, rows_B, count, pieces, config)
-                counts = torch.tensor([count, words.predictions, single.predictions], dtype=torch.float64)
+                counts = torch.tensor([count, words.predictions, single.predictions], dtype=widest_float(world.device))
                 sums_KC[place, :3] += counts.to(world.device, non_blocking=True)
-                sums_KC[place, 3:-1] += torch.stack([*engine(*words.to(world.device))]).double()
-                sums_KC[place, -1] += engine(*single.to(world.device)).mlm_loss.double()
+                sums_KC[place, 3:-1] += torch.stack([*engine(*words.to(world.device))])
+                sums_KC[place, -1] += engine(*single.to(world.device)).mlm_loss
     finally:
         engine.module.train(was_training)
     sums_KC = world.total(sums_KC).cpu()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import logging
 import math
-import resource
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,7 +23,7 @@ from torch import Tensor
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import write_whole, writing
 from pretrain.config import PretrainConfig, by_path
-from pretrain.engine.world import World
+from pretrain.engine.world import World, peak_memory, wait_for_device, widest_float
 from pretrain.model.module import Sums
 from pretrain.watch.flops import peak_flops
 from pretrain.watch.health import NamesOfStep, StepSums, remember_norms, require_finite_losses, warn_of_jump
@@ -59,8 +58,9 @@ class Meter:
         self._path, self._config, self._world, self._names_of_step = path, config, world, names_of_step
         last_step, state = resumed
         self._tokens_before, self._norms, self._steps = _unpack(state or [0.0, 0.0])
-        self._sums_KF = torch.zeros(config.watch.log_every, len(Sums._fields), dtype=torch.float64, device=world.device)
-        self._norms_K = torch.zeros(config.watch.log_every, dtype=torch.float64, device=world.device)
+        self._float, steps = widest_float(world.device), config.watch.log_every
+        self._sums_KF = torch.zeros(steps, len(Sums._fields), dtype=self._float, device=world.device)
+        self._norms_K = torch.zeros(steps, dtype=self._float, device=world.device)
         self._counts = (0, 0, 0)  # predictions, tokens, pairs of the step that runs, in this process
         self._ended: list[tuple[int, float, tuple[int, int, int]]] = []  # steps: number, learning rate, counts
         self._flops_of_step, self._peak = flops_of_step, _peak(config, world)
@@ -81,7 +81,7 @@ class Meter:
     def end_step(self, step: int, lr: float, grad_norm: Tensor | float | None, waited_s: float) -> None:
         """Close the step; ``grad_norm``: None where the engine gives none; ``waited_s``: seconds without a batch."""
         if isinstance(grad_norm, Tensor):  # not read here; not finite of any kind is inf
-            grad_norm = grad_norm.detach().double().nan_to_num(math.inf, math.inf, math.inf)
+            grad_norm = grad_norm.detach().to(self._float).nan_to_num(math.inf, math.inf, math.inf)
         elif grad_norm is not None and not math.isfinite(grad_norm):
             grad_norm = math.inf
         self._norms_K[len(self._ended)] = math.nan if grad_norm is None else grad_norm
@@ -129,8 +129,7 @@ class Meter:
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Leave out of the speed what is done inside, such as a measurement or a checkpoint."""
-        if self._world.device.type == "cuda":
-            torch.cuda.synchronize(self._world.device)  # steps still running there belong to the speed
+        wait_for_device(self._world.device)  # steps still running there belong to the speed
         began = time.monotonic()
         yield
         self._clock += time.monotonic() - began
@@ -148,7 +147,7 @@ class Meter:
     def _read_device(self) -> None:
         """Move the ended steps from the device to ``_steps``, summed over all processes; their losses are finite."""
         count = len(self._ended)
-        counts_KC = torch.tensor([counts for *_, counts in self._ended], dtype=torch.float64).reshape(count, 3)
+        counts_KC = torch.tensor([counts for *_, counts in self._ended], dtype=self._float).reshape(count, 3)
         totals_KF = self._world.total(torch.cat([self._sums_KF[:count], counts_KC.to(self._world.device)], dim=1))
         rows = torch.cat([totals_KF, self._norms_K[:count, None]], dim=1).tolist()  # every process has the same norm
         new = [
@@ -166,14 +165,14 @@ class Meter:
 
     def _timing(self, step: int) -> dict[str, float]:
         """Of the steps since the last line, or since the start; the first line holds start-up and compilation too."""
-        waited = self._world.total(torch.tensor(self._waited, dtype=torch.float64, device=self._world.device))
+        waited = self._world.total(torch.tensor(self._waited, dtype=self._float, device=self._world.device))
         seconds = max(time.monotonic() - self._clock, 1e-9)
         speed = self._timed_tokens / seconds
         timing = {
             "seconds": round(seconds, 3),
             "tokens_per_second": round(speed),
             "data_wait_share": round(float(waited) / self._world.size / seconds, 4),
-            "memory_gib": round(_peak_memory_gib(self._world), 3),
+            "memory_gib": round(peak_memory(self._world.device) / 2**30, 3),
         }
         if self._peak is not None:
             timing["mfu"] = round(speed * self._flops_of_step(step) / (self._peak * self._world.size), 4)
@@ -230,12 +229,6 @@ def _log_formula(flops_per_token: float, peak: float | None, world: World) -> No
         return
     shown = (flops_per_token / 1e6, world.size, peak / 1e12)
     log.info("mfu = tokens a second x %.4g MFLOP a token / (%d devices x %.4g TFLOP/s)", *shown)
-
-
-def _peak_memory_gib(world: World) -> float:
-    if world.device.type == "cuda":
-        return torch.cuda.max_memory_allocated(world.device) / 2**30
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # kilobytes on Linux
 
 
 def _cut_lines(path: Path, last_step: int) -> None:

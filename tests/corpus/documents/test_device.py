@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
 from corpus.documents import device
-from corpus.documents.device import Rates, choose_precision, product_rates
+from corpus.documents.device import Rates, choose_precision, find_device, product_rates
 from corpus.documents.errors import BadInput
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
@@ -60,3 +62,46 @@ def test_the_probe_times_both_precisions_once_and_leaves_the_threads_alone() -> 
     rates = product_rates("cpu")
     assert rates.fp32 > 0 and rates.bf16 > 0 and product_rates("cpu") is rates
     assert torch.get_num_threads() == threads and torch.equal(torch.random.get_rng_state(), drawn)
+
+
+@pytest.fixture
+def idle_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system with an NVIDIA device, and a torch that sees none."""
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev" / "nvidia0").touch()
+    looks = device.has_nvidia_devices
+    monkeypatch.setattr(device, "has_nvidia_devices", lambda: looks(tmp_path))
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
+
+
+def _no_driver() -> None:
+    raise RuntimeError("The NVIDIA driver on your system is too old (found version 11040). Please update it.\nSee …")
+
+
+@pytest.mark.parametrize(
+    ("cuda", "visible", "cause"),
+    [
+        (None, None, "was built without CUDA; install a build with it"),
+        ("13.0", "", "CUDA_VISIBLE_DEVICES='' hides them; unset it"),
+        ("13.0", None, "driver on your system is too old (found version 11040). Please update it; or train on"),
+    ],
+)
+def test_nvidia_devices_that_torch_cannot_use_stop_the_training(
+    idle_gpu: None, monkeypatch: pytest.MonkeyPatch, cuda: str | None, visible: str | None, cause: str
+) -> None:
+    monkeypatch.setattr(torch.version, "cuda", cuda)
+    monkeypatch.setattr(torch.cuda, "init", _no_driver)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    with pytest.raises(BadInput, match="NVIDIA devices, but torch cannot use them") as found:
+        find_device("auto", "finetune.device")
+    assert cause in str(found.value) and str(found.value).endswith("with finetune.device=cpu")
+    assert find_device("cpu", "finetune.device") == CPU
+
+
+def test_the_accelerator_that_torch_knows_is_used_unless_the_processor_is_asked_for(monkeypatch) -> None:
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: torch.device("xpu", 3))
+    assert find_device("auto", "engine.device") == torch.device("xpu")
+    assert find_device("cpu", "engine.device") == CPU

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from launch.checks.estimate import GIB, Machine, differing, estimate, say_duration
+from corpus.documents.device import Rates
+from launch.checks.estimate import GIB, Machine, differing, estimate, say_duration, this_machine
 from launch.checks.preflight import find_problems
 from launch.conduct import conduct
 from launch.errors import LaunchError
@@ -171,3 +172,22 @@ def test_a_hub_name_without_network_is_said_at_once(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("socket.getaddrinfo", no_network)
     found = problems_of(tmp_path, "finetune.models=nobody/encoder")
     assert found == "nobody/encoder: no such folder, and the Hub cannot be reached; go online, or name a folder"
+
+
+def test_devices_that_torch_cannot_use_stop_the_run_before_its_first_stage(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("launch.checks.preflight.has_nvidia_devices", lambda: True)
+    monkeypatch.setattr("corpus.documents.device.has_nvidia_devices", lambda: True)
+    monkeypatch.setattr("torch.accelerator.is_available", lambda: False)
+    found = problems_of(tmp_path).splitlines()
+    assert [line.rpartition("with ")[2] for line in found] == ["finetune.device=cpu", "pretrain.engine.device=cpu"]
+    assert problems_of(tmp_path, "pretrain.engine.device=cpu", "finetune.device=cpu") == ""
+
+
+def test_the_papers_precision_on_a_processor_without_it_is_estimated_as_slow_as_it_is(monkeypatch) -> None:
+    monkeypatch.setattr("corpus.documents.device.product_rates", lambda kind: Rates(100e9, 5e9))
+    seconds = {
+        name: estimate("pretrain", recipe, this_machine(recipe)).seconds or 0
+        for name in ("auto", "bf16")
+        for recipe in [load_recipe("smoke", [f"pretrain.engine.precision={name}"])]
+    }
+    assert seconds["bf16"] == pytest.approx(20 * seconds["auto"])

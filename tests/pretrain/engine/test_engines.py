@@ -1,7 +1,8 @@
-"""Both engines make the same updates, and each goes on from the state of the other."""
+"""All engines make the same updates, and each goes on from the state of another."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -21,15 +22,15 @@ from pretrain.schedule import learning_rate
 
 ALONE = World(0, 1, torch.device("cpu"))
 SPECIAL_IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
-PLAIN, ZERO_0, ZERO_1, ZERO_2, ZERO_3 = (
-    {"engine": "plain"},
-    *({"engine": "deepspeed", "zero_stage": stage} for stage in range(4)),
-)
+PLAIN, DDP, FSDP = ({"engine": name} for name in ("plain", "ddp", "fsdp"))
+ZERO_0, ZERO_1, ZERO_2, ZERO_3 = ({"engine": "deepspeed", "zero_stage": stage} for stage in range(4))
+ALL = [PLAIN, DDP, FSDP, ZERO_0, ZERO_1, ZERO_2, ZERO_3]
 
 
 @contextmanager
 def started(config: PretrainConfig, weights: dict[str, Tensor] | None = None) -> Iterator[Engine]:
     network = build_network(config, 60, SPECIAL_IDS)
+    config = config.replaced("engine", name=choose_engine(config, ALONE, 0))
     if weights:
         network.load_state_dict(weights, strict=False)
     with ready_for_engine(config, ALONE):
@@ -76,7 +77,7 @@ def test_norm_and_update_are_those_of_adam_on_the_whole_batch(settings) -> None:
     assert all(torch.allclose(weights[name], p, atol=1e-6) for name, p in network.named_parameters())
 
 
-@pytest.mark.parametrize("other", [ZERO_0, ZERO_1, ZERO_2, ZERO_3])
+@pytest.mark.parametrize("other", ALL[1:])
 def test_a_state_goes_from_engine_to_engine_and_back(settings, other: dict) -> None:
     """Six steps of one engine equal two of it, two of the other and two of it again."""
     plain, zero = settings(**PLAIN), settings(**other)
@@ -96,7 +97,7 @@ def test_a_state_goes_from_engine_to_engine_and_back(settings, other: dict) -> N
     assert all(torch.allclose(weights[name], expected[name], atol=1e-6) for name in weights)
 
 
-@pytest.mark.parametrize("change", [PLAIN, ZERO_1, ZERO_3])
+@pytest.mark.parametrize("change", [PLAIN, DDP, FSDP, ZERO_1, ZERO_3])
 def test_bf16_resumes_bit_for_bit_with_bits_that_bf16_does_not_have(settings, change: dict) -> None:
     config = settings(precision="bf16", **change)
     with started(config) as engine:
@@ -120,15 +121,43 @@ def test_nothing_of_zero_3_is_left_behind(settings) -> None:
     assert torch.nn.functional.linear is linear
 
 
-def test_small_gradients_are_added_up_in_float32(settings) -> None:
-    """256 + 1 is 256 in bf16: many micro-batches must not be lost."""
-    config = settings(precision="bf16", **PLAIN)
+def test_in_bf16_weights_gradients_and_residuals_are_float32(settings) -> None:
+    with started(settings(precision="bf16", **PLAIN)) as engine:
+        seen: dict[str, torch.dtype] = {}
+        layer = engine.module.network.roberta.encoder.layer[0]
+        layer.attention.self.query.register_forward_hook(lambda *call: seen.update(product=call[2].dtype))
+        layer.output.LayerNorm.register_forward_hook(
+            lambda *call: seen.update(residual=call[1][0].dtype, norm=call[2].dtype)
+        )
+        ids_BL = torch.randint(5, 60, (4, 16))
+        engine.backward(engine(ids_BL, torch.tensor([[2, 7]] * 4), ids_BL[:, [3, 8]]).mlm_loss)
+        assert seen == {"product": torch.bfloat16, "residual": torch.float32, "norm": torch.float32}
+        for p in engine.module.parameters():
+            assert p.dtype == torch.float32 and p.grad is not None and p.grad.dtype == torch.float32
+
+
+@pytest.mark.parametrize("change", ALL)
+def test_a_gradient_that_is_not_finite_moves_nothing_and_the_norm_says_so(settings, change: dict) -> None:
+    config = settings(**change)
     with started(config) as engine:
-        name, weight = next(iter(engine._weights.items()))
-        parameter = dict(engine.module.network.named_parameters())[name]
-        for size in (256.0, 1.0, 1.0):
-            (parameter * size).sum().backward()
-        assert (weight.grad == 258.0).all() and weight.grad.dtype == torch.float32
+        train(engine, config, 1, 2)
+        before = [{name: value.clone() for name, value in part.items()} for part in engine.state(keep=True)]
+        poisoned(engine, config)
+        for part, kept in zip(engine.state(keep=True), before, strict=True):
+            assert part.keys() == kept.keys() and all(torch.equal(part[name], kept[name]) for name in kept)
+        weights, moments = before
+        norms = train(engine, config, 4, 4)
+    with started(settings(**PLAIN), weights) as engine:  # goes on as if the step had not been
+        engine.restore(weights, moments, 3)
+        assert train(engine, config, 4, 4) == pytest.approx(norms, rel=1e-5)
+
+
+def poisoned(engine: Engine, config: PretrainConfig) -> None:
+    """A step whose first micro-batch has an infinite gradient."""
+    ids_BL = torch.full((4, 16), 7)
+    for factor in (float("inf"), 1.0):
+        engine.backward(engine(ids_BL, torch.tensor([[2, 7]] * 4), ids_BL[:, [3, 8]]).mlm_loss * factor)
+    assert not math.isfinite(engine.update(learning_rate(config, 3)))
 
 
 def norms_with(config: PretrainConfig) -> list[float]:
@@ -145,16 +174,18 @@ def test_a_compiled_model_is_one_graph_and_makes_the_same_updates(settings, monk
     assert found == pytest.approx(norms_with(settings(**PLAIN)), rel=1e-5)
 
 
-def test_engines_are_chosen_by_processes_and_precision(settings) -> None:
+def test_engines_are_chosen_by_processes_size_and_precision(settings) -> None:
     two = World(0, 2, torch.device("cpu"))
-    assert choose_engine(settings(), ALONE) == "plain"
-    assert choose_engine(settings(), two) == "deepspeed"
+    assert choose_engine(settings(), ALONE, 10**9) == "plain"
+    assert choose_engine(settings(), two, 4 * 10**8) == "ddp"
+    assert choose_engine(settings(), two, 4 * 10**8 + 1) == "deepspeed"
+    assert choose_engine(settings(**FSDP), two, 1) == "fsdp"
     half = settings(precision="fp16", zero_stage=1)
-    assert choose_engine(half, World(0, 1, torch.device("cuda"))) == "deepspeed"
+    assert choose_engine(half, World(0, 1, torch.device("cuda")), 1) == "deepspeed"
     with pytest.raises(BadInput, match="fp16 needs a GPU; choose bf16 or fp32"):
-        choose_engine(half, ALONE)
+        choose_engine(half, ALONE, 1)
     with pytest.raises(BadInput, match="plain is for one process, here are 2"):
-        choose_engine(settings(**PLAIN), two)
+        choose_engine(settings(**PLAIN), two, 1)
 
 
 def test_biases_and_layer_norms_do_not_decay(settings) -> None:

@@ -37,12 +37,6 @@ def test_the_default_leaves_the_precision_to_the_machine(tiny, bf16_runs_at) -> 
         assert settled == config.replaced("engine", precision=chosen)
 
 
-def test_without_exact_weights_automatic_stays_at_float32(tiny, bf16_runs_at) -> None:
-    bf16_runs_at(4)
-    assert settle(tiny(precision="auto", engine="deepspeed"), ALONE, {}).engine.precision == "fp32"
-    assert settle(tiny(precision="auto"), ALONE, {}).engine.precision == "bf16"  # torch alone has no stages
-
-
 def test_the_first_process_decides_for_all(tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "choose_precision", lambda *_: pytest.fail("only the first process may ask"))
     for answer in (device.Choice("fp32", "told by the first"), BadInput("this GPU has no bf16")):

@@ -34,18 +34,19 @@ def test_four_processes_train_like_one(made: Path, tmp_path: Path, tiny) -> None
     for a, b in pairs:
         assert numbers_of(a) == pytest.approx(numbers_of(b), rel=1e-6)
     settings = json.loads((tmp_path / "many" / "engine.json").read_text("utf-8"))
-    assert settings["train_batch_size"] == 8 and settings["train_micro_batch_size_per_gpu"] == 2
+    assert settings["engine"] == "ddp" and settings["processes"] == 4
 
 
 def test_two_processes_go_on_from_one_and_one_from_two(made: Path, tmp_path: Path, tiny) -> None:
-    """3 steps alone, 3 of two processes under ZeRO 2, 3 alone: as nine steps alone."""
-    config = tiny(steps=9, dropout=0.0, clip=0.5, keep_checkpoints=3)
+    """3 steps alone, 3 of two processes under ZeRO 2, 3 of two under FSDP, 3 alone: as twelve steps alone."""
+    config = tiny(steps=12, dropout=0.0, clip=0.5, keep_checkpoints=4)
     train(config, made, tmp_path / "alone")
     mixed = tmp_path / "mixed"
     shutil.copytree(tmp_path / "alone", mixed)
-    go_on_from(mixed, 3)
-    finish(launch(config.replaced("engine", zero_stage=2), made, mixed, TORCHRUN, DS_ACCELERATOR="cpu"))
-    go_on_from(mixed, 6)
+    for step, engine in ((3, {"name": "deepspeed", "zero_stage": 2}), (6, {"name": "fsdp"})):
+        go_on_from(mixed, step)
+        finish(launch(config.replaced("engine", **engine), made, mixed, TORCHRUN, DS_ACCELERATOR="cpu"))
+    go_on_from(mixed, 9)
     train(config, made, mixed)
     one, two = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("alone", "mixed"))
     assert max(abs(one[name] - two[name]).max() for name in one) < 1e-5

@@ -1,0 +1,37 @@
+"""Which device a process gets, and what it says where there is none for it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from corpus.documents.errors import BadInput
+from pretrain.engine import world
+from pretrain.engine.world import World, join_world, peak_memory, wait_for_device
+
+
+def test_the_processor_needs_no_device_and_leaves_the_products_of_others_alone() -> None:
+    before = torch.get_float32_matmul_precision()
+    with join_world("cpu") as alone:
+        assert alone == World(0, 1, torch.device("cpu"))
+        wait_for_device(alone.device)
+        assert peak_memory(alone.device) > 50 << 20  # bytes: torch alone takes more
+    assert torch.get_float32_matmul_precision() == before
+
+
+def test_float32_is_multiplied_as_tf32_on_cuda_while_training_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(world, "find_device", lambda asked, key: torch.device("cuda"))
+    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 1)
+    with join_world() as alone:
+        assert alone.device == torch.device("cuda", 0) and torch.get_float32_matmul_precision() == "high"
+    assert torch.get_float32_matmul_precision() == "highest"
+
+
+def test_more_processes_than_devices_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"RANK": "2", "WORLD_SIZE": "3", "LOCAL_RANK": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(world, "find_device", lambda asked, key: torch.device("cuda"))
+    monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
+    with pytest.raises(BadInput, match="process 3 of this machine has no device, torch sees 2"), join_world():
+        pass
