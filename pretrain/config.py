@@ -63,8 +63,8 @@ class MaskingConfig(BaseModel, frozen=True, extra="forbid"):
 
 
 class ModelConfig(BaseModel, frozen=True, extra="forbid"):
-    architecture: Literal["bert", "roberta", "modernbert"] = Field(
-        "roberta", description="Model family (paper Table 31)."
+    architecture: Literal["bert", "roberta", "modernbert", "gpt"] = Field(
+        "roberta", description="Model family (paper Table 31); gpt: GPT-2's, their causal twin at equal sizes."
     )
     layers: int = Field(12, gt=0, description="Transformer layers (base size, paper Table 31).")
     hidden: int = Field(768, gt=0, description="Width of the hidden states (base size, paper Table 31).")
@@ -95,6 +95,18 @@ class ModelConfig(BaseModel, frozen=True, extra="forbid"):
         description="First values of the piece embeddings; cooccurrence: singular vectors of the mutual information of "
         "neighbouring pieces.",
     )
+    objective: Literal["masked", "causal", "hybrid"] = Field(
+        "masked",
+        description="masked: words from both sides (section 4.1); causal (the default of gpt): each token from those "
+        "before it; hybrid: some rows causal, the others masked, in one network (GPT-BERT, arXiv 2410.24159).",
+    )
+    causal_share: float = Field(0.5, gt=0, lt=1, description="Share of a hybrid step's rows, and weight, of causal.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gpt_is_causal(cls, given: Any) -> Any:
+        is_gpt = isinstance(given, Mapping) and given.get("architecture") == "gpt"
+        return {"objective": "causal", **given} if is_gpt else given
 
     @model_validator(mode="after")
     def _settings_agree(self) -> ModelConfig:
@@ -102,7 +114,15 @@ class ModelConfig(BaseModel, frozen=True, extra="forbid"):
             raise ValueError(f"hidden {self.hidden} must be a multiple of heads {self.heads}")
         if self.nsp and self.architecture != "bert":
             raise ValueError("nsp needs architecture bert: no other has a sentence-pair head")
+        if self.nsp and self.objective != "masked":
+            raise ValueError(f"nsp needs objective masked: {self.objective} rows hold no sentence pairs")
+        if self.architecture == "gpt" and self.objective == "masked":
+            raise ValueError(
+                "gpt reads from left to right; choose objective causal or hybrid, or an encoder for masked"
+            )
         if self.architecture == "modernbert":
+            if self.objective != "masked":
+                raise ValueError(f"objective {self.objective} needs architecture roberta, bert or gpt")
             if self.position_start != "normal":
                 raise ValueError("position_start is for learned positions; modernbert turns queries and keys instead")
             if self.hidden // self.heads % 2:
@@ -207,6 +227,11 @@ class PretrainConfig(BaseModel, frozen=True, extra="forbid"):
         None,
         description="Go on from this Hugging Face model (folder or Hub id), with its own tokenizer.",
     )
+    continue_from: str | None = Field(
+        None,
+        description="Begin with weights and optimizer of this checkpoint (its folder, or that of a run: the newest) of "
+        "the same model and vocabulary, with steps, rate and data of one's own.",
+    )
     steps: int = Field(1_000_000, gt=0, description="Optimizer steps (Table 31).")
     global_batch: int = Field(2048, gt=0, description="Sequences per step, over all devices (Table 31).")
     seed: int = Field(1, ge=0, description="Source of all randomness.")
@@ -223,6 +248,30 @@ class PretrainConfig(BaseModel, frozen=True, extra="forbid"):
         if length > positions and self.init_from is None:  # a checkpoint has its own positions
             raise ValueError(f"rows.sequence_length {length} exceeds model.positions {positions}")
         return self
+
+    @model_validator(mode="after")
+    def _hybrid_steps_hold_both(self) -> PretrainConfig:
+        if self.model.objective == "hybrid" and not 0 < self.causal_rows < self.global_batch:
+            raise ValueError(
+                f"model.causal_share {self.model.causal_share} of global_batch {self.global_batch} leaves one "
+                "objective without a row; raise global_batch or choose a share nearer to 0.5"
+            )
+        return self
+
+    @property
+    def causal_rows(self) -> int:
+        """Rows of a step, over all devices, that are causal; the others are masked."""
+        hybrid = round(self.global_batch * self.model.causal_share)
+        return {"masked": 0, "causal": self.global_batch, "hybrid": hybrid}[self.model.objective]
+
+    @property
+    def loss_weights(self) -> tuple[float, float]:
+        """Of the mean loss of masked words, and of that of the objective beside it (``Sums``).
+
+        Hybrid objectives count by their rows, as in GPT-BERT; by predictions, causal rows would outweigh the masked.
+        """
+        share = self.causal_rows / self.global_batch
+        return (1 - share, share) if self.model.objective == "hybrid" else (1.0, 1.0)
 
     @model_validator(mode="after")
     def _rate_reaches_its_peak(self) -> PretrainConfig:
@@ -258,6 +307,11 @@ MACHINE_KEYS = {
     "watch": {"log_every", "trackers"},
     "saved": {"keep_checkpoints"},
 }
+# May change as well where every step trained so far stays as it was (``schedule.first_difference``)
+SCHEDULE_KEYS = {
+    "steps", "optimizer.schedule", "optimizer.decay_share", "optimizer.warmup_share", "optimizer.warmup_steps",
+    "rows.short_length_share", "rows.masking.shares",
+}  # fmt: skip
 SECTIONS: dict[str, type[BaseModel]] = {
     "model": ModelConfig, "rows": RowsConfig, "optimizer": OptimizerConfig,
     "engine": EngineConfig, "watch": WatchConfig, "saved": SavedConfig,

@@ -17,6 +17,7 @@ from pretrain.config import PretrainConfig
 from pretrain.engine.start import Engine
 from pretrain.engine.world import World
 from pretrain.interruption import GOES_ON, Interrupted, StopRequest
+from pretrain.model.module import mean_loss
 from pretrain.rng import derive_key
 from pretrain.rows.batches import ReadyStep, TrainingBatches, ready_steps
 from pretrain.saved.checkpoints import Checkpoints
@@ -66,17 +67,17 @@ def _train_step(engine: Engine, found: ReadyStep, watch: Watch, config: Pretrain
     # dropout depends on seed, step and rank only, so that a resumed run repeats it
     torch.manual_seed(int(derive_key(config.seed, "dropout", found.step, world.rank)))
     rate = learning_rate(config, found.step)
-    counts = [sum(batch.predictions for batch in found.batches), sum(batch.pairs for batch in found.batches)]
+    counts = [sum(batch.predictions for batch in found.batches), sum(batch.others for batch in found.batches)]
     flags = [int(watch.stop.is_made), int(watch.checkpoints.has_failed)]
-    predictions, pairs, stops, failures = world.totals([*counts, *flags])
+    predictions, others, stops, failures = world.totals([*counts, *flags])
     if failures:
         watch.checkpoints.wait()  # tells all processes why
-    if not predictions:
+    if not predictions and config.causal_rows < config.global_batch:
         raise BadInput(f"step {found.step}: no word could be masked; the sequences hold nothing but special pieces")
     for batch in found.batches:
         sums = engine(*batch.to(world.device))
-        engine.backward(sums.mlm_loss / predictions + sums.nsp_loss / max(pairs, 1))
-        watch.meter.add(sums, batch.predictions, batch.tokens, batch.pairs)
+        engine.backward(mean_loss(sums, predictions, others, config))
+        watch.meter.add(sums, batch.predictions, batch.tokens, batch.others)
     norm = engine.update(rate)
     watch.meter.end_step(found.step, rate, norm, found.waited_s)
     return stops > 0

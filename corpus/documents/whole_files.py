@@ -59,12 +59,17 @@ def parse_json(text: str, **hooks: Any) -> Any:
 
 def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
     """A JSON object with the sha256 of what it holds: one bit changed in its file later, and ``is_sealed`` says so."""
-    return {**content, SEAL: _digest(content)}
+    rest = _without_seal(content)
+    return {**rest, SEAL: _digest(rest)}
 
 
 def is_sealed(content: Mapping[str, Any]) -> bool:
     """Whether an object read from a file is what ``sealed`` gave."""
-    return content.get(SEAL) == _digest({name: value for name, value in content.items() if name != SEAL})
+    return content.get(SEAL) == _digest(_without_seal(content))
+
+
+def _without_seal(content: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in content.items() if name != SEAL}
 
 
 def _digest(content: Mapping[str, Any]) -> str:

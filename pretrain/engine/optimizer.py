@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
@@ -47,12 +49,21 @@ def leave_out_unless_finite(optimizer: torch.optim.Optimizer, norm: Tensor) -> N
 
 
 def fit_micro_batch(config: PretrainConfig, ranks: int) -> int:
-    """Sequences per micro-batch: the largest divisor of a process's share that is at most ``micro_batch``."""
+    """Sequences per micro-batch: the largest divisor of a process's share that is at most ``micro_batch``.
+
+    Of its causal rows and of its masked rows alike, where a step has both.
+    """
     if config.global_batch % ranks:
         nearest = max(ranks, round(config.global_batch / ranks) * ranks)
         raise BadInput(
             f"pretrain.global_batch {config.global_batch} is not divisible by {ranks} processes; "
             f"the nearest value that is: {nearest}"
         )
-    share = config.global_batch // ranks
+    both = math.gcd(config.causal_rows, config.global_batch - config.causal_rows)
+    if both % ranks:
+        raise BadInput(
+            f"{config.causal_rows} rows of pretrain.global_batch {config.global_batch} are causal, and {ranks} "
+            "processes cannot share both kinds evenly; change pretrain.model.causal_share or global_batch"
+        )
+    share = both // ranks
     return max(size for size in range(1, min(config.engine.micro_batch, share) + 1) if share % size == 0)

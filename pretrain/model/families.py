@@ -6,16 +6,23 @@ Classes of networks are named, not imported: a recipe is checked in milliseconds
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import transformers
-from transformers import BertConfig, ModernBertConfig, PreTrainedConfig, RobertaConfig
+from transformers import BertConfig, GPT2Config, ModernBertConfig, PreTrainedConfig, RobertaConfig
 
 if TYPE_CHECKING:
     from pretrain.config import ModelConfig
 
 ROPE_THETA = 160_000.0  # of ModernBERT's global layers, for 8,192 tokens
+# Settings of the recipe that a checkpoint decides, by their names in its config.json
+SIZES = {
+    "layers": "num_hidden_layers",
+    "hidden": "hidden_size",
+    "heads": "num_attention_heads",
+    "intermediate": "intermediate_size",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +35,21 @@ class Family:
     settings: Callable[[ModelConfig, Mapping[str, int]], Mapping[str, Any]]
     head: Callable[[Any], Callable[[Any], Any]]
     with_pairs: str | None = None  # the class that has a head for sentence pairs as well
+    causal: str | None = None  # the class whose tokens see nothing but those before them, if ``network`` is another
+    is_causal: bool = False  # ``network`` itself is one
+    sizes: Mapping[str, str] = field(default_factory=lambda: SIZES)
     dropouts: tuple[str, ...] = ("hidden_dropout_prob", "attention_probs_dropout_prob")
     counts_from_padding: bool = False  # the first token's position is the padding's id + 1
     has_windows: bool = False  # some layers see near tokens only
 
     def class_for(self, model: ModelConfig) -> Any:
         """The class of transformers that has the heads of the objective."""
-        return getattr(transformers, self.with_pairs if model.nsp and self.with_pairs else self.network)
+        special = self.with_pairs if model.nsp else self.causal if model.objective == "causal" else None
+        return getattr(transformers, special or self.network)
+
+    def settings_of_objective(self, model: ModelConfig) -> dict[str, Any]:
+        """What makes the class ``causal`` of an encoder see as it should."""
+        return {"is_decoder": True} if self.causal and model.objective == "causal" else {}
 
 
 def _modernbert(model: ModelConfig, ids: Mapping[str, int]) -> dict[str, Any]:
@@ -57,6 +72,7 @@ FAMILIES = {
         settings=lambda model, ids: {"type_vocab_size": 2, "layer_norm_eps": 1e-12},
         head=lambda network: network.cls.predictions,
         with_pairs="BertForPreTraining",
+        causal="BertLMHeadModel",
     ),
     "roberta": Family(
         "RoBERTa",
@@ -64,6 +80,7 @@ FAMILIES = {
         "RobertaForMaskedLM",
         settings=lambda model, ids: {"type_vocab_size": 1, "layer_norm_eps": 1e-5},
         head=lambda network: network.lm_head,
+        causal="RobertaForCausalLM",
         counts_from_padding=True,
     ),
     "modernbert": Family(
@@ -75,19 +92,27 @@ FAMILIES = {
         dropouts=("embedding_dropout", "attention_dropout", "mlp_dropout"),
         has_windows=True,
     ),
+    "gpt": Family(
+        "GPT",
+        GPT2Config,
+        "GPT2LMHeadModel",
+        settings=lambda model, ids: {"activation_function": "gelu"},
+        head=lambda network: network.lm_head,
+        sizes={**SIZES, "intermediate": "n_inner"},
+        dropouts=("resid_pdrop", "embd_pdrop", "attn_pdrop"),
+        is_causal=True,
+    ),
 }
-# Settings of the recipe that a checkpoint decides, by their names in its config.json
-SIZES = {
-    "layers": "num_hidden_layers",
-    "hidden": "hidden_size",
-    "heads": "num_attention_heads",
-    "intermediate": "intermediate_size",
-}
+_BY_TYPE = {family.config.model_type: family for family in FAMILIES.values()}
+
+
+def family_of(network: PreTrainedConfig) -> Family:
+    return _BY_TYPE[network.model_type]
 
 
 def first_position(network: PreTrainedConfig) -> int:
     """Position id of the first token of a text: 0, behind the padding's id for RoBERTa."""
-    return int(network.pad_token_id) + 1 if FAMILIES[network.model_type].counts_from_padding else 0
+    return int(network.pad_token_id) + 1 if family_of(network).counts_from_padding else 0
 
 
 def longest_input(network: PreTrainedConfig) -> int:
@@ -97,8 +122,11 @@ def longest_input(network: PreTrainedConfig) -> int:
 
 def sizes_of(network: PreTrainedConfig) -> dict[str, int]:
     """What the recipe's model section calls the sizes that a model really has."""
-    own = {ours: getattr(network, theirs) for ours, theirs in SIZES.items()} | {"positions": longest_input(network)}
-    if FAMILIES[network.model_type].has_windows:
+    family = family_of(network)
+    own = {ours: getattr(network, theirs) for ours, theirs in family.sizes.items()}
+    own["intermediate"] = own["intermediate"] or 4 * own["hidden"]  # GPT-2's may be unsaid
+    own["positions"] = longest_input(network)
+    if family.has_windows:
         own |= {"local_window": network.local_attention, "global_every": _global_every(network)}
     return own
 

@@ -29,7 +29,7 @@ from corpus.documents.model_files import (
 )
 from pretrain.config import ModelConfig, PretrainConfig
 from pretrain.model.extended import NewRows, add_rows
-from pretrain.model.families import FAMILIES, longest_input, set_rope_theta, sizes_of
+from pretrain.model.families import FAMILIES, family_of, longest_input, set_rope_theta, sizes_of
 from pretrain.pack.store import TOKENIZER_NAME, VOCABULARY_NAME, read_pieces
 
 if TYPE_CHECKING:
@@ -96,9 +96,12 @@ def load_init_from(
     check_ids(config, vocab_size - len(new_rows), special_ids["pad"])
     folder = init_from_folder(name)
     start = _read_config(config, folder)
-    family = FAMILIES[start.model_type]
+    family = family_of(start)
     for kind in family.dropouts:
         setattr(start, kind, config.model.dropout)
+    start.is_decoder = False  # an encoder that was trained causally may go on masked (arXiv 2507.00994), and so on
+    for key, value in family.settings_of_objective(config.model).items():
+        setattr(start, key, value)
     settings = {"dtype": torch.float32, "use_safetensors": True, "local_files_only": True, "output_loading_info": True}
     try:
         with quiet_transformers():
@@ -162,14 +165,14 @@ def _read_config(config: PretrainConfig, folder: Path) -> PreTrainedConfig:
     check_sizes(folder, f"pretrain.init_from {name}")
     try:
         kind = json.loads((folder / CONFIG_NAME).read_text("utf-8")).get("model_type")
-        is_right = kind == config.model.architecture
-        found = FAMILIES[kind].config.from_json_file(folder / CONFIG_NAME) if is_right else None
+        family = FAMILIES[config.model.architecture].config
+        found = family.from_json_file(folder / CONFIG_NAME) if kind == family.model_type else None
     except Exception as error:  # broken JSON, or values that the configuration class refuses in its own ways
         raise _bad(name, f"{CONFIG_NAME} cannot be read ({_first_line(error)}); save the model again") from error
     if found is None:
         what = f"a model of type {kind}, but pretrain.model.architecture is {config.model.architecture}"
         raise _bad(name, f"{what}; {', '.join(FAMILIES)} can be gone on from")
-    if FAMILIES[kind].has_windows:  # rotary positions have no weights: the recipe may stretch them
+    if family_of(found).has_windows:  # rotary positions have no weights: the recipe may stretch them
         if config.model.positions != ModelConfig.model_fields["positions"].default:
             found.max_position_embeddings = max(found.max_position_embeddings, config.model.positions)
         if config.model.rope_theta is not None:
@@ -193,8 +196,8 @@ def _check_config(config: PretrainConfig, start: PreTrainedConfig) -> None:
         )
     if config.model.nsp and getattr(start, "type_vocab_size", 1) < 2:
         raise BadInput(f"pretrain.model.nsp needs two token types, {name} has one; set pretrain.model.nsp=false")
-    if getattr(start, "is_decoder", False):
-        raise BadInput(f"{name} is a decoder, which sees only what stands before; give an encoder")
+    if getattr(start, "add_cross_attention", False):
+        raise BadInput(f"{name} attends to an encoder beside it; give a model that stands alone")
 
 
 def _check_pieces(config: PretrainConfig, folder: Path, tokenizer: Path) -> None:

@@ -18,12 +18,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad, scaled_dot_product_attention
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 from pretrain.model.windows import attend_nearby
 
 NAME = "isolated_segments"
 NAME_OF_WINDOWS = "near_tokens"
+NAME_WITHOUT_MASKS = "sdpa_without_masks"
 FIRST_WITH_FLASH = (8, 0)  # compute capability that the kernel needs (Ampere)
 
 Heads = tuple[Tensor, Tensor, Tensor]  # queries, keys and values, B x A x L x D
@@ -51,6 +53,16 @@ def isolate_documents(network: PreTrainedModel) -> None:
 def attend_in_windows(network: PreTrainedModel) -> None:
     """Let the local layers of a model (ModernBERT) look at near tokens alone, instead of masking all others."""
     _attend_by(network, NAME_OF_WINDOWS)
+
+
+def make_no_masks(network: PreTrainedModel) -> None:
+    """Let a model attend with "sdpa" to rows without padding, causally or not as ``is_causal`` in its arguments says.
+
+    transformers makes masks for the attentions it knows only. For GPT-2 it would look for packed rows in the positions,
+    which waits for the device, and take all rows for packed in compiled code.
+    """
+    AttentionInterface.register(NAME_WITHOUT_MASKS, sdpa_attention_forward)
+    network.set_attn_implementation(NAME_WITHOUT_MASKS)
 
 
 def _attend_by(network: PreTrainedModel, name: str) -> None:
@@ -85,6 +97,7 @@ def attend_within_segments(
     scaling: float | None = None,
     borders: Borders | None = None,
     sliding_window: int | None = None,
+    is_causal: bool = False,
     **_: object,
 ) -> tuple[Tensor, None]:
     """What transformers calls in each layer; returns the attended values, B x L x A x D.
@@ -93,46 +106,58 @@ def attend_within_segments(
         attention_mask: for calls without borders; it holds a local layer's window as well.
         kernel: torch's ``varlen_attn`` where the GPU can run it.
         sliding_window: of a local layer, the tokens it sees on either side and itself.
+        is_causal: a token sees those before it in its segment, and itself; for layers without windows.
     """
     heads = (query_BALD, key_BALD, value_BALD)
     if borders is None and (attention_mask is not None or sliding_window is None):
-        return scaled_dot_product_attention(*heads, attn_mask=attention_mask, scale=scaling).transpose(1, 2), None
+        attended = scaled_dot_product_attention(*heads, attn_mask=attention_mask, is_causal=is_causal, scale=scaling)
+        return attended.transpose(1, 2), None
+    assert not is_causal or sliding_window is None
     reach = None if sliding_window is None else sliding_window - 1
     if kernel is not None and query_BALD.is_cuda and query_BALD.dtype in (torch.bfloat16, torch.float16):
-        return _attend_by_kernel(heads, borders, scaling, kernel, reach), None
+        window = (reach, reach) if reach is not None else (-1, 0) if is_causal else None
+        return _attend_by_kernel(heads, borders, scaling, kernel, window), None
     if reach is not None:
         return attend_nearby(heads, reach, scaling, None if borders is None else borders.segments_BL), None
     assert borders is not None
     if query_BALD.device.type == "cpu" and not torch.compiler.is_compiling():
-        return _attend_one_by_one(heads, borders, scaling), None
-    return _attend_by_mask(heads, borders, scaling), None
+        return _attend_one_by_one(heads, borders, scaling, is_causal), None
+    return _attend_by_mask(heads, borders, scaling, is_causal), None
 
 
 def _attend_by_kernel(
-    heads: Heads, borders: Borders | None, scaling: float | None, kernel: Callable[..., Any], reach: int | None = None
+    heads: Heads,
+    borders: Borders | None,
+    scaling: float | None,
+    kernel: Callable[..., Any],
+    window: tuple[int, int] | None = None,
 ) -> Tensor:
+    """``window``: how many tokens before and after it a token sees, -1 for all."""
     count, _, length, _ = heads[0].shape
     query, key, value = (head_BALD.transpose(1, 2).flatten(0, 1) for head_BALD in heads)
     rows_N = torch.arange(0, (count + 1) * length, length, dtype=torch.int32, device=query.device)
     starts = rows_N if borders is None else borders.cumulative_N
-    window = {} if reach is None else {"window_size": (reach, reach)}
-    attended: Tensor = kernel(query, key, value, starts, starts, length, length, scale=scaling, **window)
+    more = {} if window is None else {"window_size": window}
+    attended: Tensor = kernel(query, key, value, starts, starts, length, length, scale=scaling, **more)
     return attended.unflatten(0, (count, length))  # from B * L x A x D
 
 
-def _attend_one_by_one(heads: Heads, borders: Borders, scaling: float | None) -> Tensor:
+def _attend_one_by_one(heads: Heads, borders: Borders, scaling: float | None, is_causal: bool) -> Tensor:
     count, _, length, _ = heads[0].shape
     sizes = [size for size in borders.cumulative_N.diff().tolist() if size]
     parts = zip(*(head_BALD.transpose(1, 2).flatten(0, 1).split(sizes) for head_BALD in heads), strict=True)
     attended = []
     for part in parts:
         query, key, value = (tokens.transpose(0, 1)[None] for tokens in part)
-        attended.append(scaled_dot_product_attention(query, key, value, scale=scaling)[0].transpose(0, 1))
+        found = scaled_dot_product_attention(query, key, value, is_causal=is_causal, scale=scaling)
+        attended.append(found[0].transpose(0, 1))
     return torch.cat(attended).unflatten(0, (count, length))
 
 
-def _attend_by_mask(heads: Heads, borders: Borders, scaling: float | None) -> Tensor:
+def _attend_by_mask(heads: Heads, borders: Borders, scaling: float | None, is_causal: bool) -> Tensor:
     mask_B1LL = (borders.segments_BL[:, :, None] == borders.segments_BL[:, None])[:, None]
+    if is_causal:
+        mask_B1LL = mask_B1LL.tril()
     return scaled_dot_product_attention(*heads, attn_mask=mask_B1LL, scale=scaling).transpose(1, 2)
 
 

@@ -1,8 +1,10 @@
 """One thin module around an unchanged Hugging Face model; it computes the sums of losses and hits the loop needs.
 
 The vocabulary head and most of the last layer run on the chosen positions only (77 of 512): the same gradients for
-fewer operations. Rows of several segments need a network that ``isolate_documents`` has prepared: attention stays
-within a segment, positions count anew in each, and the pooler reads the first token of each.
+fewer operations. Causal rows predict at all positions; many scores are made and dropped part by part, which bounds the
+memory at the price of making them once more for the gradient. Rows of several segments need a network that
+``isolate_documents`` has prepared: attention stays within a segment, positions count anew in each, and the pooler reads
+the first token of each.
 
 Shapes: B sequences, L positions, M most predictions in a sequence, S segments of a sequence, P = M, or M + S with
 sentence pairs, H hidden; N predictions, V vocabulary.
@@ -14,22 +16,40 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
-from pretrain.model.families import FAMILIES, first_position
+from pretrain.config import PretrainConfig
+from pretrain.model.families import family_of, first_position
 from pretrain.model.isolation import NAME as ISOLATED
-from pretrain.model.isolation import find_borders
+from pretrain.model.isolation import find_borders, make_no_masks
 from pretrain.model.last_layer import narrow_last_layer, pick
 from pretrain.rows.masking import IGNORED
 
+MOST_SCORES = 1 << 27  # in memory at once, for causal rows: half a gigabyte in float32
+
 
 class Sums(NamedTuple):
-    """Sums over a batch, float32 scalars; the last two are zero without sentence pairs."""
+    """Sums over a batch, float32 scalars: masked words, and the objective beside them.
+
+    That is the next token in causal rows, which have no masked words, or sentence pairs; otherwise it is zero.
+    """
 
     mlm_loss: Tensor
     mlm_hits: Tensor
-    nsp_loss: Tensor
-    nsp_hits: Tensor
+    other_loss: Tensor
+    other_hits: Tensor
+
+
+def mean_loss(sums: Any, predictions: float, others: float, config: PretrainConfig) -> Any:
+    """What is trained on: the mean over masked words, plus that over the objective beside them.
+
+    Args:
+        sums: ``Sums``, of tensors or of numbers.
+        predictions, others: of the whole step.
+    """
+    mlm_weight, other_weight = config.loss_weights
+    return sums.mlm_loss / (max(predictions, 1) / mlm_weight) + sums.other_loss / (max(others, 1) / other_weight)
 
 
 class PretrainingModule(nn.Module):
@@ -39,21 +59,28 @@ class PretrainingModule(nn.Module):
         super().__init__()
         self.network: Any = network  # names of its parts differ by family
         self.is_isolated = network.config._attn_implementation == ISOLATED  # by ``isolate_documents``
-        if not self.is_isolated:
+        self.family = family_of(network.config)
+        self.is_narrow = not self.is_isolated and not self.family.is_causal
+        if self.is_narrow:
             narrow_last_layer(network)
-        self.family = FAMILIES[network.config.model_type]
+        elif not self.is_isolated:
+            make_no_masks(network)
         self.first_position = first_position(network.config)
 
     def forward(
         self,
         ids_BL: Tensor,
-        positions_BM: Tensor,
+        positions_BM: Tensor | None,
         targets_BM: Tensor,
         types_BL: Tensor | None = None,
         lengths_BS: Tensor | None = None,
         is_random_BS: Tensor | None = None,
     ) -> Sums:
         """Loss sums and hits; the arguments are the fields of ``Batch``."""
+        if positions_BM is None:
+            hidden_BLH = self._encode(ids_BL, None, types_BL, lengths_BS)
+            loss, hits = self._loss_of_all(hidden_BLH.flatten(0, 1), targets_BM.flatten())
+            return Sums(torch.zeros_like(loss), torch.zeros_like(loss), loss, hits)
         places_BP = positions_BM
         if is_random_BS is not None:
             assert lengths_BS is not None  # pairs differ in length
@@ -70,7 +97,10 @@ class PretrainingModule(nn.Module):
         nsp_scores_2 = self.network.cls.seq_relationship(pooled_H)
         return Sums(mlm_loss, mlm_hits, *loss_and_hits(nsp_scores_2, is_random_BS.flatten()))
 
-    def _encode(self, ids_BL: Tensor, places_BP: Tensor, types_BL: Tensor | None, lengths_BS: Tensor | None) -> Tensor:
+    def _encode(
+        self, ids_BL: Tensor, places_BP: Tensor | None, types_BL: Tensor | None, lengths_BS: Tensor | None
+    ) -> Tensor:
+        """States at the places, for which the rows are read in both directions; None: all, from left to right."""
         length = ids_BL.shape[1]
         extra: dict[str, Any] = {} if types_BL is None else {"token_type_ids": types_BL}
         if lengths_BS is not None and self.is_isolated:
@@ -81,10 +111,32 @@ class PretrainingModule(nn.Module):
             is_text_BL = torch.arange(length, device=ids_BL.device) < lengths_BS
             # transformers takes four dimensions as they are; of two, it asks the device whether all are set
             extra["attention_mask"] = is_text_BL if self.family.has_windows else is_text_BL[:, None, None]
-        if not self.is_isolated:  # attention within segments needs the queries of all tokens
+        if self.is_narrow:  # attention within segments needs the queries of all tokens
             extra["places_BP"] = places_BP
-        states = self.network.base_model(input_ids=ids_BL, **extra).last_hidden_state
-        return pick(states, places_BP) if self.is_isolated else states
+        if self.family.is_causal or places_BP is None:
+            extra |= {"is_causal": places_BP is None, "use_cache": False}
+            if "borders" in extra:  # a mask of four dimensions is taken as it is; nobody looks at this one
+                extra["attention_mask"] = ids_BL[:, None, None]
+        if self.family.is_causal:  # GPT-2 looks for padding in ids, which waits for the device
+            extra["inputs_embeds"] = self.network.get_input_embeddings()(ids_BL)
+        else:
+            extra["input_ids"] = ids_BL
+        states = self.network.base_model(**extra).last_hidden_state
+        return states if self.is_narrow or places_BP is None else pick(states, places_BP)
+
+    def _loss_of_all(self, hidden_NH: Tensor, targets_N: Tensor) -> tuple[Tensor, Tensor]:
+        """Loss sum and hits of the next tokens, part by part where the scores of all would be too many."""
+
+        def of_part(part_NH: Tensor, targets_N: Tensor) -> tuple[Tensor, Tensor]:
+            return loss_and_hits(self.family.head(self.network)(part_NH), targets_N)
+
+        most = max(1, MOST_SCORES // self.network.config.vocab_size)
+        if len(targets_N) <= most:
+            return of_part(hidden_NH, targets_N)
+        parts = zip(hidden_NH.split(most), targets_N.split(most), strict=True)
+        found = [checkpoint(of_part, *part, use_reentrant=False, preserve_rng_state=False) for part in parts]
+        losses, hits = zip(*found, strict=True)
+        return torch.stack(losses).sum(), torch.stack(hits).sum()
 
 
 def loss_and_hits(scores_NV: Tensor, targets_N: Tensor) -> tuple[Tensor, Tensor]:

@@ -7,6 +7,7 @@ types, 1e-12; RoBERTa positions counted from pad id + 1 (514 with [PAD] = 1), 1 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
@@ -16,7 +17,7 @@ from transformers import PreTrainedModel
 
 from pretrain.config import PretrainConfig
 from pretrain.model.extended import NewRows
-from pretrain.model.families import FAMILIES, SIZES
+from pretrain.model.families import FAMILIES
 from pretrain.model.init_from import load_init_from
 from pretrain.model.isolation import attend_in_windows
 from pretrain.rng import derive_key
@@ -44,9 +45,10 @@ def build_network(
             network = _new(config, vocab_size, special_ids)
     if FAMILIES[config.model.architecture].has_windows:
         attend_in_windows(network)
+        _keep_float32(network.base_model.rotary_emb)
     if config.model.position_start == "sinusoidal" and config.init_from is None:
-        embeddings: Any = network.base_model.embeddings
-        positions: Tensor = embeddings.position_embeddings.weight
+        base: Any = network.base_model
+        positions: Tensor = (base.wpe if hasattr(base, "wpe") else base.embeddings.position_embeddings).weight
         with torch.no_grad():
             positions.copy_(sinusoids(positions.shape[0], positions.shape[1]))
     return network
@@ -59,17 +61,29 @@ def sinusoids(count: int, width: int) -> Tensor:
     return WAVE_HEIGHT * torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :width]
 
 
+def _keep_float32(rotary: Any) -> None:
+    """Let engines that turn a model into half precision leave its rotary rates: 8,000 places on, rounding is a turn."""
+
+    def move(change: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
+        for name, rates in rotary.named_buffers():
+            setattr(rotary, name, rates.to(change(rates).device))
+        return rotary
+
+    rotary._apply = move
+
+
 def _new(config: PretrainConfig, vocab_size: int, special_ids: dict[str, int]) -> PreTrainedModel:
     model, family = config.model, FAMILIES[config.model.architecture]
     settings: dict[str, Any] = {
         "vocab_size": vocab_size,
-        **{theirs: getattr(model, ours) for ours, theirs in SIZES.items()},
+        **{theirs: getattr(model, ours) for ours, theirs in family.sizes.items()},
         **dict.fromkeys(family.dropouts, model.dropout),
         "max_position_embeddings": model.positions + (special_ids["pad"] + 1) * family.counts_from_padding,
         "pad_token_id": special_ids["pad"],
         "bos_token_id": special_ids["cls"],
         "eos_token_id": special_ids["sep"],
         **family.settings(model, special_ids),
+        **family.settings_of_objective(model),
     }
     network: PreTrainedModel = family.class_for(model)(family.config(**settings))
     return network

@@ -82,10 +82,13 @@ def split_rows(store: TokenStore, config: PretrainConfig) -> Split:
 
 
 class Batch(NamedTuple):
-    """What the model takes: masked ids, places and pieces to predict (see ``Masked``), and the rest of ``Rows``."""
+    """What the model takes: ids, where to predict and what (see ``Masked``), and the rest of ``Rows``.
+
+    Causal rows have no positions: every token predicts the next one, and M is L.
+    """
 
     ids_BL: Tensor
-    positions_BM: Tensor
+    positions_BM: Tensor | None
     targets_BM: Tensor
     types_BL: Tensor | None = None
     lengths_BS: Tensor | None = None
@@ -93,11 +96,14 @@ class Batch(NamedTuple):
 
     @property
     def predictions(self) -> int:
-        return int((self.targets_BM != IGNORED).sum())
+        """Masked pieces to predict."""
+        return 0 if self.positions_BM is None else int((self.targets_BM != IGNORED).sum())
 
     @property
-    def pairs(self) -> int:
-        return 0 if self.is_random_BS is None else int((self.is_random_BS != IGNORED).sum())
+    def others(self) -> int:
+        """What the objective beside masked words counts: next tokens of causal rows, or sentence pairs."""
+        targets = self.targets_BM if self.positions_BM is None else self.is_random_BS
+        return 0 if targets is None else int((targets != IGNORED).sum())
 
     @property
     def tokens(self) -> int:
@@ -119,42 +125,64 @@ class Batch(NamedTuple):
 class Order:
     """The endless sequence of rows: epoch after epoch (those of pairs differ in size), each in its own order."""
 
-    def __init__(self, rows_in: Callable[[int], int], seed: int) -> None:
-        self._rows_in, self._seed = rows_in, seed
+    def __init__(self, rows_in: Callable[[int], int], seed: int, first_epoch: int = 0) -> None:
+        self._rows_in, self._seed, self._first_epoch = rows_in, seed, first_epoch
         self._ends: list[int] = []  # sequences up to and including each epoch met so far
 
     def locate(self, sequences: Numbers) -> tuple[Numbers, Numbers]:
         """Epoch and row of each global sequence number (0 is the first sequence of the first step)."""
         while not self._ends or self._ends[-1] <= sequences.max():
-            self._ends.append((self._ends[-1] if self._ends else 0) + self._rows_in(len(self._ends)))
+            size = self._rows_in(self._first_epoch + len(self._ends))
+            self._ends.append((self._ends[-1] if self._ends else 0) + size)
         ends = np.array(self._ends)
-        epochs = np.searchsorted(ends, sequences, side="right")
+        epochs = np.searchsorted(ends, sequences, side="right") + self._first_epoch
         rows = np.empty_like(sequences)
         for epoch in np.unique(epochs).tolist():
             here, size = epochs == epoch, self._rows_in(epoch)
-            rows[here] = permute(sequences[here] - (ends[epoch] - size), size, derive_key(self._seed, "order", epoch))
+            begin = ends[epoch - self._first_epoch] - size
+            rows[here] = permute(sequences[here] - begin, size, derive_key(self._seed, "order", epoch))
         return epochs, rows
 
 
 class TrainingBatches:
-    """Micro-batches of process ``rank`` of ``ranks`` for any step; ``micro_batch`` divides ``global_batch / ranks``."""
+    """Micro-batches of process ``rank`` of ``ranks`` for any step; ``micro_batch`` is of ``fit_micro_batch``.
+
+    The first ``config.causal_rows`` rows of a step are causal. As rows are shuffled anew each epoch, which they are is
+    a draw by seed, epoch and row. All rows of a micro-batch are of one kind, and the share of a step is exact.
+    ``first_epoch``: the epoch that the run begins with, for order and masks; those of a branch are new ones.
+    """
 
     def __init__(
-        self, split: Split, pieces: Pieces, config: PretrainConfig, rank: int, ranks: int, micro_batch: int
+        self,
+        split: Split,
+        pieces: Pieces,
+        config: PretrainConfig,
+        rank: int,
+        ranks: int,
+        micro_batch: int,
+        first_epoch: int = 0,
     ) -> None:
         self._pieces, self._config, self._micro_batch = pieces, config, micro_batch
-        self._share = config.global_batch // ranks
-        self._offset = rank * self._share
+        self._rank, self._ranks = rank, ranks
         self.phases = phases(config)
         self._configs = [of_phase(config, phase) for phase in self.phases]
         sources = {config.rows.short_length: split.short, config.rows.sequence_length: split.training}
-        self._rows = {n: (source, Order(source.count, config.seed)) for n, source in sources.items() if n and source}
+        self._rows = {
+            n: (source, Order(source.count, config.seed, first_epoch)) for n, source in sources.items() if n and source
+        }
 
     def of_step(self, step: int) -> list[Batch]:
-        """The micro-batches of step 1, 2, …"""
-        source, epochs_B, rows_B = self._locate(step, self._offset, self._share)
-        rows = source.gather(epochs_B, rows_B)
-        return mask_batch(rows, epochs_B, self._pieces, self._configs[self.phase_of(step)]).split(self._micro_batch)
+        """The micro-batches of step 1, 2, …; causal ones come first."""
+        config, batches = self._configs[self.phase_of(step)], []
+        border = config.causal_rows
+        for first, last in ((0, border), (border, config.global_batch)):
+            share = (last - first) // self._ranks
+            if share:
+                source, epochs_B, rows_B = self._locate(step, first + self._rank * share, share)
+                rows = source.gather(epochs_B, rows_B)
+                whole = mask_batch(rows, epochs_B, self._pieces, config) if first == border else causal_batch(rows)
+                batches += whole.split(self._micro_batch)
+        return batches
 
     def names_of_step(self, step: int) -> list[str]:
         """What a whole step is made of, over all ranks: epoch and row of each sequence, "0:1234"."""
@@ -184,10 +212,25 @@ class TrainingBatches:
 def mask_batch(rows: Rows, epochs_B: Numbers, pieces: Pieces, config: PretrainConfig) -> Batch:
     """Rows as the model takes them, wearing the masks of their epochs."""
     keys_B = row_keys(config.seed, config.rows.masking, epochs_B, rows.names_B)
-    return as_batch(rows, mask_rows(rows, keys_B, pieces, config.rows.masking))
+    return as_batch(rows, mask_rows(rows, keys_B, pieces, config.rows.masking), config)
 
 
-def as_batch(rows: Rows, masked: Masked) -> Batch:
+def causal_batch(rows: Rows) -> Batch:
+    """Rows in which every token predicts the next one of its own segment; nothing follows the last."""
+    targets_BL = np.full_like(rows.ids_BL, IGNORED)
+    targets_BL[:, :-1] = rows.ids_BL[:, 1:]
+    if rows.lengths_BS is not None:
+        ends_BS = rows.lengths_BS.cumsum(axis=1)
+        targets_BL[np.arange(targets_BL.shape[1]) >= ends_BS[:, -1:]] = IGNORED
+        targets_BL[np.arange(len(ends_BS))[:, None], ends_BS - 1] = IGNORED
+    lengths_BS = None if rows.lengths_BS is None else torch.from_numpy(rows.lengths_BS)
+    return Batch(torch.from_numpy(rows.ids_BL), None, torch.from_numpy(targets_BL), lengths_BS=lengths_BS)
+
+
+def as_batch(rows: Rows, masked: Masked, config: PretrainConfig) -> Batch:
+    """Masked rows for the model; beside causal rows a piece is predicted one place before it, as theirs are."""
+    if config.model.objective == "hybrid":  # the first token of a segment is [CLS], never masked
+        masked = masked._replace(positions_BM=np.maximum(masked.positions_BM - 1, 0))
     rest = (rows.types_BL, rows.lengths_BS, rows.is_random_BS)
     return Batch(
         *map(torch.from_numpy, masked), *(None if field is None else torch.from_numpy(field) for field in rest)

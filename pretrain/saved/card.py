@@ -21,8 +21,16 @@ FIGURES = {
     "mlm_loss": "MLM loss",
     "masked_accuracy": "masked accuracy, %",
     "pseudo_perplexity": "pseudo-perplexity",
+    "causal_loss": "next-token loss",
+    "causal_accuracy": "next-token accuracy, %",
+    "perplexity": "perplexity",
     "nsp_loss": "NSP loss",
     "nsp_accuracy": "NSP accuracy, %",
+}
+OBJECTIVES = {
+    "masked": "masked language modelling with whole-word masking",
+    "causal": "causal language modelling",
+    "hybrid": "masked language modelling with whole-word masking and, in {:.0%} of the rows, causal language modelling",
 }
 
 
@@ -36,6 +44,7 @@ def model_card(network: Any, config: PretrainConfig, facts: Mapping[str, Any]) -
             ``in_jamo``, whether the tokenizer takes syllables apart.
     """
     start, sources, scores = config.init_from or "", facts.get("sources") or {}, facts.get("held_out") or {}
+    family = FAMILIES[config.model.architecture]
     is_folder = Path(start).expanduser().is_dir()  # otherwise it is a Hub id; where a folder lay is nobody's business
     figures = [name for name in FIGURES if name in scores]
     by_source = {**scores.get("sources", {}), "all": scores} if scores else {}
@@ -45,8 +54,11 @@ def model_card(network: Any, config: PretrainConfig, facts: Mapping[str, Any]) -
         undefined=StrictUndefined,
     )  # fmt: skip
     return environment.get_template("card.md.j2").render(
-        family=FAMILIES[config.model.architecture].title,
+        family=family.title,
         model=config.model,
+        objective=OBJECTIVES[config.model.objective].format(config.model.causal_share),
+        generates=config.model.objective != "masked",
+        is_causal=family.is_causal or config.model.objective == "causal",
         facts={"sources": sources, "parameters": facts["parameters"], "in_jamo": facts.get("in_jamo", False)},
         hub_id="" if is_folder else start,
         start=visible(Path(start).name if is_folder else start).replace("`", "'"),
@@ -64,13 +76,19 @@ def _settings(network: Any, config: PretrainConfig, facts: Mapping[str, Any]) ->
     epochs = f" ({facts['epochs']:g} epochs)" if "epochs" in facts else ""
     short = f", {rows.short_length} in the first {rows.short_length_share:.0%}" if rows.short_length else ""
     shares = ", then ".join(f"{part.share:.0%}" for part in (masking.shares or (masking,)))
+    masks = f"{shares} of the tokens, whole {masking.unit}s, {masking.mode}"
     warmup = f"{optimizer.warmup_share:.1%} of the" if optimizer.warmup_steps is None else f"{optimizer.warmup_steps:,}"
     fall = f", {optimizer.schedule}" + (f", {optimizer.decay_share:.0%} of them" if optimizer.schedule == "wsd" else "")
+    origin = facts.get("continued_from")
+    branch = (
+        f"step {origin['step']:,} of {origin['steps']:,}, sha256 `{origin['weights_sha256']:.16}`" if origin else ""
+    )
     return [
+        *([("branch of another run", branch)] if origin else []),
         ("layers x hidden x heads", sizes),
         ("longest input, tokens", f"{longest_input(network)}"),
         ("pieces in the vocabulary", f"{network.vocab_size:,}, sha256 `{facts['vocabulary_sha256']:.16}`"),
-        ("masks", f"{shares} of the tokens, whole {masking.unit}s, {masking.mode}"),
+        *([] if config.causal_rows == config.global_batch else [("masks", masks)]),
         ("training rows, tokens", f"{rows.sequence_length}{short}; {rows.packing}"),
         ("steps x sequences", f"{facts['step']:,} of {config.steps:,} x {config.global_batch:,}"),
         ("tokens seen", f"{facts['tokens']:,}{epochs}"),

@@ -19,68 +19,39 @@ import json
 import logging
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from threading import Thread
-from typing import Any, NamedTuple
+from typing import Any
 
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import PreTrainedModel
 
 from corpus.documents.errors import BadInput, is_full_disk
-from corpus.documents.whole_files import (
-    PARTIAL,
-    SEAL,
-    is_sealed,
-    read_object,
-    seal_of,
-    sealed,
-    settle_all,
-    whole_folder,
-    write_whole,
-    writing,
-)
-from pretrain.config import PretrainConfig, by_path
+from corpus.documents.whole_files import PARTIAL, seal_of, sealed, settle_all, whole_folder, write_whole, writing
+from pretrain.config import PretrainConfig
 from pretrain.engine.start import Engine
 from pretrain.engine.world import World
 from pretrain.saved.export import MODEL_NAME, WEIGHTS_NAME
+from pretrain.saved.found import (
+    LOOP_NAME,
+    OPTIMIZER_NAME,
+    Found,
+    changed_settings,
+    checkpoint_folders,
+    read_loops,
+    whole_checkpoints,
+    why_not_under,
+)
 
 log = logging.getLogger(__name__)
 
 BEST_NAME = "best"
-LOOP_NAME = "loop.json"
-OPTIMIZER_NAME = "optimizer.safetensors"
-STATE_NAMES = {f"{MODEL_NAME}/{WEIGHTS_NAME}", OPTIMIZER_NAME}
-LOOP_KINDS = {"step": int, "progress": dict, "meter": list, "held_out": dict | None, "scaling": dict, "config": dict,
-              "vocabulary_sha256": str, "files": dict}  # fmt: skip
-
 GIB = 1 << 30
 BYTES_OF_CHECKPOINT, BYTES_OF_MODEL = 12, 4  # a parameter: weights and Adam's two averages, float32; weights alone
 SaveModel = Callable[..., None]  # writes a Hugging Face folder: (folder, weights=, facts=)
-
-
-class Found(NamedTuple):
-    """A whole checkpoint: its folder and what loop.json holds."""
-
-    folder: Path
-    loop: dict[str, Any]
-
-    def weights(self) -> dict[str, Tensor]:
-        return load_file(self.folder / MODEL_NAME / WEIGHTS_NAME)
-
-    def give_to(self, engine: Engine) -> None:
-        engine.restore(self.weights(), load_file(self.folder / OPTIMIZER_NAME), self.loop["step"])
-        engine.restore_scaling(self.loop["scaling"])
-
-
-def read_checkpoint(folder: Path) -> Found:
-    """A checkpoint whose files are all as they were written; BadInput names those that are not."""
-    loop = _read_loop(folder)
-    damaged = [name for name, seal in loop["files"].items() if seal_of(folder / name) != seal]
-    if damaged:
-        raise BadInput(f"{folder}: {', '.join(damaged)} is damaged")
-    return Found(folder, loop)
 
 
 class Checkpoints:
@@ -120,6 +91,7 @@ class Checkpoints:
         weights, moments = _copied(weights), _copied(moments)
         loop = {
             "step": progress["step"],
+            "origin": self._facts.get("continued_from"),
             "progress": progress,
             "meter": meter_state,
             "held_out": held_out,
@@ -158,24 +130,8 @@ class Checkpoints:
         return found
 
     def newest(self, count: int) -> list[Found]:
-        """The newest ``count`` whole checkpoints, newest first; a warning names each one that is passed over.
-
-        BadInput: there are some, and none is whole.
-        """
-        found: list[Found] = []
-        faults: list[str] = []
-        for folder in reversed(self._folders()):
-            if len(found) < count:
-                try:
-                    found.append(read_checkpoint(folder))
-                except (BadInput, OSError) as error:
-                    faults.append(str(error))
-                    log.warning("%s; going on from the checkpoint before", error)
-        if faults and not found:
-            raise BadInput(
-                f"{self._folder}: no checkpoint is whole; delete the folder to start afresh (the newest: {faults[0]})"
-            )
-        return found
+        """The newest ``count`` whole checkpoints, newest first; BadInput where there are some, and none is whole."""
+        return list(islice(whole_checkpoints(self._folder), count))
 
     def _write(self, weights: dict[str, Tensor], moments: dict[str, Tensor], loop: dict[str, Any]) -> None:
         """In the thread: a whole checkpoint, then drop the oldest ones, but never the best."""
@@ -201,7 +157,7 @@ class Checkpoints:
             self._thread = None
         error = self._failure
         if isinstance(error, OSError):
-            kept = next((folder.name for folder in reversed(self._loops())), "no checkpoint")
+            kept = next((folder.name for folder in reversed(read_loops(self._folder))), "no checkpoint")
             reason, advice = (error.strerror or str(error)).lower(), "check the folder and its permissions"
             if is_full_disk(error):
                 reason = "the disk is full, or a quota or the limit of ulimit -f is reached"
@@ -218,39 +174,26 @@ class Checkpoints:
             fault = self._contradiction(found)
             if fault:
                 raise BadInput(fault)
+            if changed_settings(found.loop["config"], self._config):
+                log.info("another schedule, under which all steps so far are as they were; going on with it")
             return found
         return None
 
     def _contradiction(self, found: Found) -> str | None:
-        before, now = by_path(found.loop["config"]), by_path(self._config.identity())
-        defaults = by_path(PretrainConfig().identity())  # of a setting that is newer than the checkpoint
-        keys = sorted(key for key in before.keys() | now.keys() if before.get(key, defaults.get(key)) != now.get(key))
-        if keys:
-            changes = ", ".join(f"pretrain.{key}: {before.get(key)} -> {now.get(key)}" for key in keys)
-            return f"{found.folder}: written with other settings ({changes}); use those, or another output folder"
-        if found.loop["vocabulary_sha256"] != self._identity["vocabulary_sha256"]:
+        fault = why_not_under(found, self._config)
+        if fault is None and found.loop["vocabulary_sha256"] != self._identity["vocabulary_sha256"]:
             return f"{found.folder}: written with another vocabulary; use that tokenizer, or another output folder"
-        return None
-
-    def _folders(self) -> list[Path]:
-        return sorted(path for path in self._folder.glob("step-" + "[0-9]" * 9) if path.is_dir())
-
-    def _loops(self) -> dict[Path, dict[str, Any]]:
-        """What loop.json holds, oldest first, by folder; those that cannot be read count as no checkpoints."""
-        loops = {}
-        for folder in self._folders():
-            with suppress(BadInput, OSError):
-                loops[folder] = _read_loop(folder)
-        return loops
+        return fault
 
     def _prune(self) -> None:
-        loops = self._loops()
-        losses = {folder: loop["held_out"]["mlm_loss"] for folder, loop in loops.items() if loop["held_out"]}
+        loops = read_loops(self._folder)  # one that cannot be read is no checkpoint
+        kind = "causal_loss" if self._config.model.objective == "causal" else "mlm_loss"
+        losses = {folder: loop["held_out"][kind] for folder, loop in loops.items() if loop["held_out"] is not None}
         best = min(losses, key=losses.__getitem__, default=None)  # the earlier one where they are equal
         if best is not None:
             write_whole(self._folder / BEST_NAME, best.name)
         kept = list(loops)[-self._config.saved.keep_checkpoints :]
-        for old in self._folders():
+        for old in checkpoint_folders(self._folder):
             if old < kept[0] and old != best:
                 shutil.rmtree(old)
 
@@ -287,17 +230,3 @@ def require_disk_space(out: Path, network: PreTrainedModel, config: PretrainConf
             f"{parameters / 1e6:.0f} M parameters, the best one and the model need {needed / GIB:.1f} GiB; make room "
             "or lower pretrain.saved.keep_checkpoints"
         )
-
-
-def _read_loop(folder: Path) -> dict[str, Any]:
-    path = folder / LOOP_NAME
-    if not path.is_file():
-        raise BadInput(f"{folder}: {LOOP_NAME} is missing")
-    loop = read_object(path, "it is damaged")
-    wrong = [key for key, kind in LOOP_KINDS.items() if key not in loop or not isinstance(loop[key], kind)]
-    if wrong or f"step-{loop['step']:09}" != folder.name or not loop["files"].keys() >= STATE_NAMES:
-        raise BadInput(f"{path}: {(wrong or ['step or files'])[0]} is not what the checkpoint of this name says there")
-    # checkpoints of before there were seals have none, and end with "files"
-    if not is_sealed(loop) and (SEAL in loop or next(reversed(loop)) != "files"):
-        raise BadInput(f"{path}: is damaged (its sha256 differs)")
-    return loop

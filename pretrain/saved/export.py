@@ -20,8 +20,8 @@ from safetensors.torch import save_file
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import CONFIG_NAME, WEIGHTS_NAME
 from corpus.documents.whole_files import read_object, writing
-from pretrain.config import PretrainConfig
-from pretrain.model.families import longest_input, readable_by_older
+from pretrain.config import ModelConfig, PretrainConfig
+from pretrain.model.families import FAMILIES, longest_input, readable_by_older
 from pretrain.model.init_from import TOKENIZER_NAMES, quiet_transformers
 from pretrain.pack.store import VOCABULARY_NAME, vocabulary_digest
 from pretrain.saved.card import CARD_NAME, model_card
@@ -49,7 +49,7 @@ def run(config: PretrainConfig, inputs: ExportInputs, out: Path, *, workers: int
     result = _read_result(inputs)
     for path in sorted((inputs.pretrain / MODEL_NAME).iterdir()):
         shutil.copyfile(path, out / path.name)
-    _check_loads(out)
+    _check_loads(out, config.model)
     return {"parameters": result["parameters"], "weights_bytes": (out / WEIGHTS_NAME).stat().st_size}
 
 
@@ -79,7 +79,7 @@ def save_model(
     for name in TOKENIZER_NAMES:
         if (tokenizer / name).is_file():
             shutil.copyfile(tokenizer / name, folder / name)
-    settings = _set_tokenizer_limits(folder, described)
+    settings = _set_tokenizer(folder, described, generates=config.model.objective != "masked")
     facts = {**facts, "in_jamo": settings.get("strip_accents") is True}
     (folder / CARD_NAME).write_text(model_card(described, config, facts), "utf-8")
 
@@ -110,7 +110,7 @@ def _read_result(inputs: ExportInputs) -> dict[str, Any]:
     return result
 
 
-def _set_tokenizer_limits(folder: Path, described: Any) -> dict[str, Any]:
+def _set_tokenizer(folder: Path, described: Any, *, generates: bool) -> dict[str, Any]:
     path = folder / TOKENIZER_CONFIG_NAME
     only_vocabulary = (folder / VOCABULARY_NAME).is_file() and not (folder / "tokenizer.json").is_file()
     unnamed = {"tokenizer_class": "BertTokenizer" if only_vocabulary else "PreTrainedTokenizerFast"}
@@ -118,20 +118,26 @@ def _set_tokenizer_limits(folder: Path, described: Any) -> dict[str, Any]:
     settings["model_max_length"] = longest_input(described)
     if getattr(described, "type_vocab_size", 1) < 2:
         settings["model_input_names"] = ["input_ids", "attention_mask"]
+    if generates:  # what a text begins with, and what ends it
+        settings["bos_token"], settings["eos_token"] = (
+            settings.get(f"{n}_token", f"[{n.upper()}]") for n in ("cls", "sep")
+        )
     path.write_text(json.dumps(settings, ensure_ascii=False, indent=2) + "\n", "utf-8")
     return settings
 
 
-def _check_loads(folder: Path) -> None:
-    from transformers import AutoModelForMaskedLM, AutoTokenizer
+def _check_loads(folder: Path, model: ModelConfig) -> None:
+    from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
 
+    is_causal = model.objective == "causal" or FAMILIES[model.architecture].is_causal
+    kind: Any = AutoModelForCausalLM if is_causal else AutoModelForMaskedLM
     with quiet_transformers():
-        model, report = AutoModelForMaskedLM.from_pretrained(folder, local_files_only=True, output_loading_info=True)
+        network, report = kind.from_pretrained(folder, local_files_only=True, output_loading_info=True)
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     if report["missing_keys"]:
         raise RuntimeError(f"{folder}: weights missing from the exported model: {sorted(report['missing_keys'])}")
-    if model.config.pad_token_id != tokenizer.pad_token_id:
+    if network.config.pad_token_id != tokenizer.pad_token_id:
         raise BadInput(
-            f"{folder / CONFIG_NAME}: the model's pad id is {model.config.pad_token_id}, the tokenizer's "
+            f"{folder / CONFIG_NAME}: the model's pad id is {network.config.pad_token_id}, the tokenizer's "
             f"{tokenizer.pad_token_id}; train with the tokenizer as it is now"
         )

@@ -1,4 +1,4 @@
-"""What masked pieces can be guessed by counting alone, to stand beside a model's masked accuracy.
+"""What pieces can be guessed by counting alone, to stand beside a model's accuracy.
 
 Three tables count training text: which piece is most frequent, which after its left neighbour, and which between its
 two neighbours. A guess whose neighbours were never met, or are masked, comes from the next smaller table. The price is
@@ -16,6 +16,7 @@ import numpy as np
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig
 from pretrain.rng import derive_key, permute
+from pretrain.rows.batches import causal_batch
 from pretrain.rows.masking import IGNORED, Pieces, mask_rows
 from pretrain.rows.sources import Numbers, RowSource
 from pretrain.watch.held_out import choose_rows, held_out_keys
@@ -57,22 +58,30 @@ def score_baselines(
 ) -> dict[str, float]:
     """Accuracies (0..1) on the predictions that ``measure`` scores, rows weighted as there.
 
-    A guess sees the masked row, as the model does; bigram: the left neighbour.
+    A guess sees the masked row, as the model does; bigram: the left neighbour. Where all rows are causal the next token
+    is guessed, from the one before it alone; where some are, masked words.
     """
-    hits, predictions = np.zeros(3), 0.0
+    is_causal = config.causal_rows == config.global_batch
+    names = ("unigram_accuracy", "bigram_accuracy", "both_sides_accuracy")[: 2 if is_causal else 3]
+    hits, predictions = np.zeros(len(names)), 0.0
     chosen = choose_rows(held_out, config)
     places = [(part, begin) for part in chosen for begin in range(0, len(part.rows_B), _ROWS_AT_ONCE)]
     for part, begin in places:
         rows_B = part.rows_B[begin : begin + _ROWS_AT_ONCE]
         rows = held_out.gather(np.zeros_like(rows_B), rows_B)
-        masked = mask_rows(rows, held_out_keys(config, rows), pieces, config.rows.masking)
-        row_P, slots_P = np.nonzero(masked.targets_BM != IGNORED)
-        columns_P, targets_P = masked.positions_BM[row_P, slots_P], masked.targets_BM[row_P, slots_P]
-        left_P, right_P = masked.ids_BL[row_P, columns_P - 1], masked.ids_BL[row_P, columns_P + 1]
-        guesses = _guess(baselines, left_P, right_P, pieces.mask_id)
+        if is_causal:
+            targets_BL = causal_batch(rows).targets_BM.numpy()
+            at = targets_BL != IGNORED
+            targets_P, left_P = targets_BL[at], rows.ids_BL[at]
+            right_P = left_P  # not looked at
+        else:
+            masked = mask_rows(rows, held_out_keys(config, rows), pieces, config.rows.masking)
+            row_P, slots_P = np.nonzero(masked.targets_BM != IGNORED)
+            columns_P, targets_P = masked.positions_BM[row_P, slots_P], masked.targets_BM[row_P, slots_P]
+            left_P, right_P = masked.ids_BL[row_P, columns_P - 1], masked.ids_BL[row_P, columns_P + 1]
+        guesses = _guess(baselines, left_P, right_P, pieces.mask_id)[: len(names)]
         hits += [part.weight * (guess_P == targets_P).sum() for guess_P in guesses]
         predictions += part.weight * len(targets_P)
-    names = ("unigram_accuracy", "bigram_accuracy", "both_sides_accuracy")
     return dict(zip(names, (hits / max(predictions, 1.0)).tolist(), strict=True))
 
 

@@ -3,8 +3,9 @@
 Counted are the matrix products of forward and backward pass (three times the forward pass), the vocabulary head and
 all of the last layer but keys and values on the predicted positions only (on all where documents are isolated), of
 local attention what a token may see, nothing for the sentence-pair head (below 0.1 %), norms and activations: the
-useful work, after PaLM (arXiv 2204.02311, appendix B). Peaks are the dense rates of NVIDIA's datasheets, half of those
-printed "with sparsity".
+useful work, after PaLM (arXiv 2204.02311, appendix B). As there, a causal token counts as if it saw its whole row,
+twice what it sees; hybrid rows cost their mean. Peaks are the dense rates of NVIDIA's datasheets, half of those printed
+"with sparsity".
 """
 
 from __future__ import annotations
@@ -43,14 +44,23 @@ PRECISIONS = ("fp32", "fp16", "bf16")
 
 def flops_per_token(config: PretrainConfig, vocab_size: int, lengths: NDArray[np.int64] | None = None) -> float:
     """Operations to train on one token; ``lengths`` are those of the segments of rows, None: each row is one."""
+    causal = config.causal_rows / config.global_batch
+    masked_share = (
+        most_predictions(config.rows.sequence_length, config.rows.masking.share) / config.rows.sequence_length
+    )
+    of_kinds = ((causal, 1.0), (1 - causal, masked_share))
+    return sum(share * _flops(config, vocab_size, lengths, predicted) for share, predicted in of_kinds if share)
+
+
+def _flops(config: PretrainConfig, vocab_size: int, lengths: NDArray[np.int64] | None, predicted: float) -> float:
     model, length = config.model, config.rows.sequence_length
-    hidden, is_modern = model.hidden, model.architecture == "modernbert"
-    predicted = most_predictions(length, config.rows.masking.share) / length
-    is_narrow = config.rows.packing != "documents"  # the last layer asks at the predictions, and at [CLS] for pairs
+    hidden, is_modern, is_gpt = model.hidden, model.architecture == "modernbert", model.architecture == "gpt"
+    # the last layer asks at the predictions, and at [CLS] for pairs
+    is_narrow = config.rows.packing != "documents" and not is_gpt
     on_all = (3 if is_modern else 2) * hidden**2  # keys and values; ModernBERT's one matrix gives the queries as well
     rest = 4 * hidden**2 - on_all + (3 if is_modern else 2) * hidden * model.intermediate  # gated units have three
     lengths = np.array([length]) if lengths is None else lengths
-    total = 6 * (hidden**2 + hidden * vocab_size) * predicted
+    total = 6 * ((0 if is_gpt else hidden**2) + hidden * vocab_size) * predicted
     for layer in range(model.layers):
         asking = predicted + model.nsp / length if is_narrow and layer == model.layers - 1 else 1
         reach = model.local_window // 2 if is_modern and layer % model.global_every else None

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig
+from pretrain.model.module import mean_loss
 
 log = logging.getLogger(__name__)
 
@@ -36,29 +37,28 @@ class StepSums(NamedTuple):
     step: int
     mlm_loss: float
     mlm_hits: float
-    nsp_loss: float
-    nsp_hits: float
+    other_loss: float
+    other_hits: float
     predictions: float
     tokens: float
-    pairs: float
+    others: float
     lr: float
     grad_norm: float
 
-    @property
-    def loss(self) -> float:
-        """Mean over the step's predictions, plus the mean over its sentence pairs."""
-        return self.mlm_loss / max(self.predictions, 1) + self.nsp_loss / max(self.pairs, 1)
+    def loss(self, config: PretrainConfig) -> float:
+        """Its mean over the step, as it was trained on."""
+        return float(mean_loss(self, self.predictions, self.others, config))
 
 
 def require_finite_losses(steps: Sequence[StepSums], config: PretrainConfig, names_of_step: NamesOfStep) -> None:
     """Stop (BadInput) where training has diverged, naming the first bad step, its rows and what went before."""
     for place, bad in enumerate(steps):
-        if not math.isfinite(bad.loss):
+        if not math.isfinite(bad.loss(config)):
             now = config.optimizer
-            before = f"; {_describe(steps[place - 1])} before it" if place else ""
+            before = f"; {_describe(steps[place - 1], config)} before it" if place else ""
             raise BadInput(
-                f"step {bad.step}: the loss is not finite ({bad.loss}) at learning rate {bad.lr:.3g}{before}; rows "
-                f"{_some_rows(names_of_step(bad.step))}; training has diverged: lower pretrain.optimizer.lr "
+                f"step {bad.step}: the loss is not finite ({bad.loss(config)}) at learning rate {bad.lr:.3g}{before}; "
+                f"rows {_some_rows(names_of_step(bad.step))}; training has diverged: lower pretrain.optimizer.lr "
                 f"({now.lr:g}), raise pretrain.optimizer.warmup_share ({now.warmup_share:g}) or set "
                 f"pretrain.optimizer.clip ({now.clip:g}) to 1"
             )
@@ -77,7 +77,7 @@ def warn_of_jump(
             log.warning(
                 "step %d: the gradient norm is not finite, though the loss is (%.3f); rows %s; expect training to "
                 "diverge: set pretrain.optimizer.clip or lower pretrain.optimizer.lr (%g)",
-                *(step.step, step.loss, _some_rows(names_of_step(step.step)), config.optimizer.lr),
+                *(step.step, step.loss(config), _some_rows(names_of_step(step.step)), config.optimizer.lr),
             )
             return
         usual = median(norms) if len(norms) >= LEAST_REMEMBERED else math.inf
@@ -86,7 +86,7 @@ def warn_of_jump(
                 "step %d: gradient norm %.3g is %.1f times the median of the %d steps before (%.3g), loss %.3f; rows "
                 "%s; once, look at these rows; often, set pretrain.optimizer.clip (%g) or lower pretrain.optimizer.lr "
                 "(%g)",
-                *(step.step, step.grad_norm, step.grad_norm / max(usual, 1e-30), len(norms), usual, step.loss),
+                *(step.step, step.grad_norm, step.grad_norm / max(usual, 1e-30), len(norms), usual, step.loss(config)),
                 *(_some_rows(names_of_step(step.step)), config.optimizer.clip, config.optimizer.lr),
             )
             return
@@ -99,9 +99,9 @@ def remember_norms(norms: Sequence[float], steps: Sequence[StepSums]) -> list[fl
     return [*norms, *found][-REMEMBERED:]
 
 
-def _describe(step: StepSums) -> str:
+def _describe(step: StepSums, config: PretrainConfig) -> str:
     norm = "" if math.isnan(step.grad_norm) else f" and gradient norm {step.grad_norm:.3g}"
-    return f"loss {step.loss:.3f}{norm}"
+    return f"loss {step.loss(config):.3f}{norm}"
 
 
 def _some_rows(names: Sequence[str]) -> str:

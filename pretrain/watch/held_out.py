@@ -1,4 +1,4 @@
-"""Loss, accuracy and pseudo-perplexity on text that was never trained on, over all of it and source by source.
+"""Loss, accuracy and perplexity on text that was never trained on, over all of it and source by source.
 
 Sources are measured one after the other. A small one gets more rows than its share, and its rows count less in the
 overall figures. The masks are always those of epoch 0: figures of two measurements differ by the model alone.
@@ -19,15 +19,17 @@ from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig
 from pretrain.engine.start import Engine
 from pretrain.engine.world import World, widest_float
+from pretrain.model.module import Sums
 from pretrain.rng import Bits, derive_key, permute
-from pretrain.rows.batches import Batch, as_batch
-from pretrain.rows.masking import IGNORED, Masked, Pieces, mask_rows, mask_single, row_keys
+from pretrain.rows.batches import Batch, as_batch, causal_batch
+from pretrain.rows.masking import IGNORED, Pieces, mask_rows, mask_single, row_keys
 from pretrain.rows.sources import Numbers, Rows, RowSource
 
 MOST_SOURCES = 16  # the largest have figures of their own, all others have theirs together
 OTHERS = "all other sources"
 FEW_ROWS = 16  # every source gets so many before any gets more: about 1,200 predictions in rows of 512
-_COLUMNS = ("rows", "predictions", "singles", "mlm_loss", "mlm_hits", "nsp_loss", "nsp_hits", "single_loss")
+# counts of rows, masked pieces, next tokens or pairs, and single masked pieces; then sums
+_COLUMNS = ("rows", "predictions", "others", "singles", *Sums._fields, "single_loss")
 
 
 class Chosen(NamedTuple):
@@ -54,7 +56,8 @@ def measure(
 
     Returns:
         rows, predictions: what was measured; mlm_loss (nats), masked_accuracy (0..1), pseudo_perplexity; with
-        sentence pairs nsp_loss and nsp_accuracy; "sources": the same of each measured source by name. Where nothing
+        sentence pairs nsp_loss and nsp_accuracy; for causal rows causal_loss, causal_accuracy and perplexity (of a
+        token) instead, with hybrid objectives both; "sources": the same of each measured source by name. Where nothing
         of a source could be masked, the figures that need it are missing.
 
     Raises:
@@ -67,27 +70,29 @@ def measure(
     try:
         with torch.no_grad():
             for place, rows_B, count in _parts_of_rank(chosen, micro_batch, world):
-                words, single = _mask_both_ways(source, rows_B, count, pieces, config)
-                counts = torch.tensor([count, words.predictions, single.predictions], dtype=widest_float(world.device))
-                sums_KC[place, :3] += counts.to(world.device, non_blocking=True)
-                sums_KC[place, 3:-1] += torch.stack([*engine(*words.to(world.device))])
-                sums_KC[place, -1] += engine(*single.to(world.device)).mlm_loss
+                batches, singles = _batches(source, rows_B, count, pieces, config)
+                targets = [sum(b.predictions for b in batches), sum(b.others for b in batches)]
+                counts = [count, *targets, sum(b.predictions for b in singles)]
+                counts_4 = torch.tensor(counts, dtype=widest_float(world.device))
+                sums_KC[place, :4] += counts_4.to(world.device, non_blocking=True)
+                for batch in batches:
+                    sums_KC[place, 4:-1] += torch.stack([*engine(*batch.to(world.device))])
+                for batch in singles:
+                    sums_KC[place, -1] += engine(*batch.to(world.device)).mlm_loss
     finally:
         engine.module.train(was_training)
     sums_KC = world.total(sums_KC).cpu()
-    weights_K1 = torch.tensor([[part.weight] for part in chosen], dtype=torch.float64)
-    overall = _figures((weights_K1 * sums_KC).sum(0), config)
-    overall |= {name: int(sums_KC[:, column].sum()) for column, name in enumerate(_COLUMNS[:2])}
+    weights_K = torch.tensor([part.weight for part in chosen], dtype=torch.float64)
+    overall = _figures((weights_K[:, None] * sums_KC).sum(0), config)
+    figures = [_figures(sums_C, config) for sums_C in sums_KC]
+    overall |= {name: sum(part[name] for part in figures) for name in ("rows", "predictions")}
     if not overall["predictions"]:
         raise BadInput(
             f"no word of {overall['rows']} held-out rows could be masked; raise pretrain.rows.held_out_share, or give "
             "text that the tokenizer knows"
         )
-    sources = {
-        OTHERS if part.source < 0 else source_names[part.source]: _figures(sums_C, config)
-        for part, sums_C in zip(chosen, sums_KC, strict=True)
-    }
-    return overall | {"sources": sources}
+    names = [OTHERS if part.source < 0 else source_names[part.source] for part in chosen]
+    return overall | {"sources": dict(zip(names, figures, strict=True))}
 
 
 def choose_rows(source: RowSource, config: PretrainConfig) -> list[Chosen]:
@@ -145,32 +150,44 @@ def _parts_of_rank(chosen: list[Chosen], micro_batch: int, world: World) -> Iter
     yield from parts[world.rank :: world.size]
 
 
-def _mask_both_ways(
+def _batches(
     source: RowSource, rows_B: Numbers, count: int, pieces: Pieces, config: PretrainConfig
-) -> tuple[Batch, Batch]:
-    """The rows with their words masked and with a single piece masked; targets only in the first ``count`` rows."""
+) -> tuple[list[Batch], list[Batch]]:
+    """The rows by every objective, and those with a single piece masked; targets only in the first ``count`` rows."""
     rows = source.gather(np.zeros_like(rows_B), rows_B)
     fills_B = np.arange(len(rows_B)) >= count
     if rows.is_random_BS is not None:
         rows = rows._replace(is_random_BS=np.where(fills_B[:, None], IGNORED, rows.is_random_BS))
     keys_B = held_out_keys(config, rows)
 
-    def batch(masked: Masked) -> Batch:
-        targets_BM = np.where(fills_B[:, None], IGNORED, masked.targets_BM)
-        return as_batch(rows, masked._replace(targets_BM=targets_BM))
+    def without_fills(batch: Batch) -> Batch:
+        batch.targets_BM[torch.from_numpy(fills_B)] = IGNORED
+        return batch
 
-    return batch(mask_rows(rows, keys_B, pieces, config.rows.masking)), batch(mask_single(rows, keys_B, pieces))
+    causal = [without_fills(causal_batch(rows))] if config.causal_rows else []
+    if config.causal_rows == config.global_batch:
+        return causal, []
+    words, single = (
+        without_fills(as_batch(rows, masked, config))
+        for masked in (mask_rows(rows, keys_B, pieces, config.rows.masking), mask_single(rows, keys_B, pieces))
+    )
+    return [words, *causal], [single]
 
 
 def _figures(sums_C: Tensor, config: PretrainConfig) -> dict[str, Any]:
     sums = dict(zip(_COLUMNS, sums_C, strict=True))
-    figures: dict[str, Any] = {name: int(sums[name]) for name in _COLUMNS[:2]}
+    predictions = sums["others" if config.causal_rows == config.global_batch else "predictions"]
+    figures: dict[str, Any] = {"rows": int(sums["rows"]), "predictions": int(predictions)}
     if sums["predictions"]:
         figures["mlm_loss"] = (sums["mlm_loss"] / sums["predictions"]).item()
         figures["masked_accuracy"] = (sums["mlm_hits"] / sums["predictions"]).item()
     if sums["singles"]:
         figures["pseudo_perplexity"] = torch.exp(sums["single_loss"] / sums["singles"]).item()
     if config.model.nsp:
-        figures["nsp_loss"] = (sums["nsp_loss"] / sums["rows"]).item()
-        figures["nsp_accuracy"] = (sums["nsp_hits"] / sums["rows"]).item()
+        figures["nsp_loss"] = (sums["other_loss"] / sums["rows"]).item()
+        figures["nsp_accuracy"] = (sums["other_hits"] / sums["rows"]).item()
+    if config.causal_rows:
+        loss = sums["other_loss"] / sums["others"]
+        figures |= {"causal_loss": loss.item(), "causal_accuracy": (sums["other_hits"] / sums["others"]).item()}
+        figures["perplexity"] = loss.exp().item()
     return figures

@@ -61,7 +61,7 @@ class Meter:
         self._float, steps = widest_float(world.device), config.watch.log_every
         self._sums_KF = torch.zeros(steps, len(Sums._fields), dtype=self._float, device=world.device)
         self._norms_K = torch.zeros(steps, dtype=self._float, device=world.device)
-        self._counts = (0, 0, 0)  # predictions, tokens, pairs of the step that runs, in this process
+        self._counts = (0, 0, 0)  # predictions, tokens, others of the step that runs, in this process
         self._ended: list[tuple[int, float, tuple[int, int, int]]] = []  # steps: number, learning rate, counts
         self._flops_of_step, self._peak = flops_of_step, _peak(config, world)
         self._is_first_line = True
@@ -72,11 +72,11 @@ class Meter:
             self._trackers = open_trackers(config, path.parent, config.model_dump(mode="json"), last_step + 1)
             _log_formula(flops_of_step(last_step + 1), self._peak, world)
 
-    def add(self, sums: Sums, predictions: int, tokens: int, pairs: int = 0) -> None:
-        """Count one micro-batch of this process: its targets that count, tokens without padding, and pairs."""
+    def add(self, sums: Sums, predictions: int, tokens: int, others: int = 0) -> None:
+        """Count one micro-batch of this process: masked targets, tokens without padding, next tokens or pairs."""
         self._sums_KF[len(self._ended)] += torch.stack([value.detach() for value in sums])
         before = self._counts
-        self._counts = (before[0] + predictions, before[1] + tokens, before[2] + pairs)
+        self._counts = (before[0] + predictions, before[1] + tokens, before[2] + others)
 
     def end_step(self, step: int, lr: float, grad_norm: Tensor | float | None, waited_s: float) -> None:
         """Close the step; ``grad_norm``: None where the engine gives none; ``waited_s``: seconds without a batch."""
@@ -182,18 +182,19 @@ class Meter:
 def _averages(steps: list[StepSums], tokens: int, config: PretrainConfig) -> dict[str, float]:
     """The figures of an interval that equal runs share; ``grad_norm`` is the largest finite one of the interval."""
     sums = StepSums._make(math.fsum(column) for column in zip(*steps, strict=True))
-    line = {
-        "step": steps[-1].step,
-        "loss": sums.loss,
-        "masked_accuracy": sums.mlm_hits / sums.predictions,
-        "lr": steps[-1].lr,
-        "tokens": tokens,
-    }
+    line = {"step": steps[-1].step, "loss": sums.loss(config)}
+    if sums.predictions:
+        line["masked_accuracy"] = sums.mlm_hits / sums.predictions
+    if config.causal_rows:
+        line["causal_accuracy"] = sums.other_hits / sums.others
+    line |= {"lr": steps[-1].lr, "tokens": tokens}
     norms = [step.grad_norm for step in steps if math.isfinite(step.grad_norm)]
     if norms:
         line["grad_norm"] = max(norms)
     if config.model.nsp:
-        line |= {"mlm_loss": sums.mlm_loss / sums.predictions, "nsp_accuracy": sums.nsp_hits / max(sums.pairs, 1)}
+        line |= {"mlm_loss": sums.mlm_loss / sums.predictions, "nsp_accuracy": sums.other_hits / max(sums.others, 1)}
+    if config.model.objective == "hybrid":
+        line |= {"mlm_loss": sums.mlm_loss / sums.predictions, "causal_loss": sums.other_loss / sums.others}
     return line
 
 
@@ -201,8 +202,9 @@ def _readable(line: dict[str, float], config: PretrainConfig, timed_steps: int, 
     left = (config.steps - line["step"]) * line["seconds"] / max(timed_steps, 1)
     norm = f" norm {line['grad_norm']:.2f}" if "grad_norm" in line else ""
     mfu = f" mfu {100 * line['mfu']:.1f} %" if "mfu" in line else ""
+    accuracy = line.get("masked_accuracy", line.get("causal_accuracy", 0.0))
     return (
-        f"step {line['step']}/{config.steps} loss {line['loss']:.3f} accuracy {line['masked_accuracy']:.3f} "
+        f"step {line['step']}/{config.steps} loss {line['loss']:.3f} accuracy {accuracy:.3f} "
         f"lr {line['lr']:.1e}{norm} {line['tokens_per_second'] / 1000:.1f}k tok/s{mfu} "
         f"data wait {100 * line['data_wait_share']:.1f} % mem {line['memory_gib']:.1f} GiB "
         f"eta {timedelta(seconds=round(left))}{' (start-up included)' if is_first else ''}"

@@ -116,11 +116,11 @@ def test_packed_segments_learn_what_each_alone_does(tiny, monkeypatch, family: s
     batch = packed_batch(ROWS, ids, nsp=family == "nsp")
     sums = PretrainingModule(isolated)(*batch)
     predictions, segments = int((batch[2] != IGNORED).sum()), sum(map(len, ROWS))
-    (sums.mlm_loss / predictions + sums.nsp_loss / segments).backward()
+    (sums.mlm_loss / predictions + sums.other_loss / segments).backward()
     mlm, nsp = sums_of_each_alone(stock, batch)
     (mlm / predictions + nsp / segments).backward()
     assert sums.mlm_loss.item() / predictions == pytest.approx(mlm.item() / predictions, abs=1e-5)
-    assert sums.nsp_loss.item() / segments == pytest.approx(nsp.item() / segments, abs=1e-5)
+    assert sums.other_loss.item() / segments == pytest.approx(nsp.item() / segments, abs=1e-5)
     expected = gradients(stock)
     assert (gradients(isolated) - expected).norm() <= 1e-6 * expected.norm()
     for got, one in zip(isolated.parameters(), stock.parameters(), strict=True):
@@ -157,15 +157,21 @@ def test_borders_of_padded_and_full_rows() -> None:
     assert borders.places_BL.tolist() == [[0, 1, 2, 0, 1, 0], [0, 1, 2, 3, 0, 1], [0, 0, 1, 2, 0, 1]]
 
 
-def test_the_kernel_is_given_all_tokens_and_all_borders() -> None:
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_the_kernel_is_given_all_tokens_and_all_borders(is_causal: bool) -> None:
     """A stand-in that attends from the borders alone gives what the other paths give."""
     given: list[Any] = []
 
-    def stand_in(query: Tensor, key: Tensor, value: Tensor, *rest: Any, scale: float) -> Tensor:
+    def stand_in(
+        query: Tensor, key: Tensor, value: Tensor, *rest: Any, scale: float, window_size: tuple[int, int] = (-1, -1)
+    ) -> Tensor:
+        assert window_size == ((-1, 0) if is_causal else (-1, -1))
         given.extend(rest)
         attended = []
         for begin, end in zip(rest[0][:-1].tolist(), rest[0][1:].tolist(), strict=True):
-            share = torch.einsum("iad,jad->aij", query[begin:end], key[begin:end]).mul(scale).softmax(-1)
+            scores = torch.einsum("iad,jad->aij", query[begin:end], key[begin:end]).mul(scale)
+            is_later = torch.ones_like(scores, dtype=torch.bool).triu(1)
+            share = scores.masked_fill(is_later & (window_size[1] == 0), -torch.inf).softmax(-1)
             attended.append(torch.einsum("aij,jad->iad", share, value[begin:end]))
         return torch.cat(attended)
 
@@ -173,11 +179,11 @@ def test_the_kernel_is_given_all_tokens_and_all_borders() -> None:
     query, key, value = torch.randn(3, 2, 10, 3, 8, generator=generator).transpose(2, 3)
     heads = (query, key, value)
     borders = find_borders(torch.tensor([[4, 5, 0], [2, 2, 6]]), 10)
-    by_kernel = isolation._attend_by_kernel(heads, borders, 0.3, stand_in)
+    by_kernel = isolation._attend_by_kernel(heads, borders, 0.3, stand_in, (-1, 0) if is_causal else None)
     assert given[0] is given[1] is borders.cumulative_N and given[2:] == [10, 10]
     assert by_kernel.shape == (2, 10, 3, 8)
     for other in (isolation._attend_one_by_one, isolation._attend_by_mask):
-        torch.testing.assert_close(other(heads, borders, 0.3), by_kernel)
+        torch.testing.assert_close(other(heads, borders, 0.3, is_causal), by_kernel)
 
 
 @pytest.mark.parametrize(
@@ -213,8 +219,9 @@ def test_the_kernel_still_takes_what_it_is_given() -> None:
 
     varlen = pytest.importorskip("torch.nn.attention.varlen")
     tensor = torch.zeros(1)
-    bound = inspect.signature(varlen.varlen_attn).bind(tensor, tensor, tensor, tensor, tensor, 4, 4, scale=0.5)
-    assert list(bound.arguments)[3:] == ["cu_seq_q", "cu_seq_k", "max_q", "max_k", "scale"]
+    others = {"scale": 0.5, "window_size": (-1, 0)}
+    bound = inspect.signature(varlen.varlen_attn).bind(tensor, tensor, tensor, tensor, tensor, 4, 4, **others)
+    assert list(bound.arguments)[3:] == ["cu_seq_q", "cu_seq_k", "max_q", "max_k", "scale", "window_size"]
 
 
 def test_attention_drops_nothing(tiny) -> None:

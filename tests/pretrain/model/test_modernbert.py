@@ -111,7 +111,7 @@ def test_the_kernel_is_given_the_window_and_whole_rows_where_nothing_borders() -
         return value
 
     heads = tuple(torch.randn(3, 2, 3, 10, 8))
-    assert torch.equal(_attend_by_kernel(heads, None, 0.3, stand_in, 4), heads[2].transpose(1, 2))
+    assert torch.equal(_attend_by_kernel(heads, None, 0.3, stand_in, (4, 4)), heads[2].transpose(1, 2))
     assert given == {"scale": 0.3, "window_size": (4, 4), "starts": [0, 10, 20]}
 
 
@@ -127,6 +127,16 @@ def test_weights_start_as_modernbert_does_and_depend_on_the_seed_only(modern) ->
         assert matrix.weight.std().item() == pytest.approx(std, rel=0.1)
         assert matrix.weight.abs().max() <= 3 * std and matrix.bias is None
     assert first.get_output_embeddings().weight is first.get_input_embeddings().weight
+
+
+def test_half_precision_leaves_the_rotary_rates(modern) -> None:
+    """In bf16 the last of 8,192 positions would be turned by another angle altogether."""
+    network = build_network(modern(positions=8192), 50, IDS)
+    before = dict(network.model.rotary_emb.named_buffers())
+    network.to(torch.bfloat16)
+    after = dict(network.model.rotary_emb.named_buffers())
+    assert all(torch.equal(after[name], before[name]) for name in before) and len(before) == 4
+    assert {weight.dtype for weight in network.parameters()} == {torch.bfloat16}
 
 
 def test_the_configuration_says_the_same_to_transformers_4_and_5(modern, tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from corpus.documents.whole_files import sealed
 from pretrain.config import PretrainConfig
 from pretrain.engine.world import World
 from pretrain.saved import checkpoints as module
-from pretrain.saved.checkpoints import Checkpoints, mean_weights, read_checkpoint, require_disk_space
+from pretrain.saved.checkpoints import Checkpoints, mean_weights, require_disk_space
+from pretrain.saved.found import read_checkpoint
 from tests.damage import HARMS
 
 ALONE = World(0, 1, torch.device("cpu"))

@@ -138,7 +138,7 @@ def test_an_interval_changed_by_a_resume_is_divided_by_what_it_holds(tmp_path: P
     go(open_meter(tmp_path, tiny(steps=8, log_every=5), (3, meter.state(3))), range(4, 9))
     first, second = lines_of(tmp_path)
     losses = [sum(part[0].mlm_loss.item() for part in parts_of(step)) / 8 for step in range(1, 9)]
-    pairs = [sum(part[0].nsp_loss.item() for part in parts_of(step)) / 3 for step in range(1, 9)]
+    pairs = [sum(part[0].other_loss.item() for part in parts_of(step)) / 3 for step in range(1, 9)]
     assert first["loss"] == pytest.approx(sum(losses[:5]) / 5 + sum(pairs[:5]) / 5)
     assert second["loss"] == pytest.approx(sum(losses[5:]) / 3 + sum(pairs[5:]) / 3)
 

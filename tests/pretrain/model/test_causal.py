@@ -1,0 +1,217 @@
+"""Causal and hybrid rows against the stock classes of transformers, document by document, and against slow masks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+from transformers import PreTrainedModel
+
+from pretrain.model import isolation, module
+from pretrain.model.isolation import isolate_documents
+from pretrain.model.module import PretrainingModule, Sums
+from pretrain.model.networks import build_network
+from pretrain.rows.batches import Batch, causal_batch
+from pretrain.rows.masking import IGNORED
+from pretrain.rows.sources import Rows
+
+IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
+LENGTH, VOCABULARY = 24, 50
+PACKED = ([9, 4, 11], [5, 13], [24])  # lengths of the documents of rows; the second is padded
+ENCODERS = ("roberta", "bert")
+FAMILIES = ("gpt", *ENCODERS)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def networks(tiny, architecture: str, objective: str = "causal") -> tuple[PreTrainedModel, PreTrainedModel]:
+    """Two of the same weights, larger than at the start, so that attention is far from uniform."""
+    config = tiny(architecture=architecture, objective=objective, layers=2, dropout=0.0)
+    found = [build_network(config, VOCABULARY, IDS) for _ in range(2)]
+    for network in found:
+        with torch.no_grad():
+            for parameter in network.parameters():
+                parameter.mul_(4 if parameter.ndim > 1 else 1)
+    return found[0], found[1]
+
+
+def rows_of(lengths: tuple[list[int], ...] | None = None, seed: int = 1) -> Rows:
+    """Random pieces: three blocks, or documents between [CLS] and [SEP]."""
+    generator = torch.Generator().manual_seed(seed)
+    ids_BL = torch.randint(5, VOCABULARY, (3, LENGTH), generator=generator)
+    ids_BL[:, 0], ids_BL[:, -1] = IDS["cls"], IDS["sep"]
+    if lengths is None:
+        return Rows(ids_BL.numpy(), torch.arange(3).numpy())
+    lengths_BS = torch.zeros(3, 3, dtype=torch.long)
+    for row, sizes in enumerate(lengths):
+        lengths_BS[row, : len(sizes)] = torch.tensor(sizes)
+        ends = torch.tensor(sizes).cumsum(0)
+        ids_BL[row, ends - 1] = IDS["sep"]
+        ids_BL[row, ends - torch.tensor(sizes)] = IDS["cls"]
+        ids_BL[row, ends[-1] :] = IDS["pad"]
+    return Rows(ids_BL.numpy(), torch.arange(3).numpy(), lengths_BS.numpy())
+
+
+def stock_loss(network: Any, batch: Batch) -> Tensor:
+    """Sum of the losses of the stock class with ``labels=ids``, one document at a time."""
+    total = torch.zeros(())
+    for row, ids_L in enumerate(batch.ids_BL):
+        sizes = [LENGTH] if batch.lengths_BS is None else [int(n) for n in batch.lengths_BS[row] if n]
+        for part in ids_L[: sum(sizes)].split(sizes):
+            total = total + network(part[None], labels=part[None]).loss * (len(part) - 1)
+    return total
+
+
+def gradient(network: PreTrainedModel) -> Tensor:
+    return torch.cat([parameter.grad.flatten() for parameter in network.parameters() if parameter.grad is not None])
+
+
+@pytest.mark.parametrize("layout", ["blocks", "documents", "documents by mask", "parts"])
+@pytest.mark.parametrize("architecture", FAMILIES)
+def test_losses_and_gradients_are_those_of_the_stock_class(
+    tiny, monkeypatch: pytest.MonkeyPatch, architecture: str, layout: str
+) -> None:
+    ours, stock = networks(tiny, architecture)
+    batch = causal_batch(rows_of(PACKED if "documents" in layout else None))
+    if "documents" in layout:
+        isolate_documents(ours)
+    if layout == "documents by mask":
+        monkeypatch.setattr(isolation, "_attend_one_by_one", isolation._attend_by_mask)
+    if layout == "parts":
+        monkeypatch.setattr(module, "MOST_SCORES", 13 * VOCABULARY)  # the scores of 72 tokens, 13 at a time
+    sums, expected = PretrainingModule(ours)(*batch), stock_loss(stock, batch)
+    assert batch.others == (66 - 6 if "documents" in layout else 69) and batch.predictions == 0
+    assert sums.other_loss.item() == pytest.approx(expected.item(), rel=1e-6)
+    assert sums.mlm_loss == sums.mlm_hits == 0
+    sums.other_loss.backward()
+    expected.backward()
+    assert (gradient(ours) - gradient(stock)).norm() <= 2e-6 * gradient(stock).norm()
+    hits = sum(
+        int((stock(batch.ids_BL[row : row + 1]).logits[0, :-1].argmax(-1) == batch.ids_BL[row, 1:]).sum())
+        for row in range(3 if batch.lengths_BS is None else 0)
+    )
+    assert batch.lengths_BS is not None or sums.other_hits == hits
+
+
+def losses_by_token(network: PreTrainedModel, batch: Batch, count: int) -> list[float]:
+    """The loss of each of the first tokens of the first row alone: no other target counts."""
+    model, found = PretrainingModule(network), []
+    for place in range(count):
+        targets_BL = torch.full_like(batch.targets_BM, IGNORED)
+        targets_BL[0, place] = batch.targets_BM[0, place]
+        found.append(model(*batch._replace(targets_BM=targets_BL)).other_loss.item())
+    return found
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("architecture", FAMILIES)
+def test_nothing_leaks_from_the_future_or_from_another_document(tiny, architecture: str, packed: bool) -> None:
+    network, _ = networks(tiny, architecture)
+    rows = rows_of(PACKED if packed else None)
+    if packed:
+        isolate_documents(network)
+    before = losses_by_token(network, causal_batch(rows), 12)
+    changed_BL = rows.ids_BL.copy()
+    changed_BL[0, 12:] = 7  # later; in packed rows the rest of the last document
+    assert losses_by_token(network, causal_batch(rows._replace(ids_BL=changed_BL)), 11) == before[:11]
+    changed_BL = rows.ids_BL.copy()
+    changed_BL[0, 1:8] = 7  # earlier; in packed rows inside the first document of 9 tokens
+    after = losses_by_token(network, causal_batch(rows._replace(ids_BL=changed_BL)), 12)
+    assert (after[9:12] == before[9:12]) == packed
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("architecture", FAMILIES)
+def test_masked_rows_of_a_hybrid_see_both_sides_and_are_predicted_one_place_before(
+    tiny, architecture: str, packed: bool
+) -> None:
+    """The reference shows the stock class a full mask of four dimensions, which it takes as it is."""
+    ours, stock = networks(tiny, architecture, "hybrid")
+    rows = rows_of(PACKED if packed else None)
+    if packed:
+        isolate_documents(ours)
+    places_BM, targets_BM = torch.tensor([[2, 6], [3, 7], [4, 20]]), torch.tensor([[9, 8], [11, 12], [13, IGNORED]])
+    lengths_BS = None if rows.lengths_BS is None else torch.from_numpy(rows.lengths_BS)
+    ids_BL = torch.from_numpy(rows.ids_BL)
+    sums = PretrainingModule(ours)(ids_BL, places_BM - 1, targets_BM, None, lengths_BS)
+    expected = torch.zeros(())
+    for row, (places, targets) in enumerate(zip(places_BM.tolist(), targets_BM.tolist(), strict=True)):
+        sizes = PACKED[row] if packed else [LENGTH]
+        begin = 0
+        for size in sizes:
+            part = ids_BL[row : row + 1, begin : begin + size]
+            full = torch.ones(1, 1, size, size, dtype=torch.bool)
+            scores = stock(part, attention_mask=full).logits[0]
+            for place, target in zip(places, targets, strict=True):
+                if begin <= place < begin + size and target != IGNORED:
+                    expected = expected + cross_entropy(scores[place - begin - 1], torch.tensor(target))
+            begin += size
+    assert sums.mlm_loss.item() == pytest.approx(expected.item(), rel=1e-6)
+    sums.mlm_loss.backward()
+    expected.backward()
+    assert (gradient(ours) - gradient(stock)).norm() <= 2e-6 * gradient(stock).norm()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("architecture", FAMILIES)
+def test_causal_rows_of_a_hybrid_are_those_of_the_causal_class(tiny, architecture: str, packed: bool) -> None:
+    hybrid, _ = networks(tiny, architecture, "hybrid")
+    causal, _ = networks(tiny, architecture, "causal")
+    assert set(dict(hybrid.named_parameters())) == set(dict(causal.named_parameters()))
+    batch = causal_batch(rows_of(PACKED if packed else None))
+    found: list[Sums] = []
+    for network in (hybrid, causal):
+        if packed:
+            isolate_documents(network)
+        found.append(PretrainingModule(network)(*batch))
+    assert found[0].other_loss.item() == pytest.approx(found[1].other_loss.item(), rel=1e-7)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_no_step_of_gpt_waits_for_the_device(tiny, packed: bool) -> None:
+    """transformers would read ids for padding and positions for packed rows; neither is reached."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class NoReading(TorchDispatchMode):
+        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            assert function is not torch.ops.aten._local_scalar_dense.default, "a value is read"
+            return function(*args, **(kwargs or {}))
+
+    network, _ = networks(tiny, "gpt")
+    batch = causal_batch(rows_of(PACKED if packed else None))
+    if packed:
+        isolate_documents(network)
+    model = PretrainingModule(network)
+    if packed:  # a CPU attends segment by segment, whose sizes it reads
+        isolation._attend_one_by_one, kept = isolation._attend_by_mask, isolation._attend_one_by_one
+    try:
+        with NoReading():
+            model(*batch).other_loss.backward()
+    finally:
+        if packed:
+            isolation._attend_one_by_one = kept
+
+
+@pytest.mark.parametrize("architecture", ["gpt", *(pytest.param(name, marks=pytest.mark.slow) for name in ENCODERS)])
+def test_one_graph_serves_each_kind_of_rows(tiny, architecture: str) -> None:
+    torch._dynamo.reset()
+    network, _ = networks(tiny, architecture, "hybrid")
+    model = PretrainingModule(network)
+    compiled = torch.compile(model, fullgraph=True, dynamic=False, backend="eager")
+    batch = causal_batch(rows_of())
+    masked = batch._replace(positions_BM=torch.tensor([[3], [4], [5]]), targets_BM=torch.tensor([[7], [8], [9]]))
+    for kind in (batch, masked):  # one graph of each
+        compiled(*kind)
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        for kind in (batch, masked, batch):
+            for got, expected in zip(compiled(*kind), model(*kind), strict=True):
+                assert got.item() == pytest.approx(expected.item(), rel=1e-5)
