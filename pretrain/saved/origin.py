@@ -114,7 +114,7 @@ def _locate(name: str) -> Found:
             return read_checkpoint(candidate)
         except (BadInput, OSError) as error:
             if is_checkpoint:
-                raise _bad(name, f"{error}; give another checkpoint") from None
+                raise _bad(name, f"{str(error).removeprefix(f'{candidate}: ')}; give another checkpoint") from None
             log.warning("%s; looking at the checkpoint before", error)
     raise _bad(
         name,
