@@ -94,6 +94,8 @@ def _settings(network: Any, config: PretrainConfig, facts: Mapping[str, Any]) ->
         ("tokens seen", f"{facts['tokens']:,}{epochs}"),
         ("peak learning rate, warm-up, fall", f"{optimizer.lr}, {warmup} steps{fall}"),
         ("AdamW betas, epsilon, weight decay", f"{optimizer.betas}, {optimizer.epsilon}, {optimizer.weight_decay}"),
+        *([("matrices of the layers", "Muon")] if optimizer.name == "muon" else []),
+        *([("these weights", f"average over the steps, {optimizer.ema} of the old each")] if optimizer.ema else []),
         ("largest gradient norm", f"{optimizer.clip or 'no limit'}"),
         ("dropout, precision, seed", f"{config.model.dropout}, {config.engine.precision}, {config.seed}"),
     ]

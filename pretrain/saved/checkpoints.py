@@ -2,7 +2,7 @@
 
 ```
 checkpoints/step-000000100/model/                 a Hugging Face folder, ready for use
-checkpoints/step-000000100/optimizer.safetensors  Adam's averages
+checkpoints/step-000000100/optimizer.safetensors  the optimizer's averages; with ema, the weights
 checkpoints/step-000000100/loop.json              step, meter, held-out scores, settings, size and sha256 of each file
                                                   and of itself
 checkpoints/best                                  name of the checkpoint with the lowest held-out loss
@@ -200,7 +200,7 @@ class Checkpoints:
 
 def _copied(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """Copies, one by one in place of what was given: an engine on a CPU gives the very tensors that it trains."""
-    return {name: tensors.pop(name).clone() for name in list(tensors)}
+    return {name: tensors.pop(name).to("cpu", copy=True) for name in list(tensors)}
 
 
 def mean_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
@@ -222,7 +222,8 @@ def require_disk_space(out: Path, network: PreTrainedModel, config: PretrainConf
     probe.unlink()
     parameters = sum(parameter.numel() for parameter in network.parameters())
     there = sum(path.stat().st_size for path in (out / "checkpoints").rglob("*") if path.is_file())
-    needed = parameters * (BYTES_OF_CHECKPOINT * (config.saved.keep_checkpoints + 2) + BYTES_OF_MODEL) - there
+    each = BYTES_OF_CHECKPOINT + (BYTES_OF_MODEL if config.optimizer.ema else 0)  # the average beside the weights
+    needed = parameters * (each * (config.saved.keep_checkpoints + 2) + BYTES_OF_MODEL) - there
     free = shutil.disk_usage(out).free
     if free < needed:
         raise BadInput(
