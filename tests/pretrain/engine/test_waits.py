@@ -140,7 +140,7 @@ def test_a_wait_would_be_seen() -> None:
             wait()
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: "-".join(map(str, engine.values())))
 def test_no_engine_waits_in_any_mode(
