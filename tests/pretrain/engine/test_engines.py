@@ -97,6 +97,29 @@ def test_a_state_goes_from_engine_to_engine_and_back(settings, other: dict) -> N
     assert all(torch.allclose(weights[name], expected[name], atol=1e-6) for name in weights)
 
 
+@pytest.mark.parametrize("other", [DDP, FSDP])
+def test_averaged_weights_go_from_engine_to_engine(settings, other: dict) -> None:
+    plain, shared = (settings(**engine).replaced("optimizer", ema=0.8) for engine in (PLAIN, other))
+    with started(plain) as engine:
+        train(engine, plain, 1, 2)
+        weights, moments = ({k: v.clone() for k, v in part.items()} for part in engine.state(keep=True))
+        train(engine, plain, 3, 4)
+        expected = engine.state(keep=True)
+    with started(shared, weights) as engine:
+        engine.restore(weights, moments, 2)
+        train(engine, shared, 3, 4)
+        with engine.averaged():
+            measured = engine.module.network.state_dict()["roberta.embeddings.LayerNorm.bias"]
+            assert torch.allclose(
+                measured.to_local() if hasattr(measured, "to_local") else measured,
+                expected[0]["roberta.embeddings.LayerNorm.bias"],
+                atol=1e-6,
+            )
+        found = engine.state(keep=True)
+    for part, same in zip(found, expected, strict=True):
+        assert part.keys() == same.keys() and all(torch.allclose(part[name], same[name], atol=1e-6) for name in same)
+
+
 @pytest.mark.parametrize("change", [PLAIN, DDP, FSDP, ZERO_1, ZERO_3])
 def test_bf16_resumes_bit_for_bit_with_bits_that_bf16_does_not_have(settings, change: dict) -> None:
     config = settings(precision="bf16", **change)
