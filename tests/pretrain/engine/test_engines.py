@@ -24,7 +24,8 @@ ALONE = World(0, 1, torch.device("cpu"))
 SPECIAL_IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
 PLAIN, DDP, FSDP = ({"engine": name} for name in ("plain", "ddp", "fsdp"))
 ZERO_0, ZERO_1, ZERO_2, ZERO_3 = ({"engine": "deepspeed", "zero_stage": stage} for stage in range(4))
-ALL = [PLAIN, DDP, FSDP, ZERO_0, ZERO_1, ZERO_2, ZERO_3]
+OFF_1, OFF_3 = ({"engine": "deepspeed", "zero_stage": stage, "offload": True} for stage in (1, 3))
+ALL = [PLAIN, DDP, FSDP, ZERO_0, ZERO_1, ZERO_2, ZERO_3, OFF_1, OFF_3]
 
 
 @contextmanager
@@ -203,6 +204,7 @@ def test_engines_are_chosen_by_processes_size_and_precision(settings) -> None:
     assert choose_engine(settings(), two, 4 * 10**8) == "ddp"
     assert choose_engine(settings(), two, 4 * 10**8 + 1) == "deepspeed"
     assert choose_engine(settings(**FSDP), two, 1) == "fsdp"
+    assert choose_engine(settings(offload=True, zero_stage=1), ALONE, 1) == "deepspeed"
     half = settings(precision="fp16", zero_stage=1)
     assert choose_engine(half, World(0, 1, torch.device("cuda")), 1) == "deepspeed"
     with pytest.raises(BadInput, match="fp16 needs a GPU; choose bf16 or fp32"):
