@@ -156,9 +156,11 @@ def _flatten(value: Any, prefix: str = "") -> dict[str, str]:
     return {key: text for flat in inner for key, text in flat.items()}
 
 
-def start(folder: Path, head: Head) -> None:
-    """Create ``folder`` and leave the head there, so that a killed run is recognized."""
+def start(folder: Path, head: Head, *, again: bool = False) -> None:
+    """Create ``folder`` and leave the head there, so that a killed run is recognized; ``again``: it was complete."""
     write_json(folder / STARTED_NAME, head.as_json())
+    if again:
+        (folder / MANIFEST_NAME).unlink(missing_ok=True)
 
 
 def finish(folder: Path, head: Head, counts: Mapping[str, Any], seconds: float, peak_mib: int) -> None:

@@ -44,6 +44,8 @@ class Stage:
     after: Callable[[Recipe], tuple[str, ...]]  # stages whose folders it reads
     work: Callable[[Recipe, Path, Path], dict[str, Any]]  # recipe, run folder and out to counts
     outside: Callable[[Recipe], Stamps] = lambda recipe: {}  # what the user gave to read; contradictions show here
+    # whether a folder begun with these other settings may be gone on with; an error for users says what is in the way
+    goes_on: Callable[[Recipe, Path, Mapping[str, Any]], bool] = lambda recipe, out, settings: False
 
 
 def run_sample(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
@@ -89,6 +91,19 @@ def run_pretrain(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
 
     inputs = stage.PretrainInputs(tokens=run / "tokens", tokenizer=run / "tokenizer")
     return stage.run(recipe.pretrain, inputs, out, workers=recipe.workers)
+
+
+def extends_pretraining(recipe: Recipe, out: Path, settings: Mapping[str, Any]) -> bool:
+    """Whether the run in ``out`` goes on under another schedule; BadInput where that contradicts what is trained."""
+    from pretrain.config import SCHEDULE_KEYS, by_path
+
+    was, now = by_path(settings), by_path(recipe.pretrain.identity())
+    if not {key for key in was.keys() | now.keys() if was.get(key) != now.get(key)} <= SCHEDULE_KEYS:
+        return False
+    from pretrain.saved.checkpoints import require_extendable
+
+    require_extendable(out / "checkpoints", recipe.pretrain)
+    return True
 
 
 def run_export(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
@@ -233,6 +248,7 @@ STAGES: tuple[Stage, ...] = (
         lambda r: ("tokens", "tokenizer"),
         run_pretrain,
         lambda r: model_files(r.pretrain),
+        extends_pretraining,
     ),
     Stage("model", lambda r: {}, lambda r: ("pretrain", "tokenizer"), run_export),
     Stage(
@@ -292,12 +308,13 @@ def run_stage(stage: Stage, recipe: Recipe, run: Path) -> bool:
     out = run / stage.name
     head = head_of(stage, recipe, run)
     is_translated = stage.name == "report" and _language(out) != recipe.launch.spoken()  # then it is written again
-    if manifest.is_complete(out, head) and not is_translated:
+    goes_on = may_go_on(stage, recipe, run, head)
+    if not goes_on and manifest.is_complete(out, head) and not is_translated:
         log.info("%-9s complete, nothing to do (%s)", stage.name, out)
         return False
     with held(run, stage.name) if rank() == 0 else nullcontext():
         if rank() == 0:
-            manifest.start(out, head)
+            manifest.start(out, head, again=goes_on)
         log.info("%-9s → %s", stage.name, out)
         began = time.monotonic()
         counts = stage.work(recipe, run, out)
@@ -305,6 +322,22 @@ def run_stage(stage: Stage, recipe: Recipe, run: Path) -> bool:
         if rank() == 0:
             manifest.finish(out, head, counts, seconds, peak_memory_mib())
         log.info("%-9s done in %.1f s", stage.name, seconds)
+    return True
+
+
+def may_go_on(stage: Stage, recipe: Recipe, run: Path, head: Head) -> bool:
+    """Whether the folder of a stage was begun with other settings and is gone on with; nothing may stand on it yet."""
+    found = manifest.read_head(run / stage.name)
+    if found is None or found["key"] == head.key or found.get("inputs") != head.inputs:
+        return False
+    if not stage.goes_on(recipe, run / stage.name, found.get("settings", {})):
+        return False
+    above = {stage.name}
+    for later in STAGES:
+        above |= {later.name} if above.intersection(later.after(recipe)) else set()
+    made = [str(run / name) for name in sorted(above - {stage.name}) if manifest.read_head(run / name)]
+    if made:
+        raise LaunchError(f"{', '.join(made)}: made from {stage.name} as it is now; delete or move that to extend it")
     return True
 
 

@@ -36,7 +36,8 @@ UNSAFE_IN_NAMES = re.compile(r"[^\w.-]+")
 # keys that hold paths; False: a repository on the Hub, too, unless there is such a file
 PATH_KEYS = {
     "corpus.inputs": True, "corpus.sources.*.inputs": True, "corpus.benchmarks": False, "corpus.pii.key_file": True,
-    "tokenizer.extend": True, "pretrain.init_from": False, "finetune.data": False, "finetune.models": False,
+    "tokenizer.extend": True, "pretrain.init_from": False, "pretrain.continue_from": True,
+    "finetune.data": False, "finetune.models": False,
 }  # fmt: skip
 SHOWN_PROBLEMS = 20
 # how an override shows that it is more than text

@@ -171,6 +171,12 @@ class OptimizerConfig(BaseModel, frozen=True, extra="forbid"):
     warmup_steps: int | None = Field(
         None, ge=0, description="Steps of the warm-up in place of its share, so that a longer run warms up alike."
     )
+    name: Literal["adamw", "muon"] = Field(
+        "adamw", description="muon: for the matrices of the layers, at the same rate; AdamW moves the rest."
+    )
+    ema: float = Field(
+        0.0, ge=0, lt=1, description="Share of the old in a running average of the weights, which is the model; 0: off."
+    )
 
 
 class EngineConfig(BaseModel, frozen=True, extra="forbid"):
@@ -227,12 +233,19 @@ class PretrainConfig(BaseModel, frozen=True, extra="forbid"):
         None,
         description="Go on from this Hugging Face model (folder or Hub id), with its own tokenizer.",
     )
+    continue_from: str | None = Field(
+        None,
+        description="Begin with weights and optimizer of this checkpoint (its folder, or that of a run: the newest) of "
+        "the same model and vocabulary, with steps, rate and data of one's own.",
+    )
     steps: int = Field(1_000_000, gt=0, description="Optimizer steps (Table 31).")
     global_batch: int = Field(2048, gt=0, description="Sequences per step, over all devices (Table 31).")
     seed: int = Field(1, ge=0, description="Source of all randomness.")
     model: ModelConfig = Field(default_factory=ModelConfig, description="The network.")
     rows: RowsConfig = Field(default_factory=RowsConfig, description="What a training row holds.")
-    optimizer: OptimizerConfig = Field(default_factory=OptimizerConfig, description="AdamW and its learning rate.")
+    optimizer: OptimizerConfig = Field(
+        default_factory=OptimizerConfig, description="The optimizer and its learning rate."
+    )
     engine: EngineConfig = Field(default_factory=EngineConfig, description="How the work is done.")
     watch: WatchConfig = Field(default_factory=WatchConfig, description="What is measured and told.")
     saved: SavedConfig = Field(default_factory=SavedConfig, description="Checkpoints.")
@@ -302,6 +315,11 @@ MACHINE_KEYS = {
     "watch": {"log_every", "trackers"},
     "saved": {"keep_checkpoints"},
 }
+# May change as well where every step trained so far stays as it was (``schedule.first_difference``)
+SCHEDULE_KEYS = {
+    "steps", "optimizer.schedule", "optimizer.decay_share", "optimizer.warmup_share", "optimizer.warmup_steps",
+    "rows.short_length_share", "rows.masking.shares",
+}  # fmt: skip
 SECTIONS: dict[str, type[BaseModel]] = {
     "model": ModelConfig, "rows": RowsConfig, "optimizer": OptimizerConfig,
     "engine": EngineConfig, "watch": WatchConfig, "saved": SavedConfig,

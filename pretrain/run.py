@@ -6,6 +6,7 @@ out/metrics.jsonl       one line per interval, one per measurement on held-out t
 out/engine.json         the engine's settings, for the record
 out/tokens.checked      which token store was read and found whole
 out/model/              the finished Hugging Face folder
+out/origin.json         of a branch: the checkpoint it began from (see pretrain/saved/origin.py)
 out/result.json         what was trained on what, and the held-out scores
 ```
 Run it in one process, or in many by torchrun, deepspeed or Slurm: every process calls ``run`` with the same arguments.
@@ -43,6 +44,7 @@ from pretrain.rows.batches import Split, TrainingBatches, split_rows
 from pretrain.rows.masking import Pieces, describe_pieces
 from pretrain.saved.checkpoints import Checkpoints, SaveModel, mean_weights, require_disk_space
 from pretrain.saved.export import MODEL_NAME, RESULT_NAME, save_model
+from pretrain.saved.origin import Origin, find_origin
 from pretrain.watch.baselines import count_baselines, score_baselines
 from pretrain.watch.flops import flops_by_phase
 from pretrain.watch.held_out import measure
@@ -82,6 +84,7 @@ class Prepared(NamedTuple):
     checkpoints: Checkpoints
     out: Path
     new_rows: NewRows
+    origin: Origin | None
 
 
 def run(config: PretrainConfig, inputs: PretrainInputs, out: Path, *, workers: int = 1) -> dict[str, Any]:
@@ -131,26 +134,34 @@ def _prepare(config: PretrainConfig, inputs: PretrainInputs, out: Path, world: W
         "sources": store.meta["sources"],
         "vocabulary_sha256": store.meta["tokenizer_sha256"],
     }
+    origin = find_origin(config, out, network, facts["vocabulary_sha256"], world)
+    if origin:
+        facts["continued_from"] = origin.facts
     save = partial(save_model, network=network, tokenizer=inputs.tokenizer, config=config)
     checkpoints = Checkpoints(out / "checkpoints", asked, facts, world, save)
     return Prepared(
-        config, store, vocabulary, pieces, split, world, micro_batch, network, facts, save, checkpoints, out, new_rows
-    )
+        config, store, vocabulary, pieces, split, world, micro_batch, network, facts, save, checkpoints, out, new_rows,
+        origin,
+    )  # fmt: skip
 
 
 def _train(prepared: Prepared, stop: StopRequest) -> None:
     """From the newest checkpoint, or from the start, to the last step."""
-    config, world, out = prepared.config, prepared.world, prepared.out
-    batches = TrainingBatches(prepared.split, prepared.pieces, config, world.rank, world.size, prepared.micro_batch)
+    config, world, out, origin = prepared.config, prepared.world, prepared.out, prepared.origin
+    first_epoch = origin.facts["first_epoch"] if origin else 0
+    batches = TrainingBatches(
+        prepared.split, prepared.pieces, config, world.rank, world.size, prepared.micro_batch, first_epoch
+    )
     found = prepared.checkpoints.find()
-    if found:
-        _load(prepared.network, found.weights())
-        log.info("going on from %s", found.folder)
+    given = found or (origin.found(config) if origin else None)
+    if given:
+        _load(prepared.network, given.weights())
+        log.info("going on from %s", given.folder)
     else:
         _start_from_counts(prepared)
     engine = start_engine(config, PretrainingModule(prepared.network), world)
-    if found:
-        found.give_to(engine)
+    if given:
+        given.give_to(engine)
     resumed = (found.loop["step"], found.loop["meter"]) if found else (0, None)
     sizes = with_sizes_of(prepared.network.config, config)
     flops = flops_by_phase(batches, sizes, prepared.store.meta["vocab_size"])
@@ -187,7 +198,8 @@ def _finish(prepared: Prepared) -> dict[str, Any]:
 
 def _measure(engine: Engine, prepared: Prepared) -> dict[str, Any]:
     _, store, _, pieces, split, world, micro_batch, *_ = prepared
-    return measure(engine, split.held_out, store.source_names, pieces, prepared.config, world, micro_batch)
+    with engine.averaged():
+        return measure(engine, split.held_out, store.source_names, pieces, prepared.config, world, micro_batch)
 
 
 def _score_finished(prepared: Prepared, weights: dict[str, Tensor], scores: dict[str, Any]) -> dict[str, Any]:

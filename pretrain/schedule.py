@@ -72,3 +72,18 @@ def learning_rate(config: PretrainConfig, step: int) -> float:
 def warmup_steps(config: PretrainConfig) -> int:
     given = config.optimizer.warmup_steps
     return round(config.steps * config.optimizer.warmup_share) if given is None else given
+
+
+def first_difference(before: PretrainConfig, now: PretrainConfig, last: int) -> int | None:
+    """The first of the steps 1 to ``last`` that the two settings train at another rate, length, share or place."""
+    both = phases(before), phases(now)
+    begins = sorted({phase.after + 1 for part in both for phase in part if phase.after < last})
+    shapes = (step for step in begins if _shape_at(both[0], step) != _shape_at(both[1], step))
+    rates = (step for step in range(1, last + 1) if learning_rate(before, step) != learning_rate(now, step))
+    found = [step for step in (next(shapes, None), next(rates, None)) if step is not None]
+    return min(found, default=None)
+
+
+def _shape_at(parts: list[Phase], step: int) -> tuple[int, float, int]:
+    phase = next((phase for phase in parts if step <= phase.last), parts[-1])
+    return phase.length, phase.share, phase.length_after

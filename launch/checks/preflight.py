@@ -20,7 +20,7 @@ from launch import manifest
 from launch.checks.estimate import GIB, Machine, estimate, planned_tokens, say_duration
 from launch.engines.mapper import engine_mapper
 from launch.errors import is_for_user, missing_modules, one_sentence, require
-from launch.pipeline import NO_KLUE_FILES, OWN_MODEL, Stage, raw_inputs, require_stage
+from launch.pipeline import NO_KLUE_FILES, OWN_MODEL, Stage, may_go_on, raw_inputs, require_stage
 from launch.recipe import SAMPLE, Recipe
 
 LONGEST_ON_CPU = 365 * 86_400  # seconds: nobody means to wait that long
@@ -78,7 +78,7 @@ def _other_recipes(stages: Sequence[Stage], recipe: Recipe, run: Path) -> Iterat
             if earlier := manifest.read_manifest(run / name):
                 inputs[name] = earlier["key"]
         head = manifest.Head(stage.name, stage.settings(recipe), inputs)
-        if head.key != found["key"]:
+        if head.key != found["key"] and not may_go_on(stage, recipe, run, head):
             yield manifest.refuse_other(run / stage.name, found, head)
 
 

@@ -17,7 +17,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from pretrain.config import PretrainConfig
-from pretrain.engine.optimizer import MOMENTS, UPDATES, adamw, leave_out_unless_finite
+from pretrain.engine.optimizer import UPDATES
+from pretrain.engine.updates import AVERAGE, WEIGHT, Updates, layer_matrices
 from pretrain.engine.world import World
 from pretrain.model.module import PretrainingModule, Sums
 
@@ -32,7 +33,9 @@ class PlainEngine:
         self._weights = {name: self._part(p) for name, p in module.network.named_parameters()}
         self._clip = config.optimizer.clip
         self._is_compiled = config.engine.compile  # brings its own attention
-        self._optimizer = adamw(config, list(self._weights.values()))
+        chosen = layer_matrices(module) if config.optimizer.name == "muon" else set()
+        matrices = [name for name, p in module.network.named_parameters() if id(p) in chosen]
+        self._updates = Updates(config, self._weights, matrices, world)
 
     def __call__(self, *fields: Tensor | None) -> Sums:
         with self._attention(fields[0]):
@@ -46,34 +49,31 @@ class PlainEngine:
         norm = self._norm([p.grad for p in weights if p.grad is not None])
         if self._clip:
             clip_grads_with_norm_(weights, self._clip, norm)
-        for group in self._optimizer.param_groups:
-            group["lr"] = rate
-        leave_out_unless_finite(self._optimizer, norm)
-        self._optimizer.step()
-        self._optimizer.zero_grad()
+        self._updates.step(rate, norm)
         return norm
 
-    def state(self, *, keep: bool) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        weights: dict[str, Tensor] = {}
-        moments: dict[str, Tensor] = {}
-        for name, p in self._weights.items():
-            whole = self._whole(name, p.detach())
-            averages = {f"{key}/{name}": self._whole(name, self._optimizer.state[p][key]) for key in MOMENTS}
-            if keep:
-                weights[name] = whole.cpu()
-                moments |= {key: value.cpu() for key, value in averages.items()}
-                moments[UPDATES] = self._optimizer.state[p]["step"].cpu()
-        return weights, moments
+    def averaged(self) -> AbstractContextManager[None]:
+        return self._updates.averaged()
 
+    def state(self, *, keep: bool) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        found: dict[str, Tensor] = {}
+        for kind, name, part in self._updates.parts():
+            whole = self._whole(name, part)
+            if keep:
+                found[f"{kind}/{name}"] = whole.cpu()
+        if not keep:
+            return {}, {}
+        weights = {name: found.pop(f"{self._updates.shown}/{name}") for name in self._weights}
+        return weights, found | {UPDATES: self._updates.made}
+
+    @torch.no_grad()
     def restore(self, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor], step: int) -> None:
-        updates = float(moments.get(UPDATES, step))
-        with torch.no_grad():
-            for name, p in self._weights.items():
-                p.copy_(self._own(name, weights[name]))
-                self._optimizer.state[p] = {
-                    "step": torch.tensor(updates, device=p.device),
-                    **{key: self._own(name, moments[f"{key}/{name}"]).to(p.device, copy=True) for key in MOMENTS},
-                }
+        self._updates.begin_at(step, float(moments.get(UPDATES, step)))
+        for kind, name, part in self._updates.parts():
+            model = weights[name] if kind in (WEIGHT, AVERAGE) else None
+            whole = moments.get(f"{kind}/{name}", model)
+            if whole is not None:  # another optimizer had no such moment
+                part.copy_(self._own(name, whole))
 
     def scaling(self) -> dict[str, float]:
         return {}

@@ -41,9 +41,13 @@ class Engine(Protocol):
         Where the norm is not finite, weights and moments stay as they are.
         """
 
+    def averaged(self) -> AbstractContextManager[None]:
+        """Let the module have the weights that become the model: their average over the steps, where one is kept."""
+
     def state(self, *, keep: bool) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Weights by name and moments by "moment/name", float32 on the CPU; every process must call it.
 
+        The weights are those that become the model; where an average does, what is trained is among the moments.
         The tensors may be those that are trained: write or copy them before the next update.
 
         Without ``keep`` it returns nothing: for processes that only help to gather.
@@ -84,18 +88,23 @@ def ready_for_engine(config: PretrainConfig, world: World) -> AbstractContextMan
 
 def choose_engine(config: PretrainConfig, world: World, parameters: int) -> str:
     """The name of the engine; BadInput where the one asked for cannot do it."""
-    name, precision = config.engine.name, config.engine.precision
+    name: str = config.engine.name
+    precision, optimizer = config.engine.precision, config.optimizer
     if name == "plain" and world.size > 1:
         raise BadInput(
             f"pretrain.engine.name plain is for one process, here are {world.size}; choose auto, ddp, fsdp or deepspeed"
         )
     if precision == "fp16" and world.device.type == "cpu":
         raise BadInput("pretrain.engine.precision fp16 needs a GPU; choose bf16 or fp32")
-    if name != "auto":
-        return name
-    if precision == "fp16" or (world.size > 1 and parameters > MOST_OF_DDP):
-        return "deepspeed"
-    return "plain" if world.size == 1 else "ddp"
+    if name == "auto":
+        is_large = world.size > 1 and parameters > MOST_OF_DDP and optimizer.name == "adamw" and not optimizer.ema
+        small = "plain" if world.size == 1 else "ddp"
+        name = "deepspeed" if precision == "fp16" or is_large else small
+    if optimizer.name == "muon" and name in ("fsdp", "deepspeed"):
+        raise BadInput(f"pretrain.optimizer.name muon needs whole matrices, which {name} cuts; choose engine.name ddp")
+    if optimizer.ema and name == "deepspeed":
+        raise BadInput("pretrain.optimizer.ema does not go with deepspeed; choose pretrain.engine.name ddp or fsdp")
+    return name
 
 
 def describe_engine(config: PretrainConfig, world: World) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -131,6 +131,9 @@ class ZeroEngine:
         leave_out_unless_finite(self._base, norm)
         self._engine.step()
         return norm
+
+    def averaged(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def state(self, *, keep: bool) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         weights: dict[str, Tensor] = {}

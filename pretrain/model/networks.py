@@ -7,6 +7,7 @@ types, 1e-12; RoBERTa positions counted from pad id + 1 (514 with [PAD] = 1), 1 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
@@ -44,6 +45,7 @@ def build_network(
             network = _new(config, vocab_size, special_ids)
     if FAMILIES[config.model.architecture].has_windows:
         attend_in_windows(network)
+        _keep_float32(network.base_model.rotary_emb)
     if config.model.position_start == "sinusoidal" and config.init_from is None:
         base: Any = network.base_model
         positions: Tensor = (base.wpe if hasattr(base, "wpe") else base.embeddings.position_embeddings).weight
@@ -57,6 +59,17 @@ def sinusoids(count: int, width: int) -> Tensor:
     rates = torch.exp(torch.arange(0, width, 2) * (-math.log(10_000.0) / width))
     angles = torch.arange(count)[:, None] * rates
     return WAVE_HEIGHT * torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :width]
+
+
+def _keep_float32(rotary: Any) -> None:
+    """Let engines that turn a model into half precision leave its rotary rates: 8,000 places on, rounding is a turn."""
+
+    def move(change: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
+        for name, rates in rotary.named_buffers():
+            setattr(rotary, name, rates.to(change(rates).device))
+        return rotary
+
+    rotary._apply = move
 
 
 def _new(config: PretrainConfig, vocab_size: int, special_ids: dict[str, int]) -> PreTrainedModel:

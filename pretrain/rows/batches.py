@@ -125,20 +125,22 @@ class Batch(NamedTuple):
 class Order:
     """The endless sequence of rows: epoch after epoch (those of pairs differ in size), each in its own order."""
 
-    def __init__(self, rows_in: Callable[[int], int], seed: int) -> None:
-        self._rows_in, self._seed = rows_in, seed
+    def __init__(self, rows_in: Callable[[int], int], seed: int, first_epoch: int = 0) -> None:
+        self._rows_in, self._seed, self._first_epoch = rows_in, seed, first_epoch
         self._ends: list[int] = []  # sequences up to and including each epoch met so far
 
     def locate(self, sequences: Numbers) -> tuple[Numbers, Numbers]:
         """Epoch and row of each global sequence number (0 is the first sequence of the first step)."""
         while not self._ends or self._ends[-1] <= sequences.max():
-            self._ends.append((self._ends[-1] if self._ends else 0) + self._rows_in(len(self._ends)))
+            size = self._rows_in(self._first_epoch + len(self._ends))
+            self._ends.append((self._ends[-1] if self._ends else 0) + size)
         ends = np.array(self._ends)
-        epochs = np.searchsorted(ends, sequences, side="right")
+        epochs = np.searchsorted(ends, sequences, side="right") + self._first_epoch
         rows = np.empty_like(sequences)
         for epoch in np.unique(epochs).tolist():
             here, size = epochs == epoch, self._rows_in(epoch)
-            rows[here] = permute(sequences[here] - (ends[epoch] - size), size, derive_key(self._seed, "order", epoch))
+            begin = ends[epoch - self._first_epoch] - size
+            rows[here] = permute(sequences[here] - begin, size, derive_key(self._seed, "order", epoch))
         return epochs, rows
 
 
@@ -147,17 +149,27 @@ class TrainingBatches:
 
     The first ``config.causal_rows`` rows of a step are causal. As rows are shuffled anew each epoch, which they are is
     a draw by seed, epoch and row. All rows of a micro-batch are of one kind, and the share of a step is exact.
+    ``first_epoch``: the epoch that the run begins with, for order and masks; those of a branch are new ones.
     """
 
     def __init__(
-        self, split: Split, pieces: Pieces, config: PretrainConfig, rank: int, ranks: int, micro_batch: int
+        self,
+        split: Split,
+        pieces: Pieces,
+        config: PretrainConfig,
+        rank: int,
+        ranks: int,
+        micro_batch: int,
+        first_epoch: int = 0,
     ) -> None:
         self._pieces, self._config, self._micro_batch = pieces, config, micro_batch
         self._rank, self._ranks = rank, ranks
         self.phases = phases(config)
         self._configs = [of_phase(config, phase) for phase in self.phases]
         sources = {config.rows.short_length: split.short, config.rows.sequence_length: split.training}
-        self._rows = {n: (source, Order(source.count, config.seed)) for n, source in sources.items() if n and source}
+        self._rows = {
+            n: (source, Order(source.count, config.seed, first_epoch)) for n, source in sources.items() if n and source
+        }
 
     def of_step(self, step: int) -> list[Batch]:
         """The micro-batches of step 1, 2, …; causal ones come first."""

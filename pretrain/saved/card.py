@@ -79,7 +79,12 @@ def _settings(network: Any, config: PretrainConfig, facts: Mapping[str, Any]) ->
     masks = f"{shares} of the tokens, whole {masking.unit}s, {masking.mode}"
     warmup = f"{optimizer.warmup_share:.1%} of the" if optimizer.warmup_steps is None else f"{optimizer.warmup_steps:,}"
     fall = f", {optimizer.schedule}" + (f", {optimizer.decay_share:.0%} of them" if optimizer.schedule == "wsd" else "")
+    origin = facts.get("continued_from")
+    branch = (
+        f"step {origin['step']:,} of {origin['steps']:,}, sha256 `{origin['weights_sha256']:.16}`" if origin else ""
+    )
     return [
+        *([("branch of another run", branch)] if origin else []),
         ("layers x hidden x heads", sizes),
         ("longest input, tokens", f"{longest_input(network)}"),
         ("pieces in the vocabulary", f"{network.vocab_size:,}, sha256 `{facts['vocabulary_sha256']:.16}`"),
@@ -89,6 +94,8 @@ def _settings(network: Any, config: PretrainConfig, facts: Mapping[str, Any]) ->
         ("tokens seen", f"{facts['tokens']:,}{epochs}"),
         ("peak learning rate, warm-up, fall", f"{optimizer.lr}, {warmup} steps{fall}"),
         ("AdamW betas, epsilon, weight decay", f"{optimizer.betas}, {optimizer.epsilon}, {optimizer.weight_decay}"),
+        *([("matrices of the layers", "Muon")] if optimizer.name == "muon" else []),
+        *([("these weights", f"average over the steps, {optimizer.ema} of the old each")] if optimizer.ema else []),
         ("largest gradient norm", f"{optimizer.clip or 'no limit'}"),
         ("dropout, precision, seed", f"{config.model.dropout}, {config.engine.precision}, {config.seed}"),
     ]

@@ -2,7 +2,7 @@
 
 ```
 checkpoints/step-000000100/model/                 a Hugging Face folder, ready for use
-checkpoints/step-000000100/optimizer.safetensors  Adam's averages
+checkpoints/step-000000100/optimizer.safetensors  the optimizer's averages; with ema, the weights
 checkpoints/step-000000100/loop.json              step, meter, held-out scores, settings, size and sha256 of each file
 checkpoints/best                                  name of the checkpoint with the lowest held-out loss
 ```
@@ -27,10 +27,11 @@ from transformers import PreTrainedModel
 
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import PARTIAL, read_object, settle_all, whole_folder, write_whole
-from pretrain.config import PretrainConfig, by_path
+from pretrain.config import SCHEDULE_KEYS, PretrainConfig, by_path
 from pretrain.engine.start import Engine
 from pretrain.engine.world import World
 from pretrain.saved.export import MODEL_NAME, WEIGHTS_NAME
+from pretrain.schedule import first_difference
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ class Found(NamedTuple):
         return load_file(self.folder / MODEL_NAME / WEIGHTS_NAME)
 
     def give_to(self, engine: Engine) -> None:
-        engine.restore(self.weights(), load_file(self.folder / OPTIMIZER_NAME), self.loop["step"])
+        engine.restore(self.weights(), load_file(self.folder / OPTIMIZER_NAME), updates_of(self.loop))
         engine.restore_scaling(self.loop["scaling"])
 
 
@@ -95,6 +96,7 @@ class Checkpoints:
                 files = sorted(path for path in folder.rglob("*") if path.is_file())
                 loop = {
                     "step": progress["step"],
+                    "origin": self._facts.get("continued_from"),
                     "progress": progress,
                     "meter": meter_state,
                     "held_out": held_out,
@@ -119,38 +121,35 @@ class Checkpoints:
         return [folder / MODEL_NAME for folder in self._folders()[-count:]]
 
     def newest_loop(self) -> dict[str, Any]:
-        return _read_loop(self._folders()[-1])
+        return read_loop(self._folders()[-1])
 
     def _look(self) -> Found | str | None:
         folders = self._folders()
         for folder in reversed(folders):
-            found = Found(folder, _read_loop(folder))
+            found = Found(folder, read_loop(folder))
             fault = self._contradiction(found)
             if fault:
                 return fault
-            damaged = [name for name, seal in found.loop["files"].items() if _seal(folder / name) != seal]
+            damaged = damaged_files(found)
             if not damaged:
+                if changed_settings(found.loop["config"], self._config):
+                    log.info("another schedule, under which all steps so far are as they were; going on with it")
                 return found
             log.warning("%s: %s is damaged; going on from the checkpoint before", folder, ", ".join(damaged))
         return f"{self._folder}: no checkpoint is whole; delete the folder to start afresh" if folders else None
 
     def _contradiction(self, found: Found) -> str | None:
-        before, now = by_path(found.loop["config"]), by_path(self._config.identity())
-        defaults = by_path(PretrainConfig().identity())  # of a setting that is newer than the checkpoint
-        keys = sorted(key for key in before.keys() | now.keys() if before.get(key, defaults.get(key)) != now.get(key))
-        if keys:
-            changes = ", ".join(f"pretrain.{key}: {before.get(key)} -> {now.get(key)}" for key in keys)
-            return f"{found.folder}: written with other settings ({changes}); use those, or another output folder"
-        if found.loop["vocabulary_sha256"] != self._identity["vocabulary_sha256"]:
+        fault = why_not_under(found, self._config)
+        if fault is None and found.loop["vocabulary_sha256"] != self._identity["vocabulary_sha256"]:
             return f"{found.folder}: written with another vocabulary; use that tokenizer, or another output folder"
-        return None
+        return fault
 
     def _folders(self) -> list[Path]:
-        return sorted(self._folder.glob("step-" + "[0-9]" * 9))
+        return checkpoint_folders(self._folder)
 
     def _prune(self) -> None:
         folders = self._folders()
-        held_out = {folder: _read_loop(folder)["held_out"] for folder in folders}
+        held_out = {folder: read_loop(folder)["held_out"] for folder in folders}
         kind = "causal_loss" if self._config.model.objective == "causal" else "mlm_loss"
         losses = {folder: scores[kind] for folder, scores in held_out.items() if scores is not None}
         best = min(losses, key=losses.__getitem__, default=None)  # the earlier one where they are equal
@@ -180,7 +179,8 @@ def require_disk_space(out: Path, network: PreTrainedModel, config: PretrainConf
     probe.unlink()
     parameters = sum(parameter.numel() for parameter in network.parameters())
     there = sum(path.stat().st_size for path in (out / "checkpoints").rglob("*") if path.is_file())
-    needed = parameters * (BYTES_OF_CHECKPOINT * (config.saved.keep_checkpoints + 2) + BYTES_OF_MODEL) - there
+    each = BYTES_OF_CHECKPOINT + (BYTES_OF_MODEL if config.optimizer.ema else 0)  # the average beside the weights
+    needed = parameters * (each * (config.saved.keep_checkpoints + 2) + BYTES_OF_MODEL) - there
     free = shutil.disk_usage(out).free
     if free < needed:
         raise BadInput(
@@ -190,7 +190,62 @@ def require_disk_space(out: Path, network: PreTrainedModel, config: PretrainConf
         )
 
 
-def _read_loop(folder: Path) -> dict[str, Any]:
+def checkpoint_folders(folder: Path) -> list[Path]:
+    """Those in a folder "checkpoints", oldest first."""
+    return sorted(folder.glob("step-" + "[0-9]" * 9))
+
+
+def why_not_under(found: Found, config: PretrainConfig) -> str | None:
+    """The sentence about settings under which a checkpoint's run cannot go on.
+
+    Those of its schedule may differ where all that was trained is as they say: then the run equals one that had them
+    from the start.
+    """
+    changes = changed_settings(found.loop["config"], config)
+    if not changes:
+        return None
+    shown = ", ".join(f"pretrain.{key}: {was} -> {now}" for key, (was, now) in changes.items())
+    told, step = f"{found.folder}: written with other settings ({shown})", found.loop["step"]
+    if not changes.keys() <= SCHEDULE_KEYS:
+        return f"{told}; use those, or another output folder"
+    branch = f"begin a branch in another output folder with pretrain.continue_from={found.folder}"
+    if config.steps < step:
+        return f"{told}, and {step} steps are trained already; use those, or {branch}"
+    differs = first_difference(PretrainConfig.model_validate(found.loop["config"]), config, step)
+    if differs is not None:
+        return (
+            f"{told}, under which step {differs} would have been trained otherwise; delete the checkpoints of step "
+            f"{differs} and later ones, if there is an earlier one to go on from, or {branch}"
+        )
+    return None
+
+
+def require_extendable(folder: Path, config: PretrainConfig) -> None:
+    """Refuse (BadInput) settings under which the run whose checkpoints ``folder`` holds cannot go on."""
+    for newest in checkpoint_folders(folder)[-1:]:
+        fault = why_not_under(Found(newest, read_loop(newest)), config)
+        if fault:
+            raise BadInput(fault)
+
+
+def changed_settings(before: dict[str, Any], config: PretrainConfig) -> dict[str, tuple[Any, Any]]:
+    """Settings by path that differ from those of a checkpoint (``identity``), with both values."""
+    was, now = by_path(before), by_path(config.identity())
+    defaults = by_path(PretrainConfig().identity())  # of a setting that is newer than the checkpoint
+    keys = sorted(key for key in was.keys() | now.keys() if was.get(key, defaults.get(key)) != now.get(key))
+    return {key: (was.get(key), now.get(key)) for key in keys}
+
+
+def updates_of(loop: dict[str, Any]) -> int:
+    """How often the weights of a checkpoint were moved, in its run and in those it is a branch of."""
+    return int(loop["step"] + (loop.get("origin") or {}).get("updates", 0))
+
+
+def damaged_files(found: Found) -> list[str]:
+    return [name for name, seal in found.loop["files"].items() if _seal(found.folder / name) != seal]
+
+
+def read_loop(folder: Path) -> dict[str, Any]:
     return read_object(folder / LOOP_NAME, "delete this checkpoint, and the run goes on from the one before")
 
 

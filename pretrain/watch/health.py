@@ -75,9 +75,10 @@ def warn_of_jump(
     for step in steps:
         if step.grad_norm == math.inf and config.engine.precision != "fp16":
             log.warning(
-                "step %d: the gradient norm is not finite, though the loss is (%.3f); rows %s; expect training to "
-                "diverge: set pretrain.optimizer.clip or lower pretrain.optimizer.lr (%g)",
-                *(step.step, step.loss(config), _some_rows(names_of_step(step.step)), config.optimizer.lr),
+                "step %d: the gradient norm is not finite, though the loss is (%.3f), so the step moved nothing, as %d "
+                "of the last %d; rows %s; if it goes on, lower pretrain.optimizer.lr (%g)",
+                *(step.step, step.loss(config), sum(other.grad_norm == math.inf for other in steps), len(steps)),
+                *(_some_rows(names_of_step(step.step)), config.optimizer.lr),
             )
             return
         usual = median(norms) if len(norms) >= LEAST_REMEMBERED else math.inf

@@ -23,8 +23,8 @@ from tests.pretrain.runs import (
 
 
 def test_four_processes_train_like_one(made: Path, tmp_path: Path, tiny) -> None:
-    """Two are tested by tests/launch/test_launchers.py and test_hosts.py."""
-    config = tiny(steps=4, dropout=0.0, log_every=1)
+    """By Muon, with averaged weights; two by AdamW are tested by tests/launch/test_launchers.py and test_hosts.py."""
+    config = tiny(steps=4, dropout=0.0, log_every=1).replaced("optimizer", name="muon", ema=0.9)
     train(config, made, tmp_path / "one")
     launcher = [*TORCHRUN[:-1], "4"]
     finish(launch(config, made, tmp_path / "many", launcher, DS_ACCELERATOR="cpu", OMP_NUM_THREADS="1"))

@@ -129,6 +129,16 @@ def test_weights_start_as_modernbert_does_and_depend_on_the_seed_only(modern) ->
     assert first.get_output_embeddings().weight is first.get_input_embeddings().weight
 
 
+def test_half_precision_leaves_the_rotary_rates(modern) -> None:
+    """In bf16 the last of 8,192 positions would be turned by another angle altogether."""
+    network = build_network(modern(positions=8192), 50, IDS)
+    before = dict(network.model.rotary_emb.named_buffers())
+    network.to(torch.bfloat16)
+    after = dict(network.model.rotary_emb.named_buffers())
+    assert all(torch.equal(after[name], before[name]) for name in before) and len(before) == 4
+    assert {weight.dtype for weight in network.parameters()} == {torch.bfloat16}
+
+
 def test_the_configuration_says_the_same_to_transformers_4_and_5(modern, tmp_path: Path) -> None:
     config = build_network(modern(layers=5, global_every=2, rope_theta=20_000.0), 50, IDS).config
     readable_by_older(config)

@@ -1,0 +1,83 @@
+"""A run folder whose training is extended: the manifest follows, and nothing that stands on it is left behind."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corpus.documents.errors import BadInput
+from launch import manifest
+from launch.checks.preflight import _other_recipes
+from launch.errors import LaunchError
+from launch.pipeline import STAGES, head_of, run_stage
+from launch.recipe import Recipe, load_recipe
+
+WSD = ("pretrain.optimizer.schedule=wsd", "pretrain.optimizer.warmup_steps=10")
+STAGE = {stage.name: stage for stage in STAGES}
+
+
+def recipe_of(*overrides: str) -> Recipe:
+    return load_recipe("smoke", [*WSD, *overrides])
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A finished training of 3,200 steps with a checkpoint after step 2,000; its rate falls from step 2,561 on."""
+    recipe = recipe_of()
+    for name in ("tokens", "tokenizer"):
+        manifest.start(tmp_path / name, head := manifest.Head(name, {}, {}))
+        manifest.finish(tmp_path / name, head, {}, 1.0, 1)
+    keep_checkpoint(tmp_path, recipe, 2000)
+    manifest.start(tmp_path / "pretrain", head := head_of(STAGE["pretrain"], recipe, tmp_path))
+    manifest.finish(tmp_path / "pretrain", head, {}, 1.0, 1)
+    return tmp_path
+
+
+def keep_checkpoint(run: Path, recipe: Recipe, step: int) -> None:
+    folder = run / "pretrain" / "checkpoints" / f"step-{step:09}"
+    folder.mkdir(parents=True)
+    (folder / "loop.json").write_text(json.dumps({"step": step, "config": recipe.pretrain.identity()}), "utf-8")
+
+
+def train(recipe: Recipe, run: Path) -> bool:
+    """Run the stage with its work left out."""
+
+    def work(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
+        assert manifest.read_manifest(out) is None  # from here on the folder is incomplete
+        return {"steps": recipe.pretrain.steps}
+
+    return run_stage(replace(STAGE["pretrain"], work=work), recipe, run)
+
+
+def test_a_folder_with_more_steps_is_gone_on_with_and_complete_again(run: Path) -> None:
+    assert not train(recipe_of(), run)
+    longer = recipe_of("pretrain.steps=6400")
+    assert list(_other_recipes([STAGE["pretrain"]], longer, run)) == []
+    assert train(longer, run) and not train(longer, run)
+    found = manifest.read_manifest(run / "pretrain")
+    assert found is not None and found["settings"]["steps"] == found["counts"]["steps"] == 6400
+
+
+@pytest.mark.parametrize("override", ["pretrain.seed=7", "pretrain.optimizer.lr=1.0e-5"])
+def test_other_settings_are_refused_as_ever(run: Path, override: str) -> None:
+    with pytest.raises(LaunchError, match="made with another recipe"):
+        train(recipe_of("pretrain.steps=6400", override), run)
+
+
+def test_training_past_the_stable_rate_is_refused_and_stays_complete(run: Path) -> None:
+    keep_checkpoint(run, recipe_of(), 3200)
+    with pytest.raises(BadInput, match=r"under which step 2562 would .* pretrain\.continue_from=.*step-000003200"):
+        train(recipe_of("pretrain.steps=6400"), run)
+    assert not train(recipe_of(), run)
+
+
+def test_what_was_made_of_the_shorter_run_has_to_go_first(run: Path) -> None:
+    for name in ("model", "report"):
+        manifest.start(run / name, manifest.Head(name, {}, {}))
+    with pytest.raises(LaunchError, match=r"model, .*report: made from pretrain as it is now; delete or move that"):
+        train(recipe_of("pretrain.steps=6400"), run)
+    assert not train(recipe_of(), run)
