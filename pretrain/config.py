@@ -189,13 +189,27 @@ class EngineConfig(BaseModel, frozen=True, extra="forbid"):
     precision: PrecisionName = Field(
         "auto", description="Of matrix products; weights are fp32. auto: bf16 where it is clearly faster, else fp32."
     )
-    micro_batch: int = Field(32, gt=0, description="Most sequences at once on one device; accumulation does the rest.")
+    micro_batch: int | Literal["auto"] = Field(
+        "auto",
+        description="Most sequences at once on one device; accumulation does the rest. auto: 32 on a CPU, else as many "
+        "as make a device faster, found by dry steps before the first.",
+    )
     zero_stage: int = Field(1, ge=0, le=3, description="DeepSpeed ZeRO: what is sharded over the devices.")
-    compile: bool = Field(False, description="Fuse operations with torch.compile; needs a C++ compiler or a GPU.")
+    compile: bool | Literal["auto"] = Field(
+        "auto",
+        description="Fuse operations with torch.compile; needs a C++ compiler or a GPU. auto: on CUDA, where it works.",
+    )
     device: DeviceName = Field("auto", description="cpu: the processor, even where there is an accelerator.")
+
+    @property
+    def most_sequences(self) -> int:
+        """``micro_batch``, or what stands for "auto" until a device has been tried."""
+        return 32 if self.micro_batch == "auto" else self.micro_batch
 
     @model_validator(mode="after")
     def _settings_agree(self) -> EngineConfig:
+        if self.most_sequences < 1:
+            raise ValueError(f"micro_batch must be auto or greater than 0 (got {self.micro_batch})")
         if self.precision == "fp16" and self.name not in ("auto", "deepspeed"):
             raise ValueError("precision fp16 needs name deepspeed, which scales the loss; or choose bf16")
         if self.precision == "fp16" and self.zero_stage == 0:
@@ -210,6 +224,7 @@ class WatchConfig(BaseModel, frozen=True, extra="forbid"):
     measure_every: int = Field(10_000, gt=0, description="Steps between measurements on held-out rows.")
     measure_rows: int = Field(2048, gt=0, description="At most this many held-out rows are measured.")
     trackers: tuple[Literal["tensorboard", "wandb"], ...] = Field((), description="Also get metrics.jsonl.")
+    price_per_hour: float | None = Field(None, ge=0, description="Of one device, for the cost of the run in the log.")
 
 
 class SavedConfig(BaseModel, frozen=True, extra="forbid"):
@@ -312,7 +327,7 @@ class PretrainConfig(BaseModel, frozen=True, extra="forbid"):
 # May change between a run's start and its end: they move work between devices, but change nothing but rounding
 MACHINE_KEYS = {
     "engine": {"name", "zero_stage", "micro_batch", "compile", "device"},
-    "watch": {"log_every", "trackers"},
+    "watch": {"log_every", "trackers", "price_per_hour"},
     "saved": {"keep_checkpoints"},
 }
 # May change as well where every step trained so far stays as it was (``schedule.first_difference``)

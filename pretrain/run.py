@@ -28,8 +28,10 @@ from transformers import PreTrainedModel
 from corpus.documents.whole_files import whole_folder, write_whole
 from pretrain.config import PretrainConfig
 from pretrain.engine.machine import describe_settled, read_settled, settle
+from pretrain.engine.memory import describe_memory, explained_memory, needed_memory
 from pretrain.engine.optimizer import fit_micro_batch
 from pretrain.engine.start import Engine, choose_engine, describe_engine, ready_for_engine, start_engine
+from pretrain.engine.trial import try_device
 from pretrain.engine.world import World, join_world
 from pretrain.interruption import GOES_ON, Interrupted, StopRequest
 from pretrain.loop import Watch, train
@@ -40,11 +42,12 @@ from pretrain.model.module import PretrainingModule
 from pretrain.model.networks import build_network
 from pretrain.model.starts import count_first_values, give_first_values
 from pretrain.pack.store import TokenStore, check_store, open_store, read_pieces
-from pretrain.rows.batches import Split, TrainingBatches, split_rows
+from pretrain.rows.batches import Batch, Split, TrainingBatches, split_rows
 from pretrain.rows.masking import Pieces, describe_pieces
 from pretrain.saved.checkpoints import Checkpoints, SaveModel, mean_weights, require_disk_space
 from pretrain.saved.export import MODEL_NAME, RESULT_NAME, save_model
 from pretrain.saved.origin import Origin, find_origin
+from pretrain.schedule import phases
 from pretrain.watch.baselines import count_baselines, score_baselines
 from pretrain.watch.flops import flops_by_phase
 from pretrain.watch.held_out import measure
@@ -101,7 +104,8 @@ def run(config: PretrainConfig, inputs: PretrainInputs, out: Path, *, workers: i
     check_init_from(config, inputs.tokenizer)
     with StopRequest() as stop, join_world(config.engine.device) as world:
         prepared = _prepare(config, inputs, out, world)
-        with ready_for_engine(prepared.config, world):
+        tells = explained_memory(prepared.config, world, prepared.micro_batch)
+        with tells, ready_for_engine(prepared.config, world):
             _train(prepared, stop)
             result = _finish(prepared)
         if stop.is_made:  # too late to save more than there is, but not to end what would follow
@@ -111,8 +115,9 @@ def run(config: PretrainConfig, inputs: PretrainInputs, out: Path, *, workers: i
 
 def _prepare(config: PretrainConfig, inputs: PretrainInputs, out: Path, world: World) -> Prepared:
     """Open and check everything; nothing is trained, and little is written."""
-    asked, config = config, settle(config, world, read_settled(out / ENGINE_NAME))
-    micro_batch = fit_micro_batch(config, world.size)
+    before = world.in_first(lambda: read_settled(out / ENGINE_NAME))
+    asked, config = config, settle(config, world, before)
+    fit_micro_batch(config, world.size)  # refuses what the processes cannot share
     store = open_store(inputs.tokens, inputs.tokenizer)
     world.in_first(lambda: check_store(store, out / CHECKED_NAME))
     vocabulary = read_pieces(inputs.tokenizer)
@@ -122,6 +127,8 @@ def _prepare(config: PretrainConfig, inputs: PretrainInputs, out: Path, world: W
     network = _network(config, store, new_rows)
     parameters = sum(parameter.numel() for parameter in network.parameters())
     config = config.replaced("engine", name=choose_engine(config, world, parameters))
+    config = try_device(config, network, partial(_trial_batch, split, pieces, config, world), world, before)
+    micro_batch = fit_micro_batch(config, world.size)
     if world.is_first:
         require_disk_space(out, network, config)
     facts = {
@@ -216,7 +223,7 @@ def _score_finished(prepared: Prepared, weights: dict[str, Tensor], scores: dict
         precision = "fp32" if config.engine.precision == "fp32" else "bf16"
         plain = config.replaced("engine", name="plain", precision=precision, compile=False)
         engine = start_engine(plain, PretrainingModule(network), alone)
-        scores = _measure(engine, prepared._replace(world=alone, micro_batch=config.engine.micro_batch))
+        scores = _measure(engine, prepared._replace(world=alone, micro_batch=config.engine.most_sequences))
     baselines = count_baselines(split.training, prepared.pieces)
     return scores | {"baselines": score_baselines(baselines, split.held_out, prepared.pieces, config)}
 
@@ -236,6 +243,13 @@ def _start_from_counts(prepared: Prepared) -> None:
     give_first_values(network, world.broadcast(counted() if world.is_first else None))
 
 
+def _trial_batch(split: Split, pieces: Pieces, config: PretrainConfig, world: World, size: int) -> Batch:
+    """So many sequences of what takes the most memory in a run, which ``size`` divides."""
+    heaviest = max(phases(config), key=lambda phase: (phase.length, phase.share))
+    batches = TrainingBatches(split, pieces, config, 0, world.size, size).of_step(heaviest.after + 1)
+    return max(batches, key=lambda batch: batch.targets_BM.numel())
+
+
 def _load(network: PreTrainedModel, weights: dict[str, Tensor]) -> None:
     network.load_state_dict(weights, strict=False)  # tied weights are stored under one of their names
 
@@ -247,6 +261,10 @@ def _log_plan(prepared: Prepared) -> None:
         *(config.model.architecture, prepared.facts["parameters"] / 1e6, prepared.facts["training_rows"], world.size),
         *(config.global_batch // world.size // micro_batch, micro_batch, world.device),
     )
+    sizes = with_sizes_of(prepared.network.config, config)
+    vocab_size, parameters = prepared.store.meta["vocab_size"], prepared.facts["parameters"]
+    needed = needed_memory(sizes, vocab_size, parameters, micro_batch, world.size)
+    log.info("%s", describe_memory(needed, micro_batch, world.device))
 
 
 def _log_first_row(batches: TrainingBatches, step: int, vocabulary: list[str]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from launch.recipe import Recipe, load_recipe
 from launch.report.gather import trivial_of
-from pretrain.config import by_path
+from pretrain.config import MACHINE_KEYS, by_path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (ROOT / "README.md", ROOT / "README.ko.md")
@@ -24,7 +24,8 @@ TABLE = re.compile(r"(?<=```\n)task\b.*?(?=```)", re.DOTALL)
 
 def settings_of(recipe: Recipe) -> dict[str, Any]:
     """All settings that results depend on, without nesting."""
-    return by_path(recipe.model_dump(mode="json", exclude={"about", "workers", "launch"}))
+    left_out: Any = dict.fromkeys(("about", "workers", "launch"), True) | {"pretrain": MACHINE_KEYS}
+    return by_path(recipe.model_dump(mode="json", exclude=left_out))
 
 
 def changed_settings(recorded: dict[str, Any]) -> dict[str, Any]:

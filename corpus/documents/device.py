@@ -30,16 +30,9 @@ PrecisionName = Literal["auto", "fp32", "bf16", "fp16"]
 
 NVIDIA_SIGNS = ("dev/nvidia0", "proc/driver/nvidia/gpus/*")
 ROWS, HIDDEN, INNER = 256, 256, 1024  # tokens, and the sizes of a small model's feed-forward layer
-PROBE_SECONDS, PROBE_ROUNDS = 0.5, 6
+PROBE_SECONDS, PROBE_ROUNDS = 0.25, 6
 CLEARLY_FASTER = 1.25  # bf16 rounds, so a tie goes to float32; instructions for it give 2 and more
 MUCH_SLOWER = 1.5
-
-
-class Rates(NamedTuple):
-    """FLOP/s of matrix products."""
-
-    fp32: float
-    bf16: float
 
 
 class Choice(NamedTuple):
@@ -113,11 +106,11 @@ def choose_precision(asked: PrecisionName, key: str, device: torch.device) -> Ch
         return Choice(asked, f"set by {key}")
     if device.type == "cuda":
         return _by_capability(asked, key, device)
-    rates = product_rates(device.type)
-    times = rates.bf16 / rates.fp32
+    fp32, bf16 = product_rate(device.type, "fp32"), product_rate(device.type, "bf16")
+    times = bf16 / fp32
     found = (
         f"matrix products in bf16 run at {times:.2g} times the speed of float32 here "
-        f"({rates.bf16 / 1e9:.0f} and {rates.fp32 / 1e9:.0f} GFLOP/s)"
+        f"({bf16 / 1e9:.0f} and {fp32 / 1e9:.0f} GFLOP/s)"
     )
     if asked == "auto":
         return Choice("bf16" if times >= CLEARLY_FASTER else "fp32", found)
@@ -136,10 +129,10 @@ def _by_capability(asked: PrecisionName, key: str, device: torch.device) -> Choi
 
 
 @cache
-def product_rates(device_type: str) -> Rates:
-    """Rates of the three products that a linear layer needs in a step, both precisions in turns; once in a process.
+def product_rate(device_type: str, precision: str) -> float:
+    """FLOP/s in the three products that a linear layer needs in a step, timed for a quarter of a second at most.
 
-    On a CPU those of one core, in CPU time: what else runs there does not decide.
+    On a CPU that of one core, in CPU time: what else runs there does not decide.
     """
     import torch
 
@@ -147,14 +140,14 @@ def product_rates(device_type: str) -> Rates:
     torch.set_num_threads(1)
     generator = torch.Generator().manual_seed(1)
     drawn = [torch.randn(sizes, generator=generator) for sizes in ((ROWS, HIDDEN), (HIDDEN, INNER), (ROWS, INNER))]
-    given = [[matrix.to(device_type, dtype) for matrix in drawn] for dtype in (torch.float32, torch.bfloat16)]
-    spent: list[tuple[float, ...]] = []
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    given = [matrix.to(device_type, dtype) for matrix in drawn]
+    spent: list[float] = []
     began = time.perf_counter()
     while len(spent) < 2 or (len(spent) < PROBE_ROUNDS and time.perf_counter() - began < PROBE_SECONDS):
-        spent.append(tuple(_time_products(*matrices) for matrices in given))
+        spent.append(_time_products(*given))
     torch.set_num_threads(threads)
-    operations = 3 * 2 * ROWS * HIDDEN * INNER
-    return Rates(*(operations / max(median(seconds), 1e-9) for seconds in zip(*spent[1:], strict=True)))
+    return 3 * 2 * ROWS * HIDDEN * INNER / max(median(spent[1:]), 1e-9)
 
 
 def _time_products(inputs: Any, weights: Any, gradients: Any) -> float:

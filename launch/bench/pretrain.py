@@ -151,7 +151,7 @@ class Given(NamedTuple):
         return cls(pieces, split_rows(store, config), config, store.meta["vocab_size"], special_ids)
 
     def batches(self) -> TrainingBatches:
-        return TrainingBatches(self.split, self.pieces, self.config, 0, 1, self.config.engine.micro_batch)
+        return TrainingBatches(self.split, self.pieces, self.config, 0, 1, self.config.engine.most_sequences)
 
     def network(self) -> PreTrainedModel:
         return build_network(self.config, self.vocab_size, self.special_ids)
@@ -299,7 +299,7 @@ def examples_of_run(given: Given) -> list[dict[str, Any]]:
 
 def held_out_loss(given: Given, network: Any, tokenizer: Path) -> float:
     """Mean loss on all held-out rows, without dropout, under masks of the collator, as the Trainer has them."""
-    collate, micro_batch = collator(tokenizer), given.config.engine.micro_batch
+    collate, micro_batch = collator(tokenizer), given.config.engine.most_sequences
     network.eval()
     total, loss, predictions = given.split.held_out.count(0), 0.0, 0
     for first in range(0, total, micro_batch):

@@ -22,6 +22,7 @@ from launch.errors import is_for_user
 from launch.manifest import MANIFEST_NAME
 from launch.pipeline import Stage, learns_pieces, raw_inputs
 from launch.recipe import SAMPLE, Recipe
+from pretrain.engine.memory import needed_memory
 from pretrain.schedule import phases
 
 GIB = 1 << 30
@@ -37,7 +38,6 @@ SHARE_OF_PEAK = 0.4  # MFU of a small model on one GPU
 PROCESS_WITH_TORCH = int(0.6 * GIB)
 ADAM_BYTES = 16  # per parameter: weights, gradient and two averages in float32
 SAVED_BYTES = 12  # per parameter in a checkpoint: weights and two averages
-ACTIVATION_BYTES = {"fp32": 68, "bf16": 34, "fp16": 34}  # per token, layer and hidden unit (arXiv 2205.05198, eq. 2)
 GPU_DEVICES = ("nvidia*", "kfd", "dxg")  # NVIDIA, AMD, Windows: without one torch, slow to import, is not asked
 
 
@@ -83,15 +83,15 @@ def this_machine(recipe: Recipe, *, trains: bool = True) -> Machine:
         return Machine(cores, memory, None, world_size(), "fp32" if asked == "auto" else asked)
     import torch
 
-    from corpus.documents.device import choose_precision, product_rates
+    from corpus.documents.device import choose_precision, product_rate
     from pretrain.watch.flops import peak_flops
 
     if may_have_gpu and torch.cuda.is_available():
         precision = choose_precision(asked, "pretrain.engine.precision", torch.device("cuda", 0)).precision
         peak = peak_flops(torch.cuda.get_device_name(0), precision)
         return Machine(cores, memory, peak or FLOPS_OF_UNKNOWN_GPU, world_size(), precision)
-    rates = product_rates("cpu")  # FLOPS_PER_CORE was measured in float32
-    times = rates.bf16 / rates.fp32 if asked == "bf16" else 1.0
+    # FLOPS_PER_CORE was measured in float32
+    times = product_rate("cpu", "bf16") / product_rate("cpu", "fp32") if asked == "bf16" else 1.0
     return Machine(cores, memory, None, world_size(), "fp32" if asked == "auto" else asked, FLOPS_PER_CORE * times)
 
 
@@ -167,15 +167,14 @@ def _flops(recipe: Recipe, length: int) -> float:
 
 
 def _training(recipe: Recipe, machine: Machine) -> Cost:
-    settings, net, size = recipe.pretrain, recipe.pretrain.model, parameters(recipe)
+    settings, size = recipe.pretrain, parameters(recipe)
     length, engine = settings.rows.sequence_length, settings.engine
-    rows = min(engine.micro_batch, settings.global_batch)
-    activations = rows * length * net.hidden * net.layers * ACTIVATION_BYTES[machine.precision]
-    logits = rows * length * settings.rows.masking.share * recipe.tokenizer.vocab_size * 8
+    rows = min(engine.most_sequences, settings.global_batch)
+    known = settings.replaced("engine", precision=machine.precision)
     return Cost(
         seconds=planned_tokens(recipe) * _flops(recipe, length) / machine.flops,
         disk=(settings.saved.keep_checkpoints + 2) * SAVED_BYTES * size,  # the best one, and one half written
-        memory=PROCESS_WITH_TORCH + ADAM_BYTES * size + activations + logits,
+        memory=PROCESS_WITH_TORCH + sum(needed_memory(known, recipe.tokenizer.vocab_size, size, rows, machine.devices)),
         least_memory=ADAM_BYTES * size / (machine.devices if engine.zero_stage else 1),
     )
 

@@ -1,4 +1,4 @@
-"""What a recipe leaves to the machine, settled before anything is built: from here on all settings are concrete.
+"""What a recipe leaves to the machine: the precision before anything is built, the rest with the model (``trial``).
 
 The identity of a run keeps the recipe's words ("auto"), so it may move to another machine; what it ran with stands in
 engine.json, and a run that goes on in another precision says so.
@@ -14,6 +14,7 @@ from typing import Any
 from corpus.documents.device import choose_precision, device_name
 from corpus.documents.whole_files import read_object
 from pretrain.config import PretrainConfig
+from pretrain.engine.optimizer import fit_micro_batch
 from pretrain.engine.start import choose_engine
 from pretrain.engine.world import World
 
@@ -30,7 +31,7 @@ def read_settled(path: Path) -> dict[str, Any]:
 
 
 def settle(config: PretrainConfig, world: World, before: Mapping[str, Any]) -> PretrainConfig:
-    """The configuration with every "auto" of the engine replaced; all processes call it and get the same.
+    """The configuration with its precision settled; all processes call it and get the same.
 
     ``before``: of ``read_settled``. BadInput: this machine cannot do what is asked.
     """
@@ -48,4 +49,7 @@ def settle(config: PretrainConfig, world: World, before: Mapping[str, Any]) -> P
 
 def describe_settled(config: PretrainConfig, world: World) -> dict[str, Any]:
     """What ``settle`` made of the recipe's words, and for which machine, for ``engine.json``."""
-    return {"precision": config.engine.precision, "device": device_name(world.device), "processes": world.size}
+    settings = {"precision": config.engine.precision, "micro_batch": fit_micro_batch(config, world.size)}
+    return settings | {
+        "compile": config.engine.compile is True, "device": device_name(world.device), "processes": world.size,
+    }  # fmt: skip

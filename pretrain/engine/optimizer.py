@@ -66,4 +66,4 @@ def fit_micro_batch(config: PretrainConfig, ranks: int) -> int:
             "processes cannot share both kinds evenly; change pretrain.model.causal_share or global_batch"
         )
     share = both // ranks
-    return max(size for size in range(1, min(config.engine.micro_batch, share) + 1) if share % size == 0)
+    return max(size for size in range(1, min(config.engine.most_sequences, share) + 1) if share % size == 0)

@@ -32,7 +32,7 @@ class PlainEngine:
         self.module: nn.Module = module.to(world.device)
         self._weights = {name: self._part(p) for name, p in module.network.named_parameters()}
         self._clip = config.optimizer.clip
-        self._is_compiled = config.engine.compile  # brings its own attention
+        self._is_compiled = config.engine.compile is True  # brings its own attention
         chosen = layer_matrices(module) if config.optimizer.name == "muon" else set()
         matrices = [name for name, p in module.network.named_parameters() if id(p) in chosen]
         self._updates = Updates(config, self._weights, matrices, world)

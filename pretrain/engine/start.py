@@ -73,7 +73,7 @@ def start_engine(config: PretrainConfig, module: PretrainingModule, world: World
     name = choose_engine(config, world, sum(p.numel() for p in module.parameters()))
     if config.engine.precision == "bf16":
         _use_autocast(module, world.device)
-    if config.engine.compile:
+    if config.engine.compile is True:  # "auto" is settled before (pretrain.engine.machine)
         _refuse_compiling_in_vain(name, config, world)
         module.compile(dynamic=False)
     return ENGINES[name](config, module, world)

@@ -55,6 +55,14 @@ class World:
         dist.all_reduce(values, group=self.cpu_group)
         return [int(value) for value in values]
 
+    def least(self, number: int) -> int:
+        """The smallest of a small whole number over all processes."""
+        if self.size == 1:
+            return number
+        value = torch.tensor(number)
+        dist.all_reduce(value, dist.ReduceOp.MIN, group=self.cpu_group)
+        return int(value)
+
     def broadcast(self, thing: Any) -> Any:
         """What the first process passed, on every process."""
         box = [thing]

@@ -20,23 +20,27 @@ from pretrain.rows.batches import TrainingBatches
 from pretrain.rows.masking import most_predictions
 from pretrain.schedule import of_phase
 
-# name without maker and brand: TFLOP/s in fp32, in fp16 and in bf16 on tensor cores; None where there are none
+# name without maker and brand: TFLOP/s in fp32 (as TF32, but where there are no tensor cores for it), in fp16 and in
+# bf16 on tensor cores; None where there are none
 PEAK_TFLOPS: dict[str, tuple[float, float, float | None]] = {
     r"V100-SXM2-\d+GB": (15.7, 125.0, None),
     r"V100-PCIE-\d+GB": (14.0, 112.0, None),
     r"T4": (8.1, 65.0, None),
-    r"A100[- ](SXM4-\d+GB|PCIE-\d+GB|80GB PCIe)": (19.5, 312.0, 312.0),
-    r"A10": (31.2, 125.0, 125.0),
-    r"L4": (30.3, 121.0, 121.0),
-    r"L40S": (91.6, 362.0, 362.0),
-    r"H100 80GB HBM3": (67.0, 989.5, 989.5),  # SXM
-    r"H100 PCIe": (51.0, 756.5, 756.5),
-    r"H100 NVL": (60.0, 835.5, 835.5),
-    r"H200": (67.0, 989.5, 989.5),
-    r"H200 NVL": (60.0, 835.5, 835.5),
-    r"B200": (75.0, 2250.0, 2250.0),
+    r"A[18]00[- ](SXM4-\d+GB|PCIE-\d+GB|80GB PCIe)": (156.0, 312.0, 312.0),
+    r"A10": (62.5, 125.0, 125.0),
+    r"L4": (60.0, 121.0, 121.0),
+    r"L40S": (183.0, 362.0, 362.0),
+    r"H100 80GB HBM3|H800( 80GB HBM3)?": (494.5, 989.5, 989.5),  # SXM
+    r"H[18]00 PCIe": (378.0, 756.5, 756.5),
+    r"H100 NVL": (417.5, 835.5, 835.5),
+    r"GH200 \d+GB?( HBM3e?)?": (494.5, 989.5, 989.5),
+    r"H20(-3e)?": (74.0, 148.0, 148.0),
+    r"H200": (494.5, 989.5, 989.5),
+    r"H200 NVL": (417.5, 835.5, 835.5),
+    r"B[23]00( SXM6 AC)?": (1100.0, 2250.0, 2250.0),
     r"RTX 3090": (35.6, 71.0, 71.0),  # sums kept in fp32, as torch does
     r"RTX 4090": (82.6, 165.2, 165.2),
+    r"RTX 5090": (104.8, 209.5, 209.5),
 }
 SAMPLED_ROWS = 256
 PRECISIONS = ("fp32", "fp16", "bf16")
@@ -90,7 +94,7 @@ def flops_by_phase(batches: TrainingBatches, config: PretrainConfig, vocab_size:
 
 
 def peak_flops(device_name: str, precision: str) -> float | None:
-    """Dense peak in FLOP/s of a device, as ``torch.cuda.get_device_name`` calls it (fp32 without TF32).
+    """Dense peak in FLOP/s of a device, as ``torch.cuda.get_device_name`` calls it (fp32 as TF32).
 
     None where it is not known, as for CPUs and slices of a GPU.
     """

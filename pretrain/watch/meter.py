@@ -20,12 +20,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from corpus.documents.device import device_name
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import write_whole
 from pretrain.config import PretrainConfig, by_path
 from pretrain.engine.world import World, peak_memory, wait_for_device, widest_float
 from pretrain.model.module import Sums
 from pretrain.watch.flops import peak_flops
+from pretrain.watch.forecast import Forecast
 from pretrain.watch.health import NamesOfStep, StepSums, remember_norms, require_finite_losses, warn_of_jump
 from pretrain.watch.trackers import Tracker, open_trackers
 
@@ -64,6 +66,7 @@ class Meter:
         self._counts = (0, 0, 0)  # predictions, tokens, others of the step that runs, in this process
         self._ended: list[tuple[int, float, tuple[int, int, int]]] = []  # steps: number, learning rate, counts
         self._flops_of_step, self._peak = flops_of_step, _peak(config, world)
+        self._forecast = Forecast(config, world, last_step + 1, flops_of_step)
         self._is_first_line = True
         self._start_clock()
         self._trackers: list[Tracker] = []
@@ -71,6 +74,7 @@ class Meter:
             _cut_lines(path, last_step)
             self._trackers = open_trackers(config, path.parent, config.model_dump(mode="json"), last_step + 1)
             _log_formula(flops_of_step(last_step + 1), self._peak, world)
+            self._forecast.before()
 
     def add(self, sums: Sums, predictions: int, tokens: int, others: int = 0) -> None:
         """Count one micro-batch of this process: masked targets, tokens without padding, next tokens or pairs."""
@@ -88,6 +92,7 @@ class Meter:
         self._ended.append((step, lr, self._counts))
         self._counts = (0, 0, 0)
         self._waited += waited_s
+        self._forecast.end_step(step)
 
     def due(self, step: int) -> bool:
         """Whether a line belongs after this step."""
@@ -220,9 +225,7 @@ def _unpack(state: list[float]) -> tuple[float, list[float], list[StepSums]]:
 
 
 def _peak(config: PretrainConfig, world: World) -> float | None:
-    if world.device.type != "cuda":
-        return None
-    return peak_flops(torch.cuda.get_device_name(world.device), config.engine.precision)
+    return peak_flops(device_name(world.device), config.engine.precision)
 
 
 def _log_formula(flops_per_token: float, peak: float | None, world: World) -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from corpus.documents import device
-from corpus.documents.device import Rates, choose_precision, find_device, product_rates
+from corpus.documents.device import choose_precision, find_device, product_rate
 from corpus.documents.errors import BadInput
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
@@ -18,7 +18,9 @@ KEY = "pretrain.engine.precision"
 @pytest.fixture
 def bf16_runs_at(monkeypatch: pytest.MonkeyPatch):
     """A processor whose bf16 has so many times the speed of its float32, 100 GFLOP/s."""
-    return lambda times: monkeypatch.setattr(device, "product_rates", lambda kind: Rates(1e11, times * 1e11))
+    return lambda times: monkeypatch.setattr(
+        device, "product_rate", lambda kind, precision: 1e11 * (times if precision == "bf16" else 1)
+    )
 
 
 @pytest.mark.parametrize(("times", "chosen"), [(0.05, "fp32"), (1.1, "fp32"), (1.3, "bf16"), (8, "bf16")])
@@ -57,10 +59,10 @@ def test_a_gpu_says_itself_what_it_has(monkeypatch: pytest.MonkeyPatch, major: i
 
 
 def test_the_probe_times_both_precisions_once_and_leaves_the_threads_alone() -> None:
-    product_rates.cache_clear()
+    product_rate.cache_clear()
     threads, drawn = torch.get_num_threads(), torch.random.get_rng_state()
-    rates = product_rates("cpu")
-    assert rates.fp32 > 0 and rates.bf16 > 0 and product_rates("cpu") is rates
+    rates = [product_rate("cpu", precision) for precision in ("fp32", "bf16", "fp32", "bf16")]
+    assert min(rates) > 0 and rates[:2] == rates[2:]
     assert torch.get_num_threads() == threads and torch.equal(torch.random.get_rng_state(), drawn)
 
 

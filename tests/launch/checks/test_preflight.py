@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from corpus.documents.device import Rates
 from launch.checks.estimate import GIB, Machine, differing, estimate, say_duration, this_machine
 from launch.checks.preflight import find_problems
 from launch.conduct import conduct
@@ -184,7 +183,7 @@ def test_devices_that_torch_cannot_use_stop_the_run_before_its_first_stage(tmp_p
 
 
 def test_the_papers_precision_on_a_processor_without_it_is_estimated_as_slow_as_it_is(monkeypatch) -> None:
-    monkeypatch.setattr("corpus.documents.device.product_rates", lambda kind: Rates(100e9, 5e9))
+    monkeypatch.setattr("corpus.documents.device.product_rate", lambda kind, name: {"fp32": 100e9, "bf16": 5e9}[name])
     seconds = {
         name: estimate("pretrain", recipe, this_machine(recipe)).seconds or 0
         for name in ("auto", "bf16")

@@ -12,7 +12,6 @@ import pytest
 import torch
 
 from corpus.documents import device
-from corpus.documents.device import Rates
 from corpus.documents.errors import BadInput
 from pretrain.engine import machine
 from pretrain.engine.machine import read_settled, settle
@@ -26,7 +25,9 @@ ALONE = World(0, 1, torch.device("cpu"))
 
 @pytest.fixture
 def bf16_runs_at(monkeypatch: pytest.MonkeyPatch):
-    return lambda times: monkeypatch.setattr(device, "product_rates", lambda kind: Rates(1e11, times * 1e11))
+    return lambda times: monkeypatch.setattr(
+        device, "product_rate", lambda kind, precision: 1e11 * (times if precision == "bf16" else 1)
+    )
 
 
 def test_the_default_leaves_the_precision_to_the_machine(tiny, bf16_runs_at) -> None:

@@ -68,7 +68,10 @@ def test_peaks_are_dense_and_of_the_whole_named_device() -> None:
     assert peak_flops("NVIDIA H200", "bf16") == 989.5e12
     assert peak_flops("NVIDIA H100 80GB HBM3", "fp16") == 989.5e12
     assert peak_flops("NVIDIA H100 PCIe", "bf16") == 756.5e12
-    assert peak_flops("NVIDIA A100-SXM4-80GB", "fp32") == 19.5e12
+    assert peak_flops("NVIDIA A100-SXM4-80GB", "fp32") == 156e12  # TF32
+    assert peak_flops("NVIDIA GH200 480GB", "bf16") == peak_flops("NVIDIA H800", "bf16") == 989.5e12
+    assert peak_flops("NVIDIA B300 SXM6 AC", "bf16") == peak_flops("NVIDIA B200", "bf16") == 2250e12
+    assert peak_flops("NVIDIA H20", "bf16") == 148e12 and peak_flops("NVIDIA GeForce RTX 5090", "bf16") == 209.5e12
     assert peak_flops("NVIDIA A100 80GB PCIe", "bf16") == peak_flops("NVIDIA A100-PCIE-40GB", "bf16") == 312e12
     assert peak_flops("Tesla V100-SXM2-32GB", "fp16") == 125e12
     assert peak_flops("NVIDIA GeForce RTX 4090", "bf16") == 165.2e12
