@@ -40,11 +40,11 @@ def trained(made: Path, tiny, tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         GPT | {"packing": "documents"},
         HYBRID | {"global_batch": 12},
-        pytest.param(GPT | HYBRID, marks=pytest.mark.slow),
-        pytest.param(HYBRID | {"packing": "documents"}, marks=pytest.mark.slow),
-        pytest.param({"architecture": "bert", "objective": "causal"}, marks=pytest.mark.slow),
-        pytest.param({"objective": "causal", "short_length": 16}, marks=pytest.mark.slow),
-        pytest.param(GPT | {"engine": "deepspeed", "zero_stage": 3, "precision": "bf16"}, marks=pytest.mark.slow),
+        pytest.param(GPT | HYBRID, marks=pytest.mark.matrix),
+        pytest.param(HYBRID | {"packing": "documents"}, marks=pytest.mark.matrix),
+        pytest.param({"architecture": "bert", "objective": "causal"}, marks=pytest.mark.matrix),
+        pytest.param({"objective": "causal", "short_length": 16}, marks=pytest.mark.matrix),
+        pytest.param(GPT | {"engine": "deepspeed", "zero_stage": 3, "precision": "bf16"}, marks=pytest.mark.matrix),
     ],
 )
 def test_the_loss_falls_and_a_resumed_run_is_the_same_bit_for_bit(
@@ -64,8 +64,8 @@ def test_the_loss_falls_and_a_resumed_run_is_the_same_bit_for_bit(
         assert all(lines[-1][name] < lines[0][name] - 0.2 for name in ("mlm_loss", "causal_loss"))
 
 
-@pytest.mark.parametrize("engine", [{}, pytest.param({"engine": "fsdp"}, marks=pytest.mark.slow)])
-@pytest.mark.slow
+@pytest.mark.parametrize("engine", [{}, pytest.param({"engine": "fsdp"}, marks=pytest.mark.matrix)])
+@pytest.mark.matrix
 def test_two_processes_train_like_one(made: Path, tmp_path: Path, tiny, engine: dict[str, str]) -> None:
     config = tiny(steps=4, dropout=0.0, log_every=1, **HYBRID)
     train(config, made, tmp_path / "one")
