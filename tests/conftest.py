@@ -18,9 +18,11 @@ SHARED = Path(os.environ.get("MALMOI_SHARED", ROOT.parent / "shared"))
 LONGEST_FILES = ("test_whole_run.py", "test_real_text.py")  # the second would else come last
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The longest files first: where files run side by side, nothing then waits for them at the end."""
     items.sort(key=lambda item: item.path.name not in LONGEST_FILES)
+    if "matrix" not in config.option.markexpr:
+        items[:] = [item for item in items if not item.get_closest_marker("matrix")]
 
 
 @pytest.fixture(scope="session", autouse=True)

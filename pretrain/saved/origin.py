@@ -19,7 +19,7 @@ from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import read_object, write_whole
 from pretrain.config import PretrainConfig
 from pretrain.engine.world import World
-from pretrain.model.families import SIZES
+from pretrain.model.families import sizes_of
 from pretrain.saved.checkpoints import (
     LOOP_NAME,
     Found,
@@ -132,10 +132,13 @@ def _other_vocabulary(found: Found, vocabulary_sha256: str) -> str | None:
 
 def _other_model(found: Found, network: PreTrainedModel) -> str | None:
     described = read_object(found.folder / MODEL_NAME / CONFIG_NAME, "give another checkpoint")
-    for key, theirs in (("architecture", "model_type"), *SIZES.items()):
-        its, ours = described.get(theirs), getattr(network.config, theirs)
-        if its != ours:
-            return f"pretrain.model.{key} is {ours}, but {its} there; a branch keeps its model"
+    kind, own_kind = described.get("model_type"), network.config.model_type
+    if kind != own_kind:
+        return f"a model of type {kind} there, but {own_kind} here; a branch keeps its model"
+    its, ours = sizes_of(network.config.from_dict(described)), sizes_of(network.config)
+    for key in sorted(ours.keys() - {"positions"}):  # learned ones are weights, which follow; others may become more
+        if its[key] != ours[key]:
+            return f"pretrain.model.{key} is {ours[key]}, but {its[key]} there; a branch keeps its model"
     with safe_open(found.folder / MODEL_NAME / WEIGHTS_NAME, "numpy") as file:
         shapes = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
     tied = network.all_tied_weights_keys

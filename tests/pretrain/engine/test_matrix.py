@@ -24,7 +24,7 @@ def distance(a: list[float], b: list[float]) -> float:
     return max(abs(x - y) / abs(y) for x, y in zip(a, b, strict=True))
 
 
-@pytest.mark.slow
+@pytest.mark.matrix
 @pytest.mark.parametrize("mode", MODES, ids=["blocks", "documents", "pairs"])
 def test_engines_processes_and_precisions_agree(made: Path, tmp_path: Path, tiny, mode: dict) -> None:
     """float32 within 1e-5; bf16 as near to the plain engine's as that is to float32."""
