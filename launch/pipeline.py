@@ -100,7 +100,7 @@ def extends_pretraining(recipe: Recipe, out: Path, settings: Mapping[str, Any]) 
     was, now = by_path(settings), by_path(recipe.pretrain.identity())
     if not {key for key in was.keys() | now.keys() if was.get(key) != now.get(key)} <= SCHEDULE_KEYS:
         return False
-    from pretrain.saved.checkpoints import require_extendable
+    from pretrain.saved.found import require_extendable
 
     require_extendable(out / "checkpoints", recipe.pretrain)
     return True

@@ -58,6 +58,7 @@ def train(
                     progress = batches.progress(step) | {"tokens": meter.tokens}
                     watch.checkpoints.save(engine, progress, state, held_out)
         if stops and step < config.steps:
+            watch.checkpoints.wait()
             raise Interrupted(f"stopped by a signal after step {step}; {GOES_ON}")
 
 
@@ -67,7 +68,10 @@ def _train_step(engine: Engine, found: ReadyStep, watch: Watch, config: Pretrain
     torch.manual_seed(int(derive_key(config.seed, "dropout", found.step, world.rank)))
     rate = learning_rate(config, found.step)
     counts = [sum(batch.predictions for batch in found.batches), sum(batch.others for batch in found.batches)]
-    predictions, others, stops = world.totals([*counts, int(watch.stop.is_made)])
+    flags = [int(watch.stop.is_made), int(watch.checkpoints.has_failed)]
+    predictions, others, stops, failures = world.totals([*counts, *flags])
+    if failures:
+        watch.checkpoints.wait()  # tells all processes why
     if not predictions and config.causal_rows < config.global_batch:
         raise BadInput(f"step {found.step}: no word could be masked; the sequences hold nothing but special pieces")
     for batch in found.batches:

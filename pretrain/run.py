@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import whole_folder, write_whole
 from pretrain.config import PretrainConfig
 from pretrain.engine.machine import describe_settled, read_settled, settle
@@ -129,8 +130,7 @@ def _prepare(config: PretrainConfig, inputs: PretrainInputs, out: Path, world: W
     config = config.replaced("engine", name=choose_engine(config, world, parameters))
     config = try_device(config, network, partial(_trial_batch, split, pieces, config, world), world, before)
     micro_batch = fit_micro_batch(config, world.size)
-    if world.is_first:
-        require_disk_space(out, network, config)
+    world.in_first(lambda: require_disk_space(out, network, config))
     facts = {
         "architecture": config.model.architecture,
         "parameters": parameters,
@@ -181,25 +181,33 @@ def _train(prepared: Prepared, stop: StopRequest) -> None:
         _log_plan(prepared)
         if first_step <= config.steps:
             _log_first_row(batches, first_step, prepared.vocabulary)
-    with closing(meter):
+    with closing(meter), prepared.checkpoints.finishing():
         watch = Watch(meter, prepared.checkpoints, partial(_measure, engine, prepared), stop)
         train(engine, batches, watch, config, world, first_step)
 
 
 def _finish(prepared: Prepared) -> dict[str, Any]:
     """Write the model and result.json, which says that all is done; returns what it holds."""
-    result: dict[str, Any] = {}
-    if prepared.world.is_first:
-        weights = mean_weights(prepared.checkpoints.newest(prepared.config.saved.average_last))
-        last = prepared.checkpoints.newest_loop()
-        held_out = _score_finished(prepared, weights, last["held_out"])
-        log.info("held out: %s", {name: value for name, value in held_out.items() if name != "sources"})
-        result = prepared.facts | last["progress"] | {"held_out": held_out}
-        with whole_folder(prepared.out / MODEL_NAME) as folder:
-            prepared.save_model(folder, weights=weights, facts=result)
-        _write_json(prepared.out / RESULT_NAME, result)
-    result = prepared.world.broadcast(result)
+    result: dict[str, Any] = prepared.world.in_first(lambda: _write_result(prepared))
     prepared.world.wait_for_all()
+    return result
+
+
+def _write_result(prepared: Prepared) -> dict[str, Any]:
+    newest = prepared.checkpoints.newest(prepared.config.saved.average_last)
+    if not newest or newest[0].loop["step"] != prepared.config.steps:
+        raise BadInput(
+            f"{prepared.out / 'checkpoints'}: the last checkpoint was damaged after it was written; run the same "
+            "command again, it goes on from the one before"
+        )
+    last = newest[0].loop
+    weights = mean_weights([found.folder / MODEL_NAME for found in reversed(newest)])
+    held_out = _score_finished(prepared, weights, last["held_out"])
+    log.info("held out: %s", {name: value for name, value in held_out.items() if name != "sources"})
+    result = prepared.facts | last["progress"] | {"held_out": held_out}
+    with whole_folder(prepared.out / MODEL_NAME) as folder:
+        prepared.save_model(folder, weights=weights, facts=result)
+    _write_json(prepared.out / RESULT_NAME, result)
     return result
 
 
@@ -261,6 +269,10 @@ def _log_plan(prepared: Prepared) -> None:
         *(config.model.architecture, prepared.facts["parameters"] / 1e6, prepared.facts["training_rows"], world.size),
         *(config.global_batch // world.size // micro_batch, micro_batch, world.device),
     )
+    parts = phases(config)
+    if len(parts) > 1:
+        told = [f"{phase.length} tokens, {phase.share:.1%} masked, up to step {phase.last}" for phase in parts]
+        log.info("rows by phase: %s", "; ".join(told))
     sizes = with_sizes_of(prepared.network.config, config)
     vocab_size, parameters = prepared.store.meta["vocab_size"], prepared.facts["parameters"]
     needed = needed_memory(sizes, vocab_size, parameters, micro_batch, world.size)

@@ -31,6 +31,7 @@ from corpus.documents.units import map_units, unit_folder
 from corpus.documents.whole_files import write_whole
 from launch.errors import is_for_user, one_sentence
 from tests.command import run_command
+from tests.damage import HARMS
 from tests.pretrain.conftest import invented_documents
 
 RECIPE = """
@@ -193,7 +194,7 @@ def copied(finished: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 OTHER_DAMAGE: dict[str, tuple[bytes, str, str]] = {
     "corpus/documents/shard-00000.parquet": (b"PAR1 garbage PAR1", "tokens", "pack"),
     "tokens/tokens.bin": (b"short", "pretrain", "pretrain"),
-    "pretrain/metrics.jsonl": (b"[" * 100_000 + b"\n", "pretrain", "pretrain"),
+    "pretrain/result.json": (b'{"vocabulary_sha256": 7}', "model", "pretrain"),
 }
 
 
@@ -207,6 +208,41 @@ def test_other_damage_in_a_run_is_one_sentence(
     unfinish(damaged / stage)
     (damaged / file).write_bytes(content)
     run_command(capfd, verb, "toy.yaml").refused(Path(file).name)
+
+
+HARMED = {
+    "tokens/tokens.bin": "one bit flipped",
+    "tokens/documents.idx": "zeroed",
+    "tokens/sentences.idx": "missing",
+    "pretrain/checkpoints/*/model/model.safetensors": "one bit flipped",
+    "pretrain/checkpoints/*/optimizer.safetensors": "cut",
+}
+
+
+@pytest.mark.parametrize("files", HARMED)
+def test_nothing_is_trained_on_damaged_bytes(
+    files: str, finished: tuple[Path, Disk], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    damaged = copied(finished[0], tmp_path, monkeypatch)
+    unfinish(damaged / "pretrain")
+    metrics = (damaged / "pretrain/metrics.jsonl").read_bytes()
+    for path in damaged.glob(files):
+        HARMS[HARMED[files]](path)
+    run_command(capfd, "pretrain", "toy.yaml").refused(Path(files).name)
+    assert (damaged / "pretrain/metrics.jsonl").read_bytes() == metrics
+
+
+def test_bad_lines_of_metrics_are_set_aside_and_the_run_goes_on(
+    finished: tuple[Path, Disk], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pretrain = copied(finished[0], tmp_path, monkeypatch) / "pretrain"
+    unfinish(pretrain)
+    metrics, bad = (pretrain / "metrics.jsonl").read_bytes(), b"[" * 100_000 + b"\n"
+    (pretrain / "metrics.jsonl").write_bytes(bad + metrics)
+    assert run_command(None, "pretrain", "toy.yaml").code == 0
+    assert (pretrain / "metrics.jsonl").read_bytes() == metrics
+    assert (pretrain / "metrics.jsonl.damaged").read_bytes() == bad
 
 
 def die_once(unit: int, scratch: Path, mark: Path) -> dict[str, int]:

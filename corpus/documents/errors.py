@@ -23,9 +23,10 @@ def is_full_disk(error: BaseException) -> bool:
     return FULL_WORDS.search(str(error)) is not None
 
 
-def located(error: OSError, path: Path) -> OSError:
-    """The error with the place where it happened, if it says none."""
-    if error.filename is not None or not (error.errno or is_full_disk(error)):
+def located(error: BaseException, path: Path) -> BaseException:
+    """The error with the place where it happened, if it says none and is the system's, or any library's full disk."""
+    code = error.errno if isinstance(error, OSError) else None
+    if (isinstance(error, OSError) and error.filename is not None) or not (code or is_full_disk(error)):
         return error
-    code = error.errno or errno.ENOSPC
+    code = code or errno.ENOSPC
     return OSError(code, os.strerror(code), str(path))

@@ -7,7 +7,6 @@ order. Price: some milliseconds a folder, since the files of one are waited for 
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -19,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from corpus.documents.errors import BadInput, is_full_disk, located
+from corpus.documents.errors import BadInput, located
 
 # half of a surrogate pair: JSON can spell it, UTF-8 cannot hold it
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -60,12 +59,17 @@ def parse_json(text: str, **hooks: Any) -> Any:
 
 def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
     """A JSON object with the sha256 of what it holds: one bit changed in its file later, and ``is_sealed`` says so."""
-    return {**content, SEAL: _digest(content)}
+    rest = _without_seal(content)
+    return {**rest, SEAL: _digest(rest)}
 
 
 def is_sealed(content: Mapping[str, Any]) -> bool:
     """Whether an object read from a file is what ``sealed`` gave."""
-    return content.get(SEAL) == _digest({name: value for name, value in content.items() if name != SEAL})
+    return content.get(SEAL) == _digest(_without_seal(content))
+
+
+def _without_seal(content: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in content.items() if name != SEAL}
 
 
 def _digest(content: Mapping[str, Any]) -> str:
@@ -124,9 +128,16 @@ def whole_file(path: Path) -> Iterator[Path]:
     except BaseException as error:
         with suppress(OSError):  # the reason why it cannot be written is the better message
             temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise located(error, path) from error
-        raise
+        raise located(error, path) from error
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[Path]:
+    """Around a library that writes a file: a full disk in its words becomes the system's, with the file's name."""
+    try:
+        yield path
+    except Exception as error:
+        raise located(error, path) from error
 
 
 @contextmanager
@@ -146,11 +157,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
         settle(path.parent)
     except BaseException as error:
         shutil.rmtree(temporary, ignore_errors=True)
-        if isinstance(error, OSError):
-            raise located(error, path) from error
-        if is_full_disk(error):  # in the words of a library
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from error
-        raise
+        raise located(error, path) from error
 
 
 def link_or_copy(source: Path, target: Path) -> None:

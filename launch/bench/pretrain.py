@@ -294,7 +294,7 @@ def train_ours(given: Given, network: PreTrainedModel, out: Path) -> list[Mark]:
         clocks[step] = time.process_time(), time.perf_counter()
         return False
 
-    checkpoints = cast(Any, SimpleNamespace(due=never))
+    checkpoints = cast(Any, SimpleNamespace(due=never, has_failed=False))
     with join_world() as world, ready_for_engine(config, world):
         engine = start_engine(config, PretrainingModule(network), world)
         with closing(Meter(path, config, world, (0, None), lambda step: 0.0, batches.names_of_step)) as meter:

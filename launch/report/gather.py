@@ -25,7 +25,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """The objects of a .jsonl file, none where there is no such file."""
-    lines = path.read_text("utf-8").splitlines() if path.is_file() else []
+    lines = path.read_bytes().splitlines() if path.is_file() else []  # as text it would be cut at U+2028, too
     try:
         return [dict(json.loads(line)) for line in lines]
     except (ValueError, TypeError, RecursionError):

@@ -4,58 +4,54 @@
 checkpoints/step-000000100/model/                 a Hugging Face folder, ready for use
 checkpoints/step-000000100/optimizer.safetensors  the optimizer's averages; with ema, the weights
 checkpoints/step-000000100/loop.json              step, meter, held-out scores, settings, size and sha256 of each file
+                                                  and of itself
 checkpoints/best                                  name of the checkpoint with the lowest held-out loss
 ```
-Order, masks and dropout are functions of the step, so nothing else must be remembered. A checkpoint is written under
-another name and renamed when it is whole; one whose files have changed since is passed over for the one before. Room
-on the disk is asked for before training, because a full disk hours later costs those hours.
+Order, masks and dropout are functions of the step, so nothing else must be remembered. The state is copied in the step
+and written by a thread beside the training, under another name, renamed when it is whole; the price is a second state
+in the memory of the first process. One whose files have changed since is passed over for the one before. Room on the
+disk is asked for before training, because a full disk hours later costs those hours.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from threading import Thread
+from typing import Any
 
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import PARTIAL, read_object, settle_all, whole_folder, write_whole
-from pretrain.config import SCHEDULE_KEYS, PretrainConfig, by_path
+from corpus.documents.errors import BadInput, is_full_disk
+from corpus.documents.whole_files import PARTIAL, seal_of, sealed, settle_all, whole_folder, write_whole, writing
+from pretrain.config import PretrainConfig
 from pretrain.engine.start import Engine
 from pretrain.engine.world import World
 from pretrain.saved.export import MODEL_NAME, WEIGHTS_NAME
-from pretrain.schedule import first_difference
+from pretrain.saved.found import (
+    LOOP_NAME,
+    OPTIMIZER_NAME,
+    Found,
+    changed_settings,
+    checkpoint_folders,
+    read_loops,
+    whole_checkpoints,
+    why_not_under,
+)
 
 log = logging.getLogger(__name__)
 
 BEST_NAME = "best"
-LOOP_NAME = "loop.json"
-OPTIMIZER_NAME = "optimizer.safetensors"
-
 GIB = 1 << 30
 BYTES_OF_CHECKPOINT, BYTES_OF_MODEL = 12, 4  # a parameter: weights and Adam's two averages, float32; weights alone
 SaveModel = Callable[..., None]  # writes a Hugging Face folder: (folder, weights=, facts=)
-
-
-class Found(NamedTuple):
-    """A whole checkpoint: its folder and what loop.json holds."""
-
-    folder: Path
-    loop: dict[str, Any]
-
-    def weights(self) -> dict[str, Tensor]:
-        return load_file(self.folder / MODEL_NAME / WEIGHTS_NAME)
-
-    def give_to(self, engine: Engine) -> None:
-        engine.restore(self.weights(), load_file(self.folder / OPTIMIZER_NAME), updates_of(self.loop))
-        engine.restore_scaling(self.loop["scaling"])
 
 
 class Checkpoints:
@@ -70,6 +66,8 @@ class Checkpoints:
         self._folder, self._config, self._facts, self._world = folder, config, facts, world
         self._save_model = save_model
         self._identity = {"config": config.identity(), "vocabulary_sha256": facts["vocabulary_sha256"]}
+        self._thread: Thread | None = None  # what writes the newest checkpoint, and why it could not
+        self._failure: Exception | None = None
         if world.is_first:
             folder.mkdir(parents=True, exist_ok=True)
             for leftover in folder.glob(f"*{PARTIAL}"):
@@ -82,61 +80,104 @@ class Checkpoints:
     def save(
         self, engine: Engine, progress: dict[str, Any], meter_state: list[float], held_out: dict[str, Any] | None
     ) -> None:
-        """Write a checkpoint and drop the oldest ones, but never the best.
+        """Copy the state and let a thread write it; one at a time, so the checkpoint before is waited for.
 
         ``progress`` holds "step", and what else the card says of how far the training is.
         """
+        self.wait()
         weights, moments = engine.state(keep=self._world.is_first)
-        if self._world.is_first:
-            with whole_folder(self._folder / f"step-{progress['step']:09}") as folder:
-                (folder / MODEL_NAME).mkdir()
-                facts = self._facts | progress | {"held_out": held_out}
-                self._save_model(folder / MODEL_NAME, weights=weights, facts=facts)
-                save_file(moments, folder / OPTIMIZER_NAME)
-                files = sorted(path for path in folder.rglob("*") if path.is_file())
-                loop = {
-                    "step": progress["step"],
-                    "origin": self._facts.get("continued_from"),
-                    "progress": progress,
-                    "meter": meter_state,
-                    "held_out": held_out,
-                    "scaling": engine.scaling(),
-                    **self._identity,
-                    "files": {str(path.relative_to(folder)): _seal(path) for path in files},
-                }
-                settle_all(folder)
-                write_whole(folder / LOOP_NAME, json.dumps(loop, ensure_ascii=False))
-            self._prune()
-        self._world.wait_for_all()
+        if not self._world.is_first:
+            return
+        weights, moments = _copied(weights), _copied(moments)
+        loop = {
+            "step": progress["step"],
+            "origin": self._facts.get("continued_from"),
+            "progress": progress,
+            "meter": meter_state,
+            "held_out": held_out,
+            "scaling": engine.scaling(),
+            **self._identity,
+        }
+        self._thread = Thread(target=self._write, args=(weights, moments, loop), name="checkpoint", daemon=True)
+        self._thread.start()
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether this process knows that a checkpoint could not be written; ``wait`` tells all of them why."""
+        return self._failure is not None
+
+    def wait(self) -> None:
+        """Until the checkpoint that is being written is there; BadInput on all processes where it could not be."""
+        self._world.in_first(self._join)
+
+    @contextmanager
+    def finishing(self) -> Iterator[None]:
+        """Around the training: at its end, be that an error, the last checkpoint is written to its end.
+
+        Only the second Ctrl-C does not wait.
+        """
+        try:
+            yield
+        except Exception:
+            if self._thread:
+                self._thread.join()
+            raise
+        self.wait()
 
     def find(self) -> Found | None:
         """The newest whole checkpoint, None where there is none yet; BadInput where they are of another run."""
-        answer = self._world.broadcast(self._look() if self._world.is_first else None)
-        if isinstance(answer, str):
-            raise BadInput(answer)
-        return answer
+        found: Found | None = self._world.in_first(self._look)
+        return found
 
-    def newest(self, count: int) -> list[Path]:
-        """Model folders of the newest ``count`` checkpoints, oldest first."""
-        return [folder / MODEL_NAME for folder in self._folders()[-count:]]
+    def newest(self, count: int) -> list[Found]:
+        """The newest ``count`` whole checkpoints, newest first; BadInput where there are some, and none is whole."""
+        return list(islice(whole_checkpoints(self._folder), count))
 
-    def newest_loop(self) -> dict[str, Any]:
-        return read_loop(self._folders()[-1])
+    def _write(self, weights: dict[str, Tensor], moments: dict[str, Tensor], loop: dict[str, Any]) -> None:
+        """In the thread: a whole checkpoint, then drop the oldest ones, but never the best."""
+        home = self._folder / f"step-{loop['step']:09}"
+        try:
+            with whole_folder(home) as folder:
+                (folder / MODEL_NAME).mkdir()
+                facts = self._facts | loop["progress"] | {"held_out": loop["held_out"]}
+                self._save_model(folder / MODEL_NAME, weights=weights, facts=facts)
+                with writing(folder / OPTIMIZER_NAME) as path:
+                    save_file(moments, path)
+                files = sorted(path for path in folder.rglob("*") if path.is_file())
+                loop["files"] = {str(path.relative_to(folder)): seal_of(path) for path in files}
+                settle_all(folder)
+                write_whole(folder / LOOP_NAME, json.dumps(sealed(loop), ensure_ascii=False))
+            self._prune()
+        except Exception as error:  # of any kind: it belongs to the training, which asks for it
+            self._failure = error
 
-    def _look(self) -> Found | str | None:
-        folders = self._folders()
-        for folder in reversed(folders):
-            found = Found(folder, read_loop(folder))
+    def _join(self) -> None:
+        if self._thread:
+            self._thread.join()
+            self._thread = None
+        error = self._failure
+        if isinstance(error, OSError):
+            kept = next((folder.name for folder in reversed(read_loops(self._folder))), "no checkpoint")
+            reason, advice = (error.strerror or str(error)).lower(), "check the folder and its permissions"
+            if is_full_disk(error):
+                reason = "the disk is full, or a quota or the limit of ulimit -f is reached"
+                advice = "make room"
+            raise BadInput(
+                f"{error.filename or self._folder}: could not be written ({reason}); {kept} stays: {advice} and run "
+                "the same command again, it goes on from there"
+            ) from error
+        if error:
+            raise error
+
+    def _look(self) -> Found | None:
+        for found in self.newest(1):
             fault = self._contradiction(found)
             if fault:
-                return fault
-            damaged = damaged_files(found)
-            if not damaged:
-                if changed_settings(found.loop["config"], self._config):
-                    log.info("another schedule, under which all steps so far are as they were; going on with it")
-                return found
-            log.warning("%s: %s is damaged; going on from the checkpoint before", folder, ", ".join(damaged))
-        return f"{self._folder}: no checkpoint is whole; delete the folder to start afresh" if folders else None
+                raise BadInput(fault)
+            if changed_settings(found.loop["config"], self._config):
+                log.info("another schedule, under which all steps so far are as they were; going on with it")
+            return found
+        return None
 
     def _contradiction(self, found: Found) -> str | None:
         fault = why_not_under(found, self._config)
@@ -144,20 +185,22 @@ class Checkpoints:
             return f"{found.folder}: written with another vocabulary; use that tokenizer, or another output folder"
         return fault
 
-    def _folders(self) -> list[Path]:
-        return checkpoint_folders(self._folder)
-
     def _prune(self) -> None:
-        folders = self._folders()
-        held_out = {folder: read_loop(folder)["held_out"] for folder in folders}
+        loops = read_loops(self._folder)  # one that cannot be read is no checkpoint
         kind = "causal_loss" if self._config.model.objective == "causal" else "mlm_loss"
-        losses = {folder: scores[kind] for folder, scores in held_out.items() if scores is not None}
+        losses = {folder: loop["held_out"][kind] for folder, loop in loops.items() if loop["held_out"] is not None}
         best = min(losses, key=losses.__getitem__, default=None)  # the earlier one where they are equal
         if best is not None:
             write_whole(self._folder / BEST_NAME, best.name)
-        for old in folders[: -self._config.saved.keep_checkpoints]:
-            if old != best:
+        kept = list(loops)[-self._config.saved.keep_checkpoints :]
+        for old in checkpoint_folders(self._folder):
+            if old < kept[0] and old != best:
                 shutil.rmtree(old)
+
+
+def _copied(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Copies, one by one in place of what was given: an engine on a CPU gives the very tensors that it trains."""
+    return {name: tensors.pop(name).to("cpu", copy=True) for name in list(tensors)}
 
 
 def mean_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
@@ -188,70 +231,3 @@ def require_disk_space(out: Path, network: PreTrainedModel, config: PretrainConf
             f"{parameters / 1e6:.0f} M parameters, the best one and the model need {needed / GIB:.1f} GiB; make room "
             "or lower pretrain.saved.keep_checkpoints"
         )
-
-
-def checkpoint_folders(folder: Path) -> list[Path]:
-    """Those in a folder "checkpoints", oldest first."""
-    return sorted(folder.glob("step-" + "[0-9]" * 9))
-
-
-def why_not_under(found: Found, config: PretrainConfig) -> str | None:
-    """The sentence about settings under which a checkpoint's run cannot go on.
-
-    Those of its schedule may differ where all that was trained is as they say: then the run equals one that had them
-    from the start.
-    """
-    changes = changed_settings(found.loop["config"], config)
-    if not changes:
-        return None
-    shown = ", ".join(f"pretrain.{key}: {was} -> {now}" for key, (was, now) in changes.items())
-    told, step = f"{found.folder}: written with other settings ({shown})", found.loop["step"]
-    if not changes.keys() <= SCHEDULE_KEYS:
-        return f"{told}; use those, or another output folder"
-    branch = f"begin a branch in another output folder with pretrain.continue_from={found.folder}"
-    if config.steps < step:
-        return f"{told}, and {step} steps are trained already; use those, or {branch}"
-    differs = first_difference(PretrainConfig.model_validate(found.loop["config"]), config, step)
-    if differs is not None:
-        return (
-            f"{told}, under which step {differs} would have been trained otherwise; delete the checkpoints of step "
-            f"{differs} and later ones, if there is an earlier one to go on from, or {branch}"
-        )
-    return None
-
-
-def require_extendable(folder: Path, config: PretrainConfig) -> None:
-    """Refuse (BadInput) settings under which the run whose checkpoints ``folder`` holds cannot go on."""
-    for newest in checkpoint_folders(folder)[-1:]:
-        fault = why_not_under(Found(newest, read_loop(newest)), config)
-        if fault:
-            raise BadInput(fault)
-
-
-def changed_settings(before: dict[str, Any], config: PretrainConfig) -> dict[str, tuple[Any, Any]]:
-    """Settings by path that differ from those of a checkpoint (``identity``), with both values."""
-    was, now = by_path(before), by_path(config.identity())
-    defaults = by_path(PretrainConfig().identity())  # of a setting that is newer than the checkpoint
-    keys = sorted(key for key in was.keys() | now.keys() if was.get(key, defaults.get(key)) != now.get(key))
-    return {key: (was.get(key), now.get(key)) for key in keys}
-
-
-def updates_of(loop: dict[str, Any]) -> int:
-    """How often the weights of a checkpoint were moved, in its run and in those it is a branch of."""
-    return int(loop["step"] + (loop.get("origin") or {}).get("updates", 0))
-
-
-def damaged_files(found: Found) -> list[str]:
-    return [name for name, seal in found.loop["files"].items() if _seal(found.folder / name) != seal]
-
-
-def read_loop(folder: Path) -> dict[str, Any]:
-    return read_object(folder / LOOP_NAME, "delete this checkpoint, and the run goes on from the one before")
-
-
-def _seal(path: Path) -> list[int | str]:
-    """Size and sha256; [0, ""] where there is no file."""
-    if not path.is_file():
-        return [0, ""]
-    with path.open("rb") as file:
-        return [path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest()]

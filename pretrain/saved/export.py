@@ -19,7 +19,7 @@ from safetensors.torch import save_file
 
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import CONFIG_NAME, WEIGHTS_NAME
-from corpus.documents.whole_files import read_object
+from corpus.documents.whole_files import read_object, writing
 from pretrain.config import ModelConfig, PretrainConfig
 from pretrain.model.families import FAMILIES, longest_input, readable_by_older
 from pretrain.model.init_from import TOKENIZER_NAMES, quiet_transformers
@@ -74,7 +74,8 @@ def save_model(
     described.dtype = "float32"
     readable_by_older(described)
     described.save_pretrained(folder)
-    save_file(_without_ties(network, weights), folder / WEIGHTS_NAME, metadata={"format": "pt"})
+    with writing(folder / WEIGHTS_NAME) as path:
+        save_file(_without_ties(network, weights), path, metadata={"format": "pt"})
     for name in TOKENIZER_NAMES:
         if (tokenizer / name).is_file():
             shutil.copyfile(tokenizer / name, folder / name)
@@ -97,8 +98,11 @@ def _read_result(inputs: ExportInputs) -> dict[str, Any]:
     path = inputs.pretrain / RESULT_NAME
     if not path.is_file() or not (inputs.pretrain / MODEL_NAME).is_dir():
         raise BadInput(f"{path}: not there, so training has not finished; run `malmoi pretrain` first")
-    result = read_object(path, "delete the folder of the pretrain stage and run it again")
-    if vocabulary_digest(inputs.tokenizer) != result.get("vocabulary_sha256"):
+    again = "delete the folder of the pretrain stage and run it again"
+    result = read_object(path, again)
+    if type(result.get("parameters")) is not int or not isinstance(result.get("vocabulary_sha256"), str):
+        raise BadInput(f"{path}: not what `malmoi pretrain` writes; {again}")
+    if vocabulary_digest(inputs.tokenizer) != result["vocabulary_sha256"]:
         raise BadInput(
             f"{inputs.tokenizer}: another vocabulary than {inputs.pretrain} was trained with; give the tokenizer that "
             "the token store was packed with"

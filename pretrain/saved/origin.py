@@ -20,21 +20,22 @@ from corpus.documents.whole_files import read_object, write_whole
 from pretrain.config import PretrainConfig
 from pretrain.engine.world import World
 from pretrain.model.families import sizes_of
-from pretrain.saved.checkpoints import (
+from pretrain.saved.export import CONFIG_NAME, MODEL_NAME, WEIGHTS_NAME
+from pretrain.saved.found import (
     LOOP_NAME,
     Found,
     changed_settings,
     checkpoint_folders,
-    damaged_files,
+    read_checkpoint,
     read_loop,
     updates_of,
 )
-from pretrain.saved.export import CONFIG_NAME, MODEL_NAME, WEIGHTS_NAME
 
 log = logging.getLogger(__name__)
 
 ORIGIN_NAME = "origin.json"
 BRANCH_KEYS = ("step", "steps", "updates", "tokens", "first_epoch", "weights_sha256")
+AGAIN = "delete it, and the run begins from pretrain.continue_from again"
 
 
 class Origin(NamedTuple):
@@ -66,7 +67,9 @@ def _read(config: PretrainConfig, out: Path) -> Origin | None:
     path = out / ORIGIN_NAME
     if not path.is_file():
         return None
-    kept = read_object(path, "delete it, and the run begins from pretrain.continue_from again")
+    kept = read_object(path, AGAIN)
+    if not kept.keys() >= {"continue_from", "folder", *BRANCH_KEYS} or not isinstance(kept["folder"], str):
+        raise BadInput(f"{path}: not what a branch notes of its origin; {AGAIN}")
     is_needed = not checkpoint_folders(out / "checkpoints")
     # nothing is trained yet, or the checkpoints refuse another name
     if kept.get("continue_from") != config.continue_from or (
@@ -107,13 +110,12 @@ def _locate(name: str) -> Found:
     is_checkpoint = (folder / LOOP_NAME).is_file()
     candidates = [folder] if is_checkpoint else checkpoint_folders(runs[0] / "checkpoints")[::-1] if runs else []
     for candidate in candidates:
-        found = Found(candidate, read_loop(candidate))
-        damaged = damaged_files(found)
-        if not damaged:
-            return found
-        if is_checkpoint:
-            raise _bad(name, f"{', '.join(damaged)} is damaged; give another checkpoint")
-        log.warning("%s: %s is damaged; looking at the checkpoint before", candidate, ", ".join(damaged))
+        try:
+            return read_checkpoint(candidate)
+        except (BadInput, OSError) as error:
+            if is_checkpoint:
+                raise _bad(name, f"{str(error).removeprefix(f'{candidate}: ')}; give another checkpoint") from None
+            log.warning("%s; looking at the checkpoint before", error)
     raise _bad(
         name,
         "no whole checkpoint there; give the folder of a run, or one of its checkpoints/step-… (to begin with the "

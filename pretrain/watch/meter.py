@@ -22,7 +22,7 @@ from torch import Tensor
 
 from corpus.documents.device import device_name
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import write_whole
+from corpus.documents.whole_files import write_whole, writing
 from pretrain.config import PretrainConfig, by_path
 from pretrain.engine.world import World, peak_memory, wait_for_device, widest_float
 from pretrain.model.module import Sums
@@ -144,7 +144,7 @@ class Meter:
             tracker.close()
 
     def _append(self, step: int, line: dict[str, Any], numbers: Mapping[str, float]) -> None:
-        with self._path.open("a", encoding="utf-8") as file:
+        with writing(self._path) as path, path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n")
         for tracker in self._trackers:
             tracker.log(step, {name: value for name, value in numbers.items() if name != "step"})
@@ -237,13 +237,30 @@ def _log_formula(flops_per_token: float, peak: float | None, world: World) -> No
 
 
 def _cut_lines(path: Path, last_step: int) -> None:
-    lines = path.read_text("utf-8").splitlines(keepends=True) if path.is_file() else []
-    whole = [line for line in lines if line.endswith("\n")]
-    write_whole(path, "".join(line for line in whole if _step_of(line, path) <= last_step))
+    """Keep the lines up to a step; what is no line of ours is set aside, so that the run goes on and nothing is lost.
+
+    A last line that was not finished goes: the kill that cut it came after the checkpoint.
+    """
+    kept, damaged = [], []
+    for line in path.read_bytes().splitlines(keepends=True) if path.is_file() else []:
+        step = _step_of(line)
+        if step is None and (line.endswith(b"\n") or not line.startswith(b'{"step": ')):
+            damaged.append(line)
+        elif step is not None and step <= last_step:
+            kept.append(line)
+    if damaged:
+        aside = path.with_name(path.name + ".damaged")
+        log.warning("%s: damaged lines (%d) are in %s now", path, len(damaged), aside.name)
+        write_whole(aside, (aside.read_bytes() if aside.is_file() else b"") + b"".join(damaged))
+    write_whole(path, b"".join(kept))
 
 
-def _step_of(line: str, path: Path) -> int:
+def _step_of(line: bytes) -> int | None:
+    """The step of a whole line of ours, None for any other bytes."""
     try:
-        return int(json.loads(line)["step"])
-    except (ValueError, TypeError, KeyError, RecursionError):
-        raise BadInput(f"{path}: {line[:60]!r} is no line of metrics; delete the line, or the file") from None
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    is_whole = line.endswith(b"\n") and isinstance(found, dict) and type(found.get("step")) is int
+    is_ours = is_whole and isinstance(found.get("loss", found.get("held_out")), float | int | dict)
+    return found["step"] if is_ours else None

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import sealed
 from launch import manifest
 from launch.checks.preflight import _other_recipes
 from launch.errors import LaunchError
 from launch.pipeline import STAGES, head_of, run_stage
 from launch.recipe import Recipe, load_recipe
+from pretrain.saved.found import STATE_NAMES
 
 WSD = ("pretrain.optimizer.schedule=wsd", "pretrain.optimizer.warmup_steps=10")
 STAGE = {stage.name: stage for stage in STAGES}
@@ -40,7 +42,9 @@ def run(tmp_path: Path) -> Path:
 def keep_checkpoint(run: Path, recipe: Recipe, step: int) -> None:
     folder = run / "pretrain" / "checkpoints" / f"step-{step:09}"
     folder.mkdir(parents=True)
-    (folder / "loop.json").write_text(json.dumps({"step": step, "config": recipe.pretrain.identity()}), "utf-8")
+    loop = {"step": step, "progress": {}, "meter": [], "held_out": None, "scaling": {}, "vocabulary_sha256": "",
+            "config": recipe.pretrain.identity(), "files": dict.fromkeys(STATE_NAMES)}  # fmt: skip
+    (folder / "loop.json").write_text(json.dumps(sealed(loop)), "utf-8")
 
 
 def train(recipe: Recipe, run: Path) -> bool:

@@ -13,10 +13,13 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import sealed
 from pretrain.config import PretrainConfig
 from pretrain.engine.world import World
 from pretrain.saved import checkpoints as module
 from pretrain.saved.checkpoints import Checkpoints, mean_weights, require_disk_space
+from pretrain.saved.found import read_checkpoint
+from tests.damage import HARMS
 
 ALONE = World(0, 1, torch.device("cpu"))
 FACTS = {"vocabulary_sha256": "sha256:윤슬"}
@@ -57,6 +60,7 @@ def save(found: Checkpoints, *losses: float | None) -> None:
         engine.step = 10.0 * number
         held_out = None if loss is None else {"mlm_loss": loss}
         found.save(engine, {"step": 10 * number}, [float(number)], held_out)
+        found.wait()
 
 
 def names(folder: Path) -> list[str]:
@@ -94,32 +98,79 @@ def test_the_newest_is_found_and_given_to_the_engine(tmp_path: Path) -> None:
     found.give_to(engine)
     assert (engine.restored, engine.scale) == ((20.0, -20.0, 20), 22.0)
     assert found.loop["meter"] == [2.0] and found.loop["progress"] == {"step": 20}
-    assert saved.newest_loop()["held_out"] == {"mlm_loss": 1.0}
+    assert found.loop["held_out"] == {"mlm_loss": 1.0}
     facts = json.loads((found.folder / "model/facts.json").read_text("utf-8"))
     assert facts == FACTS | {"step": 20, "held_out": {"mlm_loss": 1.0}}
 
 
-def test_models_of_the_newest_come_oldest_first(tmp_path: Path) -> None:
+def test_the_newest_come_newest_first(tmp_path: Path) -> None:
     saved = checkpoints_in(tmp_path, keep=3)
     save(saved, None, None, None)
-    assert saved.newest_loop()["step"] == 30
-    assert [folder.parent.name[-2:] for folder in saved.newest(2)] == ["20", "30"]
-    assert mean_weights(saved.newest(2))["weight"].tolist() == [25.0]
-    assert mean_weights(saved.newest(3))["weight"].tolist() == [20.0]
+    found = saved.newest(3)
+    assert [(one.folder.name[-2:], one.loop["step"]) for one in found] == [("30", 30), ("20", 20), ("10", 10)]
+    assert mean_weights([one.folder / "model" for one in found[:2]])["weight"].tolist() == [25.0]
+    assert mean_weights([one.folder / "model" for one in found])["weight"].tolist() == [20.0]
 
 
-@pytest.mark.parametrize("file", ["optimizer.safetensors", "model/model.safetensors", "model/facts.json"])
-@pytest.mark.parametrize("harm", ["changed", "cut", "gone"])
-def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(tmp_path: Path, file: str, harm: str) -> None:
-    saved = checkpoints_in(tmp_path)
-    save(saved, None, None)
-    path = tmp_path / "checkpoints/step-000000020" / file
-    content = path.read_bytes()
-    path.write_bytes(content[:-1] + (bytes([content[-1] ^ 1]) if harm == "changed" else b""))
-    if harm == "gone":
-        path.unlink()
+FILES = ("optimizer.safetensors", "model/model.safetensors", "model/facts.json", "loop.json")
+
+
+@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("harm", HARMS)
+def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
+    tmp_path: Path, file: str, harm: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    saved = checkpoints_in(tmp_path, keep=3)
+    save(saved, 1.0, 2.0, 0.5)
+    HARMS[harm](tmp_path / "checkpoints/step-000000030" / file)
     found = saved.find()
-    assert found and found.loop["step"] == 10
+    assert found and found.loop["step"] == 20
+    (told,) = caplog.messages
+    assert "step-000000030" in told and file in told and told.endswith("; going on from the checkpoint before")
+    assert [one.loop["step"] for one in saved.newest(2)] == [20, 10]
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_saving_goes_on_beside_damaged_checkpoints(tmp_path: Path, harm: str) -> None:
+    """Neither a loop.json that cannot be read nor a folder of somebody else counts among those that are kept."""
+    saved = checkpoints_in(tmp_path)
+    save(saved, 1.0, 0.25)
+    HARMS[harm](tmp_path / "checkpoints/step-000000020/loop.json")
+    (tmp_path / "checkpoints/best").write_bytes(b"\xff")
+    for name in ("step-000000005", "step-000000099"):
+        (tmp_path / "checkpoints" / name).mkdir()
+    (tmp_path / "checkpoints/step-000000098").write_text("a file")
+    engine = StandIn()
+    saved.save(engine, {"step": 25}, [], {"mlm_loss": 3.0})
+    saved.wait()
+    assert names(tmp_path) == ["10", "20", "25", "98", "99", "best"]
+    assert (tmp_path / "checkpoints/best").read_text("utf-8") == "step-000000010"
+    assert [one.loop["step"] for one in saved.newest(9)] == [25, 10]
+
+
+def test_every_flipped_bit_of_loop_json_is_seen(tmp_path: Path) -> None:
+    save(checkpoints_in(tmp_path), 1.0)
+    folder = tmp_path / "checkpoints/step-000000010"
+    content = (folder / "loop.json").read_bytes()
+    for place in range(0, len(content), 11):
+        changed = bytearray(content)
+        changed[place] ^= 1 << place % 8
+        (folder / "loop.json").write_bytes(changed)
+        with pytest.raises(BadInput, match=r"loop\.json"):
+            read_checkpoint(folder)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("step", "10"), ("step", 20), ("meter", {}), ("held_out", []), ("config", None), ("files", {}), ("files", 3)],
+)
+def test_what_no_checkpoint_says_of_itself_is_refused_by_its_key(tmp_path: Path, key: str, value: object) -> None:
+    save(checkpoints_in(tmp_path), 1.0)
+    path = tmp_path / "checkpoints/step-000000010/loop.json"
+    loop = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps(sealed({**loop, key: value})), "utf-8")
+    with pytest.raises(BadInput, match=rf"loop\.json: .*{key}.* is not what the checkpoint of this name says there"):
+        read_checkpoint(path.parent)
 
 
 def test_where_every_checkpoint_is_damaged_nothing_is_trained_over_them(tmp_path: Path) -> None:
@@ -154,7 +205,7 @@ def test_a_setting_newer_than_the_checkpoint_had_its_default(tmp_path: Path) -> 
     save(saved, None)
     path = tmp_path / "checkpoints/step-000000010/loop.json"
     loop = json.loads(path.read_text("utf-8"))
-    del loop["config"]["optimizer"]["lr"]
+    del loop["config"]["optimizer"]["lr"], loop["sha256"]  # older checkpoints have no seal either
     path.write_text(json.dumps(loop), "utf-8")
     assert saved.find()
     config = PretrainConfig(steps=100, saved=saved._config.saved, optimizer={"lr": 0.5})

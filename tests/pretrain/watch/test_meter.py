@@ -98,6 +98,40 @@ def test_a_resumed_file_equals_an_undisturbed_one(tmp_path: Path, tiny: Configur
     assert len(lines_of(tmp_path / "resumed")) == 3
 
 
+BAD_LINES: dict[str, bytes] = {
+    "binary": b"\xff\x00\xfe\n",
+    "zeros, as power loss leaves them": bytes(64),
+    "zeros and a line": bytes(64) + b"\n",
+    "cut in the middle of the file": b'{"step": 2, "lo\n',
+    "of another program": b'{"epoch": 1, "loss": 2.5}\n',
+    "no object": b"7\n",
+    "a step that is none": b'{"step": true, "loss": 2.5}\n',
+    "a loss that is none": b'{"step": 2, "loss": "low"}\n',
+    "deep": b"[" * 100_000 + b"\n",
+    "a long number": b'{"step": ' + b"9" * 5_000 + b"}\n",
+}
+
+
+@pytest.mark.parametrize("kind", BAD_LINES)
+def test_bad_lines_are_set_aside_and_good_ones_stay(
+    kind: str, tmp_path: Path, tiny: Configure, caplog: pytest.LogCaptureFixture
+) -> None:
+    config, bad = tiny(steps=8, log_every=2), BAD_LINES[kind]
+    meter = open_meter(tmp_path, config)
+    go(meter, range(1, 9))
+    path, state = tmp_path / "metrics.jsonl", (8, meter.state(8))
+    good = path.read_bytes()
+    lines = good.splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:2], bad, *lines[2:]]) if bad.endswith(b"\n") else good + bad)
+    (tmp_path / "metrics.jsonl.damaged").write_bytes(b"earlier\n")
+    open_meter(tmp_path, config, state)
+    assert path.read_bytes() == good
+    assert (tmp_path / "metrics.jsonl.damaged").read_bytes() == b"earlier\n" + bad
+    assert "metrics.jsonl: damaged lines (1) are in metrics.jsonl.damaged now" in caplog.text
+    open_meter(tmp_path, config, state)
+    assert (tmp_path / "metrics.jsonl.damaged").read_bytes() == b"earlier\n" + bad
+
+
 def test_an_interval_changed_by_a_resume_is_divided_by_what_it_holds(tmp_path: Path, tiny: Configure) -> None:
     meter = open_meter(tmp_path, tiny(steps=8, log_every=4))
     go(meter, range(1, 4))

@@ -1,0 +1,145 @@
+"""Checkpoints as they are found: whole or passed over, and under which settings their run may go on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from safetensors.torch import load_file
+from torch import Tensor
+
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import SEAL, is_sealed, read_object, seal_of
+from pretrain.config import SCHEDULE_KEYS, PretrainConfig, by_path
+from pretrain.engine.start import Engine
+from pretrain.saved.export import MODEL_NAME, WEIGHTS_NAME
+from pretrain.schedule import first_difference
+
+log = logging.getLogger(__name__)
+
+LOOP_NAME = "loop.json"
+OPTIMIZER_NAME = "optimizer.safetensors"
+STATE_NAMES = {f"{MODEL_NAME}/{WEIGHTS_NAME}", OPTIMIZER_NAME}
+LOOP_KINDS = {"step": int, "progress": dict, "meter": list, "held_out": dict | None, "scaling": dict, "config": dict,
+              "vocabulary_sha256": str, "files": dict}  # fmt: skip
+
+
+class Found(NamedTuple):
+    """A whole checkpoint: its folder and what loop.json holds."""
+
+    folder: Path
+    loop: dict[str, Any]
+
+    def weights(self) -> dict[str, Tensor]:
+        return load_file(self.folder / MODEL_NAME / WEIGHTS_NAME)
+
+    def give_to(self, engine: Engine) -> None:
+        engine.restore(self.weights(), load_file(self.folder / OPTIMIZER_NAME), updates_of(self.loop))
+        engine.restore_scaling(self.loop["scaling"])
+
+
+def checkpoint_folders(folder: Path) -> list[Path]:
+    """Those in a folder "checkpoints", oldest first."""
+    return sorted(path for path in folder.glob("step-" + "[0-9]" * 9) if path.is_dir())
+
+
+def read_checkpoint(folder: Path) -> Found:
+    """A checkpoint whose files are all as they were written; BadInput names those that are not."""
+    loop = read_loop(folder)
+    damaged = [name for name, seal in loop["files"].items() if seal_of(folder / name) != seal]
+    if damaged:
+        raise BadInput(f"{folder}: {', '.join(damaged)} is damaged")
+    return Found(folder, loop)
+
+
+def whole_checkpoints(folder: Path) -> Iterator[Found]:
+    """Those in a folder "checkpoints", newest first; a warning names each one that is passed over.
+
+    BadInput: there are some, and none is whole.
+    """
+    fault, are_none = "", True
+    for one in reversed(checkpoint_folders(folder)):
+        try:
+            found = read_checkpoint(one)
+        except (BadInput, OSError) as error:
+            fault = fault or str(error)
+            log.warning("%s; going on from the checkpoint before", error)
+        else:
+            are_none = False
+            yield found
+    if fault and are_none:
+        raise BadInput(f"{folder}: no checkpoint is whole; delete the folder to start afresh (the newest: {fault})")
+
+
+def read_loops(folder: Path) -> dict[Path, dict[str, Any]]:
+    """What loop.json of each checkpoint holds, by folder, oldest first; without those that cannot be read."""
+    loops = {}
+    for one in checkpoint_folders(folder):
+        with suppress(BadInput, OSError):
+            loops[one] = read_loop(one)
+    return loops
+
+
+def read_loop(folder: Path) -> dict[str, Any]:
+    """loop.json of a checkpoint; BadInput where it is missing or not as it was written."""
+    path = folder / LOOP_NAME
+    if not path.is_file():
+        raise BadInput(f"{folder}: {LOOP_NAME} is missing")
+    loop = read_object(path, "it is damaged")
+    wrong = [key for key, kind in LOOP_KINDS.items() if key not in loop or not isinstance(loop[key], kind)]
+    is_misnamed = not wrong and folder.name.startswith("step-") and folder.name != f"step-{loop['step']:09}"
+    if wrong or is_misnamed or not loop["files"].keys() >= STATE_NAMES:
+        raise BadInput(f"{path}: {(wrong or ['step or files'])[0]} is not what the checkpoint of this name says there")
+    # checkpoints of before there were seals have none, and end with "files"
+    if not is_sealed(loop) and (SEAL in loop or next(reversed(loop)) != "files"):
+        raise BadInput(f"{path}: is damaged (its sha256 differs)")
+    return loop
+
+
+def why_not_under(found: Found, config: PretrainConfig) -> str | None:
+    """The sentence about settings under which a checkpoint's run cannot go on.
+
+    Those of its schedule may differ where all that was trained is as they say: then the run equals one that had them
+    from the start.
+    """
+    changes = changed_settings(found.loop["config"], config)
+    if not changes:
+        return None
+    shown = ", ".join(f"pretrain.{key}: {was} -> {now}" for key, (was, now) in changes.items())
+    told, step = f"{found.folder}: written with other settings ({shown})", found.loop["step"]
+    if not changes.keys() <= SCHEDULE_KEYS:
+        return f"{told}; use those, or another output folder"
+    branch = f"begin a branch in another output folder with pretrain.continue_from={found.folder}"
+    if config.steps < step:
+        return f"{told}, and {step} steps are trained already; use those, or {branch}"
+    differs = first_difference(PretrainConfig.model_validate(found.loop["config"]), config, step)
+    if differs is not None:
+        return (
+            f"{told}, under which step {differs} would have been trained otherwise; delete the checkpoints of step "
+            f"{differs} and later ones, if there is an earlier one to go on from, or {branch}"
+        )
+    return None
+
+
+def require_extendable(folder: Path, config: PretrainConfig) -> None:
+    """Refuse (BadInput) settings under which the run whose checkpoints ``folder`` holds cannot go on."""
+    for newest, loop in list(read_loops(folder).items())[-1:]:
+        fault = why_not_under(Found(newest, loop), config)
+        if fault:
+            raise BadInput(fault)
+
+
+def changed_settings(before: dict[str, Any], config: PretrainConfig) -> dict[str, tuple[Any, Any]]:
+    """Settings by path that differ from those of a checkpoint (``identity``), with both values."""
+    was, now = by_path(before), by_path(config.identity())
+    defaults = by_path(PretrainConfig().identity())  # of a setting that is newer than the checkpoint
+    keys = sorted(key for key in was.keys() | now.keys() if was.get(key, defaults.get(key)) != now.get(key))
+    return {key: (was.get(key), now.get(key)) for key in keys}
+
+
+def updates_of(loop: dict[str, Any]) -> int:
+    """How often the weights of a checkpoint were moved, in its run and in those it is a branch of."""
+    return int(loop["step"] + (loop.get("origin") or {}).get("updates", 0))
