@@ -269,6 +269,10 @@ def _log_plan(prepared: Prepared) -> None:
         *(config.model.architecture, prepared.facts["parameters"] / 1e6, prepared.facts["training_rows"], world.size),
         *(config.global_batch // world.size // micro_batch, micro_batch, world.device),
     )
+    parts = phases(config)
+    if len(parts) > 1:
+        told = [f"{phase.length} tokens, {phase.share:.1%} masked, up to step {phase.last}" for phase in parts]
+        log.info("rows by phase: %s", "; ".join(told))
     sizes = with_sizes_of(prepared.network.config, config)
     vocab_size, parameters = prepared.store.meta["vocab_size"], prepared.facts["parameters"]
     needed = needed_memory(sizes, vocab_size, parameters, micro_batch, world.size)

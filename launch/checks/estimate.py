@@ -155,11 +155,11 @@ def planned_tokens(recipe: Recipe) -> int:
     return steps * recipe.pretrain.global_batch
 
 
-def _flops(recipe: Recipe, length: int) -> float:
-    """Operations to train on one token in a row of ``length``, the vocabulary head on masked positions alone."""
+def _flops(recipe: Recipe, length: int, share: float) -> float:
+    """Operations to train on one token in a row of ``length``, the vocabulary head on the masked ``share`` alone."""
     net = recipe.pretrain.model
     head = net.hidden**2 + net.hidden * recipe.tokenizer.vocab_size
-    dense = _of_blocks(recipe) + head * recipe.pretrain.rows.masking.share
+    dense = _of_blocks(recipe) + head * share
     attended: float = length
     if net.architecture == "modernbert":  # one layer of so many sees all tokens
         attended = (length + (net.global_every - 1) * min(length, net.local_window + 1)) / net.global_every
@@ -168,11 +168,12 @@ def _flops(recipe: Recipe, length: int) -> float:
 
 def _training(recipe: Recipe, machine: Machine) -> Cost:
     settings, size = recipe.pretrain, parameters(recipe)
-    length, engine = settings.rows.sequence_length, settings.engine
+    engine = settings.engine
+    work = sum((p.last - p.after) * p.length * _flops(recipe, p.length, p.share) for p in phases(settings))
     rows = min(engine.most_sequences, settings.global_batch)
     known = settings.replaced("engine", precision=machine.precision)
     return Cost(
-        seconds=planned_tokens(recipe) * _flops(recipe, length) / machine.flops,
+        seconds=work * settings.global_batch / machine.flops,
         disk=(settings.saved.keep_checkpoints + 2) * SAVED_BYTES * size,  # the best one, and one half written
         memory=PROCESS_WITH_TORCH + sum(needed_memory(known, recipe.tokenizer.vocab_size, size, rows, machine.devices)),
         least_memory=ADAM_BYTES * size / (machine.devices if engine.zero_stage else 1),
@@ -187,7 +188,8 @@ def _finetuning(recipe: Recipe, machine: Machine) -> Cost:
         return Cost()
     text = SAMPLE_KLUE_BYTES if folder is None else sum(p.stat().st_size for p in folder.rglob("*train*"))
     passes = len(settings.models) * len(settings.seeds) * 8  # epochs of small models; the published ones have 3 to 5
-    return Cost(text / 6 * passes * _flops(recipe, 128) / machine.flops, None, PROCESS_WITH_TORCH * machine.cores)
+    work = text / 6 * passes * _flops(recipe, 128, recipe.pretrain.rows.masking.share)
+    return Cost(work / machine.flops, None, PROCESS_WITH_TORCH * machine.cores)
 
 
 def say_duration(seconds: float) -> str:

@@ -22,8 +22,25 @@ SHOWN_SENTENCES = (
     "가을비가 그치자 아이들이 운동장으로 뛰어나갔다.",
     "배송이 하루 늦었지만 색이 정말 예뻐요ㅋㅋ",
 )
-HELD_OUT_HEADS = ("text", "sequences", "predictions", "loss (nats)", "masked accuracy (%)", "pseudo-perplexity")
-ACCURACIES = ("masked_accuracy", "nsp_accuracy")
+HELD_OUT_FIGURES = {  # of those that the objective has: head, factor, digits
+    "mlm_loss": ("loss (nats)", 1, 3),
+    "masked_accuracy": ("masked accuracy (%)", 100, 2),
+    "pseudo_perplexity": ("pseudo-perplexity", 1, 2),
+    "causal_loss": ("next-token loss (nats)", 1, 3),
+    "causal_accuracy": ("next-token accuracy (%)", 100, 2),
+    "perplexity": ("perplexity", 1, 2),
+    "nsp_accuracy": ("next sentence accuracy (%)", 100, 2),
+}
+CURVES = (
+    ("Masked-LM loss (nats)", "mlm_loss", 1),
+    ("Masked accuracy (%)", "masked_accuracy", 100),
+    ("Next-token loss (nats)", "causal_loss", 1),
+    ("Next-token accuracy (%)", "causal_accuracy", 100),
+)
+CAUSAL_NOTE = (
+    "Held-out text was never trained on. The baselines predict the next token by counting: the most frequent piece "
+    "(unigram), or the one after the last token (bigram). Perplexity is of a token."
+)
 HELD_OUT_NOTE = (
     "Held-out text was never trained on. The baselines predict the same masked pieces by counting: the most frequent "
     "piece (unigram), the one after the visible piece on the left (bigram), or the one between the two visible "
@@ -150,18 +167,17 @@ def pretraining_section(run: Path) -> Section:
         f"{count(counts['tokens'])} tokens seen ({counts['epochs']:g} epochs){_speed(training)}."
     )
     curves = [_curves(training, [line for line in lines if "held_out" in line])] if training else []
-    return Section("Pretraining", [Text(text), *curves, _held_out(counts["held_out"]), Text(HELD_OUT_NOTE, "note")])
+    note = Text(HELD_OUT_NOTE if "masked_accuracy" in counts["held_out"] else CAUSAL_NOTE, "note")
+    return Section("Pretraining", [Text(text), *curves, _held_out(counts["held_out"]), note])
 
 
 def _curves(training: list[dict[str, Any]], measured: list[dict[str, Any]]) -> Pictures:
-    # with sentence pairs the loss is a sum of two; the held-out loss is that of masked words alone
-    training = [{"mlm_loss": line["loss"], **line} for line in training]
+    # where the loss is a sum of two, each has a key of its own; held-out losses are always of one
+    only = "mlm_loss" if "masked_accuracy" in training[0] else "causal_loss"
+    training = [{only: line["loss"], **line} for line in training]
     held_out = [{"step": line["step"], **line["held_out"]} for line in measured]
     charts = []
-    for name, key, factor in (
-        ("Masked-LM loss (nats)", "mlm_loss", 1),
-        ("Masked accuracy (%)", "masked_accuracy", 100),
-    ):
+    for name, key, factor in [curve for curve in CURVES if curve[1] in training[0]]:
         curves = [
             Line([line["step"] for line in lines], [factor * line[key] for line in lines], is_second)
             for lines, is_second in ((training, False), (held_out, True))
@@ -189,17 +205,18 @@ def _speed(lines: list[dict[str, Any]]) -> str:
 
 def _held_out(held_out: dict[str, Any]) -> Table:
     """One row over all sources, one for each, and the baselines that count words."""
-    has_pairs = "nsp_accuracy" in held_out
-    heads = [*HELD_OUT_HEADS, *(["next sentence accuracy (%)"] if has_pairs else [])]
+    figures = {key: figure for key, figure in HELD_OUT_FIGURES.items() if key in held_out}
+    heads = ["text", "sequences", "predictions", *(head for head, *_ in figures.values())]
 
     def row(name: str, found: dict[str, Any]) -> list[str]:
-        masked, pairs = (None if (part := found.get(key)) is None else 100 * part for key in ACCURACIES)
-        sizes = (count(found["rows"]), count(found["predictions"]), number(found["mlm_loss"], 3))
-        cells = [name, *sizes, number(masked), number(found["pseudo_perplexity"]), number(pairs)]
-        return cells[: len(heads)]
+        values = [(found.get(key), factor, digits) for key, (_, factor, digits) in figures.items()]
+        shown = [number(None if value is None else factor * value, digits) for value, factor, digits in values]
+        return [name, count(found["rows"]), count(found["predictions"]), *shown]
 
     rows = [row("all", held_out), *(row(name, found) for name, found in sorted(held_out["sources"].items()))]
+    accuracy_of = 3 + next(place for place, key in enumerate(figures) if key.endswith("accuracy"))
     for name, accuracy in held_out["baselines"].items():
-        baseline = f"all, {name.removesuffix('_accuracy').replace('_', ' ')} baseline"
-        rows.append([baseline, "–", "–", "–", number(100 * accuracy), *["–"] * (len(heads) - 5)])
+        baseline = [f"all, {name.removesuffix('_accuracy').replace('_', ' ')} baseline", *["–"] * (len(heads) - 1)]
+        baseline[accuracy_of] = number(100 * accuracy)
+        rows.append(baseline)
     return Table(heads, rows, numbers=range(1, len(heads)), title="Held-out text, by source")

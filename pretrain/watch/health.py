@@ -55,11 +55,12 @@ def require_finite_losses(steps: Sequence[StepSums], config: PretrainConfig, nam
     for place, bad in enumerate(steps):
         if not math.isfinite(bad.loss(config)):
             now = config.optimizer
+            key = "warmup_share" if now.warmup_steps is None else "warmup_steps"
             before = f"; {_describe(steps[place - 1], config)} before it" if place else ""
             raise BadInput(
                 f"step {bad.step}: the loss is not finite ({bad.loss(config)}) at learning rate {bad.lr:.3g}{before}; "
                 f"rows {_some_rows(names_of_step(bad.step))}; training has diverged: lower pretrain.optimizer.lr "
-                f"({now.lr:g}), raise pretrain.optimizer.warmup_share ({now.warmup_share:g}) or set "
+                f"({now.lr:g}), raise pretrain.optimizer.{key} ({getattr(now, key):g}) or set "
                 f"pretrain.optimizer.clip ({now.clip:g}) to 1"
             )
 

@@ -322,6 +322,25 @@ def test_held_out_measurements_are_points_over_the_steps(tmp_path: Path) -> None
     assert all('<circle class="second"' in svg for _, svg in pictures.charts)
 
 
+@pytest.mark.parametrize(("is_hybrid", "charts"), [(False, 2), (True, 4)])
+def test_causal_objectives_have_figures_of_their_own(tmp_path: Path, is_hybrid: bool, charts: int) -> None:
+    of_masks = scores_on(0.4, 2.5) if is_hybrid else {"rows": 20, "predictions": 1540}
+    scores = of_masks | {"causal_loss": 3.25, "causal_accuracy": 0.35, "perplexity": 25.79}
+    held_out = scores | {"sources": {"수필": scores}, "baselines": {"bigram_accuracy": 0.2}}
+    write_training(
+        tmp_path, held_out, causal_accuracy=0.3, **({"mlm_loss": 6.0, "causal_loss": 7.0} if is_hybrid else {})
+    )
+    lines = (tmp_path / "pretrain" / "metrics.jsonl").read_text("utf-8")
+    if not is_hybrid:
+        without = lines.replace('"masked_accuracy"', '"nothing"')
+        (tmp_path / "pretrain" / "metrics.jsonl").write_text(without, "utf-8")
+    _, pictures, table, note = pretraining_section(tmp_path).blocks
+    assert isinstance(pictures, Pictures) and len(pictures.charts) == charts
+    assert isinstance(table, Table) and table.rows[1][-3:] == ["3.250", "35.00", "25.79"]
+    assert table.rows[2][4] == "20.00" and all(len(row) == len(table.heads) for row in table.rows)
+    assert isinstance(note, Text) and ("next token" in note.text) != is_hybrid
+
+
 def test_sentence_pairs_get_a_column(tmp_path: Path) -> None:
     source = scores_on(0.5, 2.0, nsp_loss=0.6, nsp_accuracy=0.75)
     held_out = scores_on(

@@ -176,32 +176,7 @@ def test_causal_rows_of_a_hybrid_are_those_of_the_causal_class(tiny, architectur
     assert found[0].other_loss.item() == pytest.approx(found[1].other_loss.item(), rel=1e-7)
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_no_step_of_gpt_waits_for_the_device(tiny, packed: bool) -> None:
-    """transformers would read ids for padding and positions for packed rows; neither is reached."""
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    class NoReading(TorchDispatchMode):
-        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            assert function is not torch.ops.aten._local_scalar_dense.default, "a value is read"
-            return function(*args, **(kwargs or {}))
-
-    network, _ = networks(tiny, "gpt")
-    batch = causal_batch(rows_of(PACKED if packed else None))
-    if packed:
-        isolate_documents(network)
-    model = PretrainingModule(network)
-    if packed:  # a CPU attends segment by segment, whose sizes it reads
-        isolation._attend_one_by_one, kept = isolation._attend_by_mask, isolation._attend_one_by_one
-    try:
-        with NoReading():
-            model(*batch).other_loss.backward()
-    finally:
-        if packed:
-            isolation._attend_one_by_one = kept
-
-
-@pytest.mark.parametrize("architecture", ["gpt", *(pytest.param(name, marks=pytest.mark.slow) for name in ENCODERS)])
+@pytest.mark.parametrize("architecture", ["gpt", *(pytest.param(name, marks=pytest.mark.matrix) for name in ENCODERS)])
 def test_one_graph_serves_each_kind_of_rows(tiny, architecture: str) -> None:
     torch._dynamo.reset()
     network, _ = networks(tiny, architecture, "hybrid")
