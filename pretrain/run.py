@@ -248,7 +248,7 @@ def _start_from_counts(prepared: Prepared) -> None:
     config, network, world = prepared.config, prepared.network, prepared.world
     hidden = network.config.hidden_size
     counted = partial(count_first_values, prepared.split.training, prepared.pieces, hidden, config)
-    give_first_values(network, world.broadcast(counted() if world.is_first else None))
+    give_first_values(network, world.in_first(counted))
 
 
 def _trial_batch(split: Split, pieces: Pieces, config: PretrainConfig, world: World, size: int) -> Batch:
