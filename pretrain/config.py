@@ -195,6 +195,7 @@ class EngineConfig(BaseModel, frozen=True, extra="forbid"):
         "as make a device faster, found by dry steps before the first.",
     )
     zero_stage: int = Field(1, ge=0, le=3, description="DeepSpeed ZeRO: what is sharded over the devices.")
+    offload: bool = Field(False, description="DeepSpeed ZeRO: optimizer and its averages in host memory.")
     compile: bool | Literal["auto"] = Field(
         "auto",
         description="Fuse operations with torch.compile; needs a C++ compiler or a GPU. auto: on CUDA, where it works.",
@@ -214,6 +215,8 @@ class EngineConfig(BaseModel, frozen=True, extra="forbid"):
             raise ValueError("precision fp16 needs name deepspeed, which scales the loss; or choose bf16")
         if self.precision == "fp16" and self.zero_stage == 0:
             raise ValueError("precision fp16 needs zero_stage 1 or more: stage 0 keeps no exact weights")
+        if self.offload and (self.zero_stage == 0 or self.name not in ("auto", "deepspeed")):
+            raise ValueError("offload needs name deepspeed and zero_stage 1 or more")
         return self
 
 
@@ -326,7 +329,7 @@ class PretrainConfig(BaseModel, frozen=True, extra="forbid"):
 
 # May change between a run's start and its end: they move work between devices, but change nothing but rounding
 MACHINE_KEYS = {
-    "engine": {"name", "zero_stage", "micro_batch", "compile", "device"},
+    "engine": {"name", "zero_stage", "offload", "micro_batch", "compile", "device"},
     "watch": {"log_every", "trackers", "price_per_hour"},
     "saved": {"keep_checkpoints"},
 }

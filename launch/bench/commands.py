@@ -75,19 +75,20 @@ def bench_pack(
 
 @bench_app.command("pretrain")
 def bench_pretrain(
-    only: Annotated[list[str] | None, typer.Option(help="loader or trainer.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="loader, trainer or modes. Default: the first two.")] = None,
+    size: Annotated[list[str] | None, typer.Option(help="2x128, 4x256 or 12x768; may be given again.")] = None,
     steps: Annotated[int, typer.Option(help="Steps of a run beside the Trainer.")] = 40,
     rounds: Annotated[int, typer.Option(help="Runs of each side; medians count.")] = 3,
     out: Annotated[Path | None, typer.Option(help="Folder for bench.json.")] = None,
 ) -> None:
-    """Time the loader beside transformers' collator, and training beside its Trainer.
+    """Time the loader beside transformers' collator, training beside its model and its Trainer, and ways to train.
 
-    Example:  malmoi bench pretrain --only trainer --steps 12 --rounds 2
+    Example:  malmoi bench pretrain --only trainer --size 2x128 --size 4x256 --steps 12 --rounds 2
     """
     set_up_console()
     from launch.bench.pretrain import run_pretrain_bench
 
-    run_pretrain_bench(only or [], steps, rounds, out)
+    run_pretrain_bench(only or [], size or ["4x256"], steps, rounds, out)
 
 
 @bench_app.command("finetune")

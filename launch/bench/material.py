@@ -15,6 +15,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document, write_shard
 
@@ -159,3 +161,61 @@ def spread(texts: list[str], megabytes: float) -> list[str]:
             kept.append(text)
             taken += size
     return kept or texts[:1]
+
+
+# --- an invented token store: words of one to three pieces with Zipf frequencies
+
+SPECIAL_PIECES = ("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]")  # KLUE-RoBERTa's order
+SYLLABLES = 11_172  # of modern Hangul, from 가 on
+DOCUMENT_WORDS = (4.6, 0.9)  # mean and deviation of the logarithm: half the documents have under 100 words
+SENTENCE_WORDS = 9
+
+
+def write_invented(folder: Path, vocab_size: int, tokens: int) -> tuple[Path, Path]:
+    """Write ``folder/tokens`` (about ``tokens`` pieces, the same every time) and ``folder/tokenizer``; returns both."""
+    from transformers import BertTokenizer
+
+    from pretrain.config import PackConfig
+    from pretrain.pack.run import PackInputs
+    from pretrain.pack.run import run as pack
+
+    store, tokenizer = folder / "tokens", folder / "tokenizer"
+    store.mkdir(parents=True)
+    tokenizer.mkdir()
+    vocabulary = invent_vocabulary(vocab_size)
+    (tokenizer / "vocab.txt").write_text("\n".join(vocabulary) + "\n", "utf-8")
+    BertTokenizer(
+        vocab=str(tokenizer / "vocab.txt"), do_lower_case=False, strip_accents=False, model_max_length=512
+    ).save_pretrained(tokenizer)
+    documents = invent_documents(vocabulary, tokens // 2, np.random.default_rng(1))
+    pack(PackConfig(), PackInputs(write_corpus(documents, folder / "corpus"), tokenizer), store)
+    return store, tokenizer
+
+
+def invent_vocabulary(size: int) -> list[str]:
+    """Special pieces, then word beginnings of two syllables, then as many "##" pieces."""
+    begins = (size - len(SPECIAL_PIECES) + 1) // 2
+    words = [chr(ord("가") + n % SYLLABLES) + chr(ord("가") + n // SYLLABLES * 28) for n in range(begins)]
+    return [*SPECIAL_PIECES, *words, *(f"##{text}" for text in words[: size - len(SPECIAL_PIECES) - begins])]
+
+
+def invent_documents(vocabulary: list[str], words: int, rng: np.random.Generator) -> list[Document]:
+    """Documents of ``words`` words in all, of two pieces on average."""
+    begins = [piece for piece in vocabulary if piece[0] not in "[#"]
+    ends = [piece.removeprefix("##") for piece in vocabulary if piece.startswith("##")]
+    types = [
+        begin + "".join(ends[(number * 31 + place * 17) % len(ends)] for place in range(extra))
+        for number, (begin, extra) in enumerate(zip(begins, rng.integers(3, size=len(begins)), strict=True))
+    ]
+    shares = 1 / (np.arange(len(types)) + 2.7)  # Zipf and Mandelbrot
+    text = [types[number] for number in rng.choice(len(types), words, p=shares / shares.sum())]
+    lengths = np.maximum(2, rng.lognormal(*DOCUMENT_WORDS, size=words // 2)).astype(int)
+    documents: list[Document] = []
+    start = 0
+    while start < words:
+        end = start + int(lengths[len(documents)])
+        places = range(start, min(end, words), SENTENCE_WORDS)
+        sentences = tuple(" ".join(text[at : min(at + SENTENCE_WORDS, end)]) for at in places)
+        documents.append(Document(f"{len(documents):08}", "invented", sentences))
+        start = end
+    return documents

@@ -1,4 +1,4 @@
-"""``malmoi bench pretrain``: loading beside transformers' collator, and training beside its Trainer.
+"""``malmoi bench pretrain``: loading beside transformers' collator, training beside its model and its Trainer, modes.
 
 The token store is invented (words of one to three pieces with Zipf frequencies), so that anyone can repeat it; losses
 compare runs with each other and nothing else. Ratios carry over to other machines, absolute figures do not. Every run
@@ -20,118 +20,91 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch.nn.functional import cross_entropy
-from transformers import BertTokenizer, PreTrainedModel
+from transformers import PreTrainedModel
 
+from corpus.documents.device import device_name, find_device
 from corpus.documents.errors import BadInput
-from corpus.documents.shards import Document
-from launch.bench.material import write_corpus
-from launch.bench.rivals import collator, train_with_trainer
+from launch.bench.material import write_invented
+from launch.bench.rivals import collator, train_with_stock_steps, train_with_trainer
 from launch.bench.timing import fresh_in_turns, run_fresh, time_in_turns, versions_of, write_figures
 from launch.console import PlainConsole, Table, figures_of, print_table
-from pretrain.config import PackConfig, PretrainConfig, in_sections
-from pretrain.engine.start import start_engine
-from pretrain.engine.world import join_world
+from launch.errors import LaunchError
+from pretrain.config import PretrainConfig, in_sections
+from pretrain.engine.start import ready_for_engine, start_engine
+from pretrain.engine.world import join_world, peak_memory
 from pretrain.interruption import StopRequest
 from pretrain.loop import Watch, train
+from pretrain.model.isolation import isolate_documents
 from pretrain.model.module import PretrainingModule
 from pretrain.model.networks import build_network
-from pretrain.pack.run import PackInputs
-from pretrain.pack.run import run as pack
 from pretrain.pack.store import open_store, read_pieces
 from pretrain.rows.batches import Split, TrainingBatches, split_rows
 from pretrain.rows.masking import IGNORED, Pieces, describe_pieces
+from pretrain.watch.flops import flops_per_token, peak_flops
 from pretrain.watch.meter import Meter
 
-PARTS = ("loader", "trainer")
+PARTS = ("loader", "trainer", "modes")
 VOCABULARY, TOKENS = 32_000, 4_000_000  # of the invented store
-SPECIAL_PIECES = ("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]")  # KLUE-RoBERTa's order
-SYLLABLES = 11_172  # of modern Hangul, from 가 on
-DOCUMENT_WORDS = (4.6, 0.9)  # mean and deviation of the logarithm: half the documents have under 100 words
-SENTENCE_WORDS = 9
 OURS = "malmoi, order to tensors"
 PLAIN, WHOLE_WORDS = "transformers, single pieces", "transformers, whole words"
-MALMOI, TRAINER = "malmoi", "transformers"
+MALMOI, STOCK, TRAINER, MODE = "malmoi", "stock step", "Trainer", "mode"
+SIZES: dict[str, dict[str, Any]] = {  # layers x hidden; the held-out rows of the large one are few, for the time
+    "2x128": {"layers": 2, "hidden": 128, "heads": 2, "intermediate": 512},
+    "4x256": {},
+    "12x768": {"layers": 12, "hidden": 768, "heads": 12, "intermediate": 3072, "held_out_share": 0.002},
+}
+MODES: dict[str, dict[str, Any]] = {  # one process on the device there is
+    "fp32": {}, "bf16": {"precision": "bf16"}, "bf16, compiled": {"precision": "bf16", "compile": True},
+    "bf16, documents": {"precision": "bf16", "packing": "documents"},
+    "bf16, documents, compiled": {"precision": "bf16", "packing": "documents", "compile": True},
+    "bf16, ddp": {"precision": "bf16", "engine": "ddp"}, "bf16, fsdp": {"precision": "bf16", "engine": "fsdp"},
+    "bf16, deepspeed": {"precision": "bf16", "engine": "deepspeed"},
+}  # fmt: skip
 LOADER_BATCHES, LOADER_LENGTH = 16, 512
 LOADER_ROWS = 64  # a call: the collator's speed is flat from here on
 
 Mark = tuple[int, float, float, float]  # of a line of a log: step, loss, CPU and wall clock
 
 
-def run_pretrain_bench(parts: Sequence[str], steps: int, rounds: int, out: Path | None) -> dict[str, Any]:
-    """Measure the ``parts`` (all of ``PARTS`` where there are none), print tables, write bench.json into ``out``.
+def run_pretrain_bench(
+    parts: Sequence[str], sizes: Sequence[str], steps: int, rounds: int, out: Path | None
+) -> dict[str, Any]:
+    """Measure the ``parts`` (where there are none, loader and trainer), print tables, write bench.json into ``out``.
 
     Args:
-        steps, rounds: of the runs beside the Trainer.
+        sizes: of ``SIZES``, for the runs beside the Trainer and in modes.
+        steps, rounds: of these runs.
 
     Returns:
-        what was asked for of "loader" and "trainer"; "machine", "versions".
+        what was asked for of "loader", "trainer" and "modes", the latter two by size; "machine", "versions".
 
     Raises:
         BadInput: an option cannot be used.
     """
     if unknown := sorted(set(parts) - set(PARTS)):
         raise BadInput(f"--only {unknown[0]}: no such part; parts are {', '.join(PARTS)}")
+    if unknown := sorted(set(sizes) - set(SIZES)):
+        raise BadInput(f"--size {unknown[0]}: no such size; sizes are {', '.join(SIZES)}")
     if steps < 2 or rounds < 1:
         raise BadInput("--steps must be at least 2, --rounds at least 1")
     results: dict[str, Any] = {"versions": versions_of(("torch", "transformers", "numpy"))}
     console = PlainConsole()
     with TemporaryDirectory(prefix="malmoi-bench-") as folder:
         given = write_invented(Path(folder), VOCABULARY, TOKENS)
-        if "loader" in (parts or PARTS):
+        if "loader" in (parts or PARTS[:2]):
             order = [*map(str, given), LOADER_LENGTH, LOADER_BATCHES, max(3, rounds)]
             results["loader"] = run_fresh(measure_loading, order, "the loader bench")
             print_table(_loader_table(results["loader"]), console)
-        if "trainer" in (parts or PARTS):
-            results["trainer"] = bench_trainer(*given, contest_config(steps), rounds)
-            print_table(_trainer_table(results["trainer"]), console)
+        for name, measure, table in (("trainer", bench_trainer, _trainer_table), ("modes", bench_modes, _modes_table)):
+            if name in (parts or PARTS[:2]):
+                results[name] = {}
+                for size in sizes:
+                    results[name][size] = measure(*given, contest_config(steps, **SIZES[size]), rounds)
+                    print_table(table(results[name][size]), console)
     return write_figures(results, out / "bench.json" if out else None)
 
 
-# --- an invented token store
-
-
-def write_invented(folder: Path, vocab_size: int, tokens: int) -> tuple[Path, Path]:
-    """Write ``folder/tokens`` (about ``tokens`` pieces, the same every time) and ``folder/tokenizer``; returns both."""
-    store, tokenizer = folder / "tokens", folder / "tokenizer"
-    store.mkdir(parents=True)
-    tokenizer.mkdir()
-    vocabulary = invent_vocabulary(vocab_size)
-    (tokenizer / "vocab.txt").write_text("\n".join(vocabulary) + "\n", "utf-8")
-    BertTokenizer(
-        vocab=str(tokenizer / "vocab.txt"), do_lower_case=False, strip_accents=False, model_max_length=512
-    ).save_pretrained(tokenizer)
-    documents = invent_documents(vocabulary, tokens // 2, np.random.default_rng(1))
-    pack(PackConfig(), PackInputs(write_corpus(documents, folder / "corpus"), tokenizer), store)
-    return store, tokenizer
-
-
-def invent_vocabulary(size: int) -> list[str]:
-    """Special pieces, then word beginnings of two syllables, then as many "##" pieces."""
-    begins = (size - len(SPECIAL_PIECES) + 1) // 2
-    words = [chr(ord("가") + n % SYLLABLES) + chr(ord("가") + n // SYLLABLES * 28) for n in range(begins)]
-    return [*SPECIAL_PIECES, *words, *(f"##{text}" for text in words[: size - len(SPECIAL_PIECES) - begins])]
-
-
-def invent_documents(vocabulary: list[str], words: int, rng: np.random.Generator) -> list[Document]:
-    """Documents of ``words`` words in all, of two pieces on average."""
-    begins = [piece for piece in vocabulary if piece[0] not in "[#"]
-    ends = [piece.removeprefix("##") for piece in vocabulary if piece.startswith("##")]
-    types = [
-        begin + "".join(ends[(number * 31 + place * 17) % len(ends)] for place in range(extra))
-        for number, (begin, extra) in enumerate(zip(begins, rng.integers(3, size=len(begins)), strict=True))
-    ]
-    shares = 1 / (np.arange(len(types)) + 2.7)  # Zipf and Mandelbrot
-    text = [types[number] for number in rng.choice(len(types), words, p=shares / shares.sum())]
-    lengths = np.maximum(2, rng.lognormal(*DOCUMENT_WORDS, size=words // 2)).astype(int)
-    documents: list[Document] = []
-    start = 0
-    while start < words:
-        end = start + int(lengths[len(documents)])
-        places = range(start, min(end, words), SENTENCE_WORDS)
-        sentences = tuple(" ".join(text[at : min(at + SENTENCE_WORDS, end)]) for at in places)
-        documents.append(Document(f"{len(documents):08}", "invented", sentences))
-        start = end
-    return documents
+# --- the token store, opened
 
 
 class Given(NamedTuple):
@@ -154,7 +127,10 @@ class Given(NamedTuple):
         return TrainingBatches(self.split, self.pieces, self.config, 0, 1, self.config.engine.most_sequences)
 
     def network(self) -> PreTrainedModel:
-        return build_network(self.config, self.vocab_size, self.special_ids)
+        network = build_network(self.config, self.vocab_size, self.special_ids)
+        if self.config.rows.packing == "documents":
+            isolate_documents(network)
+        return network
 
 
 # --- loading and masking: tokens a second of one core, the same rows for all
@@ -232,22 +208,51 @@ def contest_config(steps: int, **changes: Any) -> PretrainConfig:
 
 
 def bench_trainer(tokens: Path, tokenizer: Path, config: PretrainConfig, rounds: int) -> dict[str, Any]:
-    """Train on both sides in turns, each run in a fresh process; the first interval warms up and is not counted.
+    """Train on all sides in turns, each run in a fresh process; the first interval warms up and is not counted.
 
     Returns:
         "rows": of each side medians "tokens_per_cpu_s", "tokens_per_s" (wall), "peak_mib", "last_loss", "held_out_loss"
-        and "curve" (steps and losses); "times_faster_cpu", "times_faster_wall"; settings.
+        and "curve" (steps and losses), "spread"; "times_faster_cpu", "times_faster_wall" (than the Trainer),
+        "times_faster_than_stock" (CPU); settings.
     """
     settings = config.model_dump(mode="json")
-    orders = {side: [side, str(tokens), str(tokenizer), settings] for side in (MALMOI, TRAINER)}
+    orders = {side: [side, str(tokens), str(tokenizer), settings] for side in (MALMOI, STOCK, TRAINER)}
     rows = fresh_in_turns(train_side, orders, rounds)
     return {
         "rows": rows,
         "times_faster_cpu": rows[MALMOI]["tokens_per_cpu_s"] / rows[TRAINER]["tokens_per_cpu_s"],
         "times_faster_wall": rows[MALMOI]["tokens_per_s"] / rows[TRAINER]["tokens_per_s"],
+        "times_faster_than_stock": rows[MALMOI]["tokens_per_cpu_s"] / rows[STOCK]["tokens_per_cpu_s"],
         "rounds": rounds,
         "config": settings,
     }
+
+
+def bench_modes(tokens: Path, tokenizer: Path, config: PretrainConfig, rounds: int) -> dict[str, Any]:
+    """Train in each of ``MODES``, in turns, each run in a fresh process; on an accelerator rows of 512, 32 at once.
+
+    Returns:
+        "rows": of each mode medians as in ``bench_trainer``, "device_gib" and, where the device's peak is known, "mfu";
+        or "error"; "rounds", settings.
+    """
+    large = {"sequence_length": 512, "positions": 512, "global_batch": 128, "micro_batch": 32}
+    settings = config.model_dump(mode="json")
+    if torch.accelerator.is_available():
+        settings = PretrainConfig.model_validate(_replaced(settings, large)).model_dump(mode="json")
+    found: dict[str, Any] = {}
+    for name, fields in MODES.items():
+        order = [MODE, str(tokens), str(tokenizer), _replaced(settings, fields)]
+        try:
+            found |= fresh_in_turns(train_side, {name: order}, rounds)
+        except LaunchError as error:  # a mode that this machine has not got
+            found[name] = {"error": str(error)}
+    return {"rows": found, "rounds": rounds, "config": settings}
+
+
+def _replaced(settings: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
+    """Settings with other values, given by key as in ``in_sections``."""
+    changes = in_sections(fields)
+    return {k: v | changes.get(k, {}) if isinstance(v, dict) else changes.get(k, v) for k, v in settings.items()}
 
 
 def train_side(order: tuple[str, str, str, dict[str, Any]]) -> dict[str, Any]:
@@ -257,19 +262,27 @@ def train_side(order: tuple[str, str, str, dict[str, Any]]) -> dict[str, Any]:
     given = Given.open(tokens, tokenizer, PretrainConfig.model_validate(settings))
     network = given.network()
     with TemporaryDirectory(prefix="malmoi-bench-") as out:
-        if side == MALMOI:
+        if side in (MALMOI, MODE):
             marks = train_ours(given, network, Path(out))
+        elif side == STOCK:
+            device = find_device("auto", "pretrain.engine.device")
+            marks = train_with_stock_steps(network, device, examples_of_run(given), given.config, Path(tokenizer))
         else:
             marks = train_with_trainer(network, examples_of_run(given), given.config, Path(tokenizer), Path(out))
     steps, losses, cpu, wall = map(list, zip(*marks, strict=True))
     counted = (steps[-1] - steps[0]) * given.config.global_batch * given.config.rows.sequence_length
-    return {
+    found: dict[str, Any] = {
         "tokens_per_cpu_s": counted / max(cpu[-1] - cpu[0], 1e-6),
         "tokens_per_s": counted / max(wall[-1] - wall[0], 1e-6),
         "last_loss": losses[-1],
-        "held_out_loss": held_out_loss(given, network, Path(tokenizer)),
         "curve": {"steps": steps, "losses": losses},
     }
+    if side != MODE:  # an engine may have cut the network into parts
+        return found | {"held_out_loss": held_out_loss(given, network, Path(tokenizer))}
+    device = find_device("auto", "pretrain.engine.device")
+    if peak := peak_flops(device_name(device), given.config.engine.precision):
+        found["mfu"] = found["tokens_per_s"] * flops_per_token(given.config, given.vocab_size) / peak
+    return found | {"device_gib": peak_memory(device) / 2**30}
 
 
 def train_ours(given: Given, network: PreTrainedModel, out: Path) -> list[Mark]:
@@ -282,7 +295,7 @@ def train_ours(given: Given, network: PreTrainedModel, out: Path) -> list[Mark]:
         return False
 
     checkpoints = cast(Any, SimpleNamespace(due=never, has_failed=False))
-    with join_world() as world:
+    with join_world() as world, ready_for_engine(config, world):
         engine = start_engine(config, PretrainingModule(network), world)
         with closing(Meter(path, config, world, (0, None), lambda step: 0.0, batches.names_of_step)) as meter:
             train(engine, batches, Watch(meter, checkpoints, dict, StopRequest()), config, world, 1)
@@ -325,14 +338,31 @@ def _loader_table(found: dict[str, Any]) -> Table:
 
 def _trainer_table(found: dict[str, Any]) -> Table:
     columns = {
-        "tokens/CPU s": "{tokens_per_cpu_s:,.0f}", "tokens/s": "{tokens_per_s:,.0f}", "MiB": "{peak_mib:,.0f}",
+        "tokens/CPU s": "{tokens_per_cpu_s:,.0f}",
+        "spread": "{spread[tokens_per_cpu_s][0]:,.0f} to {spread[tokens_per_cpu_s][1]:,.0f}",
+        "tokens/s": "{tokens_per_s:,.0f}", "MiB": "{peak_mib:,.0f}",
         "last loss": "{last_loss:.3f}", "held-out loss": "{held_out_loss:.3f}",
     }  # fmt: skip
     config = PretrainConfig.model_validate(found["config"])
     note = (
         f"{config.model.layers} layers x {config.model.hidden}, {config.steps} steps of {config.global_batch} x "
         f"{config.rows.sequence_length} on invented words, {config.engine.precision}, one thread, medians of "
-        f"{found['rounds']} runs in turns: {found['times_faster_cpu']:.2f} times the tokens of the Trainer in CPU "
-        f"time, {found['times_faster_wall']:.2f} times in wall time. Held out: under the Trainer's masks."
+        f"{found['rounds']} runs in turns: {found['times_faster_cpu']:.2f} times the tokens of the Trainer and "
+        f"{found['times_faster_than_stock']:.2f} times those of the stock step in CPU time. Held out: under the "
+        "Trainer's masks."
     )
-    return figures_of("Training beside transformers' Trainer", found["rows"], columns, note)
+    return figures_of("Training beside transformers' model and Trainer", found["rows"], columns, note)
+
+
+def _modes_table(found: dict[str, Any]) -> Table:
+    columns = {
+        "tokens/s": "{tokens_per_s:,.0f}", "MFU": "{mfu:.1%}", "GiB": "{device_gib:.1f}",
+        "last loss": "{last_loss:.3f}", "": "{error}",
+    }  # fmt: skip
+    config = PretrainConfig.model_validate(found["config"])
+    note = (
+        f"{config.model.layers} layers x {config.model.hidden}, {config.steps} steps of {config.global_batch} x "
+        f"{config.rows.sequence_length}, {config.engine.micro_batch} at once, one process, medians of "
+        f"{found['rounds']} runs."
+    )
+    return figures_of("Modes", found["rows"], columns, note, first="mode")

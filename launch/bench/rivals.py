@@ -220,6 +220,35 @@ def train_with_trainer(
     return marks
 
 
+def train_with_stock_steps(
+    network: Any, device: Any, examples: Sequence[Any], config: PretrainConfig, tokenizer: Path
+) -> list[tuple[int, float, float, float]]:
+    """The same without the Trainer: the collator, the model's own loss, torch's AdamW, and nothing beside them."""
+    import torch
+
+    from pretrain.schedule import learning_rate
+
+    adam, size, collate = config.optimizer, config.global_batch, collator(tokenizer)
+    network.to(device)
+    optimizer = torch.optim.AdamW(
+        network.parameters(), adam.lr, adam.betas, adam.epsilon, adam.weight_decay, fused=True
+    )
+    marks = []
+    network.train()
+    for step in range(1, config.steps + 1):
+        batch = collate(list(examples[(step - 1) * size : step * size]))
+        with torch.autocast(network.device.type, torch.bfloat16, enabled=config.engine.precision == "bf16"):
+            loss = network(**{name: value.to(network.device) for name, value in batch.items()}).loss
+        loss.backward()
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate(config, step)
+        optimizer.step()
+        optimizer.zero_grad()
+        if step % config.watch.log_every == 0:
+            marks.append((step, loss.item(), time.process_time(), time.perf_counter()))
+    return marks
+
+
 # --- fine-tuning in the published manner: inputs padded to the task's longest, a plain loop over shuffled batches. In
 # its favour, features come from our conversion, the words of KLUE-DP are padded to the longest of the batch only, and
 # its loop has none of the Trainer's bookkeeping.

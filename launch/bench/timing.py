@@ -61,14 +61,20 @@ def timed(seconds: dict[str, float], name: str, clock: Callable[[], float] = tim
 def fresh_in_turns(
     work: Work, orders: Mapping[str, Any], rounds: int, environment: Mapping[str, str] | None = None
 ) -> dict[str, dict[str, Any]]:
-    """``run_fresh`` for each order, in turns: what the first round found, with medians of all its floats."""
+    """``run_fresh`` for each order, in turns: what the first round found, with medians of all its floats.
+
+    "spread" holds the smallest and the largest of each.
+    """
     runs: dict[str, list[dict[str, Any]]] = {name: [] for name in orders}
     for _ in range(rounds):
         for name, order in orders.items():
             log.info("%s", name)
             runs[name].append(run_fresh(work, order, name, environment))
+    floats = {name: [key for key, n in found[0].items() if type(n) is float] for name, found in runs.items()}
     return {
-        name: found[0] | {key: median(run[key] for run in found) for key, n in found[0].items() if type(n) is float}
+        name: found[0]
+        | {key: median(run[key] for run in found) for key in floats[name]}
+        | {"spread": {key: [min(run[key] for run in found), max(run[key] for run in found)] for key in floats[name]}}
         for name, found in runs.items()
     }
 

@@ -99,7 +99,7 @@ def choose_engine(config: PretrainConfig, world: World, parameters: int) -> str:
     if name == "auto":
         is_large = world.size > 1 and parameters > MOST_OF_DDP and optimizer.name == "adamw" and not optimizer.ema
         small = "plain" if world.size == 1 else "ddp"
-        name = "deepspeed" if precision == "fp16" or is_large else small
+        name = "deepspeed" if precision == "fp16" or config.engine.offload or is_large else small
     if optimizer.name == "muon" and name in ("fsdp", "deepspeed"):
         raise BadInput(f"pretrain.optimizer.name muon needs whole matrices, which {name} cuts; choose engine.name ddp")
     if optimizer.ema and name == "deepspeed":

@@ -1,8 +1,8 @@
 """Training by DeepSpeed, ``deepspeed.initialize`` with a torch AdamW: many processes, ZeRO stages 0 to 3, fp16.
 
 DeepSpeed is told of float32 only, and so adds up and reduces in it; bf16 is autocast inside the module. Its own checks
-of the gradient would wait for the device in every step, so norm and clipping are done here; but for stage 3 and fp16,
-where it knows no way around them.
+of the gradient would wait for the device in every step, so norm and clipping are done here. Where it knows no way
+around them, at stage 3, offloading and in fp16, they stay.
 
 State is gathered whole, parameter by parameter, and given back the same way, so checkpoints do not depend on the stage
 or the number of processes and need no conversion. The price is that the first process holds 12 bytes a parameter.
@@ -42,6 +42,8 @@ def zero_settings(config: PretrainConfig, ranks: int) -> dict[str, Any]:
     stage: dict[str, Any] = {"stage": config.engine.zero_stage}
     if config.engine.zero_stage in (1, 2):
         stage["compute_grad_norm"] = checks
+    if config.engine.offload:
+        stage["offload_optimizer"] = {"device": "cpu", "pin_memory": True}
     return {
         "train_batch_size": config.global_batch,
         "train_micro_batch_size_per_gpu": micro_batch,
@@ -50,13 +52,14 @@ def zero_settings(config: PretrainConfig, ranks: int) -> dict[str, Any]:
         "zero_optimization": stage,
         "fp16": {"enabled": config.engine.precision == "fp16"},
         "zero_allow_untested_optimizer": True,
+        "zero_force_ds_cpu_optimizer": False,  # offloaded, too, torch's own moves the weights
         "steps_per_print": 2**31,
     }
 
 
 def _checks_itself(config: PretrainConfig) -> bool:
     """Whether norm, clipping and the passing over of a bad gradient are DeepSpeed's."""
-    return config.engine.zero_stage == 3 or config.engine.precision == "fp16"
+    return config.engine.zero_stage == 3 or config.engine.precision == "fp16" or config.engine.offload
 
 
 @contextmanager
@@ -197,6 +200,10 @@ class ZeroEngine:
             part = utils.safe_get_local_fp32_param(p) if key is None else utils.safe_get_local_optimizer_state(p, key)
             own = whole.flatten()[part.numel() * self._rank :][: part.numel()]
             part.flatten()[: own.numel()].copy_(own)
+            if key is None:  # offloaded, the part is a copy
+                utils.safe_set_local_fp32_param(p, part)
+            else:
+                utils.safe_set_local_optimizer_state(p, part, key)
         elif key is None:
             utils.safe_set_full_fp32_param(p, whole)
         else:

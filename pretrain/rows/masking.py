@@ -28,6 +28,7 @@ UNUSED_SIGNS = ("[unused", "<unused")
 _LAST = np.uint64(2**64 - 1)  # after every draw
 _RANK_BITS = np.uint64(16)  # low bits of a draw that hold a word's rank in its row, so a row has at most 65,536 words
 _RANKS = (np.uint64(1) << _RANK_BITS) - np.uint64(1)
+_DRAW_BITS = np.uint64(36)  # of a draw that order the words of one length; 28 are left for row and length
 _KIND_KEY, _REPLACEMENT_KEY, _SINGLE_KEY, _ROUNDING_KEY = (
     derive_key(0, name) for name in ("kind", "replacement", "single", "rounding")
 )
@@ -188,7 +189,10 @@ def _choose_evenly(sizes_N: Numbers, rows_N: Numbers, draws_N: Bits, row_keys_B:
         most_B = np.minimum(left_B // size, words_B)
         taken_BS[:, size] = np.minimum(np.maximum(rounded_B.astype(np.int64), least_B), most_B)
         left_B = left_B - taken_BS[:, size] * size
-    order_N = np.lexsort((draws_N, kinds_N))
+    # the draw rides in the low bits of the kind: one sort instead of two
+    order_N = np.argsort(
+        kinds_N.astype(np.uint64) << _DRAW_BITS | draws_N >> (np.uint64(64) - _DRAW_BITS), kind="stable"
+    )
     ends_K = np.cumsum(counts_BS.reshape(-1))
     ranks_N = np.arange(len(order_N)) - (ends_K - counts_BS.reshape(-1))[kinds_N[order_N]]
     return np.sort(order_N[ranks_N < taken_BS.reshape(-1)[kinds_N[order_N]]])

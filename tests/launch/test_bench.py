@@ -207,5 +207,8 @@ def test_fresh_processes_take_turns_and_medians_of_their_figures_count(monkeypat
         return {"s": next(figures), "n": len(order)}
 
     monkeypatch.setattr("launch.bench.timing.run_fresh", run_here)
-    assert fresh_in_turns(json.loads, {"one": "a", "two": "b"}, 3) == {"one": {"s": 4, "n": 1}, "two": {"s": 2, "n": 2}}
+    assert fresh_in_turns(json.loads, {"one": "a", "two": "b"}, 3) == {
+        "one": {"s": 4, "n": 1, "spread": {"s": [3, 5]}},
+        "two": {"s": 2, "n": 2, "spread": {"s": [1, 9]}},
+    }
     assert order == ["a", "b"] * 3

@@ -11,20 +11,18 @@ import pytest
 import torch
 
 from corpus.documents.errors import BadInput
+from launch.bench.material import SPECIAL_PIECES, invent_vocabulary, write_invented
 from launch.bench.pretrain import (
     OURS,
     PLAIN,
-    SPECIAL_PIECES,
     WHOLE_WORDS,
     Given,
     as_examples,
     contest_config,
     examples_of_run,
     held_out_loss,
-    invent_vocabulary,
     measure_loading,
     run_pretrain_bench,
-    write_invented,
 )
 from pretrain.model.module import PretrainingModule
 from pretrain.pack.store import TokenStore, open_store, piece_ids, read_pieces
@@ -135,20 +133,23 @@ def test_a_whole_run_measures_every_part_and_leaves_its_figures(
     small = {"LOADER_BATCHES": 1, "VOCABULARY": VOCABULARY, "TOKENS": TOKENS}
     for name, value in small.items():
         monkeypatch.setattr(f"launch.bench.pretrain.{name}", value)
-    monkeypatch.setattr("launch.bench.pretrain.contest_config", lambda steps: contest_config(steps, **SMALL))
+    monkeypatch.setattr("launch.bench.pretrain.contest_config", lambda steps, **_: contest_config(steps, **SMALL))
+    monkeypatch.setattr("launch.bench.pretrain.MODES", {"fp32": {}, "documents": {"packing": "documents"}})
     threads = torch.get_num_threads()
     try:
-        results = run_pretrain_bench([], 4, 1, tmp_path / "out")
+        results = run_pretrain_bench(["loader", "trainer", "modes"], ["2x128"], 4, 1, tmp_path / "out")
     finally:
         torch.set_num_threads(threads)
 
     printed = capsys.readouterr().out
-    for title in ("Loading and masking", "Training beside"):
+    for title in ("Loading and masking", "Training beside", "Modes"):
         assert title in printed
-    trainer = results["trainer"]["rows"]
-    assert trainer["malmoi"]["curve"]["steps"] == trainer["transformers"]["curve"]["steps"] == [1, 2, 3, 4]
+    trainer, modes = (results[part]["2x128"]["rows"] for part in ("trainer", "modes"))
+    assert [row["curve"]["steps"] for row in trainer.values()] == [[1, 2, 3, 4]] * 3
     first_losses = [row["curve"]["losses"][0] for row in trainer.values()]
-    assert first_losses[0] == pytest.approx(first_losses[1], abs=0.3)  # the same fresh model
+    assert first_losses == pytest.approx([first_losses[0]] * 3, abs=0.3)  # the same fresh model
+    assert trainer["malmoi"]["spread"]["last_loss"] == [trainer["malmoi"]["last_loss"]] * 2
+    assert modes["fp32"]["curve"] == trainer["malmoi"]["curve"] and modes["documents"]["device_gib"] > 0
     assert json.loads((tmp_path / "out" / "bench.json").read_text("utf-8")) == results
 
 
@@ -156,11 +157,12 @@ def test_a_whole_run_measures_every_part_and_leaves_its_figures(
     ("changes", "words"),
     [
         ({"parts": ["speed"]}, "--only speed"),
+        ({"sizes": ["12x12"]}, "--size 12x12: no such size; sizes are 2x128, 4x256, 12x768"),
         ({"steps": 1}, "--steps"),
         ({"rounds": 0}, "--rounds"),
     ],
 )
 def test_unusable_options_are_one_sentence(changes: dict[str, Any], words: str) -> None:
-    usual = {"parts": [], "steps": 4, "rounds": 1, "out": None}
+    usual = {"parts": [], "sizes": [], "steps": 4, "rounds": 1, "out": None}
     with pytest.raises(BadInput, match=words):
         run_pretrain_bench(**(usual | changes))

@@ -59,6 +59,7 @@ def test_a_run_moves_to_a_machine_that_chooses_otherwise_and_says_so(
     def stop_after_four(self, engine, progress, meter_state, held_out):
         saved(self, engine, progress, meter_state, held_out)
         if progress["step"] == 4:
+            self.wait()  # Ctrl-C would end the process, and with it the thread that writes
             raise KeyboardInterrupt
 
     bf16_runs_at(0.1)
