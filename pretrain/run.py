@@ -26,7 +26,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import whole_folder, write_whole
+from corpus.documents.whole_files import sealed, whole_folder, write_whole
 from pretrain.config import PretrainConfig
 from pretrain.engine.machine import describe_settled, read_settled, settle
 from pretrain.engine.memory import describe_memory, explained_memory, needed_memory
@@ -177,7 +177,7 @@ def _train(prepared: Prepared, stop: StopRequest) -> None:
     )
     first_step = resumed[0] + 1
     if world.is_first:
-        _write_json(out / ENGINE_NAME, describe_engine(config, world) | {"settled": prepared.facts["engine"]})
+        _write_json(out / ENGINE_NAME, sealed(describe_engine(config, world) | {"settled": prepared.facts["engine"]}))
         _log_plan(prepared)
         if first_step <= config.steps:
             _log_first_row(batches, first_step, prepared.vocabulary)
@@ -248,7 +248,7 @@ def _start_from_counts(prepared: Prepared) -> None:
     config, network, world = prepared.config, prepared.network, prepared.world
     hidden = network.config.hidden_size
     counted = partial(count_first_values, prepared.split.training, prepared.pieces, hidden, config)
-    give_first_values(network, world.broadcast(counted() if world.is_first else None))
+    give_first_values(network, world.in_first(counted))
 
 
 def _trial_batch(split: Split, pieces: Pieces, config: PretrainConfig, world: World, size: int) -> Batch:

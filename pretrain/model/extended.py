@@ -34,7 +34,7 @@ def read_new_rows(tokenizer: Path, vocab_size: int) -> dict[int, list[int]]:
     content = read_object(path, again)
     try:
         rows = {int(piece["id"]): [int(id_) for id_ in piece["of"]] for piece in content["pieces"]}
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise BadInput(f"{path}: not what `malmoi tokenizer extend` writes ({error!r}); {again}") from None
     first = vocab_size - len(rows)
     if sorted(rows) != list(range(first, vocab_size)):

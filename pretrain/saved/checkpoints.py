@@ -157,14 +157,14 @@ class Checkpoints:
             self._thread = None
         error = self._failure
         if isinstance(error, OSError):
-            kept = next((folder.name for folder in reversed(read_loops(self._folder))), "no checkpoint")
+            kept = next((folder.name for folder in reversed(read_loops(self._folder))), "the start")
             reason, advice = (error.strerror or str(error)).lower(), "check the folder and its permissions"
             if is_full_disk(error):
                 reason = "the disk is full, or a quota or the limit of ulimit -f is reached"
                 advice = "make room"
             raise BadInput(
-                f"{error.filename or self._folder}: could not be written ({reason}); {kept} stays: {advice} and run "
-                "the same command again, it goes on from there"
+                f"{error.filename or self._folder}: could not be written ({reason}); {advice} and run the same command "
+                f"again, which goes on from {kept}"
             ) from error
         if error:
             raise error

@@ -78,7 +78,8 @@ def test_a_run_moves_to_a_machine_that_chooses_otherwise_and_says_so(
     assert "bf16" in (tmp_path / "model" / "README.md").read_text("utf-8")
 
 
-def test_a_broken_engine_json_is_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "engine.json").write_text('{"settled', "utf-8")
+@pytest.mark.parametrize("content", ['{"settled', "[]", '{"settled": {"precision": "bf17"}}'])
+def test_a_broken_engine_json_is_one_sentence(tmp_path: Path, content: str) -> None:
+    (tmp_path / "engine.json").write_text(content, "utf-8")
     with pytest.raises(BadInput, match=r"engine\.json: .*delete this file; it is written again"):
         read_settled(tmp_path / "engine.json")

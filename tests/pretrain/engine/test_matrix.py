@@ -9,7 +9,8 @@ import pytest
 from tests.pretrain.runs import TORCHRUN, finish, launch, lines_without_timing, train
 
 SHARED = [{"engine": "ddp"}, {"engine": "fsdp"}, *({"engine": "deepspeed", "zero_stage": n} for n in range(4))]
-MODES = [{}, {"packing": "documents"}, {"architecture": "bert", "nsp": True}]
+MODERN = {"architecture": "modernbert", "layers": 2, "local_window": 8, "packing": "documents"}
+MODES = [{}, {"packing": "documents"}, {"architecture": "bert", "nsp": True}, MODERN]
 
 
 def curve(out: Path) -> list[float]:
@@ -25,7 +26,7 @@ def distance(a: list[float], b: list[float]) -> float:
 
 
 @pytest.mark.matrix
-@pytest.mark.parametrize("mode", MODES, ids=["blocks", "documents", "pairs"])
+@pytest.mark.parametrize("mode", MODES, ids=["blocks", "documents", "pairs", "modernbert"])
 def test_engines_processes_and_precisions_agree(made: Path, tmp_path: Path, tiny, mode: dict) -> None:
     """float32 within 1e-5; bf16 as near to the plain engine's as that is to float32."""
     settings = {"steps": 6, "dropout": 0.0, "clip": 0.5, "log_every": 1, "micro_batch": 2} | mode
