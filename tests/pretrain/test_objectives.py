@@ -148,12 +148,13 @@ def test_the_card_and_the_result_say_what_was_trained(trained: Path) -> None:
 
 
 def test_an_encoder_trained_causally_goes_on_masked(made: Path, tmp_path: Path, tiny) -> None:
-    """The way of arXiv 2507.00994, and back."""
+    """The way of arXiv 2507.00994: with its weights alone, or as a branch."""
     sizes = {"steps": 2, "measure_rows": 8, "log_every": 1}
     train(tiny(objective="causal", **sizes), made, tmp_path / "causal")
     start = str(tmp_path / "causal" / "model")
     described = json.loads((Path(start) / "config.json").read_text("utf-8"))
     assert (described["architectures"], described["is_decoder"]) == (["RobertaForCausalLM"], True)
+    train(tiny(continue_from=str(tmp_path / "causal"), **sizes), made, tmp_path / "branch")
     train(tiny(init_from=start, **sizes), made, tmp_path / "masked")
     described = json.loads((tmp_path / "masked" / "model" / "config.json").read_text("utf-8"))
     assert described["architectures"] == ["RobertaForMaskedLM"] and not described.get("is_decoder")

@@ -44,6 +44,7 @@ def test_the_demo_has_no_problems(tmp_path: Path) -> None:
         ("finetune.data=nowhere", "nowhere: no such file or folder"),
         ("finetune.models=./nothing/here", "./nothing/here: not an encoder that transformers can load"),
         ("pretrain.steps=900000000", "there is no GPU"),
+        ("pretrain.model.architecture=gpt", "model is no encoder with pretrain.model.architecture gpt"),
         ("launch.engine=slurm", "launch.engine=slurm needs"),
     ],
 )
