@@ -129,6 +129,20 @@ def test_weights_start_as_modernbert_does_and_depend_on_the_seed_only(modern) ->
     assert first.get_output_embeddings().weight is first.get_input_embeddings().weight
 
 
+@pytest.mark.parametrize(
+    ("sizes", "millions"),
+    [
+        ({"layers": 22, "hidden": 768, "heads": 12, "intermediate": 1152}, 149),
+        ({"layers": 28, "hidden": 1024, "heads": 16, "intermediate": 2624}, 395),
+    ],
+)
+def test_the_published_sizes_have_the_published_parameters(modern, sizes: dict, millions: int) -> None:
+    """arXiv 2412.13663, section 2.2; 50,368 pieces."""
+    with torch.device("meta"):
+        network = build_network(modern(**sizes, positions=8192), 50_368, IDS)
+    assert sum(parameter.numel() for parameter in network.parameters()) // 10**6 == millions
+
+
 def test_half_precision_leaves_the_rotary_rates(modern) -> None:
     """In bf16 the last of 8,192 positions would be turned by another angle altogether."""
     network = build_network(modern(positions=8192), 50, IDS)
