@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from corpus.documents.errors import BadInput
+from pretrain.config import PretrainConfig
 from pretrain.interruption import Interrupted
 from pretrain.saved import checkpoints as module
 from pretrain.saved.checkpoints import Checkpoints
@@ -90,23 +91,27 @@ def test_one_checkpoint_is_written_at_a_time(tmp_path: Path, gate: Gate) -> None
     assert names(tmp_path) == ["10", "20"]
 
 
+@pytest.fixture(scope="module")
+def undisturbed(made: Path, tmp_path_factory: pytest.TempPathFactory, tiny) -> tuple[PretrainConfig, Path]:
+    config, out = tiny(steps=9, log_every=1, keep_checkpoints=3), tmp_path_factory.mktemp("run") / "undisturbed"
+    train(config, made, out)
+    return config, out
+
+
 def test_steps_do_not_wait_for_the_writer(
-    made: Path, tmp_path: Path, tiny, gate: Gate, monkeypatch: pytest.MonkeyPatch
+    undisturbed: tuple[PretrainConfig, Path], made: Path, tmp_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first checkpoint's writer is held until five more steps are done: training that waited would never end.
+    """The first checkpoint's writer is held until two more steps are done: training that waited would never end.
 
     And what it wrote then is the state of its own step: going on from there gives the same bytes.
     """
-    config = tiny(steps=8, checkpoint_every=3, log_every=1, keep_checkpoints=3)
-    gate.open.set()
-    train(config, made, tmp_path / "undisturbed")
-    gate.open.clear()
+    config, whole = undisturbed
     open_after(5, gate, monkeypatch)
     train(config, made, tmp_path / "beside")
-    assert_same_training(tmp_path / "undisturbed", tmp_path / "beside")
+    assert_same_training(whole, tmp_path / "beside")
     go_on_from(tmp_path / "beside", 3)
     train(config, made, tmp_path / "beside")
-    assert_same_training(tmp_path / "undisturbed", tmp_path / "beside")
+    assert_same_training(whole, tmp_path / "beside")
 
 
 def open_after(step: int, gate: Gate, patch: pytest.MonkeyPatch) -> None:
@@ -194,11 +199,10 @@ class AtOnce:
 
 
 def test_a_limit_on_file_sizes_is_one_sentence_before_the_next_step_and_with_more_room_the_run_goes_on(
-    made: Path, tmp_path: Path, tiny, monkeypatch: pytest.MonkeyPatch
+    undisturbed: tuple[PretrainConfig, Path], made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config, limited = tiny(steps=9, log_every=1, keep_checkpoints=3), tmp_path / "limited"
-    train(config, made, tmp_path / "undisturbed")
-    shutil.copytree(tmp_path / "undisturbed", limited)
+    (config, whole), limited = undisturbed, tmp_path / "limited"
+    shutil.copytree(whole, limited)
     go_on_from(limited, 3)
     size = (limited / "checkpoints/step-000000003/model/model.safetensors").stat().st_size
     sentence = rf"step-000000006\.partial/model/model\.safetensors: {FULL}; make room .* from step-000000003"
@@ -207,7 +211,7 @@ def test_a_limit_on_file_sizes_is_one_sentence_before_the_next_step_and_with_mor
         train(config, made, limited)
     assert steps_saved(limited) == [3] and lines_without_timing(limited)[-1]["step"] == 6
     train(config, made, limited)
-    assert_same_training(tmp_path / "undisturbed", limited)
+    assert_same_training(whole, limited)
 
 
 def test_all_processes_learn_of_a_failure_of_the_first(tmp_path: Path) -> None:
