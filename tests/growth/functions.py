@@ -58,6 +58,7 @@ LEFT_OUT: dict[str, str] = {
     r"corpus\.pii\.(?:extra\.announced\.org_check_digit|replace\.canonical)": SMALL,
     r"corpus\.pii\.key\..*|corpus\.noise\.remove\.rules_without|corpus\.sentences\.splitters\.load_splitter": NAMES,
     r"corpus\.reading\.hub\.parse_hub_name": NAMES,
+    r"corpus\.documents\.device\..*": NAMES,
     r"corpus\.documents\.mecab\.(?:tagged_)?morpheme\w+": "its own search over brackets is not linear; it gets words",
     r"tokenizer\.(?:building\.(?:count|export)|run)\..*": OWN,
     r"tokenizer\.building\.pruning\.(?:prune|uses_in_file|count_uses)": OWN,
