@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 FOREIGN = b'{"model": "\xea\xb0\x80", "of": "another program"}\n'  # as text, a JSON object of somebody else
@@ -22,3 +22,13 @@ HARMS: dict[str, Callable[[Path], object]] = {
     "foreign": lambda path: path.write_bytes(FOREIGN),
     "missing": Path.unlink,
 }
+
+
+def flip_bits(path: Path, every: int) -> Iterator[None]:
+    """Flip one bit of a file, of each byte in ``every`` in turn; the others are as they were."""
+    content = path.read_bytes()
+    for place in range(0, len(content), every):
+        changed = bytearray(content)
+        changed[place] ^= 1 << place % 8
+        path.write_bytes(changed)
+        yield
