@@ -25,7 +25,7 @@ from corpus.documents.device import PrecisionName
 from corpus.documents.whole_files import write_whole
 from finetune.config import FinetuneConfig
 from finetune.data.files import SUFFIX, read_json
-from finetune.data.split import Data, load_data
+from finetune.data.split import Data, hold_out, load_data
 from finetune.encoder import digest, load_config, load_tokenizer, most_tokens
 from finetune.examples import Example, Feature, Prediction, Row
 from finetune.registry import task_of
@@ -111,9 +111,12 @@ def _train_and_predict(
     """Predictions of the scored and the test examples, and what scores.json says of the training."""
     tokenizer = load_tokenizer(job.encoder, task.special_tokens)
     pad_id = int(tokenizer.pad_token_id)
-    training, scored, test = (
-        task.featurize(examples, tokenizer, settings.max_tokens, examples is data.training) if examples else []
-        for examples in (data.training, data.scored, data.test)
+    learned, unseen = data.training, list[Example]()
+    if task.tune and config.mrc_threshold_share:
+        learned, unseen = hold_out(data.training, config.mrc_threshold_share, config.split_seed, task.group)
+    training, held, scored, test = (
+        task.featurize(examples, tokenizer, settings.max_tokens, examples is learned) if examples else []
+        for examples in (learned, unseen, data.scored, data.test)
     )
     seed = seed_everything(job.seed, job.task)
     model = task.model(job.encoder, tokenizer)
@@ -128,12 +131,18 @@ def _train_and_predict(
     selection = Selection(times, score) if times else None
     uses_cpu = config.device == "cpu"
     report = train(
-        task, model, training, settings, seed, pad_id, precision=precision, selection=selection, uses_cpu=uses_cpu
-    )
+        task, model, training, settings, seed, pad_id, precision=precision, selection=selection, uses_cpu=uses_cpu,
+        as_published=config.protocol == "klue-baseline",
+    )  # fmt: skip
+    tuned = None
+    if task.tune and unseen:
+        raws = predict(task, model, held, pad_id, precision)
+        tuned = {"n": len(unseen), **task.tune(model, unseen, held, raws)}
     about = {
         "losses": [round(loss, 5) for loss in report.losses],
         "steps": report.steps,
         "selected": {"by": task.select_by, **defined(report.selected._asdict())} if report.selected else None,
+        "tuned": tuned,
         "features": {"train": len(training), "dev": len(scored)},
         "device": next(model.parameters()).device.type,
         "precision": precision,

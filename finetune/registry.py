@@ -39,6 +39,7 @@ def find_task(name: str) -> Task:
 def task_of(name: str, config: FinetuneConfig) -> Task:
     """The task as a configuration wants it done."""
     task = TASKS[name].under(config.protocol)
+    task = task if config.mrc_empty_windows == 1 else task.thin(task, config.mrc_empty_windows)
     return task if config.pos_tags else task.plain(task)
 
 
