@@ -116,6 +116,11 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
         description='KLUE-MRC: share of the training questions held out to choose by how much "no answer" must be '
         "ahead; 0: by nothing (protocol malmoi).",
     )
+    save: Literal["best", "all", "none"] = Field(
+        "best",
+        description="Models that stay, as a Hugging Face folder model/ of each training: of all its seeds the one that "
+        "scored best (equal: the lower seed), all of them, or none.",
+    )
 
     @field_validator("tasks", "models", "seeds")
     @classmethod

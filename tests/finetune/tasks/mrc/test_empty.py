@@ -11,6 +11,7 @@ import torch
 from finetune.config import FinetuneConfig
 from finetune.encoder import load_tokenizer
 from finetune.examples import Example, Prediction
+from finetune.heads.pretrained import SpanFinderModel, as_pretrained
 from finetune.job import to_rows
 from finetune.registry import task_of
 from finetune.tasks.mrc.empty import choose_threshold, keep_some
@@ -132,3 +133,11 @@ def test_the_published_protocol_keeps_every_window_and_its_decoding() -> None:
     task = task_of("klue-mrc", config)
     assert task.featurize is KLUE_MRC.under("klue-baseline").featurize
     assert task.tune is None
+
+
+def test_the_threshold_is_kept_with_the_model(tiny_encoder, tmp_path) -> None:
+    folder, tokenizer = tiny_encoder(["민지는 서울에서"])
+    model = KLUE_MRC.model(folder, tokenizer)
+    model.threshold.fill_(1.75)
+    as_pretrained(model).save_pretrained(tmp_path / "kept")
+    assert SpanFinderModel.from_pretrained(tmp_path / "kept").net.threshold.item() == 1.75
