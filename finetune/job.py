@@ -116,9 +116,7 @@ def _train_and_predict(
     """The model, its predictions of the scored and the test examples, and what scores.json says of the training."""
     tokenizer = load_tokenizer(job.encoder, task.special_tokens)
     pad_id = int(tokenizer.pad_token_id)
-    learned, unseen = data.training, list[Example]()
-    if task.tune and config.mrc_threshold_share:
-        learned, unseen = hold_out(data.training, config.mrc_threshold_share, config.split_seed, task.group)
+    learned, unseen = _hold_for_tuning(task, data.training, config)
     training, held, scored, test = (
         task.featurize(examples, tokenizer, settings.max_tokens, examples is learned) if examples else []
         for examples in (learned, unseen, data.scored, data.test)
@@ -133,11 +131,9 @@ def _train_and_predict(
         return task.score(to_rows(data.scored, predict_all(data.scored, scored)))[task.select_by]
 
     times = config.evaluations_per_epoch
-    selection = Selection(times, score) if times else None
-    uses_cpu = config.device == "cpu"
     report = train(
-        task, model, training, settings, seed, pad_id, precision=precision, selection=selection, uses_cpu=uses_cpu,
-        as_published=config.protocol == "klue-baseline",
+        task, model, training, settings, seed, pad_id, precision=precision, uses_cpu=config.device == "cpu",
+        selection=Selection(times, score) if times else None, as_published=config.protocol == "klue-baseline",
     )  # fmt: skip
     tuned = None
     if task.tune and unseen:
@@ -154,6 +150,15 @@ def _train_and_predict(
     }
     predictions = predict_all(data.scored, scored), predict_all(data.test, test) if test else []
     return Trained(model, tokenizer), *predictions, about
+
+
+def _hold_for_tuning(
+    task: Task, training: list[Example], config: FinetuneConfig
+) -> tuple[list[Example], list[Example]]:
+    """The examples that train, and those on which the trained model is tuned, whole groups by seed."""
+    if task.tune is None or not config.mrc_threshold_share:
+        return training, []
+    return hold_out(training, config.mrc_threshold_share, config.split_seed, task.group)
 
 
 def to_rows(examples: Sequence[Example], predictions: Sequence[Prediction]) -> list[Row]:

@@ -34,8 +34,8 @@ class Setting(NamedTuple):
 
 
 SETTINGS = {
-    "ynat": Setting(15), "klue-sts": Setting(70), "klue-nli": Setting(20), "klue-ner": Setting(15),
-    "klue-re": Setting(30), "klue-dp": Setting(25), "klue-mrc": Setting(25),
+    "ynat": Setting(15), "klue-sts": Setting(50), "klue-nli": Setting(20), "klue-ner": Setting(40),
+    "klue-re": Setting(30), "klue-dp": Setting(40), "klue-mrc": Setting(25),
 }  # fmt: skip
 EXAMPLES = 16
 
@@ -51,6 +51,11 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def texts_of(example: Example) -> str:
     return str({key: value for key, value in example.inputs.items() if key != "ontology"}) + str(example.gold)
+
+
+def is_near_the_border(example: Example) -> bool:
+    """A similarity of 3 and just below are two classes of the F1 of KLUE-STS."""
+    return isinstance(example.gold, float) and abs(example.gold - 3) < 0.2
 
 
 def perfect_raws(task: Task, features: Sequence[Feature], model: Any) -> list[Any]:
@@ -76,7 +81,7 @@ def test_a_task_learns_its_examples_up_to_the_ceiling_of_its_round_trip(
     name: str, sample: Path, tmp_path: Path
 ) -> None:
     task, setting = find_task(name), SETTINGS[name]
-    examples = task.read(find_file(sample, task.files.train))[:EXAMPLES]
+    examples = [e for e in task.read(find_file(sample, task.files.train)) if not is_near_the_border(e)][:EXAMPLES]
     sizes = {
         "hidden_size": 64,
         "intermediate_size": 128,
