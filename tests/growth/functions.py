@@ -66,11 +66,11 @@ LEFT_OUT: dict[str, str] = {
     r"tokenizer\.building\.(?:pruning\.count_parts|merges\.join)": SMALL,
     r"tokenizer\.words\.split_words": "words of a vocabulary",
     r"finetune\.(?:encoder|features|registry|train|heads|data\.hub|score\.scores)\..*": MODEL,
-    r"finetune\.config\.full_name": NAMES,
+    r"finetune\.config\.(?:full_name|place_of)": NAMES,
     r"tokenizer\.measuring\.(?:statistics|unknown)\..*": SMALL,
     r"finetune\.score\.predictions\.export_predictions": MODEL,
     r"finetune\.(?:score\.errors|tasks\.\w+\.published)\..*": "examples of the published benchmark files",
-    r"finetune\.tasks\.(?:labels|similarity|\w+\.task|dp\.words|re\.markers|wos\.turns)\b.*": MODEL,
+    r"finetune\.tasks\.(?:labels|own|own_files|similarity|\w+\.task|ner\.metrics\.score_entities|dp\.words|re\.markers|wos\.turns)\b.*": MODEL,
     r"finetune\.tasks\.mrc\.windows\.tokenize": MODEL,
     r"finetune\.tasks\.wos\.values\.(?:cut_readably|find_unknown)": MODEL,
 }
