@@ -25,6 +25,7 @@ from finetune.tasks import labels, similarity
 from finetune.tasks.mrc.task import KLUE_MRC
 from finetune.tasks.ner import metrics as entities
 from finetune.tasks.ner import task as ner
+from finetune.tasks.new_text import use_of_texts
 from finetune.tasks.own_files import read_answers, read_classes, read_entities, read_numbers, write_values
 
 MOST_LABELS = 1_000
@@ -103,6 +104,7 @@ def _classes(columns: OwnColumns, scale: float) -> tuple[Task, dict[str, Any]]:
         "tables": partial(labels.class_tables, names),
         "score": lambda rows: labels.score_ynat(rows) | labels.score_nli(rows),
         "show": partial(labels.show_fields, fields),
+        "use": use_of_texts(fields, names),
         "select_by": "macro_f1",
     }
 
@@ -120,6 +122,7 @@ def _numbers(columns: OwnColumns, scale: float) -> tuple[Task, dict[str, Any]]:
         "tables": lambda rows: {},
         "score": score_numbers,
         "show": show,
+        "use": use_of_texts(fields, None),
         "distance": lambda row: abs(row.gold - row.prediction) / reach,
         "select_by": "pearsonr",
     }

@@ -18,7 +18,7 @@ from finetune.config import OwnColumns
 from finetune.data.tables import Record, Words, holds_words, nfc, read_table, read_words, write_table
 from finetune.examples import Example
 from finetune.tasks.labels import is_finite_number
-from finetune.tasks.ner.task import find_entities
+from finetune.tasks.ner.new import find_entities
 
 log = logging.getLogger(__name__)
 
