@@ -66,7 +66,7 @@ LEFT_OUT: dict[str, str] = {
     r"tokenizer\.measuring\.(?:boundaries\.locate_|gold\.cut_at_)\w+": SMALL,
     r"tokenizer\.building\.(?:pruning\.count_parts|merges\.join)": SMALL,
     r"tokenizer\.words\.split_words": "words of a vocabulary",
-    r"finetune\.(?:encoder|features|registry|train|heads|data\.hub|score\.scores)\..*": MODEL,
+    r"finetune\.(?:encoder|features|registry|train|heads|kept|data\.hub|score\.scores)\..*": MODEL,
     r"finetune\.config\.(?:full_name|place_of)": NAMES,
     r"tokenizer\.measuring\.(?:statistics|unknown)\..*": SMALL,
     r"finetune\.score\.predictions\.export_predictions": MODEL,
