@@ -29,9 +29,12 @@ class Files(NamedTuple):
 
     folder: str
     suffix: str
+    own: Mapping[str, str] | None = None  # split to path, of a task that is not KLUE's
 
     def of(self, split: str) -> str:
-        """``ynat-v1.1/ynat-v1.1_dev.json``; the "test" file has no labels."""
+        """``ynat-v1.1/ynat-v1.1_dev.json``; the "test" file has no labels. An own task's path, "" for none."""
+        if self.own is not None:
+            return self.own.get(split, "")
         return f"{self.folder}/{self.folder}_{split}.{self.suffix}"
 
     @property
@@ -87,7 +90,7 @@ class Use(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Everything that differs between the eight tasks.
+    """Everything that differs between the eight tasks, and those that users add (``finetune.tasks.own``).
 
     Fields:
         read: one file to examples; raises ``BadInput`` naming file, record and what was expected.
@@ -116,6 +119,7 @@ class Task:
             choose after the training (KLUE-MRC: by how much "no answer" must be ahead); returns it for the result.
         thin: ``(task, share)``: the task trained on a share of its features without a target (KLUE-MRC).
         plain: the task without gold annotation among its inputs (KLUE-DP: part-of-speech tags).
+        own: what ``finetune.tasks.own.own_task`` makes a user's task of; None for those of KLUE.
         use: what is done with new text; None: nothing can be.
     """
 
@@ -149,12 +153,13 @@ class Task:
     tune: Callable[[Any, Sequence[Example], Sequence[Feature], Sequence[Any]], dict[str, float]] | None = None
     thin: Callable[[Task, float], Task] = lambda task, share: task
     plain: Callable[[Task], Task] = lambda task: task
+    own: Mapping[str, Any] | None = None
     use: Use | None = None
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Those of the paper, the headline first."""
-        return tuple(next(iter(self.paper_dev.values())))
+        """Those of the paper, the headline first; none of an own task, whose ``score`` names its own."""
+        return tuple(next(iter(self.paper_dev.values()), ()))
 
     def under(self, protocol: ProtocolName) -> Task:
         """This task as a protocol does it: ``malmoi`` as it stands here, ``klue-baseline`` as published."""
