@@ -29,9 +29,12 @@ class Files(NamedTuple):
 
     folder: str
     suffix: str
+    own: Mapping[str, str] | None = None  # split to path, of a task that is not KLUE's
 
     def of(self, split: str) -> str:
-        """``ynat-v1.1/ynat-v1.1_dev.json``; the "test" file has no labels."""
+        """``ynat-v1.1/ynat-v1.1_dev.json``; the "test" file has no labels. An own task's path, "" for none."""
+        if self.own is not None:
+            return self.own.get(split, "")
         return f"{self.folder}/{self.folder}_{split}.{self.suffix}"
 
     @property
@@ -65,9 +68,29 @@ class Hyperparameters:
     accumulation: int = 1  # a step of ``batch_size`` features is done in so many parts
 
 
+Given = str | Sequence[str] | Mapping[str, Any]  # new text: a line, its columns, or a record of JSON
+
+
+class Use(NamedTuple):
+    """How a task meets new text, and how people read what was predicted.
+
+    Fields:
+        accept: ``(given, where)`` to an example's inputs in NFC; None where a text is blank, so that nothing can be
+            predicted; raises ``BadInput`` with ``where`` and what was expected.
+        tell: the example's texts and what people want of its prediction, as JSON.
+        lines: the same for people, from all of the result: ``tell`` with "prediction" and "scores".
+        is_block: ``lines`` are several, so an empty one parts them from the next.
+    """
+
+    accept: Callable[[Given, str], dict[str, Any] | None]
+    tell: Callable[[Example, Prediction], dict[str, Any]]
+    lines: Callable[[Mapping[str, Any]], list[str]]
+    is_block: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Everything that differs between the eight tasks.
+    """Everything that differs between the eight tasks, and those that users add (``finetune.tasks.own``).
 
     Fields:
         read: one file to examples; raises ``BadInput`` naming file, record and what was expected.
@@ -93,6 +116,8 @@ class Task:
             is the same where there is only a predictions file.
         as_published: fields of this record that protocol ``klue-baseline`` replaces, oddities included.
         plain: the task without gold annotation among its inputs (KLUE-DP: part-of-speech tags).
+        own: what ``finetune.tasks.own.own_task`` makes a user's task of; None for those of KLUE.
+        use: what is done with new text; None: nothing can be.
     """
 
     name: str
@@ -123,11 +148,13 @@ class Task:
     special_tokens: tuple[str, ...] = ()  # markers, added to the tokenizer before ``featurize``
     as_published: Mapping[str, Any] = field(default_factory=dict)
     plain: Callable[[Task], Task] = lambda task: task
+    own: Mapping[str, Any] | None = None
+    use: Use | None = None
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Those of the paper, the headline first."""
-        return tuple(next(iter(self.paper_dev.values())))
+        """Those of the paper, the headline first; none of an own task, whose ``score`` names its own."""
+        return tuple(next(iter(self.paper_dev.values()), ()))
 
     def under(self, protocol: ProtocolName) -> Task:
         """This task as a protocol does it: ``malmoi`` as it stands here, ``klue-baseline`` as published."""

@@ -39,6 +39,7 @@ PATH_KEYS = {
     "corpus.pii.names.model": True,
     "tokenizer.extend": True, "pretrain.init_from": False, "pretrain.continue_from": True,
     "finetune.data": False, "finetune.models": False,
+    "finetune.own.*.train": True, "finetune.own.*.dev": True, "finetune.own.*.test": True,
 }  # fmt: skip
 SHOWN_PROBLEMS = 20
 # how an override shows that it is more than text
