@@ -1,7 +1,7 @@
 """Tiny models that tag names, saved as folders: one whose weights are set by hand, one with random weights.
 
-The first tags ``가온``, ``하람``, ``##하람`` and ``구름`` as B-PS, whatever stands around them, and ``##솔`` and ``새`` as
-I-PS.
+The first tags ``가온``, ``하람``, ``##하람`` and ``구름`` as B-PS, whatever stands around them, and ``##솔`` and
+``새`` as I-PS.
 """
 
 from __future__ import annotations
