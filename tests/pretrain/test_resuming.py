@@ -18,7 +18,6 @@ from pretrain.run import run as pretrain
 from tests.pretrain.conftest import invented_documents, write_tokenizer
 from tests.pretrain.runs import (
     assert_same_training,
-    finish,
     go_on_from,
     launch,
     lines_without_timing,
@@ -40,7 +39,7 @@ def test_a_killed_run_goes_on_bit_for_bit(made: Path, tmp_path: Path, tiny) -> N
     (killed / "checkpoints" / "step-000000099.partial").mkdir()
     with (killed / "metrics.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"step": 59, "loss": 0}\n{"step": 6')  # written after the checkpoint, the last one cut short
-    finish(launch(config, made, killed))
+    train(config, made, killed)
     assert_same_training(tmp_path / "undisturbed", killed)
     assert steps_saved(killed) == steps_saved(tmp_path / "undisturbed")
     assert steps_saved(killed)[-2:] == [56, 60]
@@ -106,23 +105,21 @@ def test_the_second_ctrl_c_quits_at_once_unless_it_echoes_the_first(echo_seconds
     )
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_saves_and_leaves_and_the_same_command_goes_on(
-    made: Path, tmp_path: Path, tiny, number: signal.Signals
-) -> None:
+def test_a_signal_saves_and_leaves_and_the_same_command_goes_on(made: Path, tmp_path: Path, tiny) -> None:
     config = tiny(steps=80, checkpoint_every=30, log_every=7)
-    finish(launch(config, made, tmp_path / "undisturbed"))
-    stopped = tmp_path / "stopped"
-    process = launch(config, made, stopped)
-    wait_for_checkpoint(stopped, process)
-    process.send_signal(number)
-    output, _ = process.communicate(timeout=60)
-    last = steps_saved(stopped)[-1]
-    assert "Traceback" not in output.decode()
-    assert ("Ctrl-C again quits" in output.decode()) == (number == signal.SIGINT)
-    assert process.returncode == REQUEUE_CODE and f"after step {last}; the same command goes on" in output.decode()
-    finish(launch(config, made, stopped))
-    assert_same_training(tmp_path / "undisturbed", stopped)
+    train(config, made, tmp_path / "undisturbed")
+    for number in (signal.SIGTERM, signal.SIGINT):
+        stopped = tmp_path / number.name
+        process = launch(config, made, stopped)
+        wait_for_checkpoint(stopped, process)
+        process.send_signal(number)
+        output, _ = process.communicate(timeout=60)
+        last = steps_saved(stopped)[-1]
+        assert "Traceback" not in output.decode()
+        assert ("Ctrl-C again quits" in output.decode()) == (number == signal.SIGINT)
+        assert process.returncode == REQUEUE_CODE and f"after step {last}; the same command goes on" in output.decode()
+        train(config, made, stopped)
+        assert_same_training(tmp_path / "undisturbed", stopped)
 
 
 def test_a_damaged_checkpoint_is_passed_over(
