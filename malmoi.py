@@ -10,12 +10,14 @@ import sys
 from collections.abc import Collection
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, overload
 
 if TYPE_CHECKING:
     from corpus.pii.detect import Span
+    from finetune.config import TaskName
     from finetune.score.scores import Scored
     from finetune.task import Task
+    from finetune.use.predict import TaskModel
     from launch.recipe import Recipe
 
 __version__ = "0.1.0"
@@ -69,11 +71,28 @@ def split_sentences(text: str) -> list[str]:
     return split.split_sentences(text)
 
 
-def load_task(name: str) -> Task:
-    """A KLUE task, "ynat" to "wos": ``read`` gives the examples of an official file, ``score`` the metrics of rows."""
-    from finetune.registry import find_task
+@overload
+def load_task(name: TaskName, *, device: Literal["auto", "cpu"] = "auto") -> Task: ...
+@overload
+def load_task(name: str | Path, *, device: Literal["auto", "cpu"] = "auto") -> Task | TaskModel: ...
+def load_task(name: str | Path, *, device: Literal["auto", "cpu"] = "auto") -> Task | TaskModel:
+    """A KLUE task by name, or a model that was kept for one, by its folder or its name on the Hub.
 
-    return find_task(name)
+    ``load_task("ynat")``: ``read`` gives the examples of an official file, ``score`` the metrics of rows.
+    ``load_task("runs/real-small/finetune/ynat/model/seed-1/model").predict(["코스피 2,600선 회복"])``: a result a text,
+    in order, with the text and its "prediction" (docs/finetune.md says what else).
+
+    Args:
+        device: of a model: the accelerator that torch knows, or "cpu".
+    """
+    if isinstance(name, str) and "/" not in name and not Path(name).is_dir():
+        from finetune.registry import find_task
+
+        return find_task(name)
+    from finetune.kept.load import load_kept
+    from finetune.use.predict import TaskModel
+
+    return TaskModel(load_kept(name, device))
 
 
 def score(task: str, predictions: str | Path, gold: str | Path | None = None, *, samples: int = 200) -> Scored:

@@ -21,6 +21,7 @@ from finetune.config import FinetuneConfig
 from finetune.data.split import load_data
 from finetune.encoder import check_encoder
 from finetune.job import find_result, finetune_one, origin_of, settings_of
+from finetune.kept.save import settle_best
 from finetune.queue.attempts import Outcome, Work
 from finetune.queue.identity import Files, deciding
 from finetune.queue.jobs import Job, name_settings, plan
@@ -54,8 +55,9 @@ def run(config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: i
     jobs = name_settings(jobs, {job: deciding(job.task, job.config, precision, files[job.task]) for job in jobs}, out)
     found = {job: result for job in jobs if (result := _find(job, precision, files[job.task], out)) is not None}
     left = [job for job in jobs if job not in found]
-    for result in found.values():
+    for job, result in found.items():
         log.info("%s", describe(result))
+        settle_best(job.folder(out), config)
     work = partial(finetune_one, precision=precision, data_folder=inputs.data, out=out)
     results, failed = _finish(left, len(found), work, out, _slots(device, min(workers, len(left))), config)
     if failed:

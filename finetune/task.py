@@ -65,6 +65,26 @@ class Hyperparameters:
     accumulation: int = 1  # a step of ``batch_size`` features is done in so many parts
 
 
+Given = str | Sequence[str] | Mapping[str, Any]  # new text: a line, its columns, or a record of JSON
+
+
+class Use(NamedTuple):
+    """How a task meets new text, and how people read what was predicted.
+
+    Fields:
+        accept: ``(given, where)`` to an example's inputs in NFC; None where a text is blank, so that nothing can be
+            predicted; raises ``BadInput`` with ``where`` and what was expected.
+        tell: the example's texts and what people want of its prediction, as JSON.
+        lines: the same for people, from all of the result: ``tell`` with "prediction" and "scores".
+        is_block: ``lines`` are several, so an empty one parts them from the next.
+    """
+
+    accept: Callable[[Given, str], dict[str, Any] | None]
+    tell: Callable[[Example, Prediction], dict[str, Any]]
+    lines: Callable[[Mapping[str, Any]], list[str]]
+    is_block: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """Everything that differs between the eight tasks.
@@ -93,6 +113,7 @@ class Task:
             is the same where there is only a predictions file.
         as_published: fields of this record that protocol ``klue-baseline`` replaces, oddities included.
         plain: the task without gold annotation among its inputs (KLUE-DP: part-of-speech tags).
+        use: what is done with new text; None: nothing can be.
     """
 
     name: str
@@ -123,6 +144,7 @@ class Task:
     special_tokens: tuple[str, ...] = ()  # markers, added to the tokenizer before ``featurize``
     as_published: Mapping[str, Any] = field(default_factory=dict)
     plain: Callable[[Task], Task] = lambda task: task
+    use: Use | None = None
 
     @property
     def metrics(self) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from corpus.documents.whole_files import write_whole
 from finetune.data.files import format_json, read_records, text_of
 from finetune.examples import Example, Feature, Module, Prediction, Row, Shown, Table, Tokenizer, pad_inputs
 from finetune.task import Files, HubLayout, Hyperparameters, Task, table_36
+from finetune.tasks.new_text import use_of_texts
 
 YNAT_LABELS = ("정치", "경제", "사회", "생활문화", "세계", "IT과학", "스포츠")
 NLI_LABELS = ("entailment", "contradiction", "neutral")
@@ -293,6 +294,7 @@ YNAT = make_label_task(
     featurize=partial(featurize_texts, _TITLE, YNAT_LABELS, encode_texts),
     score=score_ynat,
     show=partial(show_fields, _TITLE),
+    use=use_of_texts(_TITLE, YNAT_LABELS),
     select_by="macro_f1",
     defaults=Hyperparameters(lr=5e-5, epochs=4, batch_size=32, warmup_share=0.1, max_tokens=128),
     large=Hyperparameters(lr=5e-5, epochs=4, batch_size=32, warmup_share=0.2, max_tokens=128),
@@ -310,6 +312,7 @@ KLUE_NLI = make_label_task(
     as_published={"featurize": partial(featurize_texts, _PAIR, NLI_LABELS, encode_pairs_as_published)},
     score=score_nli,
     show=partial(show_fields, _PAIR),
+    use=use_of_texts(_PAIR, NLI_LABELS),
     select_by="accuracy",
     defaults=Hyperparameters(lr=5e-5, epochs=5, batch_size=32, warmup_share=0.1, max_tokens=128),
     large=Hyperparameters(lr=5e-5, epochs=5, batch_size=32, warmup_share=0.2, max_tokens=128),

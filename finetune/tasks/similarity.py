@@ -19,6 +19,7 @@ from corpus.documents.errors import BadInput
 from finetune.examples import Example, Feature, Module, Prediction, Row, Shown, Table, Tokenizer
 from finetune.task import Files, HubLayout, Hyperparameters, Task, table_36
 from finetune.tasks import labels
+from finetune.tasks.new_text import use_of_texts
 
 FIELDS = ("sentence1", "sentence2")
 SIMILAR_FROM, MOST_SIMILAR = 3.0, 5.0
@@ -124,6 +125,7 @@ KLUE_STS = Task(
     write=write,
     fault=fault_of_number,
     show=show,
+    use=use_of_texts(FIELDS, None),
     distance=lambda row: abs(row.gold - row.prediction),
     select_by="pearsonr",
     defaults=Hyperparameters(lr=5e-5, epochs=4, batch_size=32, warmup_share=0.1, max_tokens=128),

@@ -18,6 +18,7 @@ from typing import Any
 
 from corpus.config import DecontaminateConfig
 from corpus.decontamination.index import ContaminationIndex, build_index
+from corpus.documents.errors import BadInput
 from corpus.noise.remove import SentenceLimits
 from corpus.pii.cover import cover
 from corpus.pii.detect import find_pii
@@ -65,7 +66,7 @@ LEFT_OUT: dict[str, str] = {
     r"tokenizer\.measuring\.(?:boundaries\.locate_|gold\.cut_at_)\w+": SMALL,
     r"tokenizer\.building\.(?:pruning\.count_parts|merges\.join)": SMALL,
     r"tokenizer\.words\.split_words": "words of a vocabulary",
-    r"finetune\.(?:encoder|features|registry|train|heads|data\.hub|score\.scores)\..*": MODEL,
+    r"finetune\.(?:encoder|features|registry|train|heads|kept|data\.hub|score\.scores)\..*": MODEL,
     r"finetune\.config\.full_name": NAMES,
     r"finetune\.queue\..*": "names, settings and processes",
     r"tokenizer\.measuring\.(?:statistics|unknown)\..*": SMALL,
@@ -73,6 +74,7 @@ LEFT_OUT: dict[str, str] = {
     r"finetune\.(?:score\.errors|tasks\.\w+\.published)\..*": "examples of the published benchmark files",
     r"finetune\.tasks\.(?:labels|similarity|\w+\.task|dp\.words|re\.markers|wos\.turns)\b.*": MODEL,
     r"finetune\.tasks\.mrc\.windows\.tokenize": MODEL,
+    r"finetune\.tasks\.new_text\.(?:accept_texts|use_of_texts|certainty)": "begins with names of columns or labels",
     r"finetune\.tasks\.wos\.values\.(?:cut_readably|find_unknown)": MODEL,
 }
 
@@ -164,10 +166,10 @@ def _index() -> ContaminationIndex:
     return build_index(items, DecontaminateConfig(min_item_words=1))[0]
 
 
-def _unless(errors: type[Exception], call: str, text: str) -> None:
+def _unless(errors: type[Exception], call: str, text: str, *further: str) -> None:
     """Call a function that refuses most texts."""
     with suppress(errors):
-        _called(call)(text)
+        _called(call)(text, *further)
 
 
 CALLS: dict[str, Callable[[str], object]] = {
@@ -195,6 +197,12 @@ CALLS: dict[str, Callable[[str], object]] = {
     "corpus.reading.encoding.recognise": lambda text: _called("corpus.reading.encoding.recognise")(_raw(text)),
     "corpus.reading.encoding: cp949": lambda text: _called("corpus.reading.encoding.recognise")(
         text.encode("cp949", "ignore")
+    ),
+    "finetune.tasks.ner.new.find_entities": lambda text: _called("finetune.tasks.ner.new.find_entities")(
+        text, ["B-PS", "I-PS", "O"] * len(text)
+    ),
+    "finetune.tasks.re.new.read_markers": lambda text: _unless(
+        BadInput, "finetune.tasks.re.new.read_markers", text, "line 1"
     ),
     "corpus.reading.containers.parse_json": lambda text: _unless(
         Unreadable, "corpus.reading.containers.parse_json", text.encode("utf-8", "surrogatepass")

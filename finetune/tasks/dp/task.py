@@ -17,6 +17,7 @@ from finetune.examples import Example, Feature, Module, Prediction, Row, Shown, 
 from finetune.task import Files, HubLayout, Hyperparameters, Task, table_36
 from finetune.tasks.dp.align import chain_words, collate_words, featurize, make_record, name_arcs
 from finetune.tasks.dp.metrics import DP_LABELS, score, tables
+from finetune.tasks.dp.new import USE, USE_WITHOUT_POS
 from finetune.tasks.dp.published import AS_PUBLISHED
 from finetune.tasks.dp.tree import best_right_headed_trees
 from finetune.tasks.dp.words import COLUMNS, POS_TAGS, convert, fault_of_tree, read_sentences, write_trees
@@ -33,7 +34,7 @@ def build(encoder: str, tokenizer: Tokenizer, with_pos: bool = True) -> Module:
 
 def leave_out_pos(task: Task) -> Task:
     """KLUE-DP of either protocol from words alone, as a parser has to work where nobody has tagged the text."""
-    return replace(task, model=partial(task.model, with_pos=False))  # type: ignore[call-arg]
+    return replace(task, model=partial(task.model, with_pos=False), use=USE_WITHOUT_POS)  # type: ignore[call-arg]
 
 
 def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
@@ -88,6 +89,7 @@ KLUE_DP = Task(
     write=write_trees,
     fault=fault_of_tree,
     show=show,
+    use=USE,
     select_by="las_macro_f1",
     defaults=Hyperparameters(lr=5e-5, epochs=10, batch_size=32, warmup_share=0.1, max_tokens=256),
     large=Hyperparameters(lr=5e-5, epochs=15, batch_size=32, warmup_share=0.2, max_tokens=256),

@@ -26,6 +26,7 @@ from finetune.examples import Example, Feature, Module, Prediction, Row, Shown, 
 from finetune.task import Files, HubLayout, Hyperparameters, Task, table_36
 from finetune.tasks.mrc import published
 from finetune.tasks.mrc.metrics import score, tables
+from finetune.tasks.mrc.new import USE
 from finetune.tasks.mrc.windows import Passage, Target, keep_trainable, make_features, record
 
 ANSWER_TOKENS = 64  # longest answer; published: 30, but one of the 839 answers at hand has 36
@@ -255,6 +256,7 @@ KLUE_MRC = Task(
     write=write,
     fault=fault_of_text,
     show=show,
+    use=USE,
     differs=lambda row: score([row])["exact_match"] < 100,
     group=lambda example: str(example.inputs["context"]),
     select_by="rouge_w",

@@ -22,8 +22,7 @@ from finetune.task import Files, HubLayout, Hyperparameters, Task, table_36
 from finetune.tasks.ner import published
 from finetune.tasks.ner.align import align_by_offsets, encode_sentences, make_features, read_tags
 from finetune.tasks.ner.metrics import NER_TAGS, score, tables
-
-OUTSIDE = "O"
+from finetune.tasks.ner.new import OUTSIDE, USE, find_entities
 
 
 def read(path: Path) -> list[Example]:
@@ -144,22 +143,6 @@ def show(example: Example, row: Row) -> Shown:
     return {"sentence": text}, missed, invented
 
 
-def find_entities(text: str, tags: Sequence[str]) -> list[tuple[str, int, int]]:
-    """Type, first and last-plus-one character of each entity, ``tags`` being those of non-spaces; a stray ``I-`` (no
-    entity by the metric) has its type in brackets, so that people see it."""
-    positions = [number for number, character in enumerate(text) if not character.isspace()]
-    entities: list[tuple[str, int, int]] = []
-    previous = OUTSIDE
-    for position, tag in zip(positions, tags, strict=False):  # klue-baseline may predict fewer tags than characters
-        prefix, _, kind = tag.partition("-")
-        if prefix == "I" and previous.endswith(f"-{kind}"):
-            entities[-1] = (*entities[-1][:2], position + 1)
-        elif prefix != OUTSIDE:
-            entities.append((kind if prefix == "B" else f"({kind})", position, position + 1))
-        previous = tag
-    return entities
-
-
 KLUE_NER = Task(
     name="klue-ner",
     predicts="entities of 6 types, a tag for each character that is no space",
@@ -179,6 +162,7 @@ KLUE_NER = Task(
     write=write,
     fault=fault_of_tags,
     show=show,
+    use=USE,
     select_by="character_macro_f1",
     defaults=Hyperparameters(lr=5e-5, epochs=3, batch_size=32, warmup_share=0.0, max_tokens=510),
     large=Hyperparameters(lr=1e-5, epochs=3, batch_size=8, warmup_share=0.0, max_tokens=510),

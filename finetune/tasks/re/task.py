@@ -18,6 +18,7 @@ from finetune.tasks import labels
 from finetune.tasks.re import published
 from finetune.tasks.re.markers import MARKERS, Span, continuation, featurize_marked, keep_markers, mark_entities
 from finetune.tasks.re.metrics import RE_LABELS, score, tables
+from finetune.tasks.re.new import USE
 
 
 def read(path: Path) -> list[Example]:
@@ -83,6 +84,7 @@ KLUE_RE = labels.make_label_task(
     score=score,
     tables=tables,
     show=show,
+    use=USE,
     select_by="micro_f1",
     defaults=Hyperparameters(lr=5e-5, epochs=3, batch_size=32, warmup_share=0.1, max_tokens=256),
     large=Hyperparameters(lr=2e-5, epochs=10, batch_size=16, warmup_share=0.2, max_tokens=256),

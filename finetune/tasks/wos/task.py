@@ -19,6 +19,7 @@ from finetune.examples import IGNORED, Example, Feature, Module, Prediction, Row
 from finetune.task import Files, HubLayout, Hyperparameters, Task, table_36
 from finetune.tasks.wos import published
 from finetune.tasks.wos.metrics import score, tables
+from finetune.tasks.wos.new import USE
 from finetune.tasks.wos.turns import (
     FOLDER,
     GATES,
@@ -176,6 +177,7 @@ WOS = Task(
     write=write,
     fault=fault_of_state,
     show=show,
+    use=USE,
     differs=lambda row: set(row.gold) != set(row.prediction),
     group=lambda example: str(example.inputs["dialogue"]),
     group_of_guid=lambda guid: guid.rpartition("-")[0],

@@ -18,7 +18,7 @@ from tests.finetune.test_run import TEXTS, write_klue
 
 SETTINGS: dict[str, Any] = {
     "tasks": ("ynat",), "seeds": (1,), "bootstrap_samples": 3, "split_dev": ("klue-ner",), "max_train_examples": 8,
-    "overrides": {"ynat": {"epochs": 1, "batch_size": 4}, "klue-ner": {"epochs": 1}},
+    "save": "none", "overrides": {"ynat": {"epochs": 1, "batch_size": 4}, "klue-ner": {"epochs": 1}},
 }  # fmt: skip
 
 

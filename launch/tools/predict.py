@@ -1,0 +1,208 @@
+"""``malmoi predict``: new text, plain or as JSON lines, or an official file, through a kept model.
+
+```
+input ─ bytes ─ text ─ form ─┬ lines, records: blocks ─┐
+                             └ official file: at once ─┴▶ results in order ─ JSON lines or for people ─▶ output
+```
+The first line that is not blank tells the form: an object of JSON, an official file of the task, or plain text. Blank
+lines have a result too, so that line n of the input is result n.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, Literal
+
+import typer
+
+from corpus.documents.errors import BadInput
+from corpus.documents.escaping import visible
+from launch.console import set_up_console
+from launch.tools.commands import TaskName
+
+Form = Literal["plain", "records", "official"]
+MOST_CHARACTERS = 1 << 20  # of a line, and of what is looked at for the form
+LINES_AT_ONCE = 4_096
+DEVICES = ("auto", "cpu")
+
+
+def predict(
+    task: TaskName,
+    model: Annotated[str, typer.Argument(help="A kept model: its folder, or a name on the Hub.")],
+    source: Annotated[str, typer.Argument(metavar="INPUT", help="Plain lines, JSON lines, an official file, or -.")],
+    target: Annotated[str, typer.Argument(metavar="[OUTPUT]", help="A file, .jsonl for JSON lines, or -.")] = "-",
+    as_json: Annotated[bool, typer.Option("--json", help="JSON lines, one a result.")] = False,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Most texts in a batch. Default: by tokens.")] = None,
+    device: Annotated[str, typer.Option(help="auto: the accelerator that torch knows; or cpu.")] = "auto",
+) -> None:
+    """Predict new text with a model that finetune kept: one result a line, in order.
+
+    A line is a text. Tabs part sentence pairs, question and passage, and the turns of a dialogue; KLUE-RE wants its
+    entities marked, <subj>…</subj> and <obj>…</obj>. JSON lines have the texts under their official names.
+
+    Example:  echo '코스피 2,600선 회복' | malmoi predict ynat runs/smoke/finetune/ynat/model/seed-1/model -
+    """
+    if device not in DEVICES:
+        raise BadInput(f"--device {device}: {' or '.join(DEVICES)}")
+    path = None if source == "-" else Path(source)
+    if path is not None and path.is_dir():
+        raise BadInput(f"{source}: a folder; give a file, or - for standard input")
+    if path is not None:
+        path.open("rb").close()
+    set_up_console()
+    from finetune.kept.load import load_kept
+    from finetune.use.predict import check_task
+
+    kept = load_kept(model, device)
+    check_task(kept, task, model)
+    predict_file(kept, path, None if target == "-" else Path(target), as_json, batch_size)
+
+
+def predict_file(kept: Any, path: Path | None, target: Path | None, as_json: bool, batch_size: int | None) -> None:
+    """Predict all of a file, or of standard input, and write the results; how many there were goes to the user."""
+    from finetune.use.predict import lines_for_people, use_of
+    from launch.pii.streams import format_of, open_output, tell
+
+    use, counts = use_of(kept), Counter[str]()
+    as_json = as_json or (target is not None and format_of(target).kind in (".jsonl", ".ndjson"))
+    with open_output(target) as out:
+        for results in results_of(kept, path, batch_size, counts):
+            for result in results:
+                counts["results"] += 1
+                counts["blank"] += result["prediction"] is None
+                if as_json:
+                    lines = [json.dumps(result, ensure_ascii=False)]
+                else:
+                    lines = [visible(line, keep="\t") for line in lines_for_people(use, result)]
+                out.write("".join(line + "\n" for line in lines).encode())
+            out.flush()
+        if not counts["results"]:
+            raise BadInput(f"{_name(path)}: no text here; expected at least one line")
+    if counts["changed"]:
+        tell(f"{counts['changed']:,} lines were not in NFC; texts and offsets of the results are in NFC")
+    if target is not None or counts["blank"]:
+        blank = f", {counts['blank']:,} of them for blank texts" if counts["blank"] else ""
+        tell(f"{target or 'standard output'}: {counts['results']:,} results{blank}")
+
+
+def results_of(
+    kept: Any, path: Path | None, batch_size: int | None, counts: Counter[str]
+) -> Iterator[list[dict[str, Any]]]:
+    """Results in order, a block of lines at a time; an official file is one block. ``counts`` gets the lines "changed",
+    which were not in NFC."""
+    from corpus.reading.encoding import AUTO, text_of
+    from finetune.use.predict import predict_official, predict_texts
+    from launch.pii.streams import source_blocks
+
+    name, blocks = _name(path), text_of(source_blocks(path), AUTO)
+    head, blocks = look_at(blocks)
+    form = form_of(head, kept.task.files.suffix)
+    if form == "official":
+        with official_file(path, blocks, kept.task.files.suffix) as file:
+            yield predict_official(kept, file, batch_size)
+        return
+    number = 1
+    for lines in line_blocks(blocks, name):
+        given = [given_of(line, form, f"{name}, line {i}") for i, line in enumerate(lines, start=number)]
+        results = predict_texts(kept, given, batch_size, place=f"{name}, line", first=number)
+        yield [{"line": i, **result} for i, result in enumerate(results, start=number)]
+        number += len(lines)
+        counts["changed"] += sum(not unicodedata.is_normalized("NFC", line) for line in lines)
+
+
+def look_at(blocks: Iterator[str]) -> tuple[str, Iterator[str]]:
+    """The text up to the end of its first line that is not blank, and all of it again."""
+    seen: list[str] = []
+    for block in blocks:
+        seen.append(block)
+        head = "".join(seen).lstrip()
+        if "\n" in head or len(head) > MOST_CHARACTERS:
+            break
+    return "".join(seen).lstrip(), chain(seen, blocks)
+
+
+def form_of(head: str, suffix: str) -> Form:
+    """The form of a text that begins with ``head``; ``suffix``: of the task's official files."""
+    line = head.partition("\n")[0].rstrip()
+    if suffix == "tsv":
+        if line.startswith("##"):
+            return "official"
+    elif line.startswith("[") and head[1:].lstrip()[:1] == "{":
+        return "official"
+    if line == "{" or (line.startswith("{") and isinstance(_parsed(line).get("data"), list)):
+        return "official"
+    return "records" if line.startswith("{") else "plain"
+
+
+def _parsed(line: str) -> dict[str, Any]:
+    from corpus.documents.whole_files import parse_json
+
+    try:
+        value = parse_json(line)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+@contextmanager
+def official_file(path: Path | None, blocks: Iterable[str], suffix: str) -> Iterator[Path]:
+    """The file itself, or a copy of what is not plain or ``.zst``; messages name what the user gave."""
+    from launch.pii.streams import format_of
+
+    if path is not None and format_of(path).packing in ("", ".zst"):
+        yield path
+        return
+    with TemporaryDirectory(prefix="malmoi-predict-") as folder:
+        copy = Path(folder) / f"official.{suffix}"
+        with copy.open("w", encoding="utf-8", newline="", errors="surrogatepass") as file:
+            file.writelines(blocks)
+        try:
+            yield copy
+        except BadInput as error:
+            raise BadInput(str(error).replace(str(copy), _name(path))) from None
+
+
+def line_blocks(blocks: Iterable[str], name: str) -> Iterator[list[str]]:
+    """Lines without their ends, as many at a time as have come, at most ``LINES_AT_ONCE``."""
+    rest, done = "", 0
+    for block in chain(blocks, [None]):
+        *lines, rest = (rest + block).split("\n") if block is not None else [*([rest] if rest else []), ""]
+        if len(rest) > MOST_CHARACTERS:
+            raise BadInput(f"{name}, line {done + len(lines) + 1}: longer than {MOST_CHARACTERS:,} characters")
+        for begin in range(0, len(lines), LINES_AT_ONCE):
+            yield [line.removesuffix("\r") for line in lines[begin : begin + LINES_AT_ONCE]]
+        done += len(lines)
+
+
+def given_of(line: str, form: Form, where: str) -> Any:
+    """What a line gives to the task: its columns, or its record; a blank line itself."""
+    from corpus.documents.whole_files import parse_json
+    from corpus.reading.encoding import UNDECODED
+
+    if UNDECODED.search(line):
+        raise BadInput(f"{where}: not UTF-8; convert the file to UTF-8 first")
+    if not line.strip():
+        return line
+    is_record = line.lstrip().startswith("{")
+    if form == "records":
+        try:
+            record = parse_json(line) if is_record else None
+        except ValueError as error:
+            raise BadInput(f"{where}: not JSON ({error}); a line holds one object") from None
+        if not isinstance(record, dict):
+            raise BadInput(f"{where}: not an object of JSON, as the first line is; do not mix forms in one file")
+        return record
+    if is_record and _parsed(line):
+        raise BadInput(f"{where}: an object of JSON, but the first line is plain text; do not mix forms in one file")
+    return line.split("\t")
+
+
+def _name(path: Path | None) -> str:
+    return "standard input" if path is None else str(path)

@@ -1,0 +1,147 @@
+"""``malmoi predict``: forms of input, order, output for people and as JSON lines, what is wrong in one sentence."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from corpus.documents.errors import BadInput
+from finetune.registry import TASKS
+from launch.tools.predict import LINES_AT_ONCE, form_of, line_blocks, predict_file, results_of
+from tests.finetune.conftest import build_tiny_encoder
+
+TITLES = ["푸른들시 예산안 처리", "[속보] 가람팀 3연승", "", "{윤슬} 금리 인하", "## 비 소식"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A model of YNAT with random weights, as ``load_kept`` gives one."""
+    folder, tokenizer = build_tiny_encoder(tmp_path_factory.mktemp("encoder"), TITLES)
+    torch.manual_seed(1)
+    network = TASKS["ynat"].model(folder, tokenizer)
+    settings = {"max_tokens": 32, "precision": "fp32"}
+    return SimpleNamespace(task=TASKS["ynat"], tokenizer=tokenizer, model=network, settings=settings)
+
+
+def results(model: Any, path: Path | None, target: Path, batch_size: int | None = None) -> list[dict[str, Any]]:
+    predict_file(model, path, target, True, batch_size)
+    return [json.loads(line) for line in target.read_text("utf-8").splitlines()]
+
+
+def test_all_forms_of_a_text_get_the_same(model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = "\n".join(TITLES) + "\n"
+    records = "".join(json.dumps({"title": title}) + "\n" for title in TITLES)
+    contents = {
+        "plain.txt": plain.encode(),
+        "windows.txt": b"\xef\xbb\xbf" + plain.replace("\n", "\r\n").encode(),
+        "korean.txt": plain.encode("cp949"),
+        "plain.txt.gz": gzip.compress(plain.encode()),
+        "records.jsonl": records.encode(),
+        "unended.jsonl": records.rstrip("\n").encode(),
+    }
+    found = {}
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+        found[name] = results(model, tmp_path / name, tmp_path / "out.jsonl")
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BufferedReader(io.BytesIO(plain.encode()))))
+    found["stdin"] = results(model, None, tmp_path / "out.jsonl")
+    first = found["plain.txt"]
+    assert [result.get("title", "") for result in first] == TITLES
+    assert [result["line"] for result in first] == [1, 2, 3, 4, 5]
+    assert first[2] == {"line": 3, "prediction": None}
+    assert all(other == first for other in found.values())
+
+
+def test_official_files_are_told_by_their_content(model: Any, tmp_path: Path) -> None:
+    official = [{"guid": f"g{n}", "title": title, "label": "정치"} for n, title in enumerate(TITLES) if title]
+    for name, content in (
+        ("lined.json", json.dumps(official, indent=4)),
+        ("packed.json.gz", json.dumps(official)),
+        ("unlabelled.json", json.dumps([{k: v for k, v in row.items() if k != "label"} for row in official])),
+    ):
+        data = content.encode()
+        (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        found = results(model, tmp_path / name, tmp_path / "out.jsonl")
+        assert [result["guid"] for result in found] == ["g0", "g1", "g3", "g4"]
+    (tmp_path / "broken.json.gz").write_bytes(gzip.compress(json.dumps(official)[:-9].encode()))
+    with pytest.raises(BadInput, match=r"broken\.json\.gz: broken JSON"):
+        predict_file(model, tmp_path / "broken.json.gz", None, False, None)
+
+
+@pytest.mark.parametrize(
+    ("head", "suffix", "form"),
+    [
+        ("[속보] 비\n", "json", "plain"), ("[\n  {", "json", "official"), ('[{"guid": 1', "json", "official"),
+        ('{"title": "비"}\n', "json", "records"), ("{\n", "json", "official"), ('{"data": []}', "json", "official"),
+        ("## 열: 탭\n", "tsv", "official"), ("## 제목\n", "json", "plain"), ("[{비}]\n", "tsv", "plain"),
+    ],
+)  # fmt: skip
+def test_the_first_line_tells_the_form(head: str, suffix: str, form: str) -> None:
+    assert form_of(head, suffix) == form
+
+
+def test_blocks_of_a_long_input_keep_lines_and_order() -> None:
+    lines = [TITLES[n % 5] for n in range(2 * LINES_AT_ONCE + 3)]
+    blocks = list(line_blocks(["\n".join(lines)], "file"))
+    assert [len(block) for block in blocks] == [LINES_AT_ONCE, LINES_AT_ONCE, 2, 1]
+    assert [line for block in blocks for line in block] == lines
+    assert list(line_blocks(["가\n나", "다\r\n라"], "file")) == [["가"], ["나다"], ["라"]]
+
+
+def test_what_comes_through_a_pipe_is_answered_before_more_is_read(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    answered: list[dict[str, Any]] = []
+    answered_before: list[int] = []
+    pieces = iter(["비가 온다\n눈이 ".encode(), "온다\n".encode(), b""])
+
+    def read1(size: int) -> bytes:
+        answered_before.append(len(answered))
+        return next(pieces)
+
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=SimpleNamespace(read1=read1)))
+    for block in results_of(model, None, None, Counter()):
+        answered += block
+    assert [result["title"] for result in answered] == ["비가 온다", "눈이 온다"]
+    assert answered_before == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", ["no text here"]),
+        (b'\n\n{"title": "a"}\nb\n', ["line 4", "not an object"]),
+        (b'a\n{"title": "a"}\n', ["line 2", "do not mix"]),
+        (b'{"title": "a"\n', ["line 1", "not JSON"]),
+        (b"a\tb\n", ["line 1", "expected title", "2 columns"]),
+        (b"a\n\xff\xfe\xff\n", ["line 2", "UTF-8"]),
+        (b"a" * (1 << 20) + b"b", ["line 1", "longer"]),
+    ],
+)
+def test_wrong_content_is_one_sentence_and_leaves_no_output(
+    content: bytes, words: list[str], model: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "in.txt").write_bytes(content)
+    with pytest.raises(BadInput) as error:
+        predict_file(model, tmp_path / "in.txt", tmp_path / "out.txt", False, None)
+    for word in ("in.txt", *words):
+        assert word in str(error.value)
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_people_get_a_line_a_title_and_no_control_characters(model: Any, tmp_path: Path, capfd: Any) -> None:
+    (tmp_path / "in.txt").write_text("비 \x1b[31m소식\n\n", "utf-8")
+    predict_file(model, tmp_path / "in.txt", None, False, None)
+    shown = capfd.readouterr()
+    label, share, title = shown.out.splitlines()[0].split("\t")
+    assert label in ("정치", "경제", "사회", "생활문화", "세계", "IT과학", "스포츠")
+    assert 0 < float(share) < 1
+    assert title == "비 ⟨U+001B⟩[31m소식"
+    assert shown.out.splitlines()[1:] == ["(empty)"]
+    assert "2 results, 1 of them for blank texts" in shown.err
