@@ -56,7 +56,7 @@ def finetune_one(job: Job, precision: PrecisionName, data_folder: Path, out: Pat
     origin = origin_of(job, precision, settings, data.files)
     folder = job.folder(out)
     _score_again(folder, origin["fingerprint"], task, data, config)
-    if (finished := find_result(job, out, origin["fingerprint"])) is not None:
+    if (finished := find_result(job, task, out, origin["fingerprint"])) is not None:
         settle_best(folder, config)
         return finished
     settings = in_parts(settings, parts)
@@ -77,6 +77,7 @@ def finetune_one(job: Job, precision: PrecisionName, data_folder: Path, out: Pat
         **_scores(task, rows, data, config), "tables": defined_tables(task.tables(rows)),
         "hyperparameters": asdict(settings), **about, "data": data.files, "versions": _versions(),
         "seconds": round(time.perf_counter() - began, 1), "halved_for_memory": parts > 1, **origin,
+        **({"own": task.own} if task.own else {}),
     }  # fmt: skip
     keep_or_discard(folder, config, trained, result)
     del trained
@@ -88,7 +89,7 @@ def finetune_one(job: Job, precision: PrecisionName, data_folder: Path, out: Pat
 
 def settings_of(task: Task, config: FinetuneConfig, encoder: str) -> Hyperparameters:
     """The published hyperparameters for the encoder's size with the overrides, inputs no longer than it allows."""
-    override = config.overrides.get(task.name)  # type: ignore[call-overload]
+    override = config.overrides.get(task.name)
     encoder_config = load_config(encoder)
     start = task.published(int(encoder_config.hidden_size))
     settings = replace(start, **(override.model_dump(exclude_none=True) if override else {}))
@@ -171,14 +172,14 @@ def in_parts(settings: Hyperparameters, parts: int) -> Hyperparameters:
     return replace(settings, accumulation=settings.accumulation * parts)
 
 
-def find_result(job: Job, out: Path, fingerprint: str) -> dict[str, Any] | None:
+def find_result(job: Job, task: Task, out: Path, fingerprint: str) -> dict[str, Any] | None:
     """The finished result of a job with all that its recipe asks for, or None."""
     folder, config = job.folder(out), job.config
     result = _read_result(folder, fingerprint)
     if result is None or result["bootstrap_samples"] != config.bootstrap_samples:
         return None
-    test_file = Path(task_of(job.task, config).files.of("test")).name
-    return result if not config.predict_test or (folder / test_file).is_file() else None
+    test_name = Path(task.files.of("test")).name.removesuffix(SUFFIX) if config.predict_test else ""
+    return result if not test_name or (folder / test_name).is_file() else None
 
 
 def _score_again(folder: Path, fingerprint: str, task: Task, data: Data, config: FinetuneConfig) -> None:

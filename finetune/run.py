@@ -94,8 +94,9 @@ def _precision(config: FinetuneConfig, device: torch.device) -> PrecisionName:
 
 def _find(job: Job, precision: PrecisionName, files: Files, out: Path) -> dict[str, Any] | None:
     """The result of a job that is finished."""
-    settings = settings_of(task_of(job.task, job.config), job.config, job.encoder)
-    return find_result(job, out, origin_of(job, precision, settings, files)["fingerprint"])
+    task = task_of(job.task, job.config)
+    settings = settings_of(task, job.config, job.encoder)
+    return find_result(job, task, out, origin_of(job, precision, settings, files)["fingerprint"])
 
 
 def _finish(

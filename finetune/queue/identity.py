@@ -27,6 +27,7 @@ from finetune.task import Hyperparameters
 AXES = {"data", "tasks", "models", "seeds", "settings", "overrides", "precision"}
 NO_PREDICTION = {"bootstrap_samples", "predict_test", "device", "price_per_hour", "save"}  # these change none
 ABOUT_RUNS = {"manifest.json", "started.json"}  # in the folder of a run's own model; they hold times
+SPLITS = ("train", "dev", "test")
 WHERE_DEV_IS_DIVIDED = {"split_dev", "dev_split_share"}
 
 Files = Mapping[str, Mapping[str, str]]  # split to name, sha256 and version, as ``Data.files``
@@ -37,7 +38,7 @@ def deciding(task: str, config: FinetuneConfig, precision: PrecisionName, files:
     overridden."""
     changed = config.model_dump(mode="json", exclude=AXES | NO_PREDICTION, exclude_defaults=True)
     kept = {key: _for_task(task, value) for key, value in changed.items() if _counts(key, task, files)}
-    override = config.overrides.get(task)  # type: ignore[call-overload]
+    override = config.overrides.get(task)
     parts: dict[str, Any] = {
         **kept,
         **({"precision": precision} if precision != "fp32" else {}),
@@ -54,9 +55,10 @@ def _counts(key: str, task: str, files: Files) -> bool:
 
 
 def _for_task(task: str, value: Any) -> Any:
-    """The task's own part of a map by task; whether it is in a list of tasks, or None."""
+    """The task's own part of a map by task, without places of files; whether it is in a list of tasks, or None."""
     if isinstance(value, dict):
-        return value.get(task)
+        found = value.get(task)
+        return {key: v for key, v in found.items() if key not in SPLITS} if isinstance(found, dict) else found
     return (task in value or None) if isinstance(value, list) else value
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from corpus.documents.errors import BadInput
-from finetune.config import TASK_NAMES, FinetuneConfig
+from finetune.config import FinetuneConfig, place_of
 from finetune.data.files import read_json
 
 SCORES_NAME = "scores.json"
@@ -59,7 +59,7 @@ def plan(config: FinetuneConfig, models: Mapping[str, str]) -> list[Job]:
     """All jobs, long ones first so that none is left over at the end; ``BadInput`` for two in one folder."""
     jobs = [
         Job(task, name, str(models[name]), seed, config.under(settings), settings)
-        for task in sorted(config.tasks, key=TASK_NAMES[::-1].index)  # in the paper the long ones come last
+        for task in sorted(config.tasks, key=place_of, reverse=True)  # in the paper the long ones come last
         for name in config.models
         for settings in ("", *config.settings)
         for seed in config.seeds

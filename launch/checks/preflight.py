@@ -82,22 +82,28 @@ def _other_recipes(stages: Sequence[Stage], recipe: Recipe, run: Path) -> Iterat
 def _klue_files(recipe: Recipe, *, reads: bool) -> Iterator[str]:
     """What is missing; ``reads``: what is broken, too, as hours of other stages come first."""
     from finetune.data.hub import find_copy
-    from finetune.data.split import load_data
-    from finetune.registry import missing_files, task_of
+    from finetune.registry import klue_tasks, missing_files
 
-    data = recipe.finetune.data
-    if not data:
+    data, config = recipe.finetune.data or "", recipe.finetune
+    if not data and klue_tasks(config):
         yield NO_KLUE_FILES
         return
-    is_folder = data != SAMPLE and Path(data).is_dir() and find_copy(data) is None
-    if is_folder and (missing := missing_files(recipe.finetune, Path(data))):
+    is_folder = bool(data) and data != SAMPLE and Path(data).is_dir() and find_copy(data) is None
+    if is_folder and (missing := missing_files(config, Path(data))):
         yield (
             f"{data}: missing {', '.join(missing)} (plain or .zst); add them, or name only the tasks that are there "
             "with finetune.tasks=…"
         )
-    elif is_folder and reads:
-        for task in recipe.finetune.tasks:
-            yield from _collected(partial(load_data, task_of(task, recipe.finetune), Path(data), recipe.finetune))
+    elif reads:
+        for name in config.tasks if is_folder else config.own.keys() & set(config.tasks):
+            yield from _collected(partial(_read_task, name, recipe))
+
+
+def _read_task(name: str, recipe: Recipe) -> None:
+    from finetune.data.split import load_data
+    from finetune.registry import task_of
+
+    load_data(task_of(name, recipe.finetune), Path(recipe.finetune.data or ""), recipe.finetune)
 
 
 def _encoder(name: str, own: ModelConfig) -> Iterator[str]:

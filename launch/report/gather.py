@@ -36,16 +36,16 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def read_scores(run: Path) -> list[Result]:
-    """All results below ``finetune/``, whichever command made them, tasks in the order of the paper, each with its
-    ``errors`` (None without any)."""
-    from finetune.config import TASK_NAMES
+    """All results below ``finetune/``, whichever command made them, each with its ``errors`` (None without any): tasks
+    in the paper's order, own ones last."""
+    from finetune.config import place_of
     from finetune.queue.jobs import RESULTS
 
     found = []
     for path in sorted(path for pattern in RESULTS for path in (run / "finetune").glob(pattern)):
         errors = path.with_name("errors.json")
         found.append(read_json(path) | {"errors": read_json(errors) if errors.is_file() else None})
-    return sorted(found, key=lambda s: (TASK_NAMES.index(s["task"]), s["model"], settings_of(s), s["seed"]))
+    return sorted(found, key=lambda s: (place_of(s["task"]), s["model"], settings_of(s), s["seed"]))
 
 
 def settings_of(found: Result) -> str:
@@ -65,9 +65,8 @@ def _is_stale(found: Result, run: Path) -> bool:
     from finetune.config import FRESH
     from finetune.queue.identity import digest
 
-    fresh, name = (
-        (FRESH, found["model"].removeprefix(FRESH)) if found["model"].startswith(FRESH) else ("", found["model"])
-    )
+    name = found["model"].removeprefix(FRESH)
+    fresh = FRESH if name != found["model"] else ""
     folder = run / name if name == OWN_MODEL else Path(name)
     return "encoder" in found and folder.is_dir() and found["encoder"] != digest(f"{fresh}{folder}")
 
@@ -83,8 +82,9 @@ def sentence_on_stale(stale: Sequence[Result]) -> str:
 
 
 def paper_metrics(found: Result) -> list[str]:
-    """The metrics of a result that the paper's Table 36 has, in its order; the others are further detail."""
-    return list(found["paper_dev"][PAPER_MODEL])
+    """The metrics of a result that the paper's Table 36 has, in its order; the others are further detail. Of an own
+    task all."""
+    return list(found["paper_dev"].get(PAPER_MODEL, found["scores"]))
 
 
 def trivial_of(found: Result, metric: str) -> float | None:
