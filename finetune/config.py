@@ -102,6 +102,11 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
     overrides: dict[AnyTaskName, HyperparameterOverride] = Field(
         default_factory=dict, description="Hyperparameters by task that differ from the published ones."
     )
+    save: Literal["best", "all", "none"] = Field(
+        "best",
+        description="Models that stay, as a Hugging Face folder model/ of each training: of all its seeds the one that "
+        "scored best (equal: the lower seed), all of them, or none.",
+    )
 
     @field_validator("tasks", "models", "seeds")
     @classmethod

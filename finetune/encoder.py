@@ -116,33 +116,30 @@ def load_pretrained(kind: Any, name: str, tokenizer: PreTrainedTokenizerBase | N
     config = load_config(name)
     if tokenizer is not None:
         _refuse_other_padding(name, config, tokenizer)
-    try:
-        if name.startswith(FRESH):
+    if name.startswith(FRESH):
+        with _told_in_one_sentence(name):
             config.update(settings)
             model = kind.from_config(config, dtype=torch.float32)
-        else:
-            model = _read_weights(kind, name, settings)
-    except BadInput:
-        raise
-    except Exception as error:  # by what is wrong with config.json or the files of weights
-        why = _first_line(error)
-        raise BadInput(f"{name}: its weights cannot be loaded ({why}); give a whole checkpoint") from error
+    else:
+        model = read_weights(kind, name, **settings)
     if tokenizer is not None and len(tokenizer) > model.get_input_embeddings().num_embeddings:
         model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
     return model
 
 
-def _read_weights(kind: Any, name: str, settings: Mapping[str, Any]) -> Any:
+def read_weights(kind: Any, name: str, *, is_whole: bool = False, **settings: Any) -> Any:
+    """``kind.from_pretrained`` of safetensors only; ``BadInput`` where weights of the encoder are missing, or any of a
+    model that ``is_whole``."""
     if Path(name).is_dir():
         check_model_files(Path(name), name)
     elif index := _index_on_hub(name):
         check_index(index, name)
-    with _quiet():
+    with _told_in_one_sentence(name), quiet_transformers():
         model, found = kind.from_pretrained(
             name, dtype=torch.float32, use_safetensors=True, trust_remote_code=False, output_loading_info=True,
             ignore_mismatched_sizes=True, **settings,
         )  # fmt: skip
-    _refuse_random_weights(name, model, found)
+    _refuse_random_weights(name, model, found, is_whole)
     return model
 
 
@@ -165,14 +162,15 @@ def _refuse_other_padding(name: str, config: PreTrainedConfig, tokenizer: PreTra
         )
 
 
-def _refuse_random_weights(name: str, model: Any, found: Mapping[str, Any]) -> None:
-    """A head may start at random, an encoder may not."""
+def _refuse_random_weights(name: str, model: Any, found: Mapping[str, Any], is_whole: bool) -> None:
+    """A head may start at random unless the model ``is_whole``, an encoder may not."""
     keys = [*found["missing_keys"], *(entry[0] for entry in found["mismatched_keys"])]
     inside = f"{model.base_model_prefix}." if model.base_model is not model else ""
     absent = [key for key in sorted(keys) if key.startswith(inside) and not any(part in key for part in _MADE_FRESH)]
-    if absent:
+    if absent := sorted(keys) if is_whole else absent:
+        part = "model" if is_whole else "encoder"
         raise BadInput(
-            f"{name}: {len(absent)} weights of the encoder are missing or of another size, the first is {absent[0]}; "
+            f"{name}: {len(absent)} weights of the {part} are missing or of another size, the first is {absent[0]}; "
             "config.json and model.safetensors do not belong together"
         )
 
@@ -218,7 +216,16 @@ class Encoder(nn.Module):
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _told_in_one_sentence(name: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # by what is wrong with config.json or the files of weights
+        why = _first_line(error)
+        raise BadInput(f"{name}: its weights cannot be loaded ({why}); give a whole checkpoint") from error
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
     """Silence about heads that start at random and pretraining heads that are left behind: both are the point."""
     verbosity, progress = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
     transformers_logging.set_verbosity_error()

@@ -28,6 +28,7 @@ from finetune.data.files import SUFFIX, read_json
 from finetune.data.split import Data, load_data
 from finetune.encoder import digest, load_config, load_tokenizer, most_tokens
 from finetune.examples import Example, Feature, Prediction, Row
+from finetune.kept.save import Trained, keep_or_discard, settle_best
 from finetune.registry import task_of
 from finetune.score.errors import find_errors
 from finetune.score.scores import bootstrap, defined, defined_tables
@@ -63,7 +64,7 @@ def finetune_one(
 
     ``precision`` is what ``config.precision`` stands for on this machine.
     Writes ``predictions.jsonl``, ``errors.json``, the test file with predictions for labels where one is asked for,
-    and ``scores.json`` last.
+    the model as ``config.save`` says, and ``scores.json`` last.
     """
     task = task_of(job.task, config)
     data = load_data(task, data_folder, config)
@@ -71,12 +72,12 @@ def finetune_one(
     fingerprint = _fingerprint(job, config, precision, settings, data)
     folder = job.folder(out)
     if (finished := _finished(folder, fingerprint)) is not None:
+        settle_best(folder, config)
         return finished
     folder.mkdir(parents=True, exist_ok=True)
     (folder / SCORES_NAME).unlink(missing_ok=True)
     began = time.perf_counter()
-    scored, test, about = _train_and_predict(task, job, config, precision, settings, data)
-    gc.collect()  # the model, before the next one
+    trained, scored, test, about = _train_and_predict(task, job, config, precision, settings, data)
     rows = to_rows(data.scored, scored)
     lines = (json.dumps(row._asdict(), ensure_ascii=False) + "\n" for row in rows)
     write_whole(folder / PREDICTIONS_NAME, "".join(lines))
@@ -91,7 +92,11 @@ def finetune_one(
         "hyperparameters": asdict(settings), **about, "data": data.files, "versions": _versions(),
         "seconds": round(time.perf_counter() - began, 1), "fingerprint": fingerprint,
     }  # fmt: skip
+    keep_or_discard(folder, config, trained, result)
+    del trained
+    gc.collect()  # the model, before the next one
     _write_json(folder / SCORES_NAME, result)
+    settle_best(folder, config)
     return result
 
 
@@ -107,8 +112,8 @@ def settings_of(task: Task, config: FinetuneConfig, encoder: str) -> Hyperparame
 
 def _train_and_predict(
     task: Task, job: Job, config: FinetuneConfig, precision: PrecisionName, settings: Hyperparameters, data: Data
-) -> tuple[list[Prediction], list[Prediction], dict[str, Any]]:
-    """Predictions of the scored and the test examples, and what scores.json says of the training."""
+) -> tuple[Trained, list[Prediction], list[Prediction], dict[str, Any]]:
+    """The model, its predictions of the scored and the test examples, and what scores.json says of the training."""
     tokenizer = load_tokenizer(job.encoder, task.special_tokens)
     pad_id = int(tokenizer.pad_token_id)
     training, scored, test = (
@@ -138,7 +143,8 @@ def _train_and_predict(
         "device": next(model.parameters()).device.type,
         "precision": precision,
     }
-    return predict_all(data.scored, scored), predict_all(data.test, test) if test else [], about
+    predictions = predict_all(data.scored, scored), predict_all(data.test, test) if test else []
+    return Trained(model, tokenizer), *predictions, about
 
 
 def to_rows(examples: Sequence[Example], predictions: Sequence[Prediction]) -> list[Row]:
@@ -170,6 +176,7 @@ def _fingerprint(
         "seeds",
         "overrides",
         "device",
+        "save",
     }  # the rest of the configuration counts for every job
     what = [
         asdict(job), precision,

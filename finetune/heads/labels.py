@@ -11,9 +11,17 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoModelForSequenceClassification, AutoModelForTokenClassification, PreTrainedTokenizerBase
+from transformers import (
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+    PreTrainedConfig,
+    PreTrainedTokenizerBase,
+)
 
-from finetune.encoder import has_segments, load_pretrained
+from corpus.documents.errors import BadInput
+from finetune.encoder import has_segments, load_pretrained, read_weights
+
+TEXT, TOKENS = AutoModelForSequenceClassification, AutoModelForTokenClassification
 
 
 class Labeller(nn.Module):
@@ -37,28 +45,48 @@ class Labeller(nn.Module):
         return self.net(**{name: x for name, x in batch.items() if segments or name != "token_type_ids"})
 
 
-def load_text_labeller(name: str, tokenizer: PreTrainedTokenizerBase, labels: Sequence[str]) -> Labeller:
-    """Encoder and fresh head; predicts the probability of each label, (K,) float32."""
-    net = load_pretrained(AutoModelForSequenceClassification, name, tokenizer, **_names(labels))
-    return Labeller(net, lambda logits_BK, _: list(logits_BK.float().softmax(dim=-1).cpu().numpy()))
+def _probabilities(logits_BK: Tensor, batch: dict[str, Tensor]) -> list[Any]:
+    return list(logits_BK.float().softmax(dim=-1).cpu().numpy())
 
 
-def load_text_regressor(name: str, tokenizer: PreTrainedTokenizerBase) -> Labeller:
-    """Encoder and fresh head with one output, trained with squared error; predicts a number that nothing bounds."""
-    settings = {"num_labels": 1, "problem_type": "regression"}
-    net = load_pretrained(AutoModelForSequenceClassification, name, tokenizer, **settings)
-    return Labeller(net, lambda logits_B1, _: logits_B1[:, 0].float().tolist())
-
-
-def load_token_labeller(name: str, tokenizer: PreTrainedTokenizerBase, labels: Sequence[str]) -> Labeller:
-    """Encoder and fresh head over tokens; predicts the best label of each, padding left out, (L,) int64."""
-    net = load_pretrained(AutoModelForTokenClassification, name, tokenizer, **_names(labels))
-    return Labeller(net, _best_labels)
+def _numbers(logits_B1: Tensor, batch: dict[str, Tensor]) -> list[Any]:
+    numbers: list[Any] = logits_B1[:, 0].float().tolist()
+    return numbers
 
 
 def _best_labels(logits_BLK: Tensor, batch: dict[str, Tensor]) -> list[Any]:
     best_BL = logits_BLK.argmax(dim=-1).cpu().numpy()
     return [best_L[:size] for best_L, size in zip(best_BL, batch["attention_mask"].sum(dim=1).tolist(), strict=True)]
+
+
+def load_text_labeller(name: str, tokenizer: PreTrainedTokenizerBase, labels: Sequence[str]) -> Labeller:
+    """Encoder and fresh head; predicts the probability of each label, (K,) float32."""
+    return Labeller(load_pretrained(TEXT, name, tokenizer, **_names(labels)), _probabilities)
+
+
+def load_text_regressor(name: str, tokenizer: PreTrainedTokenizerBase) -> Labeller:
+    """Encoder and fresh head with one output, trained with squared error; predicts a number that nothing bounds."""
+    settings = {"num_labels": 1, "problem_type": "regression"}
+    return Labeller(load_pretrained(TEXT, name, tokenizer, **settings), _numbers)
+
+
+def load_token_labeller(name: str, tokenizer: PreTrainedTokenizerBase, labels: Sequence[str]) -> Labeller:
+    """Encoder and fresh head over tokens; predicts the best label of each, padding left out, (L,) int64."""
+    return Labeller(load_pretrained(TOKENS, name, tokenizer, **_names(labels)), _best_labels)
+
+
+def load_trained_labeller(folder: str, config: PreTrainedConfig) -> Labeller:
+    """A trained head again, of the kind that its configuration names; ``BadInput`` if it names none of these."""
+    architecture = (config.architectures or [""])[0]
+    if architecture.endswith("ForTokenClassification"):
+        return Labeller(read_weights(TOKENS, folder, is_whole=True), _best_labels)
+    if not architecture.endswith("ForSequenceClassification"):
+        raise BadInput(
+            f"{folder}: {architecture or 'a model without a head'} labels neither texts nor tokens; give the model/ "
+            "folder of a finished training"
+        )
+    is_number = config.problem_type == "regression"
+    return Labeller(read_weights(TEXT, folder, is_whole=True), _numbers if is_number else _probabilities)
 
 
 def _names(labels: Sequence[str]) -> dict[str, Any]:

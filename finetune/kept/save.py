@@ -1,0 +1,110 @@
+"""A trained model written as a Hugging Face folder: weights, configuration, tokenizer, ``malmoi.json``, card.
+
+Label heads are stock classes; the others are ours (``finetune.heads.pretrained``). The folder appears whole or not at
+all, and its bytes depend on the training alone, so no times and no places of this machine are in it. Which seed's model
+stays under ``best`` is read from the results on the disk, after every training: the order of the trainings and the
+number of workers change nothing. The price: the models of all seeds need disk space until their trainings are scored.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from torch import nn
+
+from corpus.documents.whole_files import seal_of, whole_folder
+from finetune.config import FinetuneConfig
+from finetune.data.files import read_json
+from finetune.encoder import quiet_transformers
+from finetune.examples import Tokenizer
+from finetune.heads.labels import Labeller
+from finetune.heads.pretrained import as_pretrained
+from finetune.kept.load import FORMAT, MODEL_NAME, SETTINGS_NAME
+
+log = logging.getLogger(__name__)
+
+RESULTS = (
+    "task", "protocol", "precision", "headline", "scores", "intervals", "trivial", "split", "is_official_dev", "n",
+    "n_train", "seed", "data", "hyperparameters", "selected", "steps", "versions",
+)  # fmt: skip
+SAME = ("protocol", "precision", "hyperparameters", "data", "split", "n", "n_train")  # of trainings that compare
+REMOVED = ".model-removed-"  # begins the name of a model that goes
+
+
+class Trained(NamedTuple):
+    """A model and the tokenizer of its inputs."""
+
+    model: nn.Module
+    tokenizer: Tokenizer
+
+
+def keep_or_discard(folder: Path, config: FinetuneConfig, trained: Trained, result: Mapping[str, Any]) -> None:
+    """Write ``model/`` below the folder of a training, ``result`` being its ``scores.json``; or remove an old one."""
+    if config.save == "none":
+        _remove(folder / MODEL_NAME)
+    else:
+        save_kept(folder / MODEL_NAME, trained, result, config.pos_tags)
+
+
+def save_kept(target: Path, trained: Trained, result: Mapping[str, Any], pos_tags: bool = True) -> None:
+    """Write a kept model to the folder ``target``, in place of an older one."""
+    model, tokenizer = trained
+    with whole_folder(target) as folder, quiet_transformers():
+        network: Any = model.net if isinstance(model, Labeller) else as_pretrained(model)
+        network.save_pretrained(folder)
+        tokenizer.backend_tokenizer.no_truncation()  # what the last call set
+        tokenizer.backend_tokenizer.no_padding()
+        tokenizer.save_pretrained(folder)
+        content = {
+            "format": FORMAT,
+            **{name: result[name] for name in RESULTS},
+            "max_tokens": result["hyperparameters"]["max_tokens"],
+            "pos_tags": pos_tags,
+            "own": None,
+            "encoder": result["model"],
+            "files": {path.name: seal_of(path) for path in sorted(folder.iterdir())},
+        }
+        (folder / SETTINGS_NAME).write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", "utf-8")
+
+
+def settle_best(folder: Path, config: FinetuneConfig) -> None:
+    """Under ``best``: of the finished trainings that differ from this one in the seed alone, only the best keeps its
+    model. Any number of processes may do so at once."""
+    if config.save != "best":
+        return
+    finished = {path.parent: read_json(path) for path in sorted(folder.parent.glob("seed-*/scores.json"))}
+    own = finished.get(folder)
+    rivals = {place: result for place, result in finished.items() if own and _are_alike(result, own)}
+    kept = [place for place in rivals if (place / MODEL_NAME / SETTINGS_NAME).is_file()]
+    best = max(kept, key=lambda place: _rank(rivals[place]), default=None)
+    for place in rivals.keys() - {best}:
+        _remove(place / MODEL_NAME)
+    if own and best is None:
+        log.warning(
+            "%s: finished without a kept model (finetune.save was none); delete this folder to train it again", folder
+        )
+
+
+def _are_alike(result: Any, other: Mapping[str, Any]) -> bool:
+    return isinstance(result, dict) and all(result.get(key) == other.get(key) for key in SAME)
+
+
+def _rank(result: Mapping[str, Any]) -> tuple[float, int]:
+    """The headline (undefined: last), then the lower seed."""
+    value = result["scores"].get(result["headline"])
+    return (-float("inf") if value is None else float(value), -int(result["seed"]))
+
+
+def _remove(model: Path) -> None:
+    """Under another name first: what is half removed is no model."""
+    with suppress(FileNotFoundError):  # another process was faster
+        model.rename(model.with_name(f"{REMOVED}{os.getpid()}"))
+    for doomed in model.parent.glob(f"{REMOVED}*"):
+        shutil.rmtree(doomed, ignore_errors=True)
