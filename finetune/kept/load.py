@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 from transformers import AutoModel
@@ -30,6 +30,7 @@ from finetune.tasks.wos.published import make_published_speller
 from finetune.tasks.wos.values import make_speller
 
 FORMAT = 1
+DEVICES = get_args(DeviceName)
 MODEL_NAME = "model"  # below the folder of a training
 SETTINGS_NAME = "malmoi.json"
 DEFAULTS: dict[str, Any] = {"protocol": "malmoi", "pos_tags": True, "precision": "fp32", "own": None}
@@ -47,11 +48,13 @@ class Kept:
     settings: Mapping[str, Any]
 
 
-def load_kept(name: str | Path, device: DeviceName = "auto") -> Kept:
+def load_kept(name: str | Path, device: str = "auto") -> Kept:
     """The kept model in a folder or of a name on the Hub, on ``device``, ready to predict.
 
     BadInput: there is none, it is of another version's format, or its files are not as they were saved.
     """
+    if device not in DEVICES:
+        raise BadInput(f"device {device!r}: there are {' and '.join(DEVICES)}")
     folder = find_kept(str(name))
     settings = read_settings(folder)
     task = task_of_settings(settings, folder)
@@ -59,7 +62,7 @@ def load_kept(name: str | Path, device: DeviceName = "auto") -> Kept:
     _refuse_changes(folder, settings.get("files") or {})
     tokenizer = load_tokenizer(str(folder), task.special_tokens)
     model = _load_model(folder, settings, tokenizer)
-    return Kept(task, tokenizer, model.to(find_device(device, "device")).eval(), settings)
+    return Kept(task, tokenizer, model.to(find_device("cpu" if device == "cpu" else "auto", "device")).eval(), settings)
 
 
 def find_kept(name: str) -> Path:
