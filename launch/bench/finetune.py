@@ -24,9 +24,9 @@ from finetune.data.files import find_file
 from finetune.data.split import sample
 from finetune.encoder import load_tokenizer
 from finetune.examples import Example
+from finetune.kept.load import Kept
 from finetune.registry import TASKS
 from finetune.train.predict import predict
-from finetune.kept.load import Kept
 from finetune.train.trainer import order_by_length, seed_everything, train
 from finetune.use.predict import predict_texts
 from launch.bench.material import GIVEN, SAMPLE
@@ -168,7 +168,9 @@ def run_side(order: tuple[str, str, str, int | None, str]) -> dict[str, Any]:
         texts = [dict(example.inputs) for example in examples]
         with timed(seconds, NEW_TEXT):
             if side == OURS:
-                predict_texts(Kept(task, tokenizer, model, {"max_tokens": longest, "precision": "fp32"}), texts, BATCH_SIZE)
+                predict_texts(
+                    Kept(task, tokenizer, model, {"max_tokens": longest, "precision": "fp32"}), texts, BATCH_SIZE
+                )
             else:
                 predict_by_pipeline(name, model, tokenizer, texts, longest)
     lengths_N = np.array([len(feature["input_ids"]) for feature in features])
@@ -187,7 +189,9 @@ def predict_by_pipeline(
         options: dict[str, Any] = {"aggregation_strategy": "simple"}
     else:
         options = {"top_k": None, "truncation": True, "max_length": longest}
-    run = pipeline(PIPELINES[name], model=model.net.eval(), tokenizer=tokenizer, device="cpu")
+    build: Any = pipeline
+    tokenizer.model_input_names = ["input_ids", "attention_mask"]  # the encoder has no segments
+    run = build(PIPELINES[name], model=model.net.eval(), tokenizer=tokenizer, device="cpu")
     return list(run(given, batch_size=BATCH_SIZE, **options))
 
 
