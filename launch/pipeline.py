@@ -160,7 +160,7 @@ def raw_inputs(recipe: Recipe, run: Path | None = None) -> list[Input]:
 
 
 def corpus_outside(recipe: Recipe) -> Stamps:
-    """Raw text, benchmark files and the secret of keyed replacements, which is never written down."""
+    """Raw text, benchmark files, the model of names, the secret of keyed replacements (never written down)."""
     from corpus.pii.key import key_fingerprint, read_key
     from corpus.reading.inputs import stamp
 
@@ -169,6 +169,8 @@ def corpus_outside(recipe: Recipe) -> Stamps:
         found |= fingerprints([item.path]) if isinstance(item.path, Path) else {str(item.path): partial(stamp, item)}
     key = read_key(recipe.corpus.pii.key_file, recipe.corpus.pii.key_variable)
     found |= {"secret of corpus.pii": partial(key_fingerprint, key)} if key else {}
+    if (model := recipe.corpus.pii.names.model) is not None:
+        found |= fingerprints([model])
     return found | klue_stamps(_benchmarks(recipe))
 
 
