@@ -6,10 +6,11 @@ Learning rates, epochs and lengths differ from task to task, so their defaults s
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from corpus.documents.device import DeviceName
 from corpus.documents.errors import BadInput
@@ -28,8 +29,7 @@ def full_name(name: str) -> TaskName:
     >>> full_name("ner"), full_name("KLUE-NER"), full_name("klue-dst")
     ('klue-ner', 'klue-ner', 'wos')
     """
-    known = SHORT_NAMES | PAPER_NAMES
-    short = name.lower().replace("_", "-").removeprefix("klue-")
+    known, short = SHORT_NAMES | PAPER_NAMES, _short(name)
     if short in known:
         return known[short]
     near = sorted(get_close_matches(short, known, n=2), key=lambda other: sorted(other) != sorted(short))
@@ -37,7 +37,77 @@ def full_name(name: str) -> TaskName:
     raise BadInput(f"{name}: no such task; {hint} tasks are {', '.join(TASK_NAMES)}")
 
 
-AnyTaskName = Annotated[TaskName, BeforeValidator(lambda name: full_name(name) if isinstance(name, str) else name)]
+def _short(name: str) -> str:
+    return name.lower().replace("_", "-").removeprefix("klue-")
+
+
+def place_of(name: str) -> tuple[int, str]:
+    """Where a task stands among others: those of KLUE as in the paper, then own ones by name."""
+    return (TASK_NAMES.index(name), "") if name in TASK_NAMES else (len(TASK_NAMES), name)
+
+
+def _known_name(name: Any, info: ValidationInfo) -> Any:
+    """An own task's name as it stands, a KLUE task's in full; where ``own`` is wrong that is the problem to tell."""
+    own = (info.data or {}).get("own", {name} if info.data is not None else ())
+    return full_name(name) if isinstance(name, str) and name not in own else name
+
+
+AnyTaskName = Annotated[str, BeforeValidator(_known_name)]
+OWN_NAME = re.compile(r"[^\W\d_][\w-]*")
+OwnKind = Literal["label", "pair", "similarity", "tagging", "span"]
+OWN_COLUMNS: dict[OwnKind, tuple[str, ...]] = {  # what the files of a kind have
+    "label": ("text", "label"),
+    "pair": ("text", "label"),
+    "similarity": ("text", "label"),
+    "tagging": ("tokens", "tags", "text", "spans"),
+    "span": ("question", "context", "answer", "start"),
+}
+
+
+class OwnColumns(BaseModel, frozen=True, extra="forbid"):
+    """What an own task is: its kind, what its columns are called, and its labels. A kept model carries this."""
+
+    kind: OwnKind = Field(
+        description="label: a text's class; pair: the class of two texts; similarity: a number for two texts; tagging: "
+        "entities in a text; span: the answer to a question in a passage, or none."
+    )
+    text: str | tuple[str, str] | None = Field(None, description='Column of the text, two for pairs. Default: "text".')
+    label: str | None = Field(None, description='Column of the class or the number. Default: "label".')
+    tokens: str | None = Field(None, description='tagging: words, a list or parted by spaces. Default: "tokens".')
+    tags: str | None = Field(None, description='tagging: B-, I- and O, one a word. Default: "tags".')
+    spans: str | None = Field(None, description="tagging: JSON list of [start, end, label] in text, in place of tags.")
+    question: str | None = Field(None, description='span: Default: "question".')
+    context: str | None = Field(None, description='span: Default: "context".')
+    answer: str | None = Field(None, description='span: words of the context, empty for none. Default: "answer".')
+    start: str | None = Field(
+        None, description="span: the answer's first character. Default: found, where it is clear."
+    )
+    guid: str | None = Field(None, description="Column that names the examples. Default: file and line do.")
+    labels: tuple[str, ...] | None = Field(None, description="Classes or types in this order. Default: those of train.")
+
+    @model_validator(mode="after")
+    def _has_its_columns(self) -> OwnColumns:
+        others = {name for names in OWN_COLUMNS.values() for name in names} - set(OWN_COLUMNS[self.kind])
+        if named := sorted(name for name in others if getattr(self, name) is not None):
+            raise ValueError(f"{', '.join(named)}: kind {self.kind} has {', '.join(OWN_COLUMNS[self.kind])}")
+        is_pair = self.kind in ("pair", "similarity")
+        if is_pair != isinstance(self.text, tuple):
+            wanted = "two columns under text, as text: [question, answer]" if is_pair else "one column under text"
+            raise ValueError(f"kind {self.kind} needs {wanted}")
+        if self.labels is not None and (
+            len(set(self.labels)) < len(self.labels) or self.kind in ("similarity", "span")
+        ):
+            raise ValueError(f"labels: a kind {self.kind} has none" if self.kind in ("similarity", "span") else
+                             "labels: one stands there twice")  # fmt: skip
+        return self
+
+
+class OwnTask(OwnColumns, frozen=True, extra="forbid"):
+    """A task of the user's own: CSV, TSV, JSON lines, a JSON list or CoNLL, plain or packed as .gz or .zst."""
+
+    train: str | None = Field(None, description="File to train on; none: a part of dev, if split_dev names the task.")
+    dev: str = Field(description="File to score on.")
+    test: str | None = Field(None, description="File to predict only (predict_test).")
 
 
 class HyperparameterOverride(BaseModel, frozen=True, extra="forbid"):
@@ -55,6 +125,9 @@ class HyperparameterOverride(BaseModel, frozen=True, extra="forbid"):
 class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
     """Tasks x models x seeds, each trained and scored once (paper section 5)."""
 
+    own: dict[str, OwnTask] = Field(  # before the fields that name tasks
+        default_factory=dict, description="Tasks of your own by name; without `tasks` they alone are trained."
+    )
     data: str | None = Field(
         None, description="Folder laid out like the KLUE repository, plain or .zst; may hold several such folders."
     )
@@ -107,6 +180,22 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
         description="Models that stay, as a Hugging Face folder model/ of each training: of all its seeds the one that "
         "scored best (equal: the lower seed), all of them, or none.",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _own_tasks_alone(cls, values: Any) -> Any:
+        alone = isinstance(values, dict) and isinstance(values.get("own"), dict) and values["own"]
+        return {"tasks": tuple(values["own"]), **values} if alone else values
+
+    @field_validator("own")
+    @classmethod
+    def _has_names_of_its_own(cls, own: dict[str, OwnTask]) -> dict[str, OwnTask]:
+        for name in own:
+            if not OWN_NAME.fullmatch(name):
+                raise ValueError(f"{name}: a task is named by letters, digits, _ and -, a letter first")
+            if (short := _short(name)) in SHORT_NAMES | PAPER_NAMES:
+                raise ValueError(f"{name}: KLUE has a task {(SHORT_NAMES | PAPER_NAMES)[short]}; choose another name")
+        return own
 
     @field_validator("tasks", "models", "seeds")
     @classmethod

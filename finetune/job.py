@@ -91,6 +91,7 @@ def finetune_one(
         **_scores(task, rows, data, config), "tables": defined_tables(task.tables(rows)),
         "hyperparameters": asdict(settings), **about, "data": data.files, "versions": _versions(),
         "seconds": round(time.perf_counter() - began, 1), "fingerprint": fingerprint,
+        **({"own": task.own} if task.own else {}),
     }  # fmt: skip
     keep_or_discard(folder, config, trained, result)
     del trained
@@ -102,7 +103,7 @@ def finetune_one(
 
 def settings_of(task: Task, config: FinetuneConfig, encoder: str) -> Hyperparameters:
     """The published hyperparameters for the encoder's size with the overrides, inputs no longer than it allows."""
-    override = config.overrides.get(task.name)  # type: ignore[call-overload]
+    override = config.overrides.get(task.name)
     encoder_config = load_config(encoder)
     start = task.published(int(encoder_config.hidden_size))
     settings = replace(start, **(override.model_dump(exclude_none=True) if override else {}))
@@ -175,12 +176,15 @@ def _fingerprint(
         "models",
         "seeds",
         "overrides",
+        "own",
         "device",
         "save",
     }  # the rest of the configuration counts for every job
+    own = config.own.get(job.task)
     what = [
         asdict(job), precision,
         config.model_dump(mode="json", exclude=varying), asdict(settings), data.files, digest(job.encoder),
+        *([own.model_dump(mode="json", exclude={"train", "dev", "test"})] if own else []),
     ]  # fmt: skip
     return blake2b(json.dumps(what, sort_keys=True).encode(), digest_size=16).hexdigest()
 

@@ -1,4 +1,5 @@
-"""The eight tasks by name. A task's module is imported when the task is asked for; none of them needs torch."""
+"""The eight tasks by name, and own ones by configuration. A task's module is imported when the task is asked for; none
+of them needs torch."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 
-from finetune.config import TASK_NAMES, FinetuneConfig, full_name
+from finetune.config import TASK_NAMES, FinetuneConfig, OwnTask, full_name
 from finetune.data.files import find_file
 from finetune.task import Task
 
@@ -37,17 +38,39 @@ def find_task(name: str) -> Task:
 
 
 def task_of(name: str, config: FinetuneConfig) -> Task:
-    """The task as a configuration wants it done."""
+    """The task as a configuration wants it done; of an own one the train file is read, for its labels."""
+    if own := config.own.get(name):
+        from finetune.tasks.own import define, own_task
+
+        return own_task(define(name, own), files_of(own))
     task = TASKS[name].under(config.protocol)
     return task if config.pos_tags else task.plain(task)
 
 
+def files_of(own: OwnTask) -> dict[str, str]:
+    """Split to path of the files that an own task has."""
+    found = {"train": own.train, "dev": own.dev, "test": own.test}
+    return {split: path for split, path in found.items() if path is not None}
+
+
+def klue_tasks(config: FinetuneConfig) -> tuple[str, ...]:
+    """The tasks to train that are KLUE's."""
+    return tuple(task for task in config.tasks if task not in config.own)
+
+
 def missing_files(config: FinetuneConfig, folder: Path) -> list[str]:
-    """Names of the official files that the tasks need and ``folder`` lacks."""
+    """Names of the files that the tasks need and that are not there; those of KLUE should be in ``folder``."""
+    own = [config.own[task] for task in config.tasks if task in config.own]
+    missing = [path for task in own for path in files_of(task).values() if not Path(path).is_file()]
+    missing += [
+        f"finetune.own.{task}.train"
+        for task in config.tasks
+        if task in config.own and config.own[task].train is None and task not in config.split_dev
+    ]
     needed = [
         TASKS[task].files.of(split)
-        for task in config.tasks
+        for task in klue_tasks(config)
         for split in ("train", "dev")
         if split == "dev" or task not in config.split_dev
     ]
-    return [name for name in needed if find_file(folder, name) is None]
+    return missing + [name for name in needed if find_file(folder, name) is None]

@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from corpus.documents.device import PrecisionName, choose_precision, find_device
 from corpus.documents.errors import BadInput
-from finetune.config import TASK_NAMES, FinetuneConfig
+from finetune.config import FinetuneConfig, place_of
 from finetune.data.split import load_data
 from finetune.encoder import check_encoder
 from finetune.job import Job, finetune_one
@@ -69,7 +69,7 @@ def plan(config: FinetuneConfig, models: Mapping[str, str]) -> list[Job]:
     """All jobs, long ones first so that none is left over at the end; ``BadInput`` for two in one folder."""
     jobs = [
         Job(task, name, str(models[name]), seed)
-        for task in sorted(config.tasks, key=TASK_NAMES[::-1].index)  # in the paper the long ones come last
+        for task in sorted(config.tasks, key=place_of, reverse=True)  # in the paper the long ones come last
         for name in config.models
         for seed in config.seeds
     ]

@@ -29,9 +29,12 @@ class Files(NamedTuple):
 
     folder: str
     suffix: str
+    own: Mapping[str, str] | None = None  # split to path, of a task that is not KLUE's
 
     def of(self, split: str) -> str:
-        """``ynat-v1.1/ynat-v1.1_dev.json``; the "test" file has no labels."""
+        """``ynat-v1.1/ynat-v1.1_dev.json``; the "test" file has no labels. An own task's path, "" for none."""
+        if self.own is not None:
+            return self.own.get(split, "")
         return f"{self.folder}/{self.folder}_{split}.{self.suffix}"
 
     @property
@@ -87,7 +90,7 @@ class Use(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Everything that differs between the eight tasks.
+    """Everything that differs between the eight tasks, and those that users add (``finetune.tasks.own``).
 
     Fields:
         read: one file to examples; raises ``BadInput`` naming file, record and what was expected.
@@ -113,6 +116,7 @@ class Task:
             is the same where there is only a predictions file.
         as_published: fields of this record that protocol ``klue-baseline`` replaces, oddities included.
         plain: the task without gold annotation among its inputs (KLUE-DP: part-of-speech tags).
+        own: what ``finetune.tasks.own.own_task`` makes a user's task of; None for those of KLUE.
         use: what is done with new text; None: nothing can be.
     """
 
@@ -144,12 +148,13 @@ class Task:
     special_tokens: tuple[str, ...] = ()  # markers, added to the tokenizer before ``featurize``
     as_published: Mapping[str, Any] = field(default_factory=dict)
     plain: Callable[[Task], Task] = lambda task: task
+    own: Mapping[str, Any] | None = None
     use: Use | None = None
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Those of the paper, the headline first."""
-        return tuple(next(iter(self.paper_dev.values())))
+        """Those of the paper, the headline first; none of an own task, whose ``score`` names its own."""
+        return tuple(next(iter(self.paper_dev.values()), ()))
 
     def under(self, protocol: ProtocolName) -> Task:
         """This task as a protocol does it: ``malmoi`` as it stands here, ``klue-baseline`` as published."""

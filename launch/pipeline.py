@@ -115,12 +115,15 @@ def run_export(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
 
 def run_finetune(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     from finetune import run as stage
+    from finetune.registry import klue_tasks
 
-    if not recipe.finetune.data:
+    data = recipe.finetune.data
+    if not data and klue_tasks(recipe.finetune):
         raise LaunchError(NO_KLUE_FILES)
     own = {OWN_MODEL: str(run / "model"), FRESH + OWN_MODEL: f"{FRESH}{run / 'model'}"}
     models = {name: own.get(name, name) for name in recipe.finetune.models}
-    inputs = stage.FinetuneInputs(data=_klue_folder(recipe.finetune.data, recipe, run), models=models)
+    folder = _klue_folder(data, recipe, run) if data else run  # own tasks alone look into no folder
+    inputs = stage.FinetuneInputs(data=folder, models=models)
     return stage.run(recipe.finetune, inputs, out, workers=recipe.workers)
 
 
@@ -133,8 +136,9 @@ def run_report(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
 def _klue_folder(name: str, recipe: Recipe, run: Path) -> Path:
     """The folder of official files that a name stands for; a Hub data set is written as such below ``klue/``."""
     from finetune.data.hub import materialize
+    from finetune.registry import klue_tasks
 
-    return run / "sample" / "klue" if name == SAMPLE else materialize(name, run / "klue", recipe.finetune.tasks)
+    return run / "sample" / "klue" if name == SAMPLE else materialize(name, run / "klue", klue_tasks(recipe.finetune))
 
 
 def _benchmarks(recipe: Recipe) -> list[str]:
@@ -169,9 +173,19 @@ def corpus_outside(recipe: Recipe) -> Stamps:
 
 
 def finetune_outside(recipe: Recipe) -> Stamps:
-    """Data, and encoders that are folders."""
+    """Data, own tasks' files among them, and encoders that are folders."""
     models = (Path(name.removeprefix(FRESH)) for name in recipe.finetune.models)
-    return klue_stamps([recipe.finetune.data or None]) | fingerprints(path for path in models if path.is_dir())
+    read = [*(path for path in models if path.is_dir()), *own_files(recipe, "train", "dev", "test")]
+    return klue_stamps([recipe.finetune.data or None]) | fingerprints(read)
+
+
+def own_files(recipe: Recipe, *splits: str) -> list[Path]:
+    """The files of the own tasks that are trained."""
+    own = [recipe.finetune.own[name] for name in recipe.finetune.tasks if name in recipe.finetune.own]
+    found = [Path(path) for task in own for split in splits if (path := getattr(task, split)) is not None]
+    if missing := [str(path) for path in found if not path.is_file()]:
+        raise LaunchError(f"{', '.join(missing)}: no such file; correct the path in finetune.own")
+    return found
 
 
 def klue_stamps(names: Sequence[str | None]) -> Stamps:

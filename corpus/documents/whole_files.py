@@ -90,20 +90,20 @@ def seal_of(path: Path, told: Callable[[int], object] = lambda count: None) -> l
 
 
 def read_bytes(path: Path, most: int) -> bytes:
-    """The content of a file of at most ``most`` bytes, unpacked where its name ends in ``.zst`` (of any frames)."""
+    """The content of a file of at most ``most`` bytes, unpacked where its name ends in ``.zst`` or ``.gz``."""
     import pyarrow as pa
 
-    content = bytearray()
+    content, packing = bytearray(), {".zst": "zstd", ".gz": "gzip"}.get(path.suffix)
     try:
-        with pa.input_stream(str(path), "zstd" if path.suffix == ".zst" else None) as stream:
+        with pa.input_stream(str(path), packing) as stream:
             while len(content) <= most and (block := stream.read(BLOCK_BYTES)):
                 content += block
     except OSError as error:
         if error.errno:
             raise
         if "Truncated" in str(error):
-            raise BadInput(f"{path}: the zstd file ends in the middle; copy it again") from None
-        raise BadInput(f"{path}: not a readable zstd file ({error}); copy it again") from None
+            raise BadInput(f"{path}: the {packing} file ends in the middle; copy it again") from None
+        raise BadInput(f"{path}: not a readable {packing} file ({error}); copy it again") from None
     if len(content) > most:
         raise BadInput(f"{path}: more than {most:,} bytes of text; no file of its kind is that large")
     return bytes(content)

@@ -89,6 +89,11 @@ def identify(path: Path) -> dict[str, str]:
     return {"file": path.name, "sha256": digest, "version": version_of(path, digest)}
 
 
+def identify_own(path: Path) -> dict[str, str]:
+    """The same of a file that is the user's own."""
+    return {"file": path.name, "sha256": sha256(path), "version": "own"}
+
+
 def version_of(path: Path, digest: str) -> str:
     """``official v1.1``, what ``source.json`` two folders up says (``Hub klue/klue``), or ``unknown``; ``BadInput`` if
     the content is another official file's, such as that of train under the name of dev."""

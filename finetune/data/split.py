@@ -8,6 +8,8 @@ on hashes of the guids alone, not on the order of the file.
 from __future__ import annotations
 
 import hashlib
+import json
+import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,9 +17,11 @@ from pathlib import Path
 
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
-from finetune.data.files import find_file, identify
+from finetune.data.files import find_file, identify, identify_own
 from finetune.examples import Example
 from finetune.task import Task
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,7 @@ class Data:
 def load_data(task: Task, folder: Path, config: FinetuneConfig) -> Data:
     """Read the examples of a task, and divide them where ``config.split_dev`` names it; ``BadInput`` if a file is
     missing, cannot be read, or has been mixed up with another split's."""
-    train = find_file(folder, task.files.train)
+    train = find(task, folder, "train")
     dev = _need(task, folder, "dev", f"{task.name} cannot be scored without it")
     if train is None and task.name not in config.split_dev:
         train = _need(
@@ -44,15 +48,17 @@ def load_data(task: Task, folder: Path, config: FinetuneConfig) -> Data:
             f"add it, leave {task.name} out of finetune.tasks, or name it in finetune.split_dev to train on one part "
             "of its dev file and score on the rest",
         )  # fmt: skip
-    files = {split: identify(path) for split, path in (("train", train), ("dev", dev)) if path is not None}
+    identify_one = identify_own if task.own else identify
+    files = {split: identify_one(path) for split, path in (("train", train), ("dev", dev)) if path is not None}
     scored = _read_labelled(task, dev)
     if train is not None:
         training, split = _read_labelled(task, train), "dev"
-        _refuse_shared(training, scored, train, dev)
+        (_refuse_shared if task.own is None else _warn_of_shared)(training, scored, train, dev)
     else:
         training, scored = hold_out(scored, config.dev_split_share, config.split_seed, task.group)
         split = f"{config.dev_split_share:.0%} of dev, by seed; there is no train file, the rest of dev trains"
-    test = _need(task, folder, "test", "add it, or set finetune.predict_test=false") if config.predict_test else None
+    wants_test = config.predict_test and (task.own is None or task.files.of("test"))
+    test = _need(task, folder, "test", "add it, or set finetune.predict_test=false") if wants_test else None
     kept = sample(scored, config.max_dev_examples, config.split_seed)
     if len(kept) < len(scored):
         split += f"; {len(kept):,} of {len(scored):,} examples, by seed"
@@ -65,10 +71,19 @@ def load_data(task: Task, folder: Path, config: FinetuneConfig) -> Data:
 
 def _need(task: Task, folder: Path, split: str, advice: str) -> Path:
     name = task.files.of(split)
-    path = find_file(folder, name)
+    path = find(task, folder, split)
     if path is None:
-        raise BadInput(f"{folder}: {name} (or .zst) is missing; {advice}")
+        what = name if task.own else f"{folder}: {name} (or .zst)"
+        raise BadInput(f"{what or f'finetune.own.{task.name}.{split}'} is missing; {advice}")
     return path
+
+
+def find(task: Task, folder: Path, split: str) -> Path | None:
+    """The file of a split: below ``folder`` of a KLUE task, where the recipe says of an own one; None without one."""
+    name = task.files.of(split)
+    if task.own is None:
+        return find_file(folder, name)
+    return Path(name) if name and Path(name).is_file() else None
 
 
 def _read(task: Task, path: Path) -> list[Example]:
@@ -92,6 +107,19 @@ def _refuse_shared(training: Sequence[Example], scored: Sequence[Example], train
             f"{train_file}: {len(shared):,} examples, {min(shared)} among them, stand in {dev_file} too; a score on "
             "what was trained on says nothing, so remove them from one of the files"
         )
+
+
+def _warn_of_shared(training: Sequence[Example], scored: Sequence[Example], train_file: Path, dev_file: Path) -> None:
+    """Own data may hold a short text such as "좋아요" (I like it) twice, but not a file."""
+    known = {json.dumps(example.inputs, sort_keys=True) for example in training}
+    shared = sum(json.dumps(example.inputs, sort_keys=True) in known for example in scored)
+    if shared == len(scored):
+        raise BadInput(
+            f"{train_file}: all examples of {dev_file} stand here, too; a score on what was trained on says nothing, "
+            "so give other examples"
+        )
+    if shared:
+        log.warning("%s: %d of %d examples stand in %s, too", dev_file, shared, len(scored), train_file)
 
 
 def hold_out(

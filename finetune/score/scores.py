@@ -24,6 +24,7 @@ from finetune.task import Task
 
 Score = Callable[[Sequence[Row]], dict[str, float]]
 SAMPLES, SEED = 200, 42  # of the bootstrap, as in finetune.config
+CORRELATIONS = ("pearsonr", "spearmanr")  # from -100
 
 
 class Scored(NamedTuple):
@@ -127,4 +128,4 @@ def _interval(name: str, value: float, resampled: Sequence[float]) -> tuple[floa
     if not resampled or math.isnan(value) or any(map(math.isnan, resampled)):
         return None
     reach = 1.96 * float(np.std(resampled, ddof=1))
-    return max(value - reach, -100.0 if name == "pearsonr" else 0.0), min(value + reach, 100.0)
+    return max(value - reach, -100.0 if name in CORRELATIONS else 0.0), min(value + reach, 100.0)

@@ -79,11 +79,13 @@ def score(rows: Sequence[Row]) -> dict[str, float]:
     is_gold_N, is_predicted_N = gold_N >= SIMILAR_FROM, predicted_N >= SIMILAR_FROM
     sides = int(is_gold_N.sum() + is_predicted_N.sum())
     f1 = 2 * int((is_gold_N & is_predicted_N).sum()) / sides if sides else 0.0
-    has_pearson = len(rows) > 1 and np.ptp(gold_N) > 0 and np.ptp(predicted_N) > 0
-    return {
-        "pearsonr": 100 * float(np.corrcoef(gold_N, predicted_N)[0, 1]) if has_pearson else float("nan"),
-        "f1": 100 * f1,
-    }
+    return {"pearsonr": correlation(gold_N, predicted_N), "f1": 100 * f1}
+
+
+def correlation(gold_N: NDArray[np.float64], predicted_N: NDArray[np.float64]) -> float:
+    """Pearson's, -100..100; nan where either side is constant."""
+    is_defined = len(gold_N) > 1 and np.ptp(gold_N) > 0 and np.ptp(predicted_N) > 0
+    return 100 * float(np.corrcoef(gold_N, predicted_N)[0, 1]) if is_defined else float("nan")
 
 
 def _numbers(rows: Sequence[Row]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -85,11 +85,12 @@ def _other_recipes(stages: Sequence[Stage], recipe: Recipe, run: Path) -> Iterat
 
 def _klue_files(recipe: Recipe) -> Iterator[str]:
     from finetune.data.hub import find_copy
-    from finetune.registry import missing_files
+    from finetune.registry import klue_tasks, missing_files
 
     data = recipe.finetune.data
     if not data:
-        yield NO_KLUE_FILES
+        if klue_tasks(recipe.finetune):
+            yield NO_KLUE_FILES
         return
     is_folder = data != SAMPLE and Path(data).is_dir() and find_copy(data) is None
     if is_folder and (missing := missing_files(recipe.finetune, Path(data))):

@@ -33,19 +33,21 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def read_scores(run: Path) -> list[Result]:
-    """All results below ``finetune/``, tasks in the order of the paper, each with its ``errors`` (None without any)."""
-    from finetune.config import TASK_NAMES
+    """All results below ``finetune/``, each with its ``errors`` (None without any): tasks in the paper's order, own
+    ones last."""
+    from finetune.config import place_of
 
     found = []
     for path in sorted((run / "finetune").glob("*/*/seed-*/scores.json")):
         errors = path.with_name("errors.json")
         found.append(read_json(path) | {"errors": read_json(errors) if errors.is_file() else None})
-    return sorted(found, key=lambda s: (TASK_NAMES.index(s["task"]), s["model"], s["seed"]))
+    return sorted(found, key=lambda s: (place_of(s["task"]), s["model"], s["seed"]))
 
 
 def paper_metrics(found: Result) -> list[str]:
-    """The metrics of a result that the paper's Table 36 has, in its order; the others are further detail."""
-    return list(found["paper_dev"][PAPER_MODEL])
+    """The metrics of a result that the paper's Table 36 has, in its order; the others are further detail. Of an own
+    task all."""
+    return list(found["paper_dev"].get(PAPER_MODEL, found["scores"]))
 
 
 def trivial_of(found: Result, metric: str) -> float | None:

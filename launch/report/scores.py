@@ -43,7 +43,7 @@ WARNINGS: tuple[tuple[Callable[[Result], bool], str], ...] = (  # about which re
         "scores compare with published ones, not with scores of protocol malmoi.",
     ),
     (
-        lambda found: not found["is_official_dev"],
+        lambda found: not found["is_official_dev"] and not found.get("own"),
         "Not scored on the official dev set: {}. These scores compare only with scores on the very same examples (What "
         "was scored), not with published ones.",
     ),

@@ -12,10 +12,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from finetune.examples import IGNORED, Example, Feature, Tokenizer
-from finetune.tasks.ner.metrics import NER_TAGS, OUTSIDE, TAG_IDS
-
-# What follows a tag inside its token: I- of the type of a B- or I-, O after O.
-GOES_ON = [id_ if id_ == OUTSIDE else id_ // 2 * 2 + 1 for id_ in range(len(NER_TAGS))]
+from finetune.tasks.ner.metrics import NER_TAGS
 
 
 class Sentence(NamedTuple):
@@ -43,8 +40,11 @@ class Alignment(NamedTuple):
     reads: list[Read]
 
 
-def encode_sentences(examples: Sequence[Example], tokenizer: Tokenizer) -> list[Sentence]:
-    """The examples' ``text``, encoded in one call; needs a fast tokenizer."""
+def encode_sentences(
+    examples: Sequence[Example], tokenizer: Tokenizer, names: Sequence[str] = NER_TAGS
+) -> list[Sentence]:
+    """The examples' ``text``, encoded in one call; needs a fast tokenizer. ``names``: all tags by id."""
+    ids = {tag: number for number, tag in enumerate(names)}
     backend = tokenizer.backend_tokenizer  # its own lists: the call of transformers would copy them once more
     backend.no_truncation()
     backend.no_padding()
@@ -59,7 +59,7 @@ def encode_sentences(examples: Sequence[Example], tokenizer: Tokenizer) -> list[
         for token, ((begin, end), after) in enumerate(pairwise(spans)):
             if begin < end - 1 and after == (end - 1, end):  # 나르|ᆯ for 나를: the second has 를, or nothing
                 spans[token] = begin, end - 1
-        gold = [IGNORED] * len(word_of) if example.gold is None else [TAG_IDS[tag] for tag in example.gold]
+        gold = [IGNORED] * len(word_of) if example.gold is None else [ids[tag] for tag in example.gold]
         sentences.append(Sentence(words, word_of, gold, encoding.ids, spans))
     return sentences
 
@@ -113,12 +113,18 @@ def make_features(
     return features
 
 
-def read_tags(lengths: Sequence[int], features: Sequence[Feature], raws: Sequence[Any]) -> list[list[str]]:
+def read_tags(
+    lengths: Sequence[int], features: Sequence[Feature], raws: Sequence[Any], names: Sequence[str] = NER_TAGS
+) -> list[list[str]]:
     """Tags of sentences of so many letters, from the label ids (special tokens included) of their features; O for a
-    letter that reads from no token."""
-    tags = [[NER_TAGS[OUTSIDE]] * length for length in lengths]
+    letter that reads from no token. ``names``: B- and I- of each type, then O."""
+    outside = len(names) - 1
+    tags = [[names[outside]] * length for length in lengths]
     for feature, raw in zip(features, raws, strict=True):
         labels = [int(id_) for id_ in raw]
+        goes_on = [
+            id_ if id_ == outside else id_ // 2 * 2 + 1 for id_ in labels
+        ]  # inside a token: I- of its type, or O
         for letter, position, begins in feature["reads"]:
-            tags[feature["example"]][letter] = NER_TAGS[labels[position] if begins else GOES_ON[labels[position]]]
+            tags[feature["example"]][letter] = names[(labels if begins else goes_on)[position]]
     return tags

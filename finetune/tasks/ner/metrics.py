@@ -20,9 +20,7 @@ from finetune.examples import Row, Table, count_row
 NER_TAGS = (
     "B-PS", "I-PS", "B-LC", "I-LC", "B-OG", "I-OG", "B-DT", "I-DT", "B-TI", "I-TI", "B-QT", "I-QT", "O",
 )  # fmt: skip
-TAG_IDS = {tag: number for number, tag in enumerate(NER_TAGS)}
 OUTSIDE = len(NER_TAGS) - 1
-TYPES = tuple(tag[2:] for tag in NER_TAGS[:OUTSIDE:2])
 LENGTHS = (1, 2, 3, 4, 5, 7, 10)  # shortest of each row of the table by length, in characters
 
 Array = NDArray[Any]
@@ -35,6 +33,7 @@ class _Tags(NamedTuple):
     predicted: Array
     starts: Array  # True at the first position of each row
     is_special: Array  # predictions for [CLS] and [SEP]
+    outside: int = OUTSIDE  # id of O, after B- and I- of every type
 
 
 def score(rows: Sequence[Row]) -> dict[str, float]:
@@ -48,29 +47,42 @@ def score(rows: Sequence[Row]) -> dict[str, float]:
     missing = np.full(2 * len(rows) - int(tags.is_special.sum()), OUTSIDE)
     f1_T = _character_f1(tags.gold[~tags.is_special], tags.predicted[~tags.is_special])
     with_specials_T = _character_f1(np.append(tags.gold, missing), np.append(tags.predicted, missing))
-    gold, predicted, right = (np.bincount(types, minlength=len(TYPES)) for types, _ in _find_entities(tags))
-    sides = gold + predicted
-    entity_f1 = float((2 * right[sides > 0] / sides[sides > 0]).mean()) if sides.any() else float("nan")
     return {
-        "entity_macro_f1": 100 * entity_f1,
+        "entity_macro_f1": _entity_f1(tags)["entity_macro_f1"],
         "character_macro_f1": 100 * float(f1_T.mean()),
         "character_macro_f1_with_specials": 100 * float(with_specials_T.mean()),
         "character_macro_f1_no_o": 100 * float(f1_T[:OUTSIDE].mean()),
     }
 
 
-def tables(rows: Sequence[Row]) -> dict[str, Table]:
+def score_entities(names: Sequence[str], rows: Sequence[Row]) -> dict[str, float]:
+    """``entity_macro_f1`` over the types that occur and ``entity_micro_f1``, both strict, of other tags ``names``."""
+    return _entity_f1(_flatten(rows, names))
+
+
+def _entity_f1(tags: _Tags) -> dict[str, float]:
+    types = tags.outside // 2
+    gold, predicted, right = (np.bincount(found, minlength=types) for found, _ in _find_entities(tags))
+    sides = gold + predicted
+    if not sides.any():
+        return {"entity_macro_f1": float("nan"), "entity_micro_f1": float("nan")}
+    macro = float((2 * right[sides > 0] / sides[sides > 0]).mean())
+    return {"entity_macro_f1": 100 * macro, "entity_micro_f1": 100 * float(2 * right.sum() / sides.sum())}
+
+
+def tables(rows: Sequence[Row], names: Sequence[str] = NER_TAGS) -> dict[str, Table]:
     """Entities by type and by length in characters. Where ``scores`` leave characters out, a third table says how many,
     so that nobody cuts a gold unseen."""
-    sides = _find_entities(_flatten(rows))
-    by_type = [np.bincount(types, minlength=len(TYPES)) for types, _ in sides]
+    kinds = [name[2:] for name in names[:-1:2]]
+    sides = _find_entities(_flatten(rows, names))
+    by_type = [np.bincount(types, minlength=len(kinds)) for types, _ in sides]
     bins = [np.searchsorted(LENGTHS, lengths, side="right") - 1 for _, lengths in sides]
     by_length = [np.bincount(numbers, minlength=len(LENGTHS)) for numbers in bins]
     lengths = [f"{low}" if high == low + 1 else f"{low}-{high - 1}" for low, high in pairwise(LENGTHS)]
     cut = [len(row.gold) - row.scores["characters"] for row in rows if row.scores is not None]
     left_out = [{"sentences": sum(count > 0 for count in cut), "characters": sum(cut)}]
     return {
-        "entity types": _table("type", TYPES, by_type),
+        "entity types": _table("type", kinds, by_type),
         "entity length": _table("characters", [*lengths, f"{LENGTHS[-1]}+"], by_length),
         **({"characters left out": left_out} if any(cut) else {}),
     }
@@ -81,7 +93,7 @@ def _table(name: str, keys: Sequence[str], counts: Sequence[Array]) -> Table:
     return [{name: key, **count_row(*sides)} for key, *sides in zip(keys, *columns, strict=True)]
 
 
-def _flatten(rows: Sequence[Row]) -> _Tags:
+def _flatten(rows: Sequence[Row], names: Sequence[str] = NER_TAGS) -> _Tags:
     golds, predictions = [], []
     for row in rows:
         gold, predicted = row.gold, row.prediction
@@ -99,11 +111,11 @@ def _flatten(rows: Sequence[Row]) -> _Tags:
     starts, is_special = np.zeros((2, bounds[-1] + 1), dtype=bool)
     starts[bounds] = True
     is_special[bounds[:-1][has_ends]] = is_special[bounds[1:][has_ends] - 1] = True
-    return _Tags(_ids(golds), _ids(predictions), starts[:-1], is_special[:-1])
-
-
-def _ids(rows: Sequence[Sequence[str]]) -> Array:
-    return np.array([TAG_IDS[tag] for tag in chain.from_iterable(rows)], dtype=np.int64)
+    ids = {tag: number for number, tag in enumerate(names)}
+    gold, predicted = (
+        np.array([ids[tag] for tag in chain.from_iterable(side)], dtype=np.int64) for side in (golds, predictions)
+    )
+    return _Tags(gold, predicted, starts[:-1], is_special[:-1], len(names) - 1)
 
 
 def _character_f1(gold: Array, predicted: Array) -> Array:
@@ -116,7 +128,7 @@ def _character_f1(gold: Array, predicted: Array) -> Array:
 
 def _find_entities(tags: _Tags) -> list[tuple[Array, Array]]:
     """Types and lengths of the gold entities, of the predicted ones, and of those that are both."""
-    gold, predicted = (_entity_ends(side, tags.starts) for side in (tags.gold, tags.predicted))
+    gold, predicted = (_entity_ends(side, tags.starts, tags.outside) for side in (tags.gold, tags.predicted))
     both = np.where((gold == predicted) & (tags.gold == tags.predicted), gold, 0)
     found = []
     for side, ends in ((tags.gold, gold), (tags.predicted, predicted), (tags.gold, both)):
@@ -125,12 +137,12 @@ def _find_entities(tags: _Tags) -> list[tuple[Array, Array]]:
     return found
 
 
-def _entity_ends(tags: Array, starts: Array) -> Array:
+def _entity_ends(tags: Array, starts: Array, outside: int) -> Array:
     """The end (last position plus one) of the entity that begins at each position; 0 where none begins."""
-    goes_on = (tags < OUTSIDE) & (tags % 2 == 1) & ~starts  # an I- that could continue what stands before it
+    goes_on = (tags < outside) & (tags % 2 == 1) & ~starts  # an I- that could continue what stands before it
     goes_on[1:] &= tags[1:] // 2 == tags[:-1] // 2
     goes_on[:1] = False
-    first = np.flatnonzero((tags < OUTSIDE) & (tags % 2 == 0))
+    first = np.flatnonzero((tags < outside) & (tags % 2 == 0))
     breaks = np.append(np.flatnonzero(~goes_on), len(tags))
     ends = np.zeros(len(tags), dtype=np.int64)
     ends[first] = breaks[np.searchsorted(breaks, first, side="right")]

@@ -62,9 +62,12 @@ def _read_sentence(path: Path, block: Block) -> Example:
     return Example(block.guid, tags if tags[0] else None, {"text": "".join(characters)})
 
 
-def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
+def featurize(
+    examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool,
+    names: Sequence[str] = NER_TAGS,
+) -> list[Feature]:  # fmt: skip
     """``[CLS] sentence [SEP]`` with ``tags``, an id for each token, and what ``read_tags`` needs for the way back."""
-    sentences = encode_sentences(examples, tokenizer)
+    sentences = encode_sentences(examples, tokenizer, names)
     alignments = [align_by_offsets(sentence) for sentence in sentences]
     return make_features(sentences, alignments, tokenizer, max_tokens, special_tag=IGNORED, windows=True)
 
@@ -74,17 +77,19 @@ def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]
     return {**pad_inputs(features, pad_id), "labels": pad_rows([f["tags"] for f in features], IGNORED)}
 
 
-def build(name: str, tokenizer: Tokenizer) -> Module:
+def build(name: str, tokenizer: Tokenizer, names: Sequence[str] = NER_TAGS) -> Module:
     """Encoder and a head over tokens."""
     from finetune.heads.labels import load_token_labeller
 
-    return load_token_labeller(name, tokenizer, NER_TAGS)
+    return load_token_labeller(name, tokenizer, names)
 
 
-def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
+def decode(
+    examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any], names: Sequence[str] = NER_TAGS
+) -> list[Prediction]:
     """Token labels (special tokens included) to one tag for each character that is not a space."""
     lengths = [_count_letters(example) for example in examples]
-    return [Prediction(tags) for tags in read_tags(lengths, features, raws)]
+    return [Prediction(tags) for tags in read_tags(lengths, features, raws, names)]
 
 
 def _count_letters(example: Example) -> int:
@@ -96,27 +101,29 @@ def predict_nothing(training: Sequence[Example], examples: Sequence[Example]) ->
     return [Prediction([OUTSIDE] * _count_letters(example)) for example in examples]
 
 
-def record(example: Example, features: Sequence[Feature], max_tokens: int) -> dict[str, Any]:
+def record(
+    example: Example, features: Sequence[Feature], max_tokens: int, names: Sequence[str] = NER_TAGS
+) -> dict[str, Any]:
     """Inputs, the tag of each token (null: not in the loss) and of each character; a sentence that needs several
     features has them under ``windows``."""
     inputs = [
         {"input_ids": feature["input_ids"], "token_type_ids": [0] * len(feature["input_ids"])} for feature in features
     ]
-    tags = [[None if id_ == IGNORED else NER_TAGS[id_] for id_ in feature["tags"]] for feature in features]
+    tags = [[None if id_ == IGNORED else names[id_] for id_ in feature["tags"]] for feature in features]
     if len(features) == 1:
         return {**inputs[0], "labels": {"tags": tags[0], "char_tags": example.gold}}
     windows = [{**part, "tags": own} for part, own in zip(inputs, tags, strict=True)]
     return {"windows": windows, "labels": {"char_tags": example.gold}}
 
 
-def fault_of_tags(example: Example, prediction: Prediction) -> str | None:
-    """A list of ``NER_TAGS``, one a character that is not a space."""
+def fault_of_tags(example: Example, prediction: Prediction, names: Sequence[str] = NER_TAGS) -> str | None:
+    """A list of tags, one a character that is not a space."""
     value, expected = prediction.value, _count_letters(example)
     if not isinstance(value, list) or len(value) != expected:
         found = f"{len(value)}" if isinstance(value, list) else repr(value)[:60]
         return f"expected {expected} tags, one a character that is not a space; found {found}"
-    odd = next((tag for tag in value if tag not in NER_TAGS), None)
-    return None if odd is None else f"no tag {odd!r}; tags here are {', '.join(sorted(NER_TAGS))}"
+    odd = next((tag for tag in value if tag not in names), None)
+    return None if odd is None else f"no tag {odd!r}; tags here are {', '.join(sorted(names))}"
 
 
 def write(source: Path, values: Mapping[str, Any], target: Path) -> None:

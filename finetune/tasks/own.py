@@ -1,0 +1,178 @@
+"""Tasks of a user's own, built of the heads, metrics and decodings of KLUE's: a class, a number, entities, an answer.
+
+``finetune.own`` says a task's kind, files and columns; what only the data say (classes, types, the scale of numbers) is
+read from the train file. Both together are its definition, JSON that a kept model carries: ``own_task`` makes the same
+task of it without the data. Hyperparameters are those of the KLUE task of the kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from corpus.documents.errors import BadInput
+from finetune.config import OwnColumns, OwnTask
+from finetune.examples import Example, Row, Shown
+from finetune.task import Files, HubLayout, Task
+from finetune.tasks import labels, similarity
+from finetune.tasks.mrc.task import KLUE_MRC
+from finetune.tasks.ner import metrics as entities
+from finetune.tasks.ner import task as ner
+from finetune.tasks.new_text import use_of_texts
+from finetune.tasks.own_files import read_answers, read_classes, read_entities, read_numbers, write_values
+
+MOST_LABELS = 1_000
+PREDICTS = {
+    "label": "class of a text", "pair": "class of two texts", "similarity": "a number for two texts",
+    "tagging": "entities in a text", "span": "answer to a question as a span of the passage, or none",
+}  # fmt: skip
+
+
+def define(name: str, own: OwnTask) -> dict[str, Any]:
+    """The definition of an own task: its columns, and what its train file (or dev, where that is divided) adds."""
+    path = Path(own.train or own.dev)
+    columns = OwnColumns(**own.model_dump(exclude={"train", "dev", "test"}))
+    found: dict[str, Any] = {}
+    if own.kind == "similarity":
+        golds = [example.gold for example in read_numbers(columns, path)]
+        found["scale"] = max(golds) - min(golds) if None not in golds else 0.0
+    elif own.kind != "span" and own.labels is None:
+        read = read_entities if own.kind == "tagging" else read_classes
+        found["labels"] = _labels_of(read(columns, None, path), own.kind, path)
+    return {"name": name, **columns.model_dump(mode="json", exclude_none=True), **found}
+
+
+def _labels_of(examples: Sequence[Example], kind: str, path: Path) -> list[str]:
+    golds = [example.gold for example in examples if example.gold is not None]
+    if kind == "tagging":
+        found = {tag.partition("-")[2] for gold in golds for tag in gold} - {""}
+        least = 1
+    else:
+        found, least = set(golds), 2
+    if not least <= len(found) <= MOST_LABELS:
+        what = f"{len(found):,} different labels" + (f", {min(found)!r}" if len(found) == 1 else "")
+        raise BadInput(f"{path}: {what}; expected {least} to {MOST_LABELS:,}; is it the right column?")
+    return sorted(found)
+
+
+def own_task(definition: Mapping[str, Any], files: Mapping[str, str] | None = None) -> Task:
+    """The task that a definition describes; ``BadInput`` where it is none. ``files``: split to path, if it has data."""
+    given = {key: value for key, value in definition.items() if key not in ("name", "scale")}
+    try:
+        columns = OwnColumns.model_validate(given)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(map(str, problem["loc"]))
+        raise BadInput(f"not the definition of an own task: {place} {problem['msg']}".replace("  ", " ")) from None
+    name, scale = definition.get("name"), definition.get("scale", 0.0)
+    has_labels = bool(columns.labels) or columns.kind in ("similarity", "span")
+    if not isinstance(name, str) or not labels.is_finite_number(scale) or not has_labels:
+        raise BadInput("not the definition of an own task: expected a name, and labels or a scale as its kind has them")
+    base, fields = MAKERS[columns.kind](columns, float(scale))
+    return replace(
+        base,
+        **{
+            "name": name, "predicts": PREDICTS[columns.kind], "files": Files(name, "", files or {}),
+            "hub": HubLayout((), lambda rows, split: ""), "dev_examples": 0, "paper_dev": {}, "as_published": {},
+            "own": dict(definition), "write": partial(write_values, columns), **fields,
+        },
+    )  # fmt: skip
+
+
+def definition_of(task: Task) -> dict[str, Any] | None:
+    """What ``own_task`` makes the same task of; None for a task of KLUE."""
+    return None if task.own is None else dict(task.own)
+
+
+def _classes(columns: OwnColumns, scale: float) -> tuple[Task, dict[str, Any]]:
+    names, fields = columns.labels or (), fields_of(columns)
+    base = labels.YNAT if columns.kind == "label" else labels.KLUE_NLI
+    return base, {
+        "read": partial(read_classes, columns, names),
+        "featurize": partial(labels.featurize_texts, fields, names, labels.encode_texts),
+        "model": partial(labels.build_labeller, names),
+        "decode": partial(labels.decode_labels, names),
+        "trivial": partial(labels.predict_majority, names),
+        "fault": partial(labels.fault_of_label, names),
+        "tables": partial(labels.class_tables, names),
+        "score": lambda rows: labels.score_ynat(rows) | labels.score_nli(rows),
+        "show": partial(labels.show_fields, fields),
+        "use": use_of_texts(fields, names),
+        "select_by": "macro_f1",
+    }
+
+
+def _numbers(columns: OwnColumns, scale: float) -> tuple[Task, dict[str, Any]]:
+    fields = fields_of(columns)
+    reach = scale / similarity.MOST_SIMILAR or 1.0  # an error is a fifth of the scale, as in KLUE-STS
+
+    def show(example: Example, row: Row) -> Shown:
+        return {name: example.inputs[name] for name in fields}, [f"{row.gold:.4g}"], [f"{row.prediction:.4g}"]
+
+    return similarity.KLUE_STS, {
+        "read": partial(read_numbers, columns),
+        "featurize": partial(labels.featurize_texts, fields, None, labels.encode_texts),
+        "tables": lambda rows: {},
+        "score": score_numbers,
+        "show": show,
+        "use": use_of_texts(fields, None),
+        "distance": lambda row: abs(row.gold - row.prediction) / reach,
+        "select_by": "pearsonr",
+    }
+
+
+def _entities(columns: OwnColumns, scale: float) -> tuple[Task, dict[str, Any]]:
+    types = columns.labels or ()
+    names = tags_of(types)
+    functions: dict[str, Callable[..., Any]] = {
+        "featurize": ner.featurize, "model": ner.build, "decode": ner.decode, "record": ner.record,
+        "fault": ner.fault_of_tags, "tables": entities.tables,
+    }  # fmt: skip
+    return ner.KLUE_NER, {
+        **{field: partial(function, names=names) for field, function in functions.items()},
+        "read": partial(read_entities, columns, types),
+        "score": partial(entities.score_entities, names),
+        "select_by": "entity_macro_f1",
+    }
+
+
+def _answers(columns: OwnColumns, scale: float) -> tuple[Task, dict[str, Any]]:
+    return KLUE_MRC, {"read": partial(read_answers, columns)}
+
+
+MAKERS: Mapping[str, Callable[[OwnColumns, float], tuple[Task, dict[str, Any]]]] = {
+    "label": _classes, "pair": _classes, "similarity": _numbers, "tagging": _entities, "span": _answers,
+}  # fmt: skip
+
+
+def fields_of(columns: OwnColumns) -> tuple[str, ...]:
+    """The columns of the texts, which are also the names of an example's inputs."""
+    return columns.text if isinstance(columns.text, tuple) else (columns.text or "text",)
+
+
+def tags_of(types: Sequence[str]) -> tuple[str, ...]:
+    """All tags by id: B- and I- of each type, O last."""
+    return (*(f"{mark}-{name}" for name in types for mark in "BI"), ner.OUTSIDE)
+
+
+def score_numbers(rows: Sequence[Row]) -> dict[str, float]:
+    """``pearsonr`` and ``spearmanr``, -100..100, nan where either side is constant."""
+    gold_N = np.array([row.gold for row in rows], dtype=float)
+    predicted_N = np.array([row.prediction for row in rows], dtype=float)
+    return {
+        "pearsonr": similarity.correlation(gold_N, predicted_N),
+        "spearmanr": similarity.correlation(_ranks(gold_N), _ranks(predicted_N)),
+    }
+
+
+def _ranks(values_N: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Equal values share the mean of their ranks."""
+    _, inverse_N, counts = np.unique(values_N, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[inverse_N]
