@@ -15,6 +15,7 @@ from corpus.documents.escaping import markdown, visible
 from finetune.config import FRESH
 
 CARD_NAME = "README.md"
+KINDS = {"pair": "klue-nli", "similarity": "klue-sts", "span": "klue-mrc"}  # of own tasks, by whom they resemble
 EXAMPLES = {
     "klue-sts": '["비가 온다", "비가 내린다"]',
     "klue-nli": '["비가 온다", "날이 맑다"]',
@@ -42,6 +43,7 @@ def kept_card(settings: Mapping[str, Any], predicts: str, architecture: str, see
         undefined=StrictUndefined,
     )  # fmt: skip
     task, encoder = settings["task"], settings["encoder"]
+    like = KINDS.get((settings["own"] or {}).get("kind", ""), task)
     is_token = architecture.endswith("ForTokenClassification")
     stock = "AutoModelForTokenClassification" if is_token else "AutoModelForSequenceClassification"
     is_stock = architecture.endswith("Classification")
@@ -53,8 +55,9 @@ def kept_card(settings: Mapping[str, Any], predicts: str, architecture: str, see
         hub_id="" if encoder.startswith(FRESH) or encoder.count("/") != 1 else encoder,
         pipeline=("token-classification" if is_token else "text-classification") if is_stock else None,
         stock=stock if is_stock else None,
-        note=NOTES.get(task, ""),
-        example=EXAMPLES.get(task, '"코스피 2,600선 회복"'),
+        note=NOTES.get(like, ""),
+        is_own=settings["own"] is not None,
+        example=EXAMPLES.get(like, '"코스피 2,600선 회복"'),
         split=markdown(settings["split"]),
         scores=[_score(name, settings) for name in settings["scores"]],
         seeds=[(f"**{seed}**" if seed == settings["seed"] else seed, _figure(value)) for seed, value in seeds.items()],

@@ -71,7 +71,7 @@ def save_kept(target: Path, trained: Trained, result: Mapping[str, Any], pos_tag
             **{name: result[name] for name in RESULTS},
             "max_tokens": result["hyperparameters"]["max_tokens"],
             "pos_tags": pos_tags,
-            "own": None,
+            "own": result.get("own"),
             "encoder": shown_encoder(result["model"]),
             "files": {path.name: seal_of(path) for path in sorted(folder.iterdir())},
         }
