@@ -25,7 +25,7 @@ def probabilities(folder: Path, texts: list[str]) -> np.ndarray:
     import onnxruntime
 
     kept = load_kept(folder.parent / "model", "cpu")
-    batch = kept.tokenizer(texts, padding=True, return_tensors="np")
+    batch = kept.tokenizer(texts, padding=True, return_tensors="np", return_token_type_ids=True)
     session = onnxruntime.InferenceSession(str(folder / "model.onnx"), providers=["CPUExecutionProvider"])
     (logits,) = session.run(None, {wanted.name: batch[wanted.name].astype(np.int64) for wanted in session.get_inputs()})
     exponents = np.exp(logits - logits.max(-1, keepdims=True))
