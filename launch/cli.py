@@ -16,6 +16,7 @@ from corpus.documents.escaping import visible_lines
 from launch.bench.commands import bench_app
 from launch.console import PlainConsole, rank, set_up_console, show_any_character, world_size
 from launch.errors import LaunchError, exit_code, explain_missing_module, is_for_user, one_sentence
+from launch.page.commands import show_page
 from launch.pii.commands import pii_app
 from launch.tools.commands import (
     export_task_predictions,
@@ -143,6 +144,7 @@ app.add_typer(bench_app, name="bench", rich_help_panel=TOOLS)
 app.add_typer(model_app, name="model", rich_help_panel=TOOLS)
 app.command("predict", rich_help_panel=TOOLS)(predict)
 app.command("score", rich_help_panel=TOOLS)(score_predictions)
+app.command("demo", rich_help_panel=TOOLS)(show_page)
 
 
 @app.command(rich_help_panel=LOOK)

@@ -37,7 +37,7 @@ RESULTS = (
     "task", "protocol", "precision", "headline", "scores", "intervals", "trivial", "split", "is_official_dev", "n",
     "n_train", "seed", "data", "hyperparameters", "selected", "steps", "versions",
 )  # fmt: skip
-SAME = ("protocol", "precision", "hyperparameters", "data", "split", "n", "n_train")  # of trainings that compare
+SAME = ("recipe", "encoder")  # of trainings that compare
 LOCK_NAME = ".models.lock"  # beside the seeds
 REMOVED = ".model-removed-"  # begins the name of a model that goes
 

@@ -24,6 +24,7 @@ from finetune.run import FinetuneInputs, run
 from finetune.score.scores import read_rows
 from finetune.tasks.ner.metrics import NER_TAGS
 from finetune.train.predict import predict
+from finetune.use.predict import predict_official
 from tests.finetune.kept.conftest import configure
 
 
@@ -45,6 +46,12 @@ def test_kept_models_of_all_tasks_predict_what_their_training_predicted(
         folder = tmp_path / task / "model" / "seed-1"
         kept = load_kept(folder / "model", "cpu")
         assert predict_again(kept, config, sample_inputs.data) == read_rows(folder / "predictions.jsonl"), task
+        predicted = {
+            result["guid"]: result for result in predict_official(kept, sample_inputs.data / kept.task.files.dev)
+        }
+        for row in read_rows(folder / "predictions.jsonl"):  # among all examples of the file, so in other batches
+            wanted = pytest.approx(row.prediction, abs=1e-5) if task == "klue-sts" else row.prediction
+            assert predicted[row.guid]["prediction"] == wanted, task
         assert kept.settings["scores"] == json.loads((folder / "scores.json").read_text("utf-8"))["scores"]
     for task, kind in (("ynat", AutoModelForSequenceClassification), ("klue-ner", AutoModelForTokenClassification)):
         compare_with_stock(kind, tmp_path / task / "model" / "seed-1" / "model")
@@ -85,9 +92,8 @@ def test_the_folder_has_settings_and_a_card_and_no_place_of_this_machine(trained
     }  # fmt: skip
     settings = json.loads((folder / "malmoi.json").read_text("utf-8"))
     result = json.loads((folder.parent / "scores.json").read_text("utf-8"))
-    assert {
-        settings[key] == result[key] for key in ("task", "protocol", "scores", "intervals", "split", "seed", "data")
-    }
+    for key in ("task", "protocol", "scores", "intervals", "split", "seed", "data"):
+        assert settings[key] == result[key]
     assert (settings["format"], settings["max_tokens"], settings["pos_tags"], settings["own"]) == (1, 64, True, None)
     assert set(settings["files"]) == names - {"README.md", "malmoi.json"}
     for name in names - {"model.safetensors"}:
