@@ -150,6 +150,9 @@ def show(example: Example, row: Row) -> Shown:
     return {"sentence": text}, missed, invented
 
 
+ENTITY_F1 = (84.42, 84.47, 85.18, 85.15)  # Table 36
+CHARACTER_F1 = (91.19, 91.00, 91.81, 91.55)
+
 KLUE_NER = Task(
     name="klue-ner",
     predicts="entities of 6 types, a tag for each character that is no space",
@@ -161,7 +164,12 @@ KLUE_NER = Task(
     collate=collate,
     model=build,
     decode=decode,
-    as_published={"featurize": published.featurize, "decode": partial(published.decode_with_ends, decode)},
+    as_published={
+        "featurize": published.featurize,
+        "decode": partial(published.decode_with_ends, decode),
+        "select_by": "character_macro_f1_with_specials",  # what the published code prints as character F1
+        "paper_dev": table_36(entity_macro_f1=ENTITY_F1, character_macro_f1_with_specials=CHARACTER_F1),
+    },
     score=score,
     tables=tables,
     trivial=predict_nothing,
@@ -173,5 +181,5 @@ KLUE_NER = Task(
     select_by="character_macro_f1",
     defaults=Hyperparameters(lr=5e-5, epochs=3, batch_size=32, warmup_share=0.0, max_tokens=510),
     large=Hyperparameters(lr=1e-5, epochs=3, batch_size=8, warmup_share=0.0, max_tokens=510),
-    paper_dev=table_36(entity_macro_f1=(84.42, 84.47, 85.18, 85.15), character_macro_f1=(91.19, 91.00, 91.81, 91.55)),
+    paper_dev=table_36(entity_macro_f1=ENTITY_F1, character_macro_f1=CHARACTER_F1),
 )
