@@ -122,7 +122,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
 def task_of_settings(settings: Mapping[str, Any], folder: Path) -> Task:
     """The task that a model was trained for, as it was trained."""
     if settings["own"] is not None:
-        return own_task(settings["own"])
+        return own_task(settings["own"], str(folder / SETTINGS_NAME))
     name = find_task(str(settings.get("task"))).name
     try:
         config = FinetuneConfig(tasks=(name,), protocol=settings["protocol"], pos_tags=settings["pos_tags"])

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import write_whole
 from finetune.data.files import format_json, read_json, text_of
+from finetune.data.formats import OWN, name_text
 from finetune.examples import Example, Feature, Module, Prediction, Row, Shown, Tokenizer
 from finetune.task import Files, HubLayout, Hyperparameters, Task, table_36
 from finetune.tasks.mrc import published
@@ -51,9 +52,10 @@ def read(path: Path) -> list[Example]:
     Gold: ``answers`` (texts, none where unanswerable) and ``question_type`` (1 paraphrase, 2 multi-sentence, 3
     unanswerable, None unknown); None in a test file. ``inputs``: ``question``, ``context``, first answer's ``start``.
     """
-    examples = [
-        parse_question(question, context, str(path)) for context, question in questions_of(read_json(path), path)
-    ]
+    document = read_json(path)
+    if not isinstance(document, dict):
+        raise BadInput(f"{path}: expected data[].paragraphs[].qas[]; {name_text(format_json(document)) or OWN}")
+    examples = [parse_question(question, context, str(path)) for context, question in questions_of(document, path)]
     if not examples:
         raise BadInput(f"{path}: no question found; expected data[].paragraphs[].qas[] of KLUE-MRC v1.1")
     return examples
@@ -71,6 +73,8 @@ def questions_of(document: Any, path: Path) -> list[tuple[str, dict[str, Any]]]:
 
 
 def parse_question(record: Any, context: str, file: str) -> Example:
+    if isinstance(record, dict) and "guid" not in record and "id" in record:
+        raise BadInput(f"{file}: this looks like SQuAD or KorQuAD ('id', not 'guid', names a question); {OWN}")
     place = f"{file}, {get_field(record, 'guid', str, file)}"
     inputs = {"question": text_of(record, "question", place), "context": context, "start": None}
     if record.get("answers") is None and record.get("is_impossible") is None:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
 from finetune.data.files import Block, format_blocks, read_blocks, rewrite_blocks
+from finetune.data.formats import name_text
 from finetune.examples import IGNORED, Example, Feature, Module, Prediction, Row, Shown, Tokenizer, pad_inputs, pad_rows
 from finetune.task import Files, HubLayout, Hyperparameters, Task, table_36
 from finetune.tasks.ner import published
@@ -47,7 +48,7 @@ def _read_sentence(path: Path, block: Block) -> Example:
         if len(character) != 1 or tag not in ("", *NER_TAGS):
             raise BadInput(
                 f"{path}, line {number}, {block.guid}: expected one character, a tab and one of "
-                f"{', '.join(NER_TAGS)}; found {line!r}"
+                f"{', '.join(NER_TAGS)}; found {line!r:.60}{_look_of(block)}"
             )
         characters.append(character)
         if not character.isspace():
@@ -60,6 +61,11 @@ def _read_sentence(path: Path, block: Block) -> Example:
             "or after none in a test file"
         )
     return Example(block.guid, tags if tags[0] else None, {"text": "".join(characters)})
+
+
+def _look_of(block: Block) -> str:
+    said = name_text("\n".join(line for _, line in block.lines))
+    return f"; {said}" if said else ""
 
 
 def featurize(
