@@ -140,3 +140,5 @@ def test_an_arc_goes_around_those_inside_it_and_a_long_sentence_stays_narrow() -
     count = 60
     svg = svg_of(["낱말"] * count, [*[count] * (count - 1), 0])
     assert float(svg.attrib["viewBox"].split()[2]) < 360
+    svg = svg_of(["가" * 300, "끝"], [2, 0])
+    assert float(svg.attrib["viewBox"].split()[2]) < 360 and "가…" in "".join(svg.itertext())
