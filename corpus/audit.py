@@ -17,19 +17,21 @@ import hmac
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from corpus.config import CorpusConfig
+from corpus.config import CorpusConfig, NamesConfig
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import read_documents
 from corpus.pii.cover import cover
 from corpus.pii.detect import Span, find_pii, find_pii_in_sentences
+from corpus.pii.extra.tagged import NameTagger, load_tagger
 from corpus.pii.key import kept_secret, read_key, seeded_secret
 from corpus.pii.protect import Protected, Protection
 from corpus.pii.replace import writings
@@ -37,10 +39,13 @@ from corpus.pii.types import PII_TYPES
 
 SECRET_NAME, ORIGINALS_NAME = "secret", "originals.npy"
 SOURCE_COLUMN = "source"
+TEXT_COLUMNS = ("note", "text", "before", "after")
+"""Of tables of samples: names are looked for there by the model, too; ids and sources are no sentences."""
 MARK_BYTES, CODE_LETTERS = 8, 8
 BLOCK_CHARS = 1 << 20
 
 # tel-010-0188-2204-12: in running text a hyphen there belongs to the number
+_SHOWN_BY: tuple[Literal["tag"], Literal["mask"]] = ("tag", "mask")
 _PREFIX, _SUFFIX = re.compile("^[A-Za-z]{1,12}[-_.]?"), re.compile("-[0-9A-Za-z]{1,6}$")
 
 
@@ -63,7 +68,7 @@ class Guard:
         self.types = protection.types
         self.originals: set[int] = set()
         self._salt = salt
-        self._tags, self._masks = (Protection(mode, b"", types=self.types) for mode in ("tag", "mask"))
+        self._tags, self._masks = (replace(protection, mode=mode, secret=b"", key=None) for mode in _SHOWN_BY)
         self._sources: dict[str, str] = {}
         self._files: dict[str, str] = {}
 
@@ -108,7 +113,7 @@ class Guard:
         shown = self._tags.hide_in_sentences([text], "", self._known(marks)).sentences[0] or ""
         if len(shown) > limit:  # the cut may make a number of half a number; a mask keeps the length
             shown = self._masks.hide_in_sentences([shown[:limit]], "", self._known(marks)).sentences[0] or ""
-        return shown, self.marks([shown], [find_pii(shown, self.types)])
+        return shown, self.marks([shown], [self.protection.find(shown)])
 
     def public_name(self, name: str) -> str:
         """A file or an id without personal data; what tells it from others then says nothing without the secret."""
@@ -170,7 +175,13 @@ def load_guard(config: CorpusConfig, private: Path) -> Guard | None:
         drawn_from = seeded_secret(config.seed)
     key = read_key(config.pii.key_file, config.pii.key_variable)
     types = frozenset((*PII_TYPES, *config.pii.extra)) if config.pii.extra else None
-    return Guard(Protection(config.pii.mode, drawn_from, key, types), salt)
+    return Guard(Protection(config.pii.mode, drawn_from, key, types, load_people(config.pii.names)), salt)
+
+
+def load_people(config: NamesConfig) -> NameTagger | None:
+    """The model of names of people; None where the settings name none. ``BadInput`` where it cannot be used."""
+    keys = "corpus.pii.names.model", "corpus.pii.names.device"
+    return load_tagger(config.model, config.threshold, config.device, keys) if config.model else None
 
 
 # --- the last look
@@ -191,7 +202,8 @@ def scan_shard(path: Path, looks: Sequence[Look], guard: Guard, name: str) -> No
             raise _left(f"{name}, document {number}, source", find_pii(document.source, guard.types)[0])
         if guard.seal(document.sentences) == look.seal:
             continue
-        for sentence, spans in enumerate(find_pii_in_sentences(document.sentences, guard.types), 1):
+        found = find_pii_in_sentences(document.sentences, guard.types, guard.protection.people)
+        for sentence, spans in enumerate(found, 1):
             for span in spans:
                 if guard.mark(document.sentences[sentence - 1][span.start : span.end]) not in look.marks:
                     raise _left(f"{name}, document {number} ({document.id}), sentence {sentence}", span)
@@ -231,8 +243,9 @@ def _scan_table(path: Path, name: str, guard: Guard, known: Collection[int]) -> 
         for batch in file.iter_batches(10_000, columns=columns):
             for column in columns:
                 values = batch.column(column)
+                people = guard.protection.people if column in TEXT_COLUMNS else None
                 for value in pc.unique(values).drop_null().to_pylist():
-                    for span in find_pii(value, guard.types):
+                    for span in find_pii(value, guard.types, people=people):
                         may_stay = column == SOURCE_COLUMN and span.type == "URL"
                         if not may_stay and guard.mark(value[span.start : span.end]) not in known:
                             row = rows + pc.index(values, value).as_py() + 1

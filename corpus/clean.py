@@ -120,6 +120,8 @@ class _Cleaner:
         """Benchmark sentences out, personal data replaced; documents with nothing left are dropped."""
         if self.index:
             batch = self._decontaminate(*self.index, batch)
+        if self.guard and self.guard.protection.people:
+            self.guard.protection.people.prepare(text for draft in batch for text in draft.sentences)
         rows = [self._protect(*draft) for draft in batch]
         empty = Counter(row.record.source for row in rows if not row.sentences)
         self.tally.add({source: {"dropped_documents.no_sentence_left": times} for source, times in empty.items()})

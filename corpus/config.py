@@ -10,6 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
+from corpus.documents.device import DeviceName
+
 Encoding = Literal["auto", "utf-8", "cp949", "utf-16"]
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -39,6 +41,14 @@ class DecontaminateConfig(BaseModel, frozen=True, extra="forbid"):
     min_item_words: int = Field(2, ge=1, description="The same for fewer words; the report lists what is ignored.")
 
 
+class NamesConfig(BaseModel, frozen=True, extra="forbid"):
+    """Names of people by a model, beside those that words announce; not in the paper."""
+
+    model: Path | None = Field(None, description="Folder of a fine-tuned KLUE-NER model (labels B-PS, I-PS).")
+    threshold: float = Field(0.5, gt=0, lt=1, description="Probability that one token of a name reaches.")
+    device: DeviceName = Field("auto", description="cpu: the processor, even where there is an accelerator.")
+
+
 class PiiConfig(BaseModel, frozen=True, extra="forbid"):
     """What becomes of the 16 types of personal data (section 2.3, Table 29)."""
 
@@ -54,6 +64,8 @@ class PiiConfig(BaseModel, frozen=True, extra="forbid"):
     extra: list[Literal["PERSON", "ORG_NUMBER", "HANDLE", "CUSTOMS", "COURIER", "MEMBERSHIP"]] = Field(
         [], description="Types outside Table 29 to hide too: names, company numbers, accounts, parcels, memberships."
     )
+
+    names: NamesConfig = Field(NamesConfig(), description="Names of people by a model: type PERSON is hidden, too.")
 
     @model_validator(mode="after")
     def _one_key_at_most(self) -> PiiConfig:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from corpus.assemble import SHARD_NAME, plan_shards, write_shard_of
-from corpus.audit import SECRET_NAME, load_guard, scan_folder
+from corpus.audit import SECRET_NAME, load_guard, load_people, scan_folder
 from corpus.card.page import read_templates
 from corpus.card.write import write_card
 from corpus.clean import QUARANTINE_NAME, clean_unit
@@ -87,6 +87,8 @@ def run(
     """
     if config.toxicity.enabled:
         load_classifier(config.toxicity)  # what is wrong with it is told before the work
+    if config.pii.mode != "keep":
+        load_people(config.pii.names)
     stage = _Stage(config, inputs, out, partial(map_units or map_in_processes, workers=workers))
     stage.clean(feed=map_units is None)
     dropped, changed = stage.assemble(*stage.decide_drops())
@@ -219,10 +221,11 @@ def _is_out(folder: Path, *, folders: Sequence[Path], compared: Comparisons) -> 
 def _open_work_folder(config: CorpusConfig, inputs: CorpusInputs, out: Path) -> Path:
     """The folder of intermediate files for exactly these settings and inputs; removes those of others."""
     key = read_key(config.pii.key_file, config.pii.key_variable)
+    model = sorted(config.pii.names.model.iterdir()) if config.pii.names.model else []
     identity = [
         config.model_dump(mode="json"),
         [(item.name, item.format, item.source, stamp(item)) for item in inputs.texts],
-        [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in inputs.benchmarks],
+        [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in [*inputs.benchmarks, *model]],
         key_fingerprint(key) if key else None,
     ]
     digest = hashlib.blake2b(json.dumps(identity, sort_keys=True).encode(), digest_size=8).hexdigest()

@@ -22,7 +22,6 @@ import pyarrow.parquet as pq
 
 from corpus.audit import Guard
 from corpus.pii.cover import cover
-from corpus.pii.detect import find_pii
 from corpus.pii.protect import Protected
 from corpus.reading.read import Record
 
@@ -151,7 +150,7 @@ class UnitSamples:
     def _cut(self, text: str, left: int, right: int) -> str:
         """``text[left:right]`` with whole values in place of those that reach into it."""
         pieces, position = [], left
-        for span in find_pii(text, self._guard.types) if self._guard else ():
+        for span in self._guard.protection.find(text) if self._guard else ():
             if span.end > left and span.start < right:
                 pieces += [text[position : max(position, span.start)], f"[{span.type}]"]
                 position = span.end

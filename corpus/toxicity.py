@@ -20,11 +20,11 @@ import pyarrow.parquet as pq
 
 from corpus.config import ToxicityConfig
 from corpus.documents.errors import BadInput
-from corpus.documents.model_files import INDEX_NAME, check_index, refuse_links
+from corpus.documents.model_files import INDEX_NAME, check_index, most_tokens, refuse_links
 from corpus.unit_files import PART_NAME
 
 if TYPE_CHECKING:
-    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ def load_classifier(config: ToxicityConfig) -> Classifier:
         )
     labels = tuple(model.config.id2label[number] for number in range(model.config.num_labels))
     _check_labels(config, labels)
-    longest = _longest(model.config, tokenizer.model_max_length)
+    longest = most_tokens(model.config, tokenizer.model_max_length)
     if config.max_length > longest:
         raise BadInput(
             f"corpus.toxicity.max_length: {name} reads at most {longest} tokens (got {config.max_length}); "
@@ -142,14 +142,6 @@ def write_scores(
     columns = [pa.array(ids, pa.string()), pa.array(numbers, pa.int32())]
     columns += [pa.array(np.ascontiguousarray(column), pa.float32()) for column in scores_SL.T]
     pq.write_table(pa.table(columns, names=[*PLACE_COLUMNS, *labels]), path, compression="zstd")
-
-
-def _longest(model: PretrainedConfig, longest: int) -> int:
-    """Tokens that a model reads, of those that its tokenizer allows."""
-    longest = min(longest, getattr(model, "max_position_embeddings", longest))
-    if "roberta" in model.model_type:  # its positions begin after that of the padding
-        longest = min(longest, model.max_position_embeddings - model.pad_token_id - 1)
-    return longest
 
 
 def _check_labels(config: ToxicityConfig, labels: Sequence[str]) -> None:

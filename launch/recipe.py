@@ -36,6 +36,7 @@ UNSAFE_IN_NAMES = re.compile(r"[^\w.-]+")
 # keys that hold paths; False: a repository on the Hub, too, unless there is such a file
 PATH_KEYS = {
     "corpus.inputs": True, "corpus.sources.*.inputs": True, "corpus.benchmarks": False, "corpus.pii.key_file": True,
+    "corpus.pii.names.model": True,
     "tokenizer.extend": True, "pretrain.init_from": False, "pretrain.continue_from": True,
     "finetune.data": False, "finetune.models": False,
     "finetune.own.*.train": True, "finetune.own.*.dev": True, "finetune.own.*.test": True,

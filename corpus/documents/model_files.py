@@ -7,11 +7,15 @@ links to anywhere. Only names and headers are read.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from safetensors import safe_open
 
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import read_object
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
 
 CONFIG_NAME = "config.json"
 WEIGHTS_NAME = "model.safetensors"
@@ -88,3 +92,11 @@ def check_index(path: Path, name: str) -> list[str]:
                 "are never loaded: save the model again, as safetensors"
             )
     return files
+
+
+def most_tokens(config: PretrainedConfig, most: int) -> int:
+    """Tokens that a model reads, of the ``most`` that its tokenizer allows."""
+    most = min(most, getattr(config, "max_position_embeddings", most))
+    if "roberta" in config.model_type:  # its positions begin after that of the padding
+        most = min(most, config.max_position_embeddings - config.pad_token_id - 1)
+    return most

@@ -20,6 +20,7 @@ from operator import attrgetter
 
 from corpus.pii.columns import Tables
 from corpus.pii.extra.announced import find_extra
+from corpus.pii.extra.tagged import Name, NameTagger
 from corpus.pii.fold import (
     AFTER_POINT,
     AFTER_SIGN,
@@ -44,6 +45,7 @@ from corpus.pii.types import (
     NUMBER_CLUSTER,
     NUMBERS,
     OTHER,
+    PII_TYPES,
     SCORES,
     WEAK,
     Format,
@@ -56,7 +58,8 @@ from corpus.pii.types import (
 class Span:
     """``text[start:end]`` is a value of ``type``, one of ``ALL_TYPES``; offsets are ``str`` indices.
 
-    ``score`` (0..1) and ``why`` ("pattern", "label", "checksum") say how telling it is; they play no part in equality.
+    ``score`` (0..1) and ``why`` ("pattern", "label", "checksum", "model") say how telling it is; they play no part in
+    equality.
     """
 
     start: int
@@ -137,7 +140,9 @@ _SCOPES_AT: dict[str, list[Scope]] = {
 }
 
 
-def find_pii(text: str, types: Collection[str] | None = None, label: str = "") -> list[Span]:
+def find_pii(
+    text: str, types: Collection[str] | None = None, label: str = "", people: NameTagger | None = None
+) -> list[Span]:
     """Personal data in ``text``: sorted, never overlapping, in time linear in the length of the text.
 
     Spans cover the value only: no particle, no punctuation of the sentence, no name of a bank.
@@ -145,7 +150,33 @@ def find_pii(text: str, types: Collection[str] | None = None, label: str = "") -
     Args:
         types: names of the types to report, of ``PII_TYPES`` and ``EXTRA_TYPES``; the sixteen of the former if None.
         label: words that announce the value from outside the text, such as the name of its column or key.
+        people: finds names by a model, beside those that words announce: type PERSON is reported, too.
     """
+    if people is not None:
+        found = _find_by_rules(text, {*(PII_TYPES if types is None else types), "PERSON"}, label)
+        return _with_people(found, people.find(text))
+    return _find_by_rules(text, types, label)
+
+
+def _with_people(by_rules: list[Span], names: Sequence[Name]) -> list[Span]:
+    """Both in order. Where they overlap the rules win, but for a part of a name that the model knows whole."""
+    found, at = list[Span](), 0
+    for name in names:
+        while at < len(by_rules) and by_rules[at].end <= name.start:
+            found.append(by_rules[at])
+            at += 1
+        last = at
+        while last < len(by_rules) and by_rules[last].start < name.end:
+            last += 1
+        inside = by_rules[at:last]
+        if all(s.type == "PERSON" and name.start <= s.start and s.end <= name.end for s in inside):
+            is_known = any((s.start, s.end) == (name.start, name.end) for s in inside)
+            found += inside if is_known else [Span(name.start, name.end, "PERSON", name.score, ("model",))]
+            at = last
+    return found + by_rules[at:]
+
+
+def _find_by_rules(text: str, types: Collection[str] | None, label: str) -> list[Span]:
     extras = () if types is None else [name for name in EXTRA_TYPES if name in types]
     if not extras and not (_CLUE_BUT_POINTS.search(text) or _CLUE_AT_POINT.search(text)):
         return []
@@ -200,14 +231,16 @@ def settle(candidates: Iterable[Candidate], folded: Folded) -> list[Span]:
     return [Span(*folded.original(c.start, c.end), c.kind.name, c.score, c.why) for c in kept]
 
 
-def find_pii_in_sentences(sentences: Sequence[str], types: Collection[str] | None = None) -> list[list[Span]]:
+def find_pii_in_sentences(
+    sentences: Sequence[str], types: Collection[str] | None = None, people: NameTagger | None = None
+) -> list[list[Span]]:
     """Personal data of each sentence of a document; a label may stand in the sentence before its value.
 
     A value that a line end parts is reported in both sentences, each its part.
     """
     starts = list(accumulate((len(sentence) + 1 for sentence in sentences), initial=0))
     found: list[list[Span]] = [[] for _ in sentences]
-    for span in find_pii("\n".join(sentences), types):
+    for span in find_pii("\n".join(sentences), types, people=people):
         number = bisect_right(starts, span.start) - 1
         while number < len(sentences) and starts[number] < span.end:
             start, end = max(0, span.start - starts[number]), min(len(sentences[number]), span.end - starts[number])

@@ -23,6 +23,7 @@ from typing import Literal, NamedTuple, get_args
 from corpus.documents.errors import BadInput
 from corpus.pii.cover import IN_ITS_WAY, MASKED, MAY_HOLD_ONE, ROUNDS, Covered, cover
 from corpus.pii.detect import Span, find_pii, find_pii_in_sentences
+from corpus.pii.extra.tagged import NameTagger
 from corpus.pii.key import random_secret
 from corpus.pii.replace import Pseudonymizer
 from corpus.sentences.split import split_sentences
@@ -54,12 +55,22 @@ class Protection:
         secret: replacements follow from it (see ``Pseudonymizer``); a new random one unless given.
         key: makes replacements alike across documents and runs, in place of ``secret``. Neither is in the ``repr``.
         types: names of the types to hide; the sixteen of ``PII_TYPES`` if None.
+        people: finds names by a model, which are hidden too.
     """
 
     mode: Mode = "replace"
     secret: bytes = field(default_factory=random_secret, repr=False)
     key: bytes | None = field(default=None, repr=False)
     types: frozenset[str] | None = None
+    people: NameTagger | None = field(default=None, repr=False)
+
+    def find(self, text: str, label: str = "") -> list[Span]:
+        """What is to be hidden in a text."""
+        return find_pii(text, self.types, label, self.people)
+
+    def find_in_sentences(self, sentences: Sequence[str]) -> list[list[Span]]:
+        """What is to be hidden in each sentence of a document."""
+        return find_pii_in_sentences(sentences, self.types, self.people)
 
     def hide_in_sentences(self, sentences: Sequence[str], document_id: str, known: IsKnown | None = None) -> Protected:
         """The sentences of a document, one for one and in order; labels of the sentence before count.
@@ -72,7 +83,7 @@ class Protection:
         """
 
         def look(texts: Sequence[str]) -> list[list[Span]]:
-            found = find_pii_in_sentences(texts, self.types)
+            found = self.find_in_sentences(texts)
             if known is None:
                 return found
             rows = zip(texts, found, strict=True)
@@ -91,14 +102,14 @@ class Protection:
         """
 
         def look(texts: Sequence[str]) -> list[list[Span]]:
-            return [find_pii(text, self.types, label) for text in texts]
+            return [self.find(text, label) for text in texts]
 
         def look_in_pieces(texts: Sequence[str]) -> list[list[Span]]:
-            return _find_in_pieces(texts, self.types, label)
+            return _find_in_pieces(texts, self.find("".join(texts), label))
 
         if self.mode != "drop":
             return self._hide([text], document_id, look).sentences[0] or ""
-        if not find_pii(text, self.types, label):
+        if not self.find(text, label):
             return text
         kept = self._hide(_sentences_with_blanks(text), document_id, look_in_pieces).sentences
         return "".join(piece for piece in kept if piece is not None)
@@ -133,11 +144,11 @@ def _drop(texts: Sequence[str], document_id: str, look: Look) -> Protected:
     raise _still_there(document_id, found)
 
 
-def _find_in_pieces(pieces: Sequence[str], types: frozenset[str] | None, label: str) -> list[list[Span]]:
+def _find_in_pieces(pieces: Sequence[str], spans: Sequence[Span]) -> list[list[Span]]:
     """What is found in a text, for each piece that it reaches into; places are those of the text."""
     starts = list(accumulate(map(len, pieces), initial=0))
     found: list[list[Span]] = [[] for _ in pieces]
-    for span in find_pii("".join(pieces), types, label):
+    for span in spans:
         for number in range(bisect_right(starts, span.start) - 1, bisect_right(starts, span.end - 1)):
             found[number].append(span)
     return found

@@ -26,6 +26,7 @@ from finetune.heads.labels import load_trained_labeller
 from finetune.heads.pretrained import MODEL_TYPES
 from finetune.registry import find_task, task_of
 from finetune.task import Task
+from finetune.tasks.own import own_task
 from finetune.tasks.wos.published import make_published_speller
 from finetune.tasks.wos.values import make_speller
 
@@ -117,6 +118,8 @@ def read_settings(folder: Path) -> dict[str, Any]:
 
 def task_of_settings(settings: Mapping[str, Any], folder: Path) -> Task:
     """The task that a model was trained for, as it was trained."""
+    if settings["own"] is not None:
+        return own_task(settings["own"], str(folder / SETTINGS_NAME))
     name = find_task(str(settings.get("task"))).name
     try:
         config = FinetuneConfig(tasks=(name,), protocol=settings["protocol"], pos_tags=settings["pos_tags"])

@@ -34,7 +34,7 @@ RESULTS = (
     "task", "protocol", "precision", "headline", "scores", "intervals", "trivial", "split", "is_official_dev", "n",
     "n_train", "seed", "data", "hyperparameters", "selected", "steps", "versions",
 )  # fmt: skip
-SAME = ("protocol", "precision", "hyperparameters", "data", "split", "n", "n_train")  # of trainings that compare
+SAME = ("recipe", "encoder")  # of trainings that compare
 REMOVED = ".model-removed-"  # begins the name of a model that goes
 
 
@@ -67,7 +67,7 @@ def save_kept(target: Path, trained: Trained, result: Mapping[str, Any], pos_tag
             **{name: result[name] for name in RESULTS},
             "max_tokens": result["hyperparameters"]["max_tokens"],
             "pos_tags": pos_tags,
-            "own": None,
+            "own": result.get("own"),
             "encoder": result["model"],
             "files": {path.name: seal_of(path) for path in sorted(folder.iterdir())},
         }

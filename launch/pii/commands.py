@@ -15,6 +15,9 @@ Source = Annotated[
 FieldNames = Annotated[str | None, typer.Option(help="Keys or columns, by commas: body,author.name. Default: text.")]
 AllFields = Annotated[bool, typer.Option("--all-fields", help="Every string at any depth; keys stay.")]
 Types = Annotated[str | None, typer.Option(help="Only these types, by commas: TEL,PERSON. Default: Table 29.")]
+Names = Annotated[Path | None, typer.Option(metavar="FOLDER", help="KLUE-NER model that finds names of people, too.")]
+NamesThreshold = Annotated[float, typer.Option(help="Probability that one token of a name reaches, 0 to 1.")]
+NamesDevice = Annotated[str, typer.Option(help="Where the model runs: auto, or cpu.")]
 Format = Annotated[str, typer.Option("--format", help="auto, text, jsonl, json, csv, tsv, parquet.")]
 Encoding = Annotated[str, typer.Option(help="auto (UTF-8, CP949, UTF-16 with a mark), or a name. Output: UTF-8.")]
 OnError = Annotated[str, typer.Option(help="Records that cannot be read: stop, or skip (left out, set aside).")]
@@ -28,6 +31,9 @@ def pii_detect(
     fields: FieldNames = None,
     all_fields: AllFields = False,
     types: Types = None,
+    names: Names = None,
+    names_threshold: NamesThreshold = 0.5,
+    names_device: NamesDevice = "auto",
     explain: Annotated[bool, typer.Option("--explain", help="Spans as objects, with score and reasons.")] = False,
     format_: Format = "auto",
     encoding: Encoding = "auto",
@@ -39,10 +45,11 @@ def pii_detect(
     Example:  echo '문의 010-0123-4567' | malmoi pii detect -
     """
     from launch.pii.run import process, read_choices
-    from launch.pii.work import Finding, read_types
+    from launch.pii.work import Finding, read_people, read_types
 
     choices = read_choices(fields, all_fields, format_, encoding, on_error, skipped)
-    process(source, target, Finding(read_types(types), explain), choices)
+    people = read_people(names, names_threshold, names_device)
+    process(source, target, Finding(read_types(types), explain, people), choices)
 
 
 @pii_app.command("replace")
@@ -55,6 +62,9 @@ def pii_replace(
     fields: FieldNames = None,
     all_fields: AllFields = False,
     types: Types = None,
+    names: Names = None,
+    names_threshold: NamesThreshold = 0.5,
+    names_device: NamesDevice = "auto",
     seed: Annotated[
         int | None, typer.Option(help="Repeatable, so anyone who knows the number can test guesses. Default: random.")
     ] = None,
@@ -72,8 +82,9 @@ def pii_replace(
     Example:  malmoi pii replace letters.csv letters.safe.csv
     """
     from launch.pii.run import process, read_choices
-    from launch.pii.work import Hiding, read_protection, read_types
+    from launch.pii.work import Hiding, read_people, read_protection, read_types
 
     choices = read_choices(fields, all_fields, format_, encoding, on_error, skipped)
-    protection = read_protection(mode, seed, key_file, key_variable, read_types(types))
+    people = read_people(names, names_threshold, names_device)
+    protection = read_protection(mode, seed, key_file, key_variable, read_types(types), people)
     process(source, target, Hiding(protection), choices)

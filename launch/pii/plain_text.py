@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from corpus.pii.detect import find_pii
 from corpus.reading.containers import Unreadable
 from launch.pii.json_text import check_record, literal
 from launch.pii.streams import Line, Meet
@@ -93,7 +92,9 @@ def hide_in_block(block: Block, work: Hiding) -> str:
 
 def _without_lines(lines: list[str], work: Hiding) -> list[str]:
     """Sentences with personal data go, their line stays; a line whose value only its surroundings tell goes empty."""
-    while touched := {number for number, _ in spans_by_line(lines, Finding(work.protection.types))}:
+    while touched := {
+        number for number, _ in spans_by_line(lines, Finding(work.protection.types, people=work.protection.people))
+    }:
         for number in touched:
             hidden = work.hidden(lines[number], DOCUMENT)
             lines[number] = "" if hidden == lines[number] else hidden
@@ -103,7 +104,7 @@ def _without_lines(lines: list[str], work: Hiding) -> list[str]:
 def spans_by_line(lines: list[str], work: Finding) -> Iterator[tuple[int, SpanRow]]:
     """(line, span) with places in that line; of a value over a line end, the part in each line."""
     number = start = 0
-    for span in find_pii("\n".join(lines), work.types):
+    for span in work.find("\n".join(lines)):
         while span.start > start + len(lines[number]):
             start, number = start + len(lines[number]) + 1, number + 1
         at, place = start, number

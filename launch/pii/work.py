@@ -16,10 +16,12 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from corpus.documents.device import DeviceName
 from corpus.documents.errors import BadInput
 from corpus.pii.detect import Span, find_pii
+from corpus.pii.extra.tagged import NameTagger, load_tagger
 from corpus.pii.key import random_secret, read_key, seeded_secret
 from corpus.pii.protect import MODES, Protection
 from corpus.pii.types import ALL_TYPES
@@ -33,13 +35,17 @@ EVERYTHING: Paths = ((),)
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """How personal data is shown: ``explains`` adds score and reasons to each span."""
+    """How personal data is shown: ``explains`` adds score and reasons to each span, ``people`` names by a model."""
 
     types: frozenset[str] | None = None
     explains: bool = False
+    people: NameTagger | None = None
 
     def rows(self, text: str, label: str = "") -> list[SpanRow]:
-        return [self.shown(span) for span in find_pii(text, self.types, label)]
+        return [self.shown(span) for span in self.find(text, label)]
+
+    def find(self, text: str, label: str = "") -> list[Span]:
+        return find_pii(text, self.types, label, self.people)
 
     def shown(self, span: Span) -> SpanRow:
         """``[start, end, TYPE]``, or an object that says why, too."""
@@ -76,8 +82,22 @@ def read_types(names: str | None) -> frozenset[str] | None:
     return frozenset(wanted)
 
 
+def read_people(folder: Path | None, threshold: float, device: str) -> NameTagger | None:
+    """The model of names in ``folder``, where one is given; ``BadInput`` where it cannot be used."""
+    if not 0 < threshold < 1:
+        raise BadInput(f"--names-threshold {threshold:g}: a probability between 0 and 1 is expected")
+    if device not in ("auto", "cpu"):
+        raise BadInput(f"--names-device {device}: auto or cpu")
+    return load_tagger(folder, threshold, cast(DeviceName, device)) if folder is not None else None
+
+
 def read_protection(
-    mode: str, seed: int | None, key_file: Path | None, key_variable: str | None, types: frozenset[str] | None
+    mode: str,
+    seed: int | None,
+    key_file: Path | None,
+    key_variable: str | None,
+    types: frozenset[str] | None,
+    people: NameTagger | None = None,
 ) -> Protection:
     """How to hide: by a random secret of this run, kept nowhere, or repeatably where a seed is given."""
     if mode not in MODES:
@@ -85,7 +105,7 @@ def read_protection(
     if seed is not None and (key_file or key_variable):
         raise BadInput("--seed and a key: with a key a value maps alike in all runs, so leave --seed out")
     key = read_key(key_file, key_variable)
-    return Protection(mode, random_secret() if seed is None else seeded_secret(seed), key, types)
+    return Protection(mode, random_secret() if seed is None else seeded_secret(seed), key, types, people)
 
 
 def nfc(text: str) -> str:

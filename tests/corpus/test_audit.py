@@ -157,9 +157,9 @@ def test_an_original_left_stops_the_run_and_is_not_printed(
 def test_what_the_detector_passed_is_told_by_its_seal_and_not_looked_at_twice(
     tmp_path: Path, clean: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def count(sentences: list[str], types: Any) -> Any:
+    def count(sentences: list[str], *given: Any) -> Any:
         looked_at.append(sentences)
-        return find_pii_in_sentences(sentences, types)
+        return find_pii_in_sentences(sentences, *given)
 
     looked_at: list[list[str]] = []
     monkeypatch.setattr(audit, "find_pii_in_sentences", count)

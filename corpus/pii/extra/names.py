@@ -240,14 +240,21 @@ _ROMAN_WORD = re.compile("[A-Za-z]+(?:[-'][A-Za-z]+)*")
 def fake_name(rng: Random, value: str) -> str:
     """Another name in the script of ``value``, with its spaces; Korean names of two to four syllables stay as long.
 
-    Longer ones, which are foreign, become Korean names of four syllables.
+    Longer ones, which are foreign, become Korean names of four syllables. Particles fit the new name as they fitted
+    the old one: both end in a consonant, or neither does.
     """
     draw = _draw_roman if value.isascii() else _draw_hanja if "一" <= value[0] <= "龥" else _draw_hangul
     for _ in range(MAX_DRAWS):
         fake = draw(rng, value)
-        if fake != value and not _is_word(fake):
+        if fake != value and not _is_word(fake) and _final(fake) == _final(value):
             break
     return fake
+
+
+def _final(name: str) -> str:
+    """What of the last syllable chooses its particles: a vowel, ㄹ (로 as after a vowel) or another consonant."""
+    code = ord(name[-1]) - ord("가")
+    return {0: "vowel", 8: "ㄹ"}.get(code % 28, "consonant") if 0 <= code <= ord("힣") - ord("가") else ""
 
 
 def _draw_hangul(rng: Random, value: str) -> str:

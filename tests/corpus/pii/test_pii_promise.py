@@ -141,7 +141,7 @@ class ShyDetector:
         self.before = dict(zip(originals[1:], originals[:-1], strict=True))
         self.looked_at = 0
 
-    def __call__(self, text: str, types: object = None, label: str = "") -> list[Span]:
+    def __call__(self, text: str, types: object = None, label: str = "", people: object = None) -> list[Span]:
         self.looked_at += len(text)
         spans, before = [], ""
         for match in PHONE.finditer(text):
@@ -150,7 +150,7 @@ class ShyDetector:
             before = match.group()
         return spans
 
-    def in_sentences(self, sentences: Sequence[str], types: object = None) -> list[list[Span]]:
+    def in_sentences(self, sentences: Sequence[str], types: object = None, people: object = None) -> list[list[Span]]:
         spans, starts = self(" ".join(sentences)), [0]
         for sentence in sentences:
             starts.append(starts[-1] + len(sentence) + 1)
@@ -190,7 +190,7 @@ class GreedyDetector(ShyDetector):
 
     FORM = re.compile("010-9[0-9-]+|010-[01][0-9-]+ ?[가-힣]*")
 
-    def __call__(self, text: str, types: object = None, label: str = "") -> list[Span]:
+    def __call__(self, text: str, types: object = None, label: str = "", people: object = None) -> list[Span]:
         return [
             Span(match.start(), match.end(), "TEL")
             for match in re.finditer("010-9[0-9-]+|010-[01][0-9-]+ ?[가-힣]*", text)
@@ -206,7 +206,7 @@ def test_a_value_that_grows_by_what_stands_behind_it_takes_that_along(monkeypatc
 class BlindDetector(ShyDetector):
     """Finds every word, whatever it has become."""
 
-    def __call__(self, text: str, types: object = None, label: str = "") -> list[Span]:
+    def __call__(self, text: str, types: object = None, label: str = "", people: object = None) -> list[Span]:
         return [Span(match.start(), match.end(), "TEL") for match in re.finditer(r"\S+", text)]
 
 

@@ -17,6 +17,7 @@ from finetune.registry import TASKS, task_of
 from finetune.run import FinetuneInputs, run
 from finetune.score.scores import read_rows
 from finetune.train.predict import predict
+from finetune.use.predict import predict_official
 from launch.sample.unpack import read_archive
 from tests.finetune.conftest import build_tiny_encoder
 
@@ -73,4 +74,8 @@ def test_kept_models_of_all_tasks_predict_what_their_training_predicted(
         folder = tmp_path / task / "model" / "seed-1"
         kept = load_kept(folder / "model", "cpu")
         assert predict_again(kept, config, inputs.data) == read_rows(folder / "predictions.jsonl"), task
+        predicted = {result["guid"]: result for result in predict_official(kept, inputs.data / kept.task.files.dev)}
+        for row in read_rows(folder / "predictions.jsonl"):  # among all examples of the file, so in other batches
+            wanted = pytest.approx(row.prediction, abs=1e-5) if task == "klue-sts" else row.prediction
+            assert predicted[row.guid]["prediction"] == wanted, task
         assert kept.settings["scores"] == json.loads((folder / "scores.json").read_text("utf-8"))["scores"]

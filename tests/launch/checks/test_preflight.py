@@ -87,11 +87,11 @@ def manifest(folder: Path, head: dict[str, Any], name: str = "manifest.json") ->
 
 
 def test_a_folder_of_another_recipe_is_noticed_before_anything_works(tmp_path: Path) -> None:
-    settings = load_recipe("smoke", ["finetune.seeds=7"]).finetune.model_dump(mode="json")
-    head = {"stage": "finetune", "settings": settings, "inputs": {}, "key": "sha256:0"}
-    manifest(tmp_path / "run" / "finetune", head)
+    settings = load_recipe("smoke", ["tokenizer.vocab_size=3000"]).tokenizer.model_dump(mode="json")
+    head = {"stage": "tokenizer", "settings": settings, "inputs": {}, "key": "sha256:0"}
+    manifest(tmp_path / "run" / "tokenizer", head)
     found = problems_of(tmp_path)
-    assert "finetune: made with another recipe" in found and "settings.seeds: was [7], is now [1]" in found
+    assert "tokenizer: made with another recipe" in found and "settings.vocab_size: was 3000, is now 4000" in found
 
 
 def test_an_earlier_stage_that_is_missing_is_named_with_its_verb(tmp_path: Path) -> None:

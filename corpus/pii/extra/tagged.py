@@ -1,0 +1,291 @@
+"""Names of people that a model tags: any Hugging Face token classifier with the labels B-PS and I-PS of KLUE-NER.
+
+```
+text ─ sentences ─ tokens ─ windows ─ batches of one length ─▶ P(B-PS) + P(I-PS) of each token ─ threshold ─▶ names
+```
+A sentence is read alone, so what is found in it depends on nothing around it. Batches serve speed only: at loading a
+sentence is read alone and in batches, and where the machine rounds differently in the two, batches have one row. One
+core is used for each process. Price against the rules: about a hundred times their time on a processor.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from corpus.documents.device import DeviceName, find_device
+from corpus.documents.errors import BadInput
+from corpus.documents.model_files import check_model_files, check_sizes, most_tokens
+from corpus.pii.types import ALL_TYPES
+from corpus.sentences.split import split_sentences
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+BEGIN, INSIDE = "B-PS", "I-PS"
+OPTIONS = "--names", "--names-device"
+THRESHOLD = 0.5
+WINDOW_TOKENS, MARGIN_TOKENS = 128, 16
+BATCH_TOKENS = 2048
+LENGTH_STEP = 8
+GOES_ON_SHARE = 0.2  # of the threshold: measured, half names cost more than words beside them
+KEPT_SENTENCES = 20_000
+PROBE_TOKENS, PROBE_ROWS = 16, (1, 3, 8, 32)
+
+_LETTER = re.compile("[A-Za-z一-龥가-힣]")
+_TAG = re.compile(rf"\[(?:{'|'.join(ALL_TYPES)})\]")  # what mode "tag" leaves
+
+
+class Name(NamedTuple):
+    """``text[start:end]`` is a name; ``score`` is the probability of its surest token."""
+
+    start: int
+    end: int
+    score: float
+
+
+class _Window(NamedTuple):
+    """Tokens of a sentence that the model reads at once, and which of them are read from this window."""
+
+    sentence: int
+    start: int
+    end: int
+    first: int
+    last: int
+
+
+class NameTagger:
+    """A model that tags names, and what it found in the sentences that it read last.
+
+    Args:
+        columns: of the outputs, those of B-PS and I-PS.
+        threshold: probability that one token of a name reaches, 0..1.
+    """
+
+    def __init__(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, columns: tuple[int, int], threshold: float
+    ) -> None:
+        self._model, self._columns, self._threshold = model, columns, threshold
+        self._backend = tokenizer.backend_tokenizer
+        self._backend.no_truncation()
+        self._backend.no_padding()
+        self._ends = int(tokenizer.cls_token_id), int(tokenizer.sep_token_id)
+        self._size = min(WINDOW_TOKENS, most_tokens(model.config, tokenizer.model_max_length)) - 2
+        self._known: dict[str, list[Name]] = {}
+        self._has_batches = self._agrees_with_itself()
+
+    def find(self, text: str) -> list[Name]:
+        """Names in a text: sorted, never overlapping, without particles; offsets are ``str`` indices."""
+        places = list(_sentences(text))
+        self.prepare([text], [sentence for _, sentence in places])
+        hidden = [tag.span() for tag in _TAG.finditer(text)] if "[" in text else []
+        found = []
+        for start, sentence in places:
+            for name in self._known[sentence]:
+                name = name._replace(start=start + name.start, end=start + name.end)
+                if all(end <= name.start or name.end <= begin for begin, end in hidden):
+                    found.append(name)
+        return found
+
+    def prepare(self, texts: Iterable[str], sentences: Iterable[str] | None = None) -> None:
+        """Read many texts in common batches, so that ``find`` has what is in them.
+
+        Args:
+            sentences: of the texts, where they are known.
+        """
+        if sentences is None:
+            sentences = (sentence for text in texts for _, sentence in _sentences(text))
+        wanted = dict.fromkeys(sentences)
+        unread = [sentence for sentence in wanted if sentence not in self._known]
+        if len(self._known) + len(unread) > KEPT_SENTENCES:
+            self._known = {sentence: self._known[sentence] for sentence in wanted if sentence in self._known}
+        self._known |= zip(unread, self._read(unread), strict=True)
+
+    def _read(self, sentences: Sequence[str]) -> list[list[Name]]:
+        encodings = self._backend.encode_batch(list(sentences), add_special_tokens=False)
+        windows = [w for number, found in enumerate(encodings) for w in _windows(number, len(found.ids), self._size)]
+        windows.sort(key=lambda window: window.end - window.start)
+        begin, inside = ([np.zeros(len(found.ids), np.float32) for found in encodings] for _ in range(2))
+        for batch in self._batches(windows):
+            rows = [encodings[window.sentence].ids[window.start : window.end] for window in batch]
+            for window, columns_L2 in zip(batch, self._run(rows), strict=True):
+                first, last = window.first - window.start, window.last - window.start
+                begin[window.sentence][window.first : window.last] = columns_L2[first:last, 0]
+                inside[window.sentence][window.first : window.last] = columns_L2[first:last, 1]
+        read = zip(sentences, encodings, begin, inside, strict=True)
+        return [_join(text, found.offsets, b_L, i_L, self._threshold) for text, found, b_L, i_L in read]
+
+    def _batches(self, windows: Sequence[_Window]) -> Iterator[Sequence[_Window]]:
+        start = 0
+        while start < len(windows):
+            length = _padded(windows[start].end - windows[start].start + 2)
+            most = max(1, BATCH_TOKENS // length) if self._has_batches else 1
+            end = bisect_left(windows, length + 1, start, key=lambda w: _padded(w.end - w.start + 2))
+            end = min(end, start + most)
+            yield windows[start:end]
+            start = end
+
+    def _run(self, rows: Sequence[Sequence[int]]) -> np.ndarray:
+        """Probabilities of B-PS and I-PS, float32 ``[rows, tokens, 2]``, of rows that are padded to one length.
+
+        On a processor a batch has the rows that there are. Accelerators choose other kernels for other shapes, so there
+        each batch is filled up with copies of its first row.
+        """
+        import torch
+
+        first, last = self._ends
+        device, length = self._model.device, _padded(max(map(len, rows)) + 2)
+        count = len(rows) if device.type == "cpu" or not self._has_batches else max(1, BATCH_TOKENS // length)
+        ids_BL = np.full((count, length), self._model.config.pad_token_id or 0, np.int64)
+        mask_BL = np.zeros((count, length), np.int64)
+        for number in range(count):
+            ids = rows[number if number < len(rows) else 0]
+            ids_BL[number, : len(ids) + 2] = first, *ids, last
+            mask_BL[number, : len(ids) + 2] = 1
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)  # processes are the parallelism, and sums do not depend on their number
+        try:
+            with torch.inference_mode():
+                given = (torch.from_numpy(array).to(device) for array in (ids_BL, mask_BL))
+                logits_BLK = self._model(*given).logits.float()
+                shares_BL2 = logits_BLK.softmax(dim=-1)[:, 1:-1, list(self._columns)]
+        finally:
+            torch.set_num_threads(threads)
+        return np.asarray(shares_BL2[: len(rows)].cpu().numpy())
+
+    def _agrees_with_itself(self) -> bool:
+        """Whether a row gives the same bits in a batch of any size, in any place."""
+        self._has_batches = True
+        size = min(PROBE_TOKENS, self._size) - 2
+        drawn = np.random.default_rng(1).integers(0, self._model.config.vocab_size, (max(PROBE_ROWS), size)).tolist()
+        results = [self._run([*drawn[1:rows], drawn[0]])[-1] for rows in PROBE_ROWS]
+        if not np.isfinite(results).all():
+            raise ValueError("its outputs are no numbers")
+        return all(np.array_equal(found, results[0]) for found in results)
+
+
+def _padded(length: int) -> int:
+    return -(-length // LENGTH_STEP) * LENGTH_STEP
+
+
+def _sentences(text: str) -> Iterator[tuple[int, str]]:
+    """Sentences with a letter, and where they begin."""
+    position = 0
+    for sentence in split_sentences(text):
+        start = text.index(sentence, position)
+        position = start + len(sentence)
+        if _LETTER.search(sentence):
+            yield start, sentence
+
+
+def _windows(sentence: int, count: int, size: int) -> Iterator[_Window]:
+    """All ``count`` tokens in windows of at most ``size`` that overlap; near an end that is a cut, others are read."""
+    margin = min(MARGIN_TOKENS, size // 4)
+    start = 0
+    while True:
+        end = min(start + size, count)
+        yield _Window(sentence, start, end, start + margin if start else 0, end - margin if end < count else count)
+        if end == count:
+            return
+        start = end - 2 * margin
+
+
+def _join(
+    text: str, offsets: Sequence[tuple[int, int]], begin_L: np.ndarray, inside_L: np.ndarray, threshold: float
+) -> list[Name]:
+    """Tokens of a sentence to names: runs of those that may belong to one, of which one token reaches the threshold.
+
+    Behind a blank, B-PS begins another name; inside a word it does not, so that no half of a name stays.
+    """
+    share_L = begin_L + inside_L
+    names: list[Name] = []
+    previous = -2
+    for token in np.flatnonzero(share_L >= threshold * GOES_ON_SHARE).tolist():
+        (start, end), score = offsets[token], round(float(share_L[token]), 3)
+        if token == previous + 1 and (inside_L[token] >= begin_L[token] or start == names[-1].end):
+            names[-1] = Name(names[-1].start, end, max(score, names[-1].score))
+        else:
+            names.append(Name(start, end, score))
+        previous = token
+    return [name for name in names if name.score >= threshold and _LETTER.search(text, name.start, name.end)]
+
+
+def load_tagger(
+    folder: Path, threshold: float = THRESHOLD, device: DeviceName = "auto", keys: tuple[str, str] = OPTIONS
+) -> NameTagger:
+    """The model in ``folder``, loaded once in a process; ``keys`` are the settings that name folder and device.
+
+    Raises:
+        BadInput: there is no such folder, or no token classifier with safetensors weights, a fast tokenizer and the
+            labels B-PS and I-PS in it.
+    """
+    name = f"{keys[0]} {folder}"
+    if not folder.is_dir():
+        raise BadInput(f"{name}: no such folder; give a fine-tuned KLUE-NER model, such as `malmoi finetune` keeps")
+    check_model_files(folder, name)
+    check_sizes(folder, name)
+    stamp = tuple((path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in sorted(folder.iterdir()))
+    return _load(folder, threshold, find_device(device, keys[1]), name, stamp)
+
+
+@lru_cache(maxsize=1)
+def _load(folder: Path, threshold: float, device: torch.device, name: str, stamp: Any) -> NameTagger:
+    """``stamp`` tells models apart that were saved in one folder."""
+    from transformers import AutoModelForTokenClassification, AutoTokenizer
+    from transformers.utils import logging as transformers_logging
+
+    shows_progress = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.disable_progress_bar()
+    try:
+        model, report = AutoModelForTokenClassification.from_pretrained(
+            folder, use_safetensors=True, trust_remote_code=False, output_loading_info=True
+        )
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        columns = _columns(model.config.id2label, report["missing_keys"])
+        _check_tokenizer(tokenizer, model)
+        return NameTagger(model.float().to(device).eval(), tokenizer, columns, threshold)
+    except BadInput as error:
+        raise BadInput(f"{name}: {error}") from None
+    except Exception as error:  # the libraries raise what they like for files they cannot read
+        reason = (str(error).strip() or type(error).__name__).split("\n")[0][:200]
+        raise BadInput(
+            f"{name}: no model that tags names could be loaded ({reason}); give a folder with config.json, "
+            "model.safetensors and a fast tokenizer, fine-tuned for KLUE-NER"
+        ) from None
+    finally:
+        if shows_progress:
+            transformers_logging.enable_progress_bar()
+
+
+def _columns(labels: dict[int, str], missing: Iterable[str]) -> tuple[int, int]:
+    numbers = {label: number for number, label in labels.items()}
+    if not {BEGIN, INSIDE} <= numbers.keys():
+        raise BadInput(
+            f"it has no labels {BEGIN} and {INSIDE} (there are: {', '.join(map(str, numbers))[:100]}); give a model "
+            "fine-tuned for KLUE-NER"
+        )
+    if absent := sorted(missing):
+        raise BadInput(
+            f"the weights {', '.join(absent[:3])} are missing, so it would tag at random; give a model fine-tuned for "
+            "KLUE-NER"
+        )
+    return numbers[BEGIN], numbers[INSIDE]
+
+
+def _check_tokenizer(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> None:
+    if not tokenizer.is_fast:
+        raise BadInput("its tokenizer gives no character offsets; save a fast one (tokenizer.json) beside it")
+    if tokenizer.cls_token_id is None or tokenizer.sep_token_id is None:
+        raise BadInput("its tokenizer has no [CLS] or [SEP]; name them in its tokenizer_config.json")
+    if len(tokenizer) > model.config.vocab_size:
+        raise BadInput(
+            f"its tokenizer knows {len(tokenizer):,} tokens, its model {model.config.vocab_size:,}; copy the tokenizer "
+            "of the model there"
+        )
