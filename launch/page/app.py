@@ -87,10 +87,10 @@ def start(loaded: Loaded, port: int, language: str) -> Any:
     page, looks = build(loaded, language)
     page.launch(
         server_name=HOST, server_port=port, share=False, inbrowser=False, quiet=True, prevent_thread_lock=True,
-        footer_links=[], run_history=False, ssr_mode=False, pwa=False, mcp_server=False, enable_monitoring=False, **looks,
+        footer_links=[], run_history=False, ssr_mode=False, pwa=False, mcp_server=False, enable_monitoring=False,
         app_kwargs={"middleware": [
             Middleware(TrustedHostMiddleware, allowed_hosts=NAMES), Middleware(LoadsFromHereOnly),
-        ]},
+        ]}, **looks,
     )  # fmt: skip
     return page
 
