@@ -122,8 +122,23 @@ class HyperparameterOverride(BaseModel, frozen=True, extra="forbid"):
     accumulation: int | None = Field(None, gt=0, description="Parts in which a step is done, to save memory.")
 
 
+SettingsName = Annotated[str, Field(pattern=r"^[^\W_][\w.-]*$", max_length=60)]
+
+
+class Settings(BaseModel, frozen=True, extra="forbid"):
+    """What differs in further trainings of the same tasks, models and seeds; None is as the recipe says."""
+
+    protocol: ProtocolName | None = Field(None, description="As finetune.protocol.")
+    pos_tags: bool | None = Field(None, description="As finetune.pos_tags.")
+    max_train_examples: int | None = Field(None, gt=0, description="As finetune.max_train_examples.")
+    evaluations_per_epoch: int | None = Field(None, ge=0, description="As finetune.evaluations_per_epoch.")
+    overrides: dict[str, HyperparameterOverride] = Field(  # FinetuneConfig knows the names of tasks
+        default_factory=dict, description="Hyperparameters by task; what is not named is as in finetune.overrides."
+    )
+
+
 class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
-    """Tasks x models x seeds, each trained and scored once (paper section 5)."""
+    """Tasks x models x settings x seeds, each trained and scored once (paper section 5)."""
 
     own: dict[str, OwnTask] = Field(  # before the fields that name tasks
         default_factory=dict, description="Tasks of your own by name; without `tasks` they alone are trained."
@@ -175,11 +190,52 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
     overrides: dict[AnyTaskName, HyperparameterOverride] = Field(
         default_factory=dict, description="Hyperparameters by task that differ from the published ones."
     )
+    mrc_empty_windows: float = Field(
+        1.0,
+        ge=0,
+        le=1,
+        description="KLUE-MRC: share of the windows without an answer that train, at least one a question "
+        "(protocol malmoi).",
+    )
+    mrc_threshold_share: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description='KLUE-MRC: share of the training questions held out to choose by how much "no answer" must be '
+        "ahead; 0: by nothing (protocol malmoi).",
+    )
     save: Literal["best", "all", "none"] = Field(
         "best",
         description="Models that stay, as a Hugging Face folder model/ of each training: of all its seeds the one that "
         "scored best (equal: the lower seed), all of them, or none.",
     )
+    settings: dict[SettingsName, Settings] = Field(
+        default_factory=dict, description="Further settings by name, trained beside those of the recipe."
+    )
+    price_per_hour: float | None = Field(None, ge=0, description="Of one device, for the cost shown while it trains.")
+
+    def under(self, name: str) -> FinetuneConfig:
+        """The configuration with further settings in it; "" is the recipe's own."""
+        if not name:
+            return self
+        other = self.settings[name]
+        changed = {key: value for key, value in other if value is not None and key != "overrides"}
+        overrides = dict(self.overrides)
+        for task, override in other.overrides.items():
+            before = overrides.get(task, HyperparameterOverride())
+            overrides[task] = before.model_copy(update=override.model_dump(exclude_none=True))
+        return self.model_copy(update={**changed, "overrides": overrides})
+
+    @field_validator("settings")
+    @classmethod
+    def _names_folders_and_tasks(cls, values: dict[str, Settings], info: ValidationInfo) -> dict[str, Settings]:
+        if bad := [name for name in values if name.startswith("seed-")]:
+            raise ValueError(f"{bad[0]}: folders of seeds are called so; give these settings another name")
+        named = ({_known_name(task, info): o for task, o in other.overrides.items()} for other in values.values())
+        return {
+            name: other.model_copy(update={"overrides": overrides})
+            for (name, other), overrides in zip(values.items(), named, strict=True)
+        }
 
     @model_validator(mode="before")
     @classmethod

@@ -7,7 +7,6 @@ What is no encoder, or comes without its weights, is refused: random weights wou
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -186,19 +185,6 @@ def most_tokens(config: PreTrainedConfig) -> int | None:
     positions = int(getattr(config, "max_position_embeddings", None) or 0)
     unused = int(config.pad_token_id or 0) + 1 if config.model_type in _POSITIONS_AFTER_PADDING else 0
     return positions - unused if positions > 0 else None
-
-
-def digest(name: str) -> str:
-    """Digest of the encoder's files, so that a result knows its encoder; a Hub name stands for itself."""
-    folder = Path(name.removeprefix(FRESH))
-    if not folder.is_dir():
-        return name
-    state = hashlib.blake2b(digest_size=16)
-    read = {".json", ".txt"} if name.startswith(FRESH) else {".json", ".safetensors", ".txt"}
-    for path in sorted(p for p in folder.iterdir() if p.suffix in read):
-        with path.open("rb") as file:
-            state.update(f"{path.name}:{hashlib.file_digest(file, 'sha256').hexdigest()};".encode())
-    return state.hexdigest()
 
 
 class Encoder(nn.Module):

@@ -10,11 +10,9 @@ import gc
 import json
 import logging
 import platform
-import re
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from hashlib import blake2b
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -25,55 +23,43 @@ from corpus.documents.device import PrecisionName
 from corpus.documents.whole_files import write_whole
 from finetune.config import FinetuneConfig
 from finetune.data.files import SUFFIX, read_json
-from finetune.data.split import Data, load_data
-from finetune.encoder import digest, load_config, load_tokenizer, most_tokens
+from finetune.data.split import Data, hold_out, load_data
+from finetune.encoder import load_config, load_tokenizer, most_tokens
 from finetune.examples import Example, Feature, Prediction, Row
 from finetune.kept.save import Trained, keep_or_discard, settle_best
+from finetune.queue.identity import Files, deciding, digest, fingerprint_of
+from finetune.queue.jobs import SCORES_NAME, Job
 from finetune.registry import task_of
 from finetune.score.errors import find_errors
-from finetune.score.scores import bootstrap, defined, defined_tables
+from finetune.score.scores import bootstrap, defined, defined_tables, read_rows
 from finetune.task import Hyperparameters, Task
 from finetune.train.predict import predict
 from finetune.train.trainer import Selection, seed_everything, train
 
 log = logging.getLogger(__name__)
 
-SCORES_NAME = "scores.json"
 PREDICTIONS_NAME = "predictions.jsonl"
 ERRORS_NAME = "errors.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """What to train: a task by name, an encoder by its name in the results and its folder or Hub name, a seed."""
-
-    task: str
-    model: str
-    encoder: str
-    seed: int
-
-    def folder(self, out: Path) -> Path:
-        """``<task>/<model>/seed-<n>``; a path or Hub name becomes one folder name."""
-        return out / self.task / re.sub(r"[^\w.]+", "-", self.model).strip("-.") / f"seed-{self.seed}"
-
-
-def finetune_one(
-    job: Job, config: FinetuneConfig, precision: PrecisionName, data_folder: Path, out: Path
-) -> dict[str, Any]:
+def finetune_one(job: Job, precision: PrecisionName, data_folder: Path, out: Path, parts: int = 1) -> dict[str, Any]:
     """Finish one job below ``out``, or find it finished; returns the content of its ``scores.json``.
 
-    ``precision`` is what ``config.precision`` stands for on this machine.
+    ``precision`` is what ``config.precision`` stands for on this machine; ``parts`` further divides each step.
     Writes ``predictions.jsonl``, ``errors.json``, the test file with predictions for labels where one is asked for,
     the model as ``config.save`` says, and ``scores.json`` last.
     """
+    config = job.config
     task = task_of(job.task, config)
     data = load_data(task, data_folder, config)
     settings = settings_of(task, config, job.encoder)
-    fingerprint = _fingerprint(job, config, precision, settings, data)
+    origin = origin_of(job, precision, settings, data.files)
     folder = job.folder(out)
-    if (finished := _finished(folder, fingerprint)) is not None:
+    _score_again(folder, origin["fingerprint"], task, data, config)
+    if (finished := find_result(job, task, out, origin["fingerprint"])) is not None:
         settle_best(folder, config)
         return finished
+    settings = in_parts(settings, parts)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / SCORES_NAME).unlink(missing_ok=True)
     began = time.perf_counter()
@@ -86,11 +72,11 @@ def finetune_one(
         values = {example.guid: found.value for example, found in zip(data.test, test, strict=True)}
         task.write(data.test_file, values, folder / data.test_file.name.removesuffix(SUFFIX))
     result = {
-        "task": job.task, "model": job.model, "seed": job.seed, "protocol": config.protocol, "split": data.split,
-        "is_official_dev": data.is_official_dev, "n": len(rows), "n_train": len(data.training),
+        "task": job.task, "model": job.model, "settings": job.settings, "seed": job.seed, "protocol": config.protocol,
+        "split": data.split, "is_official_dev": data.is_official_dev, "n": len(rows), "n_train": len(data.training),
         **_scores(task, rows, data, config), "tables": defined_tables(task.tables(rows)),
         "hyperparameters": asdict(settings), **about, "data": data.files, "versions": _versions(),
-        "seconds": round(time.perf_counter() - began, 1), "fingerprint": fingerprint,
+        "seconds": round(time.perf_counter() - began, 1), "halved_for_memory": parts > 1, **origin,
         **({"own": task.own} if task.own else {}),
     }  # fmt: skip
     keep_or_discard(folder, config, trained, result)
@@ -117,9 +103,10 @@ def _train_and_predict(
     """The model, its predictions of the scored and the test examples, and what scores.json says of the training."""
     tokenizer = load_tokenizer(job.encoder, task.special_tokens)
     pad_id = int(tokenizer.pad_token_id)
-    training, scored, test = (
-        task.featurize(examples, tokenizer, settings.max_tokens, examples is data.training) if examples else []
-        for examples in (data.training, data.scored, data.test)
+    learned, unseen = _hold_for_tuning(task, data.training, config)
+    training, held, scored, test = (
+        task.featurize(examples, tokenizer, settings.max_tokens, examples is learned) if examples else []
+        for examples in (learned, unseen, data.scored, data.test)
     )
     seed = seed_everything(job.seed, job.task)
     model = task.model(job.encoder, tokenizer)
@@ -131,21 +118,34 @@ def _train_and_predict(
         return task.score(to_rows(data.scored, predict_all(data.scored, scored)))[task.select_by]
 
     times = config.evaluations_per_epoch
-    selection = Selection(times, score) if times else None
-    uses_cpu = config.device == "cpu"
     report = train(
-        task, model, training, settings, seed, pad_id, precision=precision, selection=selection, uses_cpu=uses_cpu
-    )
+        task, model, training, settings, seed, pad_id, precision=precision, uses_cpu=config.device == "cpu",
+        selection=Selection(times, score) if times else None, as_published=config.protocol == "klue-baseline",
+    )  # fmt: skip
+    tuned = None
+    if task.tune and unseen:
+        raws = predict(task, model, held, pad_id, precision)
+        tuned = {"n": len(unseen), **task.tune(model, unseen, held, raws)}
     about = {
         "losses": [round(loss, 5) for loss in report.losses],
         "steps": report.steps,
         "selected": {"by": task.select_by, **defined(report.selected._asdict())} if report.selected else None,
+        "tuned": tuned,
         "features": {"train": len(training), "dev": len(scored)},
         "device": next(model.parameters()).device.type,
         "precision": precision,
     }
     predictions = predict_all(data.scored, scored), predict_all(data.test, test) if test else []
     return Trained(model, tokenizer), *predictions, about
+
+
+def _hold_for_tuning(
+    task: Task, training: list[Example], config: FinetuneConfig
+) -> tuple[list[Example], list[Example]]:
+    """The examples that train, and those on which the trained model is tuned, whole groups by seed."""
+    if task.tune is None or not config.mrc_threshold_share:
+        return training, []
+    return hold_out(training, config.mrc_threshold_share, config.split_seed, task.group)
 
 
 def to_rows(examples: Sequence[Example], predictions: Sequence[Prediction]) -> list[Row]:
@@ -160,6 +160,7 @@ def _scores(task: Task, rows: list[Row], data: Data, config: FinetuneConfig) -> 
     intervals = bootstrap(rows, groups, task.score, config.bootstrap_samples, config.split_seed)
     return {
         "headline": next(iter(scores)),
+        "bootstrap_samples": config.bootstrap_samples,
         "scores": defined(scores),
         "intervals": {name: intervals.get(name) for name in scores},
         "trivial": defined(trivial),
@@ -167,34 +168,48 @@ def _scores(task: Task, rows: list[Row], data: Data, config: FinetuneConfig) -> 
     }
 
 
-def _fingerprint(
-    job: Job, config: FinetuneConfig, precision: PrecisionName, settings: Hyperparameters, data: Data
-) -> str:
-    varying = {
-        "data",
-        "tasks",
-        "models",
-        "seeds",
-        "overrides",
-        "own",
-        "device",
-        "save",
-    }  # the rest of the configuration counts for every job
-    own = config.own.get(job.task)
-    what = [
-        asdict(job), precision,
-        config.model_dump(mode="json", exclude=varying), asdict(settings), data.files, digest(job.encoder),
-        *([own.model_dump(mode="json", exclude={"train", "dev", "test"})] if own else []),
-    ]  # fmt: skip
-    return blake2b(json.dumps(what, sort_keys=True).encode(), digest_size=16).hexdigest()
+def origin_of(job: Job, precision: PrecisionName, settings: Hyperparameters, files: Files) -> dict[str, Any]:
+    """What a result says of its making: recipe, encoder, and their digest."""
+    recipe, encoder = deciding(job.task, job.config, precision, files), digest(job.encoder)
+    return {
+        "recipe": recipe,
+        "encoder": encoder,
+        "fingerprint": fingerprint_of(job.task, job.seed, encoder, recipe, settings),
+    }
 
 
-def _finished(folder: Path, fingerprint: str) -> dict[str, Any] | None:
+def in_parts(settings: Hyperparameters, parts: int) -> Hyperparameters:
+    """The same steps, each done in ``parts`` times as many parts; ``MemoryError`` where they cannot be smaller."""
+    micro_batch = settings.batch_size // settings.accumulation
+    if micro_batch % parts:
+        raise MemoryError(f"a micro-batch of {micro_batch} cannot be halved")
+    return replace(settings, accumulation=settings.accumulation * parts)
+
+
+def find_result(job: Job, task: Task, out: Path, fingerprint: str) -> dict[str, Any] | None:
+    """The finished result of a job with all that its recipe asks for, or None."""
+    folder, config = job.folder(out), job.config
+    result = _read_result(folder, fingerprint)
+    if result is None or result["bootstrap_samples"] != config.bootstrap_samples:
+        return None
+    test_name = Path(task.files.of("test")).name.removesuffix(SUFFIX) if config.predict_test else ""
+    return result if not test_name or (folder / test_name).is_file() else None
+
+
+def _score_again(folder: Path, fingerprint: str, task: Task, data: Data, config: FinetuneConfig) -> None:
+    """Where only the resampling has changed, intervals are made from the predictions that are there."""
+    result = _read_result(folder, fingerprint)
+    if result is not None and result["bootstrap_samples"] != config.bootstrap_samples:
+        rows = read_rows(folder / PREDICTIONS_NAME)
+        _write_json(folder / SCORES_NAME, result | _scores(task, rows, data, config))
+
+
+def _read_result(folder: Path, fingerprint: str) -> dict[str, Any] | None:
     if not (folder / SCORES_NAME).is_file():
         return None
     result = read_json(folder / SCORES_NAME)
     if not isinstance(result, dict) or result.get("fingerprint") != fingerprint:
-        log.info("%s: settings, data or encoder have changed; training again", folder)
+        log.info("%s: made from another encoder or by another release; training again", folder)
         return None
     return result
 

@@ -92,12 +92,24 @@ def _what_is_kept(run: Path, stages: Sequence[Stage]) -> str:
 
 def show_scores(run: Path) -> None:
     """Print the paper's metrics of every result beside the trivial baseline's."""
-    from launch.report.gather import number, paper_metrics, read_scores, trivial_of
+    from launch.report.gather import (
+        number,
+        paper_metrics,
+        read_scores,
+        sentence_on_stale,
+        settings_of,
+        trivial_of,
+        without_stale,
+    )  # fmt: skip
 
     rows = []
-    for found in read_scores(run):
+    scores, stale = without_stale(read_scores(run), run)
+    for found in scores:
+        who = [found["task"], ", ".join(filter(None, (found["model"], settings_of(found)))), str(found["seed"])]
         for metric in paper_metrics(found):
             score, trivial = number(found["scores"][metric]), number(trivial_of(found, metric))
-            rows.append([found["task"], found["model"], str(found["seed"]), metric, score, trivial, f"{found['n']:,}"])
+            rows.append([*who, metric, score, trivial, f"{found['n']:,}"])
     heads = ("task", "model", "seed", "metric", "score", "trivial", "n")
     print_table(Table(heads, rows, numbers=(4, 5, 6), title="Scores"), PlainConsole())
+    if stale:
+        PlainConsole().print(sentence_on_stale(stale), soft_wrap=True)

@@ -46,6 +46,7 @@ class Stage:
     outside: Callable[[Recipe], Stamps] = lambda recipe: {}  # what the user gave to read; contradictions show here
     # whether a folder begun with these other settings may be gone on with; an error for users says what is in the way
     goes_on: Callable[[Recipe, Path, Mapping[str, Any]], bool] = lambda recipe, out, settings: False
+    is_open: bool = False  # whether any other settings and inputs add to the folder, or make it anew as a page
 
 
 def run_sample(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
@@ -176,9 +177,13 @@ def corpus_outside(recipe: Recipe) -> Stamps:
 
 def finetune_outside(recipe: Recipe) -> Stamps:
     """Data, own tasks' files among them, and encoders that are folders."""
-    models = (Path(name.removeprefix(FRESH)) for name in recipe.finetune.models)
-    read = [*(path for path in models if path.is_dir()), *own_files(recipe, "train", "dev", "test")]
+    read = [*encoder_folders(recipe), *own_files(recipe, "train", "dev", "test")]
     return klue_stamps([recipe.finetune.data or None]) | fingerprints(read)
+
+
+def encoder_folders(recipe: Recipe) -> list[Path]:
+    """Encoders of the user's own; those of the Hub are left out."""
+    return [path for name in recipe.finetune.models if (path := Path(name.removeprefix(FRESH))).is_dir()]
 
 
 def own_files(recipe: Recipe, *splits: str) -> list[Path]:
@@ -269,13 +274,21 @@ STAGES: tuple[Stage, ...] = (
     Stage("model", lambda r: {}, lambda r: ("pretrain", "tokenizer"), run_export),
     Stage(
         "finetune",
-        lambda r: r.finetune.model_dump(mode="json", exclude={"device"}),
+        lambda r: r.finetune.model_dump(mode="json", exclude={"device", "price_per_hour"}),
         _after_finetune,
         run_finetune,
         finetune_outside,
+        is_open=True,  # every job knows what it was made from
     ),
     # the key of finetune follows from all stages before it
-    Stage("report", lambda r: {"name": r.name, "about": r.about}, lambda r: ("finetune",), run_report),
+    Stage(
+        "report",
+        lambda r: {"name": r.name, "about": r.about},
+        lambda r: ("finetune",),
+        run_report,
+        lambda r: fingerprints(encoder_folders(r)),  # results of an encoder that has changed are not shown
+        is_open=True,
+    ),
 )
 VERBS: dict[str, tuple[str, ...]] = {
     "sample": ("sample",),
@@ -315,6 +328,23 @@ def head_of(stage: Stage, recipe: Recipe, run: Path) -> Head:
     return Head(stage.name, stage.settings(recipe), inputs)
 
 
+def is_done(stage: Stage, recipe: Recipe, run: Path) -> bool:
+    """Whether the stage is complete, and nothing is to be added to what its folder holds."""
+    if not stage.is_open:
+        return (run / stage.name / manifest.MANIFEST_NAME).is_file()
+    found = manifest.read_manifest(run / stage.name)
+    return found is not None and head_by_now(stage, recipe, run, found).key == found["key"]
+
+
+def head_by_now(stage: Stage, recipe: Recipe, run: Path, found: Mapping[str, Any]) -> Head:
+    """Its head under this recipe, with the user's files as they were then."""
+    inputs = dict(found.get("inputs", {}))
+    for name in stage.after(recipe):
+        if earlier := manifest.read_manifest(run / name):
+            inputs[name] = earlier["key"]
+    return Head(stage.name, stage.settings(recipe), inputs)
+
+
 def run_stage(stage: Stage, recipe: Recipe, run: Path) -> bool:
     """Run one stage unless its result is there; returns whether it worked.
 
@@ -344,7 +374,11 @@ def run_stage(stage: Stage, recipe: Recipe, run: Path) -> bool:
 def may_go_on(stage: Stage, recipe: Recipe, run: Path, head: Head) -> bool:
     """Whether the folder of a stage was begun with other settings and is gone on with; nothing may stand on it yet."""
     found = manifest.read_head(run / stage.name)
-    if found is None or found["key"] == head.key or found.get("inputs") != head.inputs:
+    if found is None or found["key"] == head.key:
+        return False
+    if stage.is_open:
+        return True
+    if found.get("inputs") != head.inputs:
         return False
     if not stage.goes_on(recipe, run / stage.name, found.get("settings", {})):
         return False

@@ -1,4 +1,5 @@
-"""``malmoi bench finetune``: an epoch and prediction beside a loop in the published manner, which pads fully.
+"""``malmoi bench finetune``: an epoch and prediction beside a loop in the published manner, which pads fully; new text
+through a trained model beside the pipelines of transformers.
 
 Same examples, same first weights, one thread, sides in turns, CPU time. Without options it runs on the embedded sample,
 so anyone can repeat it; ratios carry over, absolute figures do not. The model is invented and small: a larger one
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import BertTokenizer, RobertaConfig, RobertaModel
+from transformers import BertTokenizer, RobertaConfig, RobertaModel, pipeline
 from transformers.utils.logging import disable_progress_bar
 
 from corpus.documents.errors import BadInput
@@ -23,9 +24,11 @@ from finetune.data.files import find_file
 from finetune.data.split import sample
 from finetune.encoder import load_tokenizer
 from finetune.examples import Example
+from finetune.kept.load import Kept
 from finetune.registry import TASKS
 from finetune.train.predict import predict
 from finetune.train.trainer import order_by_length, seed_everything, train
+from finetune.use.predict import predict_texts
 from launch.bench.material import GIVEN, SAMPLE
 from launch.bench.rivals import predict_plainly, train_plainly
 from launch.bench.timing import fresh_in_turns, timed, versions_of, write_figures
@@ -35,6 +38,9 @@ from launch.sample.unpack import unpack
 TASKS_TIMED = ("klue-ner", "klue-dp", "klue-sts", "klue-nli", "ynat")
 OURS, THEIRS = "malmoi", "published manner"
 PHASES = ("epoch", "predict")
+NEW_TEXT = "new text"  # texts to results, ours and a pipeline's at batches of one size
+PIPELINES = {"ynat": "text-classification", "klue-nli": "text-classification", "klue-ner": "token-classification"}
+BATCH_SIZE = 32
 SEED = 1
 
 
@@ -73,13 +79,14 @@ def run_finetune_bench(
         }
     columns = {"examples": "{examples:,}", **{phase: f"{{times_faster[{phase}]:.1f}} x" for phase in PHASES}}
     columns |= {
+        "pipeline": "{beside_pipeline}",
         "slots": f"{{sides[{OURS}][slots_per_token]:.2f}}",
         "fixed": f"{{sides[{THEIRS}][slots_per_token]:.2f}}",
     }
     note = (
         f"{results['material']}; RoBERTa of 2 layers x 256, one thread, CPU time, medians of {rounds} rounds. "
         "Slots: positions of our batches, padding included, for each real token; fixed: the "
-        "same of the other side."
+        f"same of the other side. Pipeline: new text beside a pipeline of transformers, batches of {BATCH_SIZE}."
     )
     table = figures_of("Finetune beside the published manner", results["tasks"], columns, note, first="task")
     print_table(table, PlainConsole())
@@ -135,7 +142,8 @@ def measure_task(name: str, klue: Path, most: int | None, encoder: Path, rounds:
     return {
         "examples": ours["examples"],
         "sides": sides,
-        "times_faster": {phase: theirs[phase] / ours[phase] for phase in PHASES},
+        "times_faster": {phase: theirs[phase] / ours[phase] for phase in (*PHASES, NEW_TEXT) if phase in ours},
+        "beside_pipeline": f"{theirs[NEW_TEXT] / ours[NEW_TEXT]:.1f} x" if NEW_TEXT in ours else "–",
     }
 
 
@@ -156,10 +164,35 @@ def run_side(order: tuple[str, str, str, int | None, str]) -> dict[str, Any]:
             predict(task, model, features, pad_id)
         else:
             predict_plainly(task, model, features, settings, pad_id)
+    if name in PIPELINES:
+        texts = [dict(example.inputs) for example in examples]
+        with timed(seconds, NEW_TEXT):
+            if side == OURS:
+                predict_texts(
+                    Kept(task, tokenizer, model, {"max_tokens": longest, "precision": "fp32"}), texts, BATCH_SIZE
+                )
+            else:
+                predict_by_pipeline(name, model, tokenizer, texts, longest)
     lengths_N = np.array([len(feature["input_ids"]) for feature in features])
     fixed = longest * len(lengths_N) / int(lengths_N.sum())
     slots = slots_per_token(lengths_N, settings.batch_size) if side == OURS else fixed
     return {**seconds, "examples": len(examples), "slots_per_token": slots}
+
+
+def predict_by_pipeline(
+    name: str, model: Any, tokenizer: Any, texts: Sequence[dict[str, Any]], longest: int
+) -> list[Any]:
+    """The same texts through the pipeline of transformers for the stock class of the task, on the processor."""
+    rows: list[Any] = [list(text.values()) for text in texts]
+    given = [{"text": row[0], "text_pair": row[1]} if len(row) > 1 else row[0] for row in rows]
+    if PIPELINES[name] == "token-classification":
+        options: dict[str, Any] = {"aggregation_strategy": "simple"}
+    else:
+        options = {"top_k": None, "truncation": True, "max_length": longest}
+    build: Any = pipeline
+    tokenizer.model_input_names = ["input_ids", "attention_mask"]  # the encoder has no segments
+    run = build(PIPELINES[name], model=model.net.eval(), tokenizer=tokenizer, device="cpu")
+    return list(run(given, batch_size=BATCH_SIZE, **options))
 
 
 def slots_per_token(lengths_N: Any, batch_size: int) -> float:

@@ -19,8 +19,7 @@ from pydantic import BaseModel
 
 from launch.console import PlainConsole, Table, print_table, world_size
 from launch.errors import is_for_user
-from launch.manifest import MANIFEST_NAME
-from launch.pipeline import Stage, learns_pieces, raw_inputs
+from launch.pipeline import Stage, is_done, learns_pieces, raw_inputs
 from launch.recipe import SAMPLE, Recipe
 from pretrain.engine.memory import needed_memory
 from pretrain.schedule import phases
@@ -187,7 +186,9 @@ def _finetuning(recipe: Recipe, machine: Machine) -> Cost:
     if folder is not None and not folder.is_dir():
         return Cost()
     text = SAMPLE_KLUE_BYTES if folder is None else sum(p.stat().st_size for p in folder.rglob("*train*"))
-    passes = len(settings.models) * len(settings.seeds) * 8  # epochs of small models; the published ones have 3 to 5
+    passes = (
+        len(settings.models) * (1 + len(settings.settings)) * len(settings.seeds) * 8
+    )  # epochs of small models; the published ones have 3 to 5
     work = text / 6 * passes * _flops(recipe, 128, recipe.pretrain.rows.masking.share)
     return Cost(work / machine.flops, None, PROCESS_WITH_TORCH * machine.cores)
 
@@ -219,7 +220,7 @@ def show_plan(
     rows = []
     for stage in stages:
         folder = run / stage.name
-        state = "complete" if (folder / MANIFEST_NAME).is_file() else "started" if folder.is_dir() else "to do"
+        state = "complete" if is_done(stage, recipe, run) else "started" if folder.is_dir() else "to do"
         cost = Cost() if state == "complete" else estimate(stage.name, recipe, machine)
         sizes = (f"~{say_bytes(size)}" if size else "–" for size in (cost.disk, cost.memory))
         rows.append([stage.name, state, f"~{say_duration(cost.seconds)}" if cost.seconds else "–", *sizes])
@@ -235,7 +236,8 @@ def _sizes(stages: Sequence[Stage], recipe: Recipe, machine: Machine) -> list[st
     """What the stages would read and train, and on what, as far as recipe and input files tell."""
     text, settings = text_bytes(recipe), recipe.pretrain
     lengths = " then ".join(dict.fromkeys(str(phase.length) for phase in phases(settings)))
-    jobs = len(recipe.finetune.tasks) * len(recipe.finetune.models) * len(recipe.finetune.seeds)
+    tuning = recipe.finetune
+    jobs = len(tuning.tasks) * len(tuning.models) * (1 + len(tuning.settings)) * len(tuning.seeds)
     device = f"{machine.devices} GPU" if machine.gpu else f"{machine.cores} cores, no GPU"
     lines = {
         "corpus": f"text: {'not known' if text is None else f'{text / 1e6:,.1f} MB unpacked'}",

@@ -1,7 +1,8 @@
 """What will stop a run, found before its first stage works: a wrong name must not cost a pretraining.
 
 Only what is cheap to know is looked at: settings, names, sizes, the configuration and tokenizer of an encoder. Content
-is left to the stages. ``malmoi run`` refuses to start where anything is found, ``--dry-run`` lists it.
+is left to the stages, but for benchmark files that hours of other stages would come before. ``malmoi run`` refuses to
+start where anything is found, ``--dry-run`` lists it.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from launch import manifest
 from launch.checks.estimate import GIB, Machine, estimate, planned_tokens, say_duration
 from launch.engines.mapper import engine_mapper
 from launch.errors import is_for_user, missing_modules, one_sentence, require
-from launch.pipeline import NO_KLUE_FILES, OWN_MODEL, Stage, may_go_on, raw_inputs, require_stage
+from launch.pipeline import NO_KLUE_FILES, OWN_MODEL, Stage, head_by_now, is_done, may_go_on, raw_inputs, require_stage
 from launch.recipe import SAMPLE, Recipe
 from pretrain.config import ModelConfig
 
+LONG_STAGES = {"corpus", "tokenizer", "tokens", "pretrain"}
 LONGEST_ON_CPU = 365 * 86_400  # seconds: nobody means to wait that long
 Check = Callable[[], object]
 
@@ -32,7 +34,7 @@ def find_problems(verb: str, stages: Sequence[Stage], recipe: Recipe, run: Path,
     """Sentences about what would stop the stages of a verb, each saying what to do; none where they can start."""
     if missing := missing_modules(stage.name for stage in stages):  # other checks need them, too
         return list(_collected(lambda: require(verb, missing)))
-    waiting = [stage for stage in stages if not (run / stage.name / manifest.MANIFEST_NAME).is_file()]
+    waiting = [stage for stage in stages if not is_done(stage, recipe, run)]
     names = {stage.name for stage in waiting}
     checks: list[Check] = [partial(_other_recipes, stages, recipe, run)]
     checks += [
@@ -50,7 +52,7 @@ def find_problems(verb: str, stages: Sequence[Stage], recipe: Recipe, run: Path,
         keys = {"pretrain": "pretrain.engine.device", "finetune": "finetune.device"}
         checks += [partial(find_device, devices[name], keys[name]) for name in sorted(names & devices.keys())]
     if "finetune" in names:
-        checks.append(partial(_klue_files, recipe))
+        checks.append(partial(_klue_files, recipe, reads=bool(names & LONG_STAGES)))
         checks += [partial(_encoder, name, recipe.pretrain.model) for name in recipe.finetune.models]
     checks.append(partial(_resources, waiting, recipe, run, machine))
     return list(dict.fromkeys(problem for check in checks for problem in _collected(check)))
@@ -71,33 +73,37 @@ def _collected(check: Check) -> Iterator[str]:
 def _other_recipes(stages: Sequence[Stage], recipe: Recipe, run: Path) -> Iterator[str]:
     """Folders that hold the result of other settings, of stages or of those before them."""
     for stage in stages:
-        found = manifest.read_head(run / stage.name)
-        if found is None:
-            continue
-        inputs = dict(found.get("inputs", {}))
-        for name in stage.after(recipe):
-            if earlier := manifest.read_manifest(run / name):
-                inputs[name] = earlier["key"]
-        head = manifest.Head(stage.name, stage.settings(recipe), inputs)
-        if head.key != found["key"] and not may_go_on(stage, recipe, run, head):
-            yield manifest.refuse_other(run / stage.name, found, head)
+        if found := manifest.read_head(run / stage.name):
+            head = head_by_now(stage, recipe, run, found)
+            if head.key != found["key"] and not may_go_on(stage, recipe, run, head):
+                yield manifest.refuse_other(run / stage.name, found, head)
 
 
-def _klue_files(recipe: Recipe) -> Iterator[str]:
+def _klue_files(recipe: Recipe, *, reads: bool) -> Iterator[str]:
+    """What is missing; ``reads``: what is broken, too, as hours of other stages come first."""
     from finetune.data.hub import find_copy
     from finetune.registry import klue_tasks, missing_files
 
-    data = recipe.finetune.data
-    if not data:
-        if klue_tasks(recipe.finetune):
-            yield NO_KLUE_FILES
+    data, config = recipe.finetune.data or "", recipe.finetune
+    if not data and klue_tasks(config):
+        yield NO_KLUE_FILES
         return
-    is_folder = data != SAMPLE and Path(data).is_dir() and find_copy(data) is None
-    if is_folder and (missing := missing_files(recipe.finetune, Path(data))):
+    is_folder = bool(data) and data != SAMPLE and Path(data).is_dir() and find_copy(data) is None
+    if is_folder and (missing := missing_files(config, Path(data))):
         yield (
             f"{data}: missing {', '.join(missing)} (plain or .zst); add them, or name only the tasks that are there "
             "with finetune.tasks=…"
         )
+    elif reads:
+        for name in config.tasks if is_folder else config.own.keys() & set(config.tasks):
+            yield from _collected(partial(_read_task, name, recipe))
+
+
+def _read_task(name: str, recipe: Recipe) -> None:
+    from finetune.data.split import load_data
+    from finetune.registry import task_of
+
+    load_data(task_of(name, recipe.finetune), Path(recipe.finetune.data or ""), recipe.finetune)
 
 
 def _encoder(name: str, own: ModelConfig) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Results side by side: one group for each task, model and protocol, its seeds averaged; tasks are never averaged.
+"""Results side by side: one group for each task, model, settings and protocol, its seeds averaged, tasks never.
 
 The spread over seeds (sample standard deviation) says how far a training with another seed may land. The 95 % intervals
 of single results say something else: how far a score may move on other examples.
@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from launch.report.blocks import Table
-from launch.report.gather import PAPER_MODEL, Result, number, paper_metrics, trivial_of
+from launch.report.gather import PAPER_MODEL, Result, number, paper_metrics, settings_of, trivial_of
 
 LAST_WEIGHTS = "last weights"
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The results of one task, model and protocol on the same examples, one for each seed."""
+    """The results of one task, model, settings and protocol on the same examples, one for each seed."""
 
-    name: str  # the model, with protocol or examples where a model has several
+    name: str  # the model, with its settings and protocol where there are several
     results: list[Result]
 
     @property
@@ -72,7 +72,8 @@ def group_results(scores: Sequence[Result]) -> list[Group]:
     """Groups in the order of ``scores``; what was not trained and scored alike stays apart."""
     groups: dict[tuple[str, ...], list[Result]] = {}
     for found in scores:
-        key = (found["task"], found["model"], found["protocol"], weights_of(found), found["split"])
+        name = ", ".join(filter(None, (found["model"], settings_of(found))))
+        key = (found["task"], name, found["protocol"], weights_of(found), found["split"])
         groups.setdefault(key, []).append(found)
     has_protocols = len({found["protocol"] for found in scores}) > 1
     return [Group(f"{key[1]}, {key[2]}" if has_protocols else key[1], results) for key, results in groups.items()]

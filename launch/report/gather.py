@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from corpus.documents.whole_files import read_object
 from launch.errors import LaunchError
+from launch.pipeline import OWN_MODEL
 
 Result = dict[str, Any]
 PAPER_MODEL = "klue/roberta-base"
+MOST_NAMED = 8
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -33,15 +36,49 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def read_scores(run: Path) -> list[Result]:
-    """All results below ``finetune/``, each with its ``errors`` (None without any): tasks in the paper's order, own
-    ones last."""
+    """All results below ``finetune/``, whichever command made them, each with its ``errors`` (None without any): tasks
+    in the paper's order, own ones last."""
     from finetune.config import place_of
+    from finetune.queue.jobs import RESULTS
 
     found = []
-    for path in sorted((run / "finetune").glob("*/*/seed-*/scores.json")):
+    for path in sorted(path for pattern in RESULTS for path in (run / "finetune").glob(pattern)):
         errors = path.with_name("errors.json")
         found.append(read_json(path) | {"errors": read_json(errors) if errors.is_file() else None})
-    return sorted(found, key=lambda s: (place_of(s["task"]), s["model"], s["seed"]))
+    return sorted(found, key=lambda s: (place_of(s["task"]), s["model"], settings_of(s), s["seed"]))
+
+
+def settings_of(found: Result) -> str:
+    """The name of a result's settings, empty for those that were trained first."""
+    return str(found.get("settings", ""))
+
+
+def without_stale(scores: Sequence[Result], run: Path) -> tuple[list[Result], list[Result]]:
+    """Results of encoders as they are now, and those of an encoder folder whose files have changed since."""
+    parts: tuple[list[Result], list[Result]] = ([], [])
+    for found in scores:
+        parts[_is_stale(found, run)].append(found)
+    return parts
+
+
+def _is_stale(found: Result, run: Path) -> bool:
+    from finetune.config import FRESH
+    from finetune.queue.identity import digest
+
+    name = found["model"].removeprefix(FRESH)
+    fresh = FRESH if name != found["model"] else ""
+    folder = run / name if name == OWN_MODEL else Path(name)
+    return "encoder" in found and folder.is_dir() and found["encoder"] != digest(f"{fresh}{folder}")
+
+
+def sentence_on_stale(stale: Sequence[Result]) -> str:
+    """What is left out and why, for people."""
+    named = [", ".join(filter(None, (s["task"], s["model"], settings_of(s), f"seed {s['seed']}"))) for s in stale]
+    more = f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
+    return (
+        f"Not shown: {len(named)} results of encoders whose files have changed since ({'; '.join(named[:MOST_NAMED])}"
+        f"{more}). Run finetune with these seeds and settings again, or delete their folders."
+    )
 
 
 def paper_metrics(found: Result) -> list[str]:

@@ -17,7 +17,7 @@ from corpus.documents.escaping import fenced, markdown, visible
 from launch.manifest import read_manifest
 from launch.report.blocks import Section, Table, Text
 from launch.report.compare import verdict_on_scores
-from launch.report.gather import count, duration, read_scores
+from launch.report.gather import count, duration, read_scores, without_stale
 from launch.report.scores import scores_section
 from launch.report.stages import corpus_sections, pretraining_section, vocabulary_sections
 
@@ -42,8 +42,9 @@ SUMMARIES: dict[str, Callable[[dict[str, Any]], str]] = {  # of the counts in a 
 
 def run(recipe: Recipe, folder: Path, out: Path) -> dict[str, Any]:
     """Write ``report.md`` and ``report.html`` into ``out`` from the stages below ``folder``; returns counts."""
-    scores, manifests = read_scores(folder), {name: read_manifest(folder / name) for name in SUMMARIES}
-    sections = [scores_section(scores)]
+    scores, stale = without_stale(read_scores(folder), folder)
+    manifests = {name: read_manifest(folder / name) for name in SUMMARIES}
+    sections = [scores_section(scores, stale)]
     for name, describe in DESCRIPTIONS.items():
         if manifests[name]:
             sections += describe(folder)
@@ -52,7 +53,7 @@ def run(recipe: Recipe, folder: Path, out: Path) -> dict[str, Any]:
         "title": recipe.name,
         "about": recipe.about,
         "verdict": verdict_on_scores(scores),
-        "stages": [_stage(name, manifest) for name, manifest in manifests.items() if manifest],
+        "stages": [_stage(name, manifest, len(scores)) for name, manifest in manifests.items() if manifest],
         "sections": sections,
         "links": [("Corpus card", "../corpus/card.html")] if (folder / "corpus" / "card.html").is_file() else [],
     }
@@ -88,9 +89,10 @@ def _cell(text: Any) -> str:
     return "<br>".join(map(markdown, str(text).split("\n")))
 
 
-def _stage(name: str, manifest: dict[str, Any]) -> dict[str, str]:
+def _stage(name: str, manifest: dict[str, Any], results: int) -> dict[str, str]:
+    """``results``: of all commands, where a manifest knows those of the last."""
     cost = f"{duration(manifest['seconds'])}, {count(manifest['peak_memory_mib'])} MiB"
-    return {"name": name, "summary": SUMMARIES[name](manifest["counts"]), "cost": cost}
+    return {"name": name, "summary": SUMMARIES[name]({**manifest["counts"], "results": results}), "cost": cost}
 
 
 def _provenance(recipe: Recipe, manifest: dict[str, Any]) -> Section:

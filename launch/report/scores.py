@@ -13,10 +13,20 @@ from typing import Any
 from launch.pipeline import OWN_MODEL
 from launch.report.blocks import SMALL, Bar, Bars, Block, Line, Pictures, Section, Table, Text, line_chart
 from launch.report.compare import LAST_WEIGHTS, Group, comparison, group_results, weights_of
-from launch.report.gather import PAPER_MODEL, Result, count, number, paper_metrics, trivial_of
+from launch.report.gather import (
+    PAPER_MODEL,
+    Result,
+    count,
+    number,
+    paper_metrics,
+    sentence_on_stale,
+    settings_of,
+    trivial_of,
+)  # fmt: skip
 
 FACTS = {  # column to how it is said once for all results
-    "model": "encoder {}", "seed": "seed {}", "protocol": "protocol {}", "weights": "{}", "data": "data version {}",
+    "model": "encoder {}", "settings": "settings {}", "seed": "seed {}", "protocol": "protocol {}", "weights": "{}",
+    "data": "data version {}",
 }  # fmt: skip
 MOST_BARS = 16  # more are a table
 MOST_CHARTS = 24
@@ -56,13 +66,15 @@ WARNINGS: tuple[tuple[Callable[[Result], bool], str], ...] = (  # about which re
 ORDER_OF_ERRORS = {"probability": "the most certain first", "distance": "the largest distance first"}
 
 
-def scores_section(scores: Sequence[Result]) -> Section:
-    """Warnings, figure, tables, loss curves, figures by class, and wrong predictions of all results."""
+def scores_section(scores: Sequence[Result], stale: Sequence[Result] = ()) -> Section:
+    """Warnings, figure, tables, loss curves, figures by class, and wrong predictions; ``stale`` is only named."""
     groups = group_results(scores)
     is_compared = len(groups) > len({found["task"] for found in scores}) or len(scores) > len(groups)
     facts = [facts_of(found) for found in scores]
     varying = [name for name in FACTS if len({fact[name] for fact in facts}) > 1]
-    shared = [said.format(facts[0][name]) for name, said in FACTS.items() if scores and name not in varying]
+    shared = [
+        said.format(facts[0][name]) for name, said in FACTS.items() if scores and facts[0][name] and name not in varying
+    ]
     is_official = any(found["is_official_dev"] for found in scores)
     paper = [(found, metric) for found in scores for metric in paper_metrics(found)]
     further = [(found, metric) for found in scores for metric in found["scores"] if metric not in paper_metrics(found)]
@@ -71,6 +83,7 @@ def scores_section(scores: Sequence[Result]) -> Section:
         "Scores",
         [
             *warnings(scores),
+            *([Text(sentence_on_stale(stale), "warning")] if stale else []),
             *_figure(groups),
             *([comparison(groups)] if is_compared else []),
             *([Text(f"All results: {', '.join(shared)}.")] if shared else []),
@@ -90,7 +103,14 @@ def facts_of(found: Result) -> dict[str, str]:
     versions = {split: file.get("version", "unknown") for split, file in found.get("data", {}).items()}
     same = len(set(versions.values())) == 1
     data = next(iter(versions.values())) if same else ", ".join(f"{split} {name}" for split, name in versions.items())
-    said = (found["model"], str(found["seed"]), found["protocol"], weights_of(found), data or "unknown")
+    said = (
+        found["model"],
+        settings_of(found),
+        str(found["seed"]),
+        found["protocol"],
+        weights_of(found),
+        data or "unknown",
+    )
     return dict(zip(FACTS, said, strict=True))
 
 

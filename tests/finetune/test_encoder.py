@@ -19,7 +19,8 @@ from transformers import (
 )
 
 from corpus.documents.errors import BadInput
-from finetune.encoder import check_encoder, digest, load_encoder, load_pretrained, load_tokenizer
+from finetune.encoder import check_encoder, load_encoder, load_pretrained, load_tokenizer
+from finetune.queue.identity import digest
 
 
 def test_markers_are_added_once_and_the_embeddings_grow(tiny_encoder) -> None:

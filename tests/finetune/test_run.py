@@ -13,8 +13,9 @@ from pydantic import ValidationError
 from corpus.documents.errors import BadInput
 from finetune import job
 from finetune.config import TASK_NAMES, FinetuneConfig
+from finetune.queue.jobs import plan
 from finetune.registry import TASKS
-from finetune.run import FinetuneInputs, plan, run
+from finetune.run import FinetuneInputs, run
 from finetune.score.scores import read_rows, score_file
 from tests.finetune.conftest import build_tiny_encoder
 
@@ -71,7 +72,7 @@ def read(out: Path, task: str) -> dict[str, Any]:
 def files(out: Path) -> dict[str, bytes]:
     """All results; the time that a training took is the one thing that may differ."""
     contents = {}
-    for path in sorted(p for p in out.rglob("*") if p.is_file()):
+    for path in sorted(p for p in out.rglob("*") if p.is_file() and p.suffix != ".log"):
         data = path.read_bytes()
         if path.name == "scores.json":
             data = json.dumps({k: v for k, v in json.loads(data).items() if k != "seconds"}).encode()
@@ -133,13 +134,6 @@ def test_a_finished_job_is_kept_and_an_unfinished_one_repeated_to_the_same_resul
     run(FinetuneConfig(**SETTINGS), finished.inputs, out)
     assert trained == ["ynat"]
     assert files(out) == files(finished.out)
-
-
-def test_other_settings_train_again(finished: Finished, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    shutil.copytree(finished.out, out)
-    run(FinetuneConfig(**{**SETTINGS, "tasks": ("ynat",), "max_train_examples": 6}), finished.inputs, out)
-    assert read(out, "ynat")["n_train"] == 6
 
 
 def test_one_and_two_workers_give_the_same_results(finished: Finished, tmp_path: Path) -> None:

@@ -12,8 +12,16 @@ import torch
 from corpus.documents.errors import BadInput
 from finetune.encoder import load_tokenizer
 from finetune.examples import IGNORED, Example
+from finetune.kept.load import Kept
 from finetune.registry import TASKS
-from launch.bench.finetune import learn_vocabulary, make_encoder, run_finetune_bench, slots_per_token
+from finetune.use.predict import predict_texts
+from launch.bench.finetune import (
+    learn_vocabulary,
+    make_encoder,
+    predict_by_pipeline,
+    run_finetune_bench,
+    slots_per_token,
+)
 from launch.bench.rivals import fixed_batches, pad_fully
 
 SENTENCES = ("한빛시에 비가 온다", "푸른들팀이 이겼다", "금리가 올랐다, 또", "새 산책로가 놓였다")
@@ -51,6 +59,20 @@ def test_fixed_batches_are_ours_with_more_padding(encoder: Path) -> None:
 def test_slots_count_the_padding_of_every_batch() -> None:
     assert slots_per_token(np.array([4, 4, 4, 4]), 2) == 1
     assert slots_per_token(np.array([1, 3]), 2) == 6 / 4
+
+
+@pytest.mark.parametrize(("name", "keys"), [("ynat", ("title",)), ("klue-nli", ("premise", "hypothesis"))])
+def test_new_text_gets_what_a_pipeline_of_transformers_gives(name: str, keys: tuple[str, ...], encoder: Path) -> None:
+    task, tokenizer = TASKS[name], load_tokenizer(str(encoder))
+    torch.manual_seed(1)
+    model = task.model(str(encoder), tokenizer).eval()
+    texts = [dict(zip(keys, (text, text[::-1]), strict=False)) for text in (*SENTENCES, SENTENCES[0] * 9)]
+    ours = predict_texts(Kept(task, tokenizer, model, {"max_tokens": 32, "precision": "fp32"}), texts)
+    theirs = predict_by_pipeline(name, model, tokenizer, texts, 32)
+    for found, expected in zip(ours, theirs, strict=True):
+        ranked = {entry["label"]: pytest.approx(entry["score"], abs=1e-5) for entry in expected[:3]}
+        assert found["likeliest"] == ranked
+        assert found["prediction"] == expected[0]["label"]
 
 
 def test_a_whole_run_prints_a_table_and_keeps_the_figures(

@@ -13,22 +13,33 @@ from typing import Any
 import pytest
 import torch
 
+import malmoi
 from corpus.documents.errors import BadInput
+from finetune.kept.load import Kept, load_kept
 from finetune.registry import TASKS
 from launch.tools.predict import LINES_AT_ONCE, form_of, line_blocks, predict_file, results_of
+from tests.command import run_command
 from tests.finetune.conftest import build_tiny_encoder
 
 TITLES = ["푸른들시 예산안 처리", "[속보] 가람팀 3연승", "", "{윤슬} 금리 인하", "## 비 소식"]
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A model of YNAT with random weights, as ``load_kept`` gives one."""
-    folder, tokenizer = build_tiny_encoder(tmp_path_factory.mktemp("encoder"), TITLES)
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A kept model of YNAT with random weights."""
+    home = tmp_path_factory.mktemp("kept")
+    encoder, tokenizer = build_tiny_encoder(home, TITLES)
     torch.manual_seed(1)
-    network = TASKS["ynat"].model(folder, tokenizer)
-    settings = {"max_tokens": 32, "precision": "fp32"}
-    return SimpleNamespace(task=TASKS["ynat"], tokenizer=tokenizer, model=network, settings=settings)
+    TASKS["ynat"].model(encoder, tokenizer).net.save_pretrained(home / "model")  # type: ignore[operator]
+    tokenizer.save_pretrained(home / "model")
+    settings = {"format": 1, "task": "ynat", "protocol": "malmoi", "max_tokens": 32}
+    (home / "model" / "malmoi.json").write_text(json.dumps(settings), "utf-8")
+    return home / "model"
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> Kept:
+    return load_kept(folder, "cpu")
 
 
 def results(model: Any, path: Path | None, target: Path, batch_size: int | None = None) -> list[dict[str, Any]]:
@@ -145,3 +156,47 @@ def test_people_get_a_line_a_title_and_no_control_characters(model: Any, tmp_pat
     assert title == "비 ⟨U+001B⟩[31m소식"
     assert shown.out.splitlines()[1:] == ["(empty)"]
     assert "2 results, 1 of them for blank texts" in shown.err
+
+
+def test_the_command_takes_a_folder_and_a_name_on_the_hub(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
+    (tmp_path / "in.txt").write_text("\n".join(TITLES), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda name, **options: str(folder))
+    outputs = []
+    for name in (str(folder), "team/ynat-model"):
+        assert run_command(capfd, "predict", "tc", name, "in.txt", "out.jsonl", "--device", "cpu").code == 0
+        outputs.append((tmp_path / "out.jsonl").read_text("utf-8"))
+    assert outputs[0] == outputs[1]
+    told = run_command(capfd, "predict", "ynat", str(folder), "in.txt", "--json", "--batch-size", "1")
+    for line, expected in zip(told.output.splitlines(), outputs[0].splitlines(), strict=True):
+        assert json.loads(line)["prediction"] == json.loads(expected)["prediction"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["ner", "FOLDER", "in.txt"], ["a model of ynat, not of ner"]),
+        (["ynat", "nowhere/at/all", "in.txt"], ["no such folder"]),
+        (["ynat", "FOLDER", "missing.txt"], ["missing.txt"]),
+        (["ynat", "FOLDER", "."], ["a folder"]),
+        (["ynat", "FOLDER", "in.txt", "--device", "gpu"], ["gpu", "auto"]),
+    ],
+)
+def test_a_wrong_command_line_is_one_sentence(
+    arguments: list[str], words: list[str], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
+    (tmp_path / "in.txt").write_text("비\n", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    given = [str(folder) if argument == "FOLDER" else argument for argument in arguments]
+    run_command(capfd, "predict", *given).refused(*words)
+
+
+def test_python_loads_a_kept_model_and_the_task_of_a_name(folder: Path) -> None:
+    loaded: Any = malmoi.load_task(folder, device="cpu")
+    by_text: Any = malmoi.load_task(str(folder), device="cpu")
+    assert loaded.predict([TITLES[0], {"title": TITLES[0]}, ""])[:2] == by_text.predict([TITLES[0]]) * 2
+    assert malmoi.load_task("ynat") is TASKS["ynat"]
+    with pytest.raises(ValueError, match="did you mean ynat"):
+        malmoi.load_task("ynta")

@@ -1,0 +1,85 @@
+"""One job, tried: what came of it, so that a job that fails leaves the others alone.
+
+Out of memory, it is done once more in twice as many parts of half the size: the same global batch, and the same result
+up to rounding where nothing is drawn in training (no dropout) and the loss is a mean over examples.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import sys
+import traceback
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from corpus.documents.errors import BadInput, is_full_disk
+from finetune.queue.claims import claimed
+from finetune.queue.jobs import Job
+
+log = logging.getLogger(__name__)
+
+NO_MEMORY = ("DefaultCPUAllocator: can't allocate memory", "DefaultCPUAllocator: not enough memory", "out of memory")
+MORE_MEMORY = "free memory, run fewer workers, or lower max_tokens or batch_size in finetune.overrides"
+
+
+class Work(Protocol):
+    """Finishes a job in so many times its parts, or finds it finished; returns the content of its ``scores.json``."""
+
+    def __call__(self, job: Job, *, parts: int) -> dict[str, Any]: ...
+
+
+class Outcome(NamedTuple):
+    """A ``result``, or why there is none in a sentence (``failure``); neither: another process is at the job."""
+
+    job: Job
+    result: dict[str, Any] | None = None
+    failure: str | None = None
+    trace: str = ""  # of what is no fault of the user's
+    stops: OSError | None = None  # no other job would do better: a full disk
+
+
+def attempt(work: Work, job: Job, out: Path) -> Outcome:
+    """Claim a job below ``out`` and do it; every error becomes an outcome."""
+    try:
+        with claimed(job.folder(out)) as is_ours:
+            return Outcome(job, _in_memory(work, job)) if is_ours else Outcome(job)
+    except BadInput as error:
+        return Outcome(job, failure=str(error))
+    except Exception as error:
+        if is_full_disk(error):
+            stops = error if isinstance(error, OSError) else OSError(28, "no space left on the disk")
+            return Outcome(job, failure=str(error), stops=stops)
+        if is_out_of_memory(error):
+            return Outcome(job, failure=f"out of memory with half the micro-batch, too ({_first_line(error)})")
+        return Outcome(job, failure=_first_line(error), trace=traceback.format_exc())
+
+
+def _in_memory(work: Work, job: Job) -> dict[str, Any]:
+    try:
+        return work(job, parts=1)
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        log.warning("%s: out of memory (%s); once more with half the micro-batch", job, _first_line(error))
+    _free_memory()  # after the error, which holds the tensors
+    return work(job, parts=2)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error of torch, on any device, or of Python means that memory ran out; torch is not imported."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return bool(names & {"MemoryError", "OutOfMemoryError"}) or (
+        isinstance(error, RuntimeError) and any(words in str(error) for words in NO_MEMORY)
+    )
+
+
+def _free_memory() -> None:
+    gc.collect()
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.accelerator.is_available():
+        torch.get_device_module(torch.accelerator.current_accelerator()).empty_cache()
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).split("\n")[0][:200]

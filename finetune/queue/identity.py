@@ -1,0 +1,94 @@
+"""What decides a job's result, as its ``scores.json`` records it: a job with the same record is not done again.
+
+```
+recipe, what of it decides ─┐
+hyperparameters ────────────┼─▶ fingerprint
+encoder files, task, seed ──┘
+```
+Only what differs from a default is recorded, so a key that is added to the configuration later makes no result stale. A
+key that counts for one task counts for no other. The price: a default that changes in the code is not noticed here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from corpus.documents.device import PrecisionName
+from finetune.config import FRESH, FinetuneConfig
+from finetune.task import Hyperparameters
+
+# known in another way: by the job itself, the digests of the files, the resolved hyperparameters
+AXES = {"data", "tasks", "models", "seeds", "settings", "overrides", "precision"}
+NO_PREDICTION = {"bootstrap_samples", "predict_test", "device", "price_per_hour", "save"}  # these change none
+ABOUT_RUNS = {"manifest.json", "started.json"}  # in the folder of a run's own model; they hold times
+SPLITS = ("train", "dev", "test")
+OF_ONE_TASK = {"pos_tags": "klue-dp", "mrc_empty_windows": "klue-mrc", "mrc_threshold_share": "klue-mrc"}
+WHERE_DEV_IS_DIVIDED = {"split_dev", "dev_split_share"}
+
+Files = Mapping[str, Mapping[str, str]]  # split to name, sha256 and version, as ``Data.files``
+
+
+def deciding(task: str, config: FinetuneConfig, precision: PrecisionName, files: Files) -> dict[str, Any]:
+    """What of the recipe and the data decides the results of a task, as JSON; hyperparameters only as far as they are
+    overridden."""
+    changed = config.model_dump(mode="json", exclude=AXES | NO_PREDICTION, exclude_defaults=True)
+    kept = {key: _for_task(task, value) for key, value in changed.items() if _counts(key, task, files)}
+    override = config.overrides.get(task)
+    parts: dict[str, Any] = {
+        **kept,
+        **({"precision": precision} if precision != "fp32" else {}),
+        "overrides": override.model_dump(mode="json", exclude_none=True) if override else {},
+        "data": {split: file["sha256"] for split, file in files.items()},
+    }
+    return {key: value for key, value in parts.items() if value is not None and value != {}}
+
+
+def _counts(key: str, task: str, files: Files) -> bool:
+    if key in WHERE_DEV_IS_DIVIDED:
+        return "train" not in files
+    return OF_ONE_TASK.get(key, task) == task
+
+
+def _for_task(task: str, value: Any) -> Any:
+    """The task's own part of a map by task, without places of files; whether it is in a list of tasks, or None."""
+    if isinstance(value, dict):
+        found = value.get(task)
+        return {key: v for key, v in found.items() if key not in SPLITS} if isinstance(found, dict) else found
+    return (task in value or None) if isinstance(value, list) else value
+
+
+def fingerprint_of(
+    task: str, seed: int, encoder: str, recipe: Mapping[str, Any], hyperparameters: Hyperparameters
+) -> str:
+    """Digest of all that decides a result; ``encoder``: as ``digest`` returned it, ``recipe``: as ``deciding``."""
+    plain = asdict(Hyperparameters())
+    chosen = {key: value for key, value in asdict(hyperparameters).items() if value != plain[key]}
+    rest = {key: value for key, value in recipe.items() if key != "overrides"}
+    text = json.dumps([task, seed, encoder, rest, chosen], sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def digest(name: str) -> str:
+    """Digest of an encoder's files, so that a result knows its encoder; a Hub name stands for itself."""
+    folder = Path(name.removeprefix(FRESH))
+    if not folder.is_dir():
+        return name
+    read = {".json", ".txt"} if name.startswith(FRESH) else {".json", ".safetensors", ".txt"}
+    found = sorted(p for p in folder.iterdir() if p.suffix in read and p.name not in ABOUT_RUNS)
+    return _digest(tuple((p, p.stat().st_size, p.stat().st_mtime_ns, p.stat().st_ino) for p in found))
+
+
+@lru_cache(maxsize=64)
+def _digest(files: tuple[tuple[Path, int, int, int], ...]) -> str:
+    """By content; a file that was read and has not changed since is not read again for the next job."""
+    state = hashlib.blake2b(digest_size=16)
+    for path, *_ in files:
+        with path.open("rb") as file:
+            state.update(f"{path.name}:{hashlib.file_digest(file, 'sha256').hexdigest()};".encode())
+    return state.hexdigest()

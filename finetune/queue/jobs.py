@@ -1,0 +1,125 @@
+"""Jobs, what there is to do and what is already there: tasks x models x settings x seeds in the folder of a run.
+
+```
+<task>/<model>/seed-1/             the settings that were trained first
+<task>/<model>/lr-1e-05/seed-1/    others, named after what differs from the first, or in finetune.settings
+```
+Nothing but the results themselves says what a name stands for. A later command with other settings adds to them and
+changes none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from corpus.documents.errors import BadInput
+from finetune.config import FinetuneConfig, place_of
+from finetune.data.files import read_json
+
+SCORES_NAME = "scores.json"
+RESULTS = ("*/*/seed-*/scores.json", "*/*/*/seed-*/scores.json")
+LONGEST_NAME = 60  # characters of a settings folder
+Recipe = Mapping[str, Any]  # as ``identity.deciding``
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What to train: a task by name, an encoder by its name in the results and its folder or Hub name, a seed.
+
+    ``settings`` names the folder of its settings, empty for the first ones; ``config`` says what they are.
+    """
+
+    task: str
+    model: str
+    encoder: str
+    seed: int
+    config: FinetuneConfig = field(compare=False)
+    settings: str = ""
+
+    def folder(self, out: Path) -> Path:
+        """``<task>/<model>/seed-<n>``, with settings between; a path or Hub name becomes one folder name."""
+        return out / self.task / folder_name(self.model) / self.settings / f"seed-{self.seed}"
+
+    def __str__(self) -> str:
+        return ", ".join(part for part in (self.task, self.model, self.settings, f"seed {self.seed}") if part)
+
+
+def folder_name(name: str) -> str:
+    """One folder name of a path, a Hub name or settings."""
+    return re.sub(r"[^\w.]+", "-", name).strip("-.")
+
+
+def plan(config: FinetuneConfig, models: Mapping[str, str]) -> list[Job]:
+    """All jobs, long ones first so that none is left over at the end; ``BadInput`` for two in one folder."""
+    jobs = [
+        Job(task, name, str(models[name]), seed, config.under(settings), settings)
+        for task in sorted(config.tasks, key=place_of, reverse=True)  # in the paper the long ones come last
+        for name in config.models
+        for settings in ("", *config.settings)
+        for seed in config.seeds
+    ]
+    if len({job.folder(Path()) for job in jobs}) < len(jobs):
+        raise BadInput(f"two of the models {', '.join(config.models)} have the same name on disk; rename one")
+    return jobs
+
+
+def read_results(out: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Every result below ``out`` with its file; what an older release wrote is left out."""
+    for path in sorted(path for pattern in RESULTS for path in out.glob(pattern)):
+        result = read_json(path)
+        if isinstance(result, dict) and isinstance(result.get("recipe"), dict):
+            yield path, result
+
+
+def name_settings(jobs: Sequence[Job], recipes: Mapping[Job, Recipe], out: Path) -> list[Job]:
+    """The same jobs, each in the folder of its settings, beside the results of others that are there.
+
+    Settings that are there keep their name. ``BadInput`` where ``finetune.settings`` gives a name that is taken.
+    """
+    known: dict[str, dict[str, Recipe]] = {}
+    for _, result in read_results(out):
+        known.setdefault(result["task"], {}).setdefault(result["settings"], result["recipe"])
+    named = []
+    for job in jobs:
+        taken = known.setdefault(job.task, {})
+        name = _name_of(job, recipes[job], taken)
+        taken.setdefault(name, recipes[job])
+        named.append(replace(job, settings=name))
+    return list(dict.fromkeys(named))
+
+
+def _name_of(job: Job, recipe: Recipe, taken: Mapping[str, Recipe]) -> str:
+    if same := [name for name, other in taken.items() if other == recipe]:
+        return same[0]
+    if job.settings not in taken:
+        return job.settings
+    if job.settings:
+        raise BadInput(
+            f"finetune.settings.{job.settings}: {job.task} has results of other settings under this name "
+            f"({_difference(taken[job.settings], recipe)} now); give these another name, or delete those"
+        )
+    name = folder_name(_difference(taken[""], recipe))
+    short = hashlib.blake2b(json.dumps(recipe, sort_keys=True).encode(), digest_size=4).hexdigest()
+    return name if len(name) <= LONGEST_NAME and name not in taken else f"{name[:LONGEST_NAME].rstrip('-.')}-{short}"
+
+
+def _difference(old: Recipe, new: Recipe) -> str:
+    """``lr 1e-05, data 3f2a91c0``: the new values of what differs."""
+    before, after = _flat(old), _flat(new)
+    changed = [key for key in sorted(before.keys() | after.keys()) if before.get(key) != after.get(key)]
+    return ", ".join(f"{key} {after.get(key, 'default')}" for key in changed)
+
+
+def _flat(recipe: Recipe) -> dict[str, str]:
+    """Overrides by their own names, digests of data as one that is short."""
+    flat = {key: value for key, value in recipe.items() if key not in ("overrides", "data")}
+    flat |= recipe.get("overrides", {})
+    data = json.dumps(recipe.get("data"), sort_keys=True).encode()
+    plain = {key: value if isinstance(value, str) else json.dumps(value, sort_keys=True) for key, value in flat.items()}
+    return {**plain, "data": hashlib.blake2b(data, digest_size=4).hexdigest()}
