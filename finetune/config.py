@@ -190,6 +190,20 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
     overrides: dict[AnyTaskName, HyperparameterOverride] = Field(
         default_factory=dict, description="Hyperparameters by task that differ from the published ones."
     )
+    mrc_empty_windows: float = Field(
+        1.0,
+        ge=0,
+        le=1,
+        description="KLUE-MRC: share of the windows without an answer that train, at least one a question "
+        "(protocol malmoi).",
+    )
+    mrc_threshold_share: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description='KLUE-MRC: share of the training questions held out to choose by how much "no answer" must be '
+        "ahead; 0: by nothing (protocol malmoi).",
+    )
     save: Literal["best", "all", "none"] = Field(
         "best",
         description="Models that stay, as a Hugging Face folder model/ of each training: of all its seeds the one that "

@@ -23,7 +23,7 @@ from corpus.documents.device import PrecisionName
 from corpus.documents.whole_files import write_whole
 from finetune.config import FinetuneConfig
 from finetune.data.files import SUFFIX, read_json
-from finetune.data.split import Data, load_data
+from finetune.data.split import Data, hold_out, load_data
 from finetune.encoder import load_config, load_tokenizer, most_tokens
 from finetune.examples import Example, Feature, Prediction, Row
 from finetune.kept.save import Trained, keep_or_discard, settle_best
@@ -103,9 +103,10 @@ def _train_and_predict(
     """The model, its predictions of the scored and the test examples, and what scores.json says of the training."""
     tokenizer = load_tokenizer(job.encoder, task.special_tokens)
     pad_id = int(tokenizer.pad_token_id)
-    training, scored, test = (
-        task.featurize(examples, tokenizer, settings.max_tokens, examples is data.training) if examples else []
-        for examples in (data.training, data.scored, data.test)
+    learned, unseen = _hold_for_tuning(task, data.training, config)
+    training, held, scored, test = (
+        task.featurize(examples, tokenizer, settings.max_tokens, examples is learned) if examples else []
+        for examples in (learned, unseen, data.scored, data.test)
     )
     seed = seed_everything(job.seed, job.task)
     model = task.model(job.encoder, tokenizer)
@@ -117,21 +118,34 @@ def _train_and_predict(
         return task.score(to_rows(data.scored, predict_all(data.scored, scored)))[task.select_by]
 
     times = config.evaluations_per_epoch
-    selection = Selection(times, score) if times else None
-    uses_cpu = config.device == "cpu"
     report = train(
-        task, model, training, settings, seed, pad_id, precision=precision, selection=selection, uses_cpu=uses_cpu
-    )
+        task, model, training, settings, seed, pad_id, precision=precision, uses_cpu=config.device == "cpu",
+        selection=Selection(times, score) if times else None, as_published=config.protocol == "klue-baseline",
+    )  # fmt: skip
+    tuned = None
+    if task.tune and unseen:
+        raws = predict(task, model, held, pad_id, precision)
+        tuned = {"n": len(unseen), **task.tune(model, unseen, held, raws)}
     about = {
         "losses": [round(loss, 5) for loss in report.losses],
         "steps": report.steps,
         "selected": {"by": task.select_by, **defined(report.selected._asdict())} if report.selected else None,
+        "tuned": tuned,
         "features": {"train": len(training), "dev": len(scored)},
         "device": next(model.parameters()).device.type,
         "precision": precision,
     }
     predictions = predict_all(data.scored, scored), predict_all(data.test, test) if test else []
     return Trained(model, tokenizer), *predictions, about
+
+
+def _hold_for_tuning(
+    task: Task, training: list[Example], config: FinetuneConfig
+) -> tuple[list[Example], list[Example]]:
+    """The examples that train, and those on which the trained model is tuned, whole groups by seed."""
+    if task.tune is None or not config.mrc_threshold_share:
+        return training, []
+    return hold_out(training, config.mrc_threshold_share, config.split_seed, task.group)
 
 
 def to_rows(examples: Sequence[Example], predictions: Sequence[Prediction]) -> list[Row]:

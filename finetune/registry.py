@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from finetune.config import TASK_NAMES, FinetuneConfig, OwnTask, full_name
-from finetune.data.files import find_file
+from finetune.data.files import find_file, read_json
 from finetune.task import Task
 
 MODULES = {"ynat": "labels", "klue-nli": "labels", "klue-sts": "similarity"}  # the others: a folder of their own
@@ -33,7 +33,16 @@ TASKS: Mapping[str, Task] = _Tasks()
 
 
 def find_task(name: str) -> Task:
-    """The task of that name (``klue-ner``, ``ner``) under protocol ``malmoi``; ``BadInput`` if there is none."""
+    """The task of that name (``klue-ner``, ``ner``) under protocol ``malmoi``, or the own one that the folder of a
+    result or of a kept model knows; ``BadInput`` if there is none."""
+    files = [Path(name) / file for file in ("scores.json", "malmoi.json")]
+    if "/" in name and (file := next(filter(Path.is_file, files), None)):
+        found = read_json(file)
+        if isinstance(found, dict) and found.get("own") is not None:
+            from finetune.tasks.own import own_task
+
+            return own_task(found["own"], str(file))
+        name = str(found.get("task")) if isinstance(found, dict) else name
     return TASKS[full_name(name)]
 
 
@@ -42,8 +51,9 @@ def task_of(name: str, config: FinetuneConfig) -> Task:
     if own := config.own.get(name):
         from finetune.tasks.own import define, own_task
 
-        return own_task(define(name, own), files_of(own))
+        return own_task(define(name, own), files=files_of(own))
     task = TASKS[name].under(config.protocol)
+    task = task if config.mrc_empty_windows == 1 else task.thin(task, config.mrc_empty_windows)
     return task if config.pos_tags else task.plain(task)
 
 

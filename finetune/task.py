@@ -115,6 +115,9 @@ class Task:
         group: examples that must stay on one side when a file is split, e.g. turns of one dialogue; ``group_of_guid``
             is the same where there is only a predictions file.
         as_published: fields of this record that protocol ``klue-baseline`` replaces, oddities included.
+        tune: ``(model, examples unseen in training, their features, raw outputs)``: set in the model what is left to
+            choose after the training (KLUE-MRC: by how much "no answer" must be ahead); returns it for the result.
+        thin: ``(task, share)``: the task trained on a share of its features without a target (KLUE-MRC).
         plain: the task without gold annotation among its inputs (KLUE-DP: part-of-speech tags).
         own: what ``finetune.tasks.own.own_task`` makes a user's task of; None for those of KLUE.
         use: what is done with new text; None: nothing can be.
@@ -147,6 +150,8 @@ class Task:
     group_of_guid: Callable[[str], str] = str
     special_tokens: tuple[str, ...] = ()  # markers, added to the tokenizer before ``featurize``
     as_published: Mapping[str, Any] = field(default_factory=dict)
+    tune: Callable[[Any, Sequence[Example], Sequence[Feature], Sequence[Any]], dict[str, float]] | None = None
+    thin: Callable[[Task, float], Task] = lambda task, share: task
     plain: Callable[[Task], Task] = lambda task: task
     own: Mapping[str, Any] | None = None
     use: Use | None = None

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import parse_json, read_bytes, write_whole
+from finetune.data.formats import OWN, name_bytes, name_text
 
 MAX_BYTES = 1 << 30  # of one file after decompression; the largest official file has about 50 MB
 SUFFIX = ".zst"
@@ -71,11 +72,15 @@ def find_file(folder: Path, name: str) -> Path | None:
 
 
 def read_text(path: Path) -> str:
-    """The whole file, decompressed; ``BadInput`` for broken compression, too many bytes, or not UTF-8."""
+    """The whole file, decompressed, without a byte order mark; ``BadInput`` for broken compression, too many bytes, or
+    not UTF-8."""
+    if not path.is_file():
+        raise BadInput(f"{path}: {'a folder, not a file' if path.is_dir() else 'no such file'}; check the path")
+    content = read_bytes(path, MAX_BYTES)
     try:
-        return read_bytes(path, MAX_BYTES).decode("utf-8")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise BadInput(f"{path}: not UTF-8 (byte {error.start}); convert the file to UTF-8") from None
+        raise BadInput(f"{path}: not UTF-8 (byte {error.start}); {name_bytes(content)}") from None
 
 
 def sha256(path: Path) -> str:
@@ -117,9 +122,8 @@ def read_json(path: Path) -> Any:
     try:
         return parse_json(text)
     except json.JSONDecodeError as error:
-        raise BadInput(
-            f"{path}: broken JSON at line {error.lineno}, column {error.colno} ({error.msg}); copy the file again"
-        ) from None
+        what = f"broken JSON at line {error.lineno}, column {error.colno} ({error.msg})"
+        raise BadInput(f"{path}: {name_text(text) or f'{what}; copy the file again'}") from None
     except ValueError as error:
         raise BadInput(f"{path}: {error}; copy the file again") from None
 
@@ -133,10 +137,12 @@ def read_records(path: Path) -> list[tuple[str, dict[str, Any]]]:
     """The records of a JSON file that is one list, each with ``where``, its file and guid, for messages."""
     records = read_json(path)
     if not isinstance(records, list) or not records:
-        raise BadInput(f"{path}: expected one JSON list with at least one record")
+        said = name_text(format_json(records))
+        raise BadInput(f"{path}: expected one JSON list with at least one record" + (f"; {said}" if said else ""))
     for number, record in enumerate(records):
         if not isinstance(record, dict) or not isinstance(record.get("guid"), str):
-            raise BadInput(f"{path}: record {number} is not an object with a text under 'guid'")
+            said = name_text(format_json(records[:1])) or OWN
+            raise BadInput(f"{path}: record {number} is not an object with a text under 'guid'; {said}")
     return [(f"{path}, {record['guid']}", record) for record in records]
 
 
@@ -144,7 +150,8 @@ def text_of(record: Mapping[str, Any], key: str, where: str) -> str:
     """The text under ``key``; ``BadInput`` if there is none."""
     value = record.get(key)
     if not isinstance(value, str) or not value.strip():
-        raise BadInput(f"{where}: '{key}' should be a text, found {value!r}")
+        said = None if key in record else name_text(format_json([record]))
+        raise BadInput(f"{where}: '{key}' should be a text, found {value!r:.60}" + (f"; {said}" if said else ""))
     return value
 
 
@@ -163,7 +170,8 @@ def read_blocks(path: Path) -> list[Block]:
             lines.append((number, line))
         elif lines:
             if not header:
-                raise BadInput(f"{path}, line {lines[0][0]}: a sentence without its '## guid' line")
+                said = name_text("\n".join(line for _, line in lines)) or OWN
+                raise BadInput(f"{path}, line {lines[0][0]}: a sentence without its '## guid' line; {said}")
             blocks.append(Block(header, lines))
             header, lines = "", []
     if not blocks:

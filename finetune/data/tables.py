@@ -48,13 +48,15 @@ def kind_of_file(path: Path) -> str:
     return plain.suffix.lower()
 
 
-def nfc(value: Any) -> Any:
-    """The same in NFC, all texts inside lists and objects too."""
+def nfc(value: Any, levels: int = 8) -> Any:
+    """The same in NFC, texts inside lists and objects too; what lies deeper than any task's values stays as it is."""
     if isinstance(value, str):
         return normalize("NFC", value)
-    if isinstance(value, list):
-        return [nfc(item) for item in value]
-    return {nfc(key): nfc(item) for key, item in value.items()} if isinstance(value, dict) else value
+    if isinstance(value, list) and levels:
+        return [nfc(item, levels - 1) for item in value]
+    if isinstance(value, dict) and levels:
+        return {nfc(key): nfc(item, levels - 1) for key, item in value.items()}
+    return value
 
 
 def read_table(path: Path, needed: Sequence[str]) -> list[Record]:
@@ -81,7 +83,7 @@ def _read_rows(path: Path, kind: str) -> Iterator[Record]:
         yield from _read_cells(path, is_tsv=kind == ".tsv")
     elif kind == ".json":
         rows = read_json(path)
-        rows = rows.get("data") if isinstance(rows, dict) else rows
+        rows = _flatten(rows.get("data"), path) if isinstance(rows, dict) else rows
         if not isinstance(rows, list):
             raise BadInput(f"{path}: expected a JSON list of objects, or one under 'data'")
         for number, row in enumerate(rows, start=1):
@@ -98,6 +100,23 @@ def _read_rows(path: Path, kind: str) -> Iterator[Record]:
                 raise
             except ValueError as error:
                 raise BadInput(f"{where}: {error}; mend or remove the line") from None
+
+
+def _flatten(rows: Any, path: Path) -> Any:
+    """Questions of SQuAD and KorQuAD as rows with id, question, context, answer and start; other lists as they are."""
+    if not isinstance(rows, list) or not any(isinstance(row, dict) and "paragraphs" in row for row in rows):
+        return rows
+    try:
+        return [
+            {
+                "id": question["id"], "question": question["question"], "context": paragraph["context"],
+                "answer": [answer["text"] for answer in question["answers"]],
+                "start": [answer["answer_start"] for answer in question["answers"]],
+            }
+            for article in rows for paragraph in article["paragraphs"] for question in paragraph["qas"]
+        ]  # fmt: skip
+    except (KeyError, TypeError) as error:
+        raise BadInput(f"{path}: not laid out as SQuAD or KorQuAD are ({type(error).__name__}: {error})") from None
 
 
 def _as_record(where: str, line: int, row: Any) -> Record:

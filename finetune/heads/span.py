@@ -21,7 +21,13 @@ IMPOSSIBLE = -1e4  # score of a position that can be no end of a span
 
 
 class SpanFinder(nn.Module):
-    """Positions that are no candidates, padding among them, do not compete, so padding changes nothing."""
+    """Positions that are no candidates, padding among them, do not compete, so padding changes nothing.
+
+    ``threshold``, part of the weights, is by how much "no answer" must be ahead of the best span: ``predict`` takes it
+    off the start score of [CLS]. 0 until examples unseen in training choose it (``finetune.tasks.mrc.task.tune``).
+    """
+
+    threshold: Tensor
 
     def __init__(self, encoder: Encoder, cuts: int) -> None:
         """``cuts``: most characters to cut off an answer's last token; 0: no such map."""
@@ -29,6 +35,7 @@ class SpanFinder(nn.Module):
         self.encoder = encoder
         self.ends = nn.Linear(int(encoder.config.hidden_size), 2)
         self.cuts = nn.Linear(int(encoder.config.hidden_size), cuts + 1) if cuts else None
+        self.register_buffer("threshold", torch.zeros(()))
         if self.cuts is not None:  # begins with what it would have to learn first: how rare cuts are
             nn.init.zeros_(self.cuts.weight)
             nn.init.zeros_(self.cuts.bias)
@@ -62,7 +69,9 @@ class SpanFinder(nn.Module):
         all (L,), without padding."""
         start_BL, end_BL, states_BLH = self.score_ends(batch)
         cut_BL = torch.zeros_like(batch["input_ids"]) if self.cuts is None else self.cuts(states_BLH).argmax(dim=-1)
-        raws = (start_BL.float(), end_BL.float(), cut_BL.to(torch.uint8))
+        start_BL = start_BL.float()
+        start_BL[:, 0] -= self.threshold
+        raws = (start_BL, end_BL.float(), cut_BL.to(torch.uint8))
         lengths = batch["attention_mask"].sum(dim=1).tolist()
         rows = zip(*(values.cpu().numpy() for values in raws), lengths, strict=True)
         return [{"start": start[:n], "end": end[:n], "cut": cut[:n]} for start, end, cut, n in rows]

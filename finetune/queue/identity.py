@@ -28,6 +28,7 @@ AXES = {"data", "tasks", "models", "seeds", "settings", "overrides", "precision"
 NO_PREDICTION = {"bootstrap_samples", "predict_test", "device", "price_per_hour", "save"}  # these change none
 ABOUT_RUNS = {"manifest.json", "started.json"}  # in the folder of a run's own model; they hold times
 SPLITS = ("train", "dev", "test")
+OF_ONE_TASK = {"pos_tags": "klue-dp", "mrc_empty_windows": "klue-mrc", "mrc_threshold_share": "klue-mrc"}
 WHERE_DEV_IS_DIVIDED = {"split_dev", "dev_split_share"}
 
 Files = Mapping[str, Mapping[str, str]]  # split to name, sha256 and version, as ``Data.files``
@@ -51,7 +52,7 @@ def deciding(task: str, config: FinetuneConfig, precision: PrecisionName, files:
 def _counts(key: str, task: str, files: Files) -> bool:
     if key in WHERE_DEV_IS_DIVIDED:
         return "train" not in files
-    return key != "pos_tags" or task == "klue-dp"
+    return OF_ONE_TASK.get(key, task) == task
 
 
 def _for_task(task: str, value: Any) -> Any:

@@ -1,8 +1,9 @@
 """Anybody's predictions: read, held against the examples of an official file, and written in its layout.
 
-A predictions file has JSON lines with ``guid``, ``prediction`` and, where a metric needs them (KLUE-RE), ``scores``; or
-it is one JSON map, guid to prediction. Every example needs one prediction of its task's form: a label, a number, tags,
-a tree, a text, a state. Anything else is refused with its guid, so no file is written or scored that says less.
+A predictions file, plain or packed (.gz, .zst), has JSON lines with ``guid``, ``prediction`` and, where a metric needs
+them (KLUE-RE), ``scores``; or it is one JSON map, guid to prediction. Every example needs one prediction of its task's
+form: a label, a number, tags, a tree, a text, a state. Anything else is refused with its guid, so no file is written or
+scored that says less.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import parse_json
 from finetune.data.files import read_text
+from finetune.data.tables import nfc
 from finetune.examples import Example, Prediction
 from finetune.registry import find_task
 from finetune.task import Task
@@ -37,11 +39,11 @@ def read_lines(path: Path, keys: Sequence[str]) -> list[dict[str, Any]]:
         if not line.strip():
             continue
         try:
-            record = parse_json(line)
+            record = parse_json(line, object_pairs_hook=_without_doubles)
         except json.JSONDecodeError:
             record = None
         except ValueError as error:
-            raise BadInput(f"{path}, line {number}: {error}; mend or remove the line") from None
+            raise BadInput(f"{path}, line {number}: {_in_words(error)}; mend or remove the line") from None
         if not isinstance(record, dict) or not all(key in record for key in keys) or type(record["guid"]) is not str:
             wanted = " and ".join([", ".join(f"'{key}'" for key in keys[:-1]), f"'{keys[-1]}'"])
             raise BadInput(f"{path}, line {number}: expected a JSON object with {wanted}, found {line[:80]!r}")
@@ -60,16 +62,41 @@ def _read_map(path: Path) -> dict[str, Any] | None:
         pairs.append(found)  # the outermost object comes last
         return dict(found)
 
+    text = read_text(path)
     try:
-        value = parse_json(read_text(path), object_pairs_hook=remember)
+        value = parse_json(text, object_pairs_hook=remember)
     except json.JSONDecodeError:
         return None
     except ValueError as error:
-        raise BadInput(f"{path}: {error}; write the predictions again") from None
+        raise BadInput(f"{path}: {_in_words(error)}; write the predictions again") from None
+    if isinstance(value, list):
+        raise BadInput(
+            f"{path}: one JSON list; expected JSON lines with 'guid' and 'prediction', or one JSON map from guid to "
+            "prediction"
+        )
     if not isinstance(value, dict) or not value or {"guid", "prediction"} <= set(value):
         return None
     _refuse_twice(path, [guid for guid, _ in pairs[-1]])
+    try:
+        for inner in pairs[:-1]:
+            _without_doubles(inner)
+    except ValueError as error:
+        raise BadInput(f"{path}: {error}; write the predictions again") from None
     return value
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object, of which the last value of a key would count in silence."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise ValueError(f"an object has {twice!r:.60} twice")
+    return found
+
+
+def _in_words(error: ValueError) -> str:
+    """Python's own message of a long number names a function of Python."""
+    return "a number of more than 4,300 digits" if "integer string conversion" in str(error) else str(error)
 
 
 def match(task: Task, examples: Sequence[Example], predictions: Path, source: Path) -> list[Prediction]:
@@ -83,7 +110,8 @@ def match(task: Task, examples: Sequence[Example], predictions: Path, source: Pa
     if unknown := [guid for guid in found if guid not in guids]:
         raise BadInput(f"{predictions}: {_some(unknown)} not in {source}; are these predictions for another file?")
     for example in examples:
-        fault = task.fault(example, found[example.guid])
+        value, scores = found[example.guid]
+        fault = task.fault(example, Prediction(nfc(value), scores))
         if fault is not None:
             raise BadInput(f"{predictions}, {example.guid}: {fault}")
     return [found[guid] for guid in guids]
@@ -110,4 +138,4 @@ def _refuse_twice(path: Path, guids: Sequence[str]) -> None:
 
 def _some(guids: Sequence[str]) -> str:
     """``guid klue-nli-v1_dev_00000``, or the number of them and the first."""
-    return f"guid {guids[0]}" if len(guids) == 1 else f"{len(guids):,} guids (the first is {guids[0]})"
+    return f"guid {guids[0]:.80}" if len(guids) == 1 else f"{len(guids):,} guids (the first is {guids[0]:.80})"

@@ -7,6 +7,7 @@ resample.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -16,11 +17,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corpus.documents.errors import BadInput
-from finetune.data.files import identify
-from finetune.examples import Example, Row, Table
+from finetune.data.files import identify, identify_own
+from finetune.data.tables import nfc
+from finetune.examples import Example, Prediction, Row, Table
 from finetune.registry import find_task
 from finetune.score.predictions import match, read_lines
+from finetune.score.remarks import in_nfc, remarks
 from finetune.task import Task
+
+log = logging.getLogger(__name__)
 
 Score = Callable[[Sequence[Row]], dict[str, float]]
 SAMPLES, SEED = 200, 42  # of the bootstrap, as in finetune.config
@@ -28,13 +33,15 @@ CORRELATIONS = ("pearsonr", "spearmanr")  # from -100
 
 
 class Scored(NamedTuple):
-    """``scores``: 0..100, the headline first; ``tables``: ``Task.tables``; ``gold``: the file held against, if any."""
+    """``scores``: 0..100, the headline first; ``tables``: ``Task.tables``; ``gold``: the file held against, if any;
+    ``notes``: what else to know of the predictions."""
 
     n: int
     scores: dict[str, float]
     intervals: dict[str, tuple[float, float] | None]
     tables: dict[str, Table]
     gold: dict[str, str] | None = None
+    notes: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The same for JSON, where an undefined number is null."""
@@ -43,7 +50,7 @@ class Scored(NamedTuple):
 
 def defined(row: Mapping[str, Any]) -> dict[str, Any]:
     """The row for JSON: null in place of an undefined number."""
-    return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in row.items()}
+    return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in row.items()}
 
 
 def defined_tables(tables: Mapping[str, Table]) -> dict[str, Table]:
@@ -61,30 +68,50 @@ def score_file(name: str, predictions: Path, gold: Path | None = None, samples: 
     """
     task = find_task(name)
     if gold is None:
-        rows, about = read_rows(predictions), None
+        rows, about = read_rows(predictions, task), None
         groups = [task.group_of_guid(row.guid) for row in rows]
     else:
         examples = task.read(gold)
         rows = _pair(task, examples, predictions, gold)
-        groups, about = [task.group(example) for example in examples], identify(gold)
+        groups, about = [task.group(example) for example in examples], (identify_own if task.own else identify)(gold)
+    rows, notes = in_nfc(rows)
     try:
         intervals = bootstrap(rows, groups, task.score, samples, SEED)
-        return Scored(len(rows), task.score(rows), intervals, task.tables(rows), about)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+        notes += remarks(task, rows)
+        scored = Scored(len(rows), task.score(rows), intervals, task.tables(rows), about, tuple(notes))
+    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise BadInput(
             f"{predictions}: its golds and predictions do not have the form of {task.name} "
-            f"({type(error).__name__}: {error})"
+            f"({type(error).__name__}: {error!s:.200})"
         ) from None
+    for note in notes:
+        log.warning("%s: %s", predictions, note)
+    return scored
 
 
-def read_rows(path: Path) -> list[Row]:
-    """The lines of a predictions file that holds golds; ``BadInput`` for a line without ``gold`` or ``prediction``."""
+def read_rows(path: Path, task: Task | None = None) -> list[Row]:
+    """The lines of a predictions file that holds golds; ``BadInput`` for a line without ``gold`` or ``prediction``, or
+    with one that is not of the form of ``task``."""
     records = read_lines(path, ("guid", "gold", "prediction"))
+    for record in records if task is not None else ():
+        assert task is not None
+        example = _stand_in(record["guid"], record["gold"])
+        fault = task.fault(example, Prediction(nfc(record["prediction"]), record.get("scores")))
+        if fault is None and not (isinstance(record["gold"], dict) and "answers" in record["gold"]):  # of KLUE-MRC
+            fault = task.fault(example, Prediction(nfc(record["gold"])))
+        if fault is not None:
+            raise BadInput(f"{path}, {record['guid']}: {fault}")
     for record in records:
         for key in ("gold", "prediction"):
             if isinstance(record[key], float) and not math.isfinite(record[key]):
                 raise BadInput(f"{path}, {record['guid']}: '{key}' is {record[key]}, expected a label or a number")
     return [Row(r["guid"], r["gold"], r["prediction"], r.get("scores")) for r in records]
+
+
+def _stand_in(guid: str, gold: Any) -> Example:
+    """An example as long as its gold, which is all that the form of a prediction depends on."""
+    words = gold["heads"] if isinstance(gold, dict) and isinstance(gold.get("heads"), list) else []
+    return Example(guid, gold, {"text": "x" * len(gold) if isinstance(gold, list) else "", "words": words})
 
 
 def _pair(task: Task, examples: Sequence[Example], predictions: Path, gold: Path) -> list[Row]:

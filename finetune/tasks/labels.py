@@ -8,7 +8,7 @@ the rows hundreds of times. A file without labels (a test file) has gold None ev
 
 from __future__ import annotations
 
-import math
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -28,6 +28,7 @@ from finetune.tasks.new_text import use_of_texts
 
 YNAT_LABELS = ("정치", "경제", "사회", "생활문화", "세계", "IT과학", "스포츠")
 NLI_LABELS = ("entailment", "contradiction", "neutral")
+LARGEST = sys.float_info.max  # an int of JSON may be larger
 
 Golds = list[tuple[str, dict[str, Any], Any]]  # where (for messages), record and gold of each record of a file
 
@@ -175,7 +176,7 @@ def fault_of_label(labels: Sequence[str], example: Example, prediction: Predicti
     """One of ``labels``; ``scores``, where given, are a number for each of them."""
     value, scores = prediction
     if value not in labels:
-        return f"no label {value!r}; labels here are {', '.join(labels)}"
+        return f"no label {value!r:.60}; labels here are {', '.join(labels)}"
     if scores is None or (
         isinstance(scores, list) and len(scores) == len(labels) and all(map(is_finite_number, scores))
     ):
@@ -184,8 +185,8 @@ def fault_of_label(labels: Sequence[str], example: Example, prediction: Predicti
 
 
 def is_finite_number(value: Any) -> TypeGuard[float]:
-    """Whether a value of JSON is one, true and false left out."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    """Whether a value of JSON is one that a float can hold, true and false left out."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST
 
 
 def write_field(key: str, official: Path, values: Mapping[str, Any], target: Path) -> None:

@@ -62,19 +62,19 @@ def _labels_of(examples: Sequence[Example], kind: str, path: Path) -> list[str]:
     return sorted(found)
 
 
-def own_task(definition: Mapping[str, Any], files: Mapping[str, str] | None = None) -> Task:
-    """The task that a definition describes; ``BadInput`` where it is none. ``files``: split to path, if it has data."""
-    given = {key: value for key, value in definition.items() if key not in ("name", "scale")}
+def own_task(definition: Any, place: str = "own task", files: Mapping[str, str] | None = None) -> Task:
+    """The task that a definition describes; ``BadInput`` with ``place`` where it is none. ``files``: split to path."""
+    given = dict(definition) if isinstance(definition, Mapping) else {}
+    name, scale = given.pop("name", None), given.pop("scale", 0.0)
     try:
         columns = OwnColumns.model_validate(given)
     except ValidationError as error:
         problem = error.errors()[0]
-        place = ".".join(map(str, problem["loc"]))
-        raise BadInput(f"not the definition of an own task: {place} {problem['msg']}".replace("  ", " ")) from None
-    name, scale = definition.get("name"), definition.get("scale", 0.0)
+        key = ".".join(["own", *map(str, problem["loc"])])
+        raise BadInput(f"{place}: {key} cannot be used ({problem['msg']}); save the model again") from None
     has_labels = bool(columns.labels) or columns.kind in ("similarity", "span")
     if not isinstance(name, str) or not labels.is_finite_number(scale) or not has_labels:
-        raise BadInput("not the definition of an own task: expected a name, and labels or a scale as its kind has them")
+        raise BadInput(f"{place}: own has no name, or not the labels or the scale of its kind; save the model again")
     base, fields = MAKERS[columns.kind](columns, float(scale))
     return replace(
         base,

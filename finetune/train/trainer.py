@@ -1,8 +1,9 @@
 """One training loop for all tasks: the transformers Trainer, quiet, without checkpoints.
 
-Batches hold features of similar length, padded to their longest. AdamW with linear warm-up and decay, no weight decay
-on biases and norms, gradients clipped at 1, as published. The last weights are kept, unless ``Selection`` asks to score
-others as well: the published figures are each the best of many evaluations of the split that they report.
+Batches hold features of similar length, padded to their longest; those of protocol ``klue-baseline`` are random. AdamW
+with linear warm-up and decay, no weight decay on biases and norms, gradients clipped at 1, as published. The last
+weights are kept, unless ``Selection`` asks to score others as well: the published figures are each the best of many
+evaluations of the split that they report.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.utils.data import Sampler
+from torch.utils.data import RandomSampler, Sampler
 from transformers import PrinterCallback, ProgressCallback, Trainer, TrainerCallback, TrainingArguments, set_seed
 
 from corpus.documents.device import PrecisionName
@@ -70,6 +71,7 @@ def train(
     precision: PrecisionName = "fp32",
     selection: Selection | None = None,
     uses_cpu: bool = False,
+    as_published: bool = False,
 ) -> Training:
     """Train ``model`` in place; a RuntimeError names the step whose loss became infinite or nan.
 
@@ -78,11 +80,14 @@ def train(
         precision: as ``corpus.documents.device.choose_precision`` returned it.
         selection: None keeps the last weights.
         uses_cpu: even where there is an accelerator.
+        as_published: batches in random order, not of similar lengths; the rate reaches 0 after features / batch size x
+            epochs steps, which is a fraction, so with incomplete batches the last steps learn nothing.
     """
     vars(model)["accepts_loss_kwargs"] = False  # the loss is a mean, also of modules that take **batch
     with tempfile.TemporaryDirectory() as unused:
         trainer = _Trainer(
             precision,
+            as_published,
             model=model,
             args=_arguments(task.name, settings, seed, unused, uses_cpu),
             train_dataset=features,  # a list has all that a map-style data set needs
@@ -142,16 +147,27 @@ class _SimilarLengths(Sampler[int]):
 class _Trainer(Trainer):
     """The Trainer under our autocast and with our order, with an eye on every loss."""
 
-    def __init__(self, precision: PrecisionName, **arguments: Any) -> None:
+    def __init__(self, precision: PrecisionName, as_published: bool, **arguments: Any) -> None:
         super().__init__(**arguments)
-        self.precision = precision
+        self.precision, self.as_published = precision, as_published
         self.unchecked: list[Tensor] = []
         self.checked = 0
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Sampler[int]:
-        batch_size = self.args.train_batch_size * self.args.gradient_accumulation_steps
         features: Any = self.train_dataset
-        return _SimilarLengths(features, batch_size, self.args.seed)
+        if self.as_published:
+            return RandomSampler(features, generator=torch.Generator().manual_seed(self.args.seed))
+        return _SimilarLengths(features, self._step_size(), self.args.seed)
+
+    def _step_size(self) -> int:
+        return self.args.train_batch_size * self.args.gradient_accumulation_steps
+
+    def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
+        steps: Any = num_training_steps
+        if self.as_published:
+            features: Any = self.train_dataset
+            steps = len(features) / self._step_size() * self.args.num_train_epochs
+        return super().create_scheduler(steps, optimizer)
 
     def compute_loss_context_manager(self) -> Any:
         return autocast(self.args.device, self.precision)

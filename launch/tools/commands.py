@@ -108,7 +108,7 @@ def score_predictions(
 
     Example:  malmoi score klue-nli klue-nli-v1.1_dev.json mine.jsonl --tables
     """
-    from finetune.config import full_name
+    from finetune.registry import find_task
     from finetune.score.scores import score_file
 
     theirs = predictions or gold
@@ -123,7 +123,7 @@ def score_predictions(
         for row in rows:
             typer.echo("\t".join(_figure(row.get(column, "")) for column in columns))
     if json_file is not None:
-        record = {"task": full_name(task), "predictions": theirs.name, **found.as_json()}
+        record = {"task": find_task(task).name, "predictions": theirs.name, **found.as_json()}
         json_file.write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", "utf-8")
 
 

@@ -33,7 +33,9 @@ def build_wordpiece(pieces: Iterable[str]) -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **roles)
 
 
-def build_tiny_encoder(home: Path, texts: Iterable[str], kind: str = "bert") -> tuple[str, PreTrainedTokenizerFast]:
+def build_tiny_encoder(
+    home: Path, texts: Iterable[str], kind: str = "bert", **changes: Any
+) -> tuple[str, PreTrainedTokenizerFast]:
     """A model folder ("bert" or "roberta", 1 layer, 32 wide) below ``home``, and its tokenizer."""
     characters = sorted(set("".join(texts)) - set(" \n"))
     pieces = [*SPECIALS, *characters, *(f"##{character}" for character in characters)]
@@ -46,6 +48,7 @@ def build_tiny_encoder(home: Path, texts: Iterable[str], kind: str = "bert") -> 
         "max_position_embeddings": 300,
         "pad_token_id": 0,
         "initializer_range": 0.1,  # so narrow a model would hardly hear its input at the usual 0.02
+        **changes,
     }
     torch.manual_seed(1)
     model = (

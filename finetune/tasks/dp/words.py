@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from corpus.documents.errors import BadInput
 from finetune.data.files import Block, format_blocks, read_blocks, rewrite_blocks
+from finetune.data.formats import OWN, name_text
 from finetune.examples import Example, Prediction
 from finetune.tasks.dp.metrics import DP_LABELS
 
@@ -61,7 +62,10 @@ def parse_word(line: str, place: str, index: int, words: int) -> Word:
     if len(columns) == len(COLUMNS) - 2:  # a test file without the last two
         columns += ["", ""]
     if len(columns) != len(COLUMNS):
-        raise BadInput(f"{place}: expected {len(COLUMNS)} columns {', '.join(COLUMNS)}; found {len(columns)}")
+        raise BadInput(
+            f"{place}: expected {len(COLUMNS)} columns {', '.join(COLUMNS)}; found {len(columns)}; "
+            f"{name_text(line) or OWN}"
+        )
     number, form, _, pos, head, relation = columns
     if number != str(index):
         raise BadInput(f"{place}: expected INDEX {index}, found {number!r}; words count from 1 without gaps")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -22,9 +23,11 @@ from numpy.typing import NDArray
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import write_whole
 from finetune.data.files import format_json, read_json, text_of
+from finetune.data.formats import OWN, name_text
 from finetune.examples import Example, Feature, Module, Prediction, Row, Shown, Tokenizer
 from finetune.task import Files, HubLayout, Hyperparameters, Task, table_36
 from finetune.tasks.mrc import published
+from finetune.tasks.mrc.empty import choose_threshold, keep_some, warn_of_empty
 from finetune.tasks.mrc.metrics import score, tables
 from finetune.tasks.mrc.new import USE
 from finetune.tasks.mrc.windows import Passage, Target, keep_trainable, make_features, record
@@ -33,7 +36,6 @@ ANSWER_TOKENS = 64  # longest answer; published: 30, but one of the 839 answers 
 CUTS = 4  # most characters cut off the answer's last token; particles such as 에서는 have three
 AROUND_ANSWER = 60  # characters of a passage shown on each side of an answer
 ABOUT = ("title", "news_category", "source", "context")  # what questions of one passage share in the Hub's copy
-NULL_THRESHOLD = 0.0  # "no answer" wins when its score is higher than the best span's by more than this
 
 
 def get_field(record: Any, key: str, kind: type, place: str) -> Any:
@@ -50,9 +52,10 @@ def read(path: Path) -> list[Example]:
     Gold: ``answers`` (texts, none where unanswerable) and ``question_type`` (1 paraphrase, 2 multi-sentence, 3
     unanswerable, None unknown); None in a test file. ``inputs``: ``question``, ``context``, first answer's ``start``.
     """
-    examples = [
-        parse_question(question, context, str(path)) for context, question in questions_of(read_json(path), path)
-    ]
+    document = read_json(path)
+    if not isinstance(document, dict):
+        raise BadInput(f"{path}: expected data[].paragraphs[].qas[]; {name_text(format_json(document)) or OWN}")
+    examples = [parse_question(question, context, str(path)) for context, question in questions_of(document, path)]
     if not examples:
         raise BadInput(f"{path}: no question found; expected data[].paragraphs[].qas[] of KLUE-MRC v1.1")
     return examples
@@ -70,6 +73,8 @@ def questions_of(document: Any, path: Path) -> list[tuple[str, dict[str, Any]]]:
 
 
 def parse_question(record: Any, context: str, file: str) -> Example:
+    if isinstance(record, dict) and "guid" not in record and "id" in record:
+        raise BadInput(f"{file}: this looks like SQuAD or KorQuAD ('id', not 'guid', names a question); {OWN}")
     place = f"{file}, {get_field(record, 'guid', str, file)}"
     inputs = {"question": text_of(record, "question", place), "context": context, "start": None}
     if record.get("answers") is None and record.get("is_impossible") is None:
@@ -104,14 +109,21 @@ def is_misplaced(example: Example) -> bool:
     return span is None or example.inputs["context"][slice(*span)] != example.gold["answers"][0]
 
 
-def featurize(examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool) -> list[Feature]:
-    """Windows of every question (``make_features``); misplaced answers are left out when training, with a warning."""
+def featurize(
+    examples: Sequence[Example], tokenizer: Tokenizer, max_tokens: int, is_training: bool, empty_share: float = 1.0
+) -> list[Feature]:
+    """Windows of every question (``make_features``); misplaced answers are left out when training, with a warning, and
+    of the windows without an answer ``empty_share`` are kept then (``keep_some``)."""
 
     def find_targets(examples: Sequence[Example], passages: Sequence[Passage]) -> list[Target | None]:
         return [find_tokens(passage, answer_span(e)) for e, passage in zip(examples, passages, strict=True)]
 
     features = make_features(examples, tokenizer, max_tokens, find_targets)
-    return keep_trainable(features, examples, is_misplaced) if is_training else features
+    if not is_training:
+        return features
+    kept = keep_some(keep_trainable(features, examples, is_misplaced), examples, empty_share)
+    warn_of_empty(kept)
+    return kept
 
 
 def find_tokens(passage: Passage, span: tuple[int, int] | None) -> Target | None:
@@ -154,7 +166,9 @@ def best_span(feature: Feature, start_L: NDArray[Any], end_L: NDArray[Any]) -> t
     return float(total[best]), begin + best, begin + best + int(length[best])
 
 
-def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
+def decode(
+    examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any], always_answers: bool = False
+) -> list[Prediction]:
     """The best span over all windows as text of the context, or "". Scores: ``null``, how much "no answer" is ahead."""
     null = [np.inf] * len(examples)
     best: list[tuple[float, int, int]] = [(-np.inf, 0, 0)] * len(examples)
@@ -169,7 +183,7 @@ def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Seque
     for number, (total, begin, end) in enumerate(best):
         ahead = null[number] - total
         span = examples[number].inputs["context"][begin:end].strip()  # a token may bring the space before it
-        text = "" if ahead > NULL_THRESHOLD else span
+        text = "" if ahead > 0 and not always_answers else span
         predictions.append(Prediction(text, {"null": ahead if np.isfinite(ahead) else None}))
     return predictions
 
@@ -180,6 +194,19 @@ def build(encoder: str, tokenizer: Tokenizer) -> Module:
     from finetune.heads.span import SpanFinder
 
     return SpanFinder(load_encoder(encoder, tokenizer), CUTS)
+
+
+def tune(model: Any, examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> dict[str, float]:
+    """Set the score that "no answer" must be ahead by, from what an untuned model predicts of unseen examples."""
+    predictions = decode(examples, features, raws, always_answers=True)
+    threshold = choose_threshold(examples, predictions)
+    model.threshold.fill_(threshold)
+    return {"no_answer_threshold": threshold}
+
+
+def thin(task: Task, share: float) -> Task:
+    """KLUE-MRC trained on this share of the windows without an answer."""
+    return replace(task, featurize=partial(featurize, empty_share=share))
 
 
 def predict_trivially(train: Sequence[Example], examples: Sequence[Example]) -> list[Prediction]:
@@ -249,6 +276,8 @@ KLUE_MRC = Task(
     model=build,
     decode=decode,
     as_published=published.AS_PUBLISHED,
+    tune=tune,
+    thin=thin,
     score=score,
     tables=tables,
     trivial=predict_trivially,

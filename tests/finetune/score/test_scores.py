@@ -138,7 +138,7 @@ def test_scoring_imports_neither_torch_nor_transformers(official: Path, predicti
         ("ynat", "", "no predictions in it"),
         ("ynat", '{"guid": "0", "gold": "정치"}', "line 1: expected a JSON object with"),
         ("ynat", LINES + "{", "line 3: expected a JSON object with"),
-        ("klue-ner", LINES, "do not have the form of klue-ner"),
+        ("klue-ner", LINES, "expected 0 tags, one a character"),
     ],
 )
 def test_a_file_that_cannot_be_scored_is_explained(predictions: Path, task: str, text: str, says: str) -> None:

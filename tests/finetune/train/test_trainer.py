@@ -198,3 +198,58 @@ def test_bf16_gives_usable_predictions(learn, tiny_encoder) -> None:
     features = YNAT.featurize(EXAMPLES, tokenizer, 32, False)
     predictions = YNAT.decode(EXAMPLES, features, predict(YNAT, model, features, 0, "bf16"))
     assert [prediction.value for prediction in predictions] == [example.gold for example in EXAMPLES]
+
+
+def train_as_published_slowly(model: nn.Module, batches: list[list[Feature]], count: int) -> None:
+    """KLUE-baseline's training at its plainest: the number of steps is a fraction, that of the warm-up is not."""
+    frozen = ("bias", "LayerNorm.weight")
+    groups = [
+        {
+            "params": [p for name, p in model.named_parameters() if any(part in name for part in frozen)],
+            "weight_decay": 0.0,
+        },
+        {"params": [p for name, p in model.named_parameters() if not any(part in name for part in frozen)]},
+    ]
+    optimizer = torch.optim.AdamW(groups, lr=2e-3, eps=1e-8, weight_decay=0.01)
+    steps = count / 4 * 2
+    warmup = math.ceil(0.3 * steps)
+    for number, batch in enumerate(batches):
+        share = number / warmup if number < warmup else max(0.0, (steps - number) / (steps - warmup))
+        for group in optimizer.param_groups:
+            group["lr"] = 2e-3 * share
+        optimizer.zero_grad()
+        padded = YNAT.collate([*batch, {**batch[0], "input_ids": [9] * 32, "token_type_ids": [0] * 32}], 0)
+        rows = {name: torch.from_numpy(values[:-1]) for name, values in padded.items()}  # every input padded to 32
+        model(**rows)["loss"].backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+
+
+def test_training_as_published_equals_a_plain_loop_over_random_batches(tiny_encoder) -> None:
+    folder, _ = tiny_encoder(
+        [*(title for _, title in TITLES), "0123456789"], hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
+    )
+    tokenizer = load_tokenizer(folder)
+    features = YNAT.featurize(EXAMPLES[:14], tokenizer, 32, True)
+    batches: list[list[Feature]] = []
+    watched = replace(YNAT, collate=lambda batch, pad_id: batches.append(batch) or YNAT.collate(batch, pad_id))
+    settings = replace(SETTINGS, warmup_share=0.3, weight_decay=0.01)
+    fast, slow = (seed_everything(1, "ynat") and YNAT.model(folder, tokenizer) for _ in range(2))
+    done = train(watched, fast, features, settings, 1, 0, as_published=True)
+    assert (done.steps, [len(batch) for batch in batches]) == (8, [4, 4, 4, 2] * 2)
+    for epoch in (batches[:4], batches[4:]):
+        assert sorted(feature["example"] for batch in epoch for feature in batch) == list(range(14))
+    train_as_published_slowly(slow.train(), batches, len(features))
+    for (name, weight), expected in zip(fast.named_parameters(), slow.parameters(), strict=True):
+        if not name.endswith("key.bias"):  # it moves no attention, so its gradient is rounding, which Adam makes large
+            torch.testing.assert_close(weight, expected, atol=2e-5, rtol=1e-4)
+
+
+def test_published_batches_are_drawn_regardless_of_length() -> None:
+    features = [{"example": i, "input_ids": [i + 1] * (1 + i // 40), "label": 0} for i in range(400)]
+    spreads = []
+    for as_published in (False, True):
+        model = Sums()
+        train(YNAT, model, features, Hyperparameters(epochs=1, batch_size=8), 1, 0, as_published=as_published)
+        spreads.append(np.mean([max(batch) - min(batch) for batch in model.batches]))
+    assert spreads[0] < 60 < 250 < spreads[1]

@@ -87,7 +87,7 @@ def test_official_files_are_told_by_their_content(model: Any, tmp_path: Path) ->
         found = results(model, tmp_path / name, tmp_path / "out.jsonl")
         assert [result["guid"] for result in found] == ["g0", "g1", "g3", "g4"]
     (tmp_path / "broken.json.gz").write_bytes(gzip.compress(json.dumps(official)[:-9].encode()))
-    with pytest.raises(BadInput, match=r"broken\.json\.gz: broken JSON"):
+    with pytest.raises(BadInput, match=r"broken\.json\.gz: "):
         predict_file(model, tmp_path / "broken.json.gz", None, False, None)
 
 

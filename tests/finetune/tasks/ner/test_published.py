@@ -201,3 +201,13 @@ def test_tokenizers_without_a_published_rule_are_refused() -> None:
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.BPE({"서": 0}, [])), unk_token="서")
     with pytest.raises(BadInput, match="klue-baseline has no rule for BPE tokenizers"):
         TASK.featurize([example_of("서", "L")], tokenizer, 64, False)
+
+
+def test_table_36_stands_beside_the_character_f1_that_the_published_code_prints() -> None:
+    published = KLUE_NER.under("klue-baseline")
+    assert KLUE_NER.metrics == ("entity_macro_f1", "character_macro_f1")
+    assert published.metrics == ("entity_macro_f1", "character_macro_f1_with_specials")
+    assert published.select_by == "character_macro_f1_with_specials"
+    assert [list(row.values()) for row in published.paper_dev.values()] == [
+        list(row.values()) for row in KLUE_NER.paper_dev.values()
+    ]
