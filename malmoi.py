@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from launch.recipe import Recipe
 
 __version__ = "0.1.0"
-__all__ = ["find_pii", "load_recipe", "load_task", "pseudonymize", "run", "score", "split_sentences"]
+__all__ = ["find_pii", "load_recipe", "load_task", "pseudonymize", "register_models", "run", "score", "split_sentences"]
 
 
 def find_pii(text: str, types: Collection[str] | None = None) -> list[Span]:
@@ -109,6 +109,11 @@ def score(task: str, predictions: str | Path, gold: str | Path | None = None, *,
     from finetune.score.scores import score_file
 
     return score_file(task, Path(predictions), Path(gold) if gold is not None else None, samples)
+
+
+def register_models() -> None:
+    """Let ``AutoModel`` of transformers know the networks of KLUE-DP, KLUE-MRC and WoS, so that it loads kept ones."""
+    import finetune.heads.pretrained  # noqa: F401
 
 
 def load_recipe(name: str | Path, *overrides: str) -> Recipe:

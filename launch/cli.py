@@ -27,6 +27,7 @@ from launch.tools.commands import (
     score_predictions,
     write_task_features,
 )
+from launch.tools.models import model_app
 from launch.tools.predict import predict
 
 ABOUT = """Raw Korean text in; a pseudonymized corpus, a vocabulary, a pretrained encoder and its KLUE scores out.
@@ -140,6 +141,7 @@ for _verb, _purpose, _example in STAGE_VERBS:
         app.command(_verb, rich_help_panel=STAGES, help=_help)(_command)
 app.add_typer(pii_app, name="pii", rich_help_panel=TOOLS)
 app.add_typer(bench_app, name="bench", rich_help_panel=TOOLS)
+app.add_typer(model_app, name="model", rich_help_panel=TOOLS)
 app.command("predict", rich_help_panel=TOOLS)(predict)
 app.command("score", rich_help_panel=TOOLS)(score_predictions)
 app.command("demo", rich_help_panel=TOOLS)(show_page)

@@ -1,8 +1,11 @@
 """Dialogue state generator after TRADE: a gate for every slot, a copying decoder for values (KLUE paper 5.1, WoS).
 
 ``Design()`` starts from [CLS] (paper), lets the gate read the decoder's state beside its context, and always feeds the
-right words; the published design stands in tasks/wos/published.py. Encoder states are never repeated for each slot, and
-scores of the whole vocabulary exist only for ``SCORES_AT_ONCE`` at a time; in training they are then computed twice.
+right words; the published design stands in tasks/wos/published.py. TRADE was made for the small states of a GRU; those
+of an encoder have a norm of √H, its embeddings one near 1. As they are, a decoder that starts from [CLS] attends to
+nothing else at a width of 384, and hardly hears which slot it is asked for. So inputs are normalized and queries
+projected, their products divided by √H. Encoder states are never repeated for each slot, and scores of the
+whole vocabulary exist only for ``SCORES_AT_ONCE`` at a time; in training they are then computed twice.
 Legend: ``B`` turns, ``L`` positions, ``S`` slots, ``K`` slots to spell, ``T`` steps, ``Q`` = K * T, ``R`` rows picked
 from (B, Q) or (B, K), ``H`` hidden, ``V`` vocabulary, ``E`` width of the embeddings.
 """
@@ -29,6 +32,7 @@ class Design(NamedTuple):
 
     starts_pooled: bool = False  # the decoder starts from the pooler's output, not from the state of [CLS]
     gate_sees_state: bool = True  # the gate reads the decoder's first state beside its context
+    is_scaled: bool = True  # inputs are normalized; queries are projected and divided by the root of the width
     teacher_forcing: float = 1.0  # share of training batches that are fed the right words, not their own
     max_steps: int = 64  # tokens of a generated value; generation stops as soon as all values have ended
 
@@ -67,6 +71,8 @@ class StateGenerator(nn.Module):
         self.widen = None if width == hidden else nn.Linear(width, hidden, bias=False)
         has_pooler = getattr(encoder.encoder, "pooler", None) is not None
         self.pool = nn.Linear(hidden, hidden) if design.starts_pooled and not has_pooler else None
+        self.norm = nn.LayerNorm(hidden) if design.is_scaled else None
+        self.query = nn.Linear(hidden, hidden) if design.is_scaled else None
         self.decoder = nn.GRU(hidden, hidden, batch_first=True)
         self.gate = nn.Linear((1 + design.gate_sees_state) * hidden, gates)
         self.generate = nn.Linear(3 * hidden, 1)
@@ -80,13 +86,16 @@ class StateGenerator(nn.Module):
 
     def embed(self, ids: Tensor) -> Tensor:
         """Ids of any shape to (..., H)."""
-        rows = functional.embedding(ids, self.embeddings)
-        return rows if self.widen is None else self.widen(rows)
+        return self._as_inputs(functional.embedding(ids, self.embeddings))
 
     def embed_slots(self) -> Tensor:
         """(S, H)."""
-        sums_SE = functional.embedding_bag(self.slot_ids, self.embeddings, self.slot_starts, mode="sum")
-        return sums_SE if self.widen is None else self.widen(sums_SE)
+        return self._as_inputs(functional.embedding_bag(self.slot_ids, self.embeddings, self.slot_starts, mode="sum"))
+
+    def _as_inputs(self, rows: Tensor) -> Tensor:
+        """Of embeddings (..., E), inputs of the decoder (..., H)."""
+        rows = rows if self.widen is None else self.widen(rows)
+        return rows if self.norm is None else self.norm(rows)
 
     def score_words(self, hidden_RH: Tensor) -> Tensor:
         """(R, V), float32."""
@@ -112,6 +121,8 @@ class StateGenerator(nn.Module):
 
     def attend(self, queries_BQH: Tensor, turns: Turns) -> tuple[Tensor, Tensor]:
         """Attention (B, Q, L), which is also the copy distribution, and context (B, Q, H)."""
+        if self.query is not None:
+            queries_BQH = self.query(queries_BQH) * queries_BQH.shape[-1] ** -0.5
         scores_BQL = queries_BQH @ turns.states_BLH.transpose(1, 2)
         attention_BQL = scores_BQL.masked_fill(turns.mask_BL[:, None, :] == 0, float("-inf")).softmax(dim=-1)
         return attention_BQL, attention_BQL @ turns.states_BLH

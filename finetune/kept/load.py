@@ -34,7 +34,7 @@ FORMAT = 1
 DEVICES = get_args(DeviceName)
 MODEL_NAME = "model"  # below the folder of a training
 SETTINGS_NAME = "malmoi.json"
-DEFAULTS: dict[str, Any] = {"protocol": "malmoi", "pos_tags": True, "precision": "fp32", "own": None}
+DEFAULTS: dict[str, Any] = {"protocol": "malmoi", "pos_tags": True, "precision": "fp32", "own": None, "files": {}}
 NEEDED = '{"format": 1, "task": "ynat", "protocol": "malmoi", "max_tokens": 128}'
 SAVE_AGAIN = "copy the folder again, or train again"
 
@@ -60,7 +60,7 @@ def load_kept(name: str | Path, device: str = "auto") -> Kept:
     settings = read_settings(folder)
     task = task_of_settings(settings, folder)
     check_model_files(folder, str(name))
-    _refuse_changes(folder, settings.get("files") or {})
+    _refuse_changes(folder, settings["files"])
     tokenizer = load_tokenizer(str(folder), task.special_tokens)
     model = _load_model(folder, settings, tokenizer)
     return Kept(task, tokenizer, model.to(find_device("cpu" if device == "cpu" else "auto", "device")).eval(), settings)
@@ -111,6 +111,9 @@ def read_settings(folder: Path) -> dict[str, Any]:
         raise BadInput(
             f"{path}: max_tokens is {settings.get('max_tokens')!r:.40}, expected tokens of the longest input"
         )
+    for key, kinds in (("files", dict), ("own", dict | None)):
+        if not isinstance(settings[key], kinds):
+            raise BadInput(f"{path}: {key} is {settings[key]!r:.40}, expected an object; {SAVE_AGAIN}")
     if settings["precision"] not in ("fp32", "bf16", "fp16"):
         raise BadInput(f"{path}: precision is {settings['precision']!r:.40}, expected fp32 or bf16")
     return settings

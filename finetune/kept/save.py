@@ -17,16 +17,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from filelock import FileLock
 from torch import nn
 
-from corpus.documents.whole_files import seal_of, whole_folder
+from corpus.documents.model_files import CONFIG_NAME
+from corpus.documents.whole_files import read_object, seal_of, whole_folder, write_whole
 from finetune.config import FinetuneConfig
 from finetune.data.files import read_json
 from finetune.encoder import quiet_transformers
 from finetune.examples import Tokenizer
 from finetune.heads.labels import Labeller
 from finetune.heads.pretrained import as_pretrained
-from finetune.kept.load import FORMAT, MODEL_NAME, SETTINGS_NAME
+from finetune.kept.card import CARD_NAME, kept_card, shown_encoder
+from finetune.kept.load import FORMAT, MODEL_NAME, SETTINGS_NAME, read_settings, task_of_settings
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +38,7 @@ RESULTS = (
     "n_train", "seed", "data", "hyperparameters", "selected", "steps", "versions",
 )  # fmt: skip
 SAME = ("recipe", "encoder")  # of trainings that compare
+LOCK_NAME = ".models.lock"  # beside the seeds
 REMOVED = ".model-removed-"  # begins the name of a model that goes
 
 
@@ -62,34 +66,44 @@ def save_kept(target: Path, trained: Trained, result: Mapping[str, Any], pos_tag
         tokenizer.backend_tokenizer.no_truncation()  # what the last call set
         tokenizer.backend_tokenizer.no_padding()
         tokenizer.save_pretrained(folder)
-        content = {
+        settings = {
             "format": FORMAT,
             **{name: result[name] for name in RESULTS},
             "max_tokens": result["hyperparameters"]["max_tokens"],
             "pos_tags": pos_tags,
             "own": result.get("own"),
-            "encoder": result["model"],
+            "encoder": shown_encoder(result["model"]),
             "files": {path.name: seal_of(path) for path in sorted(folder.iterdir())},
         }
-        (folder / SETTINGS_NAME).write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", "utf-8")
+        (folder / SETTINGS_NAME).write_text(json.dumps(settings, ensure_ascii=False, indent=1) + "\n", "utf-8")
+        _write_card(folder, {result["seed"]: result["scores"][result["headline"]]})
+
+
+def _write_card(folder: Path, seeds: Mapping[int, float | None]) -> None:
+    settings = read_settings(folder)
+    (architecture,) = read_object(folder / CONFIG_NAME, "train again")["architectures"]
+    predicts = task_of_settings(settings, folder).predicts
+    write_whole(folder / CARD_NAME, kept_card(settings, predicts, architecture, seeds))
 
 
 def settle_best(folder: Path, config: FinetuneConfig) -> None:
     """Under ``best``: of the finished trainings that differ from this one in the seed alone, only the best keeps its
-    model. Any number of processes may do so at once."""
+    model, and its card names all seeds. Any number of processes may do so at once: the last one sees all results."""
     if config.save != "best":
         return
-    finished = {path.parent: read_json(path) for path in sorted(folder.parent.glob("seed-*/scores.json"))}
-    own = finished.get(folder)
-    rivals = {place: result for place, result in finished.items() if own and _are_alike(result, own)}
-    kept = [place for place in rivals if (place / MODEL_NAME / SETTINGS_NAME).is_file()]
-    best = max(kept, key=lambda place: _rank(rivals[place]), default=None)
-    for place in rivals.keys() - {best}:
-        _remove(place / MODEL_NAME)
-    if own and best is None:
-        log.warning(
-            "%s: finished without a kept model (finetune.save was none); delete this folder to train it again", folder
-        )
+    with FileLock(folder.parent / LOCK_NAME):
+        finished = {path.parent: read_json(path) for path in sorted(folder.parent.glob("seed-*/scores.json"))}
+        own = finished.get(folder)
+        rivals = {place: result for place, result in finished.items() if own and _are_alike(result, own)}
+        kept = [place for place in rivals if (place / MODEL_NAME / SETTINGS_NAME).is_file()]
+        best = max(kept, key=lambda place: _rank(rivals[place]), default=None)
+        for place in rivals.keys() - {best}:
+            _remove(place / MODEL_NAME)
+        if best is None:
+            log.warning("%s: finished without a kept model; delete this folder to train it again", folder)
+        elif len(rivals) > 1:
+            seeds = {result["seed"]: result["scores"][result["headline"]] for result in rivals.values()}
+            _write_card(best / MODEL_NAME, dict(sorted(seeds.items())))
 
 
 def _are_alike(result: Any, other: Mapping[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Publish a checked tokenizer or a finished corpus on the Hugging Face Hub: its listed files, and nothing else.
+"""Publish a tokenizer, a model or a corpus on the Hugging Face Hub after a check: its listed files, and nothing else.
 
 A token is never shown, logged or written; failures are told in one sentence.
 """
@@ -17,6 +17,11 @@ from launch.errors import LaunchError
 from launch.manifest import MANIFEST_NAME, read_manifest
 from launch.recipe import load_recipe
 
+CARD_NAME, KEPT_NAME = "README.md", "malmoi.json"
+MODEL_FILES = (
+    CARD_NAME, KEPT_NAME, "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
+    "special_tokens_map.json", "vocab.txt",
+)  # fmt: skip
 TOKEN = re.compile(r"hf_\w+")
 log = logging.getLogger(__name__)
 
@@ -26,7 +31,7 @@ class Repository:
     """What a repository will hold; files of the folder that ``names`` leaves out stay where they are."""
 
     folder: Path
-    kind: Literal["model", "dataset"]  # tokenizers are models
+    kind: Literal["model", "dataset"]  # tokenizers count as models
     names: Sequence[str]  # files, or patterns of the library's: documents/*.parquet
     outdated: Sequence[str]  # patterns of files that an earlier push may have left and that go
     message: str
@@ -68,6 +73,55 @@ def corpus_repository(name: str, runs: Path, *, with_personal_data: bool = False
         )
     documents, names = check_repository(folder)
     return Repository(folder, "dataset", names, OUTDATED, f"{documents:,} documents, cleaned with malmoi")
+
+
+def model_repository(folder: Path) -> Repository:
+    """The files of a kept model, or of a run's pretrained ``model/``; ``BadInput`` unless it is whole and loads.
+
+    What else lies in the folder stays at home: a run's manifest names places of this machine.
+    """
+    from corpus.documents.model_files import CONFIG_NAME, INDEX_NAME, WEIGHTS_NAME, check_index, refuse_links
+
+    if not folder.is_dir():
+        raise LaunchError(f"{folder}: no such folder; give a kept model, runs/…/seed-1/model, or a run's model folder")
+    if not (folder / CONFIG_NAME).is_file() and (folder / "model" / CONFIG_NAME).is_file():
+        folder = folder / "model"
+    refuse_links(folder)
+    if missing := [name for name in (CARD_NAME, CONFIG_NAME, "tokenizer.json") if not (folder / name).is_file()]:
+        raise LaunchError(f"{folder}: no {', '.join(missing)}; give a model folder as malmoi writes it")
+    shards = check_index(folder / INDEX_NAME, str(folder)) if (folder / INDEX_NAME).is_file() else []
+    message = _check_kept(folder) if (folder / KEPT_NAME).is_file() else _check_pretrained(folder)
+    names = [name for name in (*MODEL_FILES, WEIGHTS_NAME, INDEX_NAME, *shards) if (folder / name).is_file()]
+    return Repository(folder, "model", names, (), message)
+
+
+def _check_kept(folder: Path) -> str:
+    from finetune.kept.load import load_kept
+
+    settings = load_kept(folder, "cpu").settings
+    headline = settings.get("headline")
+    score = (settings.get("scores") or {}).get(headline)
+    return f"{settings['task']}" + (f", {headline} {score:.2f}" if score is not None else "")
+
+
+def _check_pretrained(folder: Path) -> str:
+    from transformers import AutoConfig, AutoTokenizer
+
+    from corpus.documents.model_files import check_model_files, check_sizes
+
+    check_sizes(folder, str(folder))
+    check_model_files(folder, str(folder))
+    try:
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # the library raises what it likes for files it cannot read
+        raise LaunchError(f"{folder}: does not load ({_first_line(error)}); give a whole model folder") from None
+    if len(tokenizer) > config.vocab_size:
+        raise LaunchError(
+            f"{folder}: its tokenizer has {len(tokenizer):,} pieces, its model {config.vocab_size:,} embeddings; they "
+            "do not belong together"
+        )
+    return f"{config.model_type}, pretrained with malmoi"
 
 
 def _find_corpus(name: str, runs: Path) -> Path:

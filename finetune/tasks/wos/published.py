@@ -87,7 +87,9 @@ def build(encoder: str, tokenizer: Tokenizer) -> Module:
         spell_gate=PTR,
         ends=tokenizer.all_special_ids,
         spell=make_published_speller(tokenizer),
-        design=Design(starts_pooled=True, gate_sees_state=False, teacher_forcing=TEACHER_FORCING, max_steps=STEPS),
+        design=Design(
+            starts_pooled=True, gate_sees_state=False, is_scaled=False, teacher_forcing=TEACHER_FORCING, max_steps=STEPS
+        ),
     )
 
 

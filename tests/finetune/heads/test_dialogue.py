@@ -37,7 +37,7 @@ SIZES = {
     "initializer_range": 0.3,
 }
 NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-PUBLISHED = Design(starts_pooled=True, gate_sees_state=False, teacher_forcing=0.5, max_steps=5)
+PUBLISHED = Design(starts_pooled=True, gate_sees_state=False, is_scaled=False, teacher_forcing=0.5, max_steps=5)
 OURS = Design(max_steps=5)
 
 
@@ -82,11 +82,12 @@ def straightforward(
     """Loss from states repeated for each slot and the whole (rows, steps, words) distribution."""
     output = model.encoder(batch["input_ids"], batch["attention_mask"])
     states, table = output.last_hidden_state, model.encoder.encoder.get_input_embeddings().weight
-    slots = torch.stack([table[pieces].sum(0) for pieces in SLOTS.values()])
+    norm, query = (lambda x: x, lambda x: x) if is_published else (model.norm, lambda x: model.query(x) / 32**0.5)
+    slots = torch.stack([norm(table[pieces].sum(0)) for pieces in SLOTS.values()])
     hidden = (output.pooler_output if is_published else states[:, 0])[None]
 
     def look(hidden, states, mask):
-        attention = ((states @ hidden[:, :, None])[:, :, 0]).masked_fill(mask == 0, -1e9).softmax(-1)
+        attention = ((states @ query(hidden)[:, :, None])[:, :, 0]).masked_fill(mask == 0, -1e9).softmax(-1)
         return attention, (attention[:, :, None] * states).sum(1)
 
     loss = []
@@ -108,7 +109,7 @@ def straightforward(
         p = share * (hidden[0] @ table.T).softmax(-1)
         p = p.scatter_add(1, ids, (1 - share) * attention)
         words.append(-p.gather(1, targets[:, step, None].clamp(min=0))[:, 0].log())
-        given = table[targets[:, step].clamp(min=0) if is_taught else p.argmax(-1)]
+        given = norm(table[targets[:, step].clamp(min=0) if is_taught else p.argmax(-1)])
     real = targets != IGNORED
     return torch.stack(loss).mean() + torch.stack(words, 1)[real].mean()
 
@@ -163,10 +164,10 @@ def spell_slowly(model: StateGenerator, ids: torch.Tensor, mask: torch.Tensor, s
     """One value of one turn, word by word until the end, from the formulas of the paper."""
     table = model.encoder.encoder.get_input_embeddings().weight
     states = model.encoder(ids[None], mask[None]).last_hidden_state[0]
-    hidden, given, value = states[0], table[slot].sum(0), []
+    hidden, given, value = states[0], model.norm(table[slot].sum(0)), []
     while len(value) < model.design.max_steps:
         hidden = model.decoder(given[None, None], hidden[None, None])[1][0, 0]
-        attention = (states @ hidden).masked_fill(mask == 0, -torch.inf).softmax(0)
+        attention = (states @ model.query(hidden) / 32**0.5).masked_fill(mask == 0, -torch.inf).softmax(0)
         share = model.generate(torch.cat([hidden, attention @ states, given])).sigmoid()
         p = share * (table @ hidden).softmax(0)
         for word, weight in zip(ids, (1 - share) * attention, strict=True):
@@ -174,7 +175,7 @@ def spell_slowly(model: StateGenerator, ids: torch.Tensor, mask: torch.Tensor, s
         if (word := int(p.argmax())) == end:
             break
         value.append(word)
-        given = table[word]
+        given = model.norm(table[word])
     return value
 
 
@@ -200,8 +201,9 @@ def test_values_are_those_written_one_by_one_and_stay_ended(monkeypatch, end, sc
 @pytest.mark.parametrize("design", [OURS, PUBLISHED])
 def test_every_layout_of_encoder_trains_and_predicts(kind, design):
     model, batch = build(design, kind, **({"embedding_size": 16} if kind is ElectraModel else {})), make_batch()
-    slots = torch.stack([model.embed(torch.tensor(pieces)).sum(0) for pieces in SLOTS.values()])
-    torch.testing.assert_close(model.embed_slots(), slots)
+    sums = torch.stack([model.embeddings[pieces].sum(0) for pieces in SLOTS.values()])
+    sums = sums if model.widen is None else model.widen(sums)
+    torch.testing.assert_close(model.embed_slots(), sums if model.norm is None else model.norm(sums))
     loss = model.train()(**batch)["loss"]
     loss.backward()
     assert torch.isfinite(loss)
@@ -249,3 +251,36 @@ def test_half_precision_changes_the_loss_little_and_predicts(design):
         assert len(model.eval().predict(**batch)) == 4
     assert half.dtype == torch.float32
     assert half.item() == pytest.approx(whole, rel=0.05)
+
+
+def gradients_of_the_gates(model: StateGenerator, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Largest gradient of the gates' loss at each position's state, (L,)."""
+    turns = model.encode(batch)
+    states = turns.states_BLH.detach().requires_grad_()
+    turns = turns._replace(states_BLH=states, start_BH=turns.start_BH.detach())
+    scores = model.score_gates(turns, model.embed_slots())
+    torch.nn.functional.cross_entropy(scores.flatten(0, 1), batch["gates"].flatten()).backward()
+    return states.grad.abs().amax(dim=(0, 2))
+
+
+@pytest.mark.parametrize("width", [384, 768])
+def test_gates_learn_from_every_position_at_the_widths_of_real_encoders(width):
+    sizes = {"hidden_size": width, "num_attention_heads": 6, "initializer_range": 0.02, "max_position_embeddings": 130}
+    batch = make_batch(length=120)
+    of_cls, *of_others = gradients_of_the_gates(build(OURS, RobertaModel, **sizes), batch)
+    assert min(of_others[:100]) > 0.01 * of_cls > 0  # the last ones are padding of some turns
+    assert max(of_others) > 0.1 * of_cls
+    bare = gradients_of_the_gates(build(OURS._replace(is_scaled=False), RobertaModel, **sizes), batch)
+    assert max(bare[1:]) < 1e-4 * bare[0]  # what the scale is for
+
+
+@torch.no_grad()
+def test_every_slot_is_heard_at_the_widths_of_real_encoders():
+    sizes = {"hidden_size": 384, "num_attention_heads": 6, "initializer_range": 0.02}
+    spread = []
+    for is_scaled in (True, False):
+        model = build(OURS._replace(is_scaled=is_scaled), RobertaModel, **sizes)
+        turns, slots = model.encode(make_batch()), model.embed_slots()
+        hidden = model.run_decoder(slots.expand(4, -1, -1)[:, :, None], turns.start_BH[:, None].expand(4, 3, -1))
+        spread.append(float(hidden[:, :, 0].std(dim=1).mean() / hidden.std()))
+    assert spread[0] > 0.2 > 0.02 > spread[1]

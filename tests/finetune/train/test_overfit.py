@@ -31,11 +31,14 @@ class Setting(NamedTuple):
     epochs: int
     lr: float = 3e-3
     max_tokens: int = 200
+    batch_size: int = 8
+    initializer_range: float = 0.1
 
 
 SETTINGS = {
     "ynat": Setting(15), "klue-sts": Setting(50), "klue-nli": Setting(20), "klue-ner": Setting(40),
     "klue-re": Setting(30), "klue-dp": Setting(40), "klue-mrc": Setting(25),
+    "wos": Setting(50, batch_size=4, initializer_range=0.02),
 }  # fmt: skip
 EXAMPLES = 16
 
@@ -82,18 +85,19 @@ def test_a_task_learns_its_examples_up_to_the_ceiling_of_its_round_trip(
 ) -> None:
     task, setting = find_task(name), SETTINGS[name]
     examples = [e for e in task.read(find_file(sample, task.files.train)) if not is_near_the_border(e)][:EXAMPLES]
-    sizes = {
+    sizes: dict[str, Any] = {
         "hidden_size": 64,
         "intermediate_size": 128,
         "hidden_dropout_prob": 0.0,
         "attention_probs_dropout_prob": 0.0,
+        "initializer_range": setting.initializer_range,
     }
     folder, _ = build_tiny_encoder(tmp_path, map(texts_of, examples), **sizes)
     tokenizer = load_tokenizer(folder, task.special_tokens)
     features = task.featurize(examples, tokenizer, setting.max_tokens, True)
     seed = seed_everything(1, name)
     model = task.model(folder, tokenizer)
-    settings = Hyperparameters(lr=setting.lr, epochs=setting.epochs, batch_size=8, max_tokens=setting.max_tokens)
+    settings = Hyperparameters(lr=setting.lr, epochs=setting.epochs, batch_size=setting.batch_size)
     train(task, model, features, settings, seed, 0, uses_cpu=True)
     ceiling, learnt = (
         task.score(to_rows(examples, task.decode(examples, features, raws)))
