@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -84,10 +84,10 @@ class Watch:
         known = [value for values in self._seconds.values() for value in values]
         if not known:
             return None
-        of_task = {task: fmean(values) for task, values in self._seconds.items()}
-        whole = sum(of_task.get(job.task, fmean(known)) for job in list(self._left))
-        spent = sum(time.monotonic() - began for began in list(self._running.values()))
-        return max(whole - spent, 0.0) / min(self._slots, max(len(self._left), 1))
+        of_task, of_any = {task: fmean(values) for task, values in self._seconds.items()}, fmean(known)
+        now = time.monotonic()
+        left = [of_task.get(job.task, of_any) - (now - self._running.get(job, now)) for job in list(self._left)]
+        return sum(max(seconds, 0.0) for seconds in left) / min(self._slots, max(len(left), 1))
 
     def _summary(self) -> str:
         said = f"{self._found + self._done} of {self._total} done"
@@ -98,18 +98,18 @@ class Watch:
         if self._price is not None:
             spent = time.monotonic() - self._start
             so_far, whole = (s / 3600 * self._slots * self._price for s in (spent, spent + (left or 0.0)))
-            said += f", cost {so_far:,.2f}" + (f" of about {whole:,.2f}" if self._left else "")
+            said += f", cost {so_far:,.2f}" + (f" of about {whole:,.2f}" if self._left and left is not None else "")
         return said
 
-    def _table(self) -> Table:
+    def _table(self) -> Group:
         waiting = len(self._left) - len(self._running)
         title = f"finetune: {self._summary()}, {len(self._running)} running, {waiting} left"
-        table = Table(title=Text(title), title_justify="left", show_header=False, box=None)
+        table = Table(show_header=False, box=None)
         for job, began in list(self._running.items()):
             table.add_row(str(timedelta(seconds=round(time.monotonic() - began))), Text(visible(str(job))))
         for line in self._last:
             table.add_row("", Text(visible(line), style="dim"))
-        return table
+        return Group(Text(title), table)
 
     def _write(self, line: str, level: int) -> None:
         log.log(level, "%s", line)

@@ -15,14 +15,19 @@ import threading
 import unicodedata
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import malmoi
+from corpus.documents.errors import BadInput
 from corpus.pii.types import ALL_TYPES
 from launch.errors import LaunchError, require
 from launch.page import panels
 from launch.page.models import MASK, Loaded, cut, fill, load, look
-from launch.page.words import EXAMPLES, words_in
+from launch.page.tree import draw_tree
+from launch.page.words import EXAMPLES, task_title, words_in
+
+if TYPE_CHECKING:
+    from finetune.kept.load import Kept
 
 log = logging.getLogger(__name__)
 HOST = "127.0.0.1"
@@ -32,10 +37,7 @@ POLICY = (
     "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; connect-src 'self'; form-action 'self'; "
     "frame-ancestors 'none'; base-uri 'self'"
 )
-QUIET = {  # read by gradio when it is imported, and after
-    "GRADIO_ANALYTICS_ENABLED": "False", "GRADIO_RUN_HISTORY": "False", "GRADIO_SHARE": "False",
-    "GRADIO_MCP_SERVER": "False", "HF_HUB_DISABLE_TELEMETRY": "1",
-}  # fmt: skip
+QUIET = {"GRADIO_ANALYTICS_ENABLED": "False", "HF_HUB_DISABLE_TELEMETRY": "1"}  # read when they are imported
 
 
 def serve(folders: Sequence[Path], port: int, language: str, *, opens: bool = False) -> None:
@@ -63,14 +65,15 @@ def serve(folders: Sequence[Path], port: int, language: str, *, opens: bool = Fa
 
 
 def check_port(port: int) -> None:
-    """Refuse a port that something else answers on, or that only an administrator may take."""
-    with socket.socket() as probe:
+    """Refuse a port that something else answers on, or that only an administrator may take, and name a free one."""
+    with socket.socket() as probe, socket.socket() as other:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
         except OSError as error:
+            other.bind((HOST, 0))
             why = "is taken" if error.errno == errno.EADDRINUSE else f"cannot be used ({os.strerror(error.errno or 0)})"
-            raise LaunchError(f"port {port} on {HOST} {why}; choose another: --port {port % 60_000 + 1024}") from None
+            raise LaunchError(f"port {port} on {HOST} {why}; a free one: --port {other.getsockname()[1]}") from None
 
 
 def start(loaded: Loaded, port: int, language: str) -> Any:
@@ -84,10 +87,10 @@ def start(loaded: Loaded, port: int, language: str) -> Any:
     page, looks = build(loaded, language)
     page.launch(
         server_name=HOST, server_port=port, share=False, inbrowser=False, quiet=True, prevent_thread_lock=True,
-        footer_links=[], ssr_mode=False, pwa=False, mcp_server=False, enable_monitoring=False, **looks,
+        footer_links=[], run_history=False, ssr_mode=False, pwa=False, mcp_server=False, enable_monitoring=False,
         app_kwargs={"middleware": [
             Middleware(TrustedHostMiddleware, allowed_hosts=NAMES), Middleware(LoadsFromHereOnly),
-        ]},
+        ]}, **looks,
     )  # fmt: skip
     return page
 
@@ -151,6 +154,7 @@ def view(typed: str, loaded: Loaded, language: str) -> str:
     shown = [panels.panel(words["pii"], found, words["pii_note"], kind="wide")]
     if loaded.pretrained:
         shown.append(panels.panel(words["fill"], _fillings(text, loaded, words["no_mask"]), kind="wide"))
+    shown += _of_kept(text, loaded, language)
     cuts = [cut(name, tokenizer, text) for name, tokenizer in loaded.tokenizers.items()]
     shown.append(panels.panel(words["pieces_title"], panels.pieces(cuts, words), kind="wide"))
     return f'<div class="panels" lang="{language}">{"".join(shown)}</div>'
@@ -167,3 +171,35 @@ def _filling(text: str, model: Any, tokenizer: Any) -> str:
         return panels.candidates(fill(model, tokenizer, text))
     except LaunchError as error:
         return panels.message(str(error))
+
+
+def _of_kept(text: str, loaded: Loaded, language: str) -> list[str]:
+    """A panel for each task, entities first, as they need the width."""
+    found: dict[str, dict[str, str]] = {}
+    for name, kept in loaded.kept.items():
+        found.setdefault(kept.task.name, {})[name] = _predicted(kept, text, language)
+    notes, kinds = {"klue-dp": words_in(language)["tree_note"]}, {"klue-ner": "wide"}
+    return [
+        panels.panel(
+            task_title(task, language), panels.side_by_side(found[task]), notes.get(task, ""), kinds.get(task, "")
+        )
+        for task in sorted(found, key=lambda task: (task != "klue-ner", task != "klue-dp", task))
+    ]
+
+
+def _predicted(kept: Kept, text: str, language: str) -> str:
+    """The prediction as HTML by what is in it, so that tasks of a user's own are shown as well."""
+    from finetune.use.predict import lines_for_people, predict_texts, use_of
+
+    try:
+        [result] = predict_texts(kept, [text])
+    except BadInput as error:
+        return panels.message(str(error))
+    if "entities" in result:
+        places = [(entity["start"], entity["end"], entity["type"]) for entity in result["entities"]]
+        return panels.entities(result["text"], places, language)
+    if "words" in result:
+        return draw_tree(result["words"], result["prediction"]["heads"], result["prediction"]["types"], text)
+    if "likeliest" in result:
+        return panels.bars(list(result["likeliest"].items()))
+    return panels.plain(lines_for_people(use_of(kept), result))

@@ -19,12 +19,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import read_object
 from launch.errors import LaunchError
 from launch.page.panels import Cut, PieceKind
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase as Tokenizer
+
+    from finetune.kept.load import Kept
+    from finetune.task import Task
 
 log = logging.getLogger(__name__)
 Kind = Literal["kept", "pretrained", "tokenizer"]
@@ -45,10 +49,11 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """All that the page shows; names are those of the folders, as short as they can be told apart."""
+    """All that the page shows, by names: those of the folders, as short as they can be told apart."""
 
     tokenizers: dict[str, Tokenizer] = field(default_factory=dict)
     pretrained: dict[str, tuple[Any, Tokenizer]] = field(default_factory=dict)  # with a head that fills masks
+    kept: dict[str, Kept] = field(default_factory=dict)  # of tasks that read one sentence
 
 
 def look(folders: Sequence[Path]) -> list[Found]:
@@ -56,13 +61,15 @@ def look(folders: Sequence[Path]) -> list[Found]:
     from tokenizer.measuring.compare import name_files
 
     found = dict(pair for folder in folders for pair in _look_into(folder))
-    names = name_files(list(found), "model")
-    return [Found(path, kind, _telling(path, name)) for (path, kind), name in zip(found.items(), names, strict=True)]
+    known_by = [path.parent if path.parent.name.startswith("seed-") else path for path in found]
+    names = map(_telling, known_by, name_files(known_by, "model"))
+    return [Found(path, kind, name) for (path, kind), name in zip(found.items(), names, strict=True)]
 
 
 def _telling(path: Path, name: str) -> str:
     """Folders called so are in every run."""
-    return f"{path.resolve().parent.name}/{name}" if name in ("model", "tokenizer") else name
+    is_common = name in ("model", "tokenizer") or (name.startswith("seed-") and "/" not in name)
+    return f"{path.resolve().parent.name}/{name}" if is_common else name
 
 
 def _look_into(folder: Path) -> list[tuple[Path, Kind]]:
@@ -98,28 +105,34 @@ def _of_run(run: Path) -> Iterator[tuple[Path, Kind]]:
 
 def load(found: Sequence[Found]) -> Loaded:
     """Load everything once, with a line for each in the log."""
-    from finetune.encoder import load_tokenizer
-
     loaded, seen = Loaded(), set()
     for item in found:
-        tokenizer = load_tokenizer(str(item.path))
-        rules = _rules(tokenizer)
-        if rules not in seen:
+        tokenizer, what = _LOADERS[item.kind](item, loaded)
+        if (rules := _rules(tokenizer)) not in seen:
             loaded.tokenizers[item.name] = tokenizer
         seen.add(rules)
-        if item.kind == "pretrained" and _fills_masks(item.path):
-            loaded.pretrained[item.name] = (_load_filler(item.path, tokenizer), tokenizer)
-            log.info("%s: a pretrained model, its tokenizer has %s entries", item.name, f"{len(tokenizer):,}")
-        else:
-            why = ", of a model without a head that fills masks" if item.kind == "pretrained" else ""
-            log.info("%s: a tokenizer of %s entries%s", item.name, f"{len(tokenizer):,}", why)
+        log.info("%s: %s, %s entries", item.name, what, f"{len(tokenizer):,}")
     return loaded
 
 
-def _rules(tokenizer: Tokenizer) -> str:
-    """All that decides where text is cut; tokens that a task added are left out."""
-    whole = json.loads(tokenizer.backend_tokenizer.to_str())
-    return json.dumps([whole.get(part) for part in ("normalizer", "pre_tokenizer", "model")], sort_keys=True)
+def _load_tokenizer(item: Found, loaded: Loaded) -> tuple[Tokenizer, str]:
+    from finetune.encoder import load_tokenizer
+
+    return load_tokenizer(str(item.path)), "a tokenizer"
+
+
+def _load_pretrained(item: Found, loaded: Loaded) -> tuple[Tokenizer, str]:
+    """With its head, where it has one that fills masks; a head drawn at random would give words that look learnt."""
+    tokenizer, _ = _load_tokenizer(item, loaded)
+    if not _fills_masks(item.path):
+        return tokenizer, "the tokenizer of a model without a head that fills masks"
+    from transformers import AutoModelForMaskedLM
+
+    from finetune.encoder import check_encoder, load_pretrained
+
+    check_encoder(str(item.path))
+    loaded.pretrained[item.name] = (load_pretrained(AutoModelForMaskedLM, str(item.path), tokenizer).eval(), tokenizer)
+    return tokenizer, "a pretrained model"
 
 
 def _fills_masks(folder: Path) -> bool:
@@ -127,13 +140,31 @@ def _fills_masks(folder: Path) -> bool:
     return any(str(name).endswith(("ForMaskedLM", "ForPreTraining")) and name != NO_MASK_HEAD for name in names)
 
 
-def _load_filler(folder: Path, tokenizer: Tokenizer) -> Any:
-    from transformers import AutoModelForMaskedLM
+def _load_kept(item: Found, loaded: Loaded) -> tuple[Tokenizer, str]:
+    """Where its task wants more than one sentence, its tokenizer is shown alone."""
+    from finetune.kept.load import load_kept
 
-    from finetune.encoder import check_encoder, load_pretrained
+    kept = load_kept(item.path, "cpu")
+    if not _reads_a_sentence(kept.task):
+        return kept.tokenizer, f"a kept model of {kept.task.name}, which wants more than a sentence: `malmoi predict`"
+    loaded.kept[item.name] = kept
+    return kept.tokenizer, f"a kept model of {kept.task.name}"
 
-    check_encoder(str(folder))
-    return load_pretrained(AutoModelForMaskedLM, str(folder), tokenizer).eval()
+
+def _reads_a_sentence(task: Task) -> bool:
+    try:
+        return task.use is not None and task.use.accept("한 문장", "page") is not None
+    except BadInput:
+        return False
+
+
+_LOADERS = {"tokenizer": _load_tokenizer, "pretrained": _load_pretrained, "kept": _load_kept}
+
+
+def _rules(tokenizer: Tokenizer) -> str:
+    """All that decides where text is cut; tokens that a task added are left out."""
+    whole = json.loads(tokenizer.backend_tokenizer.to_str())
+    return json.dumps([whole.get(part) for part in ("normalizer", "pre_tokenizer", "model")], sort_keys=True)
 
 
 def cut(name: str, tokenizer: Tokenizer, text: str) -> Cut:

@@ -149,6 +149,11 @@ def entities(text: str, found: Iterable[tuple[int, int, str]], language: str) ->
     return marked(text, [Mark(b, e, names.get(kind, kind), colours.get(kind, "other")) for b, e, kind in found])
 
 
+def plain(lines: Iterable[str]) -> str:
+    """Lines as they are printed."""
+    return f"<pre>{'&#10;'.join(escape(line.expandtabs(2)) for line in lines)}</pre>"
+
+
 def side_by_side(bodies: Mapping[str, str]) -> str:
     """The findings of several models, as HTML by name."""
     shown = (f'<div class="of"><h3>{escape(name)}</h3>{body}</div>' for name, body in bodies.items())

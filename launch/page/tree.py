@@ -18,13 +18,15 @@ from launch.page.panels import escape
 
 ROW, LANE, SIZE, LABEL = 30, 16, 15.0, 11.5  # heights, widths and letters, in pixels
 WIDEST = 132  # of all lanes together
+LONGEST = 16  # letters of a word; more would make all of it small on a phone
 
 
 def draw_tree(words: Sequence[str], heads: Sequence[int], labels: Sequence[str], title: str = "") -> str:
     """The tree as ``<svg>``; ``heads`` are numbers of words from 1, 0 for the root, one for each word.
 
-    Links that are no word's number are left out, as is a word's link to itself.
+    Links that are no word's number are left out, as is a word's link to itself; long words end in "…".
     """
+    words = [word if len(word) <= LONGEST else f"{word[: LONGEST - 1]}…" for word in words]
     arcs = [(at, head - 1) for at, head in enumerate(heads) if 0 < head <= len(words) and head - 1 != at]
     depths = _depths(arcs)
     lane = min(LANE, WIDEST / max(depths.values(), default=1))

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.card.korean import translate_html
+from corpus.card.korean import translate, translate_html
+from finetune.queue.identity import digest
 from launch.config import LaunchConfig
 from launch.report.blocks import SMALL, Bars, Line, Pictures, Section, Table, Text, line_chart, ticks
 from launch.report.compare import verdict_on_scores
-from launch.report.gather import read_scores
+from launch.report.gather import read_scores, without_stale
 from launch.report.run import render
 from launch.report.scores import scores_section
 from launch.report.stages import pretraining_section
@@ -213,6 +214,39 @@ def test_errors_are_read_beside_the_scores(tmp_path: Path) -> None:
         (folder / "scores.json").write_text(json.dumps(result("ynat", 60.0, 4.0, seed=seed)), "utf-8")
     (folder / "errors.json").write_text(json.dumps(ERRORS), "utf-8")
     assert [found["errors"] for found in read_scores(tmp_path)] == [None, ERRORS]
+
+
+def test_results_of_all_settings_are_read_and_stay_apart(tmp_path: Path) -> None:
+    for settings, seed, score in (("", 1, 60.0), ("", 2, 62.0), ("lr-1e-05", 1, 70.0)):
+        folder = tmp_path / "finetune" / "ynat" / "model" / settings / f"seed-{seed}"
+        folder.mkdir(parents=True)
+        content = result("ynat", score, 4.0, seed=seed, settings=settings)
+        (folder / "scores.json").write_text(json.dumps(content), "utf-8")
+    scores = read_scores(tmp_path)
+    assert [(found["settings"], found["seed"]) for found in scores] == [("", 1), ("", 2), ("lr-1e-05", 1)]
+    compared, every, *_ = tables_of(*scores)
+    assert list(compared.heads) == ["task", "metric", "model", "model, lr-1e-05", "trivial"]
+    assert compared.rows[0][2:4] == ["61.00 ± 1.41", "70.00"]
+    assert [row[1:3] for row in every.rows] == [["", "1"], ["", "2"], ["lr-1e-05", "1"]]
+
+
+def test_results_of_an_encoder_that_has_changed_are_named_and_not_shown(tmp_path: Path) -> None:
+    encoder = tmp_path / "encoder"
+    encoder.mkdir()
+    (encoder / "config.json").write_text("{}", "utf-8")
+    (tmp_path / "model").mkdir()
+    known = {str(encoder): digest(str(encoder)), f"fresh:{encoder}": digest(f"fresh:{encoder}"), "model": "another"}
+    scores = [result("ynat", 60.0, 4.0, model=name, encoder=found) for name, found in known.items()]
+    scores += [result("ynat", 60.0, 4.0, model="nobody/knows", encoder="nobody/knows"), result("wos", 1.0, 0.0)]
+    current, stale = without_stale(scores, tmp_path)
+    assert [found["model"] for found in stale] == ["model"]
+    (encoder / "config.json").write_text('{"hidden_size": 8}', "utf-8")
+    current, stale = without_stale(scores, tmp_path)
+    assert [found["model"] for found in stale] == list(known)
+    texts = [block for block in scores_section(current, stale).blocks if isinstance(block, Text)]
+    [warning] = [text.text for text in texts if text.text.startswith("Not shown")]
+    assert "3 results" in warning and f"ynat, fresh:{encoder}, seed 1" in warning
+    assert translate(warning).startswith("보이지 않는 결과 3개")
 
 
 def page(*sections: Section) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from launch.checks.estimate import GIB, Machine, differing, estimate, say_durati
 from launch.checks.preflight import find_problems
 from launch.conduct import conduct
 from launch.errors import LaunchError
+from launch.manifest import Head
 from launch.pipeline import stages_of
 from launch.recipe import load_recipe
 
@@ -92,6 +93,29 @@ def test_a_folder_of_another_recipe_is_noticed_before_anything_works(tmp_path: P
     manifest(tmp_path / "run" / "tokenizer", head)
     found = problems_of(tmp_path)
     assert "tokenizer: made with another recipe" in found and "settings.vocab_size: was 3000, is now 4000" in found
+
+
+def test_a_finished_finetune_is_added_to_and_its_new_encoders_are_checked_first(tmp_path: Path) -> None:
+    settings = load_recipe("smoke").finetune.model_dump(mode="json", exclude={"device", "price_per_hour"})
+    head = Head("finetune", settings, {"model": "sha256:0", "sample": "sha256:0"})
+    manifest(tmp_path / "run" / "finetune", head.as_json())
+    assert problems_of(tmp_path, "finetune.models=./nothing/here") == problems_of(
+        tmp_path / "new", "finetune.models=./nothing/here"
+    )
+    assert problems_of(tmp_path, "finetune.seeds=1,2") == ""
+
+
+def test_broken_benchmark_files_are_found_before_the_corpus_is_made(tmp_path: Path) -> None:
+    folder = tmp_path / "klue" / "ynat-v1.1"
+    folder.mkdir(parents=True)
+    for split in ("train", "dev"):
+        record = {"guid": f"ynat-v1_{split}_00000", "title": f"제목 {split}", "label": "체육"}
+        (folder / f"ynat-v1.1_{split}.json").write_text(json.dumps([record], ensure_ascii=False), "utf-8")
+    found = problems_of(tmp_path, f"finetune.data={tmp_path / 'klue'}", "finetune.tasks=ynat")
+    assert "ynat-v1.1_dev.json" in found and "체육" in found
+    assert "체육" not in problems_of(
+        tmp_path, f"finetune.data={tmp_path / 'klue'}", "finetune.tasks=ynat", verb="finetune"
+    )
 
 
 def test_an_earlier_stage_that_is_missing_is_named_with_its_verb(tmp_path: Path) -> None:

@@ -5,14 +5,22 @@ from __future__ import annotations
 import json
 import logging
 import shutil
+import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from transformers import AutoModelForMaskedLM, AutoTokenizer, pipeline
 
+from corpus.documents.errors import BadInput
+from finetune.config import FinetuneConfig
+from finetune.run import FinetuneInputs, run
+from finetune.use.predict import predict_texts
 from launch.errors import LaunchError
+from launch.page import panels
+from launch.page.app import view
 from launch.page.models import cut, fill, load, look
+from launch.sample.unpack import unpack
 from tests.launch.page.conftest import build_filler
 
 SENTENCE = "새 강좌를 [MASK] 서울 뷁 축구"
@@ -95,3 +103,45 @@ def test_fillings_are_those_of_the_stock_pipeline(kind: str, tmp_path: Path) -> 
 def test_a_text_that_a_model_cannot_read_whole_is_said_so(loaded) -> None:
     with pytest.raises(LaunchError, match="402 pieces; this model reads 300"):
         fill(*loaded.pretrained["bert"], "서 " * 399 + "[MASK]")
+
+
+@pytest.fixture(scope="module")
+def run_folder(filler: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with kept models of four tasks, hardly trained."""
+    home = tmp_path_factory.mktemp("runs") / "tiny"
+    unpack(home / "sample")
+    config = FinetuneConfig(
+        tasks=("ynat", "klue-ner", "klue-dp", "klue-sts"), seeds=(1,), bootstrap_samples=0, max_train_examples=4,
+        max_dev_examples=4, overrides={task: {"epochs": 1} for task in ("ynat", "klue-ner", "klue-dp", "klue-sts")},
+    )  # fmt: skip
+    run(config, FinetuneInputs(home / "sample" / "klue", {"model": str(filler)}), home / "finetune")
+    return home
+
+
+def test_kept_models_are_shown_with_what_they_predict(run_folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        loaded = load(look([run_folder]))
+    assert list(loaded.kept) == ["klue-dp/model/seed-1", "klue-ner/model/seed-1", "ynat/model/seed-1"]
+    assert list(loaded.tokenizers) == ["klue-dp/model/seed-1"]
+    assert "klue-sts/model/seed-1: a kept model of klue-sts, which wants more than a sentence" in caplog.text
+    text = "한빛도서관이 새 강좌를 연다 <b>"
+    html = view(text, loaded, "en")
+    tree, entities, topic = (predict_texts(kept, [text])[0] for kept in loaded.kept.values())
+    shown = ET.fromstring(html[html.index("<svg") : html.index("</svg>") + 6])
+    assert [node.text for node in shown.iter("text")] == [
+        part for pair in zip(tree["words"], tree["prediction"]["types"], strict=True) for part in pair
+    ]
+    places = [(entity["start"], entity["end"], entity["type"]) for entity in entities["entities"]]
+    assert panels.entities(text, places, "en") in html
+    assert panels.bars(list(topic["likeliest"].items())) in html
+    order = [
+        html.index(f"<h2>{title}") for title in ("Personal data", "Entities", "Dependency tree", "Topic", "Pieces")
+    ]
+    assert order == sorted(order)
+
+
+def test_a_broken_kept_model_is_one_sentence(run_folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(run_folder / "finetune" / "ynat" / "model" / "seed-1" / "model", tmp_path / "kept")
+    (tmp_path / "kept" / "malmoi.json").write_text("[]")
+    with pytest.raises(BadInput, match=r"malmoi\.json"):
+        load(look([tmp_path / "kept"]))

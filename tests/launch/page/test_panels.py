@@ -5,7 +5,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus.documents.escaping import visible
@@ -77,6 +77,7 @@ def test_no_text_opens_a_tag_gets_an_attribute_or_begins_an_expression() -> None
         assert not set("{}$`\u202e\x1b") & set(html)
 
 
+@settings(max_examples=40)
 @given(st.text(max_size=60))
 def test_what_is_marked_reads_as_the_text_itself(text: str) -> None:
     assert Reader(escape(text)).text == visible(text)
@@ -120,6 +121,7 @@ def paths(svg: ET.Element, kind: str) -> list[str]:
     return [path.attrib["d"] for path in svg.iter("path") if path.attrib["class"] == kind]
 
 
+@settings(max_examples=40)
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=12))
 def test_a_tree_has_an_arc_for_each_link_and_all_of_it_lies_inside(heads: list[int]) -> None:
     words = [f"낱말{number}" for number in range(len(heads))]
@@ -140,3 +142,5 @@ def test_an_arc_goes_around_those_inside_it_and_a_long_sentence_stays_narrow() -
     count = 60
     svg = svg_of(["낱말"] * count, [*[count] * (count - 1), 0])
     assert float(svg.attrib["viewBox"].split()[2]) < 360
+    svg = svg_of(["가" * 300, "끝"], [2, 0])
+    assert float(svg.attrib["viewBox"].split()[2]) < 360 and "가…" in "".join(svg.itertext())
