@@ -6,10 +6,11 @@ All of it stands in ``malmoi.json``, but for the scores of other seeds, which ar
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from corpus.documents.escaping import markdown, visible
 from finetune.config import FRESH
@@ -38,16 +39,12 @@ def kept_card(settings: Mapping[str, Any], predicts: str, architecture: str, see
         architecture: name of the model's class.
         seeds: headline of each training of which this one was the best, itself included.
     """
-    environment = Environment(
-        loader=PackageLoader("finetune.kept", "."), trim_blocks=True, keep_trailing_newline=True,
-        undefined=StrictUndefined,
-    )  # fmt: skip
     task, encoder = settings["task"], settings["encoder"]
     like = KINDS.get((settings["own"] or {}).get("kind", ""), task)
     is_token = architecture.endswith("ForTokenClassification")
     stock = "AutoModelForTokenClassification" if is_token else "AutoModelForSequenceClassification"
     is_stock = architecture.endswith("Classification")
-    return environment.get_template("card.md.j2").render(
+    return _template().render(
         settings=settings,
         task=visible(task),
         predicts=markdown(predicts),
@@ -72,6 +69,15 @@ def kept_card(settings: Mapping[str, Any], predicts: str, architecture: str, see
         ],
         needs_tags=task == "klue-dp" and settings["pos_tags"],
     )
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=PackageLoader("finetune.kept", "."), trim_blocks=True, keep_trailing_newline=True,
+        undefined=StrictUndefined,
+    )  # fmt: skip
+    return environment.get_template("card.md.j2")
 
 
 def _score(name: str, settings: Mapping[str, Any]) -> tuple[str, str, str, str]:

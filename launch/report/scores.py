@@ -28,6 +28,7 @@ FACTS = {  # column to how it is said once for all results
     "model": "encoder {}", "settings": "settings {}", "seed": "seed {}", "protocol": "protocol {}", "weights": "{}",
     "data": "data version {}",
 }  # fmt: skip
+FIRST = "first"  # settings, of those without a name
 MOST_BARS = 16  # more are a table
 MOST_CHARTS = 24
 MOST_LINES = 12  # of one cell: a dialogue state may be wrong in all its slots
