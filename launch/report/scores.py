@@ -104,15 +104,8 @@ def facts_of(found: Result) -> dict[str, str]:
     versions = {split: file.get("version", "unknown") for split, file in found.get("data", {}).items()}
     same = len(set(versions.values())) == 1
     data = next(iter(versions.values())) if same else ", ".join(f"{split} {name}" for split, name in versions.items())
-    said = (
-        found["model"],
-        settings_of(found),
-        str(found["seed"]),
-        found["protocol"],
-        weights_of(found),
-        data or "unknown",
-    )
-    return dict(zip(FACTS, said, strict=True))
+    said = (settings_of(found) or FIRST, str(found["seed"]), found["protocol"], weights_of(found), data or "unknown")
+    return dict(zip(FACTS, (found["model"], *said), strict=True))
 
 
 def warnings(scores: Sequence[Result]) -> list[Text]:
