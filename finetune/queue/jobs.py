@@ -122,4 +122,5 @@ def _flat(recipe: Recipe) -> dict[str, str]:
     flat |= recipe.get("overrides", {})
     data = json.dumps(recipe.get("data"), sort_keys=True).encode()
     plain = {key: value if isinstance(value, str) else json.dumps(value, sort_keys=True) for key, value in flat.items()}
+    plain = {key: value.replace("e+", "e") for key, value in plain.items()}  # in a folder's name 1e+25 became 1e-25
     return {**plain, "data": hashlib.blake2b(data, digest_size=4).hexdigest()}

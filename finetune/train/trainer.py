@@ -73,7 +73,7 @@ def train(
     uses_cpu: bool = False,
     as_published: bool = False,
 ) -> Training:
-    """Train ``model`` in place; a RuntimeError names the step whose loss became infinite or nan.
+    """Train ``model`` in place; ``BadInput`` names the step whose loss became infinite or nan.
 
     Args:
         seed: as ``seed_everything`` returned it.
@@ -182,7 +182,7 @@ class _Trainer(Trainer):
         is_finite = torch.stack(self.unchecked).isfinite().tolist() if self.unchecked else []
         if not all(is_finite):
             step = (self.checked + is_finite.index(False)) // self.args.gradient_accumulation_steps + 1
-            raise RuntimeError(
+            raise BadInput(
                 f"the loss of step {step} of {self.state.max_steps} is not a finite number; lower lr, raise "
                 "warmup_share, or use finetune.precision=fp32"
             )

@@ -76,8 +76,8 @@ def sentence_on_stale(stale: Sequence[Result]) -> str:
     named = [", ".join(filter(None, (s["task"], s["model"], settings_of(s), f"seed {s['seed']}"))) for s in stale]
     more = f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
     return (
-        f"Not shown: {len(named)} results of encoders whose files have changed since ({'; '.join(named[:MOST_NAMED])}"
-        f"{more}). Run finetune with these seeds and settings again, or delete their folders."
+        f"Not shown, as the files of their encoders have changed since: {'; '.join(named[:MOST_NAMED])}{more}. Run "
+        "finetune with these seeds and settings again, or delete their folders."
     )
 
 

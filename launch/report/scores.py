@@ -28,6 +28,7 @@ FACTS = {  # column to how it is said once for all results
     "model": "encoder {}", "settings": "settings {}", "seed": "seed {}", "protocol": "protocol {}", "weights": "{}",
     "data": "data version {}",
 }  # fmt: skip
+FIRST = "first"  # settings, of those without a name
 MOST_BARS = 16  # more are a table
 MOST_CHARTS = 24
 MOST_LINES = 12  # of one cell: a dialogue state may be wrong in all its slots
@@ -72,9 +73,8 @@ def scores_section(scores: Sequence[Result], stale: Sequence[Result] = ()) -> Se
     is_compared = len(groups) > len({found["task"] for found in scores}) or len(scores) > len(groups)
     facts = [facts_of(found) for found in scores]
     varying = [name for name in FACTS if len({fact[name] for fact in facts}) > 1]
-    shared = [
-        said.format(facts[0][name]) for name, said in FACTS.items() if scores and facts[0][name] and name not in varying
-    ]
+    alike = [name for name in FACTS if scores and name not in varying and facts[0][name] != FIRST]
+    shared = [FACTS[name].format(facts[0][name]) for name in alike]
     is_official = any(found["is_official_dev"] for found in scores)
     paper = [(found, metric) for found in scores for metric in paper_metrics(found)]
     further = [(found, metric) for found in scores for metric in found["scores"] if metric not in paper_metrics(found)]
@@ -103,15 +103,8 @@ def facts_of(found: Result) -> dict[str, str]:
     versions = {split: file.get("version", "unknown") for split, file in found.get("data", {}).items()}
     same = len(set(versions.values())) == 1
     data = next(iter(versions.values())) if same else ", ".join(f"{split} {name}" for split, name in versions.items())
-    said = (
-        found["model"],
-        settings_of(found),
-        str(found["seed"]),
-        found["protocol"],
-        weights_of(found),
-        data or "unknown",
-    )
-    return dict(zip(FACTS, said, strict=True))
+    said = (settings_of(found) or FIRST, str(found["seed"]), found["protocol"], weights_of(found), data or "unknown")
+    return dict(zip(FACTS, (found["model"], *said), strict=True))
 
 
 def warnings(scores: Sequence[Result]) -> list[Text]:

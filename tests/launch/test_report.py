@@ -227,7 +227,7 @@ def test_results_of_all_settings_are_read_and_stay_apart(tmp_path: Path) -> None
     compared, every, *_ = tables_of(*scores)
     assert list(compared.heads) == ["task", "metric", "model", "model, lr-1e-05", "trivial"]
     assert compared.rows[0][2:4] == ["61.00 ± 1.41", "70.00"]
-    assert [row[1:3] for row in every.rows] == [["", "1"], ["", "2"], ["lr-1e-05", "1"]]
+    assert [row[1:3] for row in every.rows] == [["first", "1"], ["first", "2"], ["lr-1e-05", "1"]]
 
 
 def test_results_of_an_encoder_that_has_changed_are_named_and_not_shown(tmp_path: Path) -> None:
@@ -245,8 +245,8 @@ def test_results_of_an_encoder_that_has_changed_are_named_and_not_shown(tmp_path
     assert [found["model"] for found in stale] == list(known)
     texts = [block for block in scores_section(current, stale).blocks if isinstance(block, Text)]
     [warning] = [text.text for text in texts if text.text.startswith("Not shown")]
-    assert "3 results" in warning and f"ynat, fresh:{encoder}, seed 1" in warning
-    assert translate(warning).startswith("보이지 않는 결과 3개")
+    assert f"; ynat, fresh:{encoder}, seed 1; ynat, model, seed 1. Run" in warning
+    assert translate(warning).startswith("인코더의 파일이")
 
 
 def page(*sections: Section) -> dict[str, Any]:

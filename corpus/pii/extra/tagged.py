@@ -5,7 +5,7 @@ text ─ sentences ─ tokens ─ windows ─ batches of one length ─▶ P(B-P
 ```
 A sentence is read alone, so what is found in it depends on nothing around it. Batches serve speed only: at loading a
 sentence is read alone and in batches, and where the machine rounds differently in the two, batches have one row. One
-core is used for each process. Price against the rules: about a hundred times their time on a processor.
+core is used for each process. The price is time: three layers of 192 take 200 times as long as the rules.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ KEPT_SENTENCES = 20_000
 PROBE_TOKENS, PROBE_ROWS = 16, (1, 3, 8, 32)
 
 _LETTER = re.compile("[A-Za-z一-龥가-힣]")
+_SYLLABLES = re.compile("[가-힣]+$")
 _TAG = re.compile(rf"\[(?:{'|'.join(ALL_TYPES)})\]")  # what mode "tag" leaves
 
 
@@ -214,7 +215,34 @@ def _join(
         else:
             names.append(Name(start, end, score))
         previous = token
-    return [name for name in names if name.score >= threshold and _LETTER.search(text, name.start, name.end)]
+    return _from_word_starts(text, [name for name in names if name.score >= threshold])
+
+
+def _from_word_starts(text: str, names: Sequence[Name]) -> list[Name]:
+    """Names that begin where a word does, as 99.5 % of KLUE-NER's do: one that begins up to two syllables later is
+    drawn back (루토 of 나루토), a later one is none. One syllable, such as a surname, names nobody."""
+    whole: list[Name] = []
+    for name in names:
+        before = _SYLLABLES.search(text, max(0, name.start - 3), name.start)
+        skipped = len(before[0]) if before and _SYLLABLES.match(text, name.start, name.start + 1) else 0
+        start = name.start - skipped
+        if skipped > 2:
+            continue
+        if whole and start <= whole[-1].end and skipped:
+            whole[-1] = Name(whole[-1].start, name.end, max(name.score, whole[-1].score))
+        else:
+            whole.append(Name(start, name.end, name.score))
+    whole = [name._replace(end=_before_particle(text, name)) for name in whole]
+    return [name for name in whole if len(_LETTER.findall(text, name.start, name.end)) > 1]
+
+
+def _before_particle(text: str, name: Name) -> int:
+    """Where a name ends whose last token holds a particle, too; only those that hardly a name ends in are told."""
+    value, after = text[name.start : name.end], text[name.end : name.end + 1]
+    if len(value) < 3 or not _SYLLABLES.search(value[-2:]) or _SYLLABLES.match(after):
+        return name.end
+    particles = "과을" if (ord(value[-2]) - ord("가")) % 28 else "와를는"
+    return name.end - (value[-1] in particles and "가" <= value[-2] <= "힣")
 
 
 def load_tagger(

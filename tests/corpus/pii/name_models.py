@@ -1,7 +1,7 @@
 """Tiny models that tag names, saved as folders: one whose weights are set by hand, one with random weights.
 
-The first tags ``가온``, ``하람``, ``##하람`` and ``구름`` as B-PS, whatever stands around them, and ``##솔`` and
-``새`` as I-PS.
+The first tags ``가온``, ``하람``, ``##하람`` and ``구름`` as B-PS, whatever stands around them, and ``##솔``,
+``##솔을``, ``##리는`` and ``새`` as I-PS.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import BertConfig, BertForTokenClassification, PreTrainedTokenizerFast
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
-BEGINS, GOES_ON = ("가온", "하람", "구름", "##하람"), ("##솔", "새")
+BEGINS, GOES_ON = ("가온", "하람", "구름", "##하람"), ("##솔", "##솔을", "##리는", "새")
 WORDS = ("어제", "오늘", "비가", "왔다", "만났다", "학교에", "갔다", "문의", "메일", "전화", "성명", "님", "씨")
 PIECES = ("##은", "##는", "##이", "##가", "##을", "##를", "##에게", "##님", "##새", "##싹", ".", ",", "·", "@", "-")
 LABELS = ("B-PS", "I-PS", "O")

@@ -61,6 +61,10 @@ def test_particles_are_no_part_of_a_name(people: NameTagger) -> None:
         ("가온 하람 왔다", ["가온", "하람"]),  # two names
         ("가온하람 왔다", ["가온하람"]),  # a name begins inside a word: no half of it stays
         ("가온·하람 왔다", ["가온", "하람"]),
+        ("가온솔을, 가온리는 갔다", ["가온솔", "가온리"]),  # a token that holds a particle, too
+        ("비가하람 왔다", ["비가하람"]),  # names begin where words do
+        ("학교에하람 왔다", []),
+        ("새는 왔다", []),  # one syllable, as a surname alone, identifies nobody
         ("비가 왔다.\n\n  가온은 갔다! 하람은?", ["가온", "하람"]),
         ("", []),
         ("... 010-0123-4567", []),

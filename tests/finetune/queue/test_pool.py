@@ -62,7 +62,7 @@ def outcomes(jobs: Sequence[Job], home: Path, slots: Sequence[Slot]) -> dict[int
     return {outcome.job.seed: outcome for outcome in found if outcome.result or outcome.failure}
 
 
-@pytest.mark.parametrize("slots", [1, 3])
+@pytest.mark.parametrize("slots", [3])
 def test_a_killed_process_costs_no_job_but_one_that_kills_twice(
     slots: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -153,7 +153,7 @@ def test_a_loss_that_is_not_a_number_stops_the_training_and_names_the_step(parts
             return {"loss": loss * float("nan") if len(self.batches) == 3 * parts else loss}
 
     settings = Hyperparameters(epochs=2, batch_size=4, accumulation=parts)
-    with pytest.raises(RuntimeError, match=r"the loss of step 3 of 10 is not a finite number; lower lr"):
+    with pytest.raises(BadInput, match=r"the loss of step 3 of 10 is not a finite number; lower lr"):
         train(YNAT, Breaks(), tokens(20), settings, 1, 0)
 
 
