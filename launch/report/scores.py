@@ -22,7 +22,7 @@ from launch.report.gather import (
     sentence_on_stale,
     settings_of,
     trivial_of,
-)  # fmt: skip
+)
 
 FACTS = {  # column to how it is said once for all results
     "model": "encoder {}", "settings": "settings {}", "seed": "seed {}", "protocol": "protocol {}", "weights": "{}",
