@@ -7,6 +7,7 @@ Learning rates, epochs and lengths differ from task to task, so their defaults s
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, get_args
 
@@ -23,18 +24,20 @@ SHORT_NAMES: dict[str, TaskName] = {name.removeprefix("klue-"): name for name in
 PAPER_NAMES: dict[str, TaskName] = {"tc": "ynat", "dst": "wos"}  # where the paper calls a task otherwise
 
 
-def full_name(name: str) -> TaskName:
-    """A task's own name from any of its names; ``BadInput`` with the nearest ones where there is none.
+def full_name(name: str, own: Iterable[str] = ()) -> str:
+    """A task's own name from any of its names; ``BadInput`` with the nearest ones, those of ``own`` tasks too, where
+    there is none.
 
     >>> full_name("ner"), full_name("KLUE-NER"), full_name("klue-dst")
     ('klue-ner', 'klue-ner', 'wos')
     """
-    known, short = SHORT_NAMES | PAPER_NAMES, _short(name)
+    known: dict[str, str] = {**SHORT_NAMES, **PAPER_NAMES, **{other: other for other in own}}
+    short = name if name in known else _short(name)
     if short in known:
         return known[short]
     near = sorted(get_close_matches(short, known, n=2), key=lambda other: sorted(other) != sorted(short))
     hint = f"did you mean {' or '.join(known[other] for other in near)}? The" if near else "the"
-    raise BadInput(f"{name}: no such task; {hint} tasks are {', '.join(TASK_NAMES)}")
+    raise BadInput(f"{name}: no such task; {hint} tasks are {', '.join([*TASK_NAMES, *own])}")
 
 
 def _short(name: str) -> str:
@@ -49,7 +52,7 @@ def place_of(name: str) -> tuple[int, str]:
 def _known_name(name: Any, info: ValidationInfo) -> Any:
     """An own task's name as it stands, a KLUE task's in full; where ``own`` is wrong that is the problem to tell."""
     own = (info.data or {}).get("own", {name} if info.data is not None else ())
-    return full_name(name) if isinstance(name, str) and name not in own else name
+    return full_name(name, tuple(own)) if isinstance(name, str) else name
 
 
 AnyTaskName = Annotated[str, BeforeValidator(_known_name)]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 
+from corpus.documents.errors import BadInput
 from finetune.config import TASK_NAMES, FinetuneConfig, OwnTask, full_name
 from finetune.data.files import find_file, read_json
 from finetune.task import Task
@@ -43,7 +44,10 @@ def find_task(name: str) -> Task:
 
             return own_task(found["own"], str(file))
         name = str(found.get("task")) if isinstance(found, dict) else name
-    return TASKS[full_name(name)]
+    try:
+        return TASKS[full_name(name)]
+    except BadInput as error:
+        raise BadInput(f"{error}; an own one is named by the folder of its result or kept model, as ./hate") from None
 
 
 def task_of(name: str, config: FinetuneConfig) -> Task:

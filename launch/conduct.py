@@ -100,7 +100,7 @@ def show_scores(run: Path) -> None:
         settings_of,
         trivial_of,
         without_stale,
-    )  # fmt: skip
+    )
 
     rows = []
     scores, stale = without_stale(read_scores(run), run)

@@ -59,9 +59,10 @@ def run_corpus(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     from corpus import run as stage
     from corpus.decontamination.benchmarks import find_benchmarks
     from launch.engines.mapper import engine_mapper
+    from launch.own_texts import write_own_texts
 
-    folders = [str(_klue_folder(name, recipe, run)) for name in _benchmarks(recipe)]
-    inputs = stage.CorpusInputs(raw_inputs(recipe, run), find_benchmarks(folders) if folders else [])
+    against = [*(str(_klue_folder(name, recipe, run)) for name in _benchmarks(recipe)), *write_own_texts(recipe, run)]
+    inputs = stage.CorpusInputs(raw_inputs(recipe, run), find_benchmarks(against) if against else [])
     mapper, language = engine_mapper(recipe.launch), recipe.launch.spoken()
     return stage.run(recipe.corpus, inputs, out, workers=recipe.workers, map_units=mapper, language=language)
 
@@ -172,7 +173,8 @@ def corpus_outside(recipe: Recipe) -> Stamps:
     found |= {"secret of corpus.pii": partial(key_fingerprint, key)} if key else {}
     if (model := recipe.corpus.pii.names.model) is not None:
         found |= fingerprints([model])
-    return found | klue_stamps(_benchmarks(recipe))
+    own = fingerprints(own_files(recipe, "dev", "test")) if recipe.corpus.benchmarks is None else {}
+    return found | klue_stamps(_benchmarks(recipe)) | own
 
 
 def finetune_outside(recipe: Recipe) -> Stamps:

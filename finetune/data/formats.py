@@ -118,6 +118,6 @@ def _table(head: str, lines: Sequence[str]) -> str | None:
         return f"{name}; {OWN}"
     for mark, kind in (("\t", "a tab-separated table"), (",", "a CSV table")):
         counts = {line.count(mark) for line in lines[:3] if line}
-        if len(lines) > 1 and len(counts) == 1 and min(counts) > 0:
+        if len(lines) > 1 and len(counts) == 1 and min(counts) > 0 and lines[0].strip():
             return f"{kind} ({', '.join(lines[0].split(mark))[:80]}); {OWN}"
     return None

@@ -76,18 +76,18 @@ def make_inputs(kept: Kept, texts: int, positions: int) -> dict[str, Tensor]:
 def write_graph(net: Any, inputs: Mapping[str, Tensor], path: Path) -> None:
     """The network for any number of texts and positions; weights beyond 2 GB go to a file beside it."""
     free = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
-    log, level = logging.getLogger("torch.onnx"), logging.getLogger("torch.onnx").level
+    disabled = logging.root.manager.disable
     with warnings.catch_warnings(), redirect_stdout(StringIO()):
         warnings.simplefilter("ignore")
-        log.setLevel(logging.ERROR)
+        logging.disable(logging.WARNING)  # the exporter tells of every step
         try:
             program: Any = torch.onnx.export(
                 net, (), kwargs=dict(inputs), dynamo=True, verbose=False, input_names=list(inputs),
                 output_names=["logits"], dynamic_shapes=dict.fromkeys(inputs, free),
             )  # fmt: skip
+            program.save(str(path))
         finally:
-            log.setLevel(level)
-    program.save(str(path))
+            logging.disable(disabled)
 
 
 def compare(net: Any, trials: list[dict[str, Tensor]], path: Path) -> float:

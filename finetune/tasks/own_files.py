@@ -201,8 +201,9 @@ def _tags_of_spans(record: Record, text: str, raw: str, column: str) -> list[str
     spans = _json_in(record, column)
     for span in spans if isinstance(spans, list) else [None]:
         begin, end, kind = _span_of(span, record, column)
+        is_inside = end <= len(raw)
         begin, end = (len(normalize("NFC", raw[:place])) for place in (begin, end))
-        if not 0 <= begin < end <= len(text) or any(tag != OUTSIDE for tag in tags[begin:end]):
+        if not is_inside or not 0 <= begin < end <= len(text) or any(tag != OUTSIDE for tag in tags[begin:end]):
             raise BadInput(
                 f"{record.where}: span {span!r:.60} is empty, overlaps another, or ends after the {len(text)} "
                 "characters of its text"

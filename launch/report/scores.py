@@ -22,7 +22,7 @@ from launch.report.gather import (
     sentence_on_stale,
     settings_of,
     trivial_of,
-)  # fmt: skip
+)
 
 FACTS = {  # column to how it is said once for all results
     "model": "encoder {}", "settings": "settings {}", "seed": "seed {}", "protocol": "protocol {}", "weights": "{}",
@@ -73,9 +73,8 @@ def scores_section(scores: Sequence[Result], stale: Sequence[Result] = ()) -> Se
     is_compared = len(groups) > len({found["task"] for found in scores}) or len(scores) > len(groups)
     facts = [facts_of(found) for found in scores]
     varying = [name for name in FACTS if len({fact[name] for fact in facts}) > 1]
-    shared = [
-        said.format(facts[0][name]) for name, said in FACTS.items() if scores and facts[0][name] and name not in varying
-    ]
+    alike = [name for name in FACTS if scores and name not in varying and facts[0][name] != FIRST]
+    shared = [FACTS[name].format(facts[0][name]) for name in alike]
     is_official = any(found["is_official_dev"] for found in scores)
     paper = [(found, metric) for found in scores for metric in paper_metrics(found)]
     further = [(found, metric) for found in scores for metric in found["scores"] if metric not in paper_metrics(found)]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -30,6 +30,7 @@ from launch.tools.commands import TaskName
 Form = Literal["plain", "records", "official"]
 MOST_CHARACTERS = 1 << 20  # of a line, and of what is looked at for the form
 LINES_AT_ONCE = 4_096
+OWN_TABLES = (".csv", ".conll", ".conllu", ".bio", ".iob", ".iob2")  # of own tasks, never plain text
 DEVICES = ("auto", "cpu")
 
 
@@ -104,7 +105,7 @@ def results_of(
     name, blocks = _name(path), text_of(source_blocks(path), AUTO)
     head, blocks = look_at(blocks)
     form = form_of(head, kept.task.files.suffix)
-    if form == "official":
+    if form == "official" or (kept.task.own is not None and path is not None and is_table(head, kept.task.own, path)):
         with official_file(path, blocks, kept.task.files.suffix) as file:
             yield predict_official(kept, file, batch_size)
         return
@@ -139,6 +140,18 @@ def form_of(head: str, suffix: str) -> Form:
     if line == "{" or (line.startswith("{") and isinstance(_parsed(line).get("data"), list)):
         return "official"
     return "records" if line.startswith("{") else "plain"
+
+
+def is_table(head: str, own: Mapping[str, Any], path: Path) -> bool:
+    """Whether a file of an own task, defined by ``own``, is one by its name, or a TSV whose first line names a text."""
+    from launch.pii.streams import format_of
+
+    names = [own.get(key) for key in ("text", "question", "tokens")]
+    named = {name for value in names if value for name in ([value] if isinstance(value, str) else value)}
+    kind = format_of(path).kind
+    return kind in OWN_TABLES or (
+        kind == ".tsv" and not (named or {"text", "question", "tokens"}).isdisjoint(head.partition("\n")[0].split("\t"))
+    )
 
 
 def _parsed(line: str) -> dict[str, Any]:

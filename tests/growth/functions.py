@@ -194,6 +194,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     "corpus.reading.encoding.line_to_utf8": lambda text: _called("corpus.reading.encoding.line_to_utf8")(
         _raw(text), "cp949"
     ),
+    "finetune.data.formats.name_bytes": lambda text: _called("finetune.data.formats.name_bytes")(_raw(text)),
     "corpus.reading.encoding.recognise": lambda text: _called("corpus.reading.encoding.recognise")(_raw(text)),
     "corpus.reading.encoding: cp949": lambda text: _called("corpus.reading.encoding.recognise")(
         text.encode("cp949", "ignore")

@@ -16,10 +16,11 @@ from finetune.data.formats import OWN, name_text
 from finetune.examples import Example, Prediction
 from finetune.tasks.dp.metrics import DP_LABELS
 
-# Sejong tags; the root and a tag that is not among them have their own ids.
+# Sejong tags, in the order of the rows of published weights; the root and a tag that is not among them have their own
+# ids.
 POS_TAGS = (
-    "NNG", "NNP", "NNB", "NP", "NR", "VV", "VA", "VX", "VCP", "VCN", "MMA", "MMD", "MMN", "MAG", "MAJ", "IC", "JKS",
-    "JKC", "JKG", "JKO", "JKB", "JKV", "JKQ", "JX", "JC", "EP", "EF", "EC", "ETN", "ETM", "XPN", "XSN", "XSV", "XSA",
+    "NNG", "NNP", "NNB", "NP", "NR", "VV", "VA", "VX", "VCP", "VCN", "MMA", "MMD", "MMN", "MAG", "MAJ", "JC", "IC",
+    "JKS", "JKC", "JKG", "JKO", "JKB", "JKV", "JKQ", "JX", "EP", "EF", "EC", "ETN", "ETM", "XPN", "XSN", "XSV", "XSA",
     "XR", "SF", "SP", "SS", "SE", "SO", "SL", "SH", "SW", "SN", "NA",
 )  # fmt: skip
 POS_IDS = {tag: number for number, tag in enumerate(POS_TAGS)}

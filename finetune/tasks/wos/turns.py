@@ -16,6 +16,7 @@ from typing import Any
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import write_whole
 from finetune.data.files import format_json, read_json, read_records
+from finetune.data.formats import name_text
 from finetune.examples import Example
 
 log = logging.getLogger(__name__)
@@ -103,7 +104,8 @@ def read(path: Path) -> list[Example]:
 
 def _read_dialogue(record: Mapping[str, Any], ontology: Ontology, labelled: bool, place: str) -> Iterator[Example]:
     if not isinstance(record.get("dialogue"), list):
-        raise BadInput(f"{place}: expected a list of turns under 'dialogue'")
+        said = name_text(format_json([record]))
+        raise BadInput(f"{place}: expected a list of turns under 'dialogue'" + (f"; {said}" if said else ""))
     turns, users = [""], 0
     for turn in record["dialogue"]:
         role = "user" if len(turns) % 2 else "sys"

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,9 @@ import malmoi
 from corpus.documents.errors import BadInput
 from finetune.kept.load import Kept, load_kept
 from finetune.registry import TASKS
+from finetune.tasks.labels import YNAT_LABELS
+from finetune.tasks.own import own_task
+from finetune.use.predict import TaskModel
 from launch.tools.predict import LINES_AT_ONCE, form_of, line_blocks, predict_file, results_of
 from tests.command import run_command
 from tests.finetune.conftest import build_tiny_encoder
@@ -83,8 +87,25 @@ def test_official_files_are_told_by_their_content(model: Any, tmp_path: Path) ->
         found = results(model, tmp_path / name, tmp_path / "out.jsonl")
         assert [result["guid"] for result in found] == ["g0", "g1", "g3", "g4"]
     (tmp_path / "broken.json.gz").write_bytes(gzip.compress(json.dumps(official)[:-9].encode()))
-    with pytest.raises(BadInput, match=r"broken\.json\.gz: broken JSON"):
+    with pytest.raises(BadInput, match=r"broken\.json\.gz: "):
         predict_file(model, tmp_path / "broken.json.gz", None, False, None)
+
+
+def test_tables_of_an_own_task_are_read_as_in_training(model: Kept, tmp_path: Path) -> None:
+    task = own_task({"name": "mine", "kind": "label", "text": "headline", "labels": list(YNAT_LABELS)})
+    mine = replace(model, task=task)
+    titles = [title for title in TITLES if title]
+    contents = {
+        "table.csv": "id,headline\n" + "".join(f'{n},"{title}"\n' for n, title in enumerate(titles)),
+        "table.tsv": "headline\n" + "".join(f"{title}\n" for title in titles),
+        "lines.jsonl": "".join(json.dumps({"headline": title, "label": 3}) + "\n" for title in titles),
+        "lines.tsv": "".join(f"{title}\n" for title in titles),
+    }
+    found = []
+    for name, content in contents.items():
+        (tmp_path / name).write_text(content, "utf-8")
+        found.append([result["prediction"] for result in results(mine, tmp_path / name, tmp_path / "out.jsonl")])
+    assert found == [[result["prediction"] for result in TaskModel(model).predict(titles)]] * 4
 
 
 @pytest.mark.parametrize(

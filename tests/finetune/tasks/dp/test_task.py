@@ -13,7 +13,7 @@ from corpus.documents.errors import BadInput
 from finetune.examples import IGNORED, Example, Row
 from finetune.tasks.dp.align import locate_words
 from finetune.tasks.dp.task import KLUE_DP, leave_out_pos
-from finetune.tasks.dp.words import POS_IDS, UNKNOWN_POS
+from finetune.tasks.dp.words import POS_IDS, POS_TAGS, UNKNOWN_POS
 from finetune.train.predict import to_tensors
 
 HEADER = "## 칼럼명 : INDEX\tWORD_FORM\tLEMMA\tPOS\tHEAD\tDEPREL\n"
@@ -280,3 +280,10 @@ def test_every_real_tree_survives_decoding(shared, klue_tokenizer):
     assert all(row.gold == row.prediction for row in rows)
     assert all(UNKNOWN_POS not in feature["pos"] for feature in features)
     assert all(0 < i <= j for f in features for i, j in zip(f["first"][1:], f["last"][1:], strict=True))
+
+
+def test_tags_have_the_published_order() -> None:
+    """KLUE-baseline, klue_dp.py: JC stands among the adverbs and interjections, not after JX."""
+    assert len(POS_TAGS) == len(set(POS_TAGS)) == 45
+    assert POS_TAGS[13:18] == ("MAG", "MAJ", "JC", "IC", "JKS")
+    assert POS_TAGS[24:26] == ("JX", "EP")
