@@ -63,6 +63,8 @@ def save_kept(target: Path, trained: Trained, result: Mapping[str, Any], pos_tag
     with whole_folder(target) as folder, quiet_transformers():
         network: Any = model.net if isinstance(model, Labeller) else as_pretrained(model)
         network.save_pretrained(folder)
+        for weights in folder.glob("*.safetensors"):
+            shutil.copymode(folder / CONFIG_NAME, weights)  # safetensors writes for the owner alone
         tokenizer.backend_tokenizer.no_truncation()  # what the last call set
         tokenizer.backend_tokenizer.no_padding()
         tokenizer.save_pretrained(folder)

@@ -76,6 +76,7 @@ def save_model(
     described.save_pretrained(folder)
     with writing(folder / WEIGHTS_NAME) as path:
         save_file(_without_ties(network, weights), path, metadata={"format": "pt"})
+        shutil.copymode(folder / CONFIG_NAME, path)  # safetensors writes for the owner alone
     for name in TOKENIZER_NAMES:
         if (tokenizer / name).is_file():
             shutil.copyfile(tokenizer / name, folder / name)

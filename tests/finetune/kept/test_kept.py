@@ -90,6 +90,7 @@ def test_the_folder_has_settings_and_a_card_and_no_place_of_this_machine(trained
     assert names == {
         "README.md", "config.json", "malmoi.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json",
     }  # fmt: skip
+    assert len({(folder / name).stat().st_mode for name in names}) == 1  # whoever may read one may read all
     settings = json.loads((folder / "malmoi.json").read_text("utf-8"))
     result = json.loads((folder.parent / "scores.json").read_text("utf-8"))
     for key in ("task", "protocol", "scores", "intervals", "split", "seed", "data"):

@@ -77,6 +77,7 @@ def test_weights_are_float32_and_tied_ones_stand_there_once(made: Path, tmp_path
     assert saved.keys() == dict(network.named_parameters()).keys()
     described = json.loads((tmp_path / "config.json").read_text("utf-8"))
     assert (described["dtype"], described["architectures"]) == ("float32", ["RobertaForMaskedLM"])
+    assert len({(tmp_path / name).stat().st_mode for name in ("config.json", "model.safetensors")}) == 1
     weights.pop("lm_head.dense.weight")
     with pytest.raises(RuntimeError, match=r"lm_head\.dense\.weight"):
         save_model(tmp_path, network, weights, made / "tokenizer", config, facts_of(made))
