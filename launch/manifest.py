@@ -7,7 +7,6 @@ never reused or overwritten: the difference is shown and the run stops.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -20,10 +19,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from corpus.documents.errors import BadInput
 from corpus.documents.escaping import visible_json
+from corpus.documents.locks import locked
 from corpus.documents.whole_files import read_json, settle, settle_all, write_whole
 from launch.errors import LaunchError
 
@@ -31,7 +29,6 @@ MANIFEST_NAME = "manifest.json"
 STARTED_NAME = "started.json"
 RECORDED_PACKAGES = ("malmoi", "torch", "transformers", "tokenizers", "deepspeed", "python-mecab-ko", "numpy")
 NAMES_FILES = ("inputs", "sources", "benchmarks")  # settings of the corpus stage
-NO_LOCKS_HERE = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)  # of a file system
 WHOLE_HASH_BYTES = 1 << 30  # larger files: size, first and last MiB, so that terabytes do not wait
 SHOWN_DIFFERENCES = 12
 
@@ -216,24 +213,13 @@ def _read(path: Path) -> dict[str, Any] | None:
 def held(run: Path, stage: str) -> Iterator[None]:
     """Hold ``.<stage>.lock`` in the folder of the run, which is created when missing: one process works on a stage.
 
-    A second one would take its unfinished files for leftovers, so it gets a ``LaunchError``. The system drops the lock
-    with the process, however that ends; a file system without locks goes without.
+    A second one would take its unfinished files for leftovers, so it gets a ``LaunchError``.
     """
     run.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(run / f".{stage}.lock", timeout=0, fallback_to_soft=False)  # a soft lock outlives a killed process
-    try:
-        lock.acquire()
-    except Timeout:
-        raise LaunchError(
-            f"{run / stage}: another malmoi process is at work in this folder; wait for it, or give this run "
-            "another name with name=…"
-        ) from None
-    except NotImplementedError:  # filelock of a platform without file locks
-        pass
-    except OSError as error:
-        if error.errno not in NO_LOCKS_HERE:
-            raise
-    try:
+    with locked(run / f".{stage}.lock") as is_ours:
+        if not is_ours:
+            raise LaunchError(
+                f"{run / stage}: another malmoi process is at work in this folder; wait for it, or give this run "
+                "another name with name=…"
+            )
         yield
-    finally:
-        lock.release()

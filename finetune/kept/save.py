@@ -17,9 +17,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from filelock import FileLock
 from torch import nn
 
+from corpus.documents.locks import locked
 from corpus.documents.model_files import CONFIG_NAME
 from corpus.documents.whole_files import read_object, seal_of, whole_folder, write_whole
 from finetune.config import FinetuneConfig
@@ -93,7 +93,7 @@ def settle_best(folder: Path, config: FinetuneConfig) -> None:
     model, and its card names all seeds. Any number of processes may do so at once: the last one sees all results."""
     if config.save != "best":
         return
-    with FileLock(folder.parent / LOCK_NAME):
+    with locked(folder.parent / LOCK_NAME, waits=True):
         finished = {path.parent: read_json(path) for path in sorted(folder.parent.glob("seed-*/scores.json"))}
         own = finished.get(folder)
         rivals = {place: result for place, result in finished.items() if own and _are_alike(result, own)}

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from corpus.documents.locks import NO_LOCKS_HERE
 from launch.errors import LaunchError
-from launch.manifest import NO_LOCKS_HERE, held
+from launch.manifest import held
 
 HOLD = """
 import sys, time
@@ -44,7 +45,7 @@ def test_a_file_system_without_locks_is_worked_on_without(
     def refuse(self: object) -> None:
         raise OSError(number, "as the system says")
 
-    monkeypatch.setattr("launch.manifest.FileLock.acquire", refuse)
+    monkeypatch.setattr("corpus.documents.locks.FileLock.acquire", refuse)
     ending = nullcontext() if number in NO_LOCKS_HERE else pytest.raises(OSError, match="as the system says")
     with ending, held(tmp_path / "runs" / "mine", "pretrain"):
         pass
