@@ -40,7 +40,7 @@ KEPT_SENTENCES = 20_000
 PROBE_TOKENS, PROBE_ROWS = 16, (1, 3, 8, 32)
 
 _LETTER = re.compile("[A-Za-z一-龥가-힣]")
-_SYLLABLES = re.compile("[가-힣]+$")
+_SYLLABLES = re.compile("[가-힣]{1,3}$")
 _TAG = re.compile(rf"\[(?:{'|'.join(ALL_TYPES)})\]")  # what mode "tag" leaves
 
 

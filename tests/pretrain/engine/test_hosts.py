@@ -40,6 +40,7 @@ def hosts() -> Iterator[None]:
             ip("netns", "del", host)
 
 
+@pytest.mark.matrix
 def test_two_machines_train_like_one_without_being_told_their_interface(
     made: Path, tmp_path: Path, tiny, hosts: None
 ) -> None:

@@ -22,6 +22,7 @@ from tests.pretrain.runs import (
 )
 
 
+@pytest.mark.matrix
 def test_two_processes_with_muon_and_averaged_weights_train_like_one(made: Path, tmp_path: Path, tiny) -> None:
     """By AdamW they are tested by tests/launch/test_launchers.py and test_hosts.py."""
     config = tiny(steps=4, dropout=0.0, log_every=1).replaced("optimizer", name="muon", ema=0.9)
