@@ -53,7 +53,7 @@ def finetune_one(job: Job, precision: PrecisionName, data_folder: Path, out: Pat
     task = task_of(job.task, config)
     data = load_data(task, data_folder, config)
     settings = settings_of(task, config, job.encoder)
-    origin = origin_of(job, precision, settings, data.files)
+    origin = origin_of(job, task, precision, settings, data.files)
     folder = job.folder(out)
     _score_again(folder, origin["fingerprint"], task, data, config)
     if (finished := find_result(job, task, out, origin["fingerprint"])) is not None:
@@ -168,13 +168,16 @@ def _scores(task: Task, rows: list[Row], data: Data, config: FinetuneConfig) -> 
     }
 
 
-def origin_of(job: Job, precision: PrecisionName, settings: Hyperparameters, files: Files) -> dict[str, Any]:
-    """What a result says of its making: recipe, encoder, and their digest."""
+def origin_of(
+    job: Job, task: Task, precision: PrecisionName, settings: Hyperparameters, files: Files
+) -> dict[str, Any]:
+    """What a result says of its making: recipe, encoder, the task's revision, and their digest."""
     recipe, encoder = deciding(job.task, job.config, precision, files), digest(job.encoder)
     return {
         "recipe": recipe,
         "encoder": encoder,
-        "fingerprint": fingerprint_of(job.task, job.seed, encoder, recipe, settings),
+        "revision": task.revision,
+        "fingerprint": fingerprint_of(job.task, job.seed, encoder, recipe, settings, task.revision),
     }
 
 

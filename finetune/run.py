@@ -96,7 +96,7 @@ def _find(job: Job, precision: PrecisionName, files: Files, out: Path) -> dict[s
     """The result of a job that is finished."""
     task = task_of(job.task, job.config)
     settings = settings_of(task, job.config, job.encoder)
-    return find_result(job, task, out, origin_of(job, precision, settings, files)["fingerprint"])
+    return find_result(job, task, out, origin_of(job, task, precision, settings, files)["fingerprint"])
 
 
 def _finish(

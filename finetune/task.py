@@ -121,6 +121,7 @@ class Task:
         plain: the task without gold annotation among its inputs (KLUE-DP: part-of-speech tags).
         own: what ``finetune.tasks.own.own_task`` makes a user's task of; None for those of KLUE.
         use: what is done with new text; None: nothing can be.
+        revision: counts the changes of conversion or head that make results and kept models of before another task's.
     """
 
     name: str
@@ -155,6 +156,7 @@ class Task:
     plain: Callable[[Task], Task] = lambda task: task
     own: Mapping[str, Any] | None = None
     use: Use | None = None
+    revision: int = 1
 
     @property
     def metrics(self) -> tuple[str, ...]:

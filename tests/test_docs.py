@@ -34,14 +34,14 @@ NOT_PROSE = re.compile(r"\]\([^)]*\)|`[^`]*`")
 
 
 def console_blocks() -> list[tuple[str, str, str]]:
-    """(page, command, printed text) of every command shown."""
-    found = []
+    """(page, command, printed text) of every command shown; what twins show alike once."""
+    found: dict[tuple[str, str], str] = {}
     for page in PAGES:
         for block in re.findall(r"```console\n(.*?)```", page.read_text("utf-8"), re.DOTALL):
             for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
                 command, _, printed = part.partition("\n")
-                found.append((page.name, command.strip(), printed))
-    return found
+                found.setdefault((command.strip(), printed), page.name)
+    return [(page, command, printed) for (command, printed), page in found.items()]
 
 
 HERE = [block for block in console_blocks() if not block[1].startswith(ELSEWHERE)]

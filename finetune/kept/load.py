@@ -34,7 +34,9 @@ FORMAT = 1
 DEVICES = get_args(DeviceName)
 MODEL_NAME = "model"  # below the folder of a training
 SETTINGS_NAME = "malmoi.json"
-DEFAULTS: dict[str, Any] = {"protocol": "malmoi", "pos_tags": True, "precision": "fp32", "own": None, "files": {}}
+DEFAULTS: dict[str, Any] = {
+    "protocol": "malmoi", "pos_tags": True, "precision": "fp32", "own": None, "files": {}, "revision": 1,
+}  # fmt: skip
 NEEDED = '{"format": 1, "task": "ynat", "protocol": "malmoi", "max_tokens": 128}'
 SAVE_AGAIN = "copy the folder again, or train again"
 
@@ -59,6 +61,11 @@ def load_kept(name: str | Path, device: str = "auto") -> Kept:
     folder = find_kept(str(name))
     settings = read_settings(folder)
     task = task_of_settings(settings, folder)
+    if settings["revision"] != task.revision:
+        raise BadInput(
+            f"{folder}: kept by a malmoi whose {task.name} was another (revision {settings['revision']!r:.40}, here it "
+            f"is {task.revision}); use that version, or train again"
+        )
     check_model_files(folder, str(name))
     _refuse_changes(folder, settings["files"])
     tokenizer = load_tokenizer(str(folder), task.special_tokens)

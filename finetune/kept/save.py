@@ -35,9 +35,9 @@ log = logging.getLogger(__name__)
 
 RESULTS = (
     "task", "protocol", "precision", "headline", "scores", "intervals", "trivial", "split", "is_official_dev", "n",
-    "n_train", "seed", "data", "hyperparameters", "selected", "steps", "versions",
+    "n_train", "seed", "data", "hyperparameters", "selected", "steps", "revision", "versions",
 )  # fmt: skip
-SAME = ("recipe", "encoder")  # of trainings that compare
+SAME = ("recipe", "encoder", "revision")  # of trainings that compare
 LOCK_NAME = ".models.lock"  # beside the seeds
 REMOVED = ".model-removed-"  # begins the name of a model that goes
 

@@ -6,7 +6,8 @@ hyperparameters ────────────┼─▶ fingerprint
 encoder files, task, seed ──┘
 ```
 Only what differs from a default is recorded, so a key that is added to the configuration later makes no result stale. A
-key that counts for one task counts for no other. The price: a default that changes in the code is not noticed here.
+key that counts for one task counts for no other. The price: what changes in the code is noticed only
+where ``Task.revision`` says so.
 """
 
 from __future__ import annotations
@@ -64,13 +65,14 @@ def _for_task(task: str, value: Any) -> Any:
 
 
 def fingerprint_of(
-    task: str, seed: int, encoder: str, recipe: Mapping[str, Any], hyperparameters: Hyperparameters
+    task: str, seed: int, encoder: str, recipe: Mapping[str, Any], hyperparameters: Hyperparameters, revision: int = 1
 ) -> str:
-    """Digest of all that decides a result; ``encoder``: as ``digest`` returned it, ``recipe``: as ``deciding``."""
+    """Digest of all that decides a result; ``encoder``: as ``digest`` returned it, ``recipe``: as ``deciding``;
+    ``revision``: of the task's code."""
     plain = asdict(Hyperparameters())
     chosen = {key: value for key, value in asdict(hyperparameters).items() if value != plain[key]}
     rest = {key: value for key, value in recipe.items() if key != "overrides"}
-    text = json.dumps([task, seed, encoder, rest, chosen], sort_keys=True)
+    text = json.dumps([task, seed, encoder, rest, chosen, *([revision] if revision > 1 else [])], sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 

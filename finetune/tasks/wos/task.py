@@ -182,6 +182,7 @@ WOS = Task(
     group=lambda example: str(example.inputs["dialogue"]),
     group_of_guid=lambda guid: guid.rpartition("-")[0],
     select_by="slot_micro_f1",
+    revision=2,  # inputs are normalized, queries projected
     defaults=Hyperparameters(lr=3e-5, epochs=5, batch_size=16, warmup_share=0.1, weight_decay=0.01, max_tokens=510),
     large=Hyperparameters(
         lr=2e-5, epochs=5, batch_size=16, warmup_share=0.1, weight_decay=0.01, max_tokens=510, accumulation=2

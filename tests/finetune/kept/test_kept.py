@@ -150,6 +150,7 @@ def link(folder: Path) -> None:
         (lambda f: edit(f, max_tokens="64"), "max_tokens is '64'"),
         (lambda f: edit(f, precision="int8"), "precision is 'int8'"),
         (lambda f: edit(f, files=["model.safetensors"]), "files is"),
+        (lambda f: edit(f, revision=0), "kept by a malmoi whose ynat was another"),
         (lambda f: (f / "model.safetensors").unlink(), "no model.safetensors here"),
         (lambda f: (f / "model.safetensors").write_bytes(b"\x80" * 99), "no whole safetensors file"),
         (lambda f: flip(f / "model.safetensors"), "not as it was saved"),

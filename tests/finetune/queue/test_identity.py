@@ -49,6 +49,11 @@ def test_only_what_decides_the_result_of_a_task_counts_for_it(changed: dict[str,
     assert (fingerprint(FinetuneConfig(**changed)) != fingerprint(FinetuneConfig())) == decides
 
 
+def test_a_result_of_before_a_task_changed_is_not_todays() -> None:
+    first, second = (fingerprint_of("wos", 1, "encoder", {}, Hyperparameters(), revision) for revision in (1, 2))
+    assert first != second
+
+
 def test_keys_count_for_the_tasks_that_they_are_about() -> None:
     plain = FinetuneConfig()
     assert fingerprint(FinetuneConfig(pos_tags=False), "klue-dp") != fingerprint(plain, "klue-dp")
