@@ -21,10 +21,10 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory, shared: Callable[[str], Path]) -> dict[str, Path]:
-    """Vocabularies of 8,000 entries from 4 MB."""
+    """Vocabularies of 8,000 entries from 2 MB."""
     folder = tmp_path_factory.mktemp("real")
     texts = [str(shared(f"data/corpora/{name}.jsonl.zst")) for name in LEARNT]
-    corpus = write_corpus(mix_texts(texts, [], 4).documents, folder / "corpus")
+    corpus = write_corpus(mix_texts(texts, [], 2).documents, folder / "corpus")
     for builder in ("malmoi", "klue", "bpe"):
         (folder / builder).mkdir()
         config = TokenizerConfig(builder=builder, vocab_size=8_000, alphabet=1_500)
