@@ -18,6 +18,7 @@ from corpus.documents.errors import BadInput
 
 TaskName = Literal["ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-dp", "klue-mrc", "wos"]
 ProtocolName = Literal["malmoi", "klue-baseline"]
+KEPT_NAME = "malmoi.json"  # in the folder of a kept model: its task, protocol and files
 FRESH = "fresh:"  # before an encoder's name: its architecture and tokenizer, weights at random
 TASK_NAMES: tuple[TaskName, ...] = get_args(TaskName)
 SHORT_NAMES: dict[str, TaskName] = {name.removeprefix("klue-"): name for name in TASK_NAMES}

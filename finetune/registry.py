@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from corpus.documents.errors import BadInput
-from finetune.config import TASK_NAMES, FinetuneConfig, OwnTask, full_name
+from finetune.config import KEPT_NAME, TASK_NAMES, FinetuneConfig, OwnTask, full_name
 from finetune.data.files import find_file, read_json
 from finetune.task import Task
 
@@ -36,7 +36,7 @@ TASKS: Mapping[str, Task] = _Tasks()
 def find_task(name: str) -> Task:
     """The task of that name (``klue-ner``, ``ner``) under protocol ``malmoi``, or the own one that the folder of a
     result or of a kept model knows; ``BadInput`` if there is none."""
-    files = [Path(name) / file for file in ("scores.json", "malmoi.json")]
+    files = [Path(name) / file for file in ("scores.json", KEPT_NAME)]
     if "/" in name and (file := next(filter(Path.is_file, files), None)):
         found = read_json(file)
         if isinstance(found, dict) and found.get("own") is not None:

@@ -19,7 +19,7 @@ from corpus.documents.device import DeviceName, find_device
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import CONFIG_NAME, check_model_files, refuse_links
 from corpus.documents.whole_files import read_object, seal_of
-from finetune.config import FinetuneConfig
+from finetune.config import KEPT_NAME, FinetuneConfig
 from finetune.encoder import load_config, load_tokenizer, read_weights
 from finetune.examples import Module, Tokenizer
 from finetune.heads.labels import load_trained_labeller
@@ -33,7 +33,6 @@ from finetune.tasks.wos.values import make_speller
 FORMAT = 1
 DEVICES = get_args(DeviceName)
 MODEL_NAME = "model"  # below the folder of a training
-SETTINGS_NAME = "malmoi.json"
 DEFAULTS: dict[str, Any] = {
     "protocol": "malmoi", "pos_tags": True, "precision": "fp32", "own": None, "files": {}, "revision": 1,
 }  # fmt: skip
@@ -78,7 +77,7 @@ def find_kept(name: str) -> Path:
     folder = Path(name).expanduser()
     if folder.is_dir():
         inner = folder / MODEL_NAME
-        return inner if not (folder / SETTINGS_NAME).exists() and (inner / SETTINGS_NAME).is_file() else folder
+        return inner if not (folder / KEPT_NAME).exists() and (inner / KEPT_NAME).is_file() else folder
     if folder.exists():
         raise BadInput(f"{name}: a file; give the folder of a kept model, runs/…/seed-42/model")
     if name.count("/") > 1 or name.startswith((".", "/", "~")):
@@ -100,11 +99,11 @@ def _fetch(name: str) -> Path:
 
 def read_settings(folder: Path) -> dict[str, Any]:
     """The content of ``malmoi.json`` with what it may leave out; ``BadInput`` where it cannot be used."""
-    path = folder / SETTINGS_NAME
+    path = folder / KEPT_NAME
     refuse_links(folder)
     if not path.is_file():
         raise BadInput(
-            f"{folder}: no {SETTINGS_NAME} here, so this is no model that malmoi kept (those lie in "
+            f"{folder}: no {KEPT_NAME} here, so this is no model that malmoi kept (those lie in "
             f"runs/…/finetune/TASK/MODEL/seed-N/{MODEL_NAME}); beside a stock model with the labels of a task in the "
             f"order of KLUE, write one such as {NEEDED}"
         )
@@ -129,14 +128,14 @@ def read_settings(folder: Path) -> dict[str, Any]:
 def task_of_settings(settings: Mapping[str, Any], folder: Path) -> Task:
     """The task that a model was trained for, as it was trained."""
     if settings["own"] is not None:
-        return own_task(settings["own"], str(folder / SETTINGS_NAME))
+        return own_task(settings["own"], str(folder / KEPT_NAME))
     name = find_task(str(settings.get("task"))).name
     try:
         config = FinetuneConfig(tasks=(name,), protocol=settings["protocol"], pos_tags=settings["pos_tags"])
     except ValidationError as error:
         wrong = error.errors()[0]
         raise BadInput(
-            f"{folder / SETTINGS_NAME}: {wrong['loc'][0]} is {wrong['input']!r:.40} ({wrong['msg']}); {SAVE_AGAIN}"
+            f"{folder / KEPT_NAME}: {wrong['loc'][0]} is {wrong['input']!r:.40} ({wrong['msg']}); {SAVE_AGAIN}"
         ) from None
     return task_of(name, config)
 
@@ -146,7 +145,7 @@ def _refuse_changes(folder: Path, files: Mapping[str, Any]) -> None:
     for name, seal in files.items():
         if seal_of(folder / Path(name).name) != seal:
             raise BadInput(
-                f"{folder / name}: not as it was saved ({SETTINGS_NAME} has its size and sha256); copy the folder again"
+                f"{folder / name}: not as it was saved ({KEPT_NAME} has its size and sha256); copy the folder again"
             )
 
 

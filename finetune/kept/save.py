@@ -22,14 +22,14 @@ from torch import nn
 from corpus.documents.locks import locked
 from corpus.documents.model_files import CONFIG_NAME
 from corpus.documents.whole_files import read_object, seal_of, whole_folder, write_whole
-from finetune.config import FinetuneConfig
+from finetune.config import KEPT_NAME, FinetuneConfig
 from finetune.data.files import read_json
 from finetune.encoder import quiet_transformers
 from finetune.examples import Tokenizer
 from finetune.heads.labels import Labeller
 from finetune.heads.pretrained import as_pretrained
 from finetune.kept.card import CARD_NAME, kept_card, shown_encoder
-from finetune.kept.load import FORMAT, MODEL_NAME, SETTINGS_NAME, read_settings, task_of_settings
+from finetune.kept.load import FORMAT, MODEL_NAME, read_settings, task_of_settings
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ def save_kept(target: Path, trained: Trained, result: Mapping[str, Any], pos_tag
             "encoder": shown_encoder(result["model"]),
             "files": {path.name: seal_of(path) for path in sorted(folder.iterdir())},
         }
-        (folder / SETTINGS_NAME).write_text(json.dumps(settings, ensure_ascii=False, indent=1) + "\n", "utf-8")
+        (folder / KEPT_NAME).write_text(json.dumps(settings, ensure_ascii=False, indent=1) + "\n", "utf-8")
         _write_card(folder, {result["seed"]: result["scores"][result["headline"]]})
 
 
@@ -97,7 +97,7 @@ def settle_best(folder: Path, config: FinetuneConfig) -> None:
         finished = {path.parent: read_json(path) for path in sorted(folder.parent.glob("seed-*/scores.json"))}
         own = finished.get(folder)
         rivals = {place: result for place, result in finished.items() if own and _are_alike(result, own)}
-        kept = [place for place in rivals if (place / MODEL_NAME / SETTINGS_NAME).is_file()]
+        kept = [place for place in rivals if (place / MODEL_NAME / KEPT_NAME).is_file()]
         best = max(kept, key=lambda place: _rank(rivals[place]), default=None)
         for place in rivals.keys() - {best}:
             _remove(place / MODEL_NAME)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import read_object
+from finetune.config import KEPT_NAME
 from launch.errors import LaunchError
 from launch.page.panels import Cut, PieceKind
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 Kind = Literal["kept", "pretrained", "tokenizer"]
-KEPT_NAME = "malmoi.json"
 MASK = "[MASK]"
 MOST_MASKS, CANDIDATES = 4, 5
 NO_MASK_HEAD = "ElectraForPreTraining"  # tells replaced pieces from others, and fills none

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from finetune.config import KEPT_NAME
 from launch.errors import LaunchError
 from launch.manifest import MANIFEST_NAME, read_manifest
 from launch.recipe import load_recipe
 
-CARD_NAME, KEPT_NAME = "README.md", "malmoi.json"
+CARD_NAME = "README.md"
 MODEL_FILES = (
     CARD_NAME, KEPT_NAME, "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
     "special_tokens_map.json", "vocab.txt",
