@@ -18,6 +18,7 @@ from corpus.documents.errors import BadInput
 
 TaskName = Literal["ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-dp", "klue-mrc", "wos"]
 ProtocolName = Literal["malmoi", "klue-baseline"]
+PoolingName = Literal["cls", "last", "mean"]
 KEPT_NAME = "malmoi.json"  # in the folder of a kept model: its task, protocol and files
 FRESH = "fresh:"  # before an encoder's name: its architecture and tokenizer, weights at random
 TASK_NAMES: tuple[TaskName, ...] = get_args(TaskName)
@@ -129,6 +130,18 @@ class HyperparameterOverride(BaseModel, frozen=True, extra="forbid"):
 SettingsName = Annotated[str, Field(pattern=r"^[^\W_][\w.-]*$", max_length=60)]
 
 
+class Lora(BaseModel, frozen=True, extra="forbid"):
+    """Low-rank adapters in place of the encoder's own weights (Hu et al. 2021), merged after the training."""
+
+    rank: int = Field(16, gt=0, description="Rank of each adapter.")
+    alpha: int = Field(32, gt=0, description="What an adapter adds is multiplied by alpha / rank.")
+    dropout: float = Field(0.0, ge=0, lt=1, description="Dropout of the adapters' inputs.")
+    targets: tuple[str, ...] = Field(
+        (),
+        description="Layers with adapters, by the ends of their names (q_proj, v_proj); none named: all linear ones.",
+    )
+
+
 class Settings(BaseModel, frozen=True, extra="forbid"):
     """What differs in further trainings of the same tasks, models and seeds; None is as the recipe says."""
 
@@ -139,6 +152,9 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
     overrides: dict[str, HyperparameterOverride] = Field(  # FinetuneConfig knows the names of tasks
         default_factory=dict, description="Hyperparameters by task; what is not named is as in finetune.overrides."
     )
+    pooling: PoolingName | None = Field(None, description="As finetune.pooling.")
+    bidirectional: bool | None = Field(None, description="As finetune.bidirectional.")
+    lora: Lora | None = Field(None, description="As finetune.lora.")
 
 
 class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
@@ -217,6 +233,17 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
         default_factory=dict, description="Further settings by name, trained beside those of the recipe."
     )
     price_per_hour: float | None = Field(None, ge=0, description="Of one device, for the cost shown while it trains.")
+    pooling: PoolingName | None = Field(
+        None,
+        description="What a text's label, KLUE-MRC's \"no answer\", KLUE-DP's root and WoS start from: the state of "
+        "[CLS], that of the last token, or the mean of all; none: last of decoders, cls of encoders.",
+    )
+    bidirectional: bool = Field(
+        False, description="Decoders see the whole text from every position (as LLM2Vec), not only what is to the left."
+    )
+    lora: Lora | None = Field(
+        None, description="Train low-rank adapters and the head, not the encoder's weights (needs malmoi[lora])."
+    )
 
     def under(self, name: str) -> FinetuneConfig:
         """The configuration with further settings in it; "" is the recipe's own."""

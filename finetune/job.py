@@ -26,6 +26,7 @@ from finetune.data.files import SUFFIX, read_json
 from finetune.data.split import Data, hold_out, load_data
 from finetune.encoder import load_config, load_tokenizer, most_tokens
 from finetune.examples import Example, Feature, Prediction, Row
+from finetune.heads.shape import shape_model
 from finetune.kept.save import Trained, keep_or_discard, settle_best
 from finetune.queue.identity import Files, deciding, digest, fingerprint_of
 from finetune.queue.jobs import SCORES_NAME, Job
@@ -109,7 +110,7 @@ def _train_and_predict(
         for examples in (learned, unseen, data.scored, data.test)
     )
     seed = seed_everything(job.seed, job.task)
-    model = task.model(job.encoder, tokenizer)
+    model, merge, parameters = shape_model(task.model(job.encoder, tokenizer), task, config, job.model, tokenizer)
 
     def predict_all(examples: list[Example], features: list[Feature]) -> list[Prediction]:
         return task.decode(examples, features, predict(task, model, features, pad_id, precision))
@@ -122,6 +123,7 @@ def _train_and_predict(
         task, model, training, settings, seed, pad_id, precision=precision, uses_cpu=config.device == "cpu",
         selection=Selection(times, score) if times else None, as_published=config.protocol == "klue-baseline",
     )  # fmt: skip
+    merge()
     tuned = None
     if task.tune and unseen:
         raws = predict(task, model, held, pad_id, precision)
@@ -132,9 +134,9 @@ def _train_and_predict(
         "selected": {"by": task.select_by, **defined(report.selected._asdict())} if report.selected else None,
         "tuned": tuned,
         "features": {"train": len(training), "dev": len(scored)},
-        "device": next(model.parameters()).device.type,
-        "precision": precision,
-    }
+        "parameters": parameters,
+        "device": next(model.parameters()).device.type, "precision": precision,
+    }  # fmt: skip
     predictions = predict_all(data.scored, scored), predict_all(data.test, test) if test else []
     return Trained(model, tokenizer), *predictions, about
 
