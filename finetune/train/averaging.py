@@ -52,9 +52,10 @@ class Averaging(TrainerCallback):
         finally:
             self._write(kept)
 
-    def settle(self) -> None:
-        """The average in the model, for good."""
+    def settle(self) -> int:
+        """The average in the model, for good; returns ``count``."""
         self._write(list(self.mean.module.parameters()))
+        return self.count
 
     @torch.no_grad()
     def _write(self, weights: list[torch.Tensor]) -> None:

@@ -91,6 +91,9 @@ def train(
             epochs steps, which is a fraction, so with incomplete batches the last steps learn nothing.
     """
     vars(model)["accepts_loss_kwargs"] = False  # the loss is a mean, also of modules that take **batch
+    steps_per_epoch = math.ceil(len(features) / settings.batch_size)
+    average = Averaging(settings, steps_per_epoch) if settings.average != "none" else None
+    best = _Best(selection, steps_per_epoch, average) if selection else None
     with tempfile.TemporaryDirectory() as unused:
         trainer = _Trainer(
             settings,
@@ -100,14 +103,8 @@ def train(
             args=_arguments(task.name, settings, seed, unused, uses_cpu),
             train_dataset=features,  # a list has all that a map-style data set needs
             data_collator=lambda batch: to_tensors(task.collate(batch, pad_id)),
+            callbacks=[callback for callback in (average, best) if callback],  # first averaged, then scored
         )
-        for callback in (PrinterCallback, ProgressCallback):
-            trainer.remove_callback(callback)
-        steps_per_epoch = math.ceil(len(features) / settings.batch_size)
-        average = Averaging(settings, steps_per_epoch) if settings.average != "none" else None
-        best = _Best(selection, steps_per_epoch, average) if selection else None
-        for watcher in filter(None, (average, best)):  # in this order: what is averaged can be scored
-            trainer.add_callback(watcher)
         gc.freeze()  # the Trainer collects garbage at its start: half a second for objects that are in use anyway
         try:
             trainer.train()
@@ -117,10 +114,8 @@ def train(
     losses = [float(entry["loss"]) for entry in trainer.state.log_history if "loss" in entry]
     if torch.accelerator.is_available():
         trainer.accelerator.free_memory()  # the optimizer's
-    if average:
-        average.settle()
-    selected = best.restore(model) if best else None
-    return Training(losses, trainer.state.global_step, selected, average.count if average else 0)
+    averaged = average.settle() if average else 0
+    return Training(losses, trainer.state.global_step, best.restore(model) if best else None, averaged)
 
 
 def order_by_length(lengths_N: NDArray[np.integer], batch_size: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -164,6 +159,8 @@ class _Trainer(Trainer):
         self, settings: Hyperparameters, precision: PrecisionName, as_published: bool, **arguments: Any
     ) -> None:
         super().__init__(**arguments)
+        for callback in (PrinterCallback, ProgressCallback):
+            self.remove_callback(callback)
         self.settings, self.precision, self.as_published = settings, precision, as_published
         self.unchecked: list[Tensor] = []
         self.checked = 0
