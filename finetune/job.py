@@ -137,7 +137,7 @@ def _train_and_predict(
         "tuned": tuned,
         **({"averaged": report.averaged} if report.averaged else {}),
         "features": {"train": len(training), "dev": len(scored)},
-        "parameters": parameters,
+        "parameters": parameters, "peak_mib": report.peak_mib,
         "device": next(model.parameters()).device.type, "precision": precision,
     }  # fmt: skip
     predictions = predict_all(data.scored, scored), predict_all(data.test, test) if test else []

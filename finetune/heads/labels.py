@@ -79,15 +79,17 @@ class StateLabeller(nn.Module):
     def __init__(self, encoder: Encoder, kind: OutputKind, outputs: int) -> None:
         super().__init__()
         self.encoder, self.kind = encoder, kind
-        self.dropout = float(getattr(encoder.config, "hidden_dropout_prob", 0.0))
+        self.dropout = nn.Dropout(float(getattr(encoder.config, "hidden_dropout_prob", 0.0)))
         self.outputs = nn.Linear(int(encoder.config.hidden_size), outputs)
 
     def forward(self, **batch: Tensor) -> dict[str, Tensor]:
-        """Loss of ``labels``: label ids (B) or (B, L), or numbers (B)."""
+        """Loss of ``labels``, label ids (B) or (B, L) or numbers (B), and ``logits``."""
         logits, labels = self._score(batch), batch["labels"]
         if self.kind == "number":
-            return {"loss": functional.mse_loss(logits[:, 0].float(), labels)}
-        return {"loss": functional.cross_entropy(logits.flatten(0, -2), labels.flatten(), ignore_index=IGNORED)}
+            loss = functional.mse_loss(logits[:, 0].float(), labels)
+        else:
+            loss = functional.cross_entropy(logits.flatten(0, -2), labels.flatten(), ignore_index=IGNORED)
+        return {"loss": loss, "logits": logits}
 
     @torch.no_grad()
     def predict(self, **batch: Tensor) -> list[Any]:
@@ -98,7 +100,7 @@ class StateLabeller(nn.Module):
         names = ("input_ids", "attention_mask", "token_type_ids")
         states_BLH = self.encoder(**{name: batch[name] for name in names if name in batch}).last_hidden_state
         states = states_BLH if self.kind == "tags" else states_BLH[:, 0]
-        scores: Tensor = self.outputs(functional.dropout(states, self.dropout, self.training))
+        scores: Tensor = self.outputs(self.dropout(states))
         return scores
 
 

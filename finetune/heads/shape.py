@@ -7,7 +7,6 @@ before anything is predicted: scores are those of the model that is kept, an ord
 
 from __future__ import annotations
 
-import logging
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
@@ -22,8 +21,6 @@ from finetune.encoder import Encoder, load_config, read_both_ways, reads_one_way
 from finetune.examples import Tokenizer
 from finetune.heads.labels import Labeller, pool_states
 from finetune.task import Task
-
-log = logging.getLogger(__name__)
 
 HEAD_PART = "pooler"  # of an encoder, but often drawn at random, as a head is
 
@@ -51,14 +48,18 @@ def shape_model(model: nn.Module, task: Task, config: FinetuneConfig, name: str,
     size = _count(model)["all"]
     adapted = add_lora(model, config.lora, [vocabulary[token] for token in task.special_tokens])
     counts = {"trained": _count(model)["trained"], "all": size}
-    log.info("%s, %s: LoRA trains %s of %s parameters", task.name, name, *(f"{n:,}" for n in counts.values()))
     return Shaped(model, adapted.merge_and_unload, counts)
 
 
 def check_shape(config: FinetuneConfig, encoders: Iterable[str]) -> None:
-    """``BadInput`` where adapters are asked for and peft is missing, or an encoder is to be made read both ways."""
+    """``BadInput`` where adapters cannot be had, or an encoder is to be made read both ways."""
     if config.lora is not None and find_spec("peft") is None:
         raise BadInput("finetune.lora needs peft; run: pip install 'malmoi[lora]'")
+    if config.lora is not None and (reset := [task for task, o in config.overrides.items() if o.reset_layers]):
+        raise BadInput(
+            f"finetune.overrides.{reset[0]}: reset_layers draws weights again that finetune.lora does not train; leave "
+            "one of them out"
+        )
     for name in encoders if config.bidirectional else ():
         if not reads_one_way(load_config(name)):
             raise BadInput(
