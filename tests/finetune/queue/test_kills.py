@@ -70,9 +70,10 @@ def kill_at(moment: int, counter: Path, victim: Callable[[], int]) -> None:
         return around
 
     def tick() -> None:
-        with counter.open("a", encoding="utf-8") as file:
-            file.write("x")
-        if counter.stat().st_size == moment:
+        with counter.open("ab", buffering=0) as file:
+            file.write(b"x")
+            number = file.tell()  # of this tick; the file's size may hold that of another thread by now
+        if number == moment:
             os.kill(victim(), signal.SIGKILL)
 
     job.train = counted(job.train)
