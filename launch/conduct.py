@@ -15,7 +15,7 @@ from launch.checks.estimate import show_plan, this_machine
 from launch.checks.preflight import find_problems
 from launch.console import PlainConsole, Table, print_table, rank, world_size
 from launch.errors import LaunchError
-from launch.manifest import MANIFEST_NAME
+from launch.manifest import MANIFEST_NAME, STARTED_NAME
 from launch.pipeline import Stage, run_stage, stages_of
 from launch.recipe import load_recipe
 
@@ -84,7 +84,8 @@ def ends_quietly(run: Path, stages: Sequence[Stage]) -> Iterator[None]:
 
 
 def _what_is_kept(run: Path, stages: Sequence[Stage]) -> str:
-    done = [stage.name for stage in stages if (run / stage.name / MANIFEST_NAME).is_file()]
+    made = {path.parent.name for path in run.glob(f"*/{MANIFEST_NAME}") if not (path.parent / STARTED_NAME).exists()}
+    done = [stage.name for stage in stages if stage.name in made]
     begun = next((stage.name for stage in stages if stage.name not in done), "the end")
     kept = f"{', '.join(done)} and what {begun} has finished are" if done else f"what {begun} has finished is"
     return f"stopped in {begun}; {kept} kept in {run}, and `{shlex.join(['malmoi', *sys.argv[1:]])}` goes on from there"

@@ -12,11 +12,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from finetune.config import FRESH
 from launch import manifest
@@ -47,6 +47,7 @@ class Stage:
     # whether a folder begun with these other settings may be gone on with; an error for users says what is in the way
     goes_on: Callable[[Recipe, Path, Mapping[str, Any]], bool] = lambda recipe, out, settings: False
     is_open: bool = False  # whether any other settings and inputs add to the folder, or make it anew as a page
+    meets_another: Literal["refuses", "waits", "joins"] = "refuses"  # what a command does while one is at work in it
 
 
 def run_sample(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
@@ -255,7 +256,7 @@ def _after_finetune(recipe: Recipe) -> tuple[str, ...]:
 
 
 STAGES: tuple[Stage, ...] = (
-    Stage("sample", section("sample"), lambda r: (), run_sample),
+    Stage("sample", section("sample"), lambda r: (), run_sample, meets_another="waits"),
     Stage("corpus", section("corpus"), _sample, run_corpus, corpus_outside),
     Stage(
         "tokenizer",
@@ -281,6 +282,7 @@ STAGES: tuple[Stage, ...] = (
         run_finetune,
         finetune_outside,
         is_open=True,  # every job knows what it was made from
+        meets_another="joins",  # every job is claimed
     ),
     # the key of finetune follows from all stages before it
     Stage(
@@ -290,6 +292,7 @@ STAGES: tuple[Stage, ...] = (
         run_report,
         lambda r: fingerprints(encoder_folders(r)),  # results of an encoder that has changed are not shown
         is_open=True,
+        meets_another="waits",
     ),
 )
 VERBS: dict[str, tuple[str, ...]] = {
@@ -355,21 +358,42 @@ def run_stage(stage: Stage, recipe: Recipe, run: Path) -> bool:
     """
     out = run / stage.name
     head = head_of(stage, recipe, run)
-    is_translated = stage.name == "report" and _language(out) != recipe.launch.spoken()  # then it is written again
-    goes_on = may_go_on(stage, recipe, run, head)
-    if not goes_on and manifest.is_complete(out, head) and not is_translated:
-        log.info("%-9s complete, nothing to do (%s)", stage.name, out)
+    if _needs_nothing(stage, recipe, run, head):
         return False
-    with held(run, stage.name) if rank() == 0 else nullcontext():
+    joins = stage.meets_another == "joins"
+    with ExitStack() as alone:
+
+        def begin() -> None:
+            if rank() == 0:
+                alone.enter_context(held(run, stage.name, waits=stage.meets_another != "refuses"))
+
+        begin()
+        if rank() == 0 and _needs_nothing(stage, recipe, run, head):  # another command was faster
+            return False
         if rank() == 0:
-            manifest.start(out, head, again=goes_on)
+            goes_on = may_go_on(stage, recipe, run, head)
+            manifest.start(out, head, again=goes_on and not joins)  # what the joined command made still stands
         log.info("%-9s → %s", stage.name, out)
+        if joins:
+            alone.close()
         began = time.monotonic()
         counts = stage.work(recipe, run, out)
         seconds = time.monotonic() - began
+        if joins:
+            begin()
         if rank() == 0:
             manifest.finish(out, head, counts, seconds, peak_memory_mib())
         log.info("%-9s done in %.1f s", stage.name, seconds)
+    return True
+
+
+def _needs_nothing(stage: Stage, recipe: Recipe, run: Path, head: Head) -> bool:
+    """Whether the folder holds the result of this head, as the log then says."""
+    out = run / stage.name
+    is_translated = stage.name == "report" and _language(out) != recipe.launch.spoken()  # then it is written again
+    if may_go_on(stage, recipe, run, head) or not manifest.is_complete(out, head) or is_translated:
+        return False
+    log.info("%-9s complete, nothing to do (%s)", stage.name, out)
     return True
 
 

@@ -48,7 +48,7 @@ def inputs(home: Path) -> FinetuneInputs:
 def contents(out: Path) -> dict[str, str]:
     """Digests of all results; the time that a training took may differ, and a killed process leaves its lock file."""
     found = {}
-    for path in sorted(p for p in out.rglob("*") if p.is_file() and p.suffix not in (".log", ".lock")):
+    for path in sorted(p for p in out.rglob("[!.]*") if p.is_file() and p.suffix not in (".log", ".lock")):
         data = path.read_bytes()
         if path.name == "scores.json":
             data = json.dumps({**json.loads(data), "seconds": 0}).encode()
