@@ -1,4 +1,4 @@
-"""The stages in order, where each one works, and the one way in which any of them is run.
+"""The stages in order, where each one works, and what decides whether its result is there.
 
 ```
 sample ─▶ corpus ─▶ tokenizer ─▶ tokens ─▶ pretrain ─▶ model ─▶ finetune ─▶ report
@@ -9,10 +9,7 @@ change runs again exactly what depends on it, and nothing else.
 
 from __future__ import annotations
 
-import logging
-import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,16 +17,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from finetune.config import FRESH
 from launch import manifest
-from launch.console import peak_memory_mib, rank
 from launch.errors import LaunchError
 from launch.init_from import adopt_tokenizer, extend_adopted, model_files, tokenizer_files
-from launch.manifest import Head, fingerprints, held
+from launch.manifest import Head, fingerprints
 from launch.recipe import SAMPLE, Recipe
 
 if TYPE_CHECKING:
     from corpus.reading.inputs import Input
 
-log = logging.getLogger(__name__)
 Stamps = dict[str, Callable[[], str]]  # what the user gives to read, by name, each with what takes its fingerprint
 OWN_MODEL = "model"  # the encoder that the run itself pretrains
 NO_KLUE_FILES = "finetune.data is empty; name the folder of the KLUE files: finetune.data=FOLDER"
@@ -350,53 +345,6 @@ def head_by_now(stage: Stage, recipe: Recipe, run: Path, found: Mapping[str, Any
     return Head(stage.name, stage.settings(recipe), inputs)
 
 
-def run_stage(stage: Stage, recipe: Recipe, run: Path) -> bool:
-    """Run one stage unless its result is there; returns whether it worked.
-
-    Raises:
-        LaunchError: an earlier stage is missing, or the folder belongs to another recipe.
-    """
-    out = run / stage.name
-    head = head_of(stage, recipe, run)
-    if _needs_nothing(stage, recipe, run, head):
-        return False
-    joins = stage.meets_another == "joins"
-    with ExitStack() as alone:
-
-        def begin() -> None:
-            if rank() == 0:
-                alone.enter_context(held(run, stage.name, waits=stage.meets_another != "refuses"))
-
-        begin()
-        if rank() == 0 and _needs_nothing(stage, recipe, run, head):  # another command was faster
-            return False
-        if rank() == 0:
-            goes_on = may_go_on(stage, recipe, run, head)
-            manifest.start(out, head, again=goes_on and not joins)  # what the joined command made still stands
-        log.info("%-9s → %s", stage.name, out)
-        if joins:
-            alone.close()
-        began = time.monotonic()
-        counts = stage.work(recipe, run, out)
-        seconds = time.monotonic() - began
-        if joins:
-            begin()
-        if rank() == 0:
-            manifest.finish(out, head, counts, seconds, peak_memory_mib())
-        log.info("%-9s done in %.1f s", stage.name, seconds)
-    return True
-
-
-def _needs_nothing(stage: Stage, recipe: Recipe, run: Path, head: Head) -> bool:
-    """Whether the folder holds the result of this head, as the log then says."""
-    out = run / stage.name
-    is_translated = stage.name == "report" and _language(out) != recipe.launch.spoken()  # then it is written again
-    if may_go_on(stage, recipe, run, head) or not manifest.is_complete(out, head) or is_translated:
-        return False
-    log.info("%-9s complete, nothing to do (%s)", stage.name, out)
-    return True
-
-
 def may_go_on(stage: Stage, recipe: Recipe, run: Path, head: Head) -> bool:
     """Whether the folder of a stage was begun with other settings and is gone on with; nothing may stand on it yet."""
     found = manifest.read_head(run / stage.name)
@@ -415,7 +363,3 @@ def may_go_on(stage: Stage, recipe: Recipe, run: Path, head: Head) -> bool:
     if made:
         raise LaunchError(f"{', '.join(made)}: made from {stage.name} as it is now; delete or move that to extend it")
     return True
-
-
-def _language(report: Path) -> str | None:
-    return (manifest.read_manifest(report) or {"counts": {}})["counts"].get("language")

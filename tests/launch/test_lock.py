@@ -12,9 +12,10 @@ from typing import Any, Literal
 import pytest
 
 from corpus.documents.locks import NO_LOCKS_HERE
+from launch.conduct import run_stage
 from launch.errors import LaunchError
 from launch.manifest import held, read_manifest
-from launch.pipeline import Stage, run_stage
+from launch.pipeline import Stage
 from launch.recipe import Recipe, load_recipe
 
 HOLD = """
