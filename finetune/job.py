@@ -137,9 +137,8 @@ def _train_and_predict(
         "selected": {"by": task.select_by, **defined(report.selected._asdict())} if report.selected else None,
         "tuned": tuned,
         **({"averaged": report.averaged} if report.averaged else {}),
-        "features": {"train": len(training), "dev": len(scored)},
-        "parameters": parameters, "peak_mib": report.peak_mib,
-        "device": next(model.parameters()).device.type, "precision": precision,
+        "features": {"train": len(training), "dev": len(scored)}, "parameters": parameters,
+        "peak_mib": report.peak_mib, "device": next(model.parameters()).device.type, "precision": precision,
     }  # fmt: skip
     predictions = predict_all(data.scored, scored), predict_all(data.test, test) if test else []
     return Trained(model, tokenizer), *predictions, about

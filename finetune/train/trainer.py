@@ -14,7 +14,7 @@ import hashlib
 import math
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -109,12 +109,9 @@ def train(
             data_collator=lambda batch: to_tensors(task.collate(batch, pad_id)),
             callbacks=[callback for callback in (average, best) if callback],  # first averaged, then scored
         )
-        forget_peak()
-        gc.freeze()  # the Trainer collects garbage at its start: half a second for objects that are in use anyway
-        try:
+        with _frozen_garbage():
+            forget_peak()
             trainer.train()
-        finally:
-            gc.unfreeze()
         trainer.refuse_infinite_losses()
     losses = [float(entry["loss"]) for entry in trainer.state.log_history if "loss" in entry]
     if torch.accelerator.is_available():
@@ -122,6 +119,16 @@ def train(
     peak = peak_mib(next(model.parameters()).device)
     averaged = average.settle() if average else 0
     return Training(losses, trainer.state.global_step, best.restore(model) if best else None, averaged, peak)
+
+
+@contextmanager
+def _frozen_garbage() -> Iterator[None]:
+    """The Trainer collects garbage at its start: half a second for objects that are in use anyway."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def order_by_length(lengths_N: NDArray[np.integer], batch_size: int, rng: np.random.Generator) -> NDArray[np.int64]:
