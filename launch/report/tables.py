@@ -40,10 +40,12 @@ def name_of(group: Group) -> str:
     return f"{group.name} (ensemble of {len(members)})" if members else group.name
 
 
-def cell_of(group: Group, metric: str) -> str:
-    """``85.18 ± 0.31``, and its interval in a line below."""
+def cell_of(group: Group, metric: str, *, counts_seeds: bool = False) -> str:
+    """``85.18 ± 0.31``, and below it its interval and, if asked for, how many seeds it has."""
     interval = group.interval(metric)
-    return group.cell(metric) + (f"\n{interval[0]:.1f} to {interval[1]:.1f}" if interval else "")
+    parts = [*([f"{interval[0]:.1f} to {interval[1]:.1f}"] if interval else [])]
+    parts += [f"{len(group.results)} seeds"] if counts_seeds and len(group.results) > 1 else []
+    return "\n".join([group.cell(metric), *([", ".join(parts)] if parts else [])])
 
 
 def own_groups(groups: Sequence[Group]) -> list[Group]:
@@ -56,15 +58,16 @@ def by_models(groups: Sequence[Group]) -> Table:
     """Task and metric by model, the settings being the recipe's own; beside the official dev files Table 36."""
     models = list(dict.fromkeys(map(name_of, groups)))
     is_official = any(group.first["is_official_dev"] for group in groups)
+    differ = len({len(group.results) for group in groups} - {1}) > 1
     has_choice = any(chosen_on(found) != "–" for group in groups for found in group.results)
     rows = []
     for (task, _), alike in _rows_of(groups).items():
         first = alike[0].first
         for metric in paper_metrics(first):
-            cells = ["; ".join(cell_of(one, metric) for one in alike if name_of(one) == name) or "–" for name in models]
+            cells = [[cell_of(g, metric, counts_seeds=differ) for g in alike if name_of(g) == name] for name in models]
             paper = number(first["paper_dev"][PAPER_MODEL].get(metric) if first["is_official_dev"] else None)
             rows.append([
-                task, metric, *cells, number(trivial_of(first, metric)), *([paper] if is_official else []),
+                task, metric, *("\n".join(cell) or "–" for cell in cells), number(trivial_of(first, metric)), *([paper] if is_official else []),
                 *([_choices(alike)] if has_choice else []),
             ])  # fmt: skip
     heads = ["task", "metric", *models, "trivial", *([PAPER_HEAD] if is_official else [])]
