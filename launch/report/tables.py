@@ -67,8 +67,8 @@ def by_models(groups: Sequence[Group]) -> Table:
             cells = [[cell_of(g, metric, counts_seeds=differ) for g in alike if name_of(g) == name] for name in models]
             paper = number(first["paper_dev"][PAPER_MODEL].get(metric) if first["is_official_dev"] else None)
             rows.append([
-                task, metric, *("\n".join(cell) or "–" for cell in cells), number(trivial_of(first, metric)), *([paper] if is_official else []),
-                *([_choices(alike)] if has_choice else []),
+                task, metric, *("\n".join(cell) or "–" for cell in cells), number(trivial_of(first, metric)),
+                *([paper] if is_official else []), *([_choices(alike)] if has_choice else []),
             ])  # fmt: skip
     heads = ["task", "metric", *models, "trivial", *([PAPER_HEAD] if is_official else [])]
     title = f"Tasks by models{over_seeds(groups)}"
