@@ -11,7 +11,7 @@ import json
 import logging
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -42,10 +42,18 @@ PREDICTIONS_NAME = "predictions.jsonl"
 ERRORS_NAME = "errors.json"
 
 
-def finetune_one(job: Job, precision: PrecisionName, data_folder: Path, out: Path, parts: int = 1) -> dict[str, Any]:
+def finetune_one(
+    job: Job,
+    precision: PrecisionName,
+    data_folder: Path,
+    out: Path,
+    parts: int = 1,
+    after_epoch: Callable[[float], None] | None = None,
+) -> dict[str, Any]:
     """Finish one job below ``out``, or find it finished; returns the content of its ``scores.json``.
 
-    ``precision`` is what ``config.precision`` stands for on this machine; ``parts`` further divides each step.
+    ``precision`` is what ``config.precision`` stands for on this machine; ``parts`` further divides each step;
+    ``after_epoch`` is told the score after each epoch but the last, and ends the training by raising.
     Writes ``predictions.jsonl``, ``errors.json``, the test file with predictions for labels where one is asked for,
     the model as ``config.save`` says, and ``scores.json`` last.
     """
@@ -63,7 +71,7 @@ def finetune_one(job: Job, precision: PrecisionName, data_folder: Path, out: Pat
     folder.mkdir(parents=True, exist_ok=True)
     (folder / SCORES_NAME).unlink(missing_ok=True)
     began = time.perf_counter()
-    trained, scored, test, about = _train_and_predict(task, job, config, precision, settings, data)
+    trained, scored, test, about = _train_and_predict(task, job, config, precision, settings, data, after_epoch)
     rows = to_rows(data.scored, scored)
     lines = (json.dumps(row._asdict(), ensure_ascii=False) + "\n" for row in rows)
     write_whole(folder / PREDICTIONS_NAME, "".join(lines))
@@ -78,6 +86,7 @@ def finetune_one(job: Job, precision: PrecisionName, data_folder: Path, out: Pat
         "hyperparameters": asdict(settings), **about, "data": data.files, "versions": _versions(),
         "seconds": round(time.perf_counter() - began, 1), "halved_for_memory": parts > 1, **origin,
         **({"own": task.own} if task.own else {}),
+        **({"searched_on": config.searched_on} if config.searched_on else {}),
     }  # fmt: skip
     keep_or_discard(folder, config, trained, result)
     del trained
@@ -98,7 +107,13 @@ def settings_of(task: Task, config: FinetuneConfig, encoder: str) -> Hyperparame
 
 
 def _train_and_predict(
-    task: Task, job: Job, config: FinetuneConfig, precision: PrecisionName, settings: Hyperparameters, data: Data
+    task: Task,
+    job: Job,
+    config: FinetuneConfig,
+    precision: PrecisionName,
+    settings: Hyperparameters,
+    data: Data,
+    after_epoch: Callable[[float], None] | None,
 ) -> tuple[Trained, list[Prediction], list[Prediction], dict[str, Any]]:
     """The model, its predictions of the scored and the test examples, and what scores.json says of the training."""
     tokenizer = load_tokenizer(job.encoder, task.special_tokens)
@@ -121,6 +136,7 @@ def _train_and_predict(
     report = train(
         task, model, training, settings, seed, pad_id, precision=precision, uses_cpu=config.device == "cpu",
         selection=Selection(times, score) if times else None, as_published=config.protocol == "klue-baseline",
+        after_epoch=(lambda epoch: after_epoch(score(model))) if after_epoch else None,
     )  # fmt: skip
     tuned = None
     if task.tune and unseen:

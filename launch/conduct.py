@@ -18,6 +18,7 @@ from launch.errors import LaunchError
 from launch.manifest import MANIFEST_NAME
 from launch.pipeline import Stage, run_stage, stages_of
 from launch.recipe import load_recipe
+from launch.search import search_stages
 
 INTERRUPTED = 130  # exit code of a command that Ctrl-C ended: 128 + SIGINT
 
@@ -38,7 +39,7 @@ def conduct(
     if world_size() > 1 and verb != "pretrain":
         raise LaunchError(f"{verb} runs in one process; under torchrun or deepspeed use the verb pretrain")
     run = runs / recipe.name
-    stages = stages_of(verb, recipe)
+    stages = search_stages(recipe) if verb == "search" else stages_of(verb, recipe)
     machine = this_machine(recipe, trains=any(stage.name in ("pretrain", "finetune") for stage in stages))
     problems = find_problems(verb, stages, recipe, run, machine)
     if dry_run:
@@ -53,7 +54,7 @@ def conduct(
         for stage in stages:
             if stage.name == "pretrain" or rank() == 0:
                 run_stage(stage, recipe, run)
-    if verb in ("run", "finetune"):
+    if verb in ("run", "finetune", "search"):
         show_scores(run)
     if verb in ("run", "report"):
         PlainConsole().print(f"\nreport: {run / 'report' / 'report.html'}", soft_wrap=True)

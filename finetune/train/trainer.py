@@ -32,6 +32,10 @@ POOL_BATCHES = 50  # so many batches are sorted together; more would make batche
 STEPS_BETWEEN_CHECKS = 20  # of the losses on a GPU, where looking at one waits for all the work before it
 
 
+class NotFinite(BadInput):
+    """The loss became infinite or nan: these settings do not train, here or anywhere."""
+
+
 class Selection(NamedTuple):
     """How weights are chosen: scored so many times an epoch, the best kept (the first of equals)."""
 
@@ -72,8 +76,9 @@ def train(
     selection: Selection | None = None,
     uses_cpu: bool = False,
     as_published: bool = False,
+    after_epoch: Callable[[int], None] | None = None,
 ) -> Training:
-    """Train ``model`` in place; ``BadInput`` names the step whose loss became infinite or nan.
+    """Train ``model`` in place; ``NotFinite`` names the step whose loss became infinite or nan.
 
     Args:
         seed: as ``seed_everything`` returned it.
@@ -82,6 +87,7 @@ def train(
         uses_cpu: even where there is an accelerator.
         as_published: batches in random order, not of similar lengths; the rate reaches 0 after features / batch size x
             epochs steps, which is a fraction, so with incomplete batches the last steps learn nothing.
+        after_epoch: is told the number, from 1, of each epoch but the last; what it raises ends the training.
     """
     vars(model)["accepts_loss_kwargs"] = False  # the loss is a mean, also of modules that take **batch
     with tempfile.TemporaryDirectory() as unused:
@@ -98,6 +104,8 @@ def train(
         best = _Best(selection, math.ceil(len(features) / settings.batch_size)) if selection else None
         if best:
             trainer.add_callback(best)
+        if after_epoch:
+            trainer.add_callback(_AfterEpoch(after_epoch))
         gc.freeze()  # the Trainer collects garbage at its start: half a second for objects that are in use anyway
         try:
             trainer.train()
@@ -182,12 +190,23 @@ class _Trainer(Trainer):
         is_finite = torch.stack(self.unchecked).isfinite().tolist() if self.unchecked else []
         if not all(is_finite):
             step = (self.checked + is_finite.index(False)) // self.args.gradient_accumulation_steps + 1
-            raise BadInput(
+            raise NotFinite(
                 f"the loss of step {step} of {self.state.max_steps} is not a finite number; lower lr, raise "
                 "warmup_share, or use finetune.precision=fp32"
             )
         self.checked += len(is_finite)
         self.unchecked.clear()
+
+
+class _AfterEpoch(TrainerCallback):
+    """Tells of the end of each epoch but the last."""
+
+    def __init__(self, tell: Callable[[int], None]) -> None:
+        self.tell = tell
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **named: Any) -> None:
+        if (epoch := round(state.epoch)) < args.num_train_epochs:
+            self.tell(epoch)
 
 
 class _Best(TrainerCallback):
