@@ -12,7 +12,7 @@ import logging
 import platform
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -34,21 +34,18 @@ from finetune.score.errors import find_errors
 from finetune.score.scores import bootstrap, defined, defined_tables, read_rows
 from finetune.task import Hyperparameters, Task
 from finetune.train.predict import predict
+from finetune.train.switches import check_switches
 from finetune.train.trainer import Selection, seed_everything, train
 
 log = logging.getLogger(__name__)
 
 PREDICTIONS_NAME = "predictions.jsonl"
 ERRORS_NAME = "errors.json"
+AfterEpoch = Callable[[float], None] | None
 
 
 def finetune_one(
-    job: Job,
-    precision: PrecisionName,
-    data_folder: Path,
-    out: Path,
-    parts: int = 1,
-    after_epoch: Callable[[float], None] | None = None,
+    job: Job, precision: PrecisionName, data_folder: Path, out: Path, parts: int = 1, after_epoch: AfterEpoch = None
 ) -> dict[str, Any]:
     """Finish one job below ``out``, or find it finished; returns the content of its ``scores.json``.
 
@@ -71,7 +68,7 @@ def finetune_one(
     folder.mkdir(parents=True, exist_ok=True)
     (folder / SCORES_NAME).unlink(missing_ok=True)
     began = time.perf_counter()
-    trained, scored, test, about = _train_and_predict(task, job, config, precision, settings, data, after_epoch)
+    trained, scored, test, about = _train_and_predict(task, job, precision, settings, data, after_epoch)
     rows = to_rows(data.scored, scored)
     lines = (json.dumps(row._asdict(), ensure_ascii=False) + "\n" for row in rows)
     write_whole(folder / PREDICTIONS_NAME, "".join(lines))
@@ -83,7 +80,7 @@ def finetune_one(
         "task": job.task, "model": job.model, "settings": job.settings, "seed": job.seed, "protocol": config.protocol,
         "split": data.split, "is_official_dev": data.is_official_dev, "n": len(rows), "n_train": len(data.training),
         **_scores(task, rows, data, config), "tables": defined_tables(task.tables(rows)),
-        "hyperparameters": asdict(settings), **about, "data": data.files, "versions": _versions(),
+        "hyperparameters": settings.recorded(), **about, "data": data.files, "versions": _versions(),
         "seconds": round(time.perf_counter() - began, 1), "halved_for_memory": parts > 1, **origin,
         **({"own": task.own} if task.own else {}),
         **({"searched_on": config.searched_on} if config.searched_on else {}),
@@ -102,21 +99,16 @@ def settings_of(task: Task, config: FinetuneConfig, encoder: str) -> Hyperparame
     encoder_config = load_config(encoder)
     start = task.published(int(encoder_config.hidden_size))
     settings = replace(start, **(override.model_dump(exclude_none=True) if override else {}))
+    check_switches(task, settings)
     most = most_tokens(encoder_config)
     return replace(settings, max_tokens=min(settings.max_tokens, most or settings.max_tokens))
 
 
 def _train_and_predict(
-    task: Task,
-    job: Job,
-    config: FinetuneConfig,
-    precision: PrecisionName,
-    settings: Hyperparameters,
-    data: Data,
-    after_epoch: Callable[[float], None] | None,
+    task: Task, job: Job, precision: PrecisionName, settings: Hyperparameters, data: Data, after_epoch: AfterEpoch
 ) -> tuple[Trained, list[Prediction], list[Prediction], dict[str, Any]]:
     """The model, its predictions of the scored and the test examples, and what scores.json says of the training."""
-    tokenizer = load_tokenizer(job.encoder, task.special_tokens)
+    config, tokenizer = job.config, load_tokenizer(job.encoder, task.special_tokens)
     pad_id = int(tokenizer.pad_token_id)
     learned, unseen = _hold_for_tuning(task, data.training, config)
     training, held, scored, test = (
@@ -132,11 +124,10 @@ def _train_and_predict(
     def score(_: nn.Module) -> float:
         return task.score(to_rows(data.scored, predict_all(data.scored, scored)))[task.select_by]
 
-    times = config.evaluations_per_epoch
     report = train(
         task, model, training, settings, seed, pad_id, precision=precision, uses_cpu=config.device == "cpu",
-        selection=Selection(times, score) if times else None, as_published=config.protocol == "klue-baseline",
-        after_epoch=(lambda epoch: after_epoch(score(model))) if after_epoch else None,
+        selection=Selection(times, score) if (times := config.evaluations_per_epoch) else None,
+        as_published=config.protocol == "klue-baseline", after_epoch=after_epoch and (lambda _: after_epoch(score(model))),
     )  # fmt: skip
     tuned = None
     if task.tune and unseen:
@@ -147,6 +138,7 @@ def _train_and_predict(
         "steps": report.steps,
         "selected": {"by": task.select_by, **defined(report.selected._asdict())} if report.selected else None,
         "tuned": tuned,
+        **({"averaged": report.averaged} if report.averaged else {}),
         "features": {"train": len(training), "dev": len(scored)},
         "device": next(model.parameters()).device.type,
         "precision": precision,
