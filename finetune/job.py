@@ -127,12 +127,12 @@ def _train_and_predict(
     report = train(
         task, model, training, settings, seed, pad_id, precision=precision, uses_cpu=config.device == "cpu",
         selection=Selection(times, score) if (times := config.evaluations_per_epoch) else None,
-        as_published=config.protocol == "klue-baseline", after_epoch=after_epoch and (lambda _: after_epoch(score(model))),
+        as_published=config.protocol == "klue-baseline",
+        after_epoch=after_epoch and (lambda _: after_epoch(score(model))),
     )  # fmt: skip
     tuned = None
     if task.tune and unseen:
-        raws = predict(task, model, held, pad_id, precision)
-        tuned = {"n": len(unseen), **task.tune(model, unseen, held, raws)}
+        tuned = {"n": len(unseen), **task.tune(model, unseen, held, predict(task, model, held, pad_id, precision))}
     about = {
         "losses": [round(loss, 5) for loss in report.losses],
         "steps": report.steps,
