@@ -38,7 +38,7 @@ def _settings(recipe: Recipe) -> dict[str, Any]:
 
 
 SEARCH_STAGES: tuple[Stage, ...] = (
-    replace(FINETUNE, name=SEARCH_FOLDER, settings=_settings, work=run_search),
+    replace(FINETUNE, name=SEARCH_FOLDER, settings=_settings, work=run_search, meets_another="refuses"),
     replace(FINETUNE, settings=_settings, work=run_best),
 )
 
