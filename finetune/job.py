@@ -57,6 +57,7 @@ def finetune_one(
     config = job.config
     task = task_of(job.task, config)
     data = load_data(task, data_folder, config)
+    task = task.taught(data.training)
     settings = settings_of(task, config, job.encoder)
     origin = origin_of(job, task, precision, settings, data.files)
     folder = job.folder(out)
@@ -82,8 +83,7 @@ def finetune_one(
         **_scores(task, rows, data, config), "tables": defined_tables(task.tables(rows)),
         "hyperparameters": settings.recorded(), **about, "data": data.files, "versions": _versions(),
         "seconds": round(time.perf_counter() - began, 1), "halved_for_memory": parts > 1, **origin,
-        **({"own": task.own} if task.own else {}),
-        **({"searched_on": config.searched_on} if config.searched_on else {}),
+        **({"own": task.own} if task.own else {}), **({"learned": task.learned} if task.learned else {}),
     }  # fmt: skip
     keep_or_discard(folder, config, trained, result)
     del trained
@@ -173,6 +173,7 @@ def _scores(task: Task, rows: list[Row], data: Data, config: FinetuneConfig) -> 
         "intervals": {name: intervals.get(name) for name in scores},
         "trivial": defined(trivial),
         "paper_dev": {model: dict(figures) for model, figures in task.paper_dev.items()},
+        **({"searched_on": config.searched_on} if config.searched_on else {}),
     }
 
 
