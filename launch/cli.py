@@ -50,7 +50,7 @@ STAGE_VERBS = (  # in the order of a run, each with its purpose and an example
         "Search hyperparameters, then train and score the best.",
         "malmoi search smoke finetune.search.method=random finetune.search.trials=20",
     ),
-    ("report", "Write report.md and report.html.", "malmoi report smoke"),
+    ("report", "Write report.md and report.html, results.csv and report.tex.", "malmoi report smoke"),
 )
 STAGE_TOOLS: dict[str, dict[str, Callable[..., None]]] = {
     "corpus": {"push": push_corpus},
