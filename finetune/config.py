@@ -11,10 +11,19 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from corpus.documents.device import DeviceName
 from corpus.documents.errors import BadInput
+from finetune.spaces import SearchConfig, Value
 
 TaskName = Literal["ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-dp", "klue-mrc", "wos"]
 ProtocolName = Literal["malmoi", "klue-baseline"]
@@ -197,6 +206,19 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
     lora: Lora | None = Field(None, description="As finetune.lora.")
 
 
+def _read_values(key: str, values: tuple[Value, ...]) -> tuple[Value, ...]:
+    """Values of a search as their hyperparameter reads them; ``ValueError`` names the first that it refuses."""
+    read = []
+    for value in values:
+        try:
+            read.append(getattr(HyperparameterOverride.model_validate({key: value}), key))
+        except ValidationError as error:
+            raise ValueError(f"space.{key}: {value}: {error.errors()[0]['msg']}") from None
+    if not read or len(set(read)) < len(read):
+        raise ValueError(f"space.{key}: name at least one value and each once, as {key}: [1, 2], or null to leave it")
+    return tuple(read)
+
+
 class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
     """Tasks x models x settings x seeds, each trained and scored once (paper section 5)."""
 
@@ -280,6 +302,17 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
         False,
         description="KLUE-RE: only relations that training has between such types are predicted (protocol malmoi).",
     )
+    search: SearchConfig = Field(SearchConfig(), description="What `malmoi search` tries.")
+    held_out_share: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="Of the training examples: share held out by whole groups and scored in place of dev, to compare "
+        "settings without a look at dev; 0: dev is scored.",
+    )
+    searched_on: Literal["train", "dev"] | None = Field(
+        None, description="Where a search chose these hyperparameters; every score says so. `malmoi search` sets it."
+    )
     pooling: PoolingName | None = Field(
         None,
         description="What a text's label, KLUE-MRC's \"no answer\", KLUE-DP's root and WoS start from: the state of "
@@ -303,6 +336,17 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
             before = overrides.get(task, HyperparameterOverride())
             overrides[task] = before.model_copy(update=override.model_dump(exclude_none=True))
         return self.model_copy(update={**changed, "overrides": overrides})
+
+    @field_validator("search")
+    @classmethod
+    def _searches_hyperparameters(cls, search: SearchConfig) -> SearchConfig:
+        known = HyperparameterOverride.model_fields
+        for key in search.space.keys() - known.keys():
+            near = get_close_matches(key, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+            raise ValueError(f"space.{key}: no such hyperparameter; {hint}")
+        read = {key: _read_values(key, values) for key, values in search.space.items() if values is not None}
+        return search.model_copy(update={"space": {**search.space, **read}})
 
     @field_validator("settings")
     @classmethod
