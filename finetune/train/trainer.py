@@ -59,6 +59,7 @@ class Training(NamedTuple):
     steps: int
     selected: Selected | None  # None: the last weights
     averaged: int = 0  # so many weights, at the end of the training
+    evaluations: tuple[tuple[int, float], ...] = ()  # step and score of each
 
 
 def seed_everything(seed: int, task: str) -> int:
@@ -117,7 +118,8 @@ def train(
     if torch.accelerator.is_available():
         trainer.accelerator.free_memory()  # the optimizer's
     averaged = average.settle() if average else 0
-    return Training(losses, trainer.state.global_step, best.restore(model) if best else None, averaged)
+    evaluations = tuple(best.scores.items()) if best else ()
+    return Training(losses, trainer.state.global_step, best.restore(model) if best else None, averaged, evaluations)
 
 
 def order_by_length(lengths_N: NDArray[np.integer], batch_size: int, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -43,7 +43,10 @@ def test_what_was_chosen_on_the_scored_examples_says_so_in_its_row() -> None:
     row = table_of([one, other], "Tasks by models").rows[0]
     assert row[-1] == "b: best macro_f1 of 16 evaluations on the scored split"
     assert "chosen by" not in table_of([one, one | {"seed": 2}], "Tasks by models").heads
-    assert chosen_on(one | {"searched_on": "dev"}) == "settings searched on dev"
+    searched = one | {"searched_on": "dev"}
+    assert chosen_on(searched) == "hyperparameters searched on the scored split"
+    warnings = [b for b in result_sections([searched])[0].blocks if isinstance(b, Text) and b.kind == "warning"]
+    assert "Such scores are too high" in warnings[0].text
 
 
 def test_settings_stand_beside_the_recipes_own_with_their_difference() -> None:
