@@ -207,5 +207,5 @@ def _time(results: Sequence[Result]) -> str:
         return "–"
     seconds = [found["seconds"] for found in results]
     several = f"\n{len(seconds)} × {duration(fmean(seconds))}" if len(seconds) > 1 else ""
-    memory = [found["peak_memory_mib"] for found in results if found.get("peak_memory_mib")]
+    memory = [found["peak_mib"] for found in results if found.get("peak_mib")]
     return duration(sum(seconds)) + several + (f"\n{count(max(memory))} MiB" if memory else "")

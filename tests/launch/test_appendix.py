@@ -88,10 +88,10 @@ def test_trainings_that_were_done_alike_are_one_row() -> None:
 
 def test_cost_is_summed_by_task_model_and_device() -> None:
     results = [fake_result(task, "model", "", seed, seconds=1800.0) for task in ("ynat", "wos") for seed in (1, 2)]
-    results.append(fake_result("wos", "tiny", "", 1, seconds=36.0, device="cpu", peak_memory_mib=1500))
+    results.append(fake_result("wos", "tiny", "", 1, seconds=36.0, device="cpu", peak_mib=1500))
     gpu, cpu = (table for table in tables_in(result_sections(results)) if table.title.startswith("Cost"))
     assert gpu.title == "Cost: 2.00 GPU hours, 4 trainings with their scoring"
-    assert gpu.rows[0] == ["ynat", "60.0 min\n2 × 30.0 min"] and gpu.rows[-1][0] == "all"
+    assert gpu.rows[0] == ["ynat", "60.0 min\n2 × 30.0 min\n9,000 MiB"] and gpu.rows[-1][0] == "all"
     assert cpu.title.startswith("Cost: 0.01 CPU hours") and cpu.rows == [["wos", "36 s\n1,500 MiB"]]
 
 
