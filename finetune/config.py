@@ -19,6 +19,7 @@ from corpus.documents.errors import BadInput
 TaskName = Literal["ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-dp", "klue-mrc", "wos"]
 ProtocolName = Literal["malmoi", "klue-baseline"]
 ScheduleName = Literal["linear", "cyclic-cosine"]
+MarkerName = Literal["plain", "typed"]
 AverageName = Literal["none", "swa", "ema"]
 KEPT_NAME = "malmoi.json"  # in the folder of a kept model: its task, protocol and files
 FRESH = "fresh:"  # before an encoder's name: its architecture and tokenizer, weights at random
@@ -171,6 +172,10 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
     pos_tags: bool | None = Field(None, description="As finetune.pos_tags.")
     max_train_examples: int | None = Field(None, gt=0, description="As finetune.max_train_examples.")
     evaluations_per_epoch: int | None = Field(None, ge=0, description="As finetune.evaluations_per_epoch.")
+    mrc_empty_windows: float | None = Field(None, ge=0, le=1, description="As finetune.mrc_empty_windows.")
+    mrc_threshold_share: float | None = Field(None, ge=0, lt=1, description="As finetune.mrc_threshold_share.")
+    re_markers: MarkerName | None = Field(None, description="As finetune.re_markers.")
+    re_restricted: bool | None = Field(None, description="As finetune.re_restricted.")
     overrides: dict[str, HyperparameterOverride] = Field(  # FinetuneConfig knows the names of tasks
         default_factory=dict, description="Hyperparameters by task; what is not named is as in finetune.overrides."
     )
@@ -252,6 +257,13 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
         default_factory=dict, description="Further settings by name, trained beside those of the recipe."
     )
     price_per_hour: float | None = Field(None, ge=0, description="Of one device, for the cost shown while it trains.")
+    re_markers: MarkerName = Field(
+        "plain", description="KLUE-RE: typed writes the types of the two entities into the text (protocol malmoi)."
+    )
+    re_restricted: bool = Field(
+        False,
+        description="KLUE-RE: only relations that training has between such types are predicted (protocol malmoi).",
+    )
 
     def under(self, name: str) -> FinetuneConfig:
         """The configuration with further settings in it; "" is the recipe's own."""

@@ -53,6 +53,7 @@ def finetune_one(job: Job, precision: PrecisionName, data_folder: Path, out: Pat
     config = job.config
     task = task_of(job.task, config)
     data = load_data(task, data_folder, config)
+    task = task.taught(data.training)
     settings = settings_of(task, config, job.encoder)
     origin = origin_of(job, task, precision, settings, data.files)
     folder = job.folder(out)
@@ -78,7 +79,7 @@ def finetune_one(job: Job, precision: PrecisionName, data_folder: Path, out: Pat
         **_scores(task, rows, data, config), "tables": defined_tables(task.tables(rows)),
         "hyperparameters": settings.recorded(), **about, "data": data.files, "versions": _versions(),
         "seconds": round(time.perf_counter() - began, 1), "halved_for_memory": parts > 1, **origin,
-        **({"own": task.own} if task.own else {}),
+        **({"own": task.own} if task.own else {}), **({"learned": task.learned} if task.learned else {}),
     }  # fmt: skip
     keep_or_discard(folder, config, trained, result)
     del trained
