@@ -1,7 +1,7 @@
 """``malmoi bench lora``: an epoch of each task with all weights trained, and with low-rank adapters (LoRA) instead.
 
 Same encoder, examples, first weights and batches, each side in a fresh process. The encoder not given is an invented
-decoder of 4 layers x 256: adapters save gradients and AdamW's two moments, 12 bytes a weight, so what they save grows
+decoder of 4 layers x 512: adapters save gradients and AdamW's two moments, 12 bytes a weight, so what they save grows
 with the encoder, while activations and head cost the same on both sides.
 """
 
@@ -76,7 +76,7 @@ def run_lora_bench(
     for head, key, form in (("trained", "trained", ",d"), ("s", "epoch", ".1f"), ("MiB", "mib", ",.0f")):
         columns |= {f"{side} {head}": f"{{sides[{side}][{key}]:{form}}}" for side in (FULL, LORA)}
     note = (
-        f"{results['material']}; {model or 'an invented decoder, 4 layers x 256'}, LoRA of rank {rank} on all linear "
+        f"{results['material']}; {model or 'an invented decoder, 4 layers x 512'}, LoRA of rank {rank} on all linear "
         f"layers, seconds of an epoch, most memory of weights and training; medians of {rounds} rounds."
     )
     print_table(figures_of("All weights beside LoRA", results["tasks"], columns, note, first="task"), PlainConsole())
@@ -90,7 +90,7 @@ def make_decoder(names: Sequence[str], klue: Path, most: int | None, scratch: Pa
     disable_progress_bar()
     torch.manual_seed(SEED)
     config = LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=256, num_hidden_layers=4, num_attention_heads=4, intermediate_size=1_024,
+        vocab_size=len(tokenizer), hidden_size=512, num_hidden_layers=4, num_attention_heads=8, intermediate_size=2_048,
         max_position_embeddings=512,
     )  # fmt: skip
     LlamaModel(config).save_pretrained(scratch / "decoder")
