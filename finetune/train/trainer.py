@@ -65,6 +65,7 @@ class Training(NamedTuple):
     selected: Selected | None  # None: the last weights
     averaged: int = 0  # so many weights, at the end of the training
     peak_mib: int = 0  # most memory in use
+    evaluations: tuple[tuple[int, float], ...] = ()  # step and score of each
 
 
 def seed_everything(seed: int, task: str) -> int:
@@ -118,7 +119,8 @@ def train(
         trainer.accelerator.free_memory()  # the optimizer's
     peak = peak_mib(next(model.parameters()).device)
     averaged = average.settle() if average else 0
-    return Training(losses, trainer.state.global_step, best.restore(model) if best else None, averaged, peak)
+    seen = tuple(best.scores.items()) if best else ()
+    return Training(losses, trainer.state.global_step, best.restore(model) if best else None, averaged, peak, seen)
 
 
 @contextmanager
