@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import json
 import logging
+import math
 import platform
 import time
 from collections.abc import Callable, Sequence
@@ -26,6 +27,7 @@ from finetune.data.files import SUFFIX, read_json
 from finetune.data.split import Data, hold_out, load_data
 from finetune.encoder import load_config, load_tokenizer, most_tokens
 from finetune.examples import Example, Feature, Prediction, Row
+from finetune.heads.shape import shape_model
 from finetune.kept.save import Trained, keep_or_discard, settle_best
 from finetune.queue.identity import Files, deciding, digest, fingerprint_of
 from finetune.queue.jobs import SCORES_NAME, Job
@@ -116,7 +118,7 @@ def _train_and_predict(
         for examples in (learned, unseen, data.scored, data.test)
     )
     seed = seed_everything(job.seed, job.task)
-    model = task.model(job.encoder, tokenizer)
+    model, merge, parameters = shape_model(task.model(job.encoder, tokenizer), task, config, job.model, tokenizer)
 
     def predict_all(examples: list[Example], features: list[Feature]) -> list[Prediction]:
         return task.decode(examples, features, predict(task, model, features, pad_id, precision))
@@ -130,6 +132,7 @@ def _train_and_predict(
         as_published=config.protocol == "klue-baseline",
         after_epoch=after_epoch and (lambda _: after_epoch(score(model))),
     )  # fmt: skip
+    merge()
     tuned = None
     if task.tune and unseen:
         tuned = {"n": len(unseen), **task.tune(model, unseen, held, predict(task, model, held, pad_id, precision))}
@@ -137,12 +140,12 @@ def _train_and_predict(
         "losses": [round(loss, 5) for loss in report.losses],
         "steps": report.steps,
         "selected": {"by": task.select_by, **defined(report.selected._asdict())} if report.selected else None,
+        "evaluations": [[step, None if math.isnan(score) else score] for step, score in report.evaluations],
         "tuned": tuned,
         **({"averaged": report.averaged} if report.averaged else {}),
-        "features": {"train": len(training), "dev": len(scored)},
-        "device": next(model.parameters()).device.type,
-        "precision": precision,
-    }
+        "features": {"train": len(training), "dev": len(scored)}, "parameters": parameters,
+        "peak_mib": report.peak_mib, "device": next(model.parameters()).device.type, "precision": precision,
+    }  # fmt: skip
     predictions = predict_all(data.scored, scored), predict_all(data.test, test) if test else []
     return Trained(model, tokenizer), *predictions, about
 

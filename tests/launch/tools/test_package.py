@@ -122,8 +122,11 @@ def test_golds_and_texts_stay_at_home_unless_golds_are_asked_for(finished: Path,
 
 
 def test_places_of_this_machine_stay_at_home(klue: Path, tmp_path: Path) -> None:
+    members = [{"model": SECRET, "seed": 1}, {"model": f"fresh:{SECRET}", "seed": 1}]
     for model in (SECRET, "/another/mine"):
-        write_result(tmp_path / "run", klue, "ynat", model)
+        write_result(
+            tmp_path / "run", klue, "ynat", model, members=members, hyperparameters={"start": SECRET, "lr": 1.0}
+        )
     write_package(tmp_path / "run", find_entries(tmp_path / "run"), tmp_path / "p.zip")
     files = files_of(tmp_path / "p.zip")
     assert "finetune/ynat/mine/seed-1/scores.json" in files and "finetune/ynat/mine-2/seed-1/scores.json" in files
