@@ -243,6 +243,7 @@ def _sizes(stages: Sequence[Stage], recipe: Recipe, machine: Machine) -> list[st
         "corpus": f"text: {'not known' if text is None else f'{text / 1e6:,.1f} MB unpacked'}",
         "pretrain": f"pretraining: {settings.steps:,} steps x {settings.global_batch:,} sequences x "
         f"{lengths} tokens = {planned_tokens(recipe):,} tokens",
+        "finetune-search": f"search: {tuning.search.size} trials of {len(tuning.tasks) * len(tuning.models)} studies",
         "finetune": f"finetuning: {jobs} trainings",
     }
     names = {stage.name for stage in stages}
