@@ -7,32 +7,30 @@ process. Files and encoders are checked before the first training starts. A job 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
-
 from corpus.documents.device import PrecisionName, choose_precision, find_device
 from corpus.documents.errors import BadInput
+from finetune.cluster import FAILED_NAME, Cluster, Share, finish_on_cluster
 from finetune.config import FinetuneConfig
 from finetune.data.split import load_data
 from finetune.encoder import check_encoder
-from finetune.job import find_result, finetune_one, origin_of, settings_of
+from finetune.job import finetune_one
 from finetune.kept.save import settle_best
-from finetune.queue.attempts import Outcome, Work
+from finetune.queue.attempts import Outcome
 from finetune.queue.identity import Files, deciding
 from finetune.queue.jobs import Job, plan
 from finetune.queue.names import named
-from finetune.queue.pool import Slot, finish, gpu_slots
+from finetune.queue.pool import finish
+from finetune.queue.slots import one_thread, slots_of
 from finetune.queue.watch import LOG_NAME, Watch, describe, failures
 from finetune.registry import missing_files, task_of
 
 log = logging.getLogger(__name__)
-
-VISIBLE = {"cuda": "CUDA_VISIBLE_DEVICES", "xpu": "ZE_AFFINITY_MASK"}  # the variable that shows devices to a process
 
 
 class FinetuneInputs(NamedTuple):
@@ -42,8 +40,12 @@ class FinetuneInputs(NamedTuple):
     models: Mapping[str, str]
 
 
-def run(config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: int = 1) -> dict[str, Any]:
+def run(
+    config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: int = 1, cluster: Cluster | None = None
+) -> dict[str, Any]:
     """Train and score everything that ``config`` names and ``out`` does not hold; nothing that is there changes.
+
+    ``cluster``: its tasks work on the jobs, in place of ``workers`` here.
 
     Writes ``<task>/<model>/seed-<n>/{predictions.jsonl, scores.json}``, with a folder of the settings between where
     they are not the first, and returns counts for the manifest: results, examples by task, and what each task's scores
@@ -51,17 +53,21 @@ def run(config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: i
     """
     jobs = plan(config, inputs.models)
     files = check(config, inputs)
-    device = find_device(config.device, "finetune.device")
-    precision = _precision(config, device)
+    precision = _precision(config, cluster is not None)
     recipes = {job: deciding(job.task, job.config, precision, files[job.task]) for job in jobs}
     with named(jobs, recipes, out) as jobs:
-        found = {job: result for job in jobs if (result := _find(job, precision, files[job.task], out)) is not None}
+        share = Share(jobs, files, precision, inputs.data, out)
+        found = {job: result for job in jobs if (result := share.find(job)) is not None}
         left = [job for job in jobs if job not in found]
         for job, result in found.items():
             log.info("%s", describe(result))
             settle_best(job.folder(out), config)
-        work = partial(finetune_one, precision=precision, data_folder=inputs.data, out=out)
-        results, failed = _finish(left, len(found), work, out, _slots(device, min(workers, len(left))), config)
+        for job in left:
+            (job.folder(out) / FAILED_NAME).unlink(missing_ok=True)  # a new command, a new try
+        if cluster is None or not left:
+            results, failed = _finish_here(left, len(found), share, config, workers)
+        else:
+            results, failed = finish_on_cluster(left, share, cluster, config.price_per_hour)
     if failed:
         raise BadInput(failures(failed, len(jobs)))
     by_task = {result["task"]: result for result in [*found.values(), *results]}
@@ -85,30 +91,32 @@ def check(config: FinetuneConfig, inputs: FinetuneInputs) -> dict[str, Files]:
     return {task: load_data(task_of(task, config), inputs.data, config).files for task in config.tasks}
 
 
-def _precision(config: FinetuneConfig, device: torch.device) -> PrecisionName:
+def _precision(config: FinetuneConfig, on_cluster: bool) -> PrecisionName:
     """What all jobs train in, and why, in the log."""
-    choice = choose_precision(config.precision, "finetune.precision", device)
+    if on_cluster:
+        if config.precision == "auto":
+            raise BadInput(
+                "finetune.precision=auto asks the machine that trains, which on a cluster is not this one; set it to "
+                "fp32 or bf16, so that all tasks train alike"
+            )
+        return config.precision
+    choice = choose_precision(config.precision, "finetune.precision", find_device(config.device, "finetune.device"))
     log.info("precision %s: %s", choice.precision, choice.reason)
     if choice.warning:
         log.warning("%s", choice.warning)
     return choice.precision
 
 
-def _find(job: Job, precision: PrecisionName, files: Files, out: Path) -> dict[str, Any] | None:
-    """The result of a job that is finished."""
-    task = task_of(job.task, job.config)
-    settings = settings_of(task, job.config, job.encoder)
-    return find_result(job, task, out, origin_of(job, task, precision, settings, files)["fingerprint"])
-
-
-def _finish(
-    jobs: Sequence[Job], found: int, work: Work, out: Path, slots: Sequence[Slot], config: FinetuneConfig
+def _finish_here(
+    jobs: Sequence[Job], found: int, share: Share, config: FinetuneConfig, workers: int
 ) -> tuple[list[dict[str, Any]], list[Outcome]]:
     """Results of the jobs, and what came of those that failed; an error that stops all is raised."""
     results, failed = [], []
-    watch = Watch(jobs, found, len(slots), out / LOG_NAME, config.price_per_hour)
-    with watch.shown(), _one_thread() if not slots else nullcontext():
-        for outcome in finish(jobs, work, out, watch.began, slots):
+    slots = slots_of(find_device(config.device, "finetune.device"), min(workers, len(jobs)))
+    watch = Watch(jobs, found, len(slots), share.out / LOG_NAME, config.price_per_hour)
+    work = partial(finetune_one, precision=share.precision, data_folder=share.data, out=share.out)
+    with watch.shown(), one_thread() if not slots else nullcontext():
+        for outcome in finish(jobs, work, share.out, watch.began, slots):
             watch.ended(outcome)
             if outcome.stops is not None:
                 raise outcome.stops
@@ -117,25 +125,3 @@ def _finish(
             elif outcome.failure is not None:
                 failed.append(outcome)
     return results, failed
-
-
-def _slots(device: torch.device, workers: int) -> list[Slot]:
-    """Where processes train: one on each GPU, ``workers`` on a CPU; none where this process does it itself."""
-    if device.type == "cpu":
-        return [Slot({}, _use_one_thread)] * workers if workers > 1 else []
-    variable = VISIBLE.get(device.type)
-    return gpu_slots(variable, torch.accelerator.device_count()) if variable and workers else []
-
-
-def _use_one_thread() -> None:
-    torch.set_num_threads(1)  # results on a CPU do not depend on the number of its cores
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    _use_one_thread()
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)

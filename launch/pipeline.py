@@ -114,6 +114,7 @@ def run_export(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
 def run_finetune(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     from finetune import run as stage
     from finetune.registry import klue_tasks
+    from launch.engines.workers import engine_cluster
 
     data = recipe.finetune.data
     if not data and klue_tasks(recipe.finetune):
@@ -122,7 +123,7 @@ def run_finetune(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     models = {name: own.get(name, name) for name in recipe.finetune.models}
     folder = _klue_folder(data, recipe, run) if data else run  # own tasks alone look into no folder
     inputs = stage.FinetuneInputs(data=folder, models=models)
-    return stage.run(recipe.finetune, inputs, out, workers=recipe.workers)
+    return stage.run(recipe.finetune, inputs, out, workers=recipe.workers, cluster=engine_cluster(recipe.launch))
 
 
 def run_report(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def find_problems(verb: str, stages: Sequence[Stage], recipe: Recipe, run: Path,
         partial(require_stage, run, name) for stage in waiting for name in stage.after(recipe) if name not in names
     ]
     checks += [partial(stage.outside, recipe) for stage in stages]
-    if names & {"corpus", "tokenizer", "tokens"}:
+    if names & {"corpus", "tokenizer", "tokens", "finetune"}:
         checks.append(partial(engine_mapper, recipe.launch))
     if "tokenizer" in names and recipe.tokenizer.analyser == "kiwi":
         checks.append(partial(require, "tokenizer.analyser=kiwi", ["kiwipiepy"]))
