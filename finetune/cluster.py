@@ -96,12 +96,13 @@ def finish_on_cluster(
         failed = {job: why for job in left if job not in results and (why := share.failure_of(job)) is not None}
         if len(results) + len(failed) == len(left):
             break
-        log.warning("%d jobs were left by tasks that ended (%s)", len(left) - len(results) - len(failed), reasons)
+        left_over = len(left) - len(results) - len(failed)
+        log.warning("%d of %d jobs were left by the tasks: %s", left_over, len(left), "; ".join(reasons))
     for job in results:
         settle_best(job.folder(share.out), job.config)
     hours = sum(result["seconds"] for result in results.values()) / 3600
     log.info("%.2f device hours%s", hours, f", cost {hours * price:,.2f}" if price is not None else "")
-    nobody = f"no task finished it; {'; '.join(dict.fromkeys(reasons)) or 'none gave a reason'}"
+    nobody = f"no task finished it; {next(iter(reasons), 'none says why')}"
     unfinished = [job for job in left if job not in results]
     return list(results.values()), [Outcome(job, failure=failed.get(job, nobody)) for job in unfinished]
 

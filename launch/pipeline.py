@@ -119,11 +119,15 @@ def run_finetune(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     data = recipe.finetune.data
     if not data and klue_tasks(recipe.finetune):
         raise LaunchError(NO_KLUE_FILES)
-    own = {OWN_MODEL: str(run / "model"), FRESH + OWN_MODEL: f"{FRESH}{run / 'model'}"}
-    models = {name: own.get(name, name) for name in recipe.finetune.models}
     folder = _klue_folder(data, recipe, run) if data else run  # own tasks alone look into no folder
-    inputs = stage.FinetuneInputs(data=folder, models=models)
+    inputs = stage.FinetuneInputs(data=folder, models=finetune_models(recipe, run))
     return stage.run(recipe.finetune, inputs, out, workers=recipe.workers, cluster=engine_cluster(recipe.launch))
+
+
+def finetune_models(recipe: Recipe, run: Path) -> dict[str, str]:
+    """Encoders by their names in the results."""
+    own = {OWN_MODEL: str(run / "model"), FRESH + OWN_MODEL: f"{FRESH}{run / 'model'}"}
+    return {name: own.get(name, name) for name in recipe.finetune.models}
 
 
 def run_report(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:

@@ -18,7 +18,8 @@ from urllib.request import getproxies
 from corpus.documents.device import find_device, has_nvidia_devices
 from finetune.config import FRESH
 from launch import manifest
-from launch.checks.estimate import GIB, Machine, estimate, planned_tokens, say_duration
+from launch.checks.estimate import GIB, Machine, estimate, planned_tokens
+from launch.console import say_duration
 from launch.engines.mapper import engine_mapper
 from launch.errors import is_for_user, missing_modules, one_sentence, require
 from launch.pipeline import NO_KLUE_FILES, OWN_MODEL, Stage, head_by_now, is_done, may_go_on, raw_inputs, require_stage
