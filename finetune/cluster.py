@@ -123,7 +123,7 @@ def work_off(number: int, scratch: Path, *, share: Share, cores: int, gpus: int)
             if outcome.result is not None:
                 log.info("%s", describe(outcome.result))
                 done += 1
-            elif outcome.failure is not None:
+            elif outcome.failure is not None and share.failure_of(outcome.job) is None:
                 log.error("%s: failed: %s\n%s", outcome.job, outcome.failure, outcome.trace)
                 told = json.dumps({"failure": outcome.failure, "trace": outcome.trace}, ensure_ascii=False, indent=1)
                 write_whole(outcome.job.folder(out) / FAILED_NAME, told + "\n")

@@ -200,19 +200,20 @@ def show_plan(
             console.print(f"  ✗ {problem}")
     else:
         console.print("Nothing would stop this run.")
-    tuning = jobs_left(recipe, run, machine.device_flops, machine.gpu is not None)
+    tunes = any(stage.name == "finetune" for stage in stages)
+    tuning = jobs_left(recipe, run, machine.device_flops, machine.gpu is not None) if tunes else None
     rows = []
     for stage in stages:
         folder = run / stage.name
         state = "complete" if is_done(stage, recipe, run) else "started" if folder.is_dir() else "to do"
         cost = Cost() if state == "complete" else estimate(stage.name, recipe, machine)
-        if stage.name == "finetune":
+        if stage.name == "finetune" and tuning is not None:
             cost = Cost(tuning.seconds(), None, PROCESS_WITH_TORCH * machine.cores)
         sizes = (f"~{say_bytes(size)}" if size else "–" for size in (cost.disk, cost.memory))
         rows.append([stage.name, state, f"~{say_duration(cost.seconds)}" if cost.seconds else "–", *sizes])
     heads = ("stage", "state", "time", "disk", "memory")
     print_table(Table(heads, rows, numbers=(2, 3, 4), title=f"malmoi {verb} {recipe.name} → {run}"), console)
-    if any(stage.name == "finetune" for stage in stages):
+    if tuning is not None:
         print_table(tuning.table(), console)
         console.print(tuning.sentence())
     for line in _sizes(stages, recipe, machine):
