@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 from corpus.documents.device import PrecisionName, find_device
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import write_whole
+from finetune.config import FinetuneConfig
 from finetune.data.files import read_json
 from finetune.job import find_result, finetune_one, origin_of, settings_of
 from finetune.kept.save import settle_best
@@ -78,6 +79,16 @@ class Share(NamedTuple):
         if (failure := self.failure_of(job)) is not None:
             raise BadInput(failure)
         return self.find(job) or finetune_one(job, self.precision, self.data, self.out, parts)
+
+
+def precision_on_cluster(config: FinetuneConfig) -> PrecisionName:
+    """What all tasks train in; ``BadInput`` where each would have to choose for itself."""
+    if config.precision != "auto":
+        return config.precision
+    raise BadInput(
+        "finetune.precision=auto asks the machine that trains, which on a cluster is not this one; set it to fp32 or "
+        "bf16, so that all tasks train alike"
+    )
 
 
 def finish_on_cluster(

@@ -7,21 +7,24 @@ process. Files and encoders are checked before the first training starts. A job 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
+
 from corpus.documents.device import PrecisionName, choose_precision, find_device
 from corpus.documents.errors import BadInput
-from finetune.cluster import FAILED_NAME, Cluster, Share, finish_on_cluster
+from finetune.cluster import FAILED_NAME, Cluster, Share, finish_on_cluster, precision_on_cluster
 from finetune.config import FinetuneConfig
 from finetune.data.split import load_data
 from finetune.encoder import check_encoder
+from finetune.heads.shape import check_shape
 from finetune.job import finetune_one
 from finetune.kept.save import settle_best
-from finetune.queue.attempts import Outcome
+from finetune.queue.attempts import Outcome, Work
 from finetune.queue.identity import Files, deciding
 from finetune.queue.jobs import Job, plan
 from finetune.queue.names import named
@@ -53,7 +56,27 @@ def run(
     """
     jobs = plan(config, inputs.models)
     files = check(config, inputs)
-    precision = _precision(config, cluster is not None)
+    device = find_device(config.device, "finetune.device")
+    precision = precision_on_cluster(config) if cluster else precision_of(config, device)
+    results = finish_trainings(
+        jobs, files, config, inputs, out, workers=workers, device=device, precision=precision, cluster=cluster
+    )
+    by_task = {result["task"]: result for result in results}
+    return {
+        "results": len(results),
+        "examples": {task: {"train": by_task[task]["n_train"], "dev": by_task[task]["n"]} for task in config.tasks},
+        "split": {task: by_task[task]["split"] for task in config.tasks},
+    }
+
+
+def finish_trainings(
+    jobs: Sequence[Job], files: Mapping[str, Files], config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *,
+    workers: int, device: torch.device, precision: PrecisionName, cluster: Cluster | None = None,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """The results of all jobs, those that are there first; ``BadInput`` at the end where some failed.
+
+    ``files``: of each task, as ``check`` returned them; ``precision``: as ``precision_of`` did.
+    """
     recipes = {job: deciding(job.task, job.config, precision, files[job.task]) for job in jobs}
     with named(jobs, recipes, out) as jobs:
         share = Share(jobs, files, precision, inputs.data, out)
@@ -64,18 +87,14 @@ def run(
             settle_best(job.folder(out), config)
         for job in left:
             (job.folder(out) / FAILED_NAME).unlink(missing_ok=True)  # a new command, a new try
-        if cluster is None or not left:
-            results, failed = _finish_here(left, len(found), share, config, workers)
-        else:
+        if cluster is not None and left:
             results, failed = finish_on_cluster(left, share, cluster, config.price_per_hour)
+        else:
+            work = partial(finetune_one, precision=precision, data_folder=inputs.data, out=out)
+            results, failed = finish_jobs(left, len(found), work, out, config, device=device, workers=workers)
     if failed:
         raise BadInput(failures(failed, len(jobs)))
-    by_task = {result["task"]: result for result in [*found.values(), *results]}
-    return {
-        "results": len(jobs),
-        "examples": {task: {"train": by_task[task]["n_train"], "dev": by_task[task]["n"]} for task in config.tasks},
-        "split": {task: by_task[task]["split"] for task in config.tasks},
-    }
+    return [*found.values(), *results]
 
 
 def check(config: FinetuneConfig, inputs: FinetuneInputs) -> dict[str, Files]:
@@ -88,35 +107,33 @@ def check(config: FinetuneConfig, inputs: FinetuneInputs) -> dict[str, Files]:
         )
     for name in config.models:
         check_encoder(str(inputs.models[name]))
+    for settings in ("", *config.settings):
+        check_shape(config.under(settings), [str(inputs.models[name]) for name in config.models])
     return {task: load_data(task_of(task, config), inputs.data, config).files for task in config.tasks}
 
 
-def _precision(config: FinetuneConfig, on_cluster: bool) -> PrecisionName:
+def precision_of(config: FinetuneConfig, device: torch.device) -> PrecisionName:
     """What all jobs train in, and why, in the log."""
-    if on_cluster:
-        if config.precision == "auto":
-            raise BadInput(
-                "finetune.precision=auto asks the machine that trains, which on a cluster is not this one; set it to "
-                "fp32 or bf16, so that all tasks train alike"
-            )
-        return config.precision
-    choice = choose_precision(config.precision, "finetune.precision", find_device(config.device, "finetune.device"))
+    choice = choose_precision(config.precision, "finetune.precision", device)
     log.info("precision %s: %s", choice.precision, choice.reason)
     if choice.warning:
         log.warning("%s", choice.warning)
     return choice.precision
 
 
-def _finish_here(
-    jobs: Sequence[Job], found: int, share: Share, config: FinetuneConfig, workers: int
-) -> tuple[list[dict[str, Any]], list[Outcome]]:
-    """Results of the jobs, and what came of those that failed; an error that stops all is raised."""
+def finish_jobs(
+    jobs: Sequence[Job], found: int, work: Work, out: Path, config: FinetuneConfig, *, device: torch.device,
+    workers: int, ended: Callable[[Job], None] = lambda job: None,
+) -> tuple[list[dict[str, Any]], list[Outcome]]:  # fmt: skip
+    """Results of the jobs, and what came of those that failed; an error that stops all is raised.
+
+    ``found``: how many more were finished before; ``ended`` is told of each that has ended.
+    """
     results, failed = [], []
-    slots = slots_of(find_device(config.device, "finetune.device"), min(workers, len(jobs)))
-    watch = Watch(jobs, found, len(slots), share.out / LOG_NAME, config.price_per_hour)
-    work = partial(finetune_one, precision=share.precision, data_folder=share.data, out=share.out)
+    slots = slots_of(device, min(workers, len(jobs)))
+    watch = Watch(jobs, found, len(slots), out / LOG_NAME, config.price_per_hour)
     with watch.shown(), one_thread() if not slots else nullcontext():
-        for outcome in finish(jobs, work, share.out, watch.began, slots):
+        for outcome in finish(jobs, work, out, watch.began, slots):
             watch.ended(outcome)
             if outcome.stops is not None:
                 raise outcome.stops
@@ -124,4 +141,5 @@ def _finish_here(
                 results.append(outcome.result)
             elif outcome.failure is not None:
                 failed.append(outcome)
+            ended(outcome.job)
     return results, failed

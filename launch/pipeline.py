@@ -111,7 +111,10 @@ def run_export(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     return stage.run(recipe.pretrain, inputs, out, workers=recipe.workers)
 
 
-def run_finetune(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
+def run_finetune(
+    recipe: Recipe, run: Path, out: Path, work: Callable[..., dict[str, Any]] | None = None
+) -> dict[str, Any]:
+    """``work``: what is done with data and encoders; None: the recipe's own trainings."""
     from finetune import run as stage
     from finetune.registry import klue_tasks
     from launch.engines.workers import engine_cluster
@@ -121,7 +124,11 @@ def run_finetune(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
         raise LaunchError(NO_KLUE_FILES)
     folder = _klue_folder(data, recipe, run) if data else run  # own tasks alone look into no folder
     inputs = stage.FinetuneInputs(data=folder, models=finetune_models(recipe, run))
-    return stage.run(recipe.finetune, inputs, out, workers=recipe.workers, cluster=engine_cluster(recipe.launch))
+    if work is None:
+        return stage.run(recipe.finetune, inputs, out, workers=recipe.workers, cluster=engine_cluster(recipe.launch))
+    if recipe.launch.engine != "local":
+        raise LaunchError("a search works on the machine that it is started on; give launch.engine=local")
+    return work(recipe.finetune, inputs, out, workers=recipe.workers)
 
 
 def finetune_models(recipe: Recipe, run: Path) -> dict[str, str]:
@@ -277,7 +284,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("model", lambda r: {}, lambda r: ("pretrain", "tokenizer"), run_export),
     Stage(
         "finetune",
-        lambda r: r.finetune.model_dump(mode="json", exclude={"device", "price_per_hour"}),
+        lambda r: r.finetune.model_dump(mode="json", exclude={"device", "price_per_hour", "search"}),
         _after_finetune,
         run_finetune,
         finetune_outside,
@@ -302,6 +309,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "pack": ("tokens",),
     "pretrain": ("pretrain", "model"),
     "finetune": ("sample", "finetune"),
+    "search": ("sample", "finetune-search", "finetune"),  # launch.search
     "report": ("report",),
     "run": tuple(stage.name for stage in STAGES),
 }
