@@ -103,12 +103,14 @@ def finish_on_cluster(
         with _followed(left, share):
             open_jobs = len(left) - len(results) - len(failed)
             reasons = cluster.run(work, open_jobs, share.out.absolute() / FOLDER_NAME)
+        for reason in reasons:
+            log.warning("%s", reason)
         results = {job: result for job in left if (result := share.find(job)) is not None}
         failed = {job: why for job in left if job not in results and (why := share.failure_of(job)) is not None}
         if len(results) + len(failed) == len(left):
             break
         left_over = len(left) - len(results) - len(failed)
-        log.warning("%d of %d jobs were left by the tasks: %s", left_over, len(left), "; ".join(reasons))
+        log.warning("%d of %d jobs were left by the tasks", left_over, len(left))
     for job in results:
         settle_best(job.folder(share.out), job.config)
     hours = sum(result["seconds"] for result in results.values()) / 3600

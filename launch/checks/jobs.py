@@ -156,7 +156,8 @@ def _network(encoder: str, recipe: Recipe) -> Mapping[str, Any] | None:
     from huggingface_hub import try_to_load_from_cache
 
     name = encoder.removeprefix(FRESH)
-    cached = None if Path(name).is_absolute() or Path(name).exists() else try_to_load_from_cache(name, "config.json")
+    is_path = name.startswith((".", "~")) or name.count("/") != 1 or Path(name).exists()
+    cached = None if is_path else try_to_load_from_cache(name, "config.json")
     path = Path(cached) if isinstance(cached, str) else Path(name) / "config.json"
     if not path.is_file():
         net = recipe.pretrain.model
