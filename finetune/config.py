@@ -11,13 +11,23 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from corpus.documents.device import DeviceName
 from corpus.documents.errors import BadInput
+from finetune.spaces import SearchConfig, Value
 
 TaskName = Literal["ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-dp", "klue-mrc", "wos"]
 ProtocolName = Literal["malmoi", "klue-baseline"]
+PoolingName = Literal["cls", "last", "mean"]
 ScheduleName = Literal["linear", "cyclic-cosine"]
 MarkerName = Literal["plain", "typed"]
 AverageName = Literal["none", "swa", "ema"]
@@ -165,6 +175,18 @@ class HyperparameterOverride(SwitchOverride, frozen=True, extra="forbid"):
 SettingsName = Annotated[str, Field(pattern=r"^[^\W_][\w.-]*$", max_length=60)]
 
 
+class Lora(BaseModel, frozen=True, extra="forbid"):
+    """Low-rank adapters in place of the encoder's own weights (Hu et al. 2021), merged after the training."""
+
+    rank: int = Field(16, gt=0, description="Rank of each adapter.")
+    alpha: int = Field(32, gt=0, description="What an adapter adds is multiplied by alpha / rank.")
+    dropout: float = Field(0.0, ge=0, lt=1, description="Dropout of the adapters' inputs.")
+    targets: tuple[str, ...] = Field(
+        (),
+        description="Layers with adapters, by the ends of their names (q_proj, v_proj); none named: all linear ones.",
+    )
+
+
 class Settings(BaseModel, frozen=True, extra="forbid"):
     """What differs in further trainings of the same tasks, models and seeds; None is as the recipe says."""
 
@@ -179,6 +201,22 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
     overrides: dict[str, HyperparameterOverride] = Field(  # FinetuneConfig knows the names of tasks
         default_factory=dict, description="Hyperparameters by task; what is not named is as in finetune.overrides."
     )
+    pooling: PoolingName | None = Field(None, description="As finetune.pooling.")
+    bidirectional: bool | None = Field(None, description="As finetune.bidirectional.")
+    lora: Lora | None = Field(None, description="As finetune.lora.")
+
+
+def _read_values(key: str, values: tuple[Value, ...]) -> tuple[Value, ...]:
+    """Values of a search as their hyperparameter reads them; ``ValueError`` names the first that it refuses."""
+    read = []
+    for value in values:
+        try:
+            read.append(getattr(HyperparameterOverride.model_validate({key: value}), key))
+        except ValidationError as error:
+            raise ValueError(f"space.{key}: {value}: {error.errors()[0]['msg']}") from None
+    if not read or len(set(read)) < len(read):
+        raise ValueError(f"space.{key}: name at least one value and each once, as {key}: [1, 2], or null to leave it")
+    return tuple(read)
 
 
 class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
@@ -264,6 +302,28 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
         False,
         description="KLUE-RE: only relations that training has between such types are predicted (protocol malmoi).",
     )
+    search: SearchConfig = Field(SearchConfig(), description="What `malmoi search` tries.")
+    held_out_share: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="Of the training examples: share held out by whole groups and scored in place of dev, to compare "
+        "settings without a look at dev; 0: dev is scored.",
+    )
+    searched_on: Literal["train", "dev"] | None = Field(
+        None, description="Where a search chose these hyperparameters; every score says so. `malmoi search` sets it."
+    )
+    pooling: PoolingName | None = Field(
+        None,
+        description="What a text's label, KLUE-MRC's \"no answer\", KLUE-DP's root and WoS start from: the state of "
+        "[CLS], that of the last token, or the mean of all; none: last of decoders, cls of encoders.",
+    )
+    bidirectional: bool = Field(
+        False, description="Decoders see the whole text from every position (as LLM2Vec), not only what is to the left."
+    )
+    lora: Lora | None = Field(
+        None, description="Train low-rank adapters and the head, not the encoder's weights (needs malmoi[lora])."
+    )
 
     def under(self, name: str) -> FinetuneConfig:
         """The configuration with further settings in it; "" is the recipe's own."""
@@ -276,6 +336,17 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
             before = overrides.get(task, HyperparameterOverride())
             overrides[task] = before.model_copy(update=override.model_dump(exclude_none=True))
         return self.model_copy(update={**changed, "overrides": overrides})
+
+    @field_validator("search")
+    @classmethod
+    def _searches_hyperparameters(cls, search: SearchConfig) -> SearchConfig:
+        known = HyperparameterOverride.model_fields
+        for key in search.space.keys() - known.keys():
+            near = get_close_matches(key, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+            raise ValueError(f"space.{key}: no such hyperparameter; {hint}")
+        read = {key: _read_values(key, values) for key, values in search.space.items() if values is not None}
+        return search.model_copy(update={"space": {**search.space, **read}})
 
     @field_validator("settings")
     @classmethod

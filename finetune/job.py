@@ -9,9 +9,10 @@ from __future__ import annotations
 import gc
 import json
 import logging
+import math
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -26,6 +27,7 @@ from finetune.data.files import SUFFIX, read_json
 from finetune.data.split import Data, hold_out, load_data
 from finetune.encoder import load_config, load_tokenizer, most_tokens
 from finetune.examples import Example, Feature, Prediction, Row
+from finetune.heads.shape import shape_model
 from finetune.kept.save import Trained, keep_or_discard, settle_best
 from finetune.queue.identity import Files, deciding, digest, fingerprint_of
 from finetune.queue.jobs import SCORES_NAME, Job
@@ -41,12 +43,16 @@ log = logging.getLogger(__name__)
 
 PREDICTIONS_NAME = "predictions.jsonl"
 ERRORS_NAME = "errors.json"
+AfterEpoch = Callable[[float], None] | None
 
 
-def finetune_one(job: Job, precision: PrecisionName, data_folder: Path, out: Path, parts: int = 1) -> dict[str, Any]:
+def finetune_one(
+    job: Job, precision: PrecisionName, data_folder: Path, out: Path, parts: int = 1, after_epoch: AfterEpoch = None
+) -> dict[str, Any]:
     """Finish one job below ``out``, or find it finished; returns the content of its ``scores.json``.
 
-    ``precision`` is what ``config.precision`` stands for on this machine; ``parts`` further divides each step.
+    ``precision`` is what ``config.precision`` stands for on this machine; ``parts`` further divides each step;
+    ``after_epoch`` is told the score after each epoch but the last, and ends the training by raising.
     Writes ``predictions.jsonl``, ``errors.json``, the test file with predictions for labels where one is asked for,
     the model as ``config.save`` says, and ``scores.json`` last.
     """
@@ -65,7 +71,7 @@ def finetune_one(job: Job, precision: PrecisionName, data_folder: Path, out: Pat
     folder.mkdir(parents=True, exist_ok=True)
     (folder / SCORES_NAME).unlink(missing_ok=True)
     began = time.perf_counter()
-    trained, scored, test, about = _train_and_predict(task, job, config, precision, settings, data)
+    trained, scored, test, about = _train_and_predict(task, job, precision, settings, data, after_epoch)
     rows = to_rows(data.scored, scored)
     lines = (json.dumps(row._asdict(), ensure_ascii=False) + "\n" for row in rows)
     write_whole(folder / PREDICTIONS_NAME, "".join(lines))
@@ -101,10 +107,10 @@ def settings_of(task: Task, config: FinetuneConfig, encoder: str) -> Hyperparame
 
 
 def _train_and_predict(
-    task: Task, job: Job, config: FinetuneConfig, precision: PrecisionName, settings: Hyperparameters, data: Data
+    task: Task, job: Job, precision: PrecisionName, settings: Hyperparameters, data: Data, after_epoch: AfterEpoch
 ) -> tuple[Trained, list[Prediction], list[Prediction], dict[str, Any]]:
     """The model, its predictions of the scored and the test examples, and what scores.json says of the training."""
-    tokenizer = load_tokenizer(job.encoder, task.special_tokens)
+    config, tokenizer = job.config, load_tokenizer(job.encoder, task.special_tokens)
     pad_id = int(tokenizer.pad_token_id)
     learned, unseen = _hold_for_tuning(task, data.training, config)
     training, held, scored, test = (
@@ -112,7 +118,7 @@ def _train_and_predict(
         for examples in (learned, unseen, data.scored, data.test)
     )
     seed = seed_everything(job.seed, job.task)
-    model = task.model(job.encoder, tokenizer)
+    model, merge, parameters = shape_model(task.model(job.encoder, tokenizer), task, config, job.model, tokenizer)
 
     def predict_all(examples: list[Example], features: list[Feature]) -> list[Prediction]:
         return task.decode(examples, features, predict(task, model, features, pad_id, precision))
@@ -120,25 +126,25 @@ def _train_and_predict(
     def score(_: nn.Module) -> float:
         return task.score(to_rows(data.scored, predict_all(data.scored, scored)))[task.select_by]
 
-    times = config.evaluations_per_epoch
     report = train(
         task, model, training, settings, seed, pad_id, precision=precision, uses_cpu=config.device == "cpu",
-        selection=Selection(times, score) if times else None, as_published=config.protocol == "klue-baseline",
+        selection=Selection(times, score) if (times := config.evaluations_per_epoch) else None,
+        as_published=config.protocol == "klue-baseline",
+        after_epoch=after_epoch and (lambda _: after_epoch(score(model))),
     )  # fmt: skip
+    merge()
     tuned = None
     if task.tune and unseen:
-        raws = predict(task, model, held, pad_id, precision)
-        tuned = {"n": len(unseen), **task.tune(model, unseen, held, raws)}
+        tuned = {"n": len(unseen), **task.tune(model, unseen, held, predict(task, model, held, pad_id, precision))}
     about = {
-        "losses": [round(loss, 5) for loss in report.losses],
-        "steps": report.steps,
+        "losses": [round(loss, 5) for loss in report.losses], "steps": report.steps,
         "selected": {"by": task.select_by, **defined(report.selected._asdict())} if report.selected else None,
+        "evaluations": [[step, None if math.isnan(score) else score] for step, score in report.evaluations],
         "tuned": tuned,
         **({"averaged": report.averaged} if report.averaged else {}),
-        "features": {"train": len(training), "dev": len(scored)},
-        "device": next(model.parameters()).device.type,
-        "precision": precision,
-    }
+        "features": {"train": len(training), "dev": len(scored)}, "parameters": parameters,
+        "peak_mib": report.peak_mib, "device": next(model.parameters()).device.type, "precision": precision,
+    }  # fmt: skip
     predictions = predict_all(data.scored, scored), predict_all(data.test, test) if test else []
     return Trained(model, tokenizer), *predictions, about
 
@@ -169,6 +175,7 @@ def _scores(task: Task, rows: list[Row], data: Data, config: FinetuneConfig) -> 
         "intervals": {name: intervals.get(name) for name in scores},
         "trivial": defined(trivial),
         "paper_dev": {model: dict(figures) for model, figures in task.paper_dev.items()},
+        **({"searched_on": config.searched_on} if config.searched_on else {}),
     }
 
 

@@ -27,6 +27,7 @@ from launch.tools.commands import (
     score_predictions,
     write_task_features,
 )
+from launch.tools.compare import compare_results
 from launch.tools.models import model_app
 from launch.tools.package import package
 from launch.tools.predict import predict
@@ -45,7 +46,12 @@ STAGE_VERBS = (  # in the order of a run, each with its purpose and an example
     ("pack", "Encode the corpus into the token store.", "malmoi pack smoke"),
     ("pretrain", "Pretrain and export the model.", "torchrun --nproc-per-node 2 -m launch pretrain smoke"),
     ("finetune", "Train and score the KLUE tasks.", "malmoi finetune smoke finetune.tasks=ynat,klue-ner"),
-    ("report", "Write report.md and report.html.", "malmoi report smoke"),
+    (
+        "search",
+        "Search hyperparameters, then train and score the best.",
+        "malmoi search smoke finetune.search.method=random finetune.search.trials=20",
+    ),
+    ("report", "Write report.md and report.html, results.csv and report.tex.", "malmoi report smoke"),
 )
 STAGE_TOOLS: dict[str, dict[str, Callable[..., None]]] = {
     "corpus": {"push": push_corpus},
@@ -145,6 +151,7 @@ app.add_typer(bench_app, name="bench", rich_help_panel=TOOLS)
 app.add_typer(model_app, name="model", rich_help_panel=TOOLS)
 app.command("predict", rich_help_panel=TOOLS)(predict)
 app.command("score", rich_help_panel=TOOLS)(score_predictions)
+app.command("compare", rich_help_panel=TOOLS)(compare_results)
 app.command("package", rich_help_panel=TOOLS)(package)
 app.command("demo", rich_help_panel=TOOLS)(show_page)
 

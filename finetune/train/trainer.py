@@ -14,7 +14,7 @@ import hashlib
 import math
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -31,12 +31,17 @@ from corpus.documents.errors import BadInput
 from finetune.examples import Feature
 from finetune.task import Hyperparameters, Task
 from finetune.train.averaging import Averaging
+from finetune.train.memory import forget_peak, peak_mib
 from finetune.train.predict import autocast, to_tensors
 from finetune.train.rates import decay_by_layer, rate_at
 from finetune.train.regularisation import adversarial_step, prepare, r_drop_loss
 
 POOL_BATCHES = 50  # so many batches are sorted together; more would make batches alike from epoch to epoch
 STEPS_BETWEEN_CHECKS = 20  # of the losses on a GPU, where looking at one waits for all the work before it
+
+
+class NotFinite(BadInput):
+    """The loss became infinite or nan: these settings do not train, here or anywhere."""
 
 
 class Selection(NamedTuple):
@@ -59,6 +64,8 @@ class Training(NamedTuple):
     steps: int
     selected: Selected | None  # None: the last weights
     averaged: int = 0  # so many weights, at the end of the training
+    peak_mib: int = 0  # most memory in use
+    evaluations: tuple[tuple[int, float], ...] = ()  # step and score of each
 
 
 def seed_everything(seed: int, task: str) -> int:
@@ -69,19 +76,14 @@ def seed_everything(seed: int, task: str) -> int:
 
 
 def train(
-    task: Task,
-    model: nn.Module,
-    features: Sequence[Feature],
-    settings: Hyperparameters,
-    seed: int,
-    pad_id: int,
-    *,
+    task: Task, model: nn.Module, features: Sequence[Feature], settings: Hyperparameters, seed: int, pad_id: int, *,
     precision: PrecisionName = "fp32",
     selection: Selection | None = None,
     uses_cpu: bool = False,
     as_published: bool = False,
-) -> Training:
-    """Train ``model`` in place; ``BadInput`` names the step whose loss became infinite or nan.
+    after_epoch: Callable[[int], None] | None = None,
+) -> Training:  # fmt: skip
+    """Train ``model`` in place; ``NotFinite`` names the step whose loss became infinite or nan.
 
     Args:
         seed: as ``seed_everything`` returned it.
@@ -90,6 +92,7 @@ def train(
         uses_cpu: even where there is an accelerator.
         as_published: batches in random order, not of similar lengths; the rate reaches 0 after features / batch size x
             epochs steps, which is a fraction, so with incomplete batches the last steps learn nothing.
+        after_epoch: is told the number, from 1, of each epoch but the last; what it raises ends the training.
     """
     prepare(model, settings, task.name)
     vars(model)["accepts_loss_kwargs"] = False  # the loss is a mean, also of modules that take **batch
@@ -105,19 +108,29 @@ def train(
             args=_arguments(task.name, settings, seed, unused, uses_cpu),
             train_dataset=features,  # a list has all that a map-style data set needs
             data_collator=lambda batch: to_tensors(task.collate(batch, pad_id)),
-            callbacks=[callback for callback in (average, best) if callback],  # first averaged, then scored
+            callbacks=[callback for callback in (average, best, _AfterEpoch(after_epoch)) if callback],  # in this order
         )
-        gc.freeze()  # the Trainer collects garbage at its start: half a second for objects that are in use anyway
-        try:
+        with _frozen_garbage():
+            forget_peak()
             trainer.train()
-        finally:
-            gc.unfreeze()
         trainer.refuse_infinite_losses()
     losses = [float(entry["loss"]) for entry in trainer.state.log_history if "loss" in entry]
     if torch.accelerator.is_available():
         trainer.accelerator.free_memory()  # the optimizer's
+    peak = peak_mib(next(model.parameters()).device)
     averaged = average.settle() if average else 0
-    return Training(losses, trainer.state.global_step, best.restore(model) if best else None, averaged)
+    seen = tuple(best.scores.items()) if best else ()
+    return Training(losses, trainer.state.global_step, best.restore(model) if best else None, averaged, peak, seen)
+
+
+@contextmanager
+def _frozen_garbage() -> Iterator[None]:
+    """The Trainer collects garbage at its start: half a second for objects that are in use anyway."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def order_by_length(lengths_N: NDArray[np.integer], batch_size: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -176,8 +189,8 @@ class _Trainer(Trainer):
     def _step_size(self) -> int:
         return self.args.train_batch_size * self.args.gradient_accumulation_steps
 
-    def create_optimizer(self, model: Any = None) -> Any:
-        optimizer: Any = super().create_optimizer(model)
+    def create_optimizer(self, *arguments: Any) -> Any:
+        optimizer: Any = super().create_optimizer(*arguments)
         trained: Any = self.model
         if self.settings.layer_decay != 1 or self.settings.head_lr_factor != 1:
             optimizer.param_groups[:] = decay_by_layer(optimizer.param_groups, trained, self.settings)
@@ -217,12 +230,23 @@ class _Trainer(Trainer):
         is_finite = torch.stack(self.unchecked).isfinite().tolist() if self.unchecked else []
         if not all(is_finite):
             step = (self.checked + is_finite.index(False)) // self.args.gradient_accumulation_steps + 1
-            raise BadInput(
+            raise NotFinite(
                 f"the loss of step {step} of {self.state.max_steps} is not a finite number; lower lr, raise "
                 "warmup_share, or use finetune.precision=fp32"
             )
         self.checked += len(is_finite)
         self.unchecked.clear()
+
+
+class _AfterEpoch(TrainerCallback):
+    """Tells of the end of each epoch but the last."""
+
+    def __init__(self, tell: Callable[[int], None] | None) -> None:
+        self.tell = tell
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **named: Any) -> None:
+        if self.tell and (epoch := round(state.epoch)) < args.num_train_epochs:
+            self.tell(epoch)
 
 
 class _Best(TrainerCallback):
