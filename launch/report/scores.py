@@ -109,6 +109,7 @@ def _scores(
         _table([*heads, *NUMBERS[: None if is_official else -1]], paper, "Every result" * is_compared, is_compared),
         _table([*heads, *NUMBERS[:3]], further, "Further metrics", True),
     ]
+    means: list[Block] = [by_models(own), Text(NOTE_ON_MEANS, "note")]
     left_out = Text(f"The figures of each of the {count(len(scores))} results stand in results.csv beside this page.")
     return Section(
         "Scores",
@@ -116,7 +117,7 @@ def _scores(
             *warnings(scores),
             *([Text(sentence_on_stale(stale), "warning")] if stale else []),
             *_figure(own),
-            *([by_models(own), Text(NOTE_ON_MEANS, "note")] if is_compared else []),
+            *(means if is_compared else []),
             *([Text(f"All results: {', '.join(shared)}.")] if shared else []),
             *(single if len(scores) <= MOST_RESULTS else [left_out]),
             Text(NOTE + (NOTE_ON_PAPER if is_official else ""), "note"),
