@@ -18,7 +18,8 @@ from urllib.request import getproxies
 from corpus.documents.device import find_device, has_nvidia_devices
 from finetune.config import FRESH
 from launch import manifest
-from launch.checks.estimate import GIB, Machine, estimate, planned_tokens, say_duration
+from launch.checks.estimate import GIB, Machine, estimate, planned_tokens
+from launch.console import say_duration
 from launch.engines.mapper import engine_mapper
 from launch.errors import is_for_user, missing_modules, one_sentence, require
 from launch.pipeline import NO_KLUE_FILES, OWN_MODEL, Stage, head_by_now, is_done, may_go_on, raw_inputs, require_stage
@@ -40,7 +41,7 @@ def find_problems(verb: str, stages: Sequence[Stage], recipe: Recipe, run: Path,
         partial(require_stage, run, name) for stage in waiting for name in stage.after(recipe) if name not in names
     ]
     checks += [partial(stage.outside, recipe) for stage in stages]
-    if names & {"corpus", "tokenizer", "tokens"}:
+    if names & {"corpus", "tokenizer", "tokens", "finetune"}:
         checks.append(partial(engine_mapper, recipe.launch))
     if "tokenizer" in names and recipe.tokenizer.analyser == "kiwi":
         checks.append(partial(require, "tokenizer.analyser=kiwi", ["kiwipiepy"]))

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from launch.checks.estimate import GIB, Machine, differing, estimate, say_duration, this_machine
+from launch.checks.estimate import GIB, Machine, differing, estimate, this_machine
 from launch.checks.preflight import find_problems
 from launch.conduct import conduct
+from launch.console import say_duration
 from launch.errors import LaunchError
 from launch.manifest import Head
 from launch.pipeline import stages_of
