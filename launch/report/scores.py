@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from launch.pipeline import OWN_MODEL
 from launch.report.blocks import Bar, Bars, Block, Section, Table, Text
 from launch.report.classes import class_tables, error_tables
-from launch.report.compare import LAST_WEIGHTS, Group, group_results, weights_of
+from launch.report.compare import LAST_WEIGHTS, Group, differences, group_results, weights_of
 from launch.report.curves import learning_curves
 from launch.report.gather import (
     PAPER_MODEL,
@@ -113,6 +113,7 @@ def _scores(
             *([Text(sentence_on_stale(stale), "warning")] if stale else []),
             *_figure(own),
             *([by_models(own)] if is_compared else []),
+            *differences(groups),
             *([Text(f"All results: {', '.join(shared)}.")] if shared else []),
             *(single if len(scores) <= MOST_RESULTS else [left_out]),
             Text(NOTE + (NOTE_ON_PAPER if is_official else ""), "note"),
