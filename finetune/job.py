@@ -137,8 +137,7 @@ def _train_and_predict(
     if task.tune and unseen:
         tuned = {"n": len(unseen), **task.tune(model, unseen, held, predict(task, model, held, pad_id, precision))}
     about = {
-        "losses": [round(loss, 5) for loss in report.losses],
-        "steps": report.steps,
+        "losses": [round(loss, 5) for loss in report.losses], "steps": report.steps,
         "selected": {"by": task.select_by, **defined(report.selected._asdict())} if report.selected else None,
         "evaluations": [[step, None if math.isnan(score) else score] for step, score in report.evaluations],
         "tuned": tuned,

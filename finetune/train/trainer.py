@@ -189,8 +189,8 @@ class _Trainer(Trainer):
     def _step_size(self) -> int:
         return self.args.train_batch_size * self.args.gradient_accumulation_steps
 
-    def create_optimizer(self, model: Any = None) -> Any:
-        optimizer: Any = super().create_optimizer(model)
+    def create_optimizer(self, *arguments: Any) -> Any:
+        optimizer: Any = super().create_optimizer(*arguments)
         trained: Any = self.model
         if self.settings.layer_decay != 1 or self.settings.head_lr_factor != 1:
             optimizer.param_groups[:] = decay_by_layer(optimizer.param_groups, trained, self.settings)
