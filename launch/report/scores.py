@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from launch.pipeline import OWN_MODEL
 from launch.report.blocks import Bar, Bars, Block, Section, Table, Text
 from launch.report.classes import class_tables, error_tables
-from launch.report.compare import LAST_WEIGHTS, Group, group_results, weights_of
+from launch.report.compare import LAST_WEIGHTS, Group, differences, group_results, weights_of
 from launch.report.curves import learning_curves
 from launch.report.gather import (
     PAPER_MODEL,
@@ -41,8 +41,8 @@ NOTE = (
     "prediction the published code gives about 50 on any labels, so no baseline stands beside it."
 )
 NOTE_ON_MEANS = (
-    "Below a score stands its 95 % interval; of several seeds from the lowest to the highest end of theirs. Which "
-    "differences are real, over seeds and examples together, says malmoi compare."
+    "Below a score stands its 95 % interval; of several seeds it is for new seeds and new examples together. Two that "
+    "overlap do not prove two models equal; malmoi compare tests which differences are real."
 )
 NOTE_ON_PAPER = (
     " The figures of Table 36 were made by the published code (here protocol klue-baseline), each the best of many "
@@ -118,6 +118,7 @@ def _scores(
             *([Text(sentence_on_stale(stale), "warning")] if stale else []),
             *_figure(own),
             *(means if is_compared else []),
+            *differences(groups),
             *([Text(f"All results: {', '.join(shared)}.")] if shared else []),
             *(single if len(scores) <= MOST_RESULTS else [left_out]),
             Text(NOTE + (NOTE_ON_PAPER if is_official else ""), "note"),
