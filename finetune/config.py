@@ -217,6 +217,10 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
         default_factory=dict, description="Further settings by name, trained beside those of the recipe."
     )
     price_per_hour: float | None = Field(None, ge=0, description="Of one device, for the cost shown while it trains.")
+    keep_scores: bool = Field(
+        False,
+        description="Keep beside each result what an ensemble needs of the scored examples (kept_scores.parquet).",
+    )
 
     def under(self, name: str) -> FinetuneConfig:
         """The configuration with further settings in it; "" is the recipe's own."""

@@ -25,6 +25,7 @@ from finetune.config import FinetuneConfig
 from finetune.data.files import SUFFIX, read_json
 from finetune.data.split import Data, hold_out, load_data
 from finetune.encoder import load_config, load_tokenizer, most_tokens
+from finetune.ensemble.records import RECORDS_NAME, write_records
 from finetune.examples import Example, Feature, Prediction, Row
 from finetune.kept.save import Trained, keep_or_discard, settle_best
 from finetune.queue.identity import Files, deciding, digest, fingerprint_of
@@ -32,7 +33,7 @@ from finetune.queue.jobs import SCORES_NAME, Job
 from finetune.registry import task_of
 from finetune.score.errors import find_errors
 from finetune.score.scores import bootstrap, defined, defined_tables, read_rows
-from finetune.task import Hyperparameters, Task
+from finetune.task import Hyperparameters, Keep, Record, Task
 from finetune.train.predict import predict
 from finetune.train.trainer import Selection, seed_everything, train
 
@@ -46,8 +47,8 @@ def finetune_one(job: Job, precision: PrecisionName, data_folder: Path, out: Pat
     """Finish one job below ``out``, or find it finished; returns the content of its ``scores.json``.
 
     ``precision`` is what ``config.precision`` stands for on this machine; ``parts`` further divides each step.
-    Writes ``predictions.jsonl``, ``errors.json``, the test file with predictions for labels where one is asked for,
-    the model as ``config.save`` says, and ``scores.json`` last.
+    Writes ``predictions.jsonl``, ``errors.json``, the test file with predictions for labels and scores for ensembles
+    where they are asked for, the model as ``config.save`` says, and ``scores.json`` last.
     """
     config = job.config
     task = task_of(job.task, config)
@@ -61,10 +62,13 @@ def finetune_one(job: Job, precision: PrecisionName, data_folder: Path, out: Pat
         return finished
     settings = in_parts(settings, parts)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / SCORES_NAME).unlink(missing_ok=True)
+    for name in (SCORES_NAME, RECORDS_NAME):
+        (folder / name).unlink(missing_ok=True)
     began = time.perf_counter()
-    trained, scored, test, about = _train_and_predict(task, job, config, precision, settings, data)
+    trained, scored, test, about, records = _train_and_predict(task, job, config, precision, settings, data)
     rows = to_rows(data.scored, scored)
+    if records:
+        write_records(folder / RECORDS_NAME, data.scored, task.group, records)
     lines = (json.dumps(row._asdict(), ensure_ascii=False) + "\n" for row in rows)
     write_whole(folder / PREDICTIONS_NAME, "".join(lines))
     _write_json(folder / ERRORS_NAME, find_errors(task, data.scored, rows, seed=config.split_seed))
@@ -99,8 +103,9 @@ def settings_of(task: Task, config: FinetuneConfig, encoder: str) -> Hyperparame
 
 def _train_and_predict(
     task: Task, job: Job, config: FinetuneConfig, precision: PrecisionName, settings: Hyperparameters, data: Data
-) -> tuple[Trained, list[Prediction], list[Prediction], dict[str, Any]]:
-    """The model, its predictions of the scored and the test examples, and what scores.json says of the training."""
+) -> tuple[Trained, list[Prediction], list[Prediction], dict[str, Any], list[Record]]:
+    """The model, its predictions of the scored and the test examples, what scores.json says of the training, and the
+    records of the scored examples for ensembles."""
     tokenizer = load_tokenizer(job.encoder, task.special_tokens)
     pad_id = int(tokenizer.pad_token_id)
     learned, unseen = _hold_for_tuning(task, data.training, config)
@@ -135,8 +140,10 @@ def _train_and_predict(
         "device": next(model.parameters()).device.type,
         "precision": precision,
     }
-    predictions = predict_all(data.scored, scored), predict_all(data.test, test) if test else []
-    return Trained(model, tokenizer), *predictions, about
+    raws = predict(task, model, scored, pad_id, precision)
+    keep = keep_of(task, config)
+    predictions = task.decode(data.scored, scored, raws), predict_all(data.test, test) if test else []
+    return Trained(model, tokenizer), *predictions, about, keep(data.scored, scored, raws) if keep else []
 
 
 def _hold_for_tuning(
@@ -196,7 +203,17 @@ def find_result(job: Job, task: Task, out: Path, fingerprint: str) -> dict[str, 
     if result is None or result["bootstrap_samples"] != config.bootstrap_samples:
         return None
     test_name = Path(task.files.of("test")).name.removesuffix(SUFFIX) if config.predict_test else ""
-    return result if not test_name or (folder / test_name).is_file() else None
+    if test_name and not (folder / test_name).is_file():
+        return None
+    if keep_of(task, config) and not (folder / RECORDS_NAME).is_file():
+        log.info("%s: kept no scores for ensembles; training again, with the same result", folder)
+        return None
+    return result
+
+
+def keep_of(task: Task, config: FinetuneConfig) -> Keep | None:
+    """What makes the records of a job for ensembles; None where it keeps none, or its predictions are all they need."""
+    return task.merging.keep if config.keep_scores and task.merging else None
 
 
 def _score_again(folder: Path, fingerprint: str, task: Task, data: Data, config: FinetuneConfig) -> None:

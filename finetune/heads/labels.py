@@ -54,9 +54,9 @@ def _numbers(logits_B1: Tensor, batch: dict[str, Tensor]) -> list[Any]:
     return numbers
 
 
-def _best_labels(logits_BLK: Tensor, batch: dict[str, Tensor]) -> list[Any]:
-    best_BL = logits_BLK.argmax(dim=-1).cpu().numpy()
-    return [best_L[:size] for best_L, size in zip(best_BL, batch["attention_mask"].sum(dim=1).tolist(), strict=True)]
+def _token_scores(logits_BLK: Tensor, batch: dict[str, Tensor]) -> list[Any]:
+    rows = logits_BLK.float().cpu().numpy()
+    return [row_LK[:size] for row_LK, size in zip(rows, batch["attention_mask"].sum(dim=1).tolist(), strict=True)]
 
 
 def load_text_labeller(name: str, tokenizer: PreTrainedTokenizerBase, labels: Sequence[str]) -> Labeller:
@@ -71,15 +71,15 @@ def load_text_regressor(name: str, tokenizer: PreTrainedTokenizerBase) -> Labell
 
 
 def load_token_labeller(name: str, tokenizer: PreTrainedTokenizerBase, labels: Sequence[str]) -> Labeller:
-    """Encoder and fresh head over tokens; predicts the best label of each, padding left out, (L,) int64."""
-    return Labeller(load_pretrained(TOKENS, name, tokenizer, **_names(labels)), _best_labels)
+    """Encoder and fresh head over tokens; predicts the scores of each, padding left out, (L, K) float32."""
+    return Labeller(load_pretrained(TOKENS, name, tokenizer, **_names(labels)), _token_scores)
 
 
 def load_trained_labeller(folder: str, config: PreTrainedConfig) -> Labeller:
     """A trained head again, of the kind that its configuration names; ``BadInput`` if it names none of these."""
     architecture = (config.architectures or [""])[0]
     if architecture.endswith("ForTokenClassification"):
-        return Labeller(read_weights(TOKENS, folder, is_whole=True), _best_labels)
+        return Labeller(read_weights(TOKENS, folder, is_whole=True), _token_scores)
     if not architecture.endswith("ForSequenceClassification"):
         raise BadInput(
             f"{folder}: {architecture or 'a model without a head'} labels neither texts nor tokens; give the model/ "

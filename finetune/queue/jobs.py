@@ -84,6 +84,8 @@ def name_settings(jobs: Sequence[Job], recipes: Mapping[Job, Recipe], out: Path)
     """
     known: dict[str, dict[str, Recipe]] = {}
     for _, result in read_results(out):
+        if "members" in result:
+            continue  # an ensemble
         known.setdefault(result["task"], {}).setdefault(result["settings"], result["recipe"])
     named = []
     for job in jobs:
