@@ -18,6 +18,8 @@ from corpus.documents.errors import BadInput
 
 TaskName = Literal["ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-dp", "klue-mrc", "wos"]
 ProtocolName = Literal["malmoi", "klue-baseline"]
+ScheduleName = Literal["linear", "cyclic-cosine"]
+AverageName = Literal["none", "swa", "ema"]
 KEPT_NAME = "malmoi.json"  # in the folder of a kept model: its task, protocol and files
 FRESH = "fresh:"  # before an encoder's name: its architecture and tokenizer, weights at random
 TASK_NAMES: tuple[TaskName, ...] = get_args(TaskName)
@@ -114,7 +116,27 @@ class OwnTask(OwnColumns, frozen=True, extra="forbid"):
     test: str | None = Field(None, description="File to predict only (predict_test).")
 
 
-class HyperparameterOverride(BaseModel, frozen=True, extra="forbid"):
+class SwitchOverride(BaseModel, frozen=True, extra="forbid"):
+    """What the published training does not do; None keeps it off, or a number of it at its default."""
+
+    schedule: ScheduleName | None = Field(
+        None, description="Of the rate. cyclic-cosine: five times in an epoch from lr to a tenth of it or back."
+    )
+    average: AverageName | None = Field(
+        None,
+        description="Weights that are scored and kept: swa: the mean of those after each epoch; ema: of those after "
+        "each step, older ones counting less.",
+    )
+    average_after: int | None = Field(None, ge=0, description="Epochs before the first that is averaged (default: 1).")
+    swa_lr: float | None = Field(None, gt=0, description="Constant rate while swa averages (default: lr).")
+    ema_decay: float | None = Field(None, ge=0, lt=1, description="What an ema keeps of itself a step (default: 0.99).")
+    layer_decay: float | None = Field(
+        None, gt=0, le=1, description="Rate of each layer as a share of the next higher one's, embeddings the lowest."
+    )
+    head_lr_factor: float | None = Field(None, gt=0, description="Rate of all outside the encoder, in units of lr.")
+
+
+class HyperparameterOverride(SwitchOverride, frozen=True, extra="forbid"):
     """Values of one task that replace its published ones; None keeps the published value."""
 
     lr: float | None = Field(None, gt=0, description="Peak learning rate (published: 3e-5 or 5e-5).")

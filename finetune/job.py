@@ -12,7 +12,7 @@ import logging
 import platform
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from finetune.score.errors import find_errors
 from finetune.score.scores import bootstrap, defined, defined_tables, read_rows
 from finetune.task import Hyperparameters, Keep, Record, Task
 from finetune.train.predict import predict
+from finetune.train.switches import check_switches
 from finetune.train.trainer import Selection, seed_everything, train
 
 log = logging.getLogger(__name__)
@@ -79,7 +80,7 @@ def finetune_one(job: Job, precision: PrecisionName, data_folder: Path, out: Pat
         "task": job.task, "model": job.model, "settings": job.settings, "seed": job.seed, "protocol": config.protocol,
         "split": data.split, "is_official_dev": data.is_official_dev, "n": len(rows), "n_train": len(data.training),
         **_scores(task, rows, data, config), "tables": defined_tables(task.tables(rows)),
-        "hyperparameters": asdict(settings), **about, "data": data.files, "versions": _versions(),
+        "hyperparameters": settings.recorded(), **about, "data": data.files, "versions": _versions(),
         "seconds": round(time.perf_counter() - began, 1), "halved_for_memory": parts > 1, **origin,
         **({"own": task.own} if task.own else {}),
     }  # fmt: skip
@@ -97,6 +98,7 @@ def settings_of(task: Task, config: FinetuneConfig, encoder: str) -> Hyperparame
     encoder_config = load_config(encoder)
     start = task.published(int(encoder_config.hidden_size))
     settings = replace(start, **(override.model_dump(exclude_none=True) if override else {}))
+    check_switches(task, settings)
     most = most_tokens(encoder_config)
     return replace(settings, max_tokens=min(settings.max_tokens, most or settings.max_tokens))
 
@@ -136,6 +138,7 @@ def _train_and_predict(
         "steps": report.steps,
         "selected": {"by": task.select_by, **defined(report.selected._asdict())} if report.selected else None,
         "tuned": tuned,
+        **({"averaged": report.averaged} if report.averaged else {}),
         "features": {"train": len(training), "dev": len(scored)},
         "device": next(model.parameters()).device.type,
         "precision": precision,

@@ -11,13 +11,13 @@ JSON, so a predictions file can be scored again by anybody. Of a task only its m
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from finetune.config import ProtocolName
+from finetune.config import AverageName, ProtocolName, ScheduleName
 from finetune.examples import Example, Feature, Module, Prediction, Row, Shown, Table, Tokenizer
 
 LARGE_HIDDEN = 1_024
@@ -56,7 +56,20 @@ class HubLayout(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Hyperparameters:
+class Switches:
+    """What the published training does not do; ``finetune.config.SwitchOverride`` says what each is."""
+
+    schedule: ScheduleName = "linear"
+    average: AverageName = "none"
+    average_after: int = 1
+    swa_lr: float | None = None
+    ema_decay: float = 0.99
+    layer_decay: float = 1.0
+    head_lr_factor: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Hyperparameters(Switches):
     """The published configuration (KLUE-baseline run_all.sh)."""
 
     lr: float = 5e-5
@@ -66,6 +79,13 @@ class Hyperparameters:
     weight_decay: float = 0.0
     max_tokens: int = 128
     accumulation: int = 1  # a step of ``batch_size`` features is done in so many parts
+
+    def recorded(self) -> dict[str, Any]:
+        """As JSON, without the switches that are off."""
+        off = {switch.name: switch.default for switch in fields(Switches)}
+        values = asdict(self)
+        published = {name: value for name, value in values.items() if name not in off}
+        return published | {name: values[name] for name in off if values[name] != off[name]}
 
 
 Given = str | Sequence[str] | Mapping[str, Any]  # new text: a line, its columns, or a record of JSON

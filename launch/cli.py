@@ -28,6 +28,7 @@ from launch.tools.commands import (
     write_task_features,
 )
 from launch.tools.models import model_app
+from launch.tools.package import package
 from launch.tools.predict import predict
 
 ABOUT = """Raw Korean text in; a pseudonymized corpus, a vocabulary, a pretrained encoder and its KLUE scores out.
@@ -144,6 +145,7 @@ app.add_typer(bench_app, name="bench", rich_help_panel=TOOLS)
 app.add_typer(model_app, name="model", rich_help_panel=TOOLS)
 app.command("predict", rich_help_panel=TOOLS)(predict)
 app.command("score", rich_help_panel=TOOLS)(score_predictions)
+app.command("package", rich_help_panel=TOOLS)(package)
 app.command("demo", rich_help_panel=TOOLS)(show_page)
 
 

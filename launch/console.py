@@ -166,5 +166,6 @@ def markdown_table(table: Table) -> str:
     """Its title in bold and its cells, heads in one line; the note is left to the page."""
     heads = [head.replace("\n", " ") for head in table.heads]
     rule = ["---:" if column in table.numbers else "---" for column in range(len(table.heads))]
-    lines = ("| " + " | ".join(map(markdown, row)) + " |" for row in (heads, rule, *table.rows))
+    cells = [[*map(markdown, heads)], rule, *([*map(markdown, row)] for row in table.rows)]
+    lines = ("| " + " | ".join(row) + " |" for row in cells)
     return "\n".join([f"**{markdown(table.title)}**", "", *lines])

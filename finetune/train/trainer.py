@@ -3,7 +3,8 @@
 Batches hold features of similar length, padded to their longest; those of protocol ``klue-baseline`` are random. AdamW
 with linear warm-up and decay, no weight decay on biases and norms, gradients clipped at 1, as published. The last
 weights are kept, unless ``Selection`` asks to score others as well: the published figures are each the best of many
-evaluations of the split that they report.
+evaluations of the split that they report. What the published training does not do (averages, other rates) is off by
+default and stands in the files beside this one.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ import hashlib
 import math
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import RandomSampler, Sampler
 from transformers import PrinterCallback, ProgressCallback, Trainer, TrainerCallback, TrainingArguments, set_seed
 
@@ -26,7 +30,9 @@ from corpus.documents.device import PrecisionName
 from corpus.documents.errors import BadInput
 from finetune.examples import Feature
 from finetune.task import Hyperparameters, Task
+from finetune.train.averaging import Averaging
 from finetune.train.predict import autocast, to_tensors
+from finetune.train.rates import decay_by_layer, rate_at
 
 POOL_BATCHES = 50  # so many batches are sorted together; more would make batches alike from epoch to epoch
 STEPS_BETWEEN_CHECKS = 20  # of the losses on a GPU, where looking at one waits for all the work before it
@@ -51,6 +57,7 @@ class Training(NamedTuple):
     losses: list[float]  # mean of each epoch
     steps: int
     selected: Selected | None  # None: the last weights
+    averaged: int = 0  # so many weights, at the end of the training
 
 
 def seed_everything(seed: int, task: str) -> int:
@@ -84,20 +91,20 @@ def train(
             epochs steps, which is a fraction, so with incomplete batches the last steps learn nothing.
     """
     vars(model)["accepts_loss_kwargs"] = False  # the loss is a mean, also of modules that take **batch
+    steps_per_epoch = math.ceil(len(features) / settings.batch_size)
+    average = Averaging(settings, steps_per_epoch) if settings.average != "none" else None
+    best = _Best(selection, steps_per_epoch, average) if selection else None
     with tempfile.TemporaryDirectory() as unused:
         trainer = _Trainer(
+            settings,
             precision,
             as_published,
             model=model,
             args=_arguments(task.name, settings, seed, unused, uses_cpu),
             train_dataset=features,  # a list has all that a map-style data set needs
             data_collator=lambda batch: to_tensors(task.collate(batch, pad_id)),
+            callbacks=[callback for callback in (average, best) if callback],  # first averaged, then scored
         )
-        for callback in (PrinterCallback, ProgressCallback):
-            trainer.remove_callback(callback)
-        best = _Best(selection, math.ceil(len(features) / settings.batch_size)) if selection else None
-        if best:
-            trainer.add_callback(best)
         gc.freeze()  # the Trainer collects garbage at its start: half a second for objects that are in use anyway
         try:
             trainer.train()
@@ -107,7 +114,8 @@ def train(
     losses = [float(entry["loss"]) for entry in trainer.state.log_history if "loss" in entry]
     if torch.accelerator.is_available():
         trainer.accelerator.free_memory()  # the optimizer's
-    return Training(losses, trainer.state.global_step, best.restore(model) if best else None)
+    averaged = average.settle() if average else 0
+    return Training(losses, trainer.state.global_step, best.restore(model) if best else None, averaged)
 
 
 def order_by_length(lengths_N: NDArray[np.integer], batch_size: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -147,9 +155,13 @@ class _SimilarLengths(Sampler[int]):
 class _Trainer(Trainer):
     """The Trainer under our autocast and with our order, with an eye on every loss."""
 
-    def __init__(self, precision: PrecisionName, as_published: bool, **arguments: Any) -> None:
+    def __init__(
+        self, settings: Hyperparameters, precision: PrecisionName, as_published: bool, **arguments: Any
+    ) -> None:
         super().__init__(**arguments)
-        self.precision, self.as_published = precision, as_published
+        for callback in (PrinterCallback, ProgressCallback):
+            self.remove_callback(callback)
+        self.settings, self.precision, self.as_published = settings, precision, as_published
         self.unchecked: list[Tensor] = []
         self.checked = 0
 
@@ -162,12 +174,25 @@ class _Trainer(Trainer):
     def _step_size(self) -> int:
         return self.args.train_batch_size * self.args.gradient_accumulation_steps
 
+    def create_optimizer(self, model: Any = None) -> Any:
+        optimizer: Any = super().create_optimizer(model)
+        trained: Any = self.model
+        if self.settings.layer_decay != 1 or self.settings.head_lr_factor != 1:
+            optimizer.param_groups[:] = decay_by_layer(optimizer.param_groups, trained, self.settings)
+        return optimizer
+
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
         steps: Any = num_training_steps
         if self.as_published:
             features: Any = self.train_dataset
             steps = len(features) / self._step_size() * self.args.num_train_epochs
-        return super().create_scheduler(steps, optimizer)
+        if self.settings.schedule == "linear" and self.settings.average != "swa":
+            return super().create_scheduler(steps, optimizer)
+        warmup = self.args.get_warmup_steps(steps)
+        rate = partial(rate_at, settings=self.settings, warmup=warmup, steps=steps)
+        stepped: Any = self.optimizer
+        self.lr_scheduler, self._created_lr_scheduler = LambdaLR(stepped, rate), True
+        return self.lr_scheduler
 
     def compute_loss_context_manager(self) -> Any:
         return autocast(self.args.device, self.precision)
@@ -191,9 +216,10 @@ class _Trainer(Trainer):
 
 
 class _Best(TrainerCallback):
-    """Keeps a copy of the weights that scored best."""
+    """Keeps a copy of the weights that scored best; with an average only of averages, from the first one on."""
 
-    def __init__(self, selection: Selection, steps_per_epoch: int) -> None:
+    def __init__(self, selection: Selection, steps_per_epoch: int, average: Averaging | None) -> None:
+        self.average = average
         times = selection.evaluations_per_epoch
         self.steps_per_epoch = steps_per_epoch
         self.due = {max(1, round(steps_per_epoch * (k + 1) / times)) for k in range(times)}
@@ -202,11 +228,13 @@ class _Best(TrainerCallback):
         self.weights: dict[str, Tensor] = {}
 
     def on_step_end(self, args: Any, state: Any, control: Any, **named: Any) -> None:
-        if (state.global_step - 1) % self.steps_per_epoch + 1 not in self.due:
+        is_due = (state.global_step - 1) % self.steps_per_epoch + 1 in self.due
+        if not is_due or (self.average and not self.average.count):
             return
-        value = self.score(named["model"])
-        if not self.scores or _rank(value) > max(map(_rank, self.scores.values())):
-            self.weights = {name: x.detach().clone() for name, x in named["model"].state_dict().items()}
+        with self.average.shown() if self.average else nullcontext():
+            value = self.score(named["model"])
+            if not self.scores or _rank(value) > max(map(_rank, self.scores.values())):
+                self.weights = {name: x.detach().clone() for name, x in named["model"].state_dict().items()}
         self.scores[state.global_step] = value
 
     def restore(self, model: nn.Module) -> Selected:

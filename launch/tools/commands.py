@@ -93,7 +93,9 @@ def _texts(file: Path) -> Iterator[str]:
 
 def score_predictions(
     task: TaskName,
-    gold: Annotated[Path, typer.Argument(help="Official file of the task, plain or .zst; leave it out for our own.")],
+    gold: Annotated[
+        Path | None, typer.Argument(help="Official file of the task, plain or .zst; leave it out for our own.")
+    ] = None,
     predictions: Annotated[
         Path | None,
         typer.Argument(help="JSON lines with guid, prediction (KLUE-RE: scores), or one JSON map guid to prediction."),
@@ -101,16 +103,25 @@ def score_predictions(
     samples: Annotated[int, typer.Option(min=0, help="Resamples behind the intervals; 0: none.")] = 200,
     tables: Annotated[bool, typer.Option("--tables", help="Print figures by class or question type too.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write everything to this file.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Of an archive in place of TASK: folder of the KLUE files.")] = None,
+    official: Annotated[Path | None, typer.Option(help="Of an archive: write official files with predictions.")] = None,
 ) -> None:
     """Score anybody's predictions with the metrics of the KLUE paper, with 95 % intervals; needs no torch.
 
-    A predictions.jsonl of this project holds its golds, so it may stand alone.
+    A predictions.jsonl of this project holds its golds, so it may stand alone. An archive of `malmoi package` is scored
+    as a whole, and what differs from the scores in it is said.
 
     Example:  malmoi score klue-nli klue-nli-v1.1_dev.json mine.jsonl --tables
     """
     from finetune.registry import find_task
     from finetune.score.scores import score_file
 
+    if task.endswith(".zip"):
+        from launch.tools.archive import tell_archive
+
+        return tell_archive(Path(task), data or gold, samples, official, json_file)
+    if gold is None:
+        raise LaunchError(f"score {task}: which predictions? Give a file, or an official file and predictions")
     theirs = predictions or gold
     found = score_file(task, theirs, gold if predictions else None, samples)
     typer.echo("metric\tvalue\tlower_95\tupper_95\tn")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, fields, replace
 
 import pytest
 
+from finetune.config import FinetuneConfig, SwitchOverride
+from finetune.job import settings_of
 from finetune.registry import TASKS
+from finetune.task import Hyperparameters, Switches
 
 # KLUE-baseline run_all.sh: lr, epochs, batch size, warm-up, decay, longest input, parts of a step.
 BASE = {
@@ -51,3 +54,25 @@ def test_published_values_lie_in_the_papers_grid_but_for_one() -> None:
         if getattr(getattr(task, size), field) not in values
     }
     assert outside == {("klue-dp", "large", "epochs")}
+
+
+def test_switches_are_off_and_recorded_only_where_they_are_on() -> None:
+    assert set(SwitchOverride.model_fields) == {switch.name for switch in fields(Switches)}
+    for task in TASKS.values():
+        assert tuple(task.defaults.recorded()) == FIELDS
+        assert tuple(task.large.recorded()) == FIELDS
+    on = replace(Hyperparameters(), average="ema", ema_decay=0.9).recorded()
+    assert {name: on[name] for name in on.keys() - set(FIELDS)} == {"average": "ema", "ema_decay": 0.9}
+
+
+def test_a_switch_is_set_for_a_task_by_the_recipe_or_by_settings_of_a_name(tiny_encoder) -> None:
+    folder, _ = tiny_encoder(["가"])
+    config = FinetuneConfig(
+        overrides={"ner": {"layer_decay": 0.9, "head_lr_factor": 5.0}},
+        settings={"swa": {"overrides": {"ner": {"average": "swa", "swa_lr": 1e-5, "schedule": "cyclic-cosine"}}}},
+    )
+    task = TASKS["klue-ner"]
+    plain, swa = (settings_of(task, config.under(name), folder) for name in ("", "swa"))
+    assert plain == replace(task.defaults, max_tokens=300, layer_decay=0.9, head_lr_factor=5.0)
+    assert swa == replace(plain, average="swa", swa_lr=1e-5, schedule="cyclic-cosine")
+    assert settings_of(TASKS["ynat"], config.under("swa"), folder) == TASKS["ynat"].defaults

@@ -1,0 +1,104 @@
+"""Averages of weights against sums by hand over what the optimizer left after every step, and what is scored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from corpus.documents.errors import BadInput
+from finetune.encoder import load_tokenizer
+from finetune.examples import Example
+from finetune.registry import TASKS
+from finetune.task import Hyperparameters
+from finetune.train.averaging import Averaging
+from finetune.train.switches import check_switches
+from finetune.train.trainer import Selection, Training, seed_everything, train
+
+YNAT = TASKS["ynat"]
+EXAMPLES = [Example(f"y{i}", label, {"title": f"{label} {i}"}) for i in range(7) for label in ("경제", "정치")]
+SETTINGS = Hyperparameters(lr=2e-3, epochs=4, batch_size=4, max_tokens=32)  # 4 steps an epoch
+Learn = Callable[..., tuple[Training, nn.Module, list[Tensor]]]
+
+
+def weights_of(model: nn.Module) -> Tensor:
+    return torch.cat([x.detach().flatten() for x in model.parameters()])
+
+
+@pytest.fixture
+def learn(tiny_encoder) -> Iterator[Learn]:
+    """``(settings, …)`` to what ``train`` returned, the model, and its weights after each step."""
+    folder, _ = tiny_encoder(["경제 정치 0123456789"])
+    tokenizer = load_tokenizer(folder)
+    features = YNAT.featurize(EXAMPLES, tokenizer, 32, True)
+    steps: list[Tensor] = []
+    model = nn.Module()
+
+    def run(settings: Hyperparameters, **how: object) -> tuple[Training, nn.Module, list[Tensor]]:
+        nonlocal model
+        seed = seed_everything(1, "ynat")
+        model = YNAT.model(folder, tokenizer)
+        steps.clear()
+        return train(YNAT, model, features, settings, seed, 0, **how), model, list(steps)
+
+    handle = register_optimizer_step_post_hook(lambda *_: steps.append(weights_of(model).clone()))
+    yield run
+    handle.remove()
+
+
+def test_swa_is_the_mean_of_the_weights_after_each_epoch_but_the_first(learn: Learn) -> None:
+    done, model, steps = learn(replace(SETTINGS, average="swa"))
+    assert (len(steps), done.averaged) == (16, 3)
+    torch.testing.assert_close(weights_of(model), (steps[7] + steps[11] + steps[15]) / 3)
+    assert not torch.allclose(weights_of(model), steps[-1], atol=1e-4)
+
+
+def test_an_ema_follows_its_formula_from_the_first_step_after_the_first_epoch(learn: Learn) -> None:
+    done, model, steps = learn(replace(SETTINGS, average="ema", ema_decay=0.8))
+    mean = steps[4]
+    for weights in steps[5:]:
+        mean = 0.8 * mean + (1 - 0.8) * weights
+    assert done.averaged == 12
+    torch.testing.assert_close(weights_of(model), mean)
+
+
+def test_an_ema_changes_nothing_in_the_training_that_it_averages(learn: Learn) -> None:
+    plain, last, steps = learn(SETTINGS)
+    averaged, _, same = learn(replace(SETTINGS, average="ema", average_after=0))
+    assert averaged.losses == plain.losses
+    assert all(map(torch.equal, steps, same))
+    assert torch.equal(weights_of(last), steps[-1])
+
+
+def test_what_is_evaluated_is_the_average_once_there_is_one_and_the_training_goes_on_from_its_own(learn: Learn) -> None:
+    seen, scores = [], iter([1.0, 5.0, 2.0])
+
+    def score(model: nn.Module) -> float:
+        seen.append(weights_of(model))
+        return next(scores)
+
+    settings = replace(SETTINGS, average="swa")
+    done, model, steps = learn(settings, selection=Selection(1, score))
+    for found, ends in zip(seen, ([7], [7, 11], [7, 11, 15]), strict=True):
+        torch.testing.assert_close(found, sum(steps[end] for end in ends) / len(ends))
+    assert done.selected == (5.0, 12, 3)
+    assert torch.equal(weights_of(model), seen[1])
+    assert all(map(torch.equal, steps, learn(settings)[2]))  # unevaluated
+
+
+def test_frozen_weights_are_neither_copied_nor_changed(tiny_encoder) -> None:
+    folder, _ = tiny_encoder(["경제"])
+    model = YNAT.model(folder, load_tokenizer(folder))
+    model.net.bert.requires_grad_(False)
+    average = Averaging(replace(SETTINGS, average="ema", average_after=0), 1)
+    average.on_train_begin(None, None, None, model)
+    assert [tuple(x.shape) for x in average.mean.module.parameters()] == [(7, 32), (7,)]
+
+
+def test_an_average_of_nothing_is_refused() -> None:
+    with pytest.raises(BadInput, match=r"overrides\.ynat: average=swa begins after 4 of 4 epochs.*lower average_after"):
+        check_switches(YNAT, replace(SETTINGS, average="swa", average_after=4))

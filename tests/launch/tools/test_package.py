@@ -1,0 +1,243 @@
+"""Predictions of all eight tasks in one archive: scored again elsewhere, byte for byte the same, safe to open."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import sealed, write_whole
+from finetune.config import TASK_NAMES
+from finetune.data.files import identify
+from finetune.examples import Row
+from finetune.registry import TASKS
+from finetune.score.scores import bootstrap, defined, defined_tables
+from launch.sample.unpack import read_archive
+from launch.tools.archive import score_archive
+from launch.tools.package import find_entries, write_package
+from tests.launch.tools.test_commands import malmoi
+
+SECRET = "/home/somebody/encoders/mine"
+SAMPLES = 3
+
+
+def write_result(run: Path, klue: Path, name: str, model: str = "model", seed: int = 1, **more: Any) -> Path:
+    """What a training of a task leaves, its predictions being those that need no model."""
+    task = TASKS[name]
+    train, dev = (klue / task.files.of(split) for split in ("train", "dev"))
+    examples = task.read(dev)[:: more.pop("every", 1)]
+    found = task.trivial(task.read(train)[:40], examples)
+    if name == "klue-re":
+        found = [prediction._replace(scores=[1 / 30] * 30) for prediction in found]
+    rows = [Row(e.guid, e.gold, *p) for e, p in zip(examples, found, strict=True)]
+    scores, groups = task.score(rows), [task.group(example) for example in examples]
+    result = {
+        "task": name, "model": model, "settings": "", "seed": seed, "protocol": "malmoi", "split": "dev",
+        "is_official_dev": False, "n": len(rows), "n_train": 40, "headline": next(iter(scores)),
+        "bootstrap_samples": SAMPLES, "scores": defined(scores), "trivial": defined(scores), "recipe": {},
+        "intervals": bootstrap(rows, groups, task.score, SAMPLES, 42), "tables": defined_tables(task.tables(rows)),
+        "data": {"dev": identify(dev)}, "selected": None, "versions": {}, **more,
+    }  # fmt: skip
+    folder = run / "finetune" / name / model.replace("/", "-").strip("-") / f"seed-{seed}"
+    lines = (json.dumps(row._asdict(), ensure_ascii=False) + "\n" for row in rows)
+    write_whole(folder / "predictions.jsonl", "".join(lines))
+    write_whole(folder / "errors.json", '{"text": "비밀"}')
+    write_whole(folder / "scores.json", json.dumps(result, ensure_ascii=False))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def klue(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The embedded KLUE files, a few examples of each dev file."""
+    folder = tmp_path_factory.mktemp("sample")
+    for name, content in read_archive("klue.tar.zst").items():
+        write_whole(folder / name, content)
+    return folder / "klue"
+
+
+@pytest.fixture(scope="module")
+def finished(klue: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with results of all tasks, and a second seed of one."""
+    run = tmp_path_factory.mktemp("runs") / "toy"
+    for name in TASK_NAMES:
+        write_result(run, klue, name)
+    write_result(run, klue, "ynat", seed=2, every=3, split="20% of dev, by seed")
+    return run
+
+
+@pytest.fixture
+def packed(finished: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "toy-predictions.zip"
+    write_package(finished, find_entries(finished), path)
+    return path
+
+
+def files_of(path: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def pack_again(path: Path, change: Callable[[dict[str, bytes], dict[str, Any]], object]) -> Path:
+    """The archive with its files or its contents changed, sealed as somebody would who means harm."""
+    files = files_of(path)
+    contents = json.loads(files.pop("package.json"))
+    change(files, contents)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in {**files, "package.json": json.dumps(sealed(contents)).encode()}.items():
+            archive.writestr(name, content)
+    return path
+
+
+def test_all_eight_tasks_score_the_same_elsewhere(packed: Path, klue: Path) -> None:
+    found = list(score_archive(packed, klue, 200))
+    assert [again.stated["task"] for again in found] == ["ynat", *TASK_NAMES]
+    assert [again.differences for again in found] == [[]] * 9
+    assert all(again.scores == again.stated["scores"] for again in found)
+
+
+def test_equal_results_give_equal_bytes(finished: Path, packed: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "elsewhere" / "toy"
+    shutil.copytree(finished, copy)
+    write_package(copy, find_entries(copy), tmp_path / "again.zip")
+    assert (tmp_path / "again.zip").read_bytes() == packed.read_bytes()
+
+
+def test_golds_and_texts_stay_at_home_unless_golds_are_asked_for(finished: Path, packed: Path, tmp_path: Path) -> None:
+    files = files_of(packed)
+    lines = b"".join(content for name, content in files.items() if name.endswith(".jsonl"))
+    assert b'"gold"' not in lines and "비밀" not in b"".join(files.values()).decode()
+    assert "Gold labels are not in it." in files["README.md"].decode()
+    with pytest.raises(BadInput, match="no gold labels"):
+        list(score_archive(packed, None, 200))
+    write_package(finished, find_entries(finished), tmp_path / "golds.zip", with_golds=True)
+    assert "CC BY-SA 4.0" in files_of(tmp_path / "golds.zip")["README.md"].decode()
+    assert [again.differences for again in score_archive(tmp_path / "golds.zip", None, 200)] == [[]] * 9
+
+
+def test_places_of_this_machine_stay_at_home(klue: Path, tmp_path: Path) -> None:
+    for model in (SECRET, "/another/mine"):
+        write_result(tmp_path / "run", klue, "ynat", model)
+    write_package(tmp_path / "run", find_entries(tmp_path / "run"), tmp_path / "p.zip")
+    files = files_of(tmp_path / "p.zip")
+    assert "finetune/ynat/mine/seed-1/scores.json" in files and "finetune/ynat/mine-2/seed-1/scores.json" in files
+    assert b"somebody" not in b"".join(files.values())
+
+
+def test_other_files_are_told_from_those_that_were_scored(packed: Path, klue: Path, tmp_path: Path) -> None:
+    other = tmp_path / "klue"
+    shutil.copytree(klue, other)
+    path = other / TASKS["klue-nli"].files.dev
+    records = json.loads(path.read_text("utf-8"))
+    predicted = json.loads(files_of(packed)["finetune/klue-nli/model/seed-1/predictions.jsonl"].splitlines()[0])
+    right = next(record for record in records if record["gold_label"] == predicted["prediction"])
+    right["gold_label"] = "neutral" if right["gold_label"] != "neutral" else "entailment"
+    path.write_text(json.dumps(records), "utf-8")
+    (other / TASKS["wos"].files.dev).unlink()
+    found = {again.stated["task"]: again for again in score_archive(packed, other, 200)}
+    said = found["klue-nli"].differences
+    assert "another sha256" in said[0] and said[1].startswith("accuracy: ") and said[-1].startswith("table ")
+    assert not found["wos"].is_scored and "wos-v1.1_dev.json is missing" in found["wos"].differences[0]
+    assert not found["klue-sts"].differences
+
+
+def test_predictions_in_the_official_layout_are_written_beside(packed: Path, klue: Path, tmp_path: Path) -> None:
+    list(score_archive(packed, klue, 0, tmp_path / "official"))
+    written = sorted(path.name for path in (tmp_path / "official").rglob("*dev*"))
+    assert written == sorted(Path(TASKS[name].files.dev).name for name in TASK_NAMES)
+    path = next((tmp_path / "official").rglob("klue-nli-v1.1_dev.json"))
+    labels = {example.gold for example in TASKS["klue-nli"].read(path)}
+    assert len(labels) == 1  # the majority class, in place of the labels
+
+
+def test_predictions_that_do_not_give_their_scores_are_not_packed(klue: Path, tmp_path: Path) -> None:
+    folder = write_result(tmp_path, klue, "ynat")
+    lines = (folder / "predictions.jsonl").read_text("utf-8").splitlines(keepends=True)
+    (folder / "predictions.jsonl").write_text("".join(lines[1:]), "utf-8")
+    with pytest.raises(BadInput, match="does not give the scores beside it"):
+        write_package(tmp_path, find_entries(tmp_path), tmp_path / "p.zip")
+    assert not (tmp_path / "p.zip").exists()
+
+
+def test_the_command_packs_what_is_named_and_says_what_is_missing(finished: Path, klue: Path, tmp_path: Path) -> None:
+    result = malmoi("package", str(finished), "--task", "nli", "--task", "ynat", "--seed", "1", cwd=tmp_path)
+    told = result.stdout.decode().splitlines()
+    assert told[0].startswith("toy-predictions.zip: 2 results, without gold labels, ")
+    assert told[1] == "missing: klue-sts; klue-ner; klue-re; klue-dp; klue-mrc; wos"
+    again = malmoi("score", "toy-predictions.zip", "--data", str(klue), cwd=tmp_path)
+    assert again.returncode == 0
+    assert again.stdout.decode().splitlines()[-1] == "2 of 2 results are the same to the last digit"
+    malmoi("package", str(finished), cwd=tmp_path)
+    (tmp_path / "empty").mkdir()
+    again = malmoi("score", "toy-predictions.zip", "--data", "empty", cwd=tmp_path)
+    assert again.returncode == 1 and b"0 of 9 results" in again.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("package", "nowhere"), "no finetune folder"),
+        (("package", "{run}", "out.tar"), "ends in .zip"),
+        (("package", "{run}", "--model", "klue/bert"), "--model klue/bert: no result has it; there are 'model'"),
+        (("package", "{run}", "--task", "ner", "--seed", "2"), "name less"),
+        (("score", "nothing.zip", "--data", "."), "nothing.zip: no such file"),
+        (("score", "ynat"), "which predictions?"),
+    ],
+)
+def test_what_cannot_be_packed_or_scored_is_one_sentence(
+    arguments: tuple[str, ...], said: str, finished: Path, tmp_path: Path
+) -> None:
+    result = malmoi(*(word.format(run=finished) for word in arguments), cwd=tmp_path)
+    assert result.returncode == 2 and said in result.stderr.decode()
+    assert len(result.stderr.decode().splitlines()) == 1
+
+
+def escape(files: dict[str, bytes], contents: dict[str, Any]) -> None:
+    for name in ("predictions.jsonl", "scores.json"):
+        old = f"finetune/ynat/model/seed-1/{name}"
+        files[f"finetune/../../x/{name}"] = files[old]
+        contents["files"][f"finetune/../../x/{name}"] = contents["files"][old]
+    contents["results"].append("finetune/../../x")
+
+
+HARM: Mapping[str, tuple[Callable[[dict[str, bytes], dict[str, Any]], object], str]] = {
+    "outside": (escape, "is no result of it"),
+    "unlisted": (lambda files, contents: files.update({"../../evil": b""}), "not those that package.json lists"),
+    "changed": (lambda files, contents: files.update({"finetune/wos/model/seed-1/scores.json": b"{}"}), "not the file"),
+    "none": (lambda files, contents: contents.update(results=[]), "lists no results"),
+    "format": (lambda files, contents: contents.update(format=2), "another release"),
+}
+
+
+@pytest.mark.parametrize("harm", HARM)
+def test_an_archive_that_means_harm_is_refused(harm: str, packed: Path, klue: Path) -> None:
+    change, said = HARM[harm]
+    with pytest.raises(BadInput, match=said):
+        list(score_archive(pack_again(packed, change), klue, 0))
+
+
+@pytest.mark.parametrize("key", ["scores", "n", "protocol"])
+def test_a_result_without_a_key_is_one_sentence(key: str, packed: Path, klue: Path) -> None:
+    def drop(files: dict[str, bytes], contents: dict[str, Any]) -> None:
+        name = "finetune/ynat/model/seed-1/scores.json"
+        found = json.loads(files[name])
+        del found[key]
+        files[name] = json.dumps(found).encode()
+        contents["files"][name] = [len(files[name]), hashlib.sha256(files[name]).hexdigest()]
+
+    with pytest.raises(BadInput, match=f"'{key}' should be"):
+        list(score_archive(pack_again(packed, drop), klue, 0))
+
+
+def test_a_damaged_archive_is_one_sentence(packed: Path, klue: Path) -> None:
+    whole = packed.read_bytes()
+    for content in (b"", b"PK\x03\x04", whole[: len(whole) // 2], whole[:2000] + b"\0" * 500 + whole[2500:]):
+        packed.write_bytes(content)
+        with pytest.raises(BadInput, match=r"toy-predictions\.zip.*(copy it again|copy the archive again)"):
+            list(score_archive(packed, klue, 0))
