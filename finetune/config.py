@@ -163,6 +163,17 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
     )
 
 
+class Ensemble(BaseModel, frozen=True, extra="forbid"):
+    """Results that are averaged for each seed, and over all seeds; it needs two."""
+
+    models: tuple[str, ...] = Field((), description="Of finetune.models. Default: all.")
+    settings: tuple[str, ...] | None = Field(
+        None,
+        description="Names of finetune.settings whose results are averaged with each other, '' the recipe's own. "
+        "Default: one ensemble for each settings.",
+    )
+
+
 class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
     """Tasks x models x settings x seeds, each trained and scored once (paper section 5)."""
 
@@ -243,6 +254,9 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
         False,
         description="Keep beside each result what an ensemble needs of the scored examples (kept_scores.parquet).",
     )
+    ensembles: dict[SettingsName, Ensemble] = Field(
+        default_factory=dict, description="Ensembles by name, made of kept scores (keep_scores is then on)."
+    )
 
     def under(self, name: str) -> FinetuneConfig:
         """The configuration with further settings in it; "" is the recipe's own."""
@@ -266,6 +280,18 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
             name: other.model_copy(update={"overrides": overrides})
             for (name, other), overrides in zip(values.items(), named, strict=True)
         }
+
+    @model_validator(mode="after")
+    def _ensembles_have_members(self) -> FinetuneConfig:
+        for name, ensemble in self.ensembles.items():
+            known = {"models": {*self.models}, "settings": {"", *self.settings}}
+            for key, there in known.items():
+                if odd := set(getattr(ensemble, key) or ()) - there:
+                    raise ValueError(f"ensembles.{name}: finetune.{key} has no {min(odd)!r}")
+            columns = len(ensemble.models or self.models) * len(ensemble.settings or "1")
+            if columns * len(self.seeds) < 2:
+                raise ValueError(f"ensembles.{name}: one result is no ensemble; give it two models or seeds")
+        return self
 
     @model_validator(mode="before")
     @classmethod

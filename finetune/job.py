@@ -131,20 +131,18 @@ def _train_and_predict(
     )  # fmt: skip
     tuned = None
     if task.tune and unseen:
-        raws = predict(task, model, held, pad_id, precision)
-        tuned = {"n": len(unseen), **task.tune(model, unseen, held, raws)}
+        tuned = task.tune(model, unseen, held, predict(task, model, held, pad_id, precision))
     about = {
         "losses": [round(loss, 5) for loss in report.losses],
         "steps": report.steps,
         "selected": {"by": task.select_by, **defined(report.selected._asdict())} if report.selected else None,
-        "tuned": tuned,
+        "tuned": tuned and {"n": len(unseen), **tuned},
         **({"averaged": report.averaged} if report.averaged else {}),
         "features": {"train": len(training), "dev": len(scored)},
         "device": next(model.parameters()).device.type,
         "precision": precision,
     }
-    raws = predict(task, model, scored, pad_id, precision)
-    keep = keep_of(task, config)
+    raws, keep = predict(task, model, scored, pad_id, precision), keep_of(task, config)
     predictions = task.decode(data.scored, scored, raws), predict_all(data.test, test) if test else []
     return Trained(model, tokenizer), *predictions, about, keep(data.scored, scored, raws) if keep else []
 
@@ -216,7 +214,7 @@ def find_result(job: Job, task: Task, out: Path, fingerprint: str) -> dict[str, 
 
 def keep_of(task: Task, config: FinetuneConfig) -> Keep | None:
     """What makes the records of a job for ensembles; None where it keeps none, or its predictions are all they need."""
-    return task.merging.keep if config.keep_scores and task.merging else None
+    return task.merging.keep if task.merging and (config.keep_scores or config.ensembles) else None
 
 
 def _score_again(folder: Path, fingerprint: str, task: Task, data: Data, config: FinetuneConfig) -> None:

@@ -20,6 +20,8 @@ from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
 from finetune.data.split import load_data
 from finetune.encoder import check_encoder
+from finetune.ensemble.members import plan_recipe
+from finetune.ensemble.run import make_ensembles
 from finetune.job import find_result, finetune_one, origin_of, settings_of
 from finetune.kept.save import settle_best
 from finetune.queue.attempts import Outcome, Work
@@ -45,8 +47,8 @@ def run(config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: i
     """Train and score everything that ``config`` names and ``out`` does not hold; nothing that is there changes.
 
     Writes ``<task>/<model>/seed-<n>/{predictions.jsonl, scores.json}``, with a folder of the settings between where
-    they are not the first, and returns counts for the manifest: results, examples by task, and what each task's scores
-    are on. ``BadInput`` at the end where jobs failed.
+    they are not the first, and their ensembles, and returns counts for the manifest: results, examples by task, and
+    what each task's scores are on. ``BadInput`` at the end where jobs failed.
     """
     jobs = plan(config, inputs.models)
     files = check(config, inputs)
@@ -62,6 +64,7 @@ def run(config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: i
     results, failed = _finish(left, len(found), work, out, _slots(device, min(workers, len(left))), config)
     if failed:
         raise BadInput(failures(failed, len(jobs)))
+    make_ensembles(plan_recipe(config, jobs, out), out)
     by_task = {result["task"]: result for result in [*found.values(), *results]}
     return {
         "results": len(jobs),

@@ -15,11 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from corpus.documents.errors import BadInput
-from finetune.queue.jobs import folder_name, read_results
+from corpus.documents.whole_files import read_object
+from finetune.config import FinetuneConfig
+from finetune.queue.jobs import SCORES_NAME, Job, folder_name, read_results
 
 log = logging.getLogger(__name__)
 
 ALL_SEEDS = "-all-seeds"
+TRAIN = "train again"
 SHARED = ("protocol", "split", "n", "own")  # what members share, beside the examples themselves
 
 
@@ -72,26 +75,37 @@ def find_results(outs: Iterable[Path], task: str, models: Sequence[str] = ()) ->
 
 
 def plan_ensembles(found: Sequence[Found], name: str, settings: str = "") -> list[Plan]:
-    """The ensembles of these results: one for each seed that all models have, and one over those seeds. Of a single
-    model only the latter; ``BadInput`` where there is nothing to average, or a name that is taken."""
+    """The ensembles of these results: one for each seed that all models have, and one over those seeds; of a single
+    model only the latter, and none where there is nothing to average. ``BadInput`` for a name that is taken."""
     columns: dict[tuple[str, str, str], dict[int, Found]] = {}
     for one in sorted(found, key=lambda one: (*one.column, one.seed)):
         columns.setdefault(one.column, {})[one.seed] = one
     if any(folder_name(name) == folder_name(model) for _, model, _ in columns):
         raise BadInput(f"{name}: a member is called so; give the ensemble another name")
     seeds = sorted(set.intersection(*map(set, columns.values()))) if columns else []
-    said = ", ".join(" ".join(filter(None, column[1:])) for column in columns)
-    if len(columns) * len(seeds) < 2:
-        seen = f"seed {seeds[0]} alone" if seeds else "no seed that all have"
-        raise BadInput(f"{name}: {said or 'no result'}, {seen}; an ensemble needs two results, of one seed or one model")
-    if left := sum(map(len, columns.values())) - len(columns) * len(seeds):
-        log.info("%s: %d results are left out, as not all of %s have their seeds", name, left, said)
+    if left := len(found) - len(columns) * len(seeds):
+        log.info("%s: %d of %d results are left out, as not all members have their seeds", name, left, len(found))
     plans = []
     if len(columns) > 1:
         plans = [Plan(name, settings, seed, tuple(of[seed] for of in columns.values())) for seed in seeds]
     if len(seeds) > 1:
         every = tuple(of[seed] for of in columns.values() for seed in seeds)
         plans.append(Plan(name + ALL_SEEDS, settings, seeds[0], every))
+    return plans
+
+
+def plan_recipe(config: FinetuneConfig, jobs: Sequence[Job], out: Path) -> list[Plan]:
+    """The ensembles that a recipe asks for, of its finished jobs below ``out``."""
+    plans = []
+    for name, ensemble in config.ensembles.items():
+        for task in config.tasks:
+            own = [job for job in jobs if job.task == task and job.model in (ensemble.models or config.models)]
+            apart = dict.fromkeys(job.settings for job in own) if ensemble.settings is None else {"": None}
+            for settings in apart:
+                wanted = {settings} if ensemble.settings is None else {*ensemble.settings}
+                folders = [job.folder(out) for job in own if job.settings in wanted]
+                found = [Found(folder, read_object(folder / SCORES_NAME, TRAIN), out) for folder in folders]
+                plans += plan_ensembles(found, name, settings)
     return plans
 
 

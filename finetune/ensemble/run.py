@@ -43,6 +43,32 @@ TAKEN = (
 )
 
 
+def make_ensembles(plans: Sequence[Plan], out: Path) -> list[dict[str, Any]]:
+    """Make these below ``out``; those of a task that keeps no scores are left out with a warning."""
+    made = []
+    for plan in plans:
+        if _task_of(plan.members).merging is None:
+            log.warning("%s: %s", plan.name, _keeps_none(plan.members))
+            continue
+        made.append(result := make_ensemble(plan, out))
+        value = result["scores"][result["headline"]]
+        said = "undefined" if value is None else f"{value:.2f}"
+        members = f"{len(plan.members)} members"
+        log.info(
+            "%s, %s, seed %d: %s %s", result["task"], plan.name, plan.seed, members, f"{result['headline']} {said}"
+        )
+    return made
+
+
+def _task_of(members: Sequence[Found]) -> Task:
+    return find_task(str(members[0].folder)).under(members[0].result["protocol"])
+
+
+def _keeps_none(members: Sequence[Found]) -> str:
+    first = members[0].result
+    return f"{first['task']} keeps no scores under protocol {first['protocol']}, so there are no ensembles of it"
+
+
 def make_ensemble(plan: Plan, out: Path) -> dict[str, Any]:
     """Make the ensemble below ``out``, or find it made of the same members; returns the content of its
     ``scores.json``. ``BadInput`` where members do not belong together or have not kept their scores."""
@@ -56,7 +82,7 @@ def make_ensemble(plan: Plan, out: Path) -> dict[str, Any]:
         if there["fingerprint"] == fingerprint:
             return dict(there)
     began = time.perf_counter()
-    task = find_task(str(members[0].folder)).under(members[0].result["protocol"])
+    task = _task_of(members)
     rows, groups = merge_members(task, members)
     (folder / SCORES_NAME).unlink(missing_ok=True)
     lines = (json.dumps(row._asdict(), ensure_ascii=False) + "\n" for row in rows)
@@ -77,7 +103,7 @@ def _fingerprint(members: Sequence[Found]) -> str:
 def merge_members(task: Task, members: Sequence[Found]) -> tuple[list[Row], list[str]]:
     """The rows of the ensemble's predictions file and the group of each, in the order of the first member's."""
     if task.merging is None:
-        raise BadInput(f"{task.name} under protocol {members[0].result['protocol']} keeps no scores for ensembles")
+        raise BadInput(_keeps_none(members))
     first = read_rows(members[0].folder / PREDICTIONS_NAME)
     guids = [row.guid for row in first]
     groups = [task.group_of_guid(guid) for guid in guids]
@@ -91,9 +117,7 @@ def merge_members(task: Task, members: Sequence[Found]) -> tuple[list[Row], list
         else:
             path = member.folder / RECORDS_NAME
             if not path.is_file():
-                raise BadInput(
-                    f"{path}: missing; run the recipe again with finetune.keep_scores=true, which trains what has none"
-                )
+                raise BadInput(f"{path}: missing; run its recipe again with finetune.keep_scores=true, which trains it")
             own, groups = read_records(path, guids)
             records.append(own)
     try:

@@ -26,7 +26,7 @@ from finetune.task import Hyperparameters
 
 # known in another way: by the job itself, the digests of the files, the resolved hyperparameters
 AXES = {"data", "tasks", "models", "seeds", "settings", "overrides", "precision"}
-NO_PREDICTION = {"bootstrap_samples", "predict_test", "device", "price_per_hour", "save", "keep_scores"}
+NO_PREDICTION = {"bootstrap_samples", "predict_test", "device", "price_per_hour", "save", "keep_scores", "ensembles"}
 ABOUT_RUNS = {"manifest.json", "started.json"}  # in the folder of a run's own model; they hold times
 SPLITS = ("train", "dev", "test")
 OF_ONE_TASK = {"pos_tags": "klue-dp", "mrc_empty_windows": "klue-mrc", "mrc_threshold_share": "klue-mrc"}

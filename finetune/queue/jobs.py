@@ -66,6 +66,8 @@ def plan(config: FinetuneConfig, models: Mapping[str, str]) -> list[Job]:
     ]
     if len({job.folder(Path()) for job in jobs}) < len(jobs):
         raise BadInput(f"two of the models {', '.join(config.models)} have the same name on disk; rename one")
+    if taken := {folder_name(name) for name in config.ensembles} & {folder_name(name) for name in config.models}:
+        raise BadInput(f"finetune.ensembles: {min(taken)} is the name of a model on disk; rename the ensemble")
     return jobs
 
 
