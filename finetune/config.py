@@ -134,6 +134,19 @@ class SwitchOverride(BaseModel, frozen=True, extra="forbid"):
         None, gt=0, le=1, description="Rate of each layer as a share of the next higher one's, embeddings the lowest."
     )
     head_lr_factor: float | None = Field(None, gt=0, description="Rate of all outside the encoder, in units of lr.")
+    dropout: float | None = Field(
+        None,
+        ge=0,
+        lt=1,
+        description="Share that the dropout layers drop (default: as config.json of the encoder says).",
+    )
+    r_drop: float | None = Field(
+        None, ge=0, description="Weight of the difference between two passes under dropout; 0: one pass. Label tasks."
+    )
+    fgm: float | None = Field(
+        None, ge=0, description="Length by which the embeddings of a text move against the loss; 0: none."
+    )
+    reset_layers: int | None = Field(None, ge=0, description="Highest layers that start again from random weights.")
 
 
 class HyperparameterOverride(SwitchOverride, frozen=True, extra="forbid"):

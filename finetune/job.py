@@ -98,7 +98,7 @@ def settings_of(task: Task, config: FinetuneConfig, encoder: str) -> Hyperparame
     encoder_config = load_config(encoder)
     start = task.published(int(encoder_config.hidden_size))
     settings = replace(start, **(override.model_dump(exclude_none=True) if override else {}))
-    check_switches(task, settings)
+    check_switches(task, settings, int(encoder_config.num_hidden_layers))
     most = most_tokens(encoder_config)
     return replace(settings, max_tokens=min(settings.max_tokens, most or settings.max_tokens))
 

@@ -26,7 +26,8 @@ from finetune.job import find_result, finetune_one, origin_of, settings_of
 from finetune.kept.save import settle_best
 from finetune.queue.attempts import Outcome, Work
 from finetune.queue.identity import Files, deciding
-from finetune.queue.jobs import Job, name_settings, plan
+from finetune.queue.jobs import Job, plan
+from finetune.queue.names import named
 from finetune.queue.pool import Slot, finish, gpu_slots
 from finetune.queue.watch import LOG_NAME, Watch, describe, failures
 from finetune.registry import missing_files, task_of
@@ -54,14 +55,15 @@ def run(config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: i
     files = check(config, inputs)
     device = find_device(config.device, "finetune.device")
     precision = _precision(config, device)
-    jobs = name_settings(jobs, {job: deciding(job.task, job.config, precision, files[job.task]) for job in jobs}, out)
-    found = {job: result for job in jobs if (result := _find(job, precision, files[job.task], out)) is not None}
-    left = [job for job in jobs if job not in found]
-    for job, result in found.items():
-        log.info("%s", describe(result))
-        settle_best(job.folder(out), config)
-    work = partial(finetune_one, precision=precision, data_folder=inputs.data, out=out)
-    results, failed = _finish(left, len(found), work, out, _slots(device, min(workers, len(left))), config)
+    recipes = {job: deciding(job.task, job.config, precision, files[job.task]) for job in jobs}
+    with named(jobs, recipes, out) as jobs:
+        found = {job: result for job in jobs if (result := _find(job, precision, files[job.task], out)) is not None}
+        left = [job for job in jobs if job not in found]
+        for job, result in found.items():
+            log.info("%s", describe(result))
+            settle_best(job.folder(out), config)
+        work = partial(finetune_one, precision=precision, data_folder=inputs.data, out=out)
+        results, failed = _finish(left, len(found), work, out, _slots(device, min(workers, len(left))), config)
     if failed:
         raise BadInput(failures(failed, len(jobs)))
     make_ensembles(plan_recipe(config, jobs, out), out)

@@ -66,6 +66,10 @@ class Switches:
     ema_decay: float = 0.99
     layer_decay: float = 1.0
     head_lr_factor: float = 1.0
+    dropout: float | None = None
+    r_drop: float = 0.0
+    fgm: float = 0.0
+    reset_layers: int = 0
 
 
 @dataclass(frozen=True, slots=True)

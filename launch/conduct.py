@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import shlex
 import signal
 import sys
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 
+from launch import manifest
 from launch.checks.estimate import show_plan, this_machine
 from launch.checks.preflight import find_problems
-from launch.console import PlainConsole, Table, print_table, rank, world_size
+from launch.console import PlainConsole, Table, peak_memory_mib, print_table, rank, world_size
 from launch.errors import LaunchError
-from launch.manifest import MANIFEST_NAME
-from launch.pipeline import Stage, run_stage, stages_of
-from launch.recipe import load_recipe
+from launch.manifest import MANIFEST_NAME, STARTED_NAME, Head, held
+from launch.pipeline import Stage, head_of, may_go_on, stages_of
+from launch.recipe import Recipe, load_recipe
+
+log = logging.getLogger(__name__)
 
 INTERRUPTED = 130  # exit code of a command that Ctrl-C ended: 128 + SIGINT
 
@@ -59,6 +64,57 @@ def conduct(
         PlainConsole().print(f"\nreport: {run / 'report' / 'report.html'}", soft_wrap=True)
 
 
+def run_stage(stage: Stage, recipe: Recipe, run: Path) -> bool:
+    """Run one stage unless its result is there; returns whether it worked.
+
+    Raises:
+        LaunchError: an earlier stage is missing, or the folder belongs to another recipe.
+    """
+    out = run / stage.name
+    head = head_of(stage, recipe, run)
+    if _needs_nothing(stage, recipe, run, head):
+        return False
+    joins = stage.meets_another == "joins"
+    with ExitStack() as alone:
+
+        def begin() -> None:
+            if rank() == 0:
+                alone.enter_context(held(run, stage.name, waits=stage.meets_another != "refuses"))
+
+        begin()
+        if rank() == 0 and _needs_nothing(stage, recipe, run, head):  # another command was faster
+            return False
+        if rank() == 0:
+            goes_on = may_go_on(stage, recipe, run, head)
+            manifest.start(out, head, again=goes_on and not joins)  # what the joined command made still stands
+        log.info("%-9s → %s", stage.name, out)
+        if joins:
+            alone.close()
+        began = time.monotonic()
+        counts = stage.work(recipe, run, out)
+        seconds = time.monotonic() - began
+        if joins:
+            begin()
+        if rank() == 0:
+            manifest.finish(out, head, counts, seconds, peak_memory_mib())
+        log.info("%-9s done in %.1f s", stage.name, seconds)
+    return True
+
+
+def _needs_nothing(stage: Stage, recipe: Recipe, run: Path, head: Head) -> bool:
+    """Whether the folder holds the result of this head, as the log then says."""
+    out = run / stage.name
+    is_translated = stage.name == "report" and _language(out) != recipe.launch.spoken()  # then it is written again
+    if may_go_on(stage, recipe, run, head) or not manifest.is_complete(out, head) or is_translated:
+        return False
+    log.info("%-9s complete, nothing to do (%s)", stage.name, out)
+    return True
+
+
+def _language(report: Path) -> str | None:
+    return (manifest.read_manifest(report) or {"counts": {}})["counts"].get("language")
+
+
 @contextmanager
 def ends_quietly(run: Path, stages: Sequence[Stage]) -> Iterator[None]:
     """Ctrl-C ends the process with one line that says what is kept and how to go on; code 130.
@@ -84,7 +140,8 @@ def ends_quietly(run: Path, stages: Sequence[Stage]) -> Iterator[None]:
 
 
 def _what_is_kept(run: Path, stages: Sequence[Stage]) -> str:
-    done = [stage.name for stage in stages if (run / stage.name / MANIFEST_NAME).is_file()]
+    made = {path.parent.name for path in run.glob(f"*/{MANIFEST_NAME}") if not (path.parent / STARTED_NAME).exists()}
+    done = [stage.name for stage in stages if stage.name in made]
     begun = next((stage.name for stage in stages if stage.name not in done), "the end")
     kept = f"{', '.join(done)} and what {begun} has finished are" if done else f"what {begun} has finished is"
     return f"stopped in {begun}; {kept} kept in {run}, and `{shlex.join(['malmoi', *sys.argv[1:]])}` goes on from there"

@@ -210,13 +210,13 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 @contextmanager
-def held(run: Path, stage: str) -> Iterator[None]:
+def held(run: Path, stage: str, *, waits: bool = False) -> Iterator[None]:
     """Hold ``.<stage>.lock`` in the folder of the run, which is created when missing: one process works on a stage.
 
-    A second one would take its unfinished files for leftovers, so it gets a ``LaunchError``.
+    A second one would take its unfinished files for leftovers, so it ``waits``, or gets a ``LaunchError``.
     """
     run.mkdir(parents=True, exist_ok=True)
-    with locked(run / f".{stage}.lock") as is_ours:
+    with locked(run / f".{stage}.lock", waits=waits) as is_ours:
         if not is_ours:
             raise LaunchError(
                 f"{run / stage}: another malmoi process is at work in this folder; wait for it, or give this run "

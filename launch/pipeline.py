@@ -1,4 +1,4 @@
-"""The stages in order, where each one works, and the one way in which any of them is run.
+"""The stages in order, where each one works, and what decides whether its result is there.
 
 ```
 sample ─▶ corpus ─▶ tokenizer ─▶ tokens ─▶ pretrain ─▶ model ─▶ finetune ─▶ report
@@ -9,27 +9,22 @@ change runs again exactly what depends on it, and nothing else.
 
 from __future__ import annotations
 
-import logging
-import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from finetune.config import FRESH
 from launch import manifest
-from launch.console import peak_memory_mib, rank
 from launch.errors import LaunchError
 from launch.init_from import adopt_tokenizer, extend_adopted, model_files, tokenizer_files
-from launch.manifest import Head, fingerprints, held
+from launch.manifest import Head, fingerprints
 from launch.recipe import SAMPLE, Recipe
 
 if TYPE_CHECKING:
     from corpus.reading.inputs import Input
 
-log = logging.getLogger(__name__)
 Stamps = dict[str, Callable[[], str]]  # what the user gives to read, by name, each with what takes its fingerprint
 OWN_MODEL = "model"  # the encoder that the run itself pretrains
 NO_KLUE_FILES = "finetune.data is empty; name the folder of the KLUE files: finetune.data=FOLDER"
@@ -47,6 +42,7 @@ class Stage:
     # whether a folder begun with these other settings may be gone on with; an error for users says what is in the way
     goes_on: Callable[[Recipe, Path, Mapping[str, Any]], bool] = lambda recipe, out, settings: False
     is_open: bool = False  # whether any other settings and inputs add to the folder, or make it anew as a page
+    meets_another: Literal["refuses", "waits", "joins"] = "refuses"  # what a command does while one is at work in it
 
 
 def run_sample(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
@@ -255,7 +251,7 @@ def _after_finetune(recipe: Recipe) -> tuple[str, ...]:
 
 
 STAGES: tuple[Stage, ...] = (
-    Stage("sample", section("sample"), lambda r: (), run_sample),
+    Stage("sample", section("sample"), lambda r: (), run_sample, meets_another="waits"),
     Stage("corpus", section("corpus"), _sample, run_corpus, corpus_outside),
     Stage(
         "tokenizer",
@@ -281,6 +277,7 @@ STAGES: tuple[Stage, ...] = (
         run_finetune,
         finetune_outside,
         is_open=True,  # every job knows what it was made from
+        meets_another="joins",  # every job is claimed
     ),
     # the key of finetune follows from all stages before it
     Stage(
@@ -290,6 +287,7 @@ STAGES: tuple[Stage, ...] = (
         run_report,
         lambda r: fingerprints(encoder_folders(r)),  # results of an encoder that has changed are not shown
         is_open=True,
+        meets_another="waits",
     ),
 )
 VERBS: dict[str, tuple[str, ...]] = {
@@ -347,32 +345,6 @@ def head_by_now(stage: Stage, recipe: Recipe, run: Path, found: Mapping[str, Any
     return Head(stage.name, stage.settings(recipe), inputs)
 
 
-def run_stage(stage: Stage, recipe: Recipe, run: Path) -> bool:
-    """Run one stage unless its result is there; returns whether it worked.
-
-    Raises:
-        LaunchError: an earlier stage is missing, or the folder belongs to another recipe.
-    """
-    out = run / stage.name
-    head = head_of(stage, recipe, run)
-    is_translated = stage.name == "report" and _language(out) != recipe.launch.spoken()  # then it is written again
-    goes_on = may_go_on(stage, recipe, run, head)
-    if not goes_on and manifest.is_complete(out, head) and not is_translated:
-        log.info("%-9s complete, nothing to do (%s)", stage.name, out)
-        return False
-    with held(run, stage.name) if rank() == 0 else nullcontext():
-        if rank() == 0:
-            manifest.start(out, head, again=goes_on)
-        log.info("%-9s → %s", stage.name, out)
-        began = time.monotonic()
-        counts = stage.work(recipe, run, out)
-        seconds = time.monotonic() - began
-        if rank() == 0:
-            manifest.finish(out, head, counts, seconds, peak_memory_mib())
-        log.info("%-9s done in %.1f s", stage.name, seconds)
-    return True
-
-
 def may_go_on(stage: Stage, recipe: Recipe, run: Path, head: Head) -> bool:
     """Whether the folder of a stage was begun with other settings and is gone on with; nothing may stand on it yet."""
     found = manifest.read_head(run / stage.name)
@@ -391,7 +363,3 @@ def may_go_on(stage: Stage, recipe: Recipe, run: Path, head: Head) -> bool:
     if made:
         raise LaunchError(f"{', '.join(made)}: made from {stage.name} as it is now; delete or move that to extend it")
     return True
-
-
-def _language(report: Path) -> str | None:
-    return (manifest.read_manifest(report) or {"counts": {}})["counts"].get("language")

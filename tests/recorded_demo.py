@@ -31,7 +31,7 @@ def settings_of(recipe: Recipe) -> dict[str, Any]:
 def changed_settings(recorded: dict[str, Any]) -> dict[str, Any]:
     """Settings of the recipe ``smoke`` that are not those of the record; one newer than it counts as its default."""
     before = settings_of(Recipe(name="smoke")) | recorded
-    return {key: value for key, value in settings_of(load_recipe("smoke")).items() if before[key] != value}
+    return {key: value for key, value in settings_of(load_recipe("smoke")).items() if before.get(key) != value}
 
 
 def scores_of_run() -> list[dict[str, object]]:

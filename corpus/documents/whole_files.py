@@ -169,12 +169,17 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 
 def settle_all(folder: Path) -> None:
-    """Wait until the disk has every file below ``folder``, and their names."""
-    folders = [Path(root) for root, _, _ in os.walk(folder)]
-    files = [path for inner in folders for path in inner.iterdir() if path.is_file() and not path.is_symlink()]
+    """Wait until the disk has every file below ``folder``, and their names; what goes meanwhile is not waited for."""
+    walked = [(Path(root), names) for root, _, names in os.walk(folder)]
+    files = [path for inner, names in walked for name in names if not (path := inner / name).is_symlink()]
     with ThreadPoolExecutor(SETTLED_TOGETHER) as threads:
-        for found in (files, folders):
-            list(threads.map(settle, found))
+        for found in ([path for path in files if path.is_file()], [inner for inner, _ in walked]):
+            list(threads.map(_settle_if_there, found))
+
+
+def _settle_if_there(path: Path) -> None:
+    with suppress(FileNotFoundError):  # another command in the same folder
+        settle(path)
 
 
 def settle(path: Path) -> None:

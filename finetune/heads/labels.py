@@ -32,8 +32,9 @@ class Labeller(nn.Module):
         self.net, self.read = net, read
 
     def forward(self, **batch: Tensor) -> dict[str, Tensor]:
-        """Loss of ``labels``: label ids (B) or (B, L), or numbers (B)."""
-        return {"loss": self._run(batch).loss}
+        """Loss of ``labels``: label ids (B) or (B, L), or numbers (B); and the logits."""
+        found = self._run(batch)
+        return {"loss": found.loss, "logits": found.logits}
 
     @torch.no_grad()
     def predict(self, **batch: Tensor) -> list[Any]:

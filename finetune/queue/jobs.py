@@ -13,10 +13,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig, place_of
@@ -26,6 +27,14 @@ SCORES_NAME = "scores.json"
 RESULTS = ("*/*/seed-*/scores.json", "*/*/*/seed-*/scores.json")
 LONGEST_NAME = 60  # characters of a settings folder
 Recipe = Mapping[str, Any]  # as ``identity.deciding``
+
+
+class Given(NamedTuple):
+    """A name that stands for settings of a task."""
+
+    task: str
+    name: str
+    recipe: Recipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,23 +88,28 @@ def read_results(out: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
             yield path, result
 
 
-def name_settings(jobs: Sequence[Job], recipes: Mapping[Job, Recipe], out: Path) -> list[Job]:
-    """The same jobs, each in the folder of its settings, beside the results of others that are there.
+def name_settings(
+    jobs: Sequence[Job], recipes: Mapping[Job, Recipe], out: Path, given: Iterable[Given] = ()
+) -> tuple[list[Job], list[Given]]:
+    """The same jobs, each in the folder of its settings, beside the results of others that are there; and what the
+    names of these settings stand for.
 
-    Settings that are there keep their name. ``BadInput`` where ``finetune.settings`` gives a name that is taken.
+    Settings that are there, or that another command has ``given`` a name, keep it. ``BadInput`` where
+    ``finetune.settings`` gives a name that is taken.
     """
     known: dict[str, dict[str, Recipe]] = {}
-    for _, result in read_results(out):
-        if "members" in result:
-            continue  # an ensemble
-        known.setdefault(result["task"], {}).setdefault(result["settings"], result["recipe"])
+    single = (result for _, result in read_results(out) if "members" not in result)  # ensembles have no settings
+    there = (Given(result["task"], result["settings"], result["recipe"]) for result in single)
+    for task, name, recipe in chain(there, given):
+        known.setdefault(task, {}).setdefault(name, recipe)
     named = []
     for job in jobs:
         taken = known.setdefault(job.task, {})
         name = _name_of(job, recipes[job], taken)
         taken.setdefault(name, recipes[job])
         named.append(replace(job, settings=name))
-    return list(dict.fromkeys(named))
+    used = dict.fromkeys((job.task, job.settings) for job in named)
+    return list(dict.fromkeys(named)), [Given(task, name, known[task][name]) for task, name in used]
 
 
 def _name_of(job: Job, recipe: Recipe, taken: Mapping[str, Recipe]) -> str:

@@ -33,6 +33,7 @@ from finetune.task import Hyperparameters, Task
 from finetune.train.averaging import Averaging
 from finetune.train.predict import autocast, to_tensors
 from finetune.train.rates import decay_by_layer, rate_at
+from finetune.train.regularisation import adversarial_step, prepare, r_drop_loss
 
 POOL_BATCHES = 50  # so many batches are sorted together; more would make batches alike from epoch to epoch
 STEPS_BETWEEN_CHECKS = 20  # of the losses on a GPU, where looking at one waits for all the work before it
@@ -90,6 +91,7 @@ def train(
         as_published: batches in random order, not of similar lengths; the rate reaches 0 after features / batch size x
             epochs steps, which is a fraction, so with incomplete batches the last steps learn nothing.
     """
+    prepare(model, settings, task.name)
     vars(model)["accepts_loss_kwargs"] = False  # the loss is a mean, also of modules that take **batch
     steps_per_epoch = math.ceil(len(features) / settings.batch_size)
     average = Averaging(settings, steps_per_epoch) if settings.average != "none" else None
@@ -197,8 +199,16 @@ class _Trainer(Trainer):
     def compute_loss_context_manager(self) -> Any:
         return autocast(self.args.device, self.precision)
 
+    def compute_loss(self, model: Any, inputs: Any, *arguments: Any, **named: Any) -> Any:
+        if self.settings.r_drop:
+            return r_drop_loss(model, inputs, self.settings.r_drop)
+        return super().compute_loss(model, inputs, *arguments, **named)
+
     def training_step(self, *arguments: Any, **named: Any) -> Tensor:
-        self.unchecked.append(loss := super().training_step(*arguments, **named))
+        step = partial(super().training_step, *arguments, **named)
+        trained: Any = self.model
+        loss = adversarial_step(step, trained, self.settings.fgm) if self.settings.fgm else step()
+        self.unchecked.append(loss)
         if loss.device.type == "cpu" or len(self.unchecked) == STEPS_BETWEEN_CHECKS:
             self.refuse_infinite_losses()
         return loss

@@ -13,8 +13,9 @@ from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import sealed
 from launch import manifest
 from launch.checks.preflight import _other_recipes
+from launch.conduct import run_stage
 from launch.errors import LaunchError
-from launch.pipeline import STAGES, head_of, run_stage
+from launch.pipeline import STAGES, head_of
 from launch.recipe import Recipe, load_recipe
 from pretrain.saved.found import STATE_NAMES
 

@@ -14,9 +14,10 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenize
 
 from corpus.documents.errors import BadInput
 from launch import manifest
+from launch.conduct import run_stage
 from launch.errors import LaunchError
 from launch.init_from import PROBE, adopt_tokenizer, model_files, tokenizer_files
-from launch.pipeline import STAGES, head_of, run_stage
+from launch.pipeline import STAGES, head_of
 from launch.recipe import Recipe, load_recipe
 from launch.report.stages import vocabulary_sections
 from pretrain.config import PretrainConfig, RowsConfig

@@ -1,4 +1,4 @@
-"""Two processes never work on one stage of a run."""
+"""Two processes never work on one stage of a run, unless its jobs are claimed one by one."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ import subprocess
 import sys
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
 from corpus.documents.locks import NO_LOCKS_HERE
+from launch.conduct import run_stage
 from launch.errors import LaunchError
-from launch.manifest import held
+from launch.manifest import held, read_manifest
+from launch.pipeline import Stage
+from launch.recipe import Recipe, load_recipe
 
 HOLD = """
 import sys, time
@@ -49,3 +53,30 @@ def test_a_file_system_without_locks_is_worked_on_without(
     ending = nullcontext() if number in NO_LOCKS_HERE else pytest.raises(OSError, match="as the system says")
     with ending, held(tmp_path / "runs" / "mine", "pretrain"):
         pass
+
+
+@pytest.mark.parametrize("meets", ["joins", "refuses"])
+def test_a_second_command_joins_where_jobs_are_claimed_and_leaves_its_own_manifest(
+    tmp_path: Path, meets: Literal["joins", "refuses"]
+) -> None:
+    """The second, with other seeds, begins and ends while the first is at work."""
+    ours, theirs = (load_recipe("smoke", [f"finetune.seeds={seed}"]) for seed in (1, 2))
+
+    def seeds(recipe: Recipe) -> dict[str, Any]:
+        return {"seeds": list(recipe.finetune.seeds)}
+
+    def work(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
+        (out / f"seed-{recipe.finetune.seeds[0]}").touch()
+        if recipe is ours:
+            assert run_stage(stage, theirs, run)
+            assert (read_manifest(out) or {})["counts"] == seeds(theirs)
+        return seeds(recipe)
+
+    stage = Stage("finetune", seeds, lambda recipe: (), work, is_open=True, meets_another=meets)
+    if meets == "refuses":
+        with pytest.raises(LaunchError, match="another malmoi process is at work"):
+            run_stage(stage, ours, tmp_path)
+        return
+    assert run_stage(stage, ours, tmp_path)
+    assert (read_manifest(tmp_path / "finetune") or {})["counts"] == seeds(ours)
+    assert not run_stage(stage, ours, tmp_path)

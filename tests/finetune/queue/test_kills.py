@@ -48,7 +48,7 @@ def inputs(home: Path) -> FinetuneInputs:
 def contents(out: Path) -> dict[str, str]:
     """Digests of all results; the time that a training took may differ, and a killed process leaves its lock file."""
     found = {}
-    for path in sorted(p for p in out.rglob("*") if p.is_file() and p.suffix not in (".log", ".lock")):
+    for path in sorted(p for p in out.rglob("[!.]*") if p.is_file() and p.suffix not in (".log", ".lock")):
         data = path.read_bytes()
         if path.name == "scores.json":
             data = json.dumps({**json.loads(data), "seconds": 0}).encode()
@@ -70,9 +70,10 @@ def kill_at(moment: int, counter: Path, victim: Callable[[], int]) -> None:
         return around
 
     def tick() -> None:
-        with counter.open("a", encoding="utf-8") as file:
-            file.write("x")
-        if counter.stat().st_size == moment:
+        with counter.open("ab", buffering=0) as file:
+            file.write(b"x")
+            number = file.tell()  # of this tick; the file's size may hold that of another thread by now
+        if number == moment:
             os.kill(victim(), signal.SIGKILL)
 
     job.train = counted(job.train)

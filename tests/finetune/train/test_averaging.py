@@ -10,13 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from corpus.documents.errors import BadInput
 from finetune.encoder import load_tokenizer
 from finetune.examples import Example
 from finetune.registry import TASKS
 from finetune.task import Hyperparameters
 from finetune.train.averaging import Averaging
-from finetune.train.switches import check_switches
 from finetune.train.trainer import Selection, Training, seed_everything, train
 
 YNAT = TASKS["ynat"]
@@ -97,8 +95,3 @@ def test_frozen_weights_are_neither_copied_nor_changed(tiny_encoder) -> None:
     average = Averaging(replace(SETTINGS, average="ema", average_after=0), 1)
     average.on_train_begin(None, None, None, model)
     assert [tuple(x.shape) for x in average.mean.module.parameters()] == [(7, 32), (7,)]
-
-
-def test_an_average_of_nothing_is_refused() -> None:
-    with pytest.raises(BadInput, match=r"overrides\.ynat: average=swa begins after 4 of 4 epochs.*lower average_after"):
-        check_switches(YNAT, replace(SETTINGS, average="swa", average_after=4))
