@@ -91,8 +91,9 @@ def make_ensemble(plan: Plan, out: Path) -> dict[str, Any]:
         **_result(task, plan, rows, groups), "seconds": round(time.perf_counter() - began, 1),
         "fingerprint": fingerprint,
     }  # fmt: skip
-    write_whole(folder / SCORES_NAME, json.dumps(result, ensure_ascii=False, indent=1) + "\n")
-    return result
+    text = json.dumps(result, ensure_ascii=False, indent=1)
+    write_whole(folder / SCORES_NAME, text + "\n")
+    return dict(json.loads(text))
 
 
 def _fingerprint(members: Sequence[Found]) -> str:

@@ -1,8 +1,8 @@
 """KLUE-MRC by several models: spans are compared by their characters, so tokenizers may differ.
 
 Two means decide: of the probability of "no answer" against a member's own best span, and of the probability of each
-span among a member's best ones. A span that one tokenizer cannot cut gets nothing from it; had spans and "no answer"
-one distribution, spans that differ by a particle would lose to "no answer", which all members can say.
+span among a member's best ones, which weighs as much as that it answers at all. A span that one tokenizer cannot cut
+gets nothing from it; had spans and "no answer" one distribution, spans that differ by a particle would lose to it.
 """
 
 from __future__ import annotations
@@ -65,8 +65,9 @@ def _answer(records: Sequence[Record]) -> Prediction:
         scores, places = record["scores"], map(tuple, record["places"].reshape(-1, 2).tolist())
         best = float(scores[0]) if len(scores) else -np.inf
         ahead.append(float(record["null"][0]) - best)
+        answered = float(np.exp(-np.logaddexp(0, ahead[-1])))
         for place, p, text in zip(places, softmax(scores) if len(scores) else (), record["texts"], strict=True):
-            votes[place] += float(p)
+            votes[place] += answered * float(p)
             texts[place] = text
     yes, no = (np.logaddexp.reduce(-np.logaddexp(0, sign * np.array(ahead))) for sign in (-1, 1))
     lead = float(yes - no)

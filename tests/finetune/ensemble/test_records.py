@@ -1,4 +1,4 @@
-"""Ensembles from kept scores: one member is itself, hand-made cases of each kind, what does not belong together."""
+"""An ensemble of one is its member, on all tasks, through the file that keeps the scores."""
 
 from __future__ import annotations
 
