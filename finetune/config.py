@@ -11,14 +11,24 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from corpus.documents.device import DeviceName
 from corpus.documents.errors import BadInput
+from finetune.spaces import SearchConfig, Value
 
 TaskName = Literal["ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-dp", "klue-mrc", "wos"]
 ProtocolName = Literal["malmoi", "klue-baseline"]
 ScheduleName = Literal["linear", "cyclic-cosine"]
+MarkerName = Literal["plain", "typed"]
 AverageName = Literal["none", "swa", "ema"]
 KEPT_NAME = "malmoi.json"  # in the folder of a kept model: its task, protocol and files
 FRESH = "fresh:"  # before an encoder's name: its architecture and tokenizer, weights at random
@@ -171,6 +181,10 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
     pos_tags: bool | None = Field(None, description="As finetune.pos_tags.")
     max_train_examples: int | None = Field(None, gt=0, description="As finetune.max_train_examples.")
     evaluations_per_epoch: int | None = Field(None, ge=0, description="As finetune.evaluations_per_epoch.")
+    mrc_empty_windows: float | None = Field(None, ge=0, le=1, description="As finetune.mrc_empty_windows.")
+    mrc_threshold_share: float | None = Field(None, ge=0, lt=1, description="As finetune.mrc_threshold_share.")
+    re_markers: MarkerName | None = Field(None, description="As finetune.re_markers.")
+    re_restricted: bool | None = Field(None, description="As finetune.re_restricted.")
     overrides: dict[str, HyperparameterOverride] = Field(  # FinetuneConfig knows the names of tasks
         default_factory=dict, description="Hyperparameters by task; what is not named is as in finetune.overrides."
     )
@@ -185,6 +199,19 @@ class Ensemble(BaseModel, frozen=True, extra="forbid"):
         description="Names of finetune.settings whose results are averaged with each other, '' the recipe's own. "
         "Default: one ensemble for each settings.",
     )
+
+
+def _read_values(key: str, values: tuple[Value, ...]) -> tuple[Value, ...]:
+    """Values of a search as their hyperparameter reads them; ``ValueError`` names the first that it refuses."""
+    read = []
+    for value in values:
+        try:
+            read.append(getattr(HyperparameterOverride.model_validate({key: value}), key))
+        except ValidationError as error:
+            raise ValueError(f"space.{key}: {value}: {error.errors()[0]['msg']}") from None
+    if not read or len(set(read)) < len(read):
+        raise ValueError(f"space.{key}: name at least one value and each once, as {key}: [1, 2], or null to leave it")
+    return tuple(read)
 
 
 class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
@@ -263,6 +290,24 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
         default_factory=dict, description="Further settings by name, trained beside those of the recipe."
     )
     price_per_hour: float | None = Field(None, ge=0, description="Of one device, for the cost shown while it trains.")
+    re_markers: MarkerName = Field(
+        "plain", description="KLUE-RE: typed writes the types of the two entities into the text (protocol malmoi)."
+    )
+    re_restricted: bool = Field(
+        False,
+        description="KLUE-RE: only relations that training has between such types are predicted (protocol malmoi).",
+    )
+    search: SearchConfig = Field(SearchConfig(), description="What `malmoi search` tries.")
+    held_out_share: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="Of the training examples: share held out by whole groups and scored in place of dev, to compare "
+        "settings without a look at dev; 0: dev is scored.",
+    )
+    searched_on: Literal["train", "dev"] | None = Field(
+        None, description="Where a search chose these hyperparameters; every score says so. `malmoi search` sets it."
+    )
     keep_scores: bool = Field(
         False,
         description="Keep beside each result what an ensemble needs of the scored examples (kept_scores.parquet).",
@@ -282,6 +327,17 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
             before = overrides.get(task, HyperparameterOverride())
             overrides[task] = before.model_copy(update=override.model_dump(exclude_none=True))
         return self.model_copy(update={**changed, "overrides": overrides})
+
+    @field_validator("search")
+    @classmethod
+    def _searches_hyperparameters(cls, search: SearchConfig) -> SearchConfig:
+        known = HyperparameterOverride.model_fields
+        for key in search.space.keys() - known.keys():
+            near = get_close_matches(key, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+            raise ValueError(f"space.{key}: no such hyperparameter; {hint}")
+        read = {key: _read_values(key, values) for key, values in search.space.items() if values is not None}
+        return search.model_copy(update={"space": {**search.space, **read}})
 
     @field_validator("settings")
     @classmethod

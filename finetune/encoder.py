@@ -21,7 +21,7 @@ from transformers.utils import logging as transformers_logging
 
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import INDEX_NAME, check_index, check_model_files, check_sizes, refuse_links
-from finetune.config import FRESH
+from finetune.config import FRESH, KEPT_NAME
 
 # These count positions from the padding id plus one, so they hold fewer tokens than positions.
 _POSITIONS_AFTER_PADDING = {
@@ -109,6 +109,7 @@ def load_encoder(name: str, tokenizer: PreTrainedTokenizerBase | None = None) ->
 def load_pretrained(kind: Any, name: str, tokenizer: PreTrainedTokenizerBase | None = None, **settings: Any) -> Any:
     """``kind.from_pretrained`` (an Auto class) with the rules above; heads it lacks start at random, without a warning.
 
+    Of a kept model the encoder is taken, not the head.
     After ``FRESH`` in ``name`` the weights are drawn at random as the architecture says. Embeddings grow where
     ``tokenizer`` knows more tokens than they (markers that a task adds).
     """
@@ -121,9 +122,21 @@ def load_pretrained(kind: Any, name: str, tokenizer: PreTrainedTokenizerBase | N
             model = kind.from_config(config, dtype=torch.float32)
     else:
         model = read_weights(kind, name, **settings)
+        if (Path(name) / KEPT_NAME).is_file():  # its head is another task's, also where its size would fit
+            for part in model.children():
+                if part is not model.base_model is not model:
+                    draw_again(part, model)
     if tokenizer is not None and len(tokenizer) > model.get_input_embeddings().num_embeddings:
         model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
     return model
+
+
+@torch.no_grad()
+def draw_again(part: nn.Module, model: Any) -> None:
+    """Random weights, in place, for a part of a model of transformers, as its architecture draws them."""
+    for weight in part.parameters():
+        vars(weight)["_is_hf_initialized"] = False  # what was loaded would be spared
+    part.apply(model._init_weights)
 
 
 def read_weights(kind: Any, name: str, *, is_whole: bool = False, **settings: Any) -> Any:

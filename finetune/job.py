@@ -11,7 +11,7 @@ import json
 import logging
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -42,18 +42,23 @@ log = logging.getLogger(__name__)
 
 PREDICTIONS_NAME = "predictions.jsonl"
 ERRORS_NAME = "errors.json"
+AfterEpoch = Callable[[float], None] | None
 
 
-def finetune_one(job: Job, precision: PrecisionName, data_folder: Path, out: Path, parts: int = 1) -> dict[str, Any]:
+def finetune_one(
+    job: Job, precision: PrecisionName, data_folder: Path, out: Path, parts: int = 1, after_epoch: AfterEpoch = None
+) -> dict[str, Any]:
     """Finish one job below ``out``, or find it finished; returns the content of its ``scores.json``.
 
-    ``precision`` is what ``config.precision`` stands for on this machine; ``parts`` further divides each step.
+    ``precision`` is what ``config.precision`` stands for on this machine; ``parts`` further divides each step;
+    ``after_epoch`` is told the score after each epoch but the last, and ends the training by raising.
     Writes ``predictions.jsonl``, ``errors.json``, the test file with predictions for labels and scores for ensembles
     where they are asked for, the model as ``config.save`` says, and ``scores.json`` last.
     """
     config = job.config
     task = task_of(job.task, config)
     data = load_data(task, data_folder, config)
+    task = task.taught(data.training)
     settings = settings_of(task, config, job.encoder)
     origin = origin_of(job, task, precision, settings, data.files)
     folder = job.folder(out)
@@ -66,7 +71,7 @@ def finetune_one(job: Job, precision: PrecisionName, data_folder: Path, out: Pat
     for name in (SCORES_NAME, RECORDS_NAME):
         (folder / name).unlink(missing_ok=True)
     began = time.perf_counter()
-    trained, scored, test, about, records = _train_and_predict(task, job, config, precision, settings, data)
+    trained, scored, test, about, records = _train_and_predict(task, job, precision, settings, data, after_epoch)
     rows = to_rows(data.scored, scored)
     if records:
         write_records(folder / RECORDS_NAME, data.scored, task.group, records)
@@ -82,7 +87,7 @@ def finetune_one(job: Job, precision: PrecisionName, data_folder: Path, out: Pat
         **_scores(task, rows, data, config), "tables": defined_tables(task.tables(rows)),
         "hyperparameters": settings.recorded(), **about, "data": data.files, "versions": _versions(),
         "seconds": round(time.perf_counter() - began, 1), "halved_for_memory": parts > 1, **origin,
-        **({"own": task.own} if task.own else {}),
+        **({"own": task.own} if task.own else {}), **({"learned": task.learned} if task.learned else {}),
     }  # fmt: skip
     keep_or_discard(folder, config, trained, result)
     del trained
@@ -104,11 +109,11 @@ def settings_of(task: Task, config: FinetuneConfig, encoder: str) -> Hyperparame
 
 
 def _train_and_predict(
-    task: Task, job: Job, config: FinetuneConfig, precision: PrecisionName, settings: Hyperparameters, data: Data
+    task: Task, job: Job, precision: PrecisionName, settings: Hyperparameters, data: Data, after_epoch: AfterEpoch
 ) -> tuple[Trained, list[Prediction], list[Prediction], dict[str, Any], list[Record]]:
     """The model, its predictions of the scored and the test examples, what scores.json says of the training, and the
     records of the scored examples for ensembles."""
-    tokenizer = load_tokenizer(job.encoder, task.special_tokens)
+    config, tokenizer = job.config, load_tokenizer(job.encoder, task.special_tokens)
     pad_id = int(tokenizer.pad_token_id)
     learned, unseen = _hold_for_tuning(task, data.training, config)
     training, held, scored, test = (
@@ -124,19 +129,20 @@ def _train_and_predict(
     def score(_: nn.Module) -> float:
         return task.score(to_rows(data.scored, predict_all(data.scored, scored)))[task.select_by]
 
-    times = config.evaluations_per_epoch
     report = train(
         task, model, training, settings, seed, pad_id, precision=precision, uses_cpu=config.device == "cpu",
-        selection=Selection(times, score) if times else None, as_published=config.protocol == "klue-baseline",
+        selection=Selection(times, score) if (times := config.evaluations_per_epoch) else None,
+        as_published=config.protocol == "klue-baseline",
+        after_epoch=after_epoch and (lambda _: after_epoch(score(model))),
     )  # fmt: skip
     tuned = None
     if task.tune and unseen:
-        tuned = task.tune(model, unseen, held, predict(task, model, held, pad_id, precision))
+        tuned = {"n": len(unseen), **task.tune(model, unseen, held, predict(task, model, held, pad_id, precision))}
     about = {
         "losses": [round(loss, 5) for loss in report.losses],
         "steps": report.steps,
         "selected": {"by": task.select_by, **defined(report.selected._asdict())} if report.selected else None,
-        "tuned": tuned and {"n": len(unseen), **tuned},
+        "tuned": tuned,
         **({"averaged": report.averaged} if report.averaged else {}),
         "features": {"train": len(training), "dev": len(scored)},
         "device": next(model.parameters()).device.type,
@@ -173,6 +179,7 @@ def _scores(task: Task, rows: list[Row], data: Data, config: FinetuneConfig) -> 
         "intervals": {name: intervals.get(name) for name in scores},
         "trivial": defined(trivial),
         "paper_dev": {model: dict(figures) for model, figures in task.paper_dev.items()},
+        **({"searched_on": config.searched_on} if config.searched_on else {}),
     }
 
 

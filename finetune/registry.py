@@ -57,6 +57,7 @@ def task_of(name: str, config: FinetuneConfig) -> Task:
 
         return own_task(define(name, own), files=files_of(own))
     task = TASKS[name].under(config.protocol)
+    task = task.adapt(task, config)
     task = task if config.mrc_empty_windows == 1 else task.thin(task, config.mrc_empty_windows)
     return task if config.pos_tags else task.plain(task)
 

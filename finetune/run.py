@@ -7,7 +7,7 @@ process. Files and encoders are checked before the first training starts. A job 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -54,7 +54,24 @@ def run(config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: i
     jobs = plan(config, inputs.models)
     files = check(config, inputs)
     device = find_device(config.device, "finetune.device")
-    precision = _precision(config, device)
+    precision = precision_of(config, device)
+    results = finish_trainings(jobs, files, config, inputs, out, workers=workers, device=device, precision=precision)
+    by_task = {result["task"]: result for result in results}
+    return {
+        "results": len(results),
+        "examples": {task: {"train": by_task[task]["n_train"], "dev": by_task[task]["n"]} for task in config.tasks},
+        "split": {task: by_task[task]["split"] for task in config.tasks},
+    }
+
+
+def finish_trainings(
+    jobs: Sequence[Job], files: Mapping[str, Files], config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *,
+    workers: int, device: torch.device, precision: PrecisionName,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """The results of all jobs, those that are there first; ``BadInput`` at the end where some failed.
+
+    ``files``: of each task, as ``check`` returned them; ``precision``: as ``precision_of`` did.
+    """
     recipes = {job: deciding(job.task, job.config, precision, files[job.task]) for job in jobs}
     with named(jobs, recipes, out) as jobs:
         found = {job: result for job in jobs if (result := _find(job, precision, files[job.task], out)) is not None}
@@ -63,16 +80,11 @@ def run(config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: i
             log.info("%s", describe(result))
             settle_best(job.folder(out), config)
         work = partial(finetune_one, precision=precision, data_folder=inputs.data, out=out)
-        results, failed = _finish(left, len(found), work, out, _slots(device, min(workers, len(left))), config)
+        results, failed = finish_jobs(left, len(found), work, out, config, device=device, workers=workers)
     if failed:
         raise BadInput(failures(failed, len(jobs)))
     make_ensembles(plan_recipe(config, jobs, out), out)
-    by_task = {result["task"]: result for result in [*found.values(), *results]}
-    return {
-        "results": len(jobs),
-        "examples": {task: {"train": by_task[task]["n_train"], "dev": by_task[task]["n"]} for task in config.tasks},
-        "split": {task: by_task[task]["split"] for task in config.tasks},
-    }
+    return [*found.values(), *results]
 
 
 def check(config: FinetuneConfig, inputs: FinetuneInputs) -> dict[str, Files]:
@@ -88,7 +100,7 @@ def check(config: FinetuneConfig, inputs: FinetuneInputs) -> dict[str, Files]:
     return {task: load_data(task_of(task, config), inputs.data, config).files for task in config.tasks}
 
 
-def _precision(config: FinetuneConfig, device: torch.device) -> PrecisionName:
+def precision_of(config: FinetuneConfig, device: torch.device) -> PrecisionName:
     """What all jobs train in, and why, in the log."""
     choice = choose_precision(config.precision, "finetune.precision", device)
     log.info("precision %s: %s", choice.precision, choice.reason)
@@ -104,11 +116,16 @@ def _find(job: Job, precision: PrecisionName, files: Files, out: Path) -> dict[s
     return find_result(job, task, out, origin_of(job, task, precision, settings, files)["fingerprint"])
 
 
-def _finish(
-    jobs: Sequence[Job], found: int, work: Work, out: Path, slots: Sequence[Slot], config: FinetuneConfig
-) -> tuple[list[dict[str, Any]], list[Outcome]]:
-    """Results of the jobs, and what came of those that failed; an error that stops all is raised."""
+def finish_jobs(
+    jobs: Sequence[Job], found: int, work: Work, out: Path, config: FinetuneConfig, *, device: torch.device,
+    workers: int, ended: Callable[[Job], None] = lambda job: None,
+) -> tuple[list[dict[str, Any]], list[Outcome]]:  # fmt: skip
+    """Results of the jobs, and what came of those that failed; an error that stops all is raised.
+
+    ``found``: how many more were finished before; ``ended`` is told of each that has ended.
+    """
     results, failed = [], []
+    slots = _slots(device, min(workers, len(jobs)))
     watch = Watch(jobs, found, len(slots), out / LOG_NAME, config.price_per_hour)
     with watch.shown(), _one_thread() if not slots else nullcontext():
         for outcome in finish(jobs, work, out, watch.began, slots):
@@ -119,6 +136,7 @@ def _finish(
                 results.append(outcome.result)
             elif outcome.failure is not None:
                 failed.append(outcome)
+            ended(outcome.job)
     return results, failed
 
 

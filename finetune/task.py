@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from finetune.config import AverageName, ProtocolName, ScheduleName
+from finetune.config import AverageName, FinetuneConfig, ProtocolName, ScheduleName
 from finetune.examples import Example, Feature, Module, Prediction, Row, Shown, Table, Tokenizer
 
 LARGE_HIDDEN = 1_024
@@ -162,6 +163,8 @@ class Task:
             choose after the training (KLUE-MRC: by how much "no answer" must be ahead); returns it for the result.
         thin: ``(task, share)``: the task trained on a share of its features without a target (KLUE-MRC).
         plain: the task without gold annotation among its inputs (KLUE-DP: part-of-speech tags).
+        adapt: ``(task, configuration)``: the task as keys of the configuration for it alone want it (KLUE-RE).
+        learn: what ``decode`` takes of the training examples, as JSON that a kept model keeps; then it is ``learned``.
         own: what ``finetune.tasks.own.own_task`` makes a user's task of; None for those of KLUE.
         use: what is done with new text; None: nothing can be.
         merging: how ensembles of it are made; None: not at all.
@@ -198,6 +201,9 @@ class Task:
     tune: Callable[[Any, Sequence[Example], Sequence[Feature], Sequence[Any]], dict[str, float]] | None = None
     thin: Callable[[Task, float], Task] = lambda task, share: task
     plain: Callable[[Task], Task] = lambda task: task
+    adapt: Callable[[Task, FinetuneConfig], Task] = lambda task, config: task
+    learn: Callable[[Sequence[Example]], Mapping[str, Any]] | None = None
+    learned: Mapping[str, Any] | None = None
     own: Mapping[str, Any] | None = None
     use: Use | None = None
     merging: Merging | None = None
@@ -207,6 +213,15 @@ class Task:
     def metrics(self) -> tuple[str, ...]:
         """Those of the paper, the headline first; none of an own task, whose ``score`` names its own."""
         return tuple(next(iter(self.paper_dev.values()), ()))
+
+    def taught(self, training: Sequence[Example]) -> Task:
+        """This task after it has seen the training examples."""
+        return self.knowing(self.learn(training)) if self.learn else self
+
+    def knowing(self, learned: Mapping[str, Any]) -> Task:
+        """This task with what ``learn`` once returned."""
+        decode: Any = self.decode
+        return replace(self, learned=learned, decode=partial(decode, learned=learned))
 
     def under(self, protocol: ProtocolName) -> Task:
         """This task as a protocol does it: ``malmoi`` as it stands here, ``klue-baseline`` as published."""

@@ -46,7 +46,12 @@ STAGE_VERBS = (  # in the order of a run, each with its purpose and an example
     ("pack", "Encode the corpus into the token store.", "malmoi pack smoke"),
     ("pretrain", "Pretrain and export the model.", "torchrun --nproc-per-node 2 -m launch pretrain smoke"),
     ("finetune", "Train and score the KLUE tasks.", "malmoi finetune smoke finetune.tasks=ynat,klue-ner"),
-    ("report", "Write report.md and report.html.", "malmoi report smoke"),
+    (
+        "search",
+        "Search hyperparameters, then train and score the best.",
+        "malmoi search smoke finetune.search.method=random finetune.search.trials=20",
+    ),
+    ("report", "Write report.md and report.html, results.csv and report.tex.", "malmoi report smoke"),
 )
 STAGE_TOOLS: dict[str, dict[str, Callable[..., None]]] = {
     "corpus": {"push": push_corpus},

@@ -21,6 +21,7 @@ from launch.errors import LaunchError
 from launch.manifest import MANIFEST_NAME, STARTED_NAME, Head, held
 from launch.pipeline import Stage, head_of, may_go_on, stages_of
 from launch.recipe import Recipe, load_recipe
+from launch.search import search_stages
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ def conduct(
     if world_size() > 1 and verb != "pretrain":
         raise LaunchError(f"{verb} runs in one process; under torchrun or deepspeed use the verb pretrain")
     run = runs / recipe.name
-    stages = stages_of(verb, recipe)
+    stages = search_stages(recipe) if verb == "search" else stages_of(verb, recipe)
     machine = this_machine(recipe, trains=any(stage.name in ("pretrain", "finetune") for stage in stages))
     problems = find_problems(verb, stages, recipe, run, machine)
     if dry_run:
@@ -58,7 +59,7 @@ def conduct(
         for stage in stages:
             if stage.name == "pretrain" or rank() == 0:
                 run_stage(stage, recipe, run)
-    if verb in ("run", "finetune"):
+    if verb in ("run", "finetune", "search"):
         show_scores(run)
     if verb in ("run", "report"):
         PlainConsole().print(f"\nreport: {run / 'report' / 'report.html'}", soft_wrap=True)

@@ -111,7 +111,8 @@ def run_export(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     return stage.run(recipe.pretrain, inputs, out, workers=recipe.workers)
 
 
-def run_finetune(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
+def run_finetune(recipe: Recipe, run: Path, out: Path, work: Callable[..., Any] | None = None) -> dict[str, Any]:
+    """``work``: what is done with data and encoders; None: the recipe's own trainings."""
     from finetune import run as stage
     from finetune.registry import klue_tasks
 
@@ -122,7 +123,7 @@ def run_finetune(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     models = {name: own.get(name, name) for name in recipe.finetune.models}
     folder = _klue_folder(data, recipe, run) if data else run  # own tasks alone look into no folder
     inputs = stage.FinetuneInputs(data=folder, models=models)
-    return stage.run(recipe.finetune, inputs, out, workers=recipe.workers)
+    return (work or stage.run)(recipe.finetune, inputs, out, workers=recipe.workers)
 
 
 def run_report(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
@@ -272,7 +273,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("model", lambda r: {}, lambda r: ("pretrain", "tokenizer"), run_export),
     Stage(
         "finetune",
-        lambda r: r.finetune.model_dump(mode="json", exclude={"device", "price_per_hour"}),
+        lambda r: r.finetune.model_dump(mode="json", exclude={"device", "price_per_hour", "search"}),
         _after_finetune,
         run_finetune,
         finetune_outside,
@@ -297,6 +298,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "pack": ("tokens",),
     "pretrain": ("pretrain", "model"),
     "finetune": ("sample", "finetune"),
+    "search": ("sample", "finetune-search", "finetune"),  # launch.search
     "report": ("report",),
     "run": tuple(stage.name for stage in STAGES),
 }

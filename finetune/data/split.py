@@ -63,10 +63,19 @@ def load_data(task: Task, folder: Path, config: FinetuneConfig) -> Data:
     if len(kept) < len(scored):
         split += f"; {len(kept):,} of {len(scored):,} examples, by seed"
     training = sample(training, config.max_train_examples, config.split_seed)
+    if config.held_out_share:
+        training, held = hold_out(training, config.held_out_share, config.split_seed, task.group)
+        kept, split = sample(held, config.max_dev_examples, config.split_seed), _say_held_out(len(held), config)
     if not training or not kept:
         raise BadInput(f"{dev}: too few examples of {task.name} to train and to score; give more")
     is_official_dev = split == "dev" and len(kept) == task.dev_examples
     return Data(training, kept, split, is_official_dev, files, _read(task, test) if test else [], test)
+
+
+def _say_held_out(count: int, config: FinetuneConfig) -> str:
+    most = config.max_dev_examples or count
+    some = f"; {most:,} of {count:,} examples, by seed" if most < count else ""
+    return f"{config.held_out_share:.0%} of the training examples, by seed; the others train{some}"
 
 
 def _need(task: Task, folder: Path, split: str, advice: str) -> Path:

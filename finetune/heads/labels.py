@@ -91,4 +91,5 @@ def load_trained_labeller(folder: str, config: PreTrainedConfig) -> Labeller:
 
 
 def _names(labels: Sequence[str]) -> dict[str, Any]:
-    return {"id2label": dict(enumerate(labels)), "label2id": {label: id_ for id_, label in enumerate(labels)}}
+    ids = {label: id_ for id_, label in enumerate(labels)}
+    return {"id2label": dict(enumerate(labels)), "label2id": ids, "problem_type": None}  # of a kept model: another's

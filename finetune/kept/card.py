@@ -44,6 +44,10 @@ def kept_card(settings: Mapping[str, Any], predicts: str, architecture: str, see
     is_token = architecture.endswith("ForTokenClassification")
     stock = "AutoModelForTokenClassification" if is_token else "AutoModelForSequenceClassification"
     is_stock = architecture.endswith("Classification")
+    example, note = EXAMPLES.get(like, '"코스피 2,600선 회복"'), NOTES.get(like, "")
+    if settings.get("re_markers") == "typed" or settings.get("re_restricted"):
+        example = example.replace("<subj>", "<subj:ORG>").replace("<obj>", "<obj:LOC>")
+        note = "; how it reads the types of entities, and what it leaves out by them, only malmoi does"
     return _template().render(
         settings=settings,
         task=visible(task),
@@ -52,9 +56,9 @@ def kept_card(settings: Mapping[str, Any], predicts: str, architecture: str, see
         hub_id="" if encoder.startswith(FRESH) or encoder.count("/") != 1 else encoder,
         pipeline=("token-classification" if is_token else "text-classification") if is_stock else None,
         stock=stock if is_stock else None,
-        note=NOTES.get(like, ""),
+        note=note,
         is_own=settings["own"] is not None,
-        example=EXAMPLES.get(like, '"코스피 2,600선 회복"'),
+        example=example,
         split=markdown(settings["split"]),
         scores=[_score(name, settings) for name in settings["scores"]],
         seeds=[(f"**{seed}**" if seed == settings["seed"] else seed, _figure(value)) for seed, value in seeds.items()],

@@ -35,7 +35,9 @@ DEVICES = get_args(DeviceName)
 MODEL_NAME = "model"  # below the folder of a training
 DEFAULTS: dict[str, Any] = {
     "protocol": "malmoi", "pos_tags": True, "precision": "fp32", "own": None, "files": {}, "revision": 1,
+    "re_markers": "plain", "re_restricted": False, "learned": None,
 }  # fmt: skip
+OF_TASK = ("protocol", "pos_tags", "re_markers", "re_restricted")
 NEEDED = '{"format": 1, "task": "ynat", "protocol": "malmoi", "max_tokens": 128}'
 SAVE_AGAIN = "copy the folder again, or train again"
 
@@ -117,7 +119,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
         raise BadInput(
             f"{path}: max_tokens is {settings.get('max_tokens')!r:.40}, expected tokens of the longest input"
         )
-    for key, kinds in (("files", dict), ("own", dict | None)):
+    for key, kinds in (("files", dict), ("own", dict | None), ("learned", dict | None)):
         if not isinstance(settings[key], kinds):
             raise BadInput(f"{path}: {key} is {settings[key]!r:.40}, expected an object; {SAVE_AGAIN}")
     if settings["precision"] not in ("fp32", "bf16", "fp16"):
@@ -131,13 +133,14 @@ def task_of_settings(settings: Mapping[str, Any], folder: Path) -> Task:
         return own_task(settings["own"], str(folder / KEPT_NAME))
     name = find_task(str(settings.get("task"))).name
     try:
-        config = FinetuneConfig(tasks=(name,), protocol=settings["protocol"], pos_tags=settings["pos_tags"])
+        config = FinetuneConfig(tasks=(name,), **{key: settings[key] for key in OF_TASK})
     except ValidationError as error:
         wrong = error.errors()[0]
         raise BadInput(
             f"{folder / KEPT_NAME}: {wrong['loc'][0]} is {wrong['input']!r:.40} ({wrong['msg']}); {SAVE_AGAIN}"
         ) from None
-    return task_of(name, config)
+    task = task_of(name, config)
+    return task.knowing(settings["learned"] or {}) if task.learn else task
 
 
 def _refuse_changes(folder: Path, files: Mapping[str, Any]) -> None:

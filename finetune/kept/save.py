@@ -37,6 +37,7 @@ RESULTS = (
     "task", "protocol", "precision", "headline", "scores", "intervals", "trivial", "split", "is_official_dev", "n",
     "n_train", "seed", "data", "hyperparameters", "selected", "steps", "revision", "versions",
 )  # fmt: skip
+OF_RELATIONS = ("re_markers", "re_restricted")  # written where they are not the defaults
 SAME = ("recipe", "encoder", "revision")  # of trainings that compare
 LOCK_NAME = ".models.lock"  # beside the seeds
 REMOVED = ".model-removed-"  # begins the name of a model that goes
@@ -74,6 +75,8 @@ def save_kept(target: Path, trained: Trained, result: Mapping[str, Any], pos_tag
             "max_tokens": result["hyperparameters"]["max_tokens"],
             "pos_tags": pos_tags,
             "own": result.get("own"),
+            **{key: value for key, value in result.get("recipe", {}).items() if key in OF_RELATIONS},
+            **({"learned": result["learned"]} if "learned" in result else {}),
             "encoder": shown_encoder(result["model"]),
             "files": {path.name: seal_of(path) for path in sorted(folder.iterdir())},
         }

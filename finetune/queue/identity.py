@@ -26,10 +26,15 @@ from finetune.task import Hyperparameters
 
 # known in another way: by the job itself, the digests of the files, the resolved hyperparameters
 AXES = {"data", "tasks", "models", "seeds", "settings", "overrides", "precision"}
-NO_PREDICTION = {"bootstrap_samples", "predict_test", "device", "price_per_hour", "save", "keep_scores", "ensembles"}
+NO_PREDICTION = {  # these change none
+    "bootstrap_samples", "predict_test", "device", "price_per_hour", "save", "search", "keep_scores", "ensembles",
+}  # fmt: skip
 ABOUT_RUNS = {"manifest.json", "started.json"}  # in the folder of a run's own model; they hold times
 SPLITS = ("train", "dev", "test")
-OF_ONE_TASK = {"pos_tags": "klue-dp", "mrc_empty_windows": "klue-mrc", "mrc_threshold_share": "klue-mrc"}
+OF_ONE_TASK = {
+    "pos_tags": "klue-dp", "mrc_empty_windows": "klue-mrc", "mrc_threshold_share": "klue-mrc",
+    "re_markers": "klue-re", "re_restricted": "klue-re",
+}  # fmt: skip
 WHERE_DEV_IS_DIVIDED = {"split_dev", "dev_split_share"}
 
 Files = Mapping[str, Mapping[str, str]]  # split to name, sha256 and version, as ``Data.files``

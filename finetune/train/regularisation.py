@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from corpus.documents.errors import BadInput
+from finetune.encoder import draw_again
 from finetune.examples import IGNORED
 from finetune.task import Hyperparameters
 from finetune.train.rates import find_encoder, find_layers
@@ -34,16 +35,13 @@ def prepare(model: nn.Module, settings: Hyperparameters, task: str) -> None:
         reset_top_layers(model, settings.reset_layers)
 
 
-@torch.no_grad()
 def reset_top_layers(model: nn.Module, count: int) -> None:
     """Draw the ``count`` highest layers and the pooler again, as the architecture does (Zhang et al. 2021, section 5):
     what they know of pretraining's own task can stand in the way of another."""
     encoder = find_encoder(model)
     pooler = getattr(encoder, "pooler", None)
     for part in [*find_layers(encoder)[-count:], *([pooler] if pooler is not None else [])]:
-        for weight in part.parameters():
-            vars(weight)["_is_hf_initialized"] = False  # transformers spares what was loaded
-        part.apply(encoder._init_weights)
+        draw_again(part, encoder)
 
 
 def r_drop_loss(model: nn.Module, batch: dict[str, Tensor], alpha: float) -> Tensor:

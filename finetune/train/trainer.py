@@ -39,6 +39,10 @@ POOL_BATCHES = 50  # so many batches are sorted together; more would make batche
 STEPS_BETWEEN_CHECKS = 20  # of the losses on a GPU, where looking at one waits for all the work before it
 
 
+class NotFinite(BadInput):
+    """The loss became infinite or nan: these settings do not train, here or anywhere."""
+
+
 class Selection(NamedTuple):
     """How weights are chosen: scored so many times an epoch, the best kept (the first of equals)."""
 
@@ -69,19 +73,14 @@ def seed_everything(seed: int, task: str) -> int:
 
 
 def train(
-    task: Task,
-    model: nn.Module,
-    features: Sequence[Feature],
-    settings: Hyperparameters,
-    seed: int,
-    pad_id: int,
-    *,
+    task: Task, model: nn.Module, features: Sequence[Feature], settings: Hyperparameters, seed: int, pad_id: int, *,
     precision: PrecisionName = "fp32",
     selection: Selection | None = None,
     uses_cpu: bool = False,
     as_published: bool = False,
-) -> Training:
-    """Train ``model`` in place; ``BadInput`` names the step whose loss became infinite or nan.
+    after_epoch: Callable[[int], None] | None = None,
+) -> Training:  # fmt: skip
+    """Train ``model`` in place; ``NotFinite`` names the step whose loss became infinite or nan.
 
     Args:
         seed: as ``seed_everything`` returned it.
@@ -90,6 +89,7 @@ def train(
         uses_cpu: even where there is an accelerator.
         as_published: batches in random order, not of similar lengths; the rate reaches 0 after features / batch size x
             epochs steps, which is a fraction, so with incomplete batches the last steps learn nothing.
+        after_epoch: is told the number, from 1, of each epoch but the last; what it raises ends the training.
     """
     prepare(model, settings, task.name)
     vars(model)["accepts_loss_kwargs"] = False  # the loss is a mean, also of modules that take **batch
@@ -105,7 +105,7 @@ def train(
             args=_arguments(task.name, settings, seed, unused, uses_cpu),
             train_dataset=features,  # a list has all that a map-style data set needs
             data_collator=lambda batch: to_tensors(task.collate(batch, pad_id)),
-            callbacks=[callback for callback in (average, best) if callback],  # first averaged, then scored
+            callbacks=[callback for callback in (average, best, _AfterEpoch(after_epoch)) if callback],  # in this order
         )
         gc.freeze()  # the Trainer collects garbage at its start: half a second for objects that are in use anyway
         try:
@@ -217,12 +217,23 @@ class _Trainer(Trainer):
         is_finite = torch.stack(self.unchecked).isfinite().tolist() if self.unchecked else []
         if not all(is_finite):
             step = (self.checked + is_finite.index(False)) // self.args.gradient_accumulation_steps + 1
-            raise BadInput(
+            raise NotFinite(
                 f"the loss of step {step} of {self.state.max_steps} is not a finite number; lower lr, raise "
                 "warmup_share, or use finetune.precision=fp32"
             )
         self.checked += len(is_finite)
         self.unchecked.clear()
+
+
+class _AfterEpoch(TrainerCallback):
+    """Tells of the end of each epoch but the last."""
+
+    def __init__(self, tell: Callable[[int], None] | None) -> None:
+        self.tell = tell
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **named: Any) -> None:
+        if self.tell and (epoch := round(state.epoch)) < args.num_train_epochs:
+            self.tell(epoch)
 
 
 class _Best(TrainerCallback):

@@ -20,6 +20,7 @@ from launch.console import Table as Table  # written as it is printed on the ter
 LARGE, SMALL = (340, 150), (160, 100)  # of a chart with its labels; it scales with the page
 LEFT, BOTTOM, TOP, RIGHT = 30, 30, 8, 8
 MOST_DOTS = 30
+COLOURS = 8  # line0 … line7 of the stylesheet
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +80,16 @@ class Section:
 
 
 class Line(NamedTuple):
-    """Values at ascending places; ``is_second`` is drawn in the second colour, with dots where they are few."""
+    """Values at ascending places; ``is_second`` is drawn in the second colour, with dots where they are few.
+
+    ``colour``: of several lines, 0 to ``COLOURS`` - 1; ``band``: lowest and highest around each value.
+    """
 
     places: Sequence[float]
     values: Sequence[float]
     is_second: bool = False
+    colour: int | None = None
+    band: Sequence[tuple[float, float]] = ()
 
 
 def line_chart(
@@ -98,7 +104,7 @@ def line_chart(
     """
     width, height = size
     lines = [line for line in lines if line.places]
-    values = [value for line in lines for value in line.values]
+    values = [value for line in lines for value in (*line.values, *(end for pair in line.band for end in pair))]
     places = [place for line in lines for place in line.places]
     ups = ticks(0.0 if from_zero else min(values), max(values))
     right, floor = width - RIGHT, height - (BOTTOM if across else BOTTOM - 14)
@@ -128,12 +134,15 @@ def _scale(low: float, high: float, begin: float, end: float) -> Callable[[float
 
 
 def _draw(line: Line, x: Callable[[float], float], y: Callable[[float], float]) -> str:
-    kind = "second" if line.is_second else "first"
+    kind = "second" if line.is_second else "first" if line.colour is None else f"line line{line.colour}"
     points = [(x(place), y(value)) for place, value in zip(line.places, line.values, strict=True)]
     path = "L".join(f"{a:.1f} {b:.1f}" for a, b in points)
     has_dots = len(points) == 1 or (line.is_second and len(points) <= MOST_DOTS)
     dots = "".join(f'<circle class="{kind}" cx="{a:.1f}" cy="{b:.1f}" r="2.5"/>' for a, b in points if has_dots)
-    return f'<path class="{kind}" d="M{path}"/>{dots}'
+    edges = [(x(place), y(low), y(high)) for place, (low, high) in zip(line.places, line.band, strict=False)]
+    around = "L".join([*(f"{a:.1f} {b:.1f}" for a, _, b in edges), *(f"{a:.1f} {b:.1f}" for a, b, _ in edges[::-1])])
+    band = f'<path class="band line{line.colour}" d="M{around}Z"/>' if edges else ""
+    return f'{band}<path class="{kind}" d="M{path}"/>{dots}'
 
 
 def ticks(low: float, high: float, wanted: int = 4) -> list[float]:

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from launch.report.blocks import Table
-from launch.report.gather import PAPER_MODEL, Result, number, paper_metrics, settings_of, trivial_of
+from launch.report.gather import Result, number, paper_metrics, settings_of, trivial_of
 
 LAST_WEIGHTS = "last weights"
 
@@ -110,23 +109,3 @@ def _verdict(groups: Sequence[Group]) -> list[str]:
     for standing, said in (("open", "Not distinguishable from it by the first metric"), ("below", "Worse than it")):
         lines += [f"{said}: {found}."] if (found := details(standing)) else []
     return lines
-
-
-def comparison(groups: Sequence[Group]) -> Table:
-    """Task and metric by model, as in the paper's Table 36, which stands beside the official dev files."""
-    models = list(dict.fromkeys(group.name for group in groups))
-    by_task: dict[tuple[str, str], list[Group]] = {}  # other examples are another row
-    for group in groups:
-        by_task.setdefault((group.task, group.first["split"]), []).append(group)
-    is_official = any(group.first["is_official_dev"] for group in groups)
-    rows = []
-    for (task, _), alike in by_task.items():
-        first = alike[0].first
-        for metric in paper_metrics(first):
-            cells = ["; ".join(group.cell(metric) for group in alike if group.name == model) or "–" for model in models]
-            paper = number(first["paper_dev"][PAPER_MODEL][metric] if first["is_official_dev"] else None)
-            rows.append([task, metric, *cells, number(trivial_of(first, metric)), *([paper] if is_official else [])])
-    heads = ["task", "metric", *models, "trivial", *([f"{PAPER_MODEL}, Table 36"] if is_official else [])]
-    seeds = sorted({len(group.results) for group in groups})
-    spread = f", mean ± standard deviation over {' or '.join(map(str, seeds))} seeds" if seeds != [1] else ""
-    return Table(heads, rows, numbers=range(2, len(heads)), title=f"Tasks by models{spread}")

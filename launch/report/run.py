@@ -1,4 +1,4 @@
-"""The report: one Markdown page and one self-contained HTML page, rendered from the same blocks."""
+"""The report: one Markdown page and one self-contained HTML page, rendered from the same blocks; CSV, LaTeX."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from corpus.card.page import stylesheet
 from corpus.documents.escaping import fenced, markdown, visible
 from launch.manifest import read_manifest
 from launch.report.blocks import Section, Table, Text
-from launch.report.compare import verdict_on_scores
+from launch.report.compare import group_results, verdict_on_scores
+from launch.report.files import latex_table, results_csv
 from launch.report.gather import count, duration, read_scores, without_stale
-from launch.report.scores import scores_section
+from launch.report.scores import result_sections
 from launch.report.stages import corpus_sections, pretraining_section, vocabulary_sections
+from launch.report.tables import by_models, own_groups
 
 if TYPE_CHECKING:
     from launch.recipe import Recipe
@@ -41,10 +43,12 @@ SUMMARIES: dict[str, Callable[[dict[str, Any]], str]] = {  # of the counts in a 
 
 
 def run(recipe: Recipe, folder: Path, out: Path) -> dict[str, Any]:
-    """Write ``report.md`` and ``report.html`` into ``out`` from the stages below ``folder``; returns counts."""
+    """Write ``report.md`` and ``report.html`` into ``out`` from the stages below ``folder``, and where there are any
+    results ``results.csv`` and ``report.tex``; returns counts."""
     scores, stale = without_stale(read_scores(folder), folder)
     manifests = {name: read_manifest(folder / name) for name in SUMMARIES}
-    sections = [scores_section(scores, stale)]
+    sections = result_sections(scores, stale)
+    own = own_groups(group_results(scores))
     for name, describe in DESCRIPTIONS.items():
         if manifests[name]:
             sections += describe(folder)
@@ -52,11 +56,17 @@ def run(recipe: Recipe, folder: Path, out: Path) -> dict[str, Any]:
     page = {
         "title": recipe.name,
         "about": recipe.about,
-        "verdict": verdict_on_scores(scores),
+        "verdict": verdict_on_scores([found for group in own for found in group.results]),
         "stages": [_stage(name, manifest, len(scores)) for name, manifest in manifests.items() if manifest],
         "sections": sections,
-        "links": [("Corpus card", "../corpus/card.html")] if (folder / "corpus" / "card.html").is_file() else [],
+        "links": [
+            *([("Corpus card", "../corpus/card.html")] if (folder / "corpus" / "card.html").is_file() else []),
+            *([("results.csv", "results.csv"), ("report.tex", "report.tex")] if scores else []),
+        ],
     }
+    if scores:
+        (out / "results.csv").write_text(results_csv(scores), "utf-8")
+        (out / "report.tex").write_text(latex_table(by_models(own)), "utf-8")
     language = recipe.launch.spoken()
     for name, translate in (("md", translate_markdown), ("html", translate_html)):
         text = render(f"page.{name}.j2", page)

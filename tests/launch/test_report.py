@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,11 @@ from hypothesis import strategies as st
 from corpus.card.korean import translate, translate_html
 from finetune.queue.identity import digest
 from launch.config import LaunchConfig
-from launch.report.blocks import SMALL, Bars, Line, Pictures, Section, Table, Text, line_chart, ticks
+from launch.report.blocks import SMALL, Bars, Block, Line, Pictures, Section, Table, Text, line_chart, ticks
 from launch.report.compare import verdict_on_scores
 from launch.report.gather import read_scores, without_stale
 from launch.report.run import render
-from launch.report.scores import scores_section
+from launch.report.scores import result_sections
 from launch.report.stages import pretraining_section
 
 
@@ -33,12 +34,16 @@ def result(
     }  # fmt: skip
 
 
+def blocks_of(*scores: dict[str, Any], stale: Sequence[dict[str, Any]] = ()) -> list[Block]:
+    return [block for section in result_sections(scores, stale) for block in section.blocks]
+
+
 def tables_of(*scores: dict[str, Any]) -> list[Table]:
-    return [block for block in scores_section(scores).blocks if isinstance(block, Table)]
+    return [block for block in blocks_of(*scores) if isinstance(block, Table)]
 
 
 def texts_of(*scores: dict[str, Any]) -> str:
-    return " ".join(block.text for block in scores_section(scores).blocks if isinstance(block, Text))
+    return " ".join(block.text for block in blocks_of(*scores) if isinstance(block, Text))
 
 
 def test_a_task_is_won_only_where_the_whole_interval_clears_the_baseline() -> None:
@@ -98,7 +103,7 @@ def test_what_results_share_is_said_once_and_what_differs_is_a_column() -> None:
 def test_what_makes_scores_incomparable_stands_above_them() -> None:
     def warned(**more: Any) -> str:
         first = result("ynat", 60.0, 4.0, is_official=True)
-        blocks = scores_section([first, result("klue-nli", 60.0, 33.3, **more)]).blocks
+        blocks = blocks_of(first, result("klue-nli", 60.0, 33.3, **more))
         lines = [block.text for block in blocks if isinstance(block, Text) and block.kind == "warning"]
         assert all("klue-nli" in line and "ynat" not in line for line in lines)
         assert all(isinstance(block, Text) for block in blocks[: len(lines)])
@@ -150,7 +155,7 @@ def test_verdict_speaks_of_each_model_over_its_seeds() -> None:
 def test_bars_show_interval_and_baseline_and_many_results_are_a_table() -> None:
     def bars(models: int) -> list[Bars]:
         found = [result("ynat", 50.0, 4.0, model=f"m{n}", intervals={"accuracy": [40.0, 104.0]}) for n in range(models)]
-        return [block for block in scores_section(found).blocks if isinstance(block, Bars)]
+        return [block for block in blocks_of(*found) if isinstance(block, Bars)]
 
     (row,) = bars(1)[0].rows
     assert (row.value, row.interval, row.baseline) == (0.5, (0.4, 1.0), 0.04)
@@ -158,17 +163,17 @@ def test_bars_show_interval_and_baseline_and_many_results_are_a_table() -> None:
 
 
 def test_each_training_has_its_loss_curve() -> None:
-    blocks = scores_section([result("ynat", 50.0, 4.0, losses=[1.6, 0.7]), result("klue-nli", 50.0, 33.0)]).blocks
+    blocks = blocks_of(result("ynat", 50.0, 4.0, losses=[1.6, 0.7]), result("klue-nli", 50.0, 33.0))
     (pictures,) = (block for block in blocks if isinstance(block, Pictures))
     assert [caption for caption, _ in pictures.charts] == ["ynat"]
 
 
 def test_confusion_matrices_are_coloured_by_row() -> None:
     confusion = {"confusion": [{"gold": "가", "가": 3, "나": 1}, {"gold": "나", "가": 0, "나": 0}]}
-    section = scores_section([result("ynat", 60.0, 4.0, tables=confusion)])
-    (table,) = (block for block in section.blocks if isinstance(block, Table) and "confusion" in block.title)
+    found = result("ynat", 60.0, 4.0, tables=confusion)
+    (table,) = (block for block in blocks_of(found) if isinstance(block, Table) and "confusion" in block.title)
     assert table.heat == [[0.75, 0.25], [0.0, 0.0]] and not table.folded
-    html = render("page.html.j2", page(section))
+    html = render("page.html.j2", page(*result_sections([found])))
     assert '<td class="heat right" style="--heat:0.750">3</td>' in html and html.count('class="heat right"') == 2
 
 
@@ -199,8 +204,8 @@ def test_wrong_predictions_are_folded_below_the_scores() -> None:
 
 
 def test_text_of_examples_cannot_break_either_page() -> None:
-    section = scores_section([result("ynat", 60.0, 4.0, model="<m>`[x](y)", errors=ERRORS, tables=CLASSES)])
-    html, markdown = render("page.html.j2", page(section)), render("page.md.j2", page(section))
+    sections = result_sections([result("ynat", 60.0, 4.0, model="<m>`[x](y)", errors=ERRORS, tables=CLASSES)])
+    html, markdown = render("page.html.j2", page(*sections)), render("page.md.j2", page(*sections))
     assert "&lt;b&gt;새 도서관&lt;/b&gt;" in html and "&lt;m&gt;" in html
     assert "&lt;b&gt;새 도서관&lt;/b&gt; \\| \\*연다\\* |" in markdown
     assert "encoder &lt;m&gt;\\`\\[x\\](y)" in markdown
@@ -224,9 +229,12 @@ def test_results_of_all_settings_are_read_and_stay_apart(tmp_path: Path) -> None
         (folder / "scores.json").write_text(json.dumps(content), "utf-8")
     scores = read_scores(tmp_path)
     assert [(found["settings"], found["seed"]) for found in scores] == [("", 1), ("", 2), ("lr-1e-05", 1)]
-    compared, every, *_ = tables_of(*scores)
-    assert list(compared.heads) == ["task", "metric", "model", "model, lr-1e-05", "trivial"]
-    assert compared.rows[0][2:4] == ["61.00 ± 1.41", "70.00"]
+    compared, every, *others = tables_of(*scores)
+    assert list(compared.heads) == ["task", "metric", "model", "trivial"]
+    assert compared.rows[0][2] == "61.00 ± 1.41"
+    (settings,) = (table for table in others if table.title.startswith("Settings"))
+    assert list(settings.heads) == ["task", "metric", "as the recipe says", "lr-1e-05"]
+    assert settings.rows == [["ynat", "accuracy", "61.00 ± 1.41", "70.00\n+9.00"]]
     assert [row[1:3] for row in every.rows] == [["first", "1"], ["first", "2"], ["lr-1e-05", "1"]]
 
 
@@ -243,7 +251,7 @@ def test_results_of_an_encoder_that_has_changed_are_named_and_not_shown(tmp_path
     (encoder / "config.json").write_text('{"hidden_size": 8}', "utf-8")
     current, stale = without_stale(scores, tmp_path)
     assert [found["model"] for found in stale] == list(known)
-    texts = [block for block in scores_section(current, stale).blocks if isinstance(block, Text)]
+    texts = [block for block in blocks_of(*current, stale=stale) if isinstance(block, Text)]
     [warning] = [text.text for text in texts if text.text.startswith("Not shown")]
     assert f"; ynat, fresh:{encoder}, seed 1; ynat, model, seed 1. Run" in warning
     assert translate(warning).startswith("인코더의 파일이")
@@ -291,7 +299,7 @@ def test_ticks_are_few_and_span_the_values(low: float, span: float) -> None:
 
 def test_korean_pages_have_the_same_figures_in_korean_words() -> None:
     html = render(
-        "page.html.j2", page(scores_section([result("ynat", 60.0, 4.0, intervals={"accuracy": [50.0, 70.0]})]))
+        "page.html.j2", page(*result_sections([result("ynat", 60.0, 4.0, intervals={"accuracy": [50.0, 70.0]})]))
     )
     korean = translate_html(html)
     assert '<html lang="ko">' in korean and '<h2 id="scores">점수</h2>' in korean

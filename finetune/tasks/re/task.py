@@ -1,6 +1,7 @@
 """KLUE-RE: the relation between two marked entities of a sentence, 30 labels (paper 3.5).
 
-The published architecture: markers around the entities, a label from [CLS]; the entity types of the data are not used.
+The published architecture: markers around the entities, a label from [CLS]; the entity types of the data are not used,
+unless ``types.py`` is asked to.
 """
 
 from __future__ import annotations
@@ -15,19 +16,25 @@ from finetune.data.files import text_of
 from finetune.examples import Example, Feature, Row, Shown, Tokenizer
 from finetune.task import Files, HubLayout, Hyperparameters, table_36
 from finetune.tasks import labels
-from finetune.tasks.re import published
+from finetune.tasks.re import published, types
 from finetune.tasks.re.markers import MARKERS, Span, continuation, featurize_marked, keep_markers, mark_entities
 from finetune.tasks.re.metrics import RE_LABELS, score, tables
 from finetune.tasks.re.new import USE
 
+ENTITIES = ("subject_entity", "object_entity")
 
-def read(path: Path) -> list[Example]:
-    """Examples with ``sentence`` and the spans ``subject`` and ``object`` (end exclusive); gold is the label."""
+
+def read(path: Path, with_types: bool = False) -> list[Example]:
+    """Examples with ``sentence``, the spans ``subject`` and ``object`` (end exclusive) and, if asked for, their two
+    ``types``; gold is the label."""
     examples = []
     for where, record, gold in labels.read_labelled("label", RE_LABELS, path):
         sentence = _sentence(record, where)
-        subject, object_ = (_span(record, key, where) for key in ("subject_entity", "object_entity"))
-        examples.append(Example(record["guid"], gold, {"sentence": sentence, "subject": subject, "object": object_}))
+        subject, object_ = (_span(record, key, where) for key in ENTITIES)
+        inputs = {"sentence": sentence, "subject": subject, "object": object_}
+        if with_types:
+            inputs["types"] = tuple(types.type_of(record[key], f"{where}: '{key}'") for key in ENTITIES)
+        examples.append(Example(record["guid"], gold, inputs))
     return examples
 
 
@@ -79,7 +86,8 @@ KLUE_RE = labels.make_label_task(
     dev_examples=7_765,
     read=read,
     featurize=featurize,
-    as_published={"featurize": published.featurize},
+    as_published={"featurize": published.featurize, "adapt": lambda task, config: task},
+    adapt=types.adapt,
     special_tokens=MARKERS,
     score=score,
     tables=tables,

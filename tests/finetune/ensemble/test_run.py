@@ -143,7 +143,7 @@ def test_a_recipe_makes_its_ensembles_and_trains_again_what_kept_no_scores(
     folders = [tmp_path / "klue-ner" / "model" / place for place in ("seed-1", "seed-2")]
     before = [(folder / "predictions.jsonl").read_bytes() for folder in folders]
     (plan, *_) = plan_ensembles(find_results([tmp_path], "klue-ner"), "all")
-    with pytest.raises(BadInput, match=r"kept_scores.parquet: missing; .* finetune.keep_scores=true"):
+    with pytest.raises(BadInput, match=r"kept_scores\.parquet: missing; .* finetune.keep_scores=true"):
         make_ensemble(plan, tmp_path)
     config = configure("klue-ner", **settings, ensembles={"all": {}, "mixed": {"settings": ["", "slow"]}})
     run(config, sample_inputs, tmp_path)
@@ -157,7 +157,7 @@ def test_a_recipe_makes_its_ensembles_and_trains_again_what_kept_no_scores(
     assert stamps == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json*")}
     (folders[0] / "kept_scores.parquet").write_bytes(b"PAR1")
     (tmp_path / "klue-ner" / "mixed" / "seed-1" / "scores.json").unlink()
-    with pytest.raises(BadInput, match="kept_scores.parquet: not readable"):
+    with pytest.raises(BadInput, match=r"kept_scores\.parquet: not readable"):
         run(config, sample_inputs, tmp_path)
 
 

@@ -1,0 +1,104 @@
+"""One study: a task and an encoder, its trials in order, and the two files that say what came of them.
+
+``trials.jsonl`` has a line for each trial that is known so far; ``best.json`` the best of them, what the study was, and
+what the best of k trials is worth.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from corpus.documents.whole_files import write_whole
+from finetune.config import FinetuneConfig, HyperparameterOverride
+from finetune.queue.jobs import Job, folder_name
+from finetune.search.maximum import expected_maximum
+from finetune.search.propose import Trial
+from finetune.spaces import SearchConfig, Values
+
+TRIALS_NAME, BEST_NAME = "trials.jsonl", "best.json"
+CURVE = (1, 2, 3, 5, 10, 20, 40, 80, 160, 384)  # numbers of trials at which best.json has the expected maximum
+
+
+@dataclass
+class Study:
+    """What is searched for, and the trials of the rounds that are finished."""
+
+    task: str
+    model: str
+    encoder: str
+    config: FinetuneConfig  # that of its trials, without the values of any
+    metric: str
+    scored_on: str
+    trials: list[Trial] = field(default_factory=list)
+
+    def folder(self, out: Path) -> Path:
+        return out / self.task / folder_name(self.model)
+
+    def overrides(self, values: Values) -> HyperparameterOverride:
+        """What a trial of these values replaces of the published hyperparameters."""
+        before = self.config.overrides.get(self.task, HyperparameterOverride())
+        return before.model_copy(update=dict(values))
+
+    def job(self, values: Values) -> Job:
+        """The training of a trial."""
+        overrides = {**self.config.overrides, self.task: self.overrides(values)}
+        config = self.config.model_copy(update={"overrides": overrides})
+        return Job(self.task, self.model, self.encoder, config.seeds[0], config)
+
+
+def trial_config(config: FinetuneConfig, task: str) -> FinetuneConfig:
+    """What all trials of a task have alike: what chooses is held out of train or is dev, and nothing is kept."""
+    search = config.search
+    fixed = search.fixed(task, is_own=task in config.own)
+    before = config.overrides.get(task, HyperparameterOverride())
+    if before.max_tokens is None and fixed:
+        before = before.model_copy(update=fixed)
+    return config.model_copy(
+        update={
+            "held_out_share": search.held_out_share if search.select_on == "train" else 0.0,
+            "searched_on": None, "save": "none", "bootstrap_samples": 0, "predict_test": False,
+            "overrides": {**config.overrides, task: before},
+        }
+    )  # fmt: skip
+
+
+def best_of(trials: Sequence[Trial]) -> Trial | None:
+    """The complete trial with the highest score, the first of equals; None where none is complete."""
+    complete = [trial for trial in trials if trial.state == "complete" and trial.score is not None]
+    return max(complete, key=lambda trial: (trial.counts, -trial.number), default=None)
+
+
+def write_study(study: Study, trials: Sequence[Trial], search: SearchConfig, out: Path) -> None:
+    """``trials.jsonl`` and ``best.json`` from the trials known so far, of ``search.size``."""
+    folder = study.folder(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = (json.dumps(_line(study, trial), ensure_ascii=False) + "\n" for trial in trials)
+    write_whole(folder / TRIALS_NAME, "".join(lines))
+    write_whole(folder / BEST_NAME, json.dumps(_summary(study, trials, search), ensure_ascii=False, indent=1) + "\n")
+
+
+def _line(study: Study, trial: Trial) -> dict[str, Any]:
+    told = {key: value for key, value in trial._asdict().items() if value is not None or key == "score"}
+    return {**told, "metric": study.metric, "scored_on": study.scored_on}
+
+
+def _summary(study: Study, trials: Sequence[Trial], search: SearchConfig) -> dict[str, Any]:
+    best = best_of(trials)
+    states = [trial.state for trial in trials]
+    scores = [trial.counts for trial in trials]
+    is_drawn = search.method != "tpe" and not search.prunes and bool(scores)
+    return {
+        "task": study.task, "model": study.model, "metric": study.metric, "scored_on": study.scored_on,
+        "selected_on": search.select_on,
+        "search": {**search.model_dump(mode="json"), "space": search.values, "size": search.size},
+        "trials": len(trials), **{state: states.count(state) for state in ("complete", "pruned", "failed")},
+        "seconds": round(sum(trial.seconds for trial in trials), 1),
+        "best": None if best is None else {"number": best.number, "values": best.values, "score": best.score,
+                                           "overrides": study.overrides(best.values).model_dump(exclude_none=True)},
+        "expected_maximum": {str(k): round(expected_maximum(scores, k), 4) for k in CURVE if k <= len(scores)}
+        if is_drawn else None,
+    }  # fmt: skip

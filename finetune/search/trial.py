@@ -1,0 +1,146 @@
+"""One trial: an ordinary training in a folder named after all that decides it, of which only figures are kept.
+
+Studies that try the same combination on the same data share the training, whatever their method and seed. The record
+says how the training went; what that means for a study (complete, pruned, failed) ``judge`` decides from the record and
+the study's limits, so a study comes out the same whatever is on the disk already.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from corpus.documents.device import PrecisionName
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import write_whole
+from finetune.data.files import read_json
+from finetune.job import ERRORS_NAME, PREDICTIONS_NAME, finetune_one, origin_of, settings_of
+from finetune.queue.identity import Files
+from finetune.queue.jobs import SCORES_NAME, Job
+from finetune.registry import task_of
+from finetune.search.propose import State, Trial, number
+from finetune.search.prune import Limits, ends_after
+from finetune.spaces import Values
+from finetune.train.trainer import NotFinite
+
+log = logging.getLogger(__name__)
+
+RECORD_NAME = "trial.json"
+Record = Mapping[str, Any]
+
+
+class Pruned(Exception):
+    """Ends a training whose result no longer matters."""
+
+
+class Verdict(NamedTuple):
+    """What a record means for a study; ``epochs``: after how many of them it ended, None: it did not."""
+
+    state: State
+    score: float | None
+    epochs: int | None = None
+
+
+def place_trial(job: Job, precision: PrecisionName, files: Files) -> Job:
+    """The job under a name made of its fingerprint."""
+    task = task_of(job.task, job.config)
+    found = origin_of(job, task, precision, settings_of(task, job.config, job.encoder), files)
+    return replace(job, settings=f"trial-{found['fingerprint'][:12]}")
+
+
+def judge(record: Record | None, limits: Limits | None) -> Verdict | None:
+    """What a training means for a study with these limits (None: it does not prune); None where it must be trained."""
+    if record is None or (limits is not None and record["by_epoch"] is None):
+        return None
+    by_epoch, state = record["by_epoch"] or (), record["state"]
+    if limits is not None:
+        early = by_epoch[:-1] if state == "complete" else by_epoch  # nothing is saved after the last epoch
+        if (epochs := ends_after(early, limits)) is not None:
+            return Verdict("pruned", by_epoch[epochs - 1], epochs)
+    return None if state == "pruned" else Verdict(state, record["score"])
+
+
+def read_record(folder: Path) -> Record | None:
+    """What is known of a training; None where it is not finished."""
+    path = folder / RECORD_NAME
+    if not path.is_file():
+        return None
+    found = read_json(path)
+    if not isinstance(found, dict) or not {"state", "score", "by_epoch", "epochs", "seconds"} <= found.keys():
+        raise BadInput(f"{path}: not the record of a trial; delete {folder} and search again")
+    return found
+
+
+def trial_of(place: int, values: Values, job: Job, out: Path, limits: Limits | None) -> Trial | None:
+    """The trial of that number from the record of its job below ``out``; None where that must be trained first."""
+    record = read_record(job.folder(out))
+    verdict = judge(record, limits)
+    if record is None or verdict is None:
+        return None
+    seconds, by_epoch = record["seconds"], record["by_epoch"] if limits is not None else None
+    if verdict.epochs is not None and by_epoch is not None:  # a longer training of another study costs this one less
+        seconds, by_epoch = seconds * min(1.0, verdict.epochs / record["epochs"]), by_epoch[: verdict.epochs]
+    return Trial(
+        place, dict(values), verdict.state, verdict.score, tuple(by_epoch) if by_epoch is not None else None,
+        round(seconds, 1), job.settings, record["reason"] if verdict.state == "failed" else None,
+    )  # fmt: skip
+
+
+def try_one(
+    job: Job,
+    precision: PrecisionName,
+    data_folder: Path,
+    out: Path,
+    limits: Mapping[tuple[str, str], Limits] | None,  # by task and model; None: nothing is pruned
+    parts: int = 1,
+) -> dict[str, Any]:
+    """Train a trial below ``out`` and write its record, or find it; returns it with a line for people."""
+    folder = job.folder(out)
+    own = None if limits is None else limits[job.task, job.model]
+    record = read_record(folder)
+    if judge(record, own) is None:
+        for name in (RECORD_NAME, SCORES_NAME):
+            (folder / name).unlink(missing_ok=True)
+        record = _train(job, precision, data_folder, out, own, parts)
+        for name in (PREDICTIONS_NAME, ERRORS_NAME):
+            (folder / name).unlink(missing_ok=True)
+        write_whole(folder / RECORD_NAME, json.dumps(record, ensure_ascii=False, indent=1) + "\n")
+    assert record is not None
+    verdict = judge(record, own)
+    assert verdict is not None
+    said = "no score" if verdict.score is None else f"{record['metric']} {verdict.score:.2f}"
+    return {**record, "told": f"{job}: {said} ({verdict.state}), {record['seconds']} s"}
+
+
+def _train(
+    job: Job, precision: PrecisionName, data_folder: Path, out: Path, limits: Limits | None, parts: int
+) -> dict[str, Any]:
+    """The record of a training: how it went, its score, and the scores after its epochs where they are looked at."""
+    began, by_epoch, task = time.perf_counter(), list[float](), task_of(job.task, job.config)
+
+    def after_epoch(score: float) -> None:
+        by_epoch.append(number(score))
+        if ends_after(by_epoch, limits or ()) is not None:
+            raise Pruned
+
+    state: State = "complete"
+    score, reason = None, None
+    try:
+        result = finetune_one(job, precision, data_folder, out, parts, None if limits is None else after_epoch)
+        score = result["scores"][task.select_by]
+        by_epoch.append(number(score))
+    except Pruned:
+        state, score = "pruned", by_epoch[-1]
+    except NotFinite as error:
+        state, reason = "failed", str(error)
+    return {
+        "task": job.task, "model": job.model, "seed": job.seed, "state": state, "metric": task.select_by,
+        "score": score, "reason": reason, "by_epoch": None if limits is None else by_epoch,
+        "epochs": settings_of(task, job.config, job.encoder).epochs if state != "pruned" else len(by_epoch),
+        "seconds": round(time.perf_counter() - began, 1),
+    }  # fmt: skip

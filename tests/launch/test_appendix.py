@@ -1,0 +1,164 @@
+"""The report as an appendix: means over seeds, settings, hyperparameters, cost, curves, LaTeX and CSV; many results."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from launch.recipe import Recipe
+from launch.report.blocks import Pictures, Section, Table, Text
+from launch.report.compare import group_results
+from launch.report.curves import loss_of, score_of
+from launch.report.files import latex, latex_table, results_csv
+from launch.report.run import render, run
+from launch.report.scores import result_sections
+from launch.report.tables import by_models, chosen_on, own_groups
+from tests.launch.fake_results import fake_result, fake_results, write_results
+
+HEADS = 1  # line of the CSV
+
+
+def tables_in(sections: list[Section]) -> list[Table]:
+    return [block for section in sections for block in section.blocks if isinstance(block, Table)]
+
+
+def table_of(results: list[dict[str, Any]], title: str) -> Table:
+    return next(table for table in tables_in(result_sections(results)) if table.title.startswith(title))
+
+
+def test_a_cell_is_mean_deviation_and_interval_over_the_seeds() -> None:
+    results = list(fake_results(["ynat"], ["model"], [""], [1, 2, 3]))
+    values = [found["scores"]["macro_f1"] for found in results]
+    cell = table_of(results, "Tasks by models").rows[0][2]
+    assert cell.split("\n")[0] == f"{fmean(values):.2f} ± {stdev(values):.2f}"
+    assert " to " in cell.split("\n")[1]
+
+
+def test_what_was_chosen_on_the_scored_examples_says_so_in_its_row() -> None:
+    chosen = {"by": "macro_f1", "score": 1.0, "step": 9, "evaluations": 16}
+    one, other = fake_result("ynat", "a", "", 1), fake_result("ynat", "b", "", 1, selected=chosen)
+    row = table_of([one, other], "Tasks by models").rows[0]
+    assert row[-1] == "b: best macro_f1 of 16 evaluations on the scored split"
+    assert "chosen by" not in table_of([one, one | {"seed": 2}], "Tasks by models").heads
+    assert chosen_on(one | {"searched_on": "dev"}) == "settings searched on dev"
+
+
+def test_settings_stand_beside_the_recipes_own_with_their_difference() -> None:
+    results = [fake_result("ynat", "model", name, seed) for name in ("", "swa") for seed in (1, 2)]
+    for found, score in zip(results, (70.0, 72.0, 73.0, 74.0), strict=True):
+        found["scores"]["macro_f1"] = score
+    table = table_of(results, "Settings, mean ± standard deviation over 2 seeds")
+    assert table.heads == ["task", "metric", "as the recipe says", "swa"]
+    assert table.rows == [["ynat", "macro_f1", "71.00 ± 1.41", "73.50 ± 0.71\n+2.50"]]
+
+
+def test_a_model_that_has_other_settings_alone_is_in_the_main_table() -> None:
+    results = [fake_result("ynat", "model", "", 1), fake_result("ynat", "large", "lr-1e-05", 1)]
+    assert list(table_of(results, "Tasks by models").heads[2:4]) == ["model", "large, lr-1e-05"]
+    assert not any(table.title.startswith("Settings") for table in tables_in(result_sections(results)))
+
+
+def test_an_ensemble_is_named_as_such_and_has_no_hyperparameters_and_no_cost() -> None:
+    members = [{"model": "model", "seed": seed} for seed in range(4)]
+    ensemble = fake_result("ynat", "both", "", 1, members=members)
+    for key in ("hyperparameters", "seconds", "losses", "device"):
+        del ensemble[key]
+    results = [fake_result("ynat", "model", "", 1), ensemble]
+    assert "both (ensemble of 4)" in table_of(results, "Tasks by models").heads
+    assert len(table_of(results, "Hyperparameters").rows) == 1
+    assert list(table_of(results, "Cost").heads) == ["task", "model"]
+
+
+def test_trainings_that_were_done_alike_are_one_row() -> None:
+    results = list(fake_results(["ynat"], seeds=[1]))
+    table = table_of(results, "Hyperparameters")
+    assert table.heads == ["task", "trainings", "rate", "epochs", "batch", "warm-up", "decay", "tokens", "average"]
+    names = {row[1]: (row[2], row[-1]) for row in table.rows}
+    small = "model, klue/bert-base, klue/roberta-base"
+    assert names[f"{small}; as the recipe says, layer-decay, r-drop"] == ("5e-5", "–")
+    assert names["klue/roberta-large, swa"] == ("2e-5", "swa")
+    assert len(table_of(results[:1], "Hyperparameters").rows) == 1
+
+
+def test_cost_is_summed_by_task_model_and_device() -> None:
+    results = [fake_result(task, "model", "", seed, seconds=1800.0) for task in ("ynat", "wos") for seed in (1, 2)]
+    results.append(fake_result("wos", "tiny", "", 1, seconds=36.0, device="cpu", peak_memory_mib=1500))
+    gpu, cpu = (table for table in tables_in(result_sections(results)) if table.title.startswith("Cost"))
+    assert gpu.title == "Cost: 2.00 GPU hours, 4 trainings with their scoring"
+    assert gpu.rows[0] == ["ynat", "60.0 min\n2 × 30.0 min"] and gpu.rows[-1][0] == "all"
+    assert cpu.title.startswith("Cost: 0.01 CPU hours") and cpu.rows == [["wos", "36 s\n1,500 MiB"]]
+
+
+def test_figures_by_class_are_means_over_the_seeds() -> None:
+    def result(model: str, seed: int, right: int, f1: float | None) -> dict[str, Any]:
+        rows = [{"class": "사회", "gold": 10, "right": right, "f1": f1}, {"class": "경제", "gold": 0, "f1": None}]
+        return fake_result("ynat", model, "", seed, tables={"classes": rows})
+
+    alone = [result("a", 1, 7, 70.0), result("a", 2, 8, 80.0)]
+    table = table_of(alone, "ynat: classes")
+    assert table.title == "ynat: classes, mean of 2 seeds"
+    assert table.rows == [["사회", "10", "7.5", "75.00 ± 7.07"], ["경제", "0", "–", "–"]]
+    table = table_of([*alone, result("b", 1, 9, 90.0)], "ynat: classes")
+    assert table.heads == ["class", "gold", "a", "b"]
+    assert table.rows[0] == ["사회", "10", "75.00 ± 7.07", "90.00"]
+
+
+def test_curves_are_means_over_seeds_with_a_band() -> None:
+    results = [fake_result("ynat", "model", "", seed, losses=[2.0 * seed, seed]) for seed in (1, 3)]
+    (section,) = (one for one in result_sections(results) if one.title == "Learning curves")
+    (pictures,) = (block for block in section.blocks if isinstance(block, Pictures))
+    assert [caption for caption, _ in pictures.charts] == ["ynat"] and 'class="band line0"' in pictures.charts[0][1]
+    assert loss_of(results[0]) == [(1.0, 2.0), (2.0, 1.0)]
+    assert score_of({"evaluations": [[10, 50.0], [20, None], [30, 60.0]]}) == [(10.0, 50.0), (30.0, 60.0)]
+    evaluated = [found | {"evaluations": [[10, 50.0], [20, 60.0]]} for found in results]
+    (section,) = (one for one in result_sections(evaluated) if one.title == "Learning curves")
+    heads = [block.text for block in section.blocks if isinstance(block, Text) and block.kind == "heading"]
+    assert heads == ["Training loss by epoch", "Score by step, on the scored split"]
+
+
+def test_the_csv_has_every_figure_in_full() -> None:
+    results = list(fake_results(["ynat", "klue-dp"], ["model"], ["", "swa"], [1, 2]))
+    rows = list(csv.DictReader(io.StringIO(results_csv(results))))
+    assert len(rows) == sum(len(found["scores"]) for found in results)
+    assert float(rows[0]["score"]) == results[0]["scores"]["macro_f1"]
+    assert (rows[0]["settings"], rows[0]["chosen_by"]) == ("", "")
+
+
+def test_latex_shows_any_text_as_it_is() -> None:
+    assert latex("macro_f1 100 % \\ ^ ± –\nx") == r"macro\_f1 100 \% \textbackslash{} \textasciicircum{} $\pm$ -- x"
+    text = latex_table(by_models(own_groups(group_results(list(fake_results(seeds=[1, 2]))))))
+    assert text.count(r"\\" + "\n") == 15 and r"klue/roberta-base, Table 36 \\" in text
+    assert text.count("{") == text.count("}")
+
+
+def test_many_results_stay_a_page_that_is_read() -> None:
+    """1,280 results: means on the page, every figure in the file beside it."""
+    results = list(fake_results())
+    page = {"title": "t", "about": "", "verdict": [], "stages": [], "sections": result_sections(results), "links": []}
+    html = render("page.html.j2", page)
+    assert len(html) < 250_000 and html.count("<table") < 40 and html.count("<svg") <= 40
+    assert "1,280 results stand in results.csv" in html
+    assert len(results_csv(results).splitlines()) == HEADS + 160 * 14
+
+
+def test_files_stand_beside_the_page(tmp_path: Path) -> None:
+    write_results(tmp_path / "toy", fake_results(["ynat"], ["model"], ["", "swa"], [1]))
+    out = tmp_path / "out"
+    out.mkdir()
+    assert run(Recipe(name="toy"), tmp_path / "toy", out)["results"] == 2
+    assert {path.name for path in out.iterdir()} == {"report.html", "report.md", "report.tex", "results.csv"}
+    assert '<a href="results.csv">' in (out / "report.html").read_text("utf-8")
+
+
+def test_one_result_is_a_short_page() -> None:
+    sections = result_sections([fake_result("klue-sts", "model", "", 1)])
+    assert [section.title for section in sections] == [
+        "Scores",
+        "Learning curves",
+        "By class, type and length",
+        "Trainings",
+    ]
+    assert not any("Tasks by models" in table.title for table in tables_in(sections))
