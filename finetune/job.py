@@ -73,11 +73,7 @@ def finetune_one(
     began = time.perf_counter()
     trained, scored, test, about, records = _train_and_predict(task, job, precision, settings, data, after_epoch)
     rows = to_rows(data.scored, scored)
-    if records:
-        write_records(folder / RECORDS_NAME, data.scored, task.group, records)
-    lines = (json.dumps(row._asdict(), ensure_ascii=False) + "\n" for row in rows)
-    write_whole(folder / PREDICTIONS_NAME, "".join(lines))
-    _write_json(folder / ERRORS_NAME, find_errors(task, data.scored, rows, seed=config.split_seed))
+    _write_rows(folder, task, data.scored, rows, records, config.split_seed)
     if data.test_file is not None:
         values = {example.guid: found.value for example, found in zip(data.test, test, strict=True)}
         task.write(data.test_file, values, folder / data.test_file.name.removesuffix(SUFFIX))
@@ -95,6 +91,17 @@ def finetune_one(
     _write_json(folder / SCORES_NAME, result)
     settle_best(folder, config)
     return result
+
+
+def _write_rows(
+    folder: Path, task: Task, examples: Sequence[Example], rows: Sequence[Row], records: Sequence[Record], seed: int
+) -> None:
+    """What was predicted of the scored examples, what of it is wrong, and, if any, the records for ensembles."""
+    lines = (json.dumps(row._asdict(), ensure_ascii=False) + "\n" for row in rows)
+    write_whole(folder / PREDICTIONS_NAME, "".join(lines))
+    _write_json(folder / ERRORS_NAME, find_errors(task, examples, rows, seed=seed))
+    if records:
+        write_records(folder / RECORDS_NAME, examples, task.group, records)
 
 
 def settings_of(task: Task, config: FinetuneConfig, encoder: str) -> Hyperparameters:
@@ -120,8 +127,7 @@ def _train_and_predict(
         task.featurize(examples, tokenizer, settings.max_tokens, examples is learned) if examples else []
         for examples in (learned, unseen, data.scored, data.test)
     )
-    seed = seed_everything(job.seed, job.task)
-    model = task.model(job.encoder, tokenizer)
+    seed, model = seed_everything(job.seed, job.task), task.model(job.encoder, tokenizer)
 
     def predict_all(examples: list[Example], features: list[Feature]) -> list[Prediction]:
         return task.decode(examples, features, predict(task, model, features, pad_id, precision))
