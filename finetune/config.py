@@ -27,6 +27,7 @@ from finetune.spaces import SearchConfig, Value
 
 TaskName = Literal["ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-dp", "klue-mrc", "wos"]
 ProtocolName = Literal["malmoi", "klue-baseline"]
+PoolingName = Literal["cls", "last", "mean"]
 ScheduleName = Literal["linear", "cyclic-cosine"]
 MarkerName = Literal["plain", "typed"]
 AverageName = Literal["none", "swa", "ema"]
@@ -174,6 +175,18 @@ class HyperparameterOverride(SwitchOverride, frozen=True, extra="forbid"):
 SettingsName = Annotated[str, Field(pattern=r"^[^\W_][\w.-]*$", max_length=60)]
 
 
+class Lora(BaseModel, frozen=True, extra="forbid"):
+    """Low-rank adapters in place of the encoder's own weights (Hu et al. 2021), merged after the training."""
+
+    rank: int = Field(16, gt=0, description="Rank of each adapter.")
+    alpha: int = Field(32, gt=0, description="What an adapter adds is multiplied by alpha / rank.")
+    dropout: float = Field(0.0, ge=0, lt=1, description="Dropout of the adapters' inputs.")
+    targets: tuple[str, ...] = Field(
+        (),
+        description="Layers with adapters, by the ends of their names (q_proj, v_proj); none named: all linear ones.",
+    )
+
+
 class Settings(BaseModel, frozen=True, extra="forbid"):
     """What differs in further trainings of the same tasks, models and seeds; None is as the recipe says."""
 
@@ -188,6 +201,9 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
     overrides: dict[str, HyperparameterOverride] = Field(  # FinetuneConfig knows the names of tasks
         default_factory=dict, description="Hyperparameters by task; what is not named is as in finetune.overrides."
     )
+    pooling: PoolingName | None = Field(None, description="As finetune.pooling.")
+    bidirectional: bool | None = Field(None, description="As finetune.bidirectional.")
+    lora: Lora | None = Field(None, description="As finetune.lora.")
 
 
 class Ensemble(BaseModel, frozen=True, extra="forbid"):
@@ -307,6 +323,17 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
     )
     searched_on: Literal["train", "dev"] | None = Field(
         None, description="Where a search chose these hyperparameters; every score says so. `malmoi search` sets it."
+    )
+    pooling: PoolingName | None = Field(
+        None,
+        description="What a text's label, KLUE-MRC's \"no answer\", KLUE-DP's root and WoS start from: the state of "
+        "[CLS], that of the last token, or the mean of all; none: last of decoders, cls of encoders.",
+    )
+    bidirectional: bool = Field(
+        False, description="Decoders see the whole text from every position (as LLM2Vec), not only what is to the left."
+    )
+    lora: Lora | None = Field(
+        None, description="Train low-rank adapters and the head, not the encoder's weights (needs malmoi[lora])."
     )
     keep_scores: bool = Field(
         False,

@@ -1,8 +1,12 @@
-"""Any Hugging Face encoder (BERT, RoBERTa, XLM-R, ELECTRA, DeBERTa, ModernBERT and kin), its tokenizer, its limits.
+"""Any Hugging Face encoder (BERT, RoBERTa, XLM-R, ELECTRA, DeBERTa, ModernBERT and kin) or decoder (GPT-2, GPT-NeoX,
+Llama, Qwen, Gemma and kin), its tokenizer, its limits.
 
 Weights are read from safetensors only and as float32; no code from a model folder is run. Segment ids are passed on
 only where the encoder has segments: a RoBERTa with BERT-style inputs has one segment type and would fail on the second.
-What is no encoder, or comes without its weights, is refused: random weights would give scores that look like others.
+Heads read what a text says from the state of [CLS]; in a decoder that state has seen nothing, so that of the last token
+stands in its place (``Encoder``).
+What is neither, or comes without its weights, is refused: random weights would give scores that look like others.
+Legend: ``B`` texts, ``L`` positions, ``H`` hidden.
 """
 
 from __future__ import annotations
@@ -16,12 +20,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer, BertTokenizer, PreTrainedConfig, PreTrainedTokenizerBase
-from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+)
 from transformers.utils import logging as transformers_logging
 
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import INDEX_NAME, check_index, check_model_files, check_sizes, refuse_links
-from finetune.config import FRESH, KEPT_NAME
+from finetune.config import FRESH, KEPT_NAME, PoolingName
+from finetune.layout import name_roles, wrap_texts
 
 # These count positions from the padding id plus one, so they hold fewer tokens than positions.
 _POSITIONS_AFTER_PADDING = {
@@ -29,7 +37,7 @@ _POSITIONS_AFTER_PADDING = {
     "roberta-prelayernorm", "xmod",
 }  # fmt: skip
 _ENCODER_KINDS = frozenset(MODEL_FOR_MASKED_LM_MAPPING_NAMES)  # what fills masks reads in both directions
-_NEEDED_TOKENS = ("pad_token", "cls_token", "sep_token", "unk_token")
+_DECODER_KINDS = frozenset(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES) - _ENCODER_KINDS - {"xlnet"}  # whose [CLS] stands last
 _JAMO = re.compile("[\u1100-\u1112][\u1161-\u1175]")  # a syllable in NFD
 _MADE_FRESH = ("pooler", "position_ids")  # parts of an encoder that a checkpoint may lack
 
@@ -60,9 +68,18 @@ def load_config(name: str) -> PreTrainedConfig:
     except Exception as error:  # the library raises what it likes for values it does not expect
         raise BadInput(f"{name}: not an encoder that transformers can load ({_first_line(error)})") from None
     kind = config.model_type
-    if config.is_encoder_decoder or getattr(config, "is_decoder", False) or kind not in _ENCODER_KINDS:
-        raise BadInput(f"{name}: a model of type {kind!r} is not an encoder; give a BERT, RoBERTa, ELECTRA or the like")
+    is_encoder = kind in _ENCODER_KINDS and not getattr(config, "is_decoder", False)
+    if config.is_encoder_decoder or not (is_encoder or reads_one_way(config)):
+        raise BadInput(
+            f"{name}: a model of type {kind!r} is not an encoder; give a BERT, RoBERTa, ELECTRA or the like, or a "
+            "decoder of text such as GPT-2, Llama, Qwen or Gemma"
+        )
     return config
+
+
+def reads_one_way(config: PreTrainedConfig) -> bool:
+    """Whether it is a decoder of text alone, made to read from left to right."""
+    return config.model_type in _DECODER_KINDS and config.get_text_config() is config
 
 
 def load_tokenizer(name: str, special_tokens: Sequence[str] = ()) -> PreTrainedTokenizerBase:
@@ -72,9 +89,9 @@ def load_tokenizer(name: str, special_tokens: Sequence[str] = ()) -> PreTrainedT
     tokenizer = _read_vocabulary(Path(name)) if name.endswith(".txt") else _read_tokenizer(name)
     if not tokenizer.is_fast:
         raise BadInput(f"{name}: its tokenizer gives no character offsets; save a fast one (tokenizer.json) beside it")
-    missing = [role for role in _NEEDED_TOKENS if getattr(tokenizer, role) is None]
-    if missing:
+    if missing := name_roles(tokenizer):
         raise BadInput(f"{name}: its tokenizer has no {', '.join(missing)}; name them in its tokenizer_config.json")
+    wrap_texts(tokenizer)
     if special_tokens:
         tokenizer.add_tokens(list(special_tokens), special_tokens=True)
     return tokenizer
@@ -201,17 +218,87 @@ def most_tokens(config: PreTrainedConfig) -> int | None:
 
 
 class Encoder(nn.Module):
-    """An encoder that ignores ``token_type_ids`` where it has no segments; the output has ``last_hidden_state``."""
+    """An encoder that ignores ``token_type_ids`` where it has no segments; the output has ``last_hidden_state``.
 
-    def __init__(self, encoder: nn.Module) -> None:
+    State 0, from which heads read what the whole text says, is by ``pooling`` that of [CLS], that of the last token, or
+    the mean of all tokens. None: of a decoder the last token's, else that of [CLS].
+    """
+
+    def __init__(self, encoder: nn.Module, pooling: PoolingName | None = None) -> None:
         super().__init__()
         self.encoder = encoder
-        self.config: Any = encoder.config
+        config: Any = encoder.config
+        self.config = config
+        self.is_decoder = reads_one_way(config)
+        self.pooling: PoolingName = pooling or default_pooling(config)
+        if not getattr(config, "is_causal", True):
+            _drop_causal_mask(encoder)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Any:
-        """Token ids, mask and segments, each (B, L), to the encoder's own output."""
-        segments = {"token_type_ids": token_type_ids} if has_segments(self.config) else {}
-        return self.encoder(input_ids=input_ids, attention_mask=attention_mask, **segments)
+        """Token ids, mask and segments, each (B, L), padding on the right, to the encoder's own output."""
+        more: dict[str, Any] = {"token_type_ids": token_type_ids} if has_segments(self.config) else {}
+        if self.is_decoder:
+            more["use_cache"] = False
+        output = self.encoder(input_ids=input_ids, attention_mask=attention_mask, **more)
+        if self.pooling != "cls":
+            states_BLH = output.last_hidden_state
+            pooled_BH = _POOL[self.pooling](states_BLH, attention_mask)
+            output.last_hidden_state = torch.cat([pooled_BH[:, None], states_BLH[:, 1:]], dim=1)
+        return output
+
+
+def default_pooling(config: PreTrainedConfig) -> PoolingName:
+    """What a model is read by where nothing is said."""
+    return "last" if reads_one_way(config) else "cls"
+
+
+def _pool_last(states_BLH: Tensor, mask_BL: Tensor) -> Tensor:
+    return states_BLH[torch.arange(len(states_BLH), device=states_BLH.device), mask_BL.sum(dim=1) - 1]
+
+
+def _pool_mean(states_BLH: Tensor, mask_BL: Tensor) -> Tensor:
+    is_real_BL1 = mask_BL[..., None].to(states_BLH.dtype)
+    return (states_BLH * is_real_BL1).sum(dim=1) / is_real_BL1.sum(dim=1)
+
+
+_POOL = {"last": _pool_last, "mean": _pool_mean}
+
+
+def read_both_ways(encoder: Encoder, name: str) -> None:
+    """Let a decoder's positions see those to their right, as LLM2Vec does; ``BadInput`` where transformers cannot mask
+    its class so. The configuration keeps it, for the model that is loaded again."""
+    encoder.config.is_causal = False  # what the masks of transformers ask for
+    _drop_causal_mask(encoder.encoder)
+    if not _sees_ahead(encoder):
+        raise BadInput(
+            f"{name}: this transformers cannot let a model of type {encoder.config.model_type!r} read in both "
+            "directions; leave finetune.bidirectional out"
+        )
+
+
+def _drop_causal_mask(encoder: nn.Module) -> None:
+    """Without padding there is no mask, and each attention decides for itself."""
+    attentions: list[Any] = [module for module in encoder.modules() if hasattr(module, "is_causal")]
+    for attention in attentions:
+        attention.is_causal = False
+
+
+@torch.no_grad()
+def _sees_ahead(encoder: Encoder) -> bool:
+    """Whether every position hears the last token, with and without padding; a layer that no mask reaches (a recurrent
+    one) makes a model that reads one way in part."""
+    if set(getattr(encoder.config, "layer_types", None) or ()) - {"full_attention", "sliding_attention"}:
+        return False
+    is_training, device = encoder.training, next(encoder.parameters()).device
+    encoder.eval()
+    ids_BL = torch.tensor([[3, 4, 5, 6, 0], [3, 4, 5, 7, 0]], device=device)
+    seen = []
+    for length in (4, 5):
+        mask_BL = (torch.arange(length, device=device) < 4).long().expand(2, -1)
+        states_BLH = encoder.encoder(input_ids=ids_BL[:, :length], attention_mask=mask_BL).last_hidden_state
+        seen.append(bool((states_BLH[0, :3] - states_BLH[1, :3]).abs().amax(dim=-1).gt(0).all()))
+    encoder.train(is_training)
+    return all(seen)
 
 
 @contextmanager

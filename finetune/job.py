@@ -27,6 +27,7 @@ from finetune.data.split import Data, hold_out, load_data
 from finetune.encoder import load_config, load_tokenizer, most_tokens
 from finetune.ensemble.records import RECORDS_NAME, write_records
 from finetune.examples import Example, Feature, Prediction, Row
+from finetune.heads.shape import shape_model
 from finetune.kept.save import Trained, keep_or_discard, settle_best
 from finetune.queue.identity import Files, deciding, digest, fingerprint_of
 from finetune.queue.jobs import SCORES_NAME, Job
@@ -127,7 +128,8 @@ def _train_and_predict(
         task.featurize(examples, tokenizer, settings.max_tokens, examples is learned) if examples else []
         for examples in (learned, unseen, data.scored, data.test)
     )
-    seed, model = seed_everything(job.seed, job.task), task.model(job.encoder, tokenizer)
+    seed = seed_everything(job.seed, job.task)
+    model, merge, parameters = shape_model(task.model(job.encoder, tokenizer), task, config, job.model, tokenizer)
 
     def predict_all(examples: list[Example], features: list[Feature]) -> list[Prediction]:
         return task.decode(examples, features, predict(task, model, features, pad_id, precision))
@@ -141,19 +143,18 @@ def _train_and_predict(
         as_published=config.protocol == "klue-baseline",
         after_epoch=after_epoch and (lambda _: after_epoch(score(model))),
     )  # fmt: skip
+    merge()
     tuned = None
     if task.tune and unseen:
         tuned = {"n": len(unseen), **task.tune(model, unseen, held, predict(task, model, held, pad_id, precision))}
     about = {
-        "losses": [round(loss, 5) for loss in report.losses],
-        "steps": report.steps,
+        "losses": [round(loss, 5) for loss in report.losses], "steps": report.steps,
         "selected": {"by": task.select_by, **defined(report.selected._asdict())} if report.selected else None,
         "tuned": tuned,
         **({"averaged": report.averaged} if report.averaged else {}),
-        "features": {"train": len(training), "dev": len(scored)},
-        "device": next(model.parameters()).device.type,
-        "precision": precision,
-    }
+        "features": {"train": len(training), "dev": len(scored)}, "parameters": parameters,
+        "peak_mib": report.peak_mib, "device": next(model.parameters()).device.type, "precision": precision,
+    }  # fmt: skip
     raws, keep = predict(task, model, scored, pad_id, precision), keep_of(task, config)
     predictions = task.decode(data.scored, scored, raws), predict_all(data.test, test) if test else []
     return Trained(model, tokenizer), *predictions, about, keep(data.scored, scored, raws) if keep else []

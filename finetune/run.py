@@ -22,6 +22,7 @@ from finetune.data.split import load_data
 from finetune.encoder import check_encoder
 from finetune.ensemble.members import plan_recipe
 from finetune.ensemble.run import make_ensembles
+from finetune.heads.shape import check_shape
 from finetune.job import find_result, finetune_one, origin_of, settings_of
 from finetune.kept.save import settle_best
 from finetune.queue.attempts import Outcome, Work
@@ -97,6 +98,8 @@ def check(config: FinetuneConfig, inputs: FinetuneInputs) -> dict[str, Files]:
         )
     for name in config.models:
         check_encoder(str(inputs.models[name]))
+    for settings in ("", *config.settings):
+        check_shape(config.under(settings), [str(inputs.models[name]) for name in config.models])
     return {task: load_data(task_of(task, config), inputs.data, config).files for task in config.tasks}
 
 

@@ -1,17 +1,22 @@
-"""Stock Hugging Face heads: one label or one number for a text, one tag for a token (KLUE paper 5.1).
+"""Heads for one label or one number a text, or one tag a token (KLUE paper 5.1).
 
-As in the published baseline, BERT's goes through its pooler and RoBERTa's through dense, tanh and dropout; embeddings
-grow where the tokenizer knows more tokens than they. Legend: ``B`` texts, ``L`` positions, ``K`` labels.
+Those of encoders are stock classes of transformers: as in the published baseline, BERT's goes through its pooler and
+RoBERTa's through dense, tanh and dropout. A decoder, or an encoder whose states are pooled otherwise, has one linear
+map on its states: the stock classes of decoders find the last token by the padding's id, which is often that of the
+end. Embeddings grow where the tokenizer knows more tokens than they.
+Legend: ``B`` texts, ``L`` positions, ``H`` hidden, ``K`` labels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from transformers import (
+    AutoModel,
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
     PreTrainedConfig,
@@ -19,17 +24,20 @@ from transformers import (
 )
 
 from corpus.documents.errors import BadInput
-from finetune.encoder import has_segments, load_pretrained, read_weights
+from finetune.config import PoolingName
+from finetune.encoder import Encoder, has_segments, load_config, load_pretrained, read_weights, reads_one_way
+from finetune.examples import IGNORED
 
+OutputKind = Literal["label", "number", "tags"]
 TEXT, TOKENS = AutoModelForSequenceClassification, AutoModelForTokenClassification
 
 
 class Labeller(nn.Module):
-    """A head of transformers behind the interface of the tasks; ``read`` makes predictions of its logits and batch."""
+    """A head of transformers behind the interface of the tasks."""
 
-    def __init__(self, net: nn.Module, read: Callable[[Tensor, dict[str, Tensor]], list[Any]]) -> None:
+    def __init__(self, net: nn.Module, kind: OutputKind) -> None:
         super().__init__()
-        self.net, self.read = net, read
+        self.net, self.kind = net, kind
 
     def forward(self, **batch: Tensor) -> dict[str, Tensor]:
         """Loss of ``labels``: label ids (B) or (B, L), or numbers (B); and the logits."""
@@ -39,7 +47,7 @@ class Labeller(nn.Module):
     @torch.no_grad()
     def predict(self, **batch: Tensor) -> list[Any]:
         """One raw output a text."""
-        return self.read(self._run(batch).logits, batch)
+        return READ[self.kind](self._run(batch).logits, batch)
 
     def _run(self, batch: dict[str, Tensor]) -> Any:
         segments = has_segments(self.net.config)  # type: ignore[arg-type]
@@ -60,34 +68,84 @@ def _token_scores(logits_BLK: Tensor, batch: dict[str, Tensor]) -> list[Any]:
     return [row_LK[:size] for row_LK, size in zip(rows, batch["attention_mask"].sum(dim=1).tolist(), strict=True)]
 
 
-def load_text_labeller(name: str, tokenizer: PreTrainedTokenizerBase, labels: Sequence[str]) -> Labeller:
+READ: dict[OutputKind, Callable[[Tensor, dict[str, Tensor]], list[Any]]] = {
+    "label": _probabilities, "number": _numbers, "tags": _token_scores,
+}  # fmt: skip
+
+
+class StateLabeller(nn.Module):
+    """A linear map on an encoder's states: on state 0, which stands for the text, or for "tags" on all."""
+
+    def __init__(self, encoder: Encoder, kind: OutputKind, outputs: int) -> None:
+        super().__init__()
+        self.encoder, self.kind = encoder, kind
+        self.dropout = nn.Dropout(float(getattr(encoder.config, "hidden_dropout_prob", 0.0)))
+        self.outputs = nn.Linear(int(encoder.config.hidden_size), outputs)
+
+    def forward(self, **batch: Tensor) -> dict[str, Tensor]:
+        """Loss of ``labels``, label ids (B) or (B, L) or numbers (B), and ``logits``."""
+        logits, labels = self._score(batch), batch["labels"]
+        if self.kind == "number":
+            loss = functional.mse_loss(logits[:, 0].float(), labels)
+        else:
+            loss = functional.cross_entropy(logits.flatten(0, -2), labels.flatten(), ignore_index=IGNORED)
+        return {"loss": loss, "logits": logits}
+
+    @torch.no_grad()
+    def predict(self, **batch: Tensor) -> list[Any]:
+        """One raw output a text."""
+        return READ[self.kind](self._score(batch), batch)
+
+    def _score(self, batch: dict[str, Tensor]) -> Tensor:
+        names = ("input_ids", "attention_mask", "token_type_ids")
+        states_BLH = self.encoder(**{name: batch[name] for name in names if name in batch}).last_hidden_state
+        states = states_BLH if self.kind == "tags" else states_BLH[:, 0]
+        scores: Tensor = self.outputs(self.dropout(states))
+        return scores
+
+
+def load_text_labeller(name: str, tokenizer: PreTrainedTokenizerBase, labels: Sequence[str]) -> nn.Module:
     """Encoder and fresh head; predicts the probability of each label, (K,) float32."""
-    return Labeller(load_pretrained(TEXT, name, tokenizer, **_names(labels)), _probabilities)
+    return _load(TEXT, name, tokenizer, "label", len(labels), _names(labels))
 
 
-def load_text_regressor(name: str, tokenizer: PreTrainedTokenizerBase) -> Labeller:
+def load_text_regressor(name: str, tokenizer: PreTrainedTokenizerBase) -> nn.Module:
     """Encoder and fresh head with one output, trained with squared error; predicts a number that nothing bounds."""
-    settings = {"num_labels": 1, "problem_type": "regression"}
-    return Labeller(load_pretrained(TEXT, name, tokenizer, **settings), _numbers)
+    return _load(TEXT, name, tokenizer, "number", 1, {"num_labels": 1, "problem_type": "regression"})
 
 
-def load_token_labeller(name: str, tokenizer: PreTrainedTokenizerBase, labels: Sequence[str]) -> Labeller:
+def load_token_labeller(name: str, tokenizer: PreTrainedTokenizerBase, labels: Sequence[str]) -> nn.Module:
     """Encoder and fresh head over tokens; predicts the scores of each, padding left out, (L, K) float32."""
-    return Labeller(load_pretrained(TOKENS, name, tokenizer, **_names(labels)), _token_scores)
+    return _load(TOKENS, name, tokenizer, "tags", len(labels), _names(labels))
+
+
+def _load(
+    stock: Any, name: str, tokenizer: PreTrainedTokenizerBase, kind: OutputKind, outputs: int, settings: dict[str, Any]
+) -> nn.Module:
+    if reads_one_way(load_config(name)):
+        return StateLabeller(Encoder(load_pretrained(AutoModel, name, tokenizer)), kind, outputs)
+    return Labeller(load_pretrained(stock, name, tokenizer, **settings), kind)
+
+
+def pool_states(labeller: Labeller, pooling: PoolingName) -> StateLabeller:
+    """The encoder of a stock head that labels texts under a fresh linear one."""
+    net: Any = labeller.net
+    return StateLabeller(Encoder(net.base_model, pooling), labeller.kind, int(net.config.num_labels))
 
 
 def load_trained_labeller(folder: str, config: PreTrainedConfig) -> Labeller:
-    """A trained head again, of the kind that its configuration names; ``BadInput`` if it names none of these."""
+    """A trained stock head again, of the kind that its configuration names; ``BadInput`` if it names none of these."""
     architecture = (config.architectures or [""])[0]
     if architecture.endswith("ForTokenClassification"):
-        return Labeller(read_weights(TOKENS, folder, is_whole=True), _token_scores)
+        return Labeller(read_weights(TOKENS, folder, is_whole=True), "tags")
     if not architecture.endswith("ForSequenceClassification"):
         raise BadInput(
             f"{folder}: {architecture or 'a model without a head'} labels neither texts nor tokens; give the model/ "
             "folder of a finished training"
         )
-    is_number = config.problem_type == "regression"
-    return Labeller(read_weights(TEXT, folder, is_whole=True), _numbers if is_number else _probabilities)
+    return Labeller(
+        read_weights(TEXT, folder, is_whole=True), "number" if config.problem_type == "regression" else "label"
+    )
 
 
 def _names(labels: Sequence[str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The networks that transformers does not have (KLUE-DP, KLUE-MRC, WoS) as models of its kind.
+"""The networks that transformers does not have (KLUE-DP, KLUE-MRC, WoS, labels of decoders) as models of its kind.
 
 ``save_pretrained`` writes them, and ``AutoModel.from_pretrained`` finds them once this module is imported; no code
 comes from a model's folder. The configuration nests the encoder's and holds what the head was built with: a head's new
@@ -15,20 +15,24 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
 
-from finetune.encoder import Encoder
+from finetune.config import PoolingName
+from finetune.encoder import Encoder, default_pooling
 from finetune.heads.biaffine import BiaffineParser, PlainReader, PublishedReader
 from finetune.heads.dialogue import Design, StateGenerator
+from finetune.heads.labels import StateLabeller
 from finetune.heads.span import SpanFinder
 
 
 class HeadConfig(PreTrainedConfig):
-    """``encoder``: configuration of the encoder, as JSON; ``head``: what the head is built with."""
+    """``encoder``: configuration of the encoder, as JSON; ``head``: what the head is built with; ``pooling``: where it
+    is not the usual one."""
 
     def __init__(
-        self, encoder: Mapping[str, Any] | None = None, head: Mapping[str, Any] | None = None, **rest: Any
-    ) -> None:
+        self, encoder: Mapping[str, Any] | None = None, head: Mapping[str, Any] | None = None,
+        pooling: PoolingName | None = None, **rest: Any,
+    ) -> None:  # fmt: skip
         super().__init__(**rest)
-        self.encoder, self.head = dict(encoder or {}), dict(head or {})
+        self.encoder, self.head, self.pooling = dict(encoder or {}), dict(head or {}), pooling
 
 
 class ParserConfig(HeadConfig):
@@ -43,6 +47,10 @@ class StateGeneratorConfig(HeadConfig):
     model_type = "malmoi-wos"
 
 
+class StateLabellerConfig(HeadConfig):
+    model_type = "malmoi-labels"
+
+
 class HeadModel(PreTrainedModel):
     """A network of ours; ``forward`` gives the loss and ``predict`` raw outputs, as ``net`` does."""
 
@@ -53,7 +61,7 @@ class HeadModel(PreTrainedModel):
     def __init__(self, config: HeadConfig) -> None:
         super().__init__(config)
         encoder = AutoModel.from_config(AutoConfig.for_model(**config.encoder), dtype=torch.float32)
-        self.net: Any = self.build(Encoder(encoder), **config.head)
+        self.net: Any = self.build(Encoder(encoder, config.pooling), **config.head)
         self.post_init()
 
     @staticmethod
@@ -148,7 +156,22 @@ class StateGeneratorModel(HeadModel):
         }
 
 
-MODELS = (ParserModel, SpanFinderModel, StateGeneratorModel)
+class StateLabellerModel(HeadModel):
+    """Labels, numbers or tags from the states of a decoder: ``finetune.heads.labels``."""
+
+    config_class = StateLabellerConfig
+    wraps = StateLabeller
+
+    @staticmethod
+    def build(encoder: Encoder, **head: Any) -> StateLabeller:
+        return StateLabeller(encoder, **head)
+
+    @staticmethod
+    def describe(net: StateLabeller) -> tuple[Encoder, dict[str, Any]]:
+        return net.encoder, {"kind": net.kind, "outputs": net.outputs.out_features}
+
+
+MODELS = (ParserModel, SpanFinderModel, StateGeneratorModel, StateLabellerModel)
 MODEL_TYPES = tuple(model.config_class.model_type for model in MODELS)
 
 for _model in MODELS:
@@ -160,7 +183,8 @@ def as_pretrained(net: nn.Module) -> PreTrainedModel:
     """A trained network of ours around the same weights, ready for ``save_pretrained``."""
     kind: Any = next(kind for kind in MODELS if isinstance(net, kind.wraps))
     encoder, head = kind.describe(net)
+    pooling = None if encoder.pooling == default_pooling(encoder.config) else encoder.pooling
     with torch.device("meta"):
-        model: HeadModel = kind(kind.config_class(encoder=encoder.config.to_diff_dict(), head=head))
+        model: HeadModel = kind(kind.config_class(encoder=encoder.config.to_diff_dict(), head=head, pooling=pooling))
     model.net = net
     return model

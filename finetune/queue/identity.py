@@ -26,6 +26,7 @@ from finetune.task import Hyperparameters
 
 # known in another way: by the job itself, the digests of the files, the resolved hyperparameters
 AXES = {"data", "tasks", "models", "seeds", "settings", "overrides", "precision"}
+WHOLE = {"lora"}  # a map, but not one by task; recorded with the defaults of its keys
 NO_PREDICTION = {  # these change none
     "bootstrap_samples", "predict_test", "device", "price_per_hour", "save", "search", "keep_scores", "ensembles",
 }  # fmt: skip
@@ -43,11 +44,12 @@ Files = Mapping[str, Mapping[str, str]]  # split to name, sha256 and version, as
 def deciding(task: str, config: FinetuneConfig, precision: PrecisionName, files: Files) -> dict[str, Any]:
     """What of the recipe and the data decides the results of a task, as JSON; hyperparameters only as far as they are
     overridden."""
-    changed = config.model_dump(mode="json", exclude=AXES | NO_PREDICTION, exclude_defaults=True)
+    changed = config.model_dump(mode="json", exclude=AXES | NO_PREDICTION | WHOLE, exclude_defaults=True)
     kept = {key: _for_task(task, value) for key, value in changed.items() if _counts(key, task, files)}
     override = config.overrides.get(task)
     parts: dict[str, Any] = {
         **kept,
+        **config.model_dump(mode="json", include=WHOLE, exclude_none=True),
         **({"precision": precision} if precision != "fp32" else {}),
         "overrides": override.model_dump(mode="json", exclude_none=True) if override else {},
         "data": {split: file["sha256"] for split, file in files.items()},

@@ -127,9 +127,14 @@ def describe(result: Mapping[str, Any]) -> str:
         "undefined" if result[kind][name] is None else f"{result[kind][name]:.2f}" for kind in ("scores", "trivial")
     )
     who = ", ".join(part for part in (result["task"], result["model"], result["settings"]) if part)
+    counts = result.get("parameters", {"trained": 0, "all": 0})
+    is_partial = counts["trained"] < counts["all"]  # as with LoRA
+    trained = (
+        f", {counts['trained']:,} of {counts['all']:,} parameters, {result['peak_mib']:,} MiB" if is_partial else ""
+    )
     return (
         f"{who}, seed {result['seed']}: {name} {value} (trivial {trivial}), "
-        f"{result['n']:,} examples, {result['seconds']} s"
+        f"{result['n']:,} examples, {result['seconds']} s{trained}"
     )
 
 

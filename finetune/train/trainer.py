@@ -14,7 +14,7 @@ import hashlib
 import math
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -31,6 +31,7 @@ from corpus.documents.errors import BadInput
 from finetune.examples import Feature
 from finetune.task import Hyperparameters, Task
 from finetune.train.averaging import Averaging
+from finetune.train.memory import forget_peak, peak_mib
 from finetune.train.predict import autocast, to_tensors
 from finetune.train.rates import decay_by_layer, rate_at
 from finetune.train.regularisation import adversarial_step, prepare, r_drop_loss
@@ -63,6 +64,7 @@ class Training(NamedTuple):
     steps: int
     selected: Selected | None  # None: the last weights
     averaged: int = 0  # so many weights, at the end of the training
+    peak_mib: int = 0  # most memory in use
 
 
 def seed_everything(seed: int, task: str) -> int:
@@ -107,17 +109,26 @@ def train(
             data_collator=lambda batch: to_tensors(task.collate(batch, pad_id)),
             callbacks=[callback for callback in (average, best, _AfterEpoch(after_epoch)) if callback],  # in this order
         )
-        gc.freeze()  # the Trainer collects garbage at its start: half a second for objects that are in use anyway
-        try:
+        with _frozen_garbage():
+            forget_peak()
             trainer.train()
-        finally:
-            gc.unfreeze()
         trainer.refuse_infinite_losses()
     losses = [float(entry["loss"]) for entry in trainer.state.log_history if "loss" in entry]
     if torch.accelerator.is_available():
         trainer.accelerator.free_memory()  # the optimizer's
+    peak = peak_mib(next(model.parameters()).device)
     averaged = average.settle() if average else 0
-    return Training(losses, trainer.state.global_step, best.restore(model) if best else None, averaged)
+    return Training(losses, trainer.state.global_step, best.restore(model) if best else None, averaged, peak)
+
+
+@contextmanager
+def _frozen_garbage() -> Iterator[None]:
+    """The Trainer collects garbage at its start: half a second for objects that are in use anyway."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def order_by_length(lengths_N: NDArray[np.integer], batch_size: int, rng: np.random.Generator) -> NDArray[np.int64]:

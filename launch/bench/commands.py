@@ -108,3 +108,23 @@ def bench_finetune(
     from launch.bench.finetune import run_finetune_bench
 
     run_finetune_bench(klue, vocabulary, task or [], examples, rounds, json_file)
+
+
+@bench_app.command("lora")
+def bench_lora(
+    model: Annotated[str | None, typer.Option(help="Encoder or decoder. Default: an invented decoder.")] = None,
+    klue: Annotated[Path | None, typer.Option(help="Folder like the KLUE repository. Default: the sample.")] = None,
+    task: Annotated[list[str] | None, typer.Option(help="A task; may be given again. Default: all.")] = None,
+    examples: Annotated[int | None, typer.Option(min=1, help="Examples of a task, by seed; all else.")] = None,
+    rank: Annotated[int, typer.Option(min=1, help="Rank of the adapters.")] = 16,
+    rounds: Annotated[int, typer.Option(min=1, help="Times that all is done; medians count.")] = 1,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the figures here, too.")] = None,
+) -> None:
+    """An epoch of each task with all weights trained beside LoRA: time, memory, trained parameters.
+
+    Example:  malmoi bench lora --model Qwen/Qwen3-1.7B-Base --klue klue_benchmark --examples 500
+    """
+    set_up_console()
+    from launch.bench.adapters import run_lora_bench
+
+    run_lora_bench(model, klue, task or [], examples, rank, rounds, json_file)

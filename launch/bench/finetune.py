@@ -8,7 +8,7 @@ spends a greater share in padding and so gains more.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -111,7 +111,11 @@ def learn_vocabulary(examples: dict[str, list[Example]], target: Path) -> Path:
     from tokenizers import BertWordPieceTokenizer
 
     inputs = [value for listed in examples.values() for example in listed for value in example.inputs.values()]
-    texts = [value if isinstance(value, str) else " ".join(map(str, value)) for value in inputs]
+    texts = [
+        value if isinstance(value, str) else " ".join(map(str, value))
+        for value in inputs
+        if isinstance(value, Iterable)
+    ]
     tokenizer = BertWordPieceTokenizer(lowercase=False, strip_accents=False)
     tokenizer.train_from_iterator(texts, vocab_size=8_000, min_frequency=2, show_progress=False)
     ids = tokenizer.get_vocab()

@@ -12,10 +12,10 @@ from transformers import (
     AutoModel,
     AutoModelForSequenceClassification,
     BertConfig,
-    GPT2Config,
     PreTrainedConfig,
     PreTrainedTokenizerFast,
     T5Config,
+    XLNetConfig,
 )
 
 from corpus.documents.errors import BadInput
@@ -40,7 +40,7 @@ def refuse(folder: str | Path, message: str) -> None:
         check_encoder(str(folder))
 
 
-@pytest.mark.parametrize("config", [GPT2Config(), T5Config(), BertConfig(is_decoder=True)])
+@pytest.mark.parametrize("config", [XLNetConfig(), T5Config(), BertConfig(is_decoder=True)])
 def test_models_that_are_no_encoders_are_refused(config: PreTrainedConfig, tmp_path: Path) -> None:
     config.save_pretrained(tmp_path)
     refuse(tmp_path, f"a model of type '{config.model_type}' is not an encoder")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
-from tokenizers import Tokenizer, decoders, pre_tokenizers, processors
+from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers, processors
 from tokenizers.models import BPE, Unigram, WordPiece
 from transformers import (
     AlbertConfig,
@@ -18,9 +18,15 @@ from transformers import (
     DebertaV2Config,
     DistilBertConfig,
     ElectraConfig,
+    EuroBertConfig,
+    Gemma2Config,
+    GPT2Config,
+    GPTNeoXConfig,
+    LlamaConfig,
     ModernBertConfig,
     PreTrainedConfig,
     PreTrainedTokenizerFast,
+    Qwen3Config,
     RobertaConfig,
     XLMRobertaConfig,
 )
@@ -124,6 +130,58 @@ def byte_level() -> PreTrainedTokenizerFast:
     return wrap(tokenizer, PAIR.replace("$B:1 [SEP]:1", "$B:0 [SEP]:0"), "[CLS]", "[SEP]", "[PAD]", "[UNK]")
 
 
+def bytes_with(*specials: str, template: str = "", **roles: str) -> PreTrainedTokenizerFast:
+    """Byte-level BPE of a decoder, "울에" in one piece; ``template`` wraps a text, and one text of a pair."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    merges, whole = [], ""
+    for byte in pre_tokenizers.ByteLevel(add_prefix_space=False).pre_tokenize_str("울에")[0][0]:
+        merges += [(whole, byte)] if whole else []
+        whole += byte
+    pieces = [*specials, *alphabet, *("".join(merge) for merge in merges)]
+    tokenizer = Tokenizer(BPE({piece: id_ for id_, piece in enumerate(pieces)}, merges))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens(list(specials))
+    trim = processors.ByteLevel(trim_offsets=True)
+    ids = [(token, tokenizer.token_to_id(token)) for token in specials]
+    pair = f"{template} {template.replace('$A', '$B')}"
+    tokenizer.post_processor = (
+        processors.Sequence([trim, processors.TemplateProcessing(template, pair, ids)]) if template else trim
+    )
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **roles)
+
+
+def end_alone() -> PreTrainedTokenizerFast:
+    """As GPT-2, Qwen and GPT-NeoX: one token, and nothing is put around a text."""
+    return bytes_with("<|endoftext|>", eos_token="<|endoftext|>")
+
+
+def llama_like() -> PreTrainedTokenizerFast:
+    """A beginning is put before a text, an end is only named; no padding."""
+    return bytes_with("<|begin|>", "<|end|>", template="<|begin|> $A", bos_token="<|begin|>", eos_token="<|end|>")
+
+
+def eurobert_like() -> PreTrainedTokenizerFast:
+    roles = {"bos_token": "<|begin|>", "eos_token": "<|end|>", "pad_token": "<|pad|>"}
+    return bytes_with(*roles.values(), template="<|begin|> $A <|end|>", **roles)
+
+
+def gemma_like() -> PreTrainedTokenizerFast:
+    """BPE that writes a space as "▁" and an unknown character as bytes; mmBERT has it, too."""
+    specials = ("<pad>", "<eos>", "<bos>", "<unk>")
+    pieces = [*specials, *(f"<0x{byte:02X}>" for byte in range(256)), "▁", *CHARACTERS]
+    model = BPE({piece: id_ for id_, piece in enumerate(pieces)}, [], unk_token="<unk>", byte_fallback=True)
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.Replace(" ", "▁")
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    tokenizer.add_special_tokens(list(specials))
+    template = processors.TemplateProcessing("<bos> $A", "<bos> $A <bos> $B", [("<bos>", 2)])
+    tokenizer.post_processor = template
+    roles = {"pad_token": "<pad>", "eos_token": "<eos>", "bos_token": "<bos>", "unk_token": "<unk>"}
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **roles)
+
+
 SIZES = {
     "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16,
     "max_position_embeddings": 128,
@@ -143,7 +201,15 @@ KINDS = {
     "modernbert": Kind(ModernBertConfig, MODERN, byte_level, 128),
     "albert": Kind(AlbertConfig, {"embedding_size": 8}, wordpiece, 128),
     "distilbert": Kind(DistilBertConfig, DISTILLED, wordpiece, 128),
+    "eurobert": Kind(EuroBertConfig, {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2}, eurobert_like, 128),
+    "mmbert": Kind(ModernBertConfig, {**MODERN, "bos_token_id": 2, "eos_token_id": 1}, gemma_like, 128),
+    "gpt2": Kind(GPT2Config, {}, end_alone, 128),
+    "gpt-neox": Kind(GPTNeoXConfig, {}, end_alone, 128),
+    "qwen3": Kind(Qwen3Config, {"num_key_value_heads": 1, "head_dim": 8}, end_alone, 128),
+    "llama": Kind(LlamaConfig, {"num_key_value_heads": 1}, llama_like, 128),
+    "gemma2": Kind(Gemma2Config, {"num_key_value_heads": 1, "head_dim": 8, "sliding_window": 8}, gemma_like, 128),
 }
+DECODERS = ("gpt2", "gpt-neox", "qwen3", "llama", "gemma2")
 
 
 @pytest.fixture
@@ -200,7 +266,7 @@ def test_the_longest_input_that_is_allowed_runs(name: str, folder_of) -> None:
 @pytest.mark.parametrize("name", KINDS)
 def test_neither_the_batch_nor_longer_padding_changes_a_state(name: str, folder_of) -> None:
     encoder = load_encoder(folder_of(name)).eval()
-    pad_id = int(encoder.config.pad_token_id)
+    pad_id = int(encoder.config.pad_token_id or 0)
     rows = [[2, 7, 9, 11, 3], [2, 8, 3], [2, 12, 7, 7, 9, 8, 3]]
 
     def states(rows: list[list[int]], width: int) -> list[torch.Tensor]:

@@ -75,7 +75,7 @@ def files(out: Path) -> dict[str, bytes]:
     for path in sorted(p for p in out.rglob("*") if p.is_file() and p.suffix != ".log"):
         data = path.read_bytes()
         if path.name == "scores.json":
-            data = json.dumps({k: v for k, v in json.loads(data).items() if k != "seconds"}).encode()
+            data = json.dumps({k: v for k, v in json.loads(data).items() if k not in ("seconds", "peak_mib")}).encode()
         contents[str(path.relative_to(out))] = data
     return contents
 

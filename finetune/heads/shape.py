@@ -1,0 +1,109 @@
+"""What a recipe changes in a model before it trains: pooling, direction of reading, low-rank adapters (LoRA).
+
+peft puts an adapter beside each linear layer of the encoder, whose own weights stay as they are; the head trains whole,
+and so do a pooler and the embeddings of added tokens. After the training the adapters are added to the weights,
+before anything is predicted: scores are those of the model that is kept, an ordinary one without peft.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+from torch import nn
+from transformers import PreTrainedModel
+
+from corpus.documents.errors import BadInput
+from finetune.config import FinetuneConfig, Lora
+from finetune.encoder import Encoder, load_config, read_both_ways, reads_one_way
+from finetune.examples import Tokenizer
+from finetune.heads.labels import Labeller, pool_states
+from finetune.task import Task
+
+HEAD_PART = "pooler"  # of an encoder, but often drawn at random, as a head is
+
+
+class Shaped(NamedTuple):
+    """A model ready to train, what is to be done after it, and how many of its parameters are "trained" of "all"."""
+
+    model: nn.Module
+    merge: Callable[[], Any]
+    parameters: dict[str, int]
+
+
+def shape_model(model: nn.Module, task: Task, config: FinetuneConfig, name: str, tokenizer: Tokenizer) -> Shaped:
+    """The model of ``task`` read and trained as ``config`` says; ``name`` is the encoder's, for messages."""
+    if config.pooling and isinstance(model, Labeller) and model.kind != "tags":
+        model = pool_states(model, config.pooling)
+    encoder = next((module for module in model.modules() if isinstance(module, Encoder)), None)
+    if config.pooling and encoder is not None:
+        encoder.pooling = config.pooling
+    if config.bidirectional and encoder is not None:
+        read_both_ways(encoder, name)
+    if config.lora is None:
+        return Shaped(model, lambda: None, _count(model))
+    vocabulary = tokenizer.get_vocab()
+    size = _count(model)["all"]
+    adapted = add_lora(model, config.lora, [vocabulary[token] for token in task.special_tokens])
+    counts = {"trained": _count(model)["trained"], "all": size}
+    return Shaped(model, adapted.merge_and_unload, counts)
+
+
+def check_shape(config: FinetuneConfig, encoders: Iterable[str]) -> None:
+    """``BadInput`` where adapters cannot be had, or an encoder is to be made read both ways."""
+    if config.lora is not None and find_spec("peft") is None:
+        raise BadInput("finetune.lora needs peft; run: pip install 'malmoi[lora]'")
+    if config.lora is not None and (reset := [task for task, o in config.overrides.items() if o.reset_layers]):
+        raise BadInput(
+            f"finetune.overrides.{reset[0]}: reset_layers draws weights again that finetune.lora does not train; leave "
+            "one of them out"
+        )
+    for name in encoders if config.bidirectional else ():
+        if not reads_one_way(load_config(name)):
+            raise BadInput(
+                f"{name}: finetune.bidirectional is for decoders; an encoder reads in both directions anyway"
+            )
+
+
+def add_lora(model: nn.Module, lora: Lora, added_ids: Sequence[int]) -> Any:
+    """Put adapters into the encoder of ``model``; returns peft's model, whose ``merge_and_unload`` takes them out.
+
+    Args:
+        added_ids: tokens that the task has added, whose embeddings are trained.
+    """
+    from peft import LoraConfig, get_peft_model
+
+    encoder: Any = encoder_of(model)
+    names = {module: name for name, module in encoder.named_modules()}
+    has_pooler = any(HEAD_PART in name for name in names.values())
+    settings = LoraConfig(
+        r=lora.rank,
+        lora_alpha=lora.alpha,
+        lora_dropout=lora.dropout,
+        target_modules=list(lora.targets) or "all-linear",
+        exclude_modules=rf".*{HEAD_PART}.*" if has_pooler else None,
+        trainable_token_indices={names[encoder.get_input_embeddings()]: list(added_ids)} if added_ids else None,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that GPT-2 stores its matrices transposed, which peft then allows for
+        try:
+            adapted = get_peft_model(encoder, settings)
+        except ValueError as error:
+            raise BadInput(f"finetune.lora.targets: {' '.join(str(error).split())[:300]}") from None
+    for module, name in names.items():
+        if HEAD_PART in name:
+            module.requires_grad_(True)
+    return adapted
+
+
+def encoder_of(model: nn.Module) -> PreTrainedModel:
+    """The encoder within a model, without its head."""
+    found: Any = next(module for module in model.modules() if isinstance(module, PreTrainedModel)).base_model
+    return found
+
+
+def _count(model: nn.Module) -> dict[str, int]:
+    sizes = [(parameter.numel(), parameter.requires_grad) for parameter in model.parameters()]
+    return {"trained": sum(size for size, is_trained in sizes if is_trained), "all": sum(size for size, _ in sizes)}
