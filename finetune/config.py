@@ -11,18 +11,11 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    Field,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from corpus.documents.device import DeviceName
 from corpus.documents.errors import BadInput
+from finetune.ensembles import Ensemble, check_ensembles
 from finetune.spaces import SearchConfig, Value
 
 TaskName = Literal["ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-dp", "klue-mrc", "wos"]
@@ -206,17 +199,6 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
     lora: Lora | None = Field(None, description="As finetune.lora.")
 
 
-class Ensemble(BaseModel, frozen=True, extra="forbid"):
-    """Results that are averaged for each seed, and over all seeds; it needs two."""
-
-    models: tuple[str, ...] = Field((), description="Of finetune.models. Default: all.")
-    settings: tuple[str, ...] | None = Field(
-        None,
-        description="Names of finetune.settings whose results are averaged with each other, '' the recipe's own. "
-        "Default: one ensemble for each settings.",
-    )
-
-
 def _read_values(key: str, values: tuple[Value, ...]) -> tuple[Value, ...]:
     """Values of a search as their hyperparameter reads them; ``ValueError`` names the first that it refuses."""
     read = []
@@ -379,14 +361,7 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
 
     @model_validator(mode="after")
     def _ensembles_have_members(self) -> FinetuneConfig:
-        for name, ensemble in self.ensembles.items():
-            known = {"models": {*self.models}, "settings": {"", *self.settings}}
-            for key, there in known.items():
-                if odd := set(getattr(ensemble, key) or ()) - there:
-                    raise ValueError(f"ensembles.{name}: finetune.{key} has no {min(odd)!r}")
-            columns = len(ensemble.models or self.models) * len(ensemble.settings or "1")
-            if columns * len(self.seeds) < 2:
-                raise ValueError(f"ensembles.{name}: one result is no ensemble; give it two models or seeds")
+        check_ensembles(self.ensembles, self.models, tuple(self.settings), self.seeds)
         return self
 
     @model_validator(mode="before")
