@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import json
 import logging
+import math
 import platform
 import time
 from collections.abc import Callable, Sequence
@@ -150,6 +151,7 @@ def _train_and_predict(
     about = {
         "losses": [round(loss, 5) for loss in report.losses], "steps": report.steps,
         "selected": {"by": task.select_by, **defined(report.selected._asdict())} if report.selected else None,
+        "evaluations": [[step, None if math.isnan(score) else score] for step, score in report.evaluations],
         "tuned": tuned,
         **({"averaged": report.averaged} if report.averaged else {}),
         "features": {"train": len(training), "dev": len(scored)}, "parameters": parameters,

@@ -59,6 +59,8 @@ def conduct(
         for stage in stages:
             if stage.name == "pretrain" or rank() == 0:
                 run_stage(stage, recipe, run)
+    if verb == "search":
+        show_search(run)
     if verb in ("run", "finetune", "search"):
         show_scores(run)
     if verb in ("run", "report"):
@@ -146,6 +148,13 @@ def _what_is_kept(run: Path, stages: Sequence[Stage]) -> str:
     begun = next((stage.name for stage in stages if stage.name not in done), "the end")
     kept = f"{', '.join(done)} and what {begun} has finished are" if done else f"what {begun} has finished is"
     return f"stopped in {begun}; {kept} kept in {run}, and `{shlex.join(['malmoi', *sys.argv[1:]])}` goes on from there"
+
+
+def show_search(run: Path) -> None:
+    """Print the best trial of every study."""
+    from launch.report.search import read_studies, search_table
+
+    print_table(search_table(read_studies(run), "Search"), PlainConsole())
 
 
 def show_scores(run: Path) -> None:

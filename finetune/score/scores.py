@@ -10,11 +10,12 @@ from __future__ import annotations
 import logging
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
 from finetune.data.files import identify, identify_own
@@ -141,14 +142,18 @@ def bootstrap(
     for index, name in enumerate(groups):
         members[name].append(index)
     units = list(members.values())
-    generator = np.random.default_rng(seed)
     whole = score(rows)
     values: dict[str, list[float]] = {name: [] for name in whole}
-    for _ in range(samples if samples > 1 else 0):
-        drawn = [rows[i] for unit in generator.integers(len(units), size=len(units)).tolist() for i in units[unit]]
-        for name, value in score(drawn).items():
+    for drawn_U in draws(len(units), samples if samples > 1 else 0, seed):
+        for name, value in score([rows[i] for unit in drawn_U.tolist() for i in units[unit]]).items():
             values[name].append(value)
     return {name: _interval(name, whole[name], found) for name, found in values.items()}
+
+
+def draws(units: int, samples: int, seed: int) -> Iterator[NDArray[np.int64]]:
+    """The numbers of the units that each resample holds, in the order of their first examples, drawn by ``seed``."""
+    generator = np.random.default_rng(seed)
+    return (generator.integers(units, size=units) for _ in range(samples))
 
 
 def _interval(name: str, value: float, resampled: Sequence[float]) -> tuple[float, float] | None:

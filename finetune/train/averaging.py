@@ -54,6 +54,7 @@ class Averaging(TrainerCallback):
 
     def settle(self) -> int:
         """The average in the model, for good; returns ``count``."""
+        assert self.count, "what is not averaged yet is a copy of the first weights"
         self._write(list(self.mean.module.parameters()))
         return self.count
 

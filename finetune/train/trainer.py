@@ -65,6 +65,7 @@ class Training(NamedTuple):
     selected: Selected | None  # None: the last weights
     averaged: int = 0  # so many weights, at the end of the training
     peak_mib: int = 0  # most memory in use
+    evaluations: tuple[tuple[int, float], ...] = ()  # step and score of each
 
 
 def seed_everything(seed: int, task: str) -> int:
@@ -118,7 +119,8 @@ def train(
         trainer.accelerator.free_memory()  # the optimizer's
     peak = peak_mib(next(model.parameters()).device)
     averaged = average.settle() if average else 0
-    return Training(losses, trainer.state.global_step, best.restore(model) if best else None, averaged, peak)
+    seen = tuple(best.scores.items()) if best else ()
+    return Training(losses, trainer.state.global_step, best.restore(model) if best else None, averaged, peak, seen)
 
 
 @contextmanager
@@ -187,8 +189,8 @@ class _Trainer(Trainer):
     def _step_size(self) -> int:
         return self.args.train_batch_size * self.args.gradient_accumulation_steps
 
-    def create_optimizer(self, model: Any = None) -> Any:
-        optimizer: Any = super().create_optimizer(model)
+    def create_optimizer(self, *arguments: Any) -> Any:
+        optimizer: Any = super().create_optimizer(*arguments)
         trained: Any = self.model
         if self.settings.layer_decay != 1 or self.settings.head_lr_factor != 1:
             optimizer.param_groups[:] = decay_by_layer(optimizer.param_groups, trained, self.settings)

@@ -20,6 +20,7 @@ from launch.report.compare import group_results, verdict_on_scores
 from launch.report.files import latex_table, results_csv
 from launch.report.gather import count, duration, read_scores, without_stale
 from launch.report.scores import result_sections
+from launch.report.search import search_sections
 from launch.report.stages import corpus_sections, pretraining_section, vocabulary_sections
 from launch.report.tables import by_models, own_groups
 
@@ -47,7 +48,7 @@ def run(recipe: Recipe, folder: Path, out: Path) -> dict[str, Any]:
     results ``results.csv`` and ``report.tex``; returns counts."""
     scores, stale = without_stale(read_scores(folder), folder)
     manifests = {name: read_manifest(folder / name) for name in SUMMARIES}
-    sections = result_sections(scores, stale)
+    sections = [*result_sections(scores, stale), *search_sections(folder)]
     own = own_groups(group_results(scores))
     for name, describe in DESCRIPTIONS.items():
         if manifests[name]:

@@ -40,6 +40,10 @@ NOTE = (
     "are never averaged. AUPRC is the area under the precision-recall curve, averaged over the classes; for a constant "
     "prediction the published code gives about 50 on any labels, so no baseline stands beside it."
 )
+NOTE_ON_MEANS = (
+    "Below a score stands its 95 % interval; of several seeds from the lowest to the highest end of theirs. Which "
+    "differences are real, over seeds and examples together, says malmoi compare."
+)
 NOTE_ON_PAPER = (
     " The figures of Table 36 were made by the published code (here protocol klue-baseline), each the best of many "
     "evaluations of the dev set that it is reported on."
@@ -59,6 +63,11 @@ WARNINGS: tuple[tuple[Callable[[Result], bool], str], ...] = (  # about which re
         lambda found: weights_of(found) != LAST_WEIGHTS,
         "The weights were chosen by their score on the examples that are scored here: {}. Such scores are too high for "
         "new text; the published ones were made in the same way.",
+    ),
+    (
+        lambda found: found.get("searched_on") == "dev",
+        "The hyperparameters were searched on the examples that are scored here: {}. Such scores are too high for new "
+        "text; the published ones were made in the same way.",
     ),
 )
 
@@ -107,7 +116,7 @@ def _scores(
             *warnings(scores),
             *([Text(sentence_on_stale(stale), "warning")] if stale else []),
             *_figure(own),
-            *([by_models(own)] if is_compared else []),
+            *([by_models(own), Text(NOTE_ON_MEANS, "note")] if is_compared else []),
             *([Text(f"All results: {', '.join(shared)}.")] if shared else []),
             *(single if len(scores) <= MOST_RESULTS else [left_out]),
             Text(NOTE + (NOTE_ON_PAPER if is_official else ""), "note"),

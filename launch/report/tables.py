@@ -21,17 +21,17 @@ HYPERPARAMETERS = {  # what every training has, as it is called here
     "lr": "rate", "epochs": "epochs", "batch_size": "batch", "warmup_share": "warm-up", "weight_decay": "decay",
     "max_tokens": "tokens",
 }  # fmt: skip
+SEARCHED = {
+    "train": "hyperparameters searched on a part of train",
+    "dev": "hyperparameters searched on the scored split",
+}
 DEVICES = {"cpu": "CPU hours, a thread each"}  # others: GPU hours
 
 
 def chosen_on(found: Result) -> str:
     """What was chosen by which score, of weights and hyperparameters, or a dash; nothing chosen is the normal case."""
-    weights, searched = weights_of(found), found.get("searched_on")
-    parts = [
-        *([weights] if weights != LAST_WEIGHTS else []),
-        *([f"settings searched on {searched}"] if searched else []),
-    ]
-    return "; ".join(parts) or "–"
+    weights, searched = weights_of(found), SEARCHED.get(found.get("searched_on") or "")
+    return "; ".join([*([weights] if weights != LAST_WEIGHTS else []), *([searched] if searched else [])]) or "–"
 
 
 def name_of(group: Group) -> str:
@@ -207,5 +207,5 @@ def _time(results: Sequence[Result]) -> str:
         return "–"
     seconds = [found["seconds"] for found in results]
     several = f"\n{len(seconds)} × {duration(fmean(seconds))}" if len(seconds) > 1 else ""
-    memory = [found["peak_memory_mib"] for found in results if found.get("peak_memory_mib")]
+    memory = [found["peak_mib"] for found in results if found.get("peak_mib")]
     return duration(sum(seconds)) + several + (f"\n{count(max(memory))} MiB" if memory else "")

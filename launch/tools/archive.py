@@ -60,7 +60,7 @@ def score_archive(path: Path, data: Path | None, samples: int, official: Path | 
     with opened(path) as (archive, contents), TemporaryDirectory(prefix="malmoi-score-") as folder:
         if data is None and not contents["golds"]:
             raise BadInput(f"{path}: it holds no gold labels; give the folder of the KLUE files with --data")
-        known: dict[tuple[str, str], list[Example]] = {}
+        known: dict[tuple[str, ...], list[Example]] = {}
         for place in contents["results"]:
             stated = _result(archive, contents, path, place)
             copy = Path(folder) / "predictions.jsonl"
@@ -169,7 +169,7 @@ def _from_golds(task: Task, stated: Mapping[str, Any], predictions: Path) -> Aga
 
 def _from_data(
     task: Task, stated: Mapping[str, Any], predictions: Path, data: Path, samples: int,
-    known: dict[tuple[str, str], list[Example]], official: Path | None,
+    known: dict[tuple[str, ...], list[Example]], official: Path | None,
 ) -> Again:  # fmt: skip
     """Score against the file that was scored, found in ``data``; ``known`` keeps what was read."""
     from finetune.data.files import sha256
@@ -177,10 +177,12 @@ def _from_data(
     from finetune.score.predictions import match, read_predictions
     from finetune.score.scores import SEED, bootstrap
 
-    about = stated["data"].get("dev") or {}
-    gold = _find(task, str(about.get("file", "")), data)
+    recipe = stated["recipe"]
+    split = "train" if recipe.get("held_out_share") else "dev"  # a part of train may have been scored in place of dev
+    about = stated["data"].get(split) or {}
+    gold = _find(task, split, str(about.get("file", "")), data)
     notes = [] if sha256(gold) == about.get("sha256") else [f"{gold} is not the file that was scored (another sha256)"]
-    key = (task.name, stated["protocol"])
+    key = (task.name, stated["protocol"], split)
     if key not in known:
         known.clear()  # results are sorted by task
         known[key] = task.read(gold)
@@ -192,7 +194,7 @@ def _from_data(
     rows = [Row(e.guid, e.gold, *p) for e, p in zip(examples, found, strict=True)]
     wanted, intervals = stated["bootstrap_samples"], None
     if 1 < wanted <= samples:
-        groups, seed = [task.group(example) for example in examples], stated["recipe"].get("split_seed", SEED)
+        groups, seed = [task.group(example) for example in examples], recipe.get("split_seed", SEED)
         intervals = bootstrap(rows, groups, task.score, wanted, seed)
     if official is not None and stated["split"] == "dev":
         target = official / gold.name.removesuffix(".zst")
@@ -200,11 +202,11 @@ def _from_data(
     return _compare(task, stated, rows, intervals, notes)
 
 
-def _find(task: Task, name: str, data: Path) -> Path:
-    """The dev file of a task below ``data``; that of an own one by the name it had."""
+def _find(task: Task, split: str, name: str, data: Path) -> Path:
+    """The file of a task and split below ``data``; that of an own task by the name it had."""
     from finetune.data.files import find_file
 
-    wanted = Path(name).name if task.own else task.files.dev
+    wanted = Path(name).name if task.own else task.files.of(split)
     path = find_file(data, wanted) if wanted else None
     if path is None:
         raise BadInput(f"{data}: {wanted or 'the file that was scored'} is missing (plain or .zst)")

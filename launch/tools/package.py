@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ FORMAT = 1
 CONTENTS_NAME, CARD_NAME, RECIPE_NAME = "package.json", "README.md", "recipe.yaml"
 PREDICTIONS_NAME, SCORES_NAME, MODEL_CARD_NAME = "predictions.jsonl", "scores.json", "card.md"
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the first time that a zip archive can name
+HOLD_PLACES = ("members", "recipe", "hyperparameters")  # of a result, that may
+PLACE = re.compile(r"(?P<before>fresh:)?(?:/|~|\.{1,2}/).+")
 LICENCE = (
     "Predicted answers of KLUE-MRC are excerpts of its passages, and values of WoS words of its dialogues. The texts "
     "and labels of KLUE are its authors' (Park et al. 2021, arXiv 2105.09680), under CC BY-SA 4.0; whoever passes "
@@ -120,7 +123,8 @@ def find_entries(run: Path) -> list[Entry]:
             task, _, *rest = folder.relative_to(root).parts
             shown = names[result["model"]]
             place = "/".join(("finetune", task, folder_name(shown), *rest))
-            entries.append(Entry(folder, {**result, "model": shown}, place, given=result["model"]))
+            public = {key: without_places(result[key]) for key in HOLD_PLACES if key in result}
+            entries.append(Entry(folder, {**result, **public, "model": shown}, place, given=result["model"]))
     if not entries:
         raise LaunchError(f"{root}: no finished results; run `malmoi finetune` first")
     return sorted(entries, key=lambda e: (place_of(e.result["task"]), e.place))
@@ -133,6 +137,16 @@ def _public_names(models: Sequence[str], shown: Callable[[str], str]) -> dict[st
         alike = [shown(model), *(f"{shown(model)}-{n}" for n in range(2, len(models) + 2))]
         names[model] = next(name for name in alike if name not in names.values())
     return names
+
+
+def without_places(value: Any) -> Any:
+    """Settings without where files and encoders lie on this machine: only their names."""
+    if isinstance(value, Mapping):
+        return {key: without_places(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_places(inner) for inner in value]
+    found = PLACE.fullmatch(value) if isinstance(value, str) else None
+    return f"{found['before'] or ''}{Path(value).name}" if found else value
 
 
 def chosen(entries: Sequence[Entry], wanted: Mapping[str, Sequence[Any]]) -> list[Entry]:
@@ -229,7 +243,7 @@ def _recipe(run: Path) -> bytes | None:
     manifest = read_manifest(run / "finetune")
     if manifest is None:
         return None
-    found = dict(manifest["settings"])
+    found = without_places(manifest["settings"])
     if isinstance(found.get("data"), str):
         found["data"] = shown_encoder(found["data"])
     found["models"] = [shown_encoder(name) for name in found["models"]]

@@ -105,7 +105,8 @@ def test_as_published_with_selection_and_a_test_file(inputs: FinetuneInputs, tmp
     run(FinetuneConfig(**settings, predict_test=True), inputs, tmp_path / "out")
     result = read(tmp_path / "out", "ynat")
     assert result["protocol"] == "klue-baseline"
-    assert result["selected"]["evaluations"] == 40
+    assert result["selected"]["evaluations"] == len(result["evaluations"]) == 40
+    assert max(score for _, score in result["evaluations"]) == result["selected"]["score"]
     assert result["selected"]["score"] == pytest.approx(result["scores"]["macro_f1"])
     folder = tmp_path / "out" / "ynat" / "model" / "seed-1"
     predicted = {row.guid: row.prediction for row in read_rows(folder / "predictions.jsonl")}

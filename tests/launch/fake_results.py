@@ -40,7 +40,8 @@ def fake_result(task: str, model: str, settings: str, seed: int, **more: Any) ->
             **({"average": settings} if settings in ("swa", "ema") else {}),
         },
         "losses": [round(2.5 / (epoch + 1) + rng.gauss(0, 0.05) + place / 10, 5) for epoch in range(epochs)],
-        "steps": 3_000, "selected": None, "device": "cuda", "seconds": 600.0 + 100 * place, "recipe": {},
+        "steps": 3_000, "selected": None, "device": "cuda", "peak_mib": 9_000, "seconds": 600.0 + 100 * place,
+        "recipe": {},
         "data": {"dev": {"file": Path(record.files.dev).name, "sha256": "0" * 64, "version": "official v1.1"}},
         **more,
     }  # fmt: skip

@@ -43,7 +43,10 @@ def test_what_was_chosen_on_the_scored_examples_says_so_in_its_row() -> None:
     row = table_of([one, other], "Tasks by models").rows[0]
     assert row[-1] == "b: best macro_f1 of 16 evaluations on the scored split"
     assert "chosen by" not in table_of([one, one | {"seed": 2}], "Tasks by models").heads
-    assert chosen_on(one | {"searched_on": "dev"}) == "settings searched on dev"
+    searched = one | {"searched_on": "dev"}
+    assert chosen_on(searched) == "hyperparameters searched on the scored split"
+    warnings = [b for b in result_sections([searched])[0].blocks if isinstance(b, Text) and b.kind == "warning"]
+    assert "Such scores are too high" in warnings[0].text
 
 
 def test_settings_stand_beside_the_recipes_own_with_their_difference() -> None:
@@ -85,10 +88,10 @@ def test_trainings_that_were_done_alike_are_one_row() -> None:
 
 def test_cost_is_summed_by_task_model_and_device() -> None:
     results = [fake_result(task, "model", "", seed, seconds=1800.0) for task in ("ynat", "wos") for seed in (1, 2)]
-    results.append(fake_result("wos", "tiny", "", 1, seconds=36.0, device="cpu", peak_memory_mib=1500))
+    results.append(fake_result("wos", "tiny", "", 1, seconds=36.0, device="cpu", peak_mib=1500))
     gpu, cpu = (table for table in tables_in(result_sections(results)) if table.title.startswith("Cost"))
     assert gpu.title == "Cost: 2.00 GPU hours, 4 trainings with their scoring"
-    assert gpu.rows[0] == ["ynat", "60.0 min\n2 × 30.0 min"] and gpu.rows[-1][0] == "all"
+    assert gpu.rows[0] == ["ynat", "60.0 min\n2 × 30.0 min\n9,000 MiB"] and gpu.rows[-1][0] == "all"
     assert cpu.title.startswith("Cost: 0.01 CPU hours") and cpu.rows == [["wos", "36 s\n1,500 MiB"]]
 
 

@@ -47,7 +47,7 @@ def score(rows: Sequence[Row]) -> dict[str, float]:
     Golds and predictions are ``{"heads": [int], "types": [name]}``, one entry a word, 0 for the root; ``ValueError`` or
     ``KeyError`` for anything else.
     """
-    words = _flatten(rows)
+    words = flatten(rows)
     right = words.heads == words.gold_heads
     gold_types = np.minimum(words.gold_types, FREQUENT_TYPES)
     types = np.where(right, np.minimum(words.types, FREQUENT_TYPES), WRONG_HEAD)
@@ -62,7 +62,7 @@ def score(rows: Sequence[Row]) -> dict[str, float]:
 
 def tables(rows: Sequence[Row]) -> dict[str, Table]:
     """Attachment by gold relation type, in the order of ``DP_LABELS``, and by distance of the gold head in words."""
-    words = _flatten(rows)
+    words = flatten(rows)
     position = np.array([number for row in rows for number in range(1, len(row.gold["heads"]) + 1)])
     far, is_root = np.abs(words.gold_heads - position), words.gold_heads == 0
     by_type = {name: words.gold_types == number for number, name in enumerate(DP_LABELS)}
@@ -88,7 +88,8 @@ def _attachment(column: str, kinds: dict[str, NDArray[np.bool_]], words: Words) 
     ]  # fmt: skip
 
 
-def _flatten(rows: Sequence[Row]) -> Words:
+def flatten(rows: Sequence[Row]) -> Words:
+    """The words of all rows; ``ValueError`` where golds and predictions differ in length."""
     for row in rows:
         if len({len(side[key]) for side in (row.gold, row.prediction) for key in ("heads", "types")}) > 1:
             raise ValueError(f"{row.guid}: one head and one type expected for each of {len(row.gold['heads'])} words")

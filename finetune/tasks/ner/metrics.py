@@ -70,6 +70,35 @@ def _entity_f1(tags: _Tags) -> dict[str, float]:
     return {"entity_macro_f1": 100 * macro, "entity_micro_f1": 100 * float(2 * right.sum() / sides.sum())}
 
 
+def count_by_row(rows: Sequence[Row]) -> tuple[Array, Array, Array]:
+    """What ``score`` sums over the rows, three times (rows, 3 x classes): how often each class is gold, predicted, and
+    both; of entities by type, of characters by tag, and of characters with the two positions for [CLS] and [SEP]."""
+    tags = _flatten(rows)
+    row_of = np.cumsum(tags.starts) - 1
+    gold, predicted = (_entity_ends(side, tags.starts, tags.outside) for side in (tags.gold, tags.predicted))
+    both = np.where((gold == predicted) & (tags.gold == tags.predicted), gold, 0)
+    types, size = OUTSIDE // 2, len(NER_TAGS)
+    entities = [
+        _by_row(row_of[ends > 0], side[ends > 0] // 2, len(rows), types)
+        for side, ends in ((tags.gold, gold), (tags.predicted, predicted), (tags.gold, both))
+    ]
+    same = tags.gold == tags.predicted
+    chosen = (np.ones_like(same), np.ones_like(same), same)
+    sides = list(zip((tags.gold, tags.predicted, tags.gold), chosen, strict=True))
+    plain, special = (
+        [_by_row(row_of[which & kept], side[which & kept], len(rows), size) for side, which in sides]
+        for kept in (~tags.is_special, np.ones_like(same))
+    )
+    without = 2 - np.bincount(row_of[tags.is_special], minlength=len(rows))
+    for counts in special:
+        counts[:, OUTSIDE] += without  # right: O for [CLS] and [SEP]
+    return np.hstack(entities), np.hstack(plain), np.hstack(special)
+
+
+def _by_row(row_of: Array, classes: Array, rows: int, size: int) -> Array:
+    return np.bincount(row_of * size + classes, minlength=rows * size).reshape(rows, size)
+
+
 def tables(rows: Sequence[Row], names: Sequence[str] = NER_TAGS) -> dict[str, Table]:
     """Entities by type and by length in characters. Where ``scores`` leave characters out, a third table says how many,
     so that nobody cuts a gold unseen."""

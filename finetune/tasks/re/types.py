@@ -51,8 +51,9 @@ def adapt(task: Task, config: FinetuneConfig) -> Task:
     changes: dict[str, Any] = {"featurize": featurize} if config.re_markers == "typed" else {}
     if config.re_restricted:
         changes |= {"learn": find_relations, "decode": decode}
-    if not changes or task.use is None:
+    if not changes:
         return task
+    assert task.use is not None
     read: Any = task.read
     return replace(task, read=partial(read, with_types=True), use=task.use._replace(accept=accept), **changes)
 

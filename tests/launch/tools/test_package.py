@@ -32,7 +32,8 @@ def write_result(run: Path, klue: Path, name: str, model: str = "model", seed: i
     """What a training of a task leaves, its predictions being those that need no model."""
     task = TASKS[name]
     train, dev = (klue / task.files.of(split) for split in ("train", "dev"))
-    examples = task.read(dev)[:: more.pop("every", 1)]
+    scored_on = train if more.get("recipe", {}).get("held_out_share") else dev
+    examples = task.read(scored_on)[:: more.pop("every", 1)]
     found = task.trivial(task.read(train)[:40], examples)
     if name == "klue-re":
         found = [prediction._replace(scores=[1 / 30] * 30) for prediction in found]
@@ -43,7 +44,7 @@ def write_result(run: Path, klue: Path, name: str, model: str = "model", seed: i
         "is_official_dev": False, "n": len(rows), "n_train": 40, "headline": next(iter(scores)),
         "bootstrap_samples": SAMPLES, "scores": defined(scores), "trivial": defined(scores), "recipe": {},
         "intervals": bootstrap(rows, groups, task.score, SAMPLES, 42), "tables": defined_tables(task.tables(rows)),
-        "data": {"dev": identify(dev)}, "selected": None, "versions": {}, **more,
+        "data": {"train": identify(train), "dev": identify(dev)}, "selected": None, "versions": {}, **more,
     }  # fmt: skip
     folder = run / "finetune" / name / model.replace("/", "-").strip("-") / f"seed-{seed}"
     lines = (json.dumps(row._asdict(), ensure_ascii=False) + "\n" for row in rows)
@@ -102,6 +103,14 @@ def test_all_eight_tasks_score_the_same_elsewhere(packed: Path, klue: Path) -> N
     assert all(again.scores == again.stated["scores"] for again in found)
 
 
+def test_a_part_of_train_that_was_scored_is_scored_again(klue: Path, tmp_path: Path) -> None:
+    held = {"every": 5, "split": "20% of the training examples", "recipe": {"held_out_share": 0.2}}
+    write_result(tmp_path, klue, "klue-nli", **held)
+    write_package(tmp_path, find_entries(tmp_path), tmp_path / "p.zip")
+    (again,) = score_archive(tmp_path / "p.zip", klue, 200)
+    assert again.is_scored and not again.differences
+
+
 def test_equal_results_give_equal_bytes(finished: Path, packed: Path, tmp_path: Path) -> None:
     copy = tmp_path / "elsewhere" / "toy"
     shutil.copytree(finished, copy)
@@ -122,8 +131,11 @@ def test_golds_and_texts_stay_at_home_unless_golds_are_asked_for(finished: Path,
 
 
 def test_places_of_this_machine_stay_at_home(klue: Path, tmp_path: Path) -> None:
+    members = [{"model": SECRET, "seed": 1}, {"model": f"fresh:{SECRET}", "seed": 1}]
     for model in (SECRET, "/another/mine"):
-        write_result(tmp_path / "run", klue, "ynat", model)
+        write_result(
+            tmp_path / "run", klue, "ynat", model, members=members, hyperparameters={"start": SECRET, "lr": 1.0}
+        )
     write_package(tmp_path / "run", find_entries(tmp_path / "run"), tmp_path / "p.zip")
     files = files_of(tmp_path / "p.zip")
     assert "finetune/ynat/mine/seed-1/scores.json" in files and "finetune/ynat/mine-2/seed-1/scores.json" in files

@@ -1,0 +1,209 @@
+"""Two models on the same tasks: which differences are real, and how many seeds the others would need.
+
+```
+Trained a ┐  load, same examples? ─▶ resample both alike ─▶ differ: interval and p over seeds and examples
+Trained b ┘                          swap predictions    ─▶ randomise: p over examples ─┴▶ Holm ─▶ verdict
+```
+What is tested together is corrected together: the first metrics of all tasks and pairs are one family, the second ones
+another.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from corpus.documents.errors import BadInput
+from finetune.statistics.estimate import EXAMPLES_ONLY, Difference, Estimate, Sample, differ, estimate, holm
+from finetune.statistics.resample import RESAMPLES, SHUFFLES, randomise, resample
+from finetune.statistics.results import Loaded, Trained, load, passages_of, refuse_incomparable
+from finetune.statistics.student import ALPHA
+
+log = logging.getLogger(__name__)
+
+Pair = tuple[Trained, Trained]
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """One metric of one task for two models; ``difference`` is b - a, None where a score is undefined.
+
+    Fields:
+        p, test: the one that decides; ``p_examples``: of approximate randomisation over examples, whichever decides.
+        p_holm: of all tests of the family.
+    """
+
+    task: str
+    metric: str
+    rank: int  # of the metric in its task, 0 the headline
+    names: tuple[str, str]
+    estimates: tuple[Estimate, Estimate]
+    n: int
+    groups: int
+    difference: Difference | None
+    p: float | None
+    p_examples: float | None
+    p_holm: float | None = None
+    family: int = 1
+
+    @property
+    def is_real(self) -> bool:
+        return self.p_holm is not None and self.p_holm <= ALPHA
+
+    @property
+    def test(self) -> str:
+        return self.difference.test if self.difference else ""
+
+    def seeds_needed(self) -> int | None:
+        """As ``Difference.seeds_needed``, at the level that Holm asks of the first of the family."""
+        return self.difference.seeds_needed(ALPHA / self.family) if self.difference else None
+
+    def verdict(self) -> str:
+        """In plain words."""
+        found = self.difference
+        if found is None or self.p_holm is None:
+            return "undefined"
+        has_seeds = found.seed_variance is not None
+        if self.is_real:
+            return f"real{'' if has_seeds else ' for these two trainings'}: {'ab'[found.value > 0]} is better"
+        if not found.value:
+            return "not shown; no difference at all"
+        if not has_seeds:
+            return "not shown; train both with 3 or more seeds"
+        if (needed := self.seeds_needed()) is not None:
+            return f"not shown; {needed:,} seeds would be needed"
+        times = found.examples_needed(ALPHA / self.family)
+        if times <= 1:
+            return "not shown; more than 1,000 seeds would be needed"
+        return f"not shown; more seeds do not help, {times:,.{0 if times >= 10 else 1}f} times the examples would"
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as plain values."""
+        sides = {
+            side: {"name": name, **found._asdict()}
+            for side, name, found in zip("ab", self.names, self.estimates, strict=True)
+        }
+        found = self.difference
+        return {
+            "task": self.task, "metric": self.metric, "n": self.n, "groups": self.groups, **sides,
+            "difference": found and found.value, "interval": found and found.interval, "test": self.test,
+            "p": self.p, "p_examples": self.p_examples, "p_holm": self.p_holm, "tests_in_family": self.family,
+            "is_real": self.is_real, "seeds_needed": self.seeds_needed(), "verdict": self.verdict(),
+        }  # fmt: skip
+
+
+def compare(
+    pairs: Sequence[Pair], data: Path | None = None, samples: int = RESAMPLES, shuffles: int = SHUFFLES
+) -> list[Tested]:
+    """All metrics of the paper (of an own task all) for each pair; ``BadInput`` where two models do not compare.
+
+    Args:
+        data: folder of official files, for the passages of KLUE-MRC.
+        shuffles: of the randomisation; 0: only where it decides, as there is one seed each.
+    """
+    cache: dict[int, tuple[Loaded, dict[str, Sample], list[str]]] = {}
+
+    def sampled(one: Trained) -> tuple[Loaded, dict[str, Sample], list[str]]:
+        if id(one) not in cache:
+            loaded = load(one)
+            group_of = passages_of(loaded.task, data) or loaded.task.group_of_guid
+            groups = [group_of(guid) for guid in loaded.guids]
+            cache[id(one)] = loaded, resample(loaded.task, loaded.rows, groups, samples), groups
+        return cache[id(one)]
+
+    tested = []
+    for a, b in pairs:
+        (loaded_a, sample_a, groups), (loaded_b, sample_b, _) = sampled(a), sampled(b)
+        refuse_incomparable(loaded_a, loaded_b)
+        wants = shuffles or (SHUFFLES if len(a.seeds) == len(b.seeds) == 1 else 0)
+        p_examples = _randomise(loaded_a, loaded_b, groups, wants) if wants else {}
+        metrics = loaded_a.task.metrics or tuple(sample_a)
+        for rank, metric in enumerate(metrics):
+            both = sample_a[metric], sample_b[metric]
+            tested.append(_test(a, b, metric, rank, both, len(groups), p_examples.get(metric)))
+    return _adjust(tested)
+
+
+def _randomise(a: Loaded, b: Loaded, groups: Sequence[str], shuffles: int) -> Mapping[str, float]:
+    """Seeds of the same rank are swapped with each other; nothing where their numbers differ."""
+    if len(a.rows) != len(b.rows):
+        return {}
+    pairs = [(a.rows[x], b.rows[y]) for x, y in zip(sorted(a.rows), sorted(b.rows), strict=True)]
+    return randomise(a.task, pairs, groups, shuffles)
+
+
+def _test(
+    a: Trained, b: Trained, metric: str, rank: int, both: tuple[Sample, Sample], n: int, p_examples: float | None
+) -> Tested:
+    found = differ(*both)
+    p_examples = None if p_examples is None or math.isnan(p_examples) else p_examples
+    p = None if found is None else p_examples if found.test == EXAMPLES_ONLY else found.p
+    estimates = estimate(both[0], metric), estimate(both[1], metric)
+    return Tested(a.task, metric, rank, (a.name, b.name), estimates, n, both[0].groups, found, p, p_examples)
+
+
+def _adjust(tested: Sequence[Tested]) -> list[Tested]:
+    """Holm over the tests of each rank of metrics."""
+    adjusted = list(tested)
+    for rank in {one.rank for one in tested}:
+        family = {place: one.p for place, one in enumerate(tested) if one.rank == rank and one.p is not None}
+        for place, p in holm(family).items():
+            adjusted[place] = replace(tested[place], p_holm=p, family=len(family))
+    return adjusted
+
+
+def pair_up(
+    first: Sequence[Trained], second: Sequence[Trained] | None, a: str | None = None, b: str | None = None
+) -> list[Pair]:
+    """Which models are compared, task by task.
+
+    Two sets of results: the one model of each, those of the same name, or ``a`` of the first with ``b`` of the second.
+    One set: its first model (``a``) with all others (``b``). Names: of a model, of settings, or ``model, settings``.
+    """
+    ones = choose(first, a)
+    others = choose(first if second is None else second, b)
+    pairs = []
+    for task in dict.fromkeys(one.task for one in ones):
+        mine, theirs = ([one for one in side if one.task == task] for side in (ones, others))
+        if second is None:
+            pairs += [(mine[0], other) for other in theirs if other.name != mine[0].name and _fits(mine[0], other, b)]
+        elif len(mine) == len(theirs) == 1:
+            pairs.append((mine[0], theirs[0]))
+        elif theirs:
+            pairs += _same_names(mine, theirs)
+    if not pairs:
+        raise BadInput(f"nothing to compare: {_named(ones)} beside {_named(others)}; they need a task in common")
+    return pairs
+
+
+def _fits(one: Trained, other: Trained, wanted: str | None) -> bool:
+    """Whether two models of one run compare, or somebody asked for this very pair."""
+    differing = [key for key in ("protocol", "split") if one.first[key] != other.first[key]]
+    if differing and not wanted:
+        log.warning("%s: %s is left out, it has another %s than %s", one.task, other.name, differing[0], one.name)
+    return bool(wanted) or not differing
+
+
+def _same_names(mine: Sequence[Trained], theirs: Sequence[Trained]) -> list[Pair]:
+    pairs = [(one, other) for one in mine for other in theirs if one.name == other.name]
+    if not pairs:
+        raise BadInput(f"{mine[0].task}: several models ({_named(mine)}; {_named(theirs)}); choose with --a and --b")
+    return pairs
+
+
+def choose(trained: Sequence[Trained], name: str | None) -> list[Trained]:
+    """Those of a name; all without one. ``BadInput`` for a name that none has."""
+    if name is None:
+        return list(trained)
+    for names_of in (lambda one: one.name, lambda one: one.first["model"], lambda one: one.first.get("settings")):
+        if found := [one for one in trained if names_of(one) == name]:
+            return found
+    raise BadInput(f"no results of {name}; here are {_named(trained)}")
+
+
+def _named(trained: Sequence[Trained]) -> str:
+    return "; ".join(dict.fromkeys(one.name for one in trained)) or "none"

@@ -1,0 +1,134 @@
+"""``malmoi compare``: which differences between models are real, as a table and as JSON. No torch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from launch.console import PlainConsole, Table, print_table, set_up_console
+from launch.errors import LaunchError
+
+if TYPE_CHECKING:
+    from finetune.statistics.compare import Pair, Tested
+    from finetune.statistics.estimate import Estimate
+    from finetune.statistics.results import Trained
+
+HEADS = ("task, metric", "a", "b", "b - a", "95 %", "p", "Holm", "verdict")
+FILES_OF_SAMPLE = Path("sample") / "klue"  # in a run with the embedded data
+
+
+def compare_results(
+    run: Annotated[str, typer.Argument(help="A run, a folder of results, or a predictions.jsonl (with --task).")],
+    other: Annotated[str | None, typer.Argument(help="Another one; without it the models of the first.")] = None,
+    a: Annotated[str | None, typer.Option("--a", help="Model, settings, or 'model, settings', of the first.")] = None,
+    b: Annotated[str | None, typer.Option("--b", help="The same of the second.")] = None,
+    task: Annotated[list[str] | None, typer.Option(help="Only this task; repeatable.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder of KLUE files, for the passages of KLUE-MRC.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write everything to this file.")] = None,
+    runs: Annotated[Path, typer.Option("--runs", help="Folder that holds the run folders.")] = Path("runs"),
+) -> None:
+    """Tell which differences between two models are real, over seeds and examples together; needs no torch.
+
+    Each score is the mean over the seeds. Within one run every other model is held beside the first.
+
+    Example:  malmoi compare smoke --b klue/roberta-base
+    """
+    set_up_console()
+    from finetune.statistics.compare import compare, pair_up
+
+    tasks = [_full_name(name) for name in task or []]
+    first = _find(run, runs, tasks)
+    second = None if other is None else _find(other, runs, tasks)
+    pairs = pair_up(first, second, a, b)
+    tested = compare(pairs, data or next(filter(None, (_files_of(name, runs) for name in (run, other))), None))
+    notes = [*warnings_on(pairs), *_note_on_passages(tested)]
+    console = PlainConsole()
+    for note in notes:
+        console.print(f"NOTE: {note}", soft_wrap=True)
+    for names in dict.fromkeys(found.names for found in tested):
+        chosen = [found for found in tested if found.names == names]
+        places = zip(names, (run, other or run), strict=True)
+        one, another = (name if name == place else f"{name} of {place}" for name, place in places)
+        print_table(table_of(chosen, f"a: {one}, b: {another}"), console)
+    if json_file is not None:
+        record = {"notes": notes, "tests": [found.as_json() for found in tested]}
+        json_file.write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", "utf-8")
+
+
+def _full_name(name: str) -> str:
+    from finetune.config import full_name
+
+    return name if "/" in name else full_name(name)
+
+
+def _find(name: str, runs: Path, tasks: Sequence[str]) -> list[Trained]:
+    from finetune.statistics.results import find_trained, trained_of_file
+
+    place = Path(name) if Path(name).exists() else runs / name
+    if place.is_file():
+        if len(tasks) != 1:
+            raise LaunchError(f"{place}: a predictions file does not say its task; add --task, such as --task klue-ner")
+        return [trained_of_file(place, tasks[0])]
+    if not place.is_dir():
+        raise LaunchError(f"{name}: no such run, folder or file, nor {place}; give a run that was fine-tuned")
+    found = [one for one in find_trained(place) if not tasks or one.task in tasks]
+    if not found:
+        raise LaunchError(f"{place}: no results of {', '.join(tasks)}")
+    return found
+
+
+def _files_of(name: str | None, runs: Path) -> Path | None:
+    """The embedded KLUE files of a run that has them."""
+    places = (Path(name) / FILES_OF_SAMPLE, runs / name / FILES_OF_SAMPLE) if name else ()
+    return next(filter(Path.is_dir, places), None)
+
+
+def warnings_on(pairs: Sequence[Pair]) -> list[str]:
+    """What was chosen on the examples that it is scored on."""
+    chosen = dict.fromkeys((one.task, one.name) for pair in pairs for one in pair if one.is_selected)
+    return [
+        f"{task}, {name}: chosen by its score on the very examples that are scored here, so its score is too high and "
+        "this comparison favours it"
+        for task, name in chosen
+    ]
+
+
+def _note_on_passages(tested: Sequence[Tested]) -> list[str]:
+    loose = any(found.task == "klue-mrc" and found.groups == found.n for found in tested)
+    return ["klue-mrc: each question stands for itself here; --data FOLDER keeps those of a passage together"] * loose
+
+
+def table_of(tested: Sequence[Tested], title: str) -> Table:
+    """One row a task and metric; the note says on how many seeds and examples."""
+    seeds = dict.fromkeys(tuple(side.seeds for side in found.estimates) for found in tested)
+    counts = dict.fromkeys(found.n for found in tested)
+    said = " or ".join(f"{x}" if x == y else f"{x} and {y}" for x, y in seeds)
+    tests = "; ".join(dict.fromkeys(found.test for found in tested if found.test))
+    note = f"Seeds: {said}. Examples: {', '.join(f'{count:,}' for count in counts)}. p: {tests}. Holm: over the tasks."
+    return Table(HEADS, [row_of(found) for found in tested], numbers=range(1, 7), title=title, note=note)
+
+
+def row_of(found: Tested) -> list[str]:
+    """The cells of ``HEADS``, two lines each."""
+    difference, middle = found.difference, ["–", "–"]
+    if difference is not None:
+        low, high = difference.interval
+        middle = [f"{difference.value:+.2f}", f"{low:+.2f}\n{high:+.2f}"]
+    cells = [f"{found.task}\n{found.metric}", *map(mean_of, found.estimates), *middle]
+    return [*cells, p_of(found.p), p_of(found.p_holm), found.verdict()]
+
+
+def mean_of(found: Estimate) -> str:
+    """``85.18`` and ``± 0.31``: mean and standard deviation over seeds."""
+    if found.mean is None:
+        return "–"
+    return f"{found.mean:.2f}" + (f"\n± {found.sd:.2f}" if found.sd is not None else "")
+
+
+def p_of(value: float | None) -> str:
+    """Three digits; small ones as a bound."""
+    return "–" if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"

@@ -1,0 +1,131 @@
+"""Intervals and tests over seeds and examples: against scipy and statsmodels, and against a truth that is known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.power import TTestIndPower, TTestPower
+
+from finetune.statistics.estimate import EXAMPLES_ONLY, PAIRED, UNPAIRED, Difference, Sample, differ, estimate, holm
+from finetune.statistics.student import power, quantile, two_sided
+
+EXAMPLES = 300
+WEIGHTS = np.random.default_rng(7).multinomial(EXAMPLES, np.full(EXAMPLES, 1 / EXAMPLES), size=100) / EXAMPLES
+
+
+def of_scores(*scores: float, first: int = 1) -> Sample:
+    """Seeds whose scores do not depend on the examples."""
+    seeds = tuple(range(first, first + len(scores)))
+    return Sample(seeds, np.array(scores), np.tile(np.array([scores]).T, (1, 50)), 100)
+
+
+def of_answers(right_SN: np.ndarray, first: int = 1) -> Sample:
+    """Accuracies."""
+    seeds = tuple(range(first, first + len(right_SN)))
+    return Sample(seeds, 100 * right_SN.mean(axis=1), 100 * right_SN @ WEIGHTS.T, EXAMPLES)
+
+
+@pytest.mark.parametrize("df", [1, 2, 2.5, 7.3, 40, 1_000, 1e6])
+def test_students_t_is_that_of_scipy(df: float) -> None:
+    assert quantile(df) == pytest.approx(stats.t.ppf(0.975, df), rel=1e-5)
+    assert [two_sided(t, df) for t in (0.0, 0.4, -2.1, 6.0)] == pytest.approx(
+        [1.0, *(2 * stats.t.sf(t, df) for t in (0.4, 2.1, 6.0))], rel=1e-4
+    )
+    if df > 1:
+        bar = stats.t.ppf(0.975, df)
+        assert power(2.8, df, bar) == pytest.approx(stats.nct.sf(bar, df, 2.8) + stats.nct.cdf(-bar, df, 2.8), abs=1e-4)
+
+
+def test_seeds_alone_are_tested_as_scipy_does() -> None:
+    a, b = (80.1, 81.4, 79.2, 80.8), (81.0, 82.9, 81.1, 81.3)
+    paired, welch = differ(of_scores(*a), of_scores(*b)), differ(of_scores(*a), of_scores(*b[:3], first=10))
+    assert paired is not None and welch is not None
+    theirs, others = stats.ttest_rel(b, a), stats.ttest_ind(b[:3], a, equal_var=False)
+    assert (paired.test, welch.test) == (PAIRED, UNPAIRED)
+    assert (paired.p, welch.p) == pytest.approx((theirs.pvalue, others.pvalue), rel=1e-5)
+    assert paired.interval == pytest.approx(tuple(theirs.confidence_interval(0.95)), rel=1e-5)
+    assert welch.interval == pytest.approx(tuple(others.confidence_interval(0.95)), rel=1e-5)
+
+
+def test_holm_is_that_of_statsmodels() -> None:
+    values = {"a": 0.04, "b": 0.004, "c": 0.011, "d": 0.5, "e": 0.011, "f": 0.9}
+    theirs = multipletests(list(values.values()), method="holm")[1]
+    assert [holm(values)[name] for name in values] == pytest.approx(list(theirs))
+
+
+@pytest.mark.parametrize("effect", [0.6, 1.0, 1.7])
+def test_seeds_needed_are_those_of_statsmodels(effect: float) -> None:
+    def needed(is_paired: bool) -> int | None:
+        variance = 1.0 if is_paired else 2.0  # of a difference of two
+        return Difference(effect, (0, 0), 0.2, "", variance, 0.0, is_paired, 500).seeds_needed()
+
+    assert needed(True) == math.ceil(TTestPower().solve_power(effect, alpha=0.05, power=0.8))
+    assert needed(False) == math.ceil(TTestIndPower().solve_power(effect, alpha=0.05, power=0.8))
+
+
+def test_where_examples_are_too_few_no_number_of_seeds_is_promised() -> None:
+    found = Difference(1.0, (0, 0), 0.2, "", 0.5, 0.5, True, 500)
+    assert found.seeds_needed() is None
+    assert found.examples_needed() == pytest.approx(0.5 * (1.96 + 0.8416) ** 2, rel=1e-3)
+    assert Difference(3.0, (0, 0), 0.2, "", 0.5, 0.5, True, 500).seeds_needed() is not None
+
+
+def crossed(rng: np.random.Generator, seeds: int, luck: float, quality: float = 0.8) -> np.ndarray:
+    easy_N, noise_SN = rng.normal(size=EXAMPLES), rng.normal(size=(seeds, EXAMPLES))
+    return (quality + luck * rng.normal(size=(seeds, 1)) + easy_N + noise_SN > 0).astype(float)
+
+
+def covered(seeds: int, luck: float, times: int) -> float:
+    """How often the interval holds the true accuracy over all seeds and examples."""
+    truth = 100 * stats.norm.cdf(0.8 / math.sqrt(2 + luck**2))
+    rng = np.random.default_rng(seeds)
+    found = (estimate(of_answers(crossed(rng, seeds, luck)), "accuracy").interval for _ in range(times))
+    return float(np.mean([low <= truth <= high for low, high in found if low <= high]))
+
+
+@pytest.mark.parametrize("seeds", [3, 8])
+def test_the_interval_holds_the_truth_19_times_in_20(seeds: int) -> None:
+    assert 0.92 <= covered(seeds, 0.2, 250) <= 0.99  # 2.5 standard deviations of 250 draws are 0.034
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("luck", [0.0, 0.05, 0.1, 0.3, 0.6])
+@pytest.mark.parametrize("seeds", [2, 3, 5, 8])
+def test_the_interval_holds_the_truth_for_any_share_of_the_seeds(seeds: int, luck: float) -> None:
+    share = covered(seeds, luck, 1_000)
+    print(f"{seeds} seeds, luck {luck}: {share:.3f}")
+    assert 0.935 <= share <= 0.985
+
+
+def test_one_seed_has_an_interval_over_examples_and_no_spread() -> None:
+    found = estimate(of_answers(crossed(np.random.default_rng(1), 1, 0.1)), "accuracy")
+    reach = 196 * math.sqrt(found.mean / 100 * (1 - found.mean / 100) / EXAMPLES)
+    assert found.sd is None and found.interval is not None
+    assert (found.interval[1] - found.interval[0]) / 2 == pytest.approx(reach, rel=0.25)
+    one = differ(of_scores(80.0), of_scores(81.0))
+    assert one is not None and one.p is None and one.test == EXAMPLES_ONLY
+
+
+def test_a_single_seed_beside_several_is_taken_to_vary_as_they_do() -> None:
+    found = differ(of_scores(80.0, 81.0, 82.0), of_scores(86.0, first=9))
+    assert found is not None and found.value == 5.0
+    assert found.interval[1] - 5.0 == pytest.approx(stats.t.ppf(0.975, 2) * math.sqrt(1 + 1 / 3))
+
+
+def test_an_undefined_score_has_no_difference() -> None:
+    assert differ(of_scores(80.0, math.nan), of_scores(80.0, 81.0)) is None
+    assert estimate(of_scores(80.0, math.nan), "pearsonr").mean is None
+
+
+def test_examples_that_both_models_find_hard_do_not_blur_their_difference() -> None:
+    rng = np.random.default_rng(5)
+    a = crossed(rng, 5, 0.0)
+    b = np.where(rng.random(a.shape) < 0.1, 1.0, a)
+    found = differ(of_answers(a), of_answers(b))
+    assert found is not None and found.p is not None and found.p < 0.01
+    spread = estimate(of_answers(a), "accuracy").interval or (0, 0)
+    assert found.interval[1] - found.interval[0] < (spread[1] - spread[0]) / 3
