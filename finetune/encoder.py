@@ -19,7 +19,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModel, AutoTokenizer, BertTokenizer, PreTrainedConfig, PreTrainedTokenizerBase
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoTokenizer,
+    BertTokenizer,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
     MODEL_FOR_MASKED_LM_MAPPING_NAMES,
@@ -68,8 +76,7 @@ def load_config(name: str) -> PreTrainedConfig:
     except Exception as error:  # the library raises what it likes for values it does not expect
         raise BadInput(f"{name}: not an encoder that transformers can load ({_first_line(error)})") from None
     kind = config.model_type
-    is_encoder = kind in _ENCODER_KINDS and not getattr(config, "is_decoder", False)
-    if config.is_encoder_decoder or not (is_encoder or reads_one_way(config)):
+    if config.is_encoder_decoder or not (kind in _ENCODER_KINDS or reads_one_way(config)):
         raise BadInput(
             f"{name}: a model of type {kind!r} is not an encoder; give a BERT, RoBERTa, ELECTRA or the like, or a "
             "decoder of text such as GPT-2, Llama, Qwen or Gemma"
@@ -78,7 +85,9 @@ def load_config(name: str) -> PreTrainedConfig:
 
 
 def reads_one_way(config: PreTrainedConfig) -> bool:
-    """Whether it is a decoder of text alone, made to read from left to right."""
+    """Whether it is a decoder of text alone, made to read from left to right; so may a BERT or RoBERTa be."""
+    if config.model_type in _ENCODER_KINDS:
+        return bool(getattr(config, "is_decoder", False))
     return config.model_type in _DECODER_KINDS and config.get_text_config() is config
 
 
@@ -245,6 +254,11 @@ class Encoder(nn.Module):
             pooled_BH = _POOL[self.pooling](states_BLH, attention_mask)
             output.last_hidden_state = torch.cat([pooled_BH[:, None], states_BLH[:, 1:]], dim=1)
         return output
+
+
+def find_encoder(model: nn.Module) -> Any:
+    """The encoder inside a task's model, without the head."""
+    return next(part for part in model.modules() if isinstance(part, PreTrainedModel)).base_model
 
 
 def default_pooling(config: PreTrainedConfig) -> PoolingName:

@@ -7,8 +7,8 @@ process. Files and encoders are checked before the first training starts. A job 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,25 +17,25 @@ import torch
 
 from corpus.documents.device import PrecisionName, choose_precision, find_device
 from corpus.documents.errors import BadInput
+from finetune.cluster import FAILED_NAME, Cluster, Share, finish_on_cluster, precision_on_cluster
 from finetune.config import FinetuneConfig
 from finetune.data.split import load_data
 from finetune.encoder import check_encoder
 from finetune.ensemble.members import plan_recipe
 from finetune.ensemble.run import make_ensembles
 from finetune.heads.shape import check_shape
-from finetune.job import find_result, finetune_one, origin_of, settings_of
+from finetune.job import finetune_one
 from finetune.kept.save import settle_best
 from finetune.queue.attempts import Outcome, Work
 from finetune.queue.identity import Files, deciding
 from finetune.queue.jobs import Job, plan
 from finetune.queue.names import named
-from finetune.queue.pool import Slot, finish, gpu_slots
+from finetune.queue.pool import finish
+from finetune.queue.slots import one_thread, slots_of
 from finetune.queue.watch import LOG_NAME, Watch, describe, failures
 from finetune.registry import missing_files, task_of
 
 log = logging.getLogger(__name__)
-
-VISIBLE = {"cuda": "CUDA_VISIBLE_DEVICES", "xpu": "ZE_AFFINITY_MASK"}  # the variable that shows devices to a process
 
 
 class FinetuneInputs(NamedTuple):
@@ -45,8 +45,12 @@ class FinetuneInputs(NamedTuple):
     models: Mapping[str, str]
 
 
-def run(config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: int = 1) -> dict[str, Any]:
+def run(
+    config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: int = 1, cluster: Cluster | None = None
+) -> dict[str, Any]:
     """Train and score everything that ``config`` names and ``out`` does not hold; nothing that is there changes.
+
+    ``cluster``: its tasks work on the jobs, in place of ``workers`` here.
 
     Writes ``<task>/<model>/seed-<n>/{predictions.jsonl, scores.json}``, with a folder of the settings between where
     they are not the first, and their ensembles, and returns counts for the manifest: results, examples by task, and
@@ -55,8 +59,10 @@ def run(config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: i
     jobs = plan(config, inputs.models)
     files = check(config, inputs)
     device = find_device(config.device, "finetune.device")
-    precision = precision_of(config, device)
-    results = finish_trainings(jobs, files, config, inputs, out, workers=workers, device=device, precision=precision)
+    precision = precision_on_cluster(config) if cluster else precision_of(config, device)
+    results = finish_trainings(
+        jobs, files, config, inputs, out, workers=workers, device=device, precision=precision, cluster=cluster
+    )
     by_task = {result["task"]: result for result in results}
     return {
         "results": len(results),
@@ -67,7 +73,7 @@ def run(config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: i
 
 def finish_trainings(
     jobs: Sequence[Job], files: Mapping[str, Files], config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *,
-    workers: int, device: torch.device, precision: PrecisionName,
+    workers: int, device: torch.device, precision: PrecisionName, cluster: Cluster | None = None,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """The results of all jobs, those that are there first; ``BadInput`` at the end where some failed.
 
@@ -75,13 +81,19 @@ def finish_trainings(
     """
     recipes = {job: deciding(job.task, job.config, precision, files[job.task]) for job in jobs}
     with named(jobs, recipes, out) as jobs:
-        found = {job: result for job in jobs if (result := _find(job, precision, files[job.task], out)) is not None}
+        share = Share(jobs, files, precision, inputs.data, out)
+        found = {job: result for job in jobs if (result := share.find(job)) is not None}
         left = [job for job in jobs if job not in found]
         for job, result in found.items():
             log.info("%s", describe(result))
             settle_best(job.folder(out), config)
-        work = partial(finetune_one, precision=precision, data_folder=inputs.data, out=out)
-        results, failed = finish_jobs(left, len(found), work, out, config, device=device, workers=workers)
+        for job in left:
+            (job.folder(out) / FAILED_NAME).unlink(missing_ok=True)  # a new command, a new try
+        if cluster is not None and left:
+            results, failed = finish_on_cluster(left, share, cluster, config.price_per_hour)
+        else:
+            work = partial(finetune_one, precision=precision, data_folder=inputs.data, out=out)
+            results, failed = finish_jobs(left, len(found), work, out, config, device=device, workers=workers)
     if failed:
         raise BadInput(failures(failed, len(jobs)))
     make_ensembles(plan_recipe(config, jobs, out), out)
@@ -112,13 +124,6 @@ def precision_of(config: FinetuneConfig, device: torch.device) -> PrecisionName:
     return choice.precision
 
 
-def _find(job: Job, precision: PrecisionName, files: Files, out: Path) -> dict[str, Any] | None:
-    """The result of a job that is finished."""
-    task = task_of(job.task, job.config)
-    settings = settings_of(task, job.config, job.encoder)
-    return find_result(job, task, out, origin_of(job, task, precision, settings, files)["fingerprint"])
-
-
 def finish_jobs(
     jobs: Sequence[Job], found: int, work: Work, out: Path, config: FinetuneConfig, *, device: torch.device,
     workers: int, ended: Callable[[Job], None] = lambda job: None,
@@ -128,9 +133,9 @@ def finish_jobs(
     ``found``: how many more were finished before; ``ended`` is told of each that has ended.
     """
     results, failed = [], []
-    slots = _slots(device, min(workers, len(jobs)))
+    slots = slots_of(device, min(workers, len(jobs)))
     watch = Watch(jobs, found, len(slots), out / LOG_NAME, config.price_per_hour)
-    with watch.shown(), _one_thread() if not slots else nullcontext():
+    with watch.shown(), one_thread() if not slots else nullcontext():
         for outcome in finish(jobs, work, out, watch.began, slots):
             watch.ended(outcome)
             if outcome.stops is not None:
@@ -141,25 +146,3 @@ def finish_jobs(
                 failed.append(outcome)
             ended(outcome.job)
     return results, failed
-
-
-def _slots(device: torch.device, workers: int) -> list[Slot]:
-    """Where processes train: one on each GPU, ``workers`` on a CPU; none where this process does it itself."""
-    if device.type == "cpu":
-        return [Slot({}, _use_one_thread)] * workers if workers > 1 else []
-    variable = VISIBLE.get(device.type)
-    return gpu_slots(variable, torch.accelerator.device_count()) if variable and workers else []
-
-
-def _use_one_thread() -> None:
-    torch.set_num_threads(1)  # results on a CPU do not depend on the number of its cores
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    _use_one_thread()
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)

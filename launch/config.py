@@ -43,7 +43,12 @@ class LaunchConfig(BaseModel, frozen=True, extra="forbid"):
     )
     tasks: int = Field(64, ge=1, le=1_000, description="Most tasks of one stage; each takes every n-th unit.")
     at_once: int | None = Field(None, ge=1, description="Tasks that may run together; null: as many as fit.")
-    cpus_per_task: int = Field(1, ge=1, description="Cores of a task, which works in one process.")
+    cpus_per_task: int = Field(
+        1,
+        ge=1,
+        description="Cores of a task, which works in one process; finetune on CPUs: in one for each core.",
+    )
+    gpus_per_task: int = Field(0, ge=0, description="GPUs of a task of finetune, each with a process of its own.")
     mem_gb_per_cpu: int = Field(2, ge=1, description="GiB of memory for each core; more for large compressed files.")
     slurm: SlurmConfig = SlurmConfig()
     ray: RayConfig = RayConfig()

@@ -15,7 +15,8 @@ EXTRAS = {  # modules that a verb imports, and the extra of our distribution tha
     "torch": "train", "transformers": "train", "deepspeed": "train", "accelerate": "train",
     "matplotlib": "plots", "datasets": "hub", "datasketch": "near", "kiwipiepy": "kiwi", "kss": "kss",
     "datatrove": "cluster", "ray": "ray", "tensorboard": "trackers", "wandb": "trackers",
-    "optuna": "search", "presidio_analyzer": "presidio", "gradio": "demo", "sklearn": "dev", "seqeval": "dev",
+    "optuna": "search", "peft": "lora",
+    "presidio_analyzer": "presidio", "gradio": "demo", "sklearn": "dev", "seqeval": "dev",
 }  # fmt: skip
 NEEDED_BY_STAGE = {
     "tokens": ("transformers",),

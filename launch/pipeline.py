@@ -111,19 +111,30 @@ def run_export(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     return stage.run(recipe.pretrain, inputs, out, workers=recipe.workers)
 
 
-def run_finetune(recipe: Recipe, run: Path, out: Path, work: Callable[..., Any] | None = None) -> dict[str, Any]:
+def run_finetune(
+    recipe: Recipe, run: Path, out: Path, work: Callable[..., dict[str, Any]] | None = None
+) -> dict[str, Any]:
     """``work``: what is done with data and encoders; None: the recipe's own trainings."""
     from finetune import run as stage
     from finetune.registry import klue_tasks
+    from launch.engines.workers import engine_cluster
 
     data = recipe.finetune.data
     if not data and klue_tasks(recipe.finetune):
         raise LaunchError(NO_KLUE_FILES)
-    own = {OWN_MODEL: str(run / "model"), FRESH + OWN_MODEL: f"{FRESH}{run / 'model'}"}
-    models = {name: own.get(name, name) for name in recipe.finetune.models}
     folder = _klue_folder(data, recipe, run) if data else run  # own tasks alone look into no folder
-    inputs = stage.FinetuneInputs(data=folder, models=models)
-    return (work or stage.run)(recipe.finetune, inputs, out, workers=recipe.workers)
+    inputs = stage.FinetuneInputs(data=folder, models=finetune_models(recipe, run))
+    if work is None:
+        return stage.run(recipe.finetune, inputs, out, workers=recipe.workers, cluster=engine_cluster(recipe.launch))
+    if recipe.launch.engine != "local":
+        raise LaunchError("a search works on the machine that it is started on; give launch.engine=local")
+    return work(recipe.finetune, inputs, out, workers=recipe.workers)
+
+
+def finetune_models(recipe: Recipe, run: Path) -> dict[str, str]:
+    """Encoders by their names in the results."""
+    own = {OWN_MODEL: str(run / "model"), FRESH + OWN_MODEL: f"{FRESH}{run / 'model'}"}
+    return {name: own.get(name, name) for name in recipe.finetune.models}
 
 
 def run_report(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:

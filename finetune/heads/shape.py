@@ -13,11 +13,10 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from torch import nn
-from transformers import PreTrainedModel
 
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig, Lora
-from finetune.encoder import Encoder, load_config, read_both_ways, reads_one_way
+from finetune.encoder import Encoder, find_encoder, load_config, read_both_ways, reads_one_way
 from finetune.examples import Tokenizer
 from finetune.heads.labels import Labeller, pool_states
 from finetune.task import Task
@@ -75,7 +74,7 @@ def add_lora(model: nn.Module, lora: Lora, added_ids: Sequence[int]) -> Any:
     """
     from peft import LoraConfig, get_peft_model
 
-    encoder: Any = encoder_of(model)
+    encoder = find_encoder(model)
     names = {module: name for name, module in encoder.named_modules()}
     has_pooler = any(HEAD_PART in name for name in names.values())
     settings = LoraConfig(
@@ -96,12 +95,6 @@ def add_lora(model: nn.Module, lora: Lora, added_ids: Sequence[int]) -> Any:
         if HEAD_PART in name:
             module.requires_grad_(True)
     return adapted
-
-
-def encoder_of(model: nn.Module) -> PreTrainedModel:
-    """The encoder within a model, without its head."""
-    found: Any = next(module for module in model.modules() if isinstance(module, PreTrainedModel)).base_model
-    return found
 
 
 def _count(model: nn.Module) -> dict[str, int]:

@@ -46,13 +46,20 @@ def gpu_slots(variable: str, count: int) -> list[Slot]:
 
 
 def finish(
-    jobs: Sequence[Job], work: Work, out: Path, began: Callable[[Job], None], slots: Sequence[Slot]
+    jobs: Sequence[Job],
+    work: Work,
+    out: Path,
+    began: Callable[[Job], None],
+    slots: Sequence[Slot],
+    *,
+    waits: bool = True,
 ) -> Iterator[Outcome]:
     """Outcomes of jobs below ``out`` as they come, ``began`` told of each start; no slots: in this process.
 
-    An outcome with neither result nor failure says that the job waits again.
+    An outcome with neither result nor failure says that the job waits again: for another command that is at it, with
+    slots only if this one ``waits`` for others when it has nothing of its own to do.
     """
-    return _side_by_side(jobs, work, out, began, slots) if slots else _here(jobs, work, out, began)
+    return _side_by_side(jobs, work, out, began, slots, waits) if slots else _here(jobs, work, out, began)
 
 
 def _here(jobs: Sequence[Job], work: Work, out: Path, began: Callable[[Job], None]) -> Iterator[Outcome]:
@@ -73,7 +80,12 @@ def _here(jobs: Sequence[Job], work: Work, out: Path, began: Callable[[Job], Non
 
 
 def _side_by_side(
-    jobs: Sequence[Job], work: Work, out: Path, began: Callable[[Job], None], slots: Sequence[Slot]
+    jobs: Sequence[Job],
+    work: Work,
+    out: Path,
+    began: Callable[[Job], None],
+    slots: Sequence[Slot],
+    waits: bool,
 ) -> Iterator[Outcome]:
     """The same over processes, outcomes in the order in which they come; no process is left at the end."""
     do, waiting, deaths = partial(attempt, work, out=out), deque(jobs), Counter[Job]()
@@ -81,7 +93,7 @@ def _side_by_side(
     workers: list[_Worker] = []
     free = list(slots)
     try:
-        while waiting or later or any(worker.job for worker in workers):
+        while waiting or (later and waits) or any(worker.job for worker in workers):
             waiting.extend(job for due, job in later if due <= time.monotonic())
             later = [entry for entry in later if entry[0] > time.monotonic()]
             while waiting and free and sum(worker.job is None for worker in workers) < len(waiting):

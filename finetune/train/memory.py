@@ -14,8 +14,6 @@ from pathlib import Path
 
 import torch
 
-_PEAK = re.compile(r"VmHWM:\s+(\d+) kB")
-
 
 def forget_peak() -> None:
     """What was in use before counts no longer."""
@@ -29,7 +27,16 @@ def peak_mib(device: torch.device) -> int:
     """Mebibytes since ``forget_peak``."""
     if device.type not in ("cpu", "mps"):
         return torch.accelerator.max_memory_allocated(device) >> 20
+    return _status_mib("VmHWM")
+
+
+def resident_mib() -> int:
+    """What this process holds now; its peak where there is no /proc."""
+    return _status_mib("VmRSS")
+
+
+def _status_mib(name: str) -> int:
     with suppress(OSError):
-        if found := _PEAK.search(Path("/proc/self/status").read_text("utf-8")):
+        if found := re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text("utf-8")):
             return int(found[1]) >> 10
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> (20 if sys.platform == "darwin" else 10)

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from torch import nn
-from transformers import PreTrainedModel
 
+from finetune.encoder import find_encoder
 from finetune.task import Hyperparameters
 
 CYCLES_PER_EPOCH = 5  # times that the cosine goes down or up
@@ -70,11 +70,6 @@ def find_depths(model: nn.Module) -> tuple[dict[nn.Parameter, int], int]:
         depth = max(depth, depths.get(weight, 0))
         depths.setdefault(weight, len(layers) if depth and weight not in embeddings else 0)
     return depths, len(layers)
-
-
-def find_encoder(model: nn.Module) -> Any:
-    """The encoder inside a task's model, without the head."""
-    return next(part for part in model.modules() if isinstance(part, PreTrainedModel)).base_model
 
 
 def find_layers(encoder: Any) -> nn.ModuleList:

@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from corpus.documents.errors import BadInput
-from finetune.encoder import draw_again
+from finetune.encoder import draw_again, find_encoder
 from finetune.examples import IGNORED
 from finetune.task import Hyperparameters
-from finetune.train.rates import find_encoder, find_layers
+from finetune.train.rates import find_layers
 
 
 def prepare(model: nn.Module, settings: Hyperparameters, task: str) -> None:

@@ -17,7 +17,8 @@ from typing import Any
 import yaml
 from pydantic import BaseModel
 
-from launch.console import PlainConsole, Table, print_table, world_size
+from launch.checks.jobs import jobs_left
+from launch.console import PlainConsole, Table, print_table, say_duration, world_size
 from launch.errors import is_for_user
 from launch.pipeline import Stage, is_done, learns_pieces, raw_inputs
 from launch.recipe import SAMPLE, Recipe
@@ -30,7 +31,7 @@ BYTES_PER_SECOND = {"corpus": 3.8e6, "tokenizer": 8e6, "tokens": 8.8e6}
 PROCESS_BYTES = {"corpus": GIB // 4, "tokenizer": GIB // 2, "tokens": GIB // 2}
 BYTES_PER_TOKEN = 4.2  # of Korean text in UTF-8, with 32,000 pieces
 UNPACKED = 3.5  # times a .zst or .gz file
-SAMPLE_BYTES, SAMPLE_KLUE_BYTES = 1_460_000, 3_900_000  # documents; training files of the eight tasks
+SAMPLE_BYTES = 1_460_000  # of its documents
 FLOPS_PER_CORE = 40e9  # the demo on two cores
 FLOPS_OF_UNKNOWN_GPU = 60e12
 SHARE_OF_PEAK = 0.4  # MFU of a small model on one GPU
@@ -57,7 +58,12 @@ class Machine:
     @property
     def flops(self) -> float:
         """What training gets of it, per second."""
-        return self.devices * self.gpu * SHARE_OF_PEAK if self.gpu else self.cores * self.core_flops
+        return self.device_flops * (self.devices if self.gpu else self.cores)
+
+    @property
+    def device_flops(self) -> float:
+        """The same of one GPU or core."""
+        return self.gpu * SHARE_OF_PEAK if self.gpu else self.core_flops
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +106,8 @@ def host_memory() -> int:
 
 
 def estimate(stage: str, recipe: Recipe, machine: Machine) -> Cost:
-    """The cost of one stage; an adopted tokenizer, the export and the report cost next to nothing."""
+    """The cost of one stage but finetune, whose jobs tell it; an adopted tokenizer, the export and the report cost next
+    to nothing."""
     is_new = recipe.pretrain.init_from is None
     if stage in BYTES_PER_SECOND and (stage != "tokenizer" or learns_pieces(recipe)):
         text = text_bytes(recipe)
@@ -113,8 +120,6 @@ def estimate(stage: str, recipe: Recipe, machine: Machine) -> Cost:
         return _training(recipe, machine)
     if stage == "model":
         return Cost(1, 4 * parameters(recipe))
-    if stage == "finetune":
-        return _finetuning(recipe, machine)
     return Cost(2 if stage in ("sample", "report") else None)
 
 
@@ -179,28 +184,6 @@ def _training(recipe: Recipe, machine: Machine) -> Cost:
     )
 
 
-def _finetuning(recipe: Recipe, machine: Machine) -> Cost:
-    """By the bytes of the training files: a KLUE record holds about six bytes to a token the model sees."""
-    settings = recipe.finetune
-    folder = Path(settings.data) if settings.data and settings.data != SAMPLE else None
-    if folder is not None and not folder.is_dir():
-        return Cost()
-    text = SAMPLE_KLUE_BYTES if folder is None else sum(p.stat().st_size for p in folder.rglob("*train*"))
-    passes = (
-        len(settings.models) * (1 + len(settings.settings)) * len(settings.seeds) * 8
-    )  # epochs of small models; the published ones have 3 to 5
-    work = text / 6 * passes * _flops(recipe, 128, recipe.pretrain.rows.masking.share)
-    return Cost(work / machine.flops, None, PROCESS_WITH_TORCH * machine.cores)
-
-
-def say_duration(seconds: float) -> str:
-    """``40 s``, ``3 min``, ``5 h``, ``12 days``, ``200 years``."""
-    for unit, size, longest in (("s", 1, 90), ("min", 60, 90), ("h", 3600, 36), ("days", 86_400, 700)):
-        if seconds < longest * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds / 86_400 / 365:,.0f} years"
-
-
 def say_bytes(size: float) -> str:
     """``300 MiB`` or ``12 GiB``."""
     return f"{size / (1 << 20):,.0f} MiB" if size < GIB else f"{size / GIB:,.1f} GiB"
@@ -217,15 +200,22 @@ def show_plan(
             console.print(f"  ✗ {problem}")
     else:
         console.print("Nothing would stop this run.")
+    tunes = any(stage.name == "finetune" for stage in stages)
+    tuning = jobs_left(recipe, run, machine.device_flops, machine.gpu is not None) if tunes else None
     rows = []
     for stage in stages:
         folder = run / stage.name
         state = "complete" if is_done(stage, recipe, run) else "started" if folder.is_dir() else "to do"
         cost = Cost() if state == "complete" else estimate(stage.name, recipe, machine)
+        if stage.name == "finetune" and tuning is not None:
+            cost = Cost(tuning.seconds(), None, PROCESS_WITH_TORCH * machine.cores)
         sizes = (f"~{say_bytes(size)}" if size else "–" for size in (cost.disk, cost.memory))
         rows.append([stage.name, state, f"~{say_duration(cost.seconds)}" if cost.seconds else "–", *sizes])
     heads = ("stage", "state", "time", "disk", "memory")
     print_table(Table(heads, rows, numbers=(2, 3, 4), title=f"malmoi {verb} {recipe.name} → {run}"), console)
+    if tuning is not None:
+        print_table(tuning.table(), console)
+        console.print(tuning.sentence())
     for line in _sizes(stages, recipe, machine):
         console.print(line)
     changed = yaml.safe_dump(differing(recipe), allow_unicode=True, sort_keys=False, default_flow_style=None)
@@ -236,14 +226,11 @@ def _sizes(stages: Sequence[Stage], recipe: Recipe, machine: Machine) -> list[st
     """What the stages would read and train, and on what, as far as recipe and input files tell."""
     text, settings = text_bytes(recipe), recipe.pretrain
     lengths = " then ".join(dict.fromkeys(str(phase.length) for phase in phases(settings)))
-    tuning = recipe.finetune
-    jobs = len(tuning.tasks) * len(tuning.models) * (1 + len(tuning.settings)) * len(tuning.seeds)
     device = f"{machine.devices} GPU" if machine.gpu else f"{machine.cores} cores, no GPU"
     lines = {
         "corpus": f"text: {'not known' if text is None else f'{text / 1e6:,.1f} MB unpacked'}",
         "pretrain": f"pretraining: {settings.steps:,} steps x {settings.global_batch:,} sequences x "
         f"{lengths} tokens = {planned_tokens(recipe):,} tokens",
-        "finetune": f"finetuning: {jobs} trainings",
     }
     names = {stage.name for stage in stages}
     return [

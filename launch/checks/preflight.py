@@ -18,12 +18,12 @@ from urllib.request import getproxies
 from corpus.documents.device import find_device, has_nvidia_devices
 from finetune.config import FRESH
 from launch import manifest
-from launch.checks.estimate import GIB, Machine, estimate, planned_tokens, say_duration
+from launch.checks.estimate import GIB, Machine, estimate, planned_tokens
+from launch.console import say_duration
 from launch.engines.mapper import engine_mapper
 from launch.errors import is_for_user, missing_modules, one_sentence, require
 from launch.pipeline import NO_KLUE_FILES, OWN_MODEL, Stage, head_by_now, is_done, may_go_on, raw_inputs, require_stage
 from launch.recipe import SAMPLE, Recipe
-from pretrain.config import ModelConfig
 
 LONG_STAGES = {"corpus", "tokenizer", "tokens", "pretrain"}
 LONGEST_ON_CPU = 365 * 86_400  # seconds: nobody means to wait that long
@@ -41,7 +41,7 @@ def find_problems(verb: str, stages: Sequence[Stage], recipe: Recipe, run: Path,
         partial(require_stage, run, name) for stage in waiting for name in stage.after(recipe) if name not in names
     ]
     checks += [partial(stage.outside, recipe) for stage in stages]
-    if names & {"corpus", "tokenizer", "tokens"}:
+    if names & {"corpus", "tokenizer", "tokens", "finetune"}:
         checks.append(partial(engine_mapper, recipe.launch))
     if "tokenizer" in names and recipe.tokenizer.analyser == "kiwi":
         checks.append(partial(require, "tokenizer.analyser=kiwi", ["kiwipiepy"]))
@@ -53,7 +53,9 @@ def find_problems(verb: str, stages: Sequence[Stage], recipe: Recipe, run: Path,
         checks += [partial(find_device, devices[name], keys[name]) for name in sorted(names & devices.keys())]
     if "finetune" in names:
         checks.append(partial(_klue_files, recipe, reads=bool(names & LONG_STAGES)))
-        checks += [partial(_encoder, name, recipe.pretrain.model) for name in recipe.finetune.models]
+        checks += [partial(_encoder, name) for name in recipe.finetune.models]
+        if recipe.finetune.lora or any(settings.lora for settings in recipe.finetune.settings.values()):
+            checks.append(partial(require, "finetune.lora", ["peft"]))
     checks.append(partial(_resources, waiting, recipe, run, machine))
     return list(dict.fromkeys(problem for check in checks for problem in _collected(check)))
 
@@ -106,14 +108,9 @@ def _read_task(name: str, recipe: Recipe) -> None:
     load_data(task_of(name, recipe.finetune), Path(recipe.finetune.data or ""), recipe.finetune)
 
 
-def _encoder(name: str, own: ModelConfig) -> Iterator[str]:
+def _encoder(name: str) -> Iterator[str]:
     plain = name.removeprefix(FRESH)
     if plain == OWN_MODEL:
-        if own.architecture == "gpt" or own.objective == "causal":
-            yield (
-                f"finetune.models: {name} is no encoder with pretrain.model.architecture {own.architecture} and "
-                f"objective {own.objective}; end with `malmoi pretrain`, or name other models"
-            )
         return
     from finetune.encoder import check_encoder
 

@@ -40,10 +40,15 @@ def engine_mapper(config: LaunchConfig) -> MapUnits | None:
     """
     if config.engine == "local":
         return None
+    check_engine(config)
+    return partial(map_on_cluster, config.model_copy(update={"gpus_per_task": 0}))
+
+
+def check_engine(config: LaunchConfig) -> None:
+    """``LaunchError`` where the engine of ``config`` cannot be used."""
     require(f"launch.engine={config.engine}", ("datatrove", "ray") if config.engine == "ray" else ("datatrove",))
     if config.engine == "slurm":
         slurm.check_slurm()
-    return partial(map_on_cluster, config)
 
 
 def map_on_cluster(
@@ -71,7 +76,7 @@ def map_on_cluster(
     if len(missing) < len(units):
         log.info("%s: %d of %d finished earlier", title, len(units) - len(missing), len(units))
     if missing:
-        with _quiet_datatrove(), _progress(folder, len(units), title):
+        with quiet_datatrove(), _progress(folder, len(units), title):
             EXECUTE[config.engine](config, Plan(work, units, missing, folder, Path.cwd()), home, workers)
         _check_complete(config, folder, home, len(units))
     plans.remove_left_overs(folder)
@@ -126,6 +131,7 @@ def execute_on_ray(config: LaunchConfig, plan: Plan, home: Path, workers: int) -
             tasks=min(config.tasks, len(plan.missing)),
             workers=config.at_once or -1,
             cpus_per_task=config.cpus_per_task,
+            gpus_per_task=config.gpus_per_task,
             mem_per_cpu_gb=config.mem_gb_per_cpu,
             logging_dir=str(home),
             skip_completed=False,
@@ -154,13 +160,15 @@ EXECUTE = {"datatrove-local": execute_locally, "slurm": execute_on_slurm, "ray":
 
 def check_room(config: LaunchConfig, nodes: list[dict[str, Any]]) -> None:
     """Ray waits without end, and without a word, for a node that is large enough."""
-    offers = [(o.get("CPU", 0), o.get("memory", 0) / 2**30) for o in (n["Resources"] for n in nodes if n["Alive"])]
-    cpus, gib = config.cpus_per_task, config.cpus_per_task * config.mem_gb_per_cpu
-    if not any(offered >= cpus and memory >= gib for offered, memory in offers):
-        best = ", ".join(f"{offered:.0f} CPUs {memory:.1f} GiB" for offered, memory in offers) or "none"
+    living = [node["Resources"] for node in nodes if node["Alive"]]
+    offers = [(o.get("CPU", 0), o.get("memory", 0) / 2**30, o.get("GPU", 0)) for o in living]
+    wanted = config.cpus_per_task, config.cpus_per_task * config.mem_gb_per_cpu, config.gpus_per_task
+    if not any(all(has >= needs for has, needs in zip(offer, wanted, strict=True)) for offer in offers):
+        best = ", ".join(f"{c:.0f} CPUs {m:.1f} GiB" + (f" {g:.0f} GPUs" if g else "") for c, m, g in offers) or "none"
+        gpus = f" and launch.gpus_per_task={config.gpus_per_task}" if config.gpus_per_task else ""
         raise LaunchError(
             f"no Ray node has launch.cpus_per_task={config.cpus_per_task} with launch.mem_gb_per_cpu="
-            f"{config.mem_gb_per_cpu}; nodes: {best}"
+            f"{config.mem_gb_per_cpu}{gpus}; nodes: {best}"
         )
 
 
@@ -180,7 +188,7 @@ def _check_complete(config: LaunchConfig, folder: Path, home: Path, units: int) 
 
 
 @contextmanager
-def _quiet_datatrove() -> Iterator[None]:
+def quiet_datatrove() -> Iterator[None]:
     """datatrove reports on standard error, between the lines of our console; its files are written by the tasks."""
     from loguru import logger
 

@@ -52,14 +52,19 @@ def engine_home(work: Callable[..., Any], units: Sequence[Any], folder: Path) ->
     Raises:
         LaunchError: ``folder`` already holds units that an engine made with other settings.
     """
-    described = json.dumps([str(folder), describe(work), describe(list(units))], sort_keys=True)
-    home = folder / f"engine-{hashlib.blake2b(described.encode(), digest_size=8).hexdigest()}"
+    home = home_of(work, units, folder)
     others = [other for other in folder.glob("engine-*") if other != home]
     if others and finished_units(folder):
         raise LaunchError(f"{folder}: holds units made with other settings or inputs; remove this folder and run again")
     for other in others:
         shutil.rmtree(other)
     return home
+
+
+def home_of(work: Callable[..., Any], units: Sequence[Any], folder: Path) -> Path:
+    """The name of that folder, whatever else lies beside it."""
+    described = json.dumps([str(folder), describe(work), describe(list(units))], sort_keys=True)
+    return folder / f"engine-{hashlib.blake2b(described.encode(), digest_size=8).hexdigest()}"
 
 
 def describe(value: Any) -> Any:

@@ -58,6 +58,7 @@ def submit(home: Path, tasks: int, config: LaunchConfig) -> None:
         time=time_limit(config.slurm.hours),
         partition=config.slurm.partition,
         cpus_per_task=config.cpus_per_task,
+        gpus_per_task=config.gpus_per_task,
         mem_per_cpu_gb=config.mem_gb_per_cpu,
         workers=config.at_once or -1,
         job_name=job_name(home),

@@ -36,15 +36,16 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def read_scores(run: Path) -> list[Result]:
-    """All results below ``finetune/``, whichever command made them, each with its ``errors`` (None without any): tasks
-    in the paper's order, own ones last."""
+    """All results below ``finetune/``, whichever command made them: tasks in the paper's order, own ones last. Each has
+    its ``folder`` and its ``errors`` (None without any)."""
     from finetune.config import place_of
     from finetune.queue.jobs import RESULTS
 
     found = []
     for path in sorted(path for pattern in RESULTS for path in (run / "finetune").glob(pattern)):
         errors = path.with_name("errors.json")
-        found.append(read_json(path) | {"errors": read_json(errors) if errors.is_file() else None})
+        more = {"errors": read_json(errors) if errors.is_file() else None, "folder": str(path.parent)}
+        found.append(read_json(path) | more)
     return sorted(found, key=lambda s: (place_of(s["task"]), s["model"], settings_of(s), s["seed"]))
 
 

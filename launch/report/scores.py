@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from launch.pipeline import OWN_MODEL
 from launch.report.blocks import Bar, Bars, Block, Section, Table, Text
 from launch.report.classes import class_tables, error_tables
-from launch.report.compare import LAST_WEIGHTS, Group, group_results, weights_of
+from launch.report.compare import LAST_WEIGHTS, Group, differences, group_results, weights_of
 from launch.report.curves import learning_curves
 from launch.report.gather import (
     PAPER_MODEL,
@@ -41,8 +41,8 @@ NOTE = (
     "prediction the published code gives about 50 on any labels, so no baseline stands beside it."
 )
 NOTE_ON_MEANS = (
-    "Below a score stands its 95 % interval; of several seeds from the lowest to the highest end of theirs. Which "
-    "differences are real, over seeds and examples together, says malmoi compare."
+    "Below a score stands its 95 % interval; of several seeds it is for new seeds and new examples together. Two that "
+    "overlap do not prove two models equal; malmoi compare tests which differences are real."
 )
 NOTE_ON_PAPER = (
     " The figures of Table 36 were made by the published code (here protocol klue-baseline), each the best of many "
@@ -109,6 +109,7 @@ def _scores(
         _table([*heads, *NUMBERS[: None if is_official else -1]], paper, "Every result" * is_compared, is_compared),
         _table([*heads, *NUMBERS[:3]], further, "Further metrics", True),
     ]
+    means: list[Block] = [by_models(own), Text(NOTE_ON_MEANS, "note")]
     left_out = Text(f"The figures of each of the {count(len(scores))} results stand in results.csv beside this page.")
     return Section(
         "Scores",
@@ -116,7 +117,8 @@ def _scores(
             *warnings(scores),
             *([Text(sentence_on_stale(stale), "warning")] if stale else []),
             *_figure(own),
-            *([by_models(own), Text(NOTE_ON_MEANS, "note")] if is_compared else []),
+            *(means if is_compared else []),
+            *differences(groups),
             *([Text(f"All results: {', '.join(shared)}.")] if shared else []),
             *(single if len(scores) <= MOST_RESULTS else [left_out]),
             Text(NOTE + (NOTE_ON_PAPER if is_official else ""), "note"),

@@ -203,13 +203,14 @@ KINDS = {
     "distilbert": Kind(DistilBertConfig, DISTILLED, wordpiece, 128),
     "eurobert": Kind(EuroBertConfig, {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2}, eurobert_like, 128),
     "mmbert": Kind(ModernBertConfig, {**MODERN, "bos_token_id": 2, "eos_token_id": 1}, gemma_like, 128),
+    "causal bert": Kind(BertConfig, {"is_decoder": True}, wordpiece, 128),
     "gpt2": Kind(GPT2Config, {}, end_alone, 128),
     "gpt-neox": Kind(GPTNeoXConfig, {}, end_alone, 128),
     "qwen3": Kind(Qwen3Config, {"num_key_value_heads": 1, "head_dim": 8}, end_alone, 128),
     "llama": Kind(LlamaConfig, {"num_key_value_heads": 1}, llama_like, 128),
     "gemma2": Kind(Gemma2Config, {"num_key_value_heads": 1, "head_dim": 8, "sliding_window": 8}, gemma_like, 128),
 }
-DECODERS = ("gpt2", "gpt-neox", "qwen3", "llama", "gemma2")
+DECODERS = ("causal bert", "gpt2", "gpt-neox", "qwen3", "llama", "gemma2")
 
 
 @pytest.fixture

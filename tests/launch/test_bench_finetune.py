@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from finetune.examples import IGNORED, Example
 from finetune.kept.load import Kept
 from finetune.registry import TASKS
 from finetune.use.predict import predict_texts
+from launch.bench.adapters import run_lora_bench
 from launch.bench.finetune import (
     learn_vocabulary,
     make_encoder,
@@ -106,3 +108,17 @@ def test_options_that_cannot_be_met_are_named(tmp_path: Path) -> None:
         run_finetune_bench(tmp_path, None, ["wos"], None, 1, None)
     with pytest.raises(BadInput, match=r"klue-ner-v1.1_dev.tsv \(or .zst\) is missing"):
         run_finetune_bench(tmp_path, None, [], None, 1, None)
+
+
+def test_the_bench_of_adapters_trains_both_sides_of_any_task(
+    encoder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def here(work: Any, orders: dict[str, Any], rounds: int) -> dict[str, Any]:
+        return {side: work(order) for side, order in orders.items()}  # not in fresh processes, for the time
+
+    monkeypatch.setattr("launch.bench.adapters.fresh_in_turns", here)
+    found = run_lora_bench(str(encoder), None, ["re"], 4, 2, 1, None)["tasks"]["klue-re"]["sides"]
+    assert found["full"]["trained"] == found["full"]["all"] == found["LoRA"]["all"] > 2 * found["LoRA"]["trained"]
+    assert "klue-re" in capsys.readouterr().out
+    with pytest.raises(BadInput, match="no such task"):
+        run_lora_bench(None, None, ["nothing"], 4, 2, 1, None)

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from launch.checks.estimate import GIB, Machine, differing, estimate, say_duration, this_machine
+from launch.checks.estimate import GIB, Machine, differing, estimate, this_machine
 from launch.checks.preflight import find_problems
 from launch.conduct import conduct
+from launch.console import say_duration
 from launch.errors import LaunchError
 from launch.manifest import Head
 from launch.pipeline import stages_of
@@ -45,7 +46,6 @@ def test_the_demo_has_no_problems(tmp_path: Path) -> None:
         ("finetune.data=nowhere", "nowhere: no such file or folder"),
         ("finetune.models=./nothing/here", "./nothing/here: not an encoder that transformers can load"),
         ("pretrain.steps=900000000", "there is no GPU"),
-        ("pretrain.model.architecture=gpt", "model is no encoder with pretrain.model.architecture gpt"),
         ("launch.engine=slurm", "launch.engine=slurm needs"),
     ],
 )
@@ -57,6 +57,12 @@ def test_an_analyser_that_is_not_installed_stops_the_run_at_once(tmp_path: Path,
     monkeypatch.setattr("launch.errors.find_spec", lambda name: None if name == "kiwipiepy" else find_spec(name))
 
     assert "tokenizer.analyser=kiwi needs kiwipiepy" in problems_of(tmp_path, "tokenizer.analyser=kiwi")
+
+
+def test_adapters_without_peft_stop_the_run_at_once(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("launch.errors.find_spec", lambda name: None if name == "peft" else find_spec(name))
+
+    assert "finetune.lora needs peft" in problems_of(tmp_path, "finetune.lora.rank=8")
 
 
 def test_all_obstacles_are_listed_at_once(tmp_path: Path) -> None:

@@ -69,6 +69,12 @@ def meet(unit, scratch, *, folder, guests):
         time.sleep(0.05)
     return shout(unit, scratch)
 
+def serve(number, scratch, *, folder, deadly=None):
+    if number == deadly:
+        os.kill(os.getpid(), signal.SIGKILL)
+    (folder / f"served-{number}").touch()
+    return {}
+
 def copy(unit, scratch):
     return shout(Path(unit).read_text("utf-8"), scratch)
 """

@@ -21,6 +21,7 @@ from corpus.run import CorpusInputs
 from launch.config import LaunchConfig
 from launch.engines import slurm
 from launch.engines.mapper import engine_mapper
+from launch.engines.workers import run_tasks
 from launch.errors import LaunchError
 from tests.launch.engines.conftest import build_and_pack, contents, run_corpus
 from tests.launch.engines.fake_slurm import install
@@ -159,6 +160,26 @@ def test_a_command_started_again_waits_for_the_job_it_had_handed_in(
     assert printed.strip() == str(map_units(toy.shout, words, tmp_path / "embedded"))
     assert contents(folder) == contents(tmp_path / "embedded")
     assert len(scripts(state)) == 1
+
+
+def test_tasks_that_share_jobs_are_no_more_than_there_are_jobs_and_leave_nothing(
+    toy: ModuleType, tmp_path: Path, state: Path
+) -> None:
+    config = CONFIG.model_copy(update={"gpus_per_task": 2, "tasks": 5})
+    assert run_tasks(config, partial(toy.serve, folder=tmp_path), 2, tmp_path / "plans") == []
+    assert len(list(tmp_path.glob("served-*"))) == 2
+    assert not (tmp_path / "plans").exists()
+    [script] = scripts(state)
+    assert "--array=0-1%2" in script and "--gpus=2" in script
+
+
+def test_a_task_that_dies_is_told_and_its_log_kept_and_the_others_go_on(
+    toy: ModuleType, tmp_path: Path, state: Path
+) -> None:
+    [told] = run_tasks(CONFIG, partial(toy.serve, folder=tmp_path, deadly=1), 9, tmp_path / "plans")
+    assert re.fullmatch(r"task 1: its process ended with SIGKILL .*\(logs: (.*)\)", told)
+    assert len(list(Path(told.split("logs: ")[1][:-1]).glob("*.out"))) == 3
+    assert {path.name for path in tmp_path.glob("served-*")} == {"served-0", "served-2"}
 
 
 def test_a_controller_that_does_not_answer_for_a_while_is_asked_again(
