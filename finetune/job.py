@@ -152,8 +152,7 @@ def _train_and_predict(
         "losses": [round(loss, 5) for loss in report.losses], "steps": report.steps,
         "selected": {"by": task.select_by, **defined(report.selected._asdict())} if report.selected else None,
         "evaluations": [[step, None if math.isnan(score) else score] for step, score in report.evaluations],
-        "tuned": tuned,
-        **({"averaged": report.averaged} if report.averaged else {}),
+        "tuned": tuned, **({"averaged": report.averaged} if report.averaged else {}),
         "features": {"train": len(training), "dev": len(scored)}, "parameters": parameters,
         "peak_mib": report.peak_mib, "device": next(model.parameters()).device.type, "precision": precision,
     }  # fmt: skip
