@@ -47,7 +47,7 @@ class Trained:
     @property
     def is_selected(self) -> bool:
         """Whether weights or settings were chosen by their score on the examples that are scored."""
-        return any(result.get("selected") for _, result in self.results)
+        return any(result.get("selected") or result.get("searched_on") == "dev" for _, result in self.results)
 
 
 def find_trained(folder: Path) -> list[Trained]:

@@ -6,6 +6,7 @@ plan, logs and waiting are those of ``launch.engines.mapper``.
 
 from __future__ import annotations
 
+import pickle
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -45,10 +46,10 @@ def run_tasks(config: LaunchConfig, work: Callable[[int, Path], dict[str, Any]],
     if config.engine != "slurm" or not slurm.is_queued(slurm.job_name(home)):
         shutil.rmtree(units, ignore_errors=True)
     units.mkdir(parents=True, exist_ok=True)
+    packed = partial(_unpack, work=pickle.dumps(work))  # so that whoever starts a task does not import torch, too
+    plan = Plan(packed, numbers, numbers, units, Path.cwd())
     with quiet_datatrove():
-        EXECUTE[config.engine](
-            config, Plan(work, numbers, numbers, units, Path.cwd()), home, config.at_once or len(numbers)
-        )
+        EXECUTE[config.engine](config, plan, home, config.at_once or len(numbers))
     ended = finished_units(units)
     failures = {failure.number: failure.message for failure in plans.read_failures(home)}
     logs = home / ("slurm_logs" if config.engine == "slurm" else "logs")
@@ -60,3 +61,8 @@ def run_tasks(config: LaunchConfig, work: Callable[[int, Path], dict[str, Any]],
     with suppress(OSError):  # it holds logs, or another command's
         folder.rmdir()
     return problems
+
+
+def _unpack(number: int, scratch: Path, *, work: bytes) -> dict[str, Any]:
+    counts: dict[str, Any] = pickle.loads(work)(number, scratch)
+    return counts

@@ -6,6 +6,7 @@ what it is reported on says so in its row. Tasks are never averaged.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 from typing import Any
@@ -137,9 +138,10 @@ def hyperparameters(scores: Sequence[Result]) -> list[Block]:
     rows_by: dict[tuple[str, tuple[tuple[str, Any], ...]], list[Result]] = {}
     trained = [found for found in scores if found.get("hyperparameters")]
     for found in trained:
-        rows_by.setdefault((found["task"], tuple(found["hyperparameters"].items())), []).append(found)
-    others = dict.fromkeys(key for found in trained for key in found["hyperparameters"] if key not in HYPERPARAMETERS)
-    shown = [key for key in others if len({found["hyperparameters"].get(key) for found in trained}) > 1]
+        rows_by.setdefault((found["task"], tuple(_decided_by(found).items())), []).append(found)
+    values_of = [dict(items) for _, items in rows_by]
+    others = dict.fromkeys(key for values in values_of for key in values if key not in HYPERPARAMETERS)
+    shown = [key for key in others if len({values.get(key) for values in values_of}) > 1]
     has_names = len({task for task, _ in rows_by}) < len(rows_by)
     rows = []
     for (task, items), alike in rows_by.items():
@@ -149,11 +151,18 @@ def hyperparameters(scores: Sequence[Result]) -> list[Block]:
         rows.append([task, *who, *(_value(values.get(key)) for key in (*HYPERPARAMETERS, *shown))])
     heads = ["task", *(["trainings"] if has_names else []), *HYPERPARAMETERS.values()]
     numbers = range(len(heads) - len(HYPERPARAMETERS), len(heads))
-    shared = {key: trained[0]["hyperparameters"][key] for key in others if key not in shown} if trained else {}
+    shared = {key: values_of[0][key] for key in others if key not in shown}
     note = "; ".join(f"{key.replace('_', ' ')} {_value(value)}" for key, value in shared.items())
     heads += [key.replace("_", " ") for key in shown]
     notes = [Text(f"All trainings: {note}.", "note")] if note else []
     return [Table(heads, rows, numbers=numbers, title="Hyperparameters"), *notes] if rows else []
+
+
+def _decided_by(found: Result) -> dict[str, Any]:
+    """Hyperparameters, and what else of the recipe differs from the defaults, as text where it is not one value."""
+    recipe = {key: value for key, value in found.get("recipe", {}).items() if key not in ("data", "overrides")}
+    values = {**found["hyperparameters"], **recipe}
+    return {key: json.dumps(value) if isinstance(value, dict | list) else value for key, value in values.items()}
 
 
 def _names(results: Sequence[Result]) -> str:
@@ -198,7 +207,8 @@ def _cost_on(kind: str, timed: Sequence[Result]) -> Table:
     rows += [["all", *cells(lambda found: True)]] if len(tasks) > 1 else []
     heads = ["task", *models, *(["all"] if len(models) > 1 else [])]
     hours = sum(found["seconds"] for found in timed) / 3600
-    title = f"Cost: {hours:,.2f} {DEVICES.get(kind, 'GPU hours')}, {count(len(timed))} trainings with their scoring"
+    took = number(hours, 2 if hours >= 0.1 else 4)
+    title = f"Cost: {took} {DEVICES.get(kind, 'GPU hours')}, {count(len(timed))} trainings with their scoring"
     return Table(heads, rows, numbers=range(1, len(heads)), title=title)
 
 

@@ -84,6 +84,9 @@ def test_trainings_that_were_done_alike_are_one_row() -> None:
     assert names[f"{small}; as the recipe says, layer-decay, r-drop"] == ("5e-5", "–")
     assert names["klue/roberta-large, swa"] == ("2e-5", "swa")
     assert len(table_of(results[:1], "Hyperparameters").rows) == 1
+    other = results[0] | {"settings": "lora", "recipe": {"lora": {"rank": 8}, "data": {"dev": "0"}, "pos_tags": False}}
+    table = table_of([results[0], other], "Hyperparameters")
+    assert table.heads[-2:] == ["lora", "pos tags"] and table.rows[1][-2:] == ['{"rank": 8}', "False"]
 
 
 def test_cost_is_summed_by_task_model_and_device() -> None:
@@ -92,7 +95,7 @@ def test_cost_is_summed_by_task_model_and_device() -> None:
     gpu, cpu = (table for table in tables_in(result_sections(results)) if table.title.startswith("Cost"))
     assert gpu.title == "Cost: 2.00 GPU hours, 4 trainings with their scoring"
     assert gpu.rows[0] == ["ynat", "60.0 min\n2 × 30.0 min\n9,000 MiB"] and gpu.rows[-1][0] == "all"
-    assert cpu.title.startswith("Cost: 0.01 CPU hours") and cpu.rows == [["wos", "36 s\n1,500 MiB"]]
+    assert cpu.title.startswith("Cost: 0.0100 CPU hours") and cpu.rows == [["wos", "36 s\n1,500 MiB"]]
 
 
 def test_figures_by_class_are_means_over_the_seeds() -> None:

@@ -147,6 +147,20 @@ def test_predictions_files_are_compared_and_broken_ones_explained(write: Write, 
         load(two[0])
 
 
+@pytest.mark.parametrize(
+    ("said", "is_selected"),
+    [
+        ({}, False),
+        ({"selected": {"by": "macro_f1"}}, True),
+        ({"searched_on": "dev"}, True),
+        ({"searched_on": "train"}, False),
+    ],
+)
+def test_what_was_chosen_on_the_scored_examples_is_known(write: Write, said: dict[str, Any], is_selected: bool) -> None:
+    (one,) = find_trained(write("run", "ynat", benchmark(3).labels(1), **said))
+    assert one.is_selected == is_selected
+
+
 def test_turns_of_a_dialogue_are_one_unit(write: Write) -> None:
     rows = [row._replace(guid=f"wos-{n // 5}-{n % 5}", gold=["택시-도착지-역"], prediction=["택시-도착지-역"][: n % 2])
             for n, row in enumerate(benchmark(20).labels(1)[1])]  # fmt: skip
