@@ -73,8 +73,9 @@ class SearchConfig(BaseModel, frozen=True, extra="forbid"):
 
     @property
     def values(self) -> dict[str, tuple[Value, ...]]:
-        """Hyperparameter to its values: the paper's, with those of ``space`` in their place."""
-        return {key: values for key, values in {**PAPER_GRID, **self.space}.items() if values is not None}
+        """Hyperparameter to its values, in an order of their names alone: the paper's, ``space`` in their place."""
+        found = {**PAPER_GRID, **{key: self.space[key] for key in sorted(self.space)}}
+        return {key: values for key, values in found.items() if values is not None}
 
     @property
     def size(self) -> int:

@@ -35,7 +35,7 @@ DEVICES = get_args(DeviceName)
 MODEL_NAME = "model"  # below the folder of a training
 DEFAULTS: dict[str, Any] = {
     "protocol": "malmoi", "pos_tags": True, "precision": "fp32", "own": None, "files": {}, "revision": 1,
-    "re_markers": "plain", "re_restricted": False, "learned": None,
+    "re_markers": "plain", "re_restricted": False, "learned": None, "searched_on": None,
 }  # fmt: skip
 OF_TASK = ("protocol", "pos_tags", "re_markers", "re_restricted")
 NEEDED = '{"format": 1, "task": "ynat", "protocol": "malmoi", "max_tokens": 128}'

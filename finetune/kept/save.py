@@ -75,6 +75,7 @@ def save_kept(target: Path, trained: Trained, result: Mapping[str, Any], pos_tag
             "max_tokens": result["hyperparameters"]["max_tokens"],
             "pos_tags": pos_tags,
             "own": result.get("own"),
+            **({"searched_on": result["searched_on"]} if "searched_on" in result else {}),
             **{key: value for key, value in result.get("recipe", {}).items() if key in OF_RELATIONS},
             **({"learned": result["learned"]} if "learned" in result else {}),
             "encoder": shown_encoder(result["model"]),

@@ -200,7 +200,7 @@ def show_plan(
             console.print(f"  ✗ {problem}")
     else:
         console.print("Nothing would stop this run.")
-    tunes = any(stage.name == "finetune" for stage in stages)
+    tunes = verb != "search" and any(stage.name == "finetune" for stage in stages)  # a search's best is not known yet
     tuning = jobs_left(recipe, run, machine.device_flops, machine.gpu is not None) if tunes else None
     rows = []
     for stage in stages:
@@ -231,6 +231,7 @@ def _sizes(stages: Sequence[Stage], recipe: Recipe, machine: Machine) -> list[st
         "corpus": f"text: {'not known' if text is None else f'{text / 1e6:,.1f} MB unpacked'}",
         "pretrain": f"pretraining: {settings.steps:,} steps x {settings.global_batch:,} sequences x "
         f"{lengths} tokens = {planned_tokens(recipe):,} tokens",
+        "finetune-search": f"search: {recipe.finetune.search.size} trials for each task and encoder",
     }
     names = {stage.name for stage in stages}
     return [

@@ -138,7 +138,7 @@ def test_the_best_is_trained_with_all_examples_over_all_seeds_and_says_what_chos
 ) -> None:
     searched, out = tmp_path / "search", tmp_path / "out"
     for where in ("train", "dev"):
-        settings = config(trials=2, select_on=where)
+        settings = config(trials=2, select_on=where).model_copy(update={"save": "all"})
         run(settings, inputs, searched)
         train_best(settings, inputs, out, searched=searched)
         assert {line["scored_on"] for line in lines(searched)} == {
@@ -151,6 +151,8 @@ def test_the_best_is_trained_with_all_examples_over_all_seeds_and_says_what_chos
     assert {str(path) for path in found} == {f"{name}/seed-{seed}" for name in names for seed in (1,)}
     for path, result in found.items():
         assert (result["searched_on"], result["split"], result["n_train"]) == (names[path.parts[0]], "dev", 24)
+        card = (out / "ynat" / "model" / path / "model" / "README.md").read_text("utf-8")
+        assert ("searched on the same examples" in card) == (result["searched_on"] == "dev")
         if result["searched_on"] == "dev":
             chosen = best(searched)["best"]
             assert {k: result["hyperparameters"][k] for k in chosen["values"]} == chosen["values"]

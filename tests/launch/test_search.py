@@ -1,0 +1,67 @@
+"""The verb ``search`` around a study: its folders and manifests, what it needs, and overrides of the space."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from launch.conduct import conduct
+from launch.errors import LaunchError
+from launch.pipeline import is_done, stages_of
+from launch.recipe import load_recipe
+from launch.search import FINETUNE, SEARCH_STAGES, run_search, search_stages
+
+OVERRIDES = ("finetune.models=/encoder", "finetune.search.method=random", "finetune.search.trials=3")
+
+
+def test_the_space_is_read_from_the_command_line() -> None:
+    changes = (
+        "finetune.search.space.lr=1e-4,3e-4",
+        "finetune.search.space.epochs=2",
+        "finetune.search.space.average=swa",
+    )
+    values = load_recipe(
+        "smoke", [*OVERRIDES, *changes, "finetune.search.space.batch_size=null"]
+    ).finetune.search.values
+    assert (values["lr"], values["epochs"], values["average"]) == ((1e-4, 3e-4), (2,), ("swa",))
+    assert list(values) == ["lr", "warmup_share", "weight_decay", "epochs", "average"]
+    with pytest.raises(LaunchError, match=r"finetune.search: space.rate: no such hyperparameter"):
+        load_recipe("smoke", ["finetune.search.space.rate=1e-4"])
+
+
+def test_a_search_is_no_stage_of_a_run_and_leaves_the_recipes_own_trainings_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    did: list[str] = []
+
+    def work(name: str) -> Any:
+        return lambda recipe, run, out: did.append(f"{name} in {out.name}") or {}
+
+    recipe = load_recipe("smoke", OVERRIDES)
+    assert [stage.name for stage in search_stages(recipe)] == ["sample", "finetune-search", "finetune"]
+    assert "finetune-search" not in {stage.name for stage in stages_of("run", recipe)}
+    stages = [
+        replace(stage, work=work(name), after=lambda recipe: ())
+        for name, stage in zip("sb", SEARCH_STAGES, strict=True)
+    ]
+    monkeypatch.setattr("launch.conduct.search_stages", lambda recipe: stages)
+    monkeypatch.setattr("launch.conduct.find_problems", lambda *given: [])
+    for overrides in (OVERRIDES, OVERRIDES, (*OVERRIDES, "finetune.search.trials=4")):  # new, again, extended
+        conduct("search", "smoke", overrides, tmp_path, dry_run=False)
+    assert did == ["s in finetune-search", "b in finetune"] * 2
+    run = tmp_path / "smoke"
+    assert (
+        json.loads((run / "finetune-search" / "manifest.json").read_text("utf-8"))["settings"]["search"]["trials"] == 4
+    )
+    assert not is_done(replace(FINETUNE, after=lambda recipe: ()), recipe, run)
+
+
+def test_tpe_asks_for_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = load_recipe("smoke", [*OVERRIDES, "finetune.search.method=tpe"])
+    monkeypatch.setattr("launch.errors.find_spec", lambda module: None)
+    with pytest.raises(LaunchError, match=r"finetune.search.method=tpe needs optuna: pip install 'malmoi\[search\]'"):
+        run_search(recipe, tmp_path, tmp_path)
