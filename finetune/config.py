@@ -23,6 +23,7 @@ from pydantic import (
 
 from corpus.documents.device import DeviceName
 from corpus.documents.errors import BadInput
+from finetune.ensembles import Ensemble, check_ensembles
 from finetune.spaces import SearchConfig, Value
 
 TaskName = Literal["ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-dp", "klue-mrc", "wos"]
@@ -324,6 +325,13 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
     lora: Lora | None = Field(
         None, description="Train low-rank adapters and the head, not the encoder's weights (needs malmoi[lora])."
     )
+    keep_scores: bool = Field(
+        False,
+        description="Keep beside each result what an ensemble needs of the scored examples (kept_scores.parquet).",
+    )
+    ensembles: dict[SettingsName, Ensemble] = Field(
+        default_factory=dict, description="Ensembles by name, made of kept scores (keep_scores is then on)."
+    )
 
     def under(self, name: str) -> FinetuneConfig:
         """The configuration with further settings in it; "" is the recipe's own."""
@@ -358,6 +366,11 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
             name: other.model_copy(update={"overrides": overrides})
             for (name, other), overrides in zip(values.items(), named, strict=True)
         }
+
+    @model_validator(mode="after")
+    def _ensembles_have_members(self) -> FinetuneConfig:
+        check_ensembles(self.ensembles, self.models, tuple(self.settings), self.seeds)
+        return self
 
     @model_validator(mode="before")
     @classmethod

@@ -67,6 +67,12 @@ def percent(part: int, whole: int) -> float | None:
     return 100 * part / whole if whole else None
 
 
+def softmax(scores: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Probabilities over the last axis, in double precision, so that unequal scores stay unequal."""
+    p = np.exp(scores.astype(np.float64) - scores.max(axis=-1, keepdims=True))
+    return np.asarray(p / p.sum(axis=-1, keepdims=True))
+
+
 def pad_rows(rows: Sequence[Sequence[int] | NDArray[np.integer]], filler: int) -> NDArray[np.int64]:
     """Rows of ids to one (rows, longest) array, ``filler`` after the shorter ones."""
     lengths_B = np.array([len(row) for row in rows])

@@ -26,6 +26,7 @@ from finetune.config import FinetuneConfig
 from finetune.data.files import SUFFIX, read_json
 from finetune.data.split import Data, hold_out, load_data
 from finetune.encoder import load_config, load_tokenizer, most_tokens
+from finetune.ensemble.records import RECORDS_NAME, write_records
 from finetune.examples import Example, Feature, Prediction, Row
 from finetune.heads.shape import shape_model
 from finetune.kept.save import Trained, keep_or_discard, settle_best
@@ -34,7 +35,7 @@ from finetune.queue.jobs import SCORES_NAME, Job
 from finetune.registry import task_of
 from finetune.score.errors import find_errors
 from finetune.score.scores import bootstrap, defined, defined_tables, read_rows
-from finetune.task import Hyperparameters, Task
+from finetune.task import Hyperparameters, Keep, Record, Task
 from finetune.train.predict import predict
 from finetune.train.switches import check_switches
 from finetune.train.trainer import Selection, seed_everything, train
@@ -53,8 +54,8 @@ def finetune_one(
 
     ``precision`` is what ``config.precision`` stands for on this machine; ``parts`` further divides each step;
     ``after_epoch`` is told the score after each epoch but the last, and ends the training by raising.
-    Writes ``predictions.jsonl``, ``errors.json``, the test file with predictions for labels where one is asked for,
-    the model as ``config.save`` says, and ``scores.json`` last.
+    Writes ``predictions.jsonl``, ``errors.json``, the test file with predictions for labels and scores for ensembles
+    where they are asked for, the model as ``config.save`` says, and ``scores.json`` last.
     """
     config = job.config
     task = task_of(job.task, config)
@@ -69,13 +70,12 @@ def finetune_one(
         return finished
     settings = in_parts(settings, parts)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / SCORES_NAME).unlink(missing_ok=True)
+    for name in (SCORES_NAME, RECORDS_NAME):
+        (folder / name).unlink(missing_ok=True)
     began = time.perf_counter()
-    trained, scored, test, about = _train_and_predict(task, job, precision, settings, data, after_epoch)
+    trained, scored, test, about, records = _train_and_predict(task, job, precision, settings, data, after_epoch)
     rows = to_rows(data.scored, scored)
-    lines = (json.dumps(row._asdict(), ensure_ascii=False) + "\n" for row in rows)
-    write_whole(folder / PREDICTIONS_NAME, "".join(lines))
-    _write_json(folder / ERRORS_NAME, find_errors(task, data.scored, rows, seed=config.split_seed))
+    _write_rows(folder, task, data.scored, rows, records, config.split_seed)
     if data.test_file is not None:
         values = {example.guid: found.value for example, found in zip(data.test, test, strict=True)}
         task.write(data.test_file, values, folder / data.test_file.name.removesuffix(SUFFIX))
@@ -95,6 +95,17 @@ def finetune_one(
     return result
 
 
+def _write_rows(
+    folder: Path, task: Task, examples: Sequence[Example], rows: Sequence[Row], records: Sequence[Record], seed: int
+) -> None:
+    """What was predicted of the scored examples, what of it is wrong, and, if any, the records for ensembles."""
+    lines = (json.dumps(row._asdict(), ensure_ascii=False) + "\n" for row in rows)
+    write_whole(folder / PREDICTIONS_NAME, "".join(lines))
+    _write_json(folder / ERRORS_NAME, find_errors(task, examples, rows, seed=seed))
+    if records:
+        write_records(folder / RECORDS_NAME, examples, task.group, records)
+
+
 def settings_of(task: Task, config: FinetuneConfig, encoder: str) -> Hyperparameters:
     """The published hyperparameters for the encoder's size with the overrides, inputs no longer than it allows."""
     override = config.overrides.get(task.name)
@@ -108,8 +119,9 @@ def settings_of(task: Task, config: FinetuneConfig, encoder: str) -> Hyperparame
 
 def _train_and_predict(
     task: Task, job: Job, precision: PrecisionName, settings: Hyperparameters, data: Data, after_epoch: AfterEpoch
-) -> tuple[Trained, list[Prediction], list[Prediction], dict[str, Any]]:
-    """The model, its predictions of the scored and the test examples, and what scores.json says of the training."""
+) -> tuple[Trained, list[Prediction], list[Prediction], dict[str, Any], list[Record]]:
+    """The model, its predictions of the scored and the test examples, what scores.json says of the training, and the
+    records of the scored examples for ensembles."""
     config, tokenizer = job.config, load_tokenizer(job.encoder, task.special_tokens)
     pad_id = int(tokenizer.pad_token_id)
     learned, unseen = _hold_for_tuning(task, data.training, config)
@@ -140,13 +152,13 @@ def _train_and_predict(
         "losses": [round(loss, 5) for loss in report.losses], "steps": report.steps,
         "selected": {"by": task.select_by, **defined(report.selected._asdict())} if report.selected else None,
         "evaluations": [[step, None if math.isnan(score) else score] for step, score in report.evaluations],
-        "tuned": tuned,
-        **({"averaged": report.averaged} if report.averaged else {}),
+        "tuned": tuned, **({"averaged": report.averaged} if report.averaged else {}),
         "features": {"train": len(training), "dev": len(scored)}, "parameters": parameters,
         "peak_mib": report.peak_mib, "device": next(model.parameters()).device.type, "precision": precision,
     }  # fmt: skip
-    predictions = predict_all(data.scored, scored), predict_all(data.test, test) if test else []
-    return Trained(model, tokenizer), *predictions, about
+    raws, keep = predict(task, model, scored, pad_id, precision), keep_of(task, config)
+    predictions = task.decode(data.scored, scored, raws), predict_all(data.test, test) if test else []
+    return Trained(model, tokenizer), *predictions, about, keep(data.scored, scored, raws) if keep else []
 
 
 def _hold_for_tuning(
@@ -207,7 +219,17 @@ def find_result(job: Job, task: Task, out: Path, fingerprint: str) -> dict[str, 
     if result is None or result["bootstrap_samples"] != config.bootstrap_samples:
         return None
     test_name = Path(task.files.of("test")).name.removesuffix(SUFFIX) if config.predict_test else ""
-    return result if not test_name or (folder / test_name).is_file() else None
+    if test_name and not (folder / test_name).is_file():
+        return None
+    if keep_of(task, config) and not (folder / RECORDS_NAME).is_file():
+        log.info("%s: kept no scores for ensembles; training again, with the same result", folder)
+        return None
+    return result
+
+
+def keep_of(task: Task, config: FinetuneConfig) -> Keep | None:
+    """What makes the records of a job for ensembles; None where it keeps none, or its predictions are all they need."""
+    return task.merging.keep if task.merging and (config.keep_scores or config.ensembles) else None
 
 
 def _score_again(folder: Path, fingerprint: str, task: Task, data: Data, config: FinetuneConfig) -> None:

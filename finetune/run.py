@@ -21,6 +21,8 @@ from finetune.cluster import FAILED_NAME, Cluster, Share, finish_on_cluster, pre
 from finetune.config import FinetuneConfig
 from finetune.data.split import load_data
 from finetune.encoder import check_encoder
+from finetune.ensemble.members import plan_recipe
+from finetune.ensemble.run import make_ensembles
 from finetune.heads.shape import check_shape
 from finetune.job import finetune_one
 from finetune.kept.save import settle_best
@@ -51,8 +53,8 @@ def run(
     ``cluster``: its tasks work on the jobs, in place of ``workers`` here.
 
     Writes ``<task>/<model>/seed-<n>/{predictions.jsonl, scores.json}``, with a folder of the settings between where
-    they are not the first, and returns counts for the manifest: results, examples by task, and what each task's scores
-    are on. ``BadInput`` at the end where jobs failed.
+    they are not the first, and their ensembles, and returns counts for the manifest: results, examples by task, and
+    what each task's scores are on. ``BadInput`` at the end where jobs failed.
     """
     jobs = plan(config, inputs.models)
     files = check(config, inputs)
@@ -94,6 +96,7 @@ def finish_trainings(
             results, failed = finish_jobs(left, len(found), work, out, config, device=device, workers=workers)
     if failed:
         raise BadInput(failures(failed, len(jobs)))
+    make_ensembles(plan_recipe(config, jobs, out), out)
     return [*found.values(), *results]
 
 

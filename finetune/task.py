@@ -113,6 +113,25 @@ class Use(NamedTuple):
     is_block: bool = False
 
 
+Record = dict[str, Any]  # what an ensemble needs of one example: flat arrays of numbers and lists of texts, by name
+Member = Sequence[Record]  # of one model, in the order of the examples
+Keep = Callable[[Sequence[Example], Sequence[Feature], Sequence[Any]], list[Record]]
+
+
+class Merging(NamedTuple):
+    """How what several models say of the same examples becomes one prediction each, without the models.
+
+    Fields:
+        merge: the members to predictions, by the task's own decoding. One member, or copies of one, give what it
+            predicted itself.
+        keep: ``(examples, features, raw outputs)`` to a record an example, all with the same names; None: a row of the
+            predictions file is all that ``merge`` needs, the record being its ``prediction`` and ``scores``.
+    """
+
+    merge: Callable[[Sequence[Member]], list[Prediction]]
+    keep: Keep | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """Everything that differs between the eight tasks, and those that users add (``finetune.tasks.own``).
@@ -148,6 +167,7 @@ class Task:
         learn: what ``decode`` takes of the training examples, as JSON that a kept model keeps; then it is ``learned``.
         own: what ``finetune.tasks.own.own_task`` makes a user's task of; None for those of KLUE.
         use: what is done with new text; None: nothing can be.
+        merging: how ensembles of it are made; None: not at all.
         revision: counts the changes of conversion or head that make results and kept models of before another task's.
     """
 
@@ -186,6 +206,7 @@ class Task:
     learned: Mapping[str, Any] | None = None
     own: Mapping[str, Any] | None = None
     use: Use | None = None
+    merging: Merging | None = None
     revision: int = 1
 
     @property

@@ -28,6 +28,7 @@ from launch.tools.commands import (
     write_task_features,
 )
 from launch.tools.compare import compare_results
+from launch.tools.ensemble import ensemble
 from launch.tools.models import model_app
 from launch.tools.package import package
 from launch.tools.predict import predict
@@ -153,6 +154,7 @@ app.command("predict", rich_help_panel=TOOLS)(predict)
 app.command("score", rich_help_panel=TOOLS)(score_predictions)
 app.command("compare", rich_help_panel=TOOLS)(compare_results)
 app.command("package", rich_help_panel=TOOLS)(package)
+app.command("ensemble", rich_help_panel=TOOLS)(ensemble)
 app.command("demo", rich_help_panel=TOOLS)(show_page)
 
 

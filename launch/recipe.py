@@ -38,7 +38,7 @@ PATH_KEYS = {
     "corpus.inputs": True, "corpus.sources.*.inputs": True, "corpus.benchmarks": False, "corpus.pii.key_file": True,
     "corpus.pii.names.model": True,
     "tokenizer.extend": True, "pretrain.init_from": False, "pretrain.continue_from": True,
-    "finetune.data": False, "finetune.models": False,
+    "finetune.data": False, "finetune.models": False, "finetune.ensembles.*.models": False,
     "finetune.own.*.train": True, "finetune.own.*.dev": True, "finetune.own.*.test": True,
 }  # fmt: skip
 SHOWN_PROBLEMS = 20

@@ -3,7 +3,8 @@
 ``PlainReader`` and ``PublishedReader`` are the two ways from sub-words to words in context; ``BiaffineParser`` scores
 arcs and types on either. Padding is masked in training and in evaluation, so a sentence's scores do not depend on its
 batch mates; the published code masks in training only.
-Legend: ``B`` sentences, ``L`` sub-words, ``P`` positions (root, then the words), ``W`` = P - 1 words, ``K`` types.
+Legend: ``B`` sentences, ``L`` sub-words, ``P`` positions (root, then the words), ``W`` = P - 1 words, ``K`` types,
+``C`` likeliest heads.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from finetune.encoder import Encoder
 from finetune.examples import IGNORED
 
 IMPOSSIBLE = -1e4  # score of an arc that cannot be; finite, so that a padded word's softmax is not nan
+LIKELIEST = 3  # heads of a word whose relations are told in full
 DROPOUT = 0.33
 WORDS, ARC, TYPE, POS = 768, 512, 256, 256  # published sizes, at any width of the encoder
 
@@ -138,16 +140,18 @@ class Biaffine(nn.Module):
         """Every form of each dependent with its own head, (B, W, K)."""
         return torch.einsum("bwx,kxy,bwy->bwk", _with_one(dependent_BWX), self.weight, _with_one(head_BWX))
 
-    def find_best(self, dependent_BWX: Tensor, head_BPX: Tensor) -> Tensor:
-        """The highest form of every dependent with every head, (B, W, P) uint8, the first of equals; form after form,
-        for all at once would take (B, W, K, P) numbers."""
+    def find_best(self, dependent_BWX: Tensor, head_BPX: Tensor, heads_BWC: Tensor) -> tuple[Tensor, Tensor]:
+        """The highest form of every dependent with every head, (B, W, P) uint8, the first of equals, and all forms with
+        the heads ``heads_BWC``, (B, W, C, K); form after form, for all at once would take (B, W, K, P) numbers."""
         best_BWP = self.score_all(dependent_BWX, head_BPX)
         types_BWP = torch.zeros_like(best_BWP, dtype=torch.uint8)
+        forms = [best_BWP.gather(2, heads_BWC)]
         for form in range(1, len(self.weight)):
             scores_BWP = self.score_all(dependent_BWX, head_BPX, form)
             types_BWP[scores_BWP > best_BWP] = form
             best_BWP = torch.maximum(best_BWP, scores_BWP)
-        return types_BWP
+            forms.append(scores_BWP.gather(2, heads_BWC))
+        return types_BWP, torch.stack(forms, dim=-1)
 
 
 def _with_one(x: Tensor) -> Tensor:
@@ -199,12 +203,20 @@ class BiaffineParser(nn.Module):
     @torch.no_grad()
     def predict(self, **batch: Tensor) -> list[dict[str, Any]]:
         """For each sentence of n words ``arcs``, (n, n + 1) float32 log-probabilities, and ``types``, (n, n + 1)
-        uint8: the best type of each arc."""
+        uint8: the best type of each arc; for the likeliest heads of each word, ``heads`` (n, C) int64, the scores of
+        all types, ``relations`` (n, C, K) float32."""
         words_BWX, heads_BPX = self.reader(batch)
         arcs_BWP = self.score_arcs(words_BWX, heads_BPX, batch["lengths"])
+        heads_BWC = arcs_BWP.topk(min(LIKELIEST, arcs_BWP.shape[2]), dim=-1).indices
         sides = self.project(self.type_word, words_BWX), self.project(self.type_head, heads_BPX)
-        found = (arcs_BWP.cpu().numpy(), self.types.find_best(*sides).cpu().numpy(), batch["lengths"].tolist())
+        types_BWP, relations_BWCK = self.types.find_best(*sides, heads_BWC)
+        raws = (arcs_BWP, types_BWP, heads_BWC, relations_BWCK.float())
         return [
-            {"arcs": arcs[:n, : n + 1].copy(), "types": types[:n, : n + 1].copy()}
-            for arcs, types, n in zip(*found, strict=True)
-        ]
+            {
+                "arcs": arcs[:n, : n + 1].copy(), "types": types[:n, : n + 1].copy(),
+                "heads": heads[:n].copy(), "relations": relations[:n].copy(),
+            }
+            for arcs, types, heads, relations, n in zip(
+                *(raw.cpu().numpy() for raw in raws), batch["lengths"].tolist(), strict=True
+            )
+        ]  # fmt: skip

@@ -195,9 +195,11 @@ class StateGenerator(nn.Module):
 
     @torch.no_grad()
     def predict(self, **batch: Tensor) -> list[dict[str, Any]]:
-        """For each turn ``gates``, the best one of each slot, and ``values``, slot name to text."""
+        """For each turn ``gates``, the best one of each slot, ``gate_scores`` (S, gates) float32, and ``values``, slot
+        name to text."""
         turns, slots_SH = self.encode(batch), self.embed_slots()
-        gates_BS = self.score_gates(turns, slots_SH).argmax(dim=-1)
+        scores_BSG = self.score_gates(turns, slots_SH)
+        gates_BS = scores_BSG.argmax(dim=-1)
         wanted_BS = gates_BS == self.spell_gate
         width = int(wanted_BS.sum(dim=1).max())
         slots_BK = wanted_BS.int().argsort(dim=1, descending=True, stable=True)[:, :width]  # the wanted ones first
@@ -207,13 +209,16 @@ class StateGenerator(nn.Module):
         return [
             {
                 "gates": gates,
+                "gate_scores": scores_SG,
                 "values": {
                     self.names[slot]: self.spell([token for token in tokens if token not in silent])
                     for slot, tokens in zip(slots, values, strict=True)
                     if gates[slot] == self.spell_gate
                 },
             }
-            for gates, slots, values in zip(gates_BS.tolist(), slots_BK.tolist(), tokens_BKT.tolist(), strict=True)
+            for gates, scores_SG, slots, values in zip(
+                gates_BS.tolist(), scores_BSG.float().cpu().numpy(), slots_BK.tolist(), tokens_BKT.tolist(), strict=True
+            )
         ]
 
     @torch.no_grad()

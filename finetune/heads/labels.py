@@ -63,13 +63,13 @@ def _numbers(logits_B1: Tensor, batch: dict[str, Tensor]) -> list[Any]:
     return numbers
 
 
-def _best_labels(logits_BLK: Tensor, batch: dict[str, Tensor]) -> list[Any]:
-    best_BL = logits_BLK.argmax(dim=-1).cpu().numpy()
-    return [best_L[:size] for best_L, size in zip(best_BL, batch["attention_mask"].sum(dim=1).tolist(), strict=True)]
+def _token_scores(logits_BLK: Tensor, batch: dict[str, Tensor]) -> list[Any]:
+    rows = logits_BLK.float().cpu().numpy()
+    return [row_LK[:size] for row_LK, size in zip(rows, batch["attention_mask"].sum(dim=1).tolist(), strict=True)]
 
 
 READ: dict[OutputKind, Callable[[Tensor, dict[str, Tensor]], list[Any]]] = {
-    "label": _probabilities, "number": _numbers, "tags": _best_labels,
+    "label": _probabilities, "number": _numbers, "tags": _token_scores,
 }  # fmt: skip
 
 
@@ -115,7 +115,7 @@ def load_text_regressor(name: str, tokenizer: PreTrainedTokenizerBase) -> nn.Mod
 
 
 def load_token_labeller(name: str, tokenizer: PreTrainedTokenizerBase, labels: Sequence[str]) -> nn.Module:
-    """Encoder and fresh head over tokens; predicts the best label of each, padding left out, (L,) int64."""
+    """Encoder and fresh head over tokens; predicts the scores of each, padding left out, (L, K) float32."""
     return _load(TOKENS, name, tokenizer, "tags", len(labels), _names(labels))
 
 

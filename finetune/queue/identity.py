@@ -27,7 +27,9 @@ from finetune.task import Hyperparameters
 # known in another way: by the job itself, the digests of the files, the resolved hyperparameters
 AXES = {"data", "tasks", "models", "seeds", "settings", "overrides", "precision"}
 WHOLE = {"lora"}  # a map, but not one by task; recorded with the defaults of its keys
-NO_PREDICTION = {"bootstrap_samples", "predict_test", "device", "price_per_hour", "save", "search"}  # these change none
+NO_PREDICTION = {  # these change none
+    "bootstrap_samples", "predict_test", "device", "price_per_hour", "save", "search", "keep_scores", "ensembles",
+}  # fmt: skip
 ABOUT_RUNS = {"manifest.json", "started.json"}  # in the folder of a run's own model; they hold times
 SPLITS = ("train", "dev", "test")
 OF_ONE_TASK = {

@@ -75,6 +75,8 @@ def plan(config: FinetuneConfig, models: Mapping[str, str]) -> list[Job]:
     ]
     if len({job.folder(Path()) for job in jobs}) < len(jobs):
         raise BadInput(f"two of the models {', '.join(config.models)} have the same name on disk; rename one")
+    if taken := {folder_name(name) for name in config.ensembles} & {folder_name(name) for name in config.models}:
+        raise BadInput(f"finetune.ensembles: {min(taken)} is the name of a model on disk; rename the ensemble")
     return jobs
 
 
@@ -96,7 +98,8 @@ def name_settings(
     ``finetune.settings`` gives a name that is taken.
     """
     known: dict[str, dict[str, Recipe]] = {}
-    there = (Given(result["task"], result["settings"], result["recipe"]) for _, result in read_results(out))
+    single = (result for _, result in read_results(out) if "members" not in result)  # ensembles have no settings
+    there = (Given(result["task"], result["settings"], result["recipe"]) for result in single)
     for task, name, recipe in chain(there, given):
         known.setdefault(task, {}).setdefault(name, recipe)
     named = []

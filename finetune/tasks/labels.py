@@ -23,7 +23,7 @@ from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import write_whole
 from finetune.data.files import format_json, read_records, text_of
 from finetune.examples import Example, Feature, Module, Prediction, Row, Shown, Table, Tokenizer, pad_inputs
-from finetune.task import Files, HubLayout, Hyperparameters, Task, table_36
+from finetune.task import Files, HubLayout, Hyperparameters, Member, Merging, Task, table_36
 from finetune.tasks.new_text import use_of_texts
 
 YNAT_LABELS = ("정치", "경제", "사회", "생활문화", "세계", "IT과학", "스포츠")
@@ -162,6 +162,12 @@ def decode_labels(
     return [Prediction(labels[int(raw.argmax())], [float(f"{p:.7g}") for p in raw]) for raw in raws]
 
 
+def merge_labels(labels: Sequence[str], members: Sequence[Member]) -> list[Prediction]:
+    """The likeliest label by the mean of the members' probabilities."""
+    mean_NK = np.mean([[record["scores"] for record in member] for member in members], axis=0)
+    return decode_labels(labels, (), (), mean_NK)
+
+
 def predict_majority(
     labels: Sequence[str], training: Sequence[Example], examples: Sequence[Example]
 ) -> list[Prediction]:
@@ -274,6 +280,7 @@ def make_label_task(labels: Sequence[str], key: str, **own: Any) -> Task:
         "record": partial(record_gold, "class"),
         "model": partial(build_labeller, labels),
         "decode": partial(decode_labels, labels),
+        "merging": Merging(partial(merge_labels, labels)),
         "trivial": partial(predict_majority, labels),
         "fault": partial(fault_of_label, labels),
         "write": partial(write_field, key),

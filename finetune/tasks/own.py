@@ -20,9 +20,10 @@ from pydantic import ValidationError
 from corpus.documents.errors import BadInput
 from finetune.config import OwnColumns, OwnTask
 from finetune.examples import Example, Row, Shown
-from finetune.task import Files, HubLayout, Task
+from finetune.task import Files, HubLayout, Merging, Task
 from finetune.tasks import labels, similarity
 from finetune.tasks.mrc.task import KLUE_MRC
+from finetune.tasks.ner import merging
 from finetune.tasks.ner import metrics as entities
 from finetune.tasks.ner import task as ner
 from finetune.tasks.new_text import use_of_texts
@@ -99,6 +100,7 @@ def _classes(columns: OwnColumns, scale: float) -> tuple[Task, dict[str, Any]]:
         "featurize": partial(labels.featurize_texts, fields, names, labels.encode_texts),
         "model": partial(labels.build_labeller, names),
         "decode": partial(labels.decode_labels, names),
+        "merging": Merging(partial(labels.merge_labels, names)),
         "trivial": partial(labels.predict_majority, names),
         "fault": partial(labels.fault_of_label, names),
         "tables": partial(labels.class_tables, names),
@@ -137,6 +139,7 @@ def _entities(columns: OwnColumns, scale: float) -> tuple[Task, dict[str, Any]]:
     }  # fmt: skip
     return ner.KLUE_NER, {
         **{field: partial(function, names=names) for field, function in functions.items()},
+        "merging": Merging(partial(merging.merge, names=names), partial(merging.keep, names=names)),
         "read": partial(read_entities, columns, types),
         "score": partial(entities.score_entities, names),
         "select_by": "entity_macro_f1",

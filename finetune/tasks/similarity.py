@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
 from finetune.examples import Example, Feature, Module, Prediction, Row, Shown, Table, Tokenizer
-from finetune.task import Files, HubLayout, Hyperparameters, Task, table_36
+from finetune.task import Files, HubLayout, Hyperparameters, Member, Merging, Task, table_36
 from finetune.tasks import labels
 from finetune.tasks.new_text import use_of_texts
 
@@ -44,6 +44,11 @@ def build(encoder: str, tokenizer: Tokenizer) -> Module:
 def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
     """The numbers as they are."""
     return [Prediction(float(f"{raw:.7g}")) for raw in raws]
+
+
+def merge(members: Sequence[Member]) -> list[Prediction]:
+    """The mean of the members' numbers."""
+    return decode((), (), np.mean([[record["prediction"] for record in member] for member in members], axis=0))
 
 
 def predict_mean(training: Sequence[Example], examples: Sequence[Example]) -> list[Prediction]:
@@ -120,6 +125,7 @@ KLUE_STS = Task(
     collate=labels.collate_labels,
     model=build,
     decode=decode,
+    merging=Merging(merge),
     score=score,
     tables=tables,
     trivial=predict_mean,

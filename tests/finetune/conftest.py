@@ -8,15 +8,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers, processors
 from tokenizers.models import WordPiece
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast, RobertaConfig, RobertaModel
 
 from finetune.data.files import read_text
+from finetune.tasks.ner.metrics import NER_TAGS
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
+
+def certain(tags: Any) -> NDArray[np.float32]:
+    """Raw outputs of a model of KLUE-NER that is sure of these tag ids, (tokens, tags)."""
+    return np.eye(len(NER_TAGS), dtype=np.float32)[np.array(tags)]
 
 
 def build_wordpiece(pieces: Iterable[str]) -> PreTrainedTokenizerFast:

@@ -77,6 +77,7 @@ LEFT_OUT: dict[str, str] = {
     r"finetune\.tasks\.(?:mrc\.windows\.tokenize|ner\.metrics\.score_entities)": MODEL,
     r"finetune\.tasks\.new_text\.(?:accept_texts|use_of_texts|certainty)": "begins with names of columns or labels",
     r"finetune\.tasks\.wos\.values\.(?:cut_readably|find_unknown)": MODEL,
+    r"finetune\.tasks\.wos\.merging\.merge": "begins with a word of the protocol",
 }
 
 

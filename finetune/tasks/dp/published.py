@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import partial
 from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,9 @@ from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
 from finetune.examples import Example, Feature, Module, Prediction, Tokenizer
+from finetune.task import Merging
 from finetune.tasks.dp.align import collate_words, cut_ids, keep_trainable, make_feature, name_arcs
+from finetune.tasks.dp.merging import keep, merge
 from finetune.tasks.dp.metrics import DP_LABELS
 from finetune.tasks.dp.words import POS_IDS, POS_TAGS, read_sentences
 
@@ -88,4 +91,7 @@ def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Seque
     return name_arcs(examples, features, raws, [raw["arcs"].argmax(axis=1).tolist() for raw in raws])
 
 
-AS_PUBLISHED = {"read": read, "featurize": featurize, "collate": collate, "model": build, "decode": decode}
+AS_PUBLISHED = {
+    "read": read, "featurize": featurize, "collate": collate, "model": build, "decode": decode,
+    "merging": Merging(partial(merge, decode), keep),
+}  # fmt: skip

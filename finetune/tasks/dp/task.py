@@ -14,8 +14,9 @@ from itertools import zip_longest
 from typing import Any
 
 from finetune.examples import Example, Feature, Module, Prediction, Row, Shown, Tokenizer
-from finetune.task import Files, HubLayout, Hyperparameters, Task, table_36
+from finetune.task import Files, HubLayout, Hyperparameters, Merging, Task, table_36
 from finetune.tasks.dp.align import chain_words, collate_words, featurize, make_record, name_arcs
+from finetune.tasks.dp.merging import keep, merge
 from finetune.tasks.dp.metrics import DP_LABELS, score, tables
 from finetune.tasks.dp.new import USE, USE_WITHOUT_POS
 from finetune.tasks.dp.published import AS_PUBLISHED
@@ -80,6 +81,7 @@ KLUE_DP = Task(
     collate=collate_words,
     model=build,
     decode=decode,
+    merging=Merging(partial(merge, decode), keep),
     as_published=AS_PUBLISHED,
     plain=leave_out_pos,
     score=score,

@@ -204,4 +204,5 @@ def cut_out(found: str, words: str, is_lower: bool) -> str:
 AS_PUBLISHED = {
     "featurize": featurize, "collate": collate, "model": build, "decode": decode,
     "record": partial(record, is_misplaced), "tune": None, "thin": lambda task, share: task,
+    "merging": None,  # a span's text depends on its tokens, and "empty" on where there is none
 }  # fmt: skip

@@ -25,9 +25,10 @@ from corpus.documents.whole_files import write_whole
 from finetune.data.files import format_json, read_json, text_of
 from finetune.data.formats import OWN, name_text
 from finetune.examples import Example, Feature, Module, Prediction, Row, Shown, Tokenizer
-from finetune.task import Files, HubLayout, Hyperparameters, Task, table_36
+from finetune.task import Files, HubLayout, Hyperparameters, Merging, Task, table_36
 from finetune.tasks.mrc import published
 from finetune.tasks.mrc.empty import choose_threshold, keep_some, warn_of_empty
+from finetune.tasks.mrc.merging import keep, merge
 from finetune.tasks.mrc.metrics import score, tables
 from finetune.tasks.mrc.new import USE
 from finetune.tasks.mrc.windows import Passage, Target, keep_trainable, make_features, record
@@ -151,19 +152,48 @@ def collate(features: Sequence[Feature], pad_id: int) -> dict[str, NDArray[Any]]
     }
 
 
-def best_span(feature: Feature, start_L: NDArray[Any], end_L: NDArray[Any]) -> tuple[float, int, int]:
-    """Score and positions of the best span of a window: at most ``ANSWER_TOKENS`` long, within the context, starting
-    where this window shows most around it; -inf if there is none."""
-    if feature["max_context"] is None:
-        return -np.inf, 0, 0
+def ends_of_starts(feature: Feature, end_L: NDArray[Any]) -> NDArray[Any]:
+    """Scores of the ends that each start may have, (starts, ``ANSWER_TOKENS``), -inf after the context. Spans start
+    where this window shows most around it."""
     begin, last = feature["max_context"]
     end = end_L[begin : feature["context_at"] + len(feature["offsets"])]
     padded = np.pad(end, (0, ANSWER_TOKENS - 1), constant_values=-np.inf)
-    ends = np.lib.stride_tricks.sliding_window_view(padded, ANSWER_TOKENS)[: last - begin + 1]
+    return np.lib.stride_tricks.sliding_window_view(padded, ANSWER_TOKENS)[: last - begin + 1]
+
+
+def best_span(feature: Feature, start_L: NDArray[Any], end_L: NDArray[Any]) -> tuple[float, int, int]:
+    """Score and positions of the best span of a window, at most ``ANSWER_TOKENS`` long; -inf if there is none."""
+    if feature["max_context"] is None:
+        return -np.inf, 0, 0
+    begin, last = feature["max_context"]
+    ends = ends_of_starts(feature, end_L)
     length = ends.argmax(axis=1)
     total = start_L[begin : last + 1] + ends.max(axis=1)
     best = int(total.argmax())
     return float(total[best]), begin + best, begin + best + int(length[best])
+
+
+def best_spans(feature: Feature, raw: Any, most: int) -> list[tuple[float, int, int]]:
+    """Scores and characters of the best spans of a window, its ``best_span`` first."""
+    if feature["max_context"] is None:
+        return []
+    begin, last = feature["max_context"]
+    ends = ends_of_starts(feature, raw["end"])
+    total = (raw["start"][begin : last + 1, None] + ends).ravel()
+    some = np.argpartition(-total, min(most, len(total)) - 1)[:most]
+    some = some[total[some] > -np.inf]
+    start, length = np.divmod(some, ANSWER_TOKENS)
+    order = np.lexsort((length, -ends[start, length], start, -total[some]))
+    spans = zip(total[some], start + begin, start + length + begin, strict=True)
+    found = [(float(score), *characters_of(feature, raw, first, end)) for score, first, end in spans]
+    return [found[number] for number in order]
+
+
+def characters_of(feature: Feature, raw: Any, first: int, last: int) -> tuple[int, int]:
+    """The characters [begin, end) of a span of positions, without what the model cuts off the last token."""
+    at = feature["context_at"]
+    begin, (kept, end) = feature["offsets"][first - at, 0], feature["offsets"][last - at]
+    return int(begin), max(int(end) - int(raw["cut"][last]), int(kept) + 1)
 
 
 def decode(
@@ -173,12 +203,11 @@ def decode(
     null = [np.inf] * len(examples)
     best: list[tuple[float, int, int]] = [(-np.inf, 0, 0)] * len(examples)
     for feature, raw in zip(features, raws, strict=True):
-        example, at = feature["example"], feature["context_at"]
+        example = feature["example"]
         null[example] = min(null[example], float(raw["start"][0] + raw["end"][0]))
         total, first, last = best_span(feature, raw["start"], raw["end"])
         if total > best[example][0]:
-            begin, (kept, end) = feature["offsets"][first - at, 0], feature["offsets"][last - at]
-            best[example] = total, int(begin), max(int(end) - int(raw["cut"][last]), int(kept) + 1)
+            best[example] = total, *characters_of(feature, raw, first, last)
     predictions = []
     for number, (total, begin, end) in enumerate(best):
         ahead = null[number] - total
@@ -275,6 +304,7 @@ KLUE_MRC = Task(
     collate=collate,
     model=build,
     decode=decode,
+    merging=Merging(merge, partial(keep, best_spans)),
     as_published=published.AS_PUBLISHED,
     tune=tune,
     thin=thin,

@@ -40,6 +40,11 @@ class Alignment(NamedTuple):
     reads: list[Read]
 
 
+def count_letters(example: Example) -> int:
+    """Characters of the text that are no spaces."""
+    return len("".join(example.inputs["text"].split()))
+
+
 def encode_sentences(
     examples: Sequence[Example], tokenizer: Tokenizer, names: Sequence[str] = NER_TAGS
 ) -> list[Sentence]:

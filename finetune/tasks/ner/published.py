@@ -74,7 +74,7 @@ def decode_with_ends(
     ``scores["ends"]``. Published inputs have a fixed length, so their last position is padding, which nothing trains;
     here batches are as long as their longest sentence, so the prediction for [SEP], which is trained, stands for it.
     """
-    ends = [[NER_TAGS[raw[0]], NER_TAGS[raw[-1]]] for raw in raws]
+    ends = [[NER_TAGS[int(raw_LK[end].argmax())] for end in (0, -1)] for raw_LK in raws]
     return [
         Prediction(prediction.value, {"ends": both, "characters": len(feature["reads"])})
         for prediction, feature, both in zip(decode(examples, features, raws), features, ends, strict=True)

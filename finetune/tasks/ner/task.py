@@ -19,9 +19,10 @@ from corpus.documents.errors import BadInput
 from finetune.data.files import Block, format_blocks, read_blocks, rewrite_blocks
 from finetune.data.formats import name_text
 from finetune.examples import IGNORED, Example, Feature, Module, Prediction, Row, Shown, Tokenizer, pad_inputs, pad_rows
-from finetune.task import Files, HubLayout, Hyperparameters, Task, table_36
+from finetune.task import Files, HubLayout, Hyperparameters, Merging, Task, table_36
 from finetune.tasks.ner import published
-from finetune.tasks.ner.align import align_by_offsets, encode_sentences, make_features, read_tags
+from finetune.tasks.ner.align import align_by_offsets, count_letters, encode_sentences, make_features, read_tags
+from finetune.tasks.ner.merging import keep, keep_with_ends, merge
 from finetune.tasks.ner.metrics import NER_TAGS, score, tables
 from finetune.tasks.ner.new import OUTSIDE, USE, find_entities
 
@@ -93,18 +94,15 @@ def build(name: str, tokenizer: Tokenizer, names: Sequence[str] = NER_TAGS) -> M
 def decode(
     examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any], names: Sequence[str] = NER_TAGS
 ) -> list[Prediction]:
-    """Token labels (special tokens included) to one tag for each character that is not a space."""
-    lengths = [_count_letters(example) for example in examples]
-    return [Prediction(tags) for tags in read_tags(lengths, features, raws, names)]
-
-
-def _count_letters(example: Example) -> int:
-    return len("".join(example.inputs["text"].split()))
+    """Scores of the labels of each token (special ones included) to one tag for each character that is not a space."""
+    lengths = [count_letters(example) for example in examples]
+    best = [raw_LK.argmax(axis=-1) for raw_LK in raws]
+    return [Prediction(tags) for tags in read_tags(lengths, features, best, names)]
 
 
 def predict_nothing(training: Sequence[Example], examples: Sequence[Example]) -> list[Prediction]:
     """Baseline: no entity anywhere, which is what most characters are."""
-    return [Prediction([OUTSIDE] * _count_letters(example)) for example in examples]
+    return [Prediction([OUTSIDE] * count_letters(example)) for example in examples]
 
 
 def record(
@@ -124,7 +122,7 @@ def record(
 
 def fault_of_tags(example: Example, prediction: Prediction, names: Sequence[str] = NER_TAGS) -> str | None:
     """A list of tags, one a character that is not a space."""
-    value, expected = prediction.value, _count_letters(example)
+    value, expected = prediction.value, count_letters(example)
     if not isinstance(value, list) or len(value) != expected:
         found = f"{len(value)}" if isinstance(value, list) else repr(value)[:60]
         return f"expected {expected} tags, one a character that is not a space; found {found}"
@@ -170,9 +168,11 @@ KLUE_NER = Task(
     collate=collate,
     model=build,
     decode=decode,
+    merging=Merging(merge, keep),
     as_published={
         "featurize": published.featurize,
         "decode": partial(published.decode_with_ends, decode),
+        "merging": Merging(merge, keep_with_ends),
         "select_by": "character_macro_f1_with_specials",  # what the published code prints as character F1
         "paper_dev": table_36(entity_macro_f1=ENTITY_F1, character_macro_f1_with_specials=CHARACTER_F1),
     },

@@ -93,6 +93,11 @@ def build(encoder: str, tokenizer: Tokenizer) -> Module:
     )
 
 
+def value_of(example: Example, feature: Feature, raw: Any, slot: str) -> str:
+    """The value of a slot as spelt."""
+    return str(raw["values"][slot])
+
+
 def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Sequence[Any]) -> list[Prediction]:
     """State of each turn, in the slots' order, values as spelt. Oddities: a value spelt "none" is left out, an empty
     one is kept."""

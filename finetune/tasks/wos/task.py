@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from finetune.examples import IGNORED, Example, Feature, Module, Prediction, Row, Shown, Tokenizer, pad_inputs, pad_rows
-from finetune.task import Files, HubLayout, Hyperparameters, Task, table_36
+from finetune.task import Files, HubLayout, Hyperparameters, Merging, Task, table_36
 from finetune.tasks.wos import published
+from finetune.tasks.wos.merging import keep, merge
 from finetune.tasks.wos.metrics import score, tables
 from finetune.tasks.wos.new import USE
 from finetune.tasks.wos.turns import (
@@ -110,16 +112,21 @@ def decode(examples: Sequence[Example], features: Sequence[Feature], raws: Seque
     """State of each turn as ``domain-slot-value``, in the slots' order; a value spelt as nothing is left out."""
     predictions: list[Prediction] = [Prediction([])] * len(examples)
     for feature, raw in zip(features, raws, strict=True):
-        inputs, state = examples[feature["example"]].inputs, []
+        example, state = examples[feature["example"]], []
         for slot, gate in zip(SLOTS, raw["gates"], strict=True):
             value = GATES[gate]
             if gate == PTR:
-                known = inputs["ontology"].get(slot, {})
-                value = restore_value(raw["values"][slot], known, inputs["turns"], feature["unknown"])
+                value = value_of(example, feature, raw, slot)
             if gate != NONE and value:
                 state.append(f"{slot}-{value}")
         predictions[feature["example"]] = Prediction(state)
     return predictions
+
+
+def value_of(example: Example, feature: Feature, raw: Any, slot: str) -> str:
+    """The value that was spelt for a slot, as ontology or dialogue write it."""
+    known = example.inputs["ontology"].get(slot, {})
+    return restore_value(raw["values"][slot], known, example.inputs["turns"], feature["unknown"])
 
 
 def record(example: Example, features: Sequence[Feature], max_tokens: int) -> dict[str, Any]:
@@ -169,7 +176,11 @@ WOS = Task(
     collate=collate,
     model=build,
     decode=decode,
-    as_published={"featurize": published.featurize, "model": published.build, "decode": published.decode},
+    merging=Merging(partial(merge, ""), partial(keep, value_of)),
+    as_published={
+        "featurize": published.featurize, "model": published.build, "decode": published.decode,
+        "merging": Merging(partial(merge, "none"), partial(keep, published.value_of)),
+    },
     score=score,
     tables=tables,
     trivial=predict_trivially,
@@ -188,4 +199,4 @@ WOS = Task(
         lr=2e-5, epochs=5, batch_size=16, warmup_share=0.1, weight_decay=0.01, max_tokens=510, accumulation=2
     ),
     paper_dev=table_36(joint_goal_acc=(49.34, 45.92, 47.40, 50.25), slot_micro_f1=(92.07, 91.25, 91.67, 92.03)),
-)
+)  # fmt: skip

@@ -24,4 +24,7 @@ def test_bilinear_forms_equal_those_of_torch():
     torch.testing.assert_close(forms.score_pairs(left_BWX, chosen_BWX), expected_BWK)
     all_BWPK = torch.stack([forms.score_all(left_BWX, right_BPX, form) for form in range(3)], dim=-1)
     torch.testing.assert_close(all_BWPK[:, [0, 1, 2, 3], [0, 2, 5, 1]], expected_BWK)
-    assert torch.equal(forms.find_best(left_BWX, right_BPX), all_BWPK.argmax(-1).to(torch.uint8))
+    heads_BWC = torch.tensor([[[5, 0], [1, 2], [3, 3], [0, 4]]] * 2)
+    best_BWP, some_BWCK = forms.find_best(left_BWX, right_BPX, heads_BWC)
+    assert torch.equal(best_BWP, all_BWPK.argmax(-1).to(torch.uint8))
+    assert torch.equal(some_BWCK, all_BWPK.gather(2, heads_BWC[..., None].expand(-1, -1, -1, 3)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from transformers import (
@@ -142,6 +144,11 @@ def test_half_of_the_published_batches_are_taught_by_seed():
     assert 10 < losses.count(losses[0]) < 30
 
 
+def said(raw: dict[str, Any]) -> tuple[Any, Any]:
+    """Gates and values; scores differ by rounding."""
+    return raw["gates"], raw["values"]
+
+
 @pytest.mark.parametrize("design", [OURS, PUBLISHED])
 @pytest.mark.parametrize("kind", [BertModel, RobertaModel])
 def test_gates_and_values_depend_on_neither_batch_mates_nor_padding(design, kind):
@@ -156,7 +163,7 @@ def test_gates_and_values_depend_on_neither_batch_mates_nor_padding(design, kind
     gates, again = (model.score_gates(model.encode(b), slots) for b in (batch, longer))
     torch.testing.assert_close(again, gates[order], atol=1e-5, rtol=0)
     raws, others = model.predict(**batch), model.predict(**longer)
-    assert [raws[i] for i in order] == others
+    assert [said(raws[i]) for i in order] == list(map(said, others))
     assert any(raw["values"] for raw in raws)
 
 
@@ -235,7 +242,7 @@ def test_a_batch_without_values_has_a_loss_and_predictions():
     assert 0 < model(**batch)["loss"].item() < 10
     model.gate.weight.data.zero_()
     model.gate.bias.data[0] = 1.0  # no slot is spelt
-    assert model.predict(**batch) == [{"gates": [0, 0, 0], "values": {}}] * 4
+    assert list(map(said, model.predict(**batch))) == [([0, 0, 0], {})] * 4
 
 
 @pytest.mark.parametrize("design", [OURS, PUBLISHED._replace(teacher_forcing=0.0)])

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from tokenizers.normalizers import BertNormalizer
 from transformers import PreTrainedTokenizerFast
@@ -19,7 +18,7 @@ from finetune.encoder import load_tokenizer
 from finetune.examples import Example
 from finetune.registry import find_task
 from finetune.tasks.re.markers import MARKERS
-from tests.finetune.conftest import SPECIALS, build_wordpiece
+from tests.finetune.conftest import SPECIALS, build_wordpiece, certain
 from tests.finetune.tasks.dp.test_task import raws_of as trees_of
 from tests.finetune.tasks.mrc.perfect_spans import make_example
 from tests.finetune.tasks.mrc.perfect_spans import raws_of as spans_of
@@ -61,7 +60,7 @@ def recovered(
         return (survivors if protocol == "malmoi" else published_states)(examples, tokenizer)
     features = task.featurize(examples, tokenizer, 510, False)
     raws = {
-        "klue-ner": lambda: [np.array([max(tag, -1) % 13 for tag in feature["tags"]]) for feature in features],
+        "klue-ner": lambda: [certain([max(tag, -1) % 13 for tag in feature["tags"]]) for feature in features],
         "klue-dp": lambda: list(trees_of(features)),
         "klue-mrc": lambda: list(spans_of(features)),
     }[name]()

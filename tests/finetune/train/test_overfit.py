@@ -22,7 +22,7 @@ from finetune.task import Hyperparameters, Task
 from finetune.train.predict import predict
 from finetune.train.trainer import seed_everything, train
 from launch.sample.unpack import read_archive
-from tests.finetune.conftest import build_tiny_encoder
+from tests.finetune.conftest import build_tiny_encoder, certain
 from tests.finetune.tasks.dp.test_task import raws_of as perfect_trees
 from tests.finetune.tasks.mrc.perfect_spans import raws_of as perfect_spans
 
@@ -66,7 +66,7 @@ def perfect_raws(task: Task, features: Sequence[Feature], model: Any) -> list[An
     if task.name == "klue-sts":
         return [feature["label"] for feature in features]
     if task.name == "klue-ner":
-        return [np.array([max(tag, 0) for tag in feature["tags"]]) for feature in features]
+        return [certain([max(tag, 0) for tag in feature["tags"]]) for feature in features]
     if task.name == "klue-dp":
         return list(perfect_trees(features))
     if task.name == "klue-mrc":

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from seqeval.metrics import f1_score as seqeval_f1
 from seqeval.scheme import IOB2
@@ -20,6 +19,7 @@ from finetune.examples import IGNORED, Example, Prediction, Row
 from finetune.tasks.ner.metrics import NER_TAGS, OUTSIDE
 from finetune.tasks.ner.published import spread_unknown
 from finetune.tasks.ner.task import KLUE_NER, read
+from tests.finetune.conftest import certain
 
 TASK = KLUE_NER.under("klue-baseline")
 
@@ -32,7 +32,7 @@ def example_of(text: str, tags: str) -> Example:
 
 def round_trip(examples: list[Example], tokenizer, max_tokens: int = 64) -> list[Prediction]:
     features = TASK.featurize(examples, tokenizer, max_tokens, False)
-    return TASK.decode(examples, features, [np.array(feature["tags"]) for feature in features])
+    return TASK.decode(examples, features, [certain(feature["tags"]) for feature in features])
 
 
 def produced(prediction: Prediction) -> list[str]:
@@ -63,7 +63,7 @@ def test_every_published_oddity_is_met(quirks, dev: list[Example], klue_tokenize
             gold = [tag for character, tag in tags if character != " "]
             examples.append(Example("0", gold, {"text": record["input"]["text"]}))
     features = TASK.featurize(examples, klue_tokenizer, 510, False)
-    predictions = TASK.decode(examples, features, [np.array(feature["tags"]) for feature in features])
+    predictions = TASK.decode(examples, features, [certain(feature["tags"]) for feature in features])
     spread = 0
     for record, feature, prediction in zip(quirks, features, predictions, strict=True):
         assert feature["input_ids"] == record["baseline"]["input_ids"]
@@ -192,7 +192,7 @@ def test_where_tokens_are_longer_than_the_text_neither_tags_nor_characters_run_o
     first, second = TASK.featurize(examples, tokenizer, 64, False)
     assert tokenizer.convert_ids_to_tokens(first["input_ids"])[1:-1] == ["▁서울", "▁", "(", "주", ")"]
     assert [NER_TAGS[tag] for tag in first["tags"][1:-1]] == ["O", "O", "I-OG", "I-OG", "I-OG"]
-    raws = [np.array([12, 2, 12, 0, 1, 1, 12]), np.array([12, 12, 0, 12])]
+    raws = [certain([12, 2, 12, 0, 1, 1, 12]), certain([12, 12, 0, 12])]
     predictions = TASK.decode(examples, [first, second], raws)
     assert [prediction.value for prediction in predictions] == [["B-LC", "I-LC", "B-PS"], ["B-PS"]]
 

@@ -18,6 +18,7 @@ from finetune.tasks.ner.metrics import NER_TAGS
 from finetune.tasks.ner.task import KLUE_NER, collate, decode, featurize, read, write
 from finetune.train.predict import predict, to_tensors
 from finetune.train.trainer import seed_everything, train
+from tests.finetune.conftest import certain
 
 FILE = """## 컬럼명 : CHAR\tNE_TAG
 ## klue-ner-v1_dev_00000-sample\t<김하늘:PS>이 <서울:LC> 에서
@@ -54,7 +55,7 @@ def texts_of(examples: list[Example]) -> list[str]:
 def round_trip(examples: list[Example], tokenizer, max_tokens: int = 64) -> list[list[str]]:
     features = featurize(examples, tokenizer, max_tokens, False)
     outside = len(NER_TAGS) - 1
-    raws = [np.array([outside if tag == IGNORED else tag for tag in feature["tags"]]) for feature in features]
+    raws = [certain([outside if tag == IGNORED else tag for tag in feature["tags"]]) for feature in features]
     return [prediction.value for prediction in decode(examples, features, raws)]
 
 
@@ -101,7 +102,7 @@ def test_a_test_file_has_no_gold_and_can_be_predicted(tmp_path: Path, unlabelled
     _, tokenizer = tiny_encoder(["김하서"])
     for task in (KLUE_NER, KLUE_NER.under("klue-baseline")):
         (feature,) = task.featurize([example], tokenizer, 64, False)
-        (prediction,) = task.decode([example], [feature], [np.array([12, 0, 1, 2, 12])])
+        (prediction,) = task.decode([example], [feature], [certain([12, 0, 1, 2, 12])])
         assert prediction.value == ["B-PS", "I-PS", "B-LC"]
         assert task.record(example, [feature], 64)["labels"]["char_tags"] is None
     assert KLUE_NER.trivial([], [example])[0].value == ["O", "O", "O"]
@@ -196,7 +197,7 @@ def test_one_of_the_bytes_of_a_character_learns_and_decides(examples: list[Examp
     example = Example("0", ["B-LC", "I-LC"], {"text": "서울"})
     (feature,) = featurize([example], tokenizer, 64, False)
     assert feature["tags"] == [IGNORED, 2, IGNORED, IGNORED, 3, IGNORED, IGNORED, IGNORED]
-    raw = np.array([12, 2, 12, 0, 3, 12, 12, 12])
+    raw = certain([12, 2, 12, 0, 3, 12, 12, 12])
     assert decode([example], [feature], [raw])[0].value == ["B-LC", "I-LC"]
 
 

@@ -1,0 +1,160 @@
+"""Ensembles from what single trainings kept: no model is run and torch is not imported.
+
+A result folder has the form of any other, so report and comparison take it as one: ``predictions.jsonl`` and
+``scores.json``, whose ``members`` say what was averaged. It has no hyperparameters, losses or errors of its own.
+Members count in the order of their folders, so the bytes do not depend on the order in which they are named.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import write_whole
+from finetune.data.files import read_json
+from finetune.ensemble.members import Found, Plan, check_alike
+from finetune.ensemble.records import RECORDS_NAME, read_records, records_of_rows
+from finetune.examples import Row
+from finetune.queue.jobs import SCORES_NAME
+from finetune.registry import find_task
+from finetune.score.scores import bootstrap, defined, defined_tables, read_rows
+from finetune.task import Member, Task
+
+log = logging.getLogger(__name__)
+
+PREDICTIONS_NAME = "predictions.jsonl"
+TAKEN = (
+    "task",
+    "protocol",
+    "split",
+    "is_official_dev",
+    "n",
+    "bootstrap_samples",
+    "trivial",
+    "paper_dev",
+    "data",
+    "own",
+)
+
+
+def make_ensembles(plans: Sequence[Plan], out: Path) -> list[dict[str, Any]]:
+    """Make these below ``out``; those of a task that keeps no scores are left out with a warning."""
+    made = []
+    for plan in plans:
+        if _task_of(plan.members).merging is None:
+            log.warning("%s: %s", plan.name, _keeps_none(plan.members))
+            continue
+        made.append(result := make_ensemble(plan, out))
+        value = result["scores"][result["headline"]]
+        said = "undefined" if value is None else f"{value:.2f}"
+        members = f"{len(plan.members)} members"
+        log.info(
+            "%s, %s, seed %d: %s %s", result["task"], plan.name, plan.seed, members, f"{result['headline']} {said}"
+        )
+    return made
+
+
+def _task_of(members: Sequence[Found]) -> Task:
+    return find_task(str(members[0].folder)).under(members[0].result["protocol"])
+
+
+def _keeps_none(members: Sequence[Found]) -> str:
+    first = members[0].result
+    return f"{first['task']} keeps no scores under protocol {first['protocol']}, so there are no ensembles of it"
+
+
+def make_ensemble(plan: Plan, out: Path) -> dict[str, Any]:
+    """Make the ensemble below ``out``, or find it made of the same members; returns the content of its
+    ``scores.json``. ``BadInput`` where members do not belong together or have not kept their scores."""
+    members, folder = plan.members, plan.folder(out)
+    check_alike(members)
+    fingerprint = _fingerprint(members)
+    if (folder / SCORES_NAME).is_file():
+        there = read_json(folder / SCORES_NAME)
+        if "members" not in there:
+            raise BadInput(f"{folder}: a training has its result here; give the ensemble another name")
+        if there["fingerprint"] == fingerprint:
+            return dict(there)
+    began = time.perf_counter()
+    task = _task_of(members)
+    rows, groups = merge_members(task, members)
+    (folder / SCORES_NAME).unlink(missing_ok=True)
+    lines = (json.dumps(row._asdict(), ensure_ascii=False) + "\n" for row in rows)
+    write_whole(folder / PREDICTIONS_NAME, "".join(lines))
+    result = {
+        **_result(task, plan, rows, groups), "seconds": round(time.perf_counter() - began, 1),
+        "fingerprint": fingerprint,
+    }  # fmt: skip
+    text = json.dumps(result, ensure_ascii=False, indent=1)
+    write_whole(folder / SCORES_NAME, text + "\n")
+    return dict(json.loads(text))
+
+
+def _fingerprint(members: Sequence[Found]) -> str:
+    text = json.dumps([[m.result["fingerprint"], m.result["bootstrap_samples"]] for m in members])
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def merge_members(task: Task, members: Sequence[Found]) -> tuple[list[Row], list[str]]:
+    """The rows of the ensemble's predictions file and the group of each, in the order of the first member's."""
+    if task.merging is None:
+        raise BadInput(_keeps_none(members))
+    first = read_rows(members[0].folder / PREDICTIONS_NAME)
+    guids = [row.guid for row in first]
+    groups = [task.group_of_guid(guid) for guid in guids]
+    records: list[Member] = []
+    for member in members:
+        rows = {row.guid: row for row in read_rows(member.folder / PREDICTIONS_NAME)}
+        if set(rows) != set(guids) or any(rows[row.guid].gold != row.gold for row in first):
+            raise BadInput(f"{member.folder}: scored on other examples than {members[0].folder}, or on other golds")
+        if task.merging.keep is None:
+            records.append(records_of_rows([rows[guid]._asdict() for guid in guids]))
+        else:
+            path = member.folder / RECORDS_NAME
+            if not path.is_file():
+                raise BadInput(f"{path}: missing; run its recipe again with finetune.keep_scores=true, which trains it")
+            own, groups = read_records(path, guids)
+            records.append(own)
+    try:
+        merged = task.merging.merge(records)
+    except (LookupError, TypeError, ValueError) as error:
+        raise BadInput(
+            f"{members[0].folder} and {len(members) - 1} more: their kept scores do not fit {task.name} "
+            f"({type(error).__name__}: {error!s:.100}); train again with finetune.keep_scores=true"
+        ) from None
+    return [Row(row.guid, row.gold, *found) for row, found in zip(first, merged, strict=True)], groups
+
+
+def _result(task: Task, plan: Plan, rows: Sequence[Row], groups: Sequence[str]) -> dict[str, Any]:
+    """What ``scores.json`` says of an ensemble."""
+    results = [member.result for member in plan.members]
+    first = results[0]
+    scores = task.score(rows)
+    recipe = {
+        key: value for key, value in first["recipe"].items() if all(r["recipe"].get(key) == value for r in results)
+    }
+    intervals = bootstrap(rows, groups, task.score, first["bootstrap_samples"], recipe.get("split_seed", 42))
+    several = len({member.out for member in plan.members}) > 1
+    return {
+        "model": plan.name, "settings": plan.settings, "seed": plan.seed,
+        **{key: first[key] for key in TAKEN if key in first},
+        "n_train": min(result["n_train"] for result in results),
+        "headline": next(iter(scores)), "scores": defined(scores),
+        "intervals": {name: intervals.get(name) for name in scores}, "tables": defined_tables(task.tables(rows)),
+        "members": [
+            {
+                **({"run": member.out.parent.name} if several else {}),
+                **{key: member.result[key] for key in ("model", "settings", "seed", "fingerprint")},
+                "scores": member.result["scores"],
+            }
+            for member in plan.members
+        ],
+        "selected": next((result["selected"] for result in results if result["selected"]), None), "tuned": None,
+        "hyperparameters": {}, "losses": [], "recipe": recipe, "revision": task.revision,
+    }  # fmt: skip
