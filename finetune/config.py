@@ -349,7 +349,7 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
     @classmethod
     def _searches_hyperparameters(cls, search: SearchConfig) -> SearchConfig:
         known = HyperparameterOverride.model_fields
-        for key in search.space.keys() - known.keys():
+        for key in sorted(search.space.keys() - known.keys()):
             near = get_close_matches(key, known, n=1)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
             raise ValueError(f"space.{key}: no such hyperparameter; {hint}")

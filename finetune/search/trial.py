@@ -19,7 +19,8 @@ from corpus.documents.device import PrecisionName
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import write_whole
 from finetune.data.files import read_json
-from finetune.job import ERRORS_NAME, PREDICTIONS_NAME, finetune_one, origin_of, settings_of
+from finetune.job import finetune_one, origin_of, settings_of
+from finetune.queue.claims import CLAIM_NAME
 from finetune.queue.identity import Files
 from finetune.queue.jobs import SCORES_NAME, Job
 from finetune.registry import task_of
@@ -31,6 +32,7 @@ from finetune.train.trainer import NotFinite
 log = logging.getLogger(__name__)
 
 RECORD_NAME = "trial.json"
+KEPT = (SCORES_NAME, CLAIM_NAME)  # of what an ordinary training writes
 Record = Mapping[str, Any]
 
 
@@ -107,8 +109,9 @@ def try_one(
         for name in (RECORD_NAME, SCORES_NAME):
             (folder / name).unlink(missing_ok=True)
         record = _train(job, precision, data_folder, out, own, parts)
-        for name in (PREDICTIONS_NAME, ERRORS_NAME):
-            (folder / name).unlink(missing_ok=True)
+        for path in folder.iterdir():
+            if path.is_file() and path.name not in KEPT:
+                path.unlink()
         write_whole(folder / RECORD_NAME, json.dumps(record, ensure_ascii=False, indent=1) + "\n")
     assert record is not None
     verdict = judge(record, own)
