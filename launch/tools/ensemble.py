@@ -98,16 +98,20 @@ def plans_of(found: Sequence[Any], name: str, settings: Sequence[str] | None) ->
 
 def make_tables(plans: Sequence[Plan], made: Sequence[Result]) -> list[Table]:
     """Every result, seeds in order, and the means over the seeds, in one pair for all settings."""
+    from finetune.kept.card import shown_encoder
     from launch.report.gather import paper_metrics
 
     first, metrics = made[0], paper_metrics(made[0])
     several = len({one.out for plan in plans for one in plan.members}) > 1
+    given = {one.result["model"] for plan in plans for one in plan.members}
+    is_clear = len(set(map(shown_encoder, given))) == len(given)
+    names = {name: shown_encoder(name) if is_clear else name for name in given}
     columns: dict[Column, dict[int, Result]] = {}
     for plan, result in zip(plans, made, strict=True):
         for one in plan.members:
             run = f"{one.out.parent.name}: " if several else ""
             own = one.result["settings"]
-            who = run + one.result["model"] + (f", {own or FIRST}" if own != plan.settings else "")
+            who = run + names[one.result["model"]] + (f", {own or FIRST}" if own != plan.settings else "")
             columns.setdefault(Column(plan.settings, MEMBER, who), {})[one.seed] = one.result
         kind = ACROSS if len({one.seed for one in plan.members}) > 1 else ENSEMBLE
         columns.setdefault(Column(plan.settings, kind, plan.name), {})[plan.seed] = result
@@ -129,10 +133,13 @@ def _each(columns: Mapping[Column, Mapping[int, Result]], metrics: Sequence[str]
 
 
 def _status(found: Result) -> str:
-    """Which weights were scored, or how many members were averaged."""
+    """How many members, or which weights, were averaged, or where those come from that were scored."""
     from launch.report.compare import weights_of
 
-    return f"{len(found['members'])} members" if "members" in found else weights_of(found)
+    if "members" in found:
+        return f"{len(found['members'])} members"
+    averaged = found.get("averaged")
+    return f"{found['hyperparameters']['average']} of {averaged}" if averaged else weights_of(found)
 
 
 def _means(columns: Mapping[Column, Mapping[int, Result]], metrics: Sequence[str], headline: str) -> Table:
