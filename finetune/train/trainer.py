@@ -108,7 +108,7 @@ def train(
             args=_arguments(task.name, settings, seed, unused, uses_cpu),
             train_dataset=features,  # a list has all that a map-style data set needs
             data_collator=lambda batch: to_tensors(task.collate(batch, pad_id)),
-            callbacks=[callback for callback in (average, best, _AfterEpoch(after_epoch)) if callback],  # in this order
+            callbacks=[each for each in (average, best, _AfterEpoch(after_epoch, average)) if each],  # in this order
         )
         with _frozen_garbage():
             forget_peak()
@@ -239,14 +239,15 @@ class _Trainer(Trainer):
 
 
 class _AfterEpoch(TrainerCallback):
-    """Tells of the end of each epoch but the last."""
+    """Tells of the end of each epoch but the last, with the average in the model where there is one."""
 
-    def __init__(self, tell: Callable[[int], None] | None) -> None:
-        self.tell = tell
+    def __init__(self, tell: Callable[[int], None] | None, average: Averaging | None) -> None:
+        self.tell, self.average = tell, average
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **named: Any) -> None:
         if self.tell and (epoch := round(state.epoch)) < args.num_train_epochs:
-            self.tell(epoch)
+            with self.average.shown() if self.average and self.average.count else nullcontext():
+                self.tell(epoch)
 
 
 class _Best(TrainerCallback):
