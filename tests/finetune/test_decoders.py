@@ -74,8 +74,8 @@ def test_tags_trees_answers_and_values_come_back(make: Any) -> None:
     tokenizer = ready(make)
     sentence = example_of("김하늘은 서울까지 뷁을 보았다🙂", "Ppp.Ll..Gg....")
     features = TASKS["klue-ner"].featurize([sentence], tokenizer, 510, False)
-    tags = [np.array([max(tag, -1) % 13 for tag in feature["tags"]]) for feature in features]
-    assert TASKS["klue-ner"].decode([sentence], features, tags)[0].value == sentence.gold
+    scores = [np.eye(13)[[max(tag, -1) % 13 for tag in feature["tags"]]] for feature in features]
+    assert TASKS["klue-ner"].decode([sentence], features, scores)[0].value == sentence.gold
     gold = {"heads": [3, 3, 0], "types": ["NP_SBJ", "NP_OBJ", "VP"]}
     tree = Example("0", gold, {"words": ["민지는", "서울에서", "걸었다."], "pos": ["JX", "JKB", "SF"]})
     features = TASKS["klue-dp"].featurize([tree], tokenizer, 510, False)

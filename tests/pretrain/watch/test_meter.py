@@ -261,6 +261,7 @@ def test_neither_line_nor_checkpoint_holds_a_bad_loss(tmp_path: Path, tiny: Conf
 
 
 def test_what_is_usual_survives_a_resume(tmp_path: Path, tiny: Configure, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
     config = tiny(steps=30, log_every=10)
     meter = open_meter(tmp_path, config)
     go(meter, range(1, 26), norm=lambda step: 1.0)
@@ -276,6 +277,7 @@ def test_what_is_usual_survives_a_resume(tmp_path: Path, tiny: Configure, caplog
 def test_a_norm_that_is_not_finite_is_no_largest_norm(
     tmp_path: Path, tiny: Configure, caplog: pytest.LogCaptureFixture, bad: float
 ) -> None:
+    caplog.set_level(logging.WARNING)
     go(open_meter(tmp_path, tiny(steps=4, log_every=4)), range(1, 5), norm=lambda step: bad if step == 2 else 1.5)
     assert lines_of(tmp_path)[0]["grad_norm"] == 1.5
     assert [message[:8] for message in caplog.messages] == ["step 2: "]
