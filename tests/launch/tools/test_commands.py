@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,8 @@ from launch.cli import main
 def malmoi(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[bytes]:
     """The command in this process, which has imported what it needs; logging is left as it is."""
     out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8")
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(cwd)
         patch.setattr(sys, "argv", ["malmoi", *arguments])
@@ -24,6 +27,8 @@ def malmoi(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[bytes]:
         patch.setattr("launch.tools.commands.set_up_console", lambda **options: None)
         with pytest.raises(SystemExit) as ended:
             main()
+    root.handlers[:] = handlers  # other verbs than those of launch.tools.commands set up the console
+    root.setLevel(level)
     out.flush(), err.flush()
     return subprocess.CompletedProcess(arguments, ended.value.code or 0, out.buffer.getvalue(), err.buffer.getvalue())
 
