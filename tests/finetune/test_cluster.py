@@ -18,9 +18,7 @@ from finetune.cluster import FAILED_NAME, Cluster
 from finetune.config import FinetuneConfig
 from finetune.queue import pool
 from finetune.run import FinetuneInputs, run
-from tests.finetune.conftest import build_tiny_encoder
-from tests.finetune.queue.test_kills import contents
-from tests.finetune.test_run import TEXTS, write_klue
+from tests.finetune.queue.test_kills import contents, finished
 
 CONFIG = FinetuneConfig(
     tasks=("ynat",), seeds=(1, 2), bootstrap_samples=2, max_train_examples=4, precision="fp32", device="cpu",
@@ -30,11 +28,7 @@ CONFIG = FinetuneConfig(
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("cluster")
-    build_tiny_encoder(home, TEXTS)
-    write_klue(home / "klue")
-    run(CONFIG, inputs(home), home / "out")
-    return home
+    return finished(tmp_path_factory.mktemp("cluster"), CONFIG)
 
 
 @pytest.fixture(autouse=True)

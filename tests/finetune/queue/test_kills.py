@@ -34,10 +34,14 @@ MOMENTS = 20
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("kills")
+    return finished(tmp_path_factory.mktemp("kills"), CONFIG)
+
+
+def finished(home: Path, config: FinetuneConfig) -> Path:
+    """The folder with an encoder, data, and in ``out`` what one process trained of them."""
     build_tiny_encoder(home, TEXTS)
     write_klue(home / "klue")
-    run(CONFIG, inputs(home), home / "out")
+    run(config, inputs(home), home / "out")
     return home
 
 
