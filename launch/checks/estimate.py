@@ -32,13 +32,13 @@ PROCESS_BYTES = {"corpus": GIB // 4, "tokenizer": GIB // 2, "tokens": GIB // 2}
 BYTES_PER_TOKEN = 4.2  # of Korean text in UTF-8, with 32,000 pieces
 UNPACKED = 3.5  # times a .zst or .gz file
 SAMPLE_BYTES = 1_460_000  # of its documents
-FLOPS_PER_CORE = 40e9  # the demo on two cores
+FLOPS_PER_CORE = 40e9  # the demo on two cores; where torch can measure, what its products reach decides
 FLOPS_OF_UNKNOWN_GPU = 60e12
-SHARE_OF_PEAK = 0.4  # MFU of a small model on one GPU
+SHARE_OF_PEAK = 0.4  # MFU of a small model on one GPU; of what products reach on a core
 PROCESS_WITH_TORCH = int(0.6 * GIB)
 ADAM_BYTES = 16  # per parameter: weights, gradient and two averages in float32
 SAVED_BYTES = 12  # per parameter in a checkpoint: weights and two averages
-GPU_DEVICES = ("nvidia*", "kfd", "dxg")  # NVIDIA, AMD, Windows: without one torch, slow to import, is not asked
+GPU_DEVICES = ("nvidia*", "kfd", "dxg")  # NVIDIA, AMD, Windows: without one torch is not asked for any
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,24 +80,24 @@ class Cost:
 
 
 def this_machine(recipe: Recipe, *, trains: bool = True) -> Machine:
-    """Cores the recipe uses, memory, and the first GPU; it is not looked for where nothing ``trains``."""
+    """Cores the recipe uses, memory, the first GPU, or what a core reaches; not looked for where nothing ``trains``."""
     cores, memory, asked = min(recipe.workers, os.cpu_count() or 1), host_memory(), recipe.pretrain.engine.precision
-    may_have_gpu = any(path for name in GPU_DEVICES for path in Path("/dev").glob(name))
-    may_have_gpu &= recipe.pretrain.engine.device == "auto"
-    if not trains or not (may_have_gpu or asked == "bf16") or find_spec("torch") is None:
+    if not trains or find_spec("torch") is None:
         return Machine(cores, memory, None, world_size(), "fp32" if asked == "auto" else asked)
     import torch
 
     from corpus.documents.device import choose_precision, product_rate
     from pretrain.watch.flops import peak_flops
 
-    if may_have_gpu and torch.cuda.is_available():
-        precision = choose_precision(asked, "pretrain.engine.precision", torch.device("cuda", 0)).precision
+    may_have_gpu = any(path for name in GPU_DEVICES for path in Path("/dev").glob(name))
+    has_gpu = may_have_gpu and recipe.pretrain.engine.device == "auto" and torch.cuda.is_available()
+    device = torch.device("cuda", 0) if has_gpu else torch.device("cpu")
+    precision = choose_precision(asked, "pretrain.engine.precision", device).precision
+    if has_gpu:
         peak = peak_flops(torch.cuda.get_device_name(0), precision)
         return Machine(cores, memory, peak or FLOPS_OF_UNKNOWN_GPU, world_size(), precision)
-    # FLOPS_PER_CORE was measured in float32
-    times = product_rate("cpu", "bf16") / product_rate("cpu", "fp32") if asked == "bf16" else 1.0
-    return Machine(cores, memory, None, world_size(), "fp32" if asked == "auto" else asked, FLOPS_PER_CORE * times)
+    reached = product_rate("cpu", "bf16" if precision == "bf16" else "fp32")
+    return Machine(cores, memory, None, world_size(), precision, SHARE_OF_PEAK * reached)
 
 
 def host_memory() -> int:

@@ -1,13 +1,14 @@
 """The jobs of finetune as ``--dry-run`` shows them: which are there, what the others will take, and what that costs.
 
 A job takes as long as those of its task and encoder that are there. Without any, it is operations by what a device
-does a second, after the bytes of the training file: that tells minutes from days. Nothing is read but results, names
+does a second, after the size of the training file: that tells minutes from days. Nothing is read but results, names
 and sizes, so what changed inside the data files is noticed by the run alone.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,11 +23,19 @@ from launch.console import Table, say_duration
 from launch.pipeline import OWN_MODEL, finetune_models
 from launch.recipe import SAMPLE, Recipe
 
-BYTES_PER_TOKEN = 6  # of a KLUE record, its frame included
-BYTES_PER_EXAMPLE = {  # of the official files
-    "ynat": 280, "klue-sts": 870, "klue-nli": 500, "klue-ner": 530, "klue-re": 690, "klue-dp": 610, "klue-mrc": 3_000,
-    "wos": 870,
+
+class Size(NamedTuple):
+    """Of an example of the official files: bytes, and tokens in KLUE's vocabulary, windows of one text together."""
+
+    bytes: int
+    tokens: int
+
+
+EXAMPLES = {
+    "ynat": Size(280, 16), "klue-sts": Size(870, 38), "klue-nli": Size(500, 40), "klue-ner": Size(530, 33),
+    "klue-re": Size(690, 59), "klue-dp": Size(610, 27), "klue-mrc": Size(3_000, 560), "wos": Size(870, 170),
 }  # fmt: skip
+OTHER_EXAMPLES = Size(500, 60)
 SAMPLE_TRAIN_BYTES = 490_000  # of a task
 UNPACKED = 3.5  # times a .zst file
 LENGTH = 128  # tokens that each is compared with
@@ -128,12 +137,12 @@ def _by_operations(job: Job, recipe: Recipe, run: Path, rate: float) -> float | 
     if size is None or network is None:
         return None
     hidden, layers, inner = (int(network[key]) for key in ("hidden_size", "num_hidden_layers", "intermediate_size"))
-    if most := job.config.max_train_examples:
-        size = min(size, most * BYTES_PER_EXAMPLE.get(job.task, 500))
+    example = EXAMPLES.get(job.task, OTHER_EXAMPLES)
+    examples = min(size / example.bytes, job.config.max_train_examples or math.inf)
     override = job.config.overrides.get(job.task)
     epochs = (override and override.epochs) or task.published(hidden).epochs
     per_token = layers * (6 * (4 * hidden**2 + 2 * hidden * inner) + 12 * LENGTH * hidden)
-    return size / BYTES_PER_TOKEN * epochs * per_token / rate
+    return examples * example.tokens * epochs * per_token / rate
 
 
 def _training_bytes(job: Job, recipe: Recipe, run: Path) -> float | None:

@@ -93,7 +93,7 @@ def test_a_changed_encoder_has_no_results(tmp_path: Path, encoder: Path) -> None
 def test_without_results_time_follows_from_operations(tmp_path: Path, encoder: Path) -> None:
     recipe = recipe_of("finetune.max_train_examples=60", "finetune.overrides={ynat: {epochs: 2}}", encoder=encoder)
     planned = next(planned for planned in jobs_of(recipe, tmp_path).planned if planned.job.task == "ynat")
-    tokens = 60 * 280 / 6 * 2
+    tokens = 60 * 16 * 2
     dense, attention = 6 * (4 * 10 * 10 + 2 * 10 * 20), 12 * 128 * 10  # forward and backward, one layer
     assert planned.seconds == pytest.approx(tokens * (dense + attention) / RATE)
 
