@@ -62,6 +62,20 @@ def count_row(gold: int, predicted: int, right: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def count_sides(
+    gold: NDArray[np.int64], predicted: NDArray[np.int64], owner: NDArray[np.int64], rows: int, classes: int
+) -> NDArray[np.int64]:
+    """How often each class is gold, predicted, and both, in each row: (rows, 3 x classes).
+
+    Args:
+        gold, predicted: the classes of all decisions, one entry each.
+        owner: the row that each belongs to.
+    """
+    keep = gold == predicted
+    places = [owner * classes + gold, owner * classes + predicted, (owner * classes + gold)[keep]]
+    return np.hstack([np.bincount(place, minlength=rows * classes).reshape(rows, classes) for place in places])
+
+
 def percent(part: int, whole: int) -> float | None:
     """0..100; None of nothing."""
     return 100 * part / whole if whole else None

@@ -179,7 +179,7 @@ def _scores(task: Task, rows: list[Row], data: Data, config: FinetuneConfig) -> 
     scores = task.score(rows)
     trivial = task.score(to_rows(data.scored, task.trivial(data.training, data.scored)))
     groups = [task.group(example) for example in data.scored]
-    intervals = bootstrap(rows, groups, task.score, config.bootstrap_samples, config.split_seed)
+    intervals = bootstrap(task, rows, groups, config.bootstrap_samples, config.split_seed)
     return {
         "headline": next(iter(scores)),
         "bootstrap_samples": config.bootstrap_samples,

@@ -139,7 +139,7 @@ def _result(task: Task, plan: Plan, rows: Sequence[Row], groups: Sequence[str]) 
     recipe = {
         key: value for key, value in first["recipe"].items() if all(r["recipe"].get(key) == value for r in results)
     }
-    intervals = bootstrap(rows, groups, task.score, first["bootstrap_samples"], recipe.get("split_seed", 42))
+    intervals = bootstrap(task, rows, groups, first["bootstrap_samples"], recipe.get("split_seed", 42))
     several = len({member.out for member in plan.members}) > 1
     return {
         "model": plan.name, "settings": plan.settings, "seed": plan.seed,

@@ -1,16 +1,14 @@
 """Scores of anybody's predictions, without torch: against an official file, or of our own file with its golds.
 
 Every example needs one prediction of its task's form (``finetune.score.predictions``): nothing is guessed, left out or
-counted as wrong in silence. The intervals of all tasks come from one bootstrap over groups, whose price is a scoring a
-resample.
+counted as wrong in silence. The intervals of all tasks come from one bootstrap over groups.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,11 +22,11 @@ from finetune.examples import Example, Prediction, Row, Table
 from finetune.registry import find_task
 from finetune.score.predictions import match, read_lines
 from finetune.score.remarks import in_nfc, remarks
+from finetune.score.resampled import draw, rescore
 from finetune.task import Task
 
 log = logging.getLogger(__name__)
 
-Score = Callable[[Sequence[Row]], dict[str, float]]
 SAMPLES, SEED = 200, 42  # of the bootstrap, as in finetune.config
 CORRELATIONS = ("pearsonr", "spearmanr")  # from -100
 
@@ -77,7 +75,7 @@ def score_file(name: str, predictions: Path, gold: Path | None = None, samples: 
         groups, about = [task.group(example) for example in examples], (identify_own if task.own else identify)(gold)
     rows, notes = in_nfc(rows)
     try:
-        intervals = bootstrap(rows, groups, task.score, samples, SEED)
+        intervals = bootstrap(task, rows, groups, samples, SEED)
         notes += remarks(task, rows)
         scored = Scored(len(rows), task.score(rows), intervals, task.tables(rows), about, tuple(notes))
     except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
@@ -127,7 +125,7 @@ def _pair(task: Task, examples: Sequence[Example], predictions: Path, gold: Path
 
 
 def bootstrap(
-    rows: Sequence[Row], groups: Sequence[str], score: Score, samples: int, seed: int
+    task: Task, rows: Sequence[Row], groups: Sequence[str], samples: int, seed: int
 ) -> dict[str, tuple[float, float] | None]:
     """95 % interval of each metric: its value ± 1.96 standard deviations over resampled rows, within its range.
 
@@ -138,26 +136,13 @@ def bootstrap(
         groups: the group of each row; rows are drawn with replacement, a whole group (a dialogue) at a time.
         samples: how often; fewer than 2 give no intervals.
     """
-    members = defaultdict[str, list[int]](list)
-    for index, name in enumerate(groups):
-        members[name].append(index)
-    units = list(members.values())
-    whole = score(rows)
-    values: dict[str, list[float]] = {name: [] for name in whole}
-    for drawn_U in draws(len(units), samples if samples > 1 else 0, seed):
-        for name, value in score([rows[i] for unit in drawn_U.tolist() for i in units[unit]]).items():
-            values[name].append(value)
-    return {name: _interval(name, whole[name], found) for name, found in values.items()}
+    whole = task.score(rows)
+    found = rescore(task, rows, draw(groups, samples, seed)) if samples > 1 else {}
+    return {name: _interval(name, value, found.get(name, ())) for name, value in whole.items()}
 
 
-def draws(units: int, samples: int, seed: int) -> Iterator[NDArray[np.int64]]:
-    """The numbers of the units that each resample holds, in the order of their first examples, drawn by ``seed``."""
-    generator = np.random.default_rng(seed)
-    return (generator.integers(units, size=units) for _ in range(samples))
-
-
-def _interval(name: str, value: float, resampled: Sequence[float]) -> tuple[float, float] | None:
-    if not resampled or math.isnan(value) or any(map(math.isnan, resampled)):
+def _interval(name: str, value: float, resampled: Sequence[float] | NDArray[np.float64]) -> tuple[float, float] | None:
+    if not len(resampled) or math.isnan(value) or np.isnan(resampled).any():
         return None
     reach = 1.96 * float(np.std(resampled, ddof=1))
     return max(value - reach, -100.0 if name in CORRELATIONS else 0.0), min(value + reach, 100.0)

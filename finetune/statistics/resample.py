@@ -12,19 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finetune.examples import Row
-from finetune.score.scores import SEED, draws
-from finetune.score.weighted import weigh
+from finetune.score.resampled import draw, number_groups, rescore
+from finetune.score.scores import SEED
 from finetune.statistics.estimate import Sample
 from finetune.task import Task
 
 RESAMPLES = 1_000
 SHUFFLES = 2_000
-
-
-def number_groups(groups: Sequence[str]) -> NDArray[np.int64]:
-    """Each example's group as a number, in the order of their first examples."""
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(groups))}
-    return np.array([numbers[name] for name in groups])
 
 
 def resample(
@@ -36,12 +30,10 @@ def resample(
         rows_by_seed: training seed to rows, the same examples in the same order for each.
         groups: the group of each example.
     """
-    group_N = number_groups(groups)
-    units = int(group_N.max()) + 1
-    weights_BN = np.stack([np.bincount(drawn, minlength=units)[group_N] for drawn in draws(units, samples, seed)])
+    units = len(set(groups))
     seeds = tuple(sorted(rows_by_seed))
     whole = [task.score(rows_by_seed[own]) for own in seeds]
-    found = [weigh(task, rows_by_seed[own])(weights_BN) for own in seeds]
+    found = [rescore(task, rows_by_seed[own], draw(groups, samples, seed)) for own in seeds]
     return {
         name: Sample(
             seeds, np.array([scores[name] for scores in whole]), np.stack([part[name] for part in found]), units
@@ -64,9 +56,13 @@ def randomise(
     swaps_BN = np.random.default_rng(seed).integers(2, size=(shuffles, int(group_N.max()) + 1))[:, group_N]
     totals: dict[str, NDArray[np.float64]] = {}
     whole: dict[str, float] = {}
+    places_N = np.arange(len(group_N))
     for rows_a, rows_b in pairs:
-        metrics_of = weigh(task, [*rows_a, *rows_b])
-        first, second = (metrics_of(np.hstack([1 - swap, swap])) for swap in (swaps_BN, 1 - swaps_BN))
+        both = [*rows_a, *rows_b]
+        first, second = (
+            rescore(task, both, (places_N + len(places_N) * swap_N for swap_N in swaps))
+            for swaps in (swaps_BN, 1 - swaps_BN)
+        )
         observed_a, observed_b = task.score(rows_a), task.score(rows_b)
         for name in first:
             totals[name] = totals.get(name, 0.0) + second[name] - first[name]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -244,8 +244,12 @@ def _count_pairs(rows: Sequence[Row]) -> Counter[tuple[str, str]]:
 
 def score_ynat(rows: Sequence[Row]) -> dict[str, float]:
     """``macro_f1``, 0..100, of label names."""
-    classes = count_classes(rows).values()
-    return {"macro_f1": 100 * sum(counts.f1 for counts in classes) / len(classes)}
+    return {"macro_f1": macro_f1(count_classes(rows).values())}
+
+
+def macro_f1(classes: Collection[ClassCount]) -> float:
+    """0..100."""
+    return 100 * sum(counts.f1 for counts in classes) / len(classes)
 
 
 def score_nli(rows: Sequence[Row]) -> dict[str, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -128,3 +128,35 @@ def bench_lora(
     from launch.bench.adapters import run_lora_bench
 
     run_lora_bench(model, klue, task or [], examples, rank, rounds, json_file)
+
+
+@bench_app.command("speedrun")
+def bench_speedrun(
+    data: Annotated[
+        Path | None, typer.Option(help="Run folder with corpus and tokenizer. Default: the sample.")
+    ] = None,
+    contestant: Annotated[list[str] | None, typer.Option(help="NAME, or 'NAME: RECIPE KEY=VALUE'; repeatable.")] = None,
+    minutes: Annotated[float, typer.Option(help="Budget in CPU minutes, all threads together.")] = 10.0,
+    operations: Annotated[float | None, typer.Option(help="Budget in floating-point operations instead.")] = None,
+    size: Annotated[str, typer.Option(help="Layers x width of contestants that name no sizes.")] = "4x256",
+    seed: Annotated[list[int] | None, typer.Option(help="Seed of a run; may be given again. Default: 1.")] = None,
+    threads: Annotated[int, typer.Option(help="Threads of a run.")] = 1,
+    precision: Annotated[str, typer.Option(help="Of all contestants: auto, fp32 or bf16.")] = "auto",
+    points: Annotated[int, typer.Option(help="Measurements on the way; they are not counted.")] = 20,
+    rows: Annotated[int, typer.Option(help="Held-out rows that are measured.")] = 512,
+    klue: Annotated[str | None, typer.Option(help="KLUE files for probes, or malmoi:sample. Default: none.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder of the results; what has finished is not run again.")] = Path(
+        "speedrun"
+    ),
+) -> None:
+    """Which recipe for pretraining learns most in a fixed budget of computing, on the same text.
+
+    Example:  malmoi bench speedrun --minutes 10 --contestant paper --contestant 'ema: paper pretrain.optimizer.ema=.99'
+    """
+    set_up_console()
+    from launch.bench.speedrun.pace import Budget
+    from launch.bench.speedrun.run import Rules, run_speedrun
+
+    budget = Budget("cpu_s", 60 * minutes) if operations is None else Budget("operations", operations)
+    rules = Rules(budget, threads, cast(Any, precision), points, rows)
+    run_speedrun(data, contestant or [], size, seed or [1], rules, klue, out)

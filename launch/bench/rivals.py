@@ -189,7 +189,7 @@ def collator(tokenizer: Path, *, whole_words: bool = False) -> Callable[[list[di
 
 
 def train_with_trainer(
-    network: Any, examples: Any, config: PretrainConfig, tokenizer: Path, out: Path
+    network: Any, examples: Any, config: PretrainConfig, tokenizer: Path, out: Path, callbacks: Sequence[Any] = ()
 ) -> list[tuple[int, float, float, float]]:
     """Train ``network`` with transformers' Trainer; for each line of its log step, loss, CPU and wall clock.
 
@@ -214,9 +214,10 @@ def train_with_trainer(
         adam_epsilon=adam.epsilon, max_grad_norm=adam.clip, bf16=config.engine.precision == "bf16", seed=config.seed,
         logging_steps=config.watch.log_every, save_strategy="no", report_to="none", disable_tqdm=True,
         remove_unused_columns=False, dataloader_pin_memory=torch.cuda.is_available(),
+        use_cpu=not torch.accelerator.is_available(),  # it must be told, for bf16
     )  # fmt: skip
     collate: Any = collator(tokenizer)
-    Trainer(network, arguments, collate, examples, callbacks=[Clock()]).train()
+    Trainer(network, arguments, collate, examples, callbacks=[Clock(), *callbacks]).train()
     return marks
 
 

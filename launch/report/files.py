@@ -1,9 +1,10 @@
-"""Files beside the page: every figure as CSV, and the main table as LaTeX for a paper (needs booktabs)."""
+"""Files beside the page: every figure as CSV, and the main table as LaTeX for a paper."""
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Sequence
 
 from launch.report.blocks import Table
@@ -15,10 +16,17 @@ COLUMNS = (
     "upper_95", "trivial", "chosen_by", "members", "seconds", "device",
 )  # fmt: skip
 SPECIAL = {
-    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "–": "--",
-    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "–": r"\textendash{}",
+    "`": r"\textasciigrave{}", "'": r"\textquotesingle{}",
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    **{sign: f"{{{sign}}}" for sign in "[*"},  # at the beginning of a line it would belong to the \\ before
 }  # fmt: skip
+PREAMBLE = r"""% \usepackage{booktabs,graphicx}, and \usepackage{kotex} with XeLaTeX or LuaLaTeX where names are Korean
+\begin{table}
+\centering\small\setlength{\tabcolsep}{4pt}\setlength{\belowcaptionskip}{6pt}
+"""
+FIT = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"  # no wider than the column or page
 
 
 def results_csv(scores: Sequence[Result]) -> str:
@@ -45,14 +53,21 @@ def latex_table(table: Table) -> str:
         lines += [r"\midrule"] if before and task != before else []
         lines.append(" & ".join(["" if task == before else task, *cells]) + r" \\")
         before = task
-    return "\n".join([
-        r"% needs \usepackage{booktabs}; wider than the page: \resizebox{\linewidth}{!}{…}",
-        r"\begin{table}", r"\centering", rf"\caption{{{latex(table.title)}.}}",
-        rf"\begin{{tabular}}{{{columns}}}", r"\toprule", " & ".join(map(latex, table.heads)) + r" \\", r"\midrule",
-        *lines, r"\bottomrule", r"\end{tabular}", r"\end{table}",
+    heads = " & ".join(map(_head, table.heads)) + r" \\"
+    return PREAMBLE + "\n".join([
+        rf"\caption{{{latex(table.title)}.}}", FIT, rf"\begin{{tabular}}{{{columns}}}", r"\toprule", heads, r"\midrule",
+        *lines, r"\bottomrule", r"\end{tabular}}", r"\end{table}",
     ]) + "\n"  # fmt: skip
+
+
+def _head(text: str) -> str:
+    """A name and its settings below each other, so that the column is as narrow as its figures."""
+    parts = [latex(part) for part in text.replace(" (", ", (").split(", ")]
+    lines = r" \\ ".join(parts)
+    return lines if len(parts) == 1 else rf"\shortstack[r]{{{lines}}}"
 
 
 def latex(text: str) -> str:
     """Any text as LaTeX prints it, in one line."""
-    return "".join(SPECIAL.get(character, character) for character in " ".join(text.split()))
+    shown = "".join(SPECIAL.get(character, character) for character in " ".join(text.split()))
+    return re.sub("-(?=-)", "-{}", shown)  # two hyphens would be a dash

@@ -195,7 +195,7 @@ def _from_data(
     wanted, intervals = stated["bootstrap_samples"], None
     if 1 < wanted <= samples:
         groups, seed = [task.group(example) for example in examples], recipe.get("split_seed", SEED)
-        intervals = bootstrap(rows, groups, task.score, wanted, seed)
+        intervals = bootstrap(task, rows, groups, wanted, seed)
     if official is not None and stated["split"] == "dev":
         target = official / gold.name.removesuffix(".zst")
         task.write(gold, {row.guid: row.prediction for row in rows}, target)

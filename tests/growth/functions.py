@@ -69,7 +69,7 @@ LEFT_OUT: dict[str, str] = {
     r"finetune\.(?:encoder|features|registry|train|heads|kept|data\.hub|score\.scores)\..*": MODEL,
     r"finetune\.config\.(?:full_name|place_of)": NAMES,
     r"finetune\.queue\..*": "names, settings and processes",
-    r"finetune\.statistics\.resample\.number_groups": "names of groups, a look-up each",
+    r"finetune\.score\.resampled\.(?:draw|number_groups)": "names of groups, a look-up each",
     r"tokenizer\.measuring\.(?:statistics|unknown)\..*": SMALL,
     r"finetune\.score\.predictions\.export_predictions": MODEL,
     r"finetune\.(?:score\.errors|tasks\.\w+\.published)\..*": "examples of the published benchmark files",

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+import shutil
+import subprocess
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+import pytest
+
+from finetune.registry import TASKS
 from launch.recipe import Recipe
 from launch.report.blocks import Pictures, Section, Table, Text
 from launch.report.compare import group_results
@@ -19,6 +25,7 @@ from launch.report.tables import by_models, chosen_on, own_groups
 from tests.launch.fake_results import fake_result, fake_results, write_results
 
 HEADS = 1  # line of the CSV
+ODD = "v2 & <b>#1 100% $x$ ~^\\{}|`'\" – 어 ±"  # all that LaTeX reads as something else
 
 
 def tables_in(sections: list[Section]) -> list[Table]:
@@ -27,6 +34,10 @@ def tables_in(sections: list[Section]) -> list[Table]:
 
 def table_of(results: list[dict[str, Any]], title: str) -> Table:
     return next(table for table in tables_in(result_sections(results)) if table.title.startswith(title))
+
+
+def main_table(*results: dict[str, Any]) -> str:
+    return latex_table(by_models(own_groups(group_results(list(results)))))
 
 
 def test_a_cell_is_mean_deviation_and_interval_over_the_seeds() -> None:
@@ -134,10 +145,39 @@ def test_the_csv_has_every_figure_in_full() -> None:
 
 
 def test_latex_shows_any_text_as_it_is() -> None:
-    assert latex("macro_f1 100 % \\ ^ ± –\nx") == r"macro\_f1 100 \% \textbackslash{} \textasciicircum{} $\pm$ -- x"
-    text = latex_table(by_models(own_groups(group_results(list(fake_results(seeds=[1, 2]))))))
-    assert text.count(r"\\" + "\n") == 15 and r"klue/roberta-base, Table 36 \\" in text
+    assert latex("macro_f1 100 % \\ ^ ±\nx") == r"macro\_f1 100 \% \textbackslash{} \textasciicircum{} $\pm$ x"
+    assert latex("a---b – [*]") == r"a-{}-{}-b \textendash{} {[}{*}]"
+    text = main_table(*fake_results(seeds=[1, 2]))
+    assert text.count(r"\\" + "\n") == 15 and r"\shortstack[r]{klue/roberta-base \\ Table 36} \\" in text
     assert text.count("{") == text.count("}")
+
+
+def test_every_row_of_the_latex_table_has_all_columns() -> None:
+    text = main_table(*(fake_result("ynat", name, "x=1,y", 1) for name in (ODD, "b&c", "한국어_모델")))
+    (columns,) = re.findall(r"\\begin\{tabular\}\{([lr]+)\}", text)
+    rows = [line for line in text.splitlines() if line.endswith(r" \\")]
+    assert len(rows) == 2 and columns == "llrrrrr"
+    assert [len(re.findall(r"(?<!\\)&", row)) for row in rows] == [len(columns) - 1] * 2
+    assert not re.search(r"(?<!\\)[#_]", text) and text.count(r"b\&c") == 1
+
+
+def test_the_latex_table_can_be_typeset(tmp_path: Path) -> None:
+    """Within the page, with a glyph for every character: odd names, Korean, more models than fit side by side."""
+    if not shutil.which("xelatex") or subprocess.run(["kpsewhich", "kotex.sty"], capture_output=True).returncode:
+        pytest.skip("needs XeLaTeX with kotex (Debian: texlive-xetex, texlive-lang-korean)")
+    names = (ODD, "model", "team/한국어-roberta_large", "klue/roberta-base", "[a]*--b", "여섯 번째 모델")
+    table = main_table(*(fake_result(task, name, "", seed) for task in TASKS for name in names for seed in (1, 2)))
+    (needed,) = re.findall(r"^% (\\usepackage\{\S+\}), and (\\usepackage\{kotex\})", table)
+    (tmp_path / "report.tex").write_text(table, "utf-8")
+    lines = [r"\documentclass{article}", *needed, r"\begin{document}", r"\input{report}", r"\end{document}"]
+    (tmp_path / "paper.tex").write_text("\n".join(lines), "utf-8")
+    command = ["xelatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=240, text=True)
+    assert done.returncode == 0, done.stdout[-2000:]
+    log = (tmp_path / "paper.log").read_text("utf-8", "replace")
+    assert [
+        line for line in log.splitlines() if re.match("Overfull|Underfull|Missing character|LaTeX Warning", line)
+    ] == []
 
 
 def test_many_results_stay_a_page_that_is_read() -> None:

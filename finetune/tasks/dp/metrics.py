@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.examples import Row, Table
+from finetune.examples import Row, Table, count_sides
 
 DP_LABELS = (
     "NP", "NP_AJT", "VP", "NP_SBJ", "VP_MOD", "NP_OBJ", "AP", "NP_CNJ", "NP_MOD", "VNP", "DP", "VP_AJT", "VNP_MOD",
@@ -47,16 +47,36 @@ def score(rows: Sequence[Row]) -> dict[str, float]:
     Golds and predictions are ``{"heads": [int], "types": [name]}``, one entry a word, 0 for the root; ``ValueError`` or
     ``KeyError`` for anything else.
     """
+    return score_counts(*(counts_NK.sum(axis=0) for counts_NK in count_by_row(rows)))
+
+
+def count_by_row(rows: Sequence[Row]) -> tuple[Ints, Ints, Ints]:
+    """What ``score`` sums over the rows: how often each head position, then each type as LAS counts it, is gold,
+    predicted, and both, (rows, 3 x classes) each; and the words with right head and type, (rows, 1)."""
     words = flatten(rows)
-    right = words.heads == words.gold_heads
+    owner = np.repeat(np.arange(len(rows)), [len(row.gold["heads"]) for row in rows])
+    is_right = words.heads == words.gold_heads
     gold_types = np.minimum(words.gold_types, FREQUENT_TYPES)
-    types = np.where(right, np.minimum(words.types, FREQUENT_TYPES), WRONG_HEAD)
+    types = np.where(is_right, np.minimum(words.types, FREQUENT_TYPES), WRONG_HEAD)
+    positions, ids = np.unique(np.concatenate([words.gold_heads, words.heads]), return_inverse=True)
+    is_exact = is_right & (words.gold_types == words.types)
+    return (
+        count_sides(ids[: len(owner)], ids[len(owner) :], owner, len(rows), len(positions)),
+        count_sides(gold_types, types, owner, len(rows), WRONG_HEAD + 1),
+        np.bincount(owner[is_exact], minlength=len(rows))[:, None],
+    )
+
+
+def score_counts(heads_K: NDArray[Any], types_K: NDArray[Any], exact_1: NDArray[Any]) -> dict[str, float]:
+    """``score`` of the sums of what ``count_by_row`` counts."""
+    right_heads, right_types = (np.split(sums_K, 3)[2].sum() for sums_K in (heads_K, types_K))
+    words = np.split(types_K, 3)[0].sum()
     return {
-        "uas_macro_f1": macro_f1(words.gold_heads, words.heads),
-        "uas_micro_f1": _percent(right),
-        "las_macro_f1": macro_f1(gold_types, types),
-        "las_micro_f1": _percent(gold_types == types),
-        "las_exact": _percent(right & (words.gold_types == words.types)),
+        "uas_macro_f1": macro_f1(heads_K),
+        "uas_micro_f1": _share(right_heads, words),
+        "las_macro_f1": macro_f1(types_K),
+        "las_micro_f1": _share(right_types, words),
+        "las_exact": _share(exact_1[0], words),
     }
 
 
@@ -102,12 +122,17 @@ def flatten(rows: Sequence[Row]) -> Words:
 
 def _percent(right: NDArray[np.bool_]) -> float:
     """Share of True, 0..100; nan of nothing."""
-    return 100 * float(right.mean()) if len(right) else float("nan")
+    return _share(int(right.sum()), len(right))
 
 
-def macro_f1(gold: Ints, predicted: Ints) -> float:
-    """Mean F1, 0..100, over the classes (any whole numbers) that are gold or predicted; nan of nothing."""
-    classes, ids = np.unique(np.concatenate([gold, predicted]), return_inverse=True)
-    gold_ids, predicted_ids = np.split(ids, 2)
-    right = np.bincount(gold_ids[gold_ids == predicted_ids], minlength=len(classes))
-    return 200 * float((right / np.bincount(ids)).mean()) if len(classes) else float("nan")
+def _share(part: float, whole: float) -> float:
+    """0..100; nan of nothing."""
+    return 100 * float(part / whole) if whole else float("nan")
+
+
+def macro_f1(counts_K: NDArray[Any]) -> float:
+    """Mean F1, 0..100, over the classes that occur, of how often each is gold, predicted, and both; nan of none."""
+    gold_C, predicted_C, right_C = np.split(counts_K, 3)
+    sides_C = gold_C + predicted_C
+    occurs_C = sides_C > 0
+    return 200 * float((right_C[occurs_C] / sides_C[occurs_C]).mean()) if occurs_C.any() else float("nan")

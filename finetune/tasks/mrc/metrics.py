@@ -34,14 +34,23 @@ def score(rows: Sequence[Row]) -> dict[str, float]:
     A gold is ``{"answers": [texts]}``, without answers where the question has none; a prediction is a text, empty
     for "no answer". ``ValueError`` for anything else.
     """
+    return mean_scores(list(zip(*score_questions(rows), strict=True)))
+
+
+def mean_scores(values_KN: Sequence[Sequence[float]]) -> dict[str, float]:
+    """``score`` of the values of each metric, 0..1, one a question."""
+    return {name: 100 * sum(values_N) / len(values_N) for name, values_N in zip(_METRICS, values_KN, strict=True)}
+
+
+def score_questions(rows: Sequence[Row]) -> list[tuple[float, float, float, float]]:
+    """The metrics of each question, 0..1; ``ValueError`` as of ``score``."""
     for row in rows:
         if not isinstance(row.gold["answers"], list) or not isinstance(row.prediction, str):
             raise ValueError(
                 f"{row.guid}: expected a list of texts under 'answers' and a text as prediction, found "
                 f"{row.gold['answers']!r:.40} and {row.prediction!r:.40}"
             )
-    values = zip(*(_score_texts(tuple(row.gold["answers"]), row.prediction) for row in rows), strict=True)
-    return {name: 100 * sum(column) / len(rows) for name, column in zip(_METRICS, values, strict=True)}
+    return [_score_texts(tuple(row.gold["answers"]), row.prediction) for row in rows]
 
 
 def score_question(gold: dict[str, Any], prediction: str) -> tuple[float, float]:
@@ -86,7 +95,7 @@ def _normalize(text: str, brackets: re.Pattern[str]) -> str:
     return " ".join(brackets.sub(" ", text.lower()).translate(_PUNCTUATION).split())
 
 
-@lru_cache(maxsize=1 << 16)  # resampled questions come again and again
+@lru_cache(maxsize=1 << 16)  # tables score the questions again
 def _score_texts(answers: tuple[str, ...], prediction: str) -> tuple[float, float, float, float]:
     """The values of ``_METRICS`` for one question, 0..1."""
     values = []

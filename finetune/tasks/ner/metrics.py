@@ -43,12 +43,14 @@ def score(rows: Sequence[Row]) -> dict[str, float]:
     of gold and prediction, and ``ends``, two tags predicted for [CLS] and [SEP], which are gold O; an entity may run
     over them, as published. ``ValueError``, ``KeyError`` or ``TypeError`` for anything else.
     """
-    tags = _flatten(rows)
-    missing = np.full(2 * len(rows) - int(tags.is_special.sum()), OUTSIDE)
-    f1_T = _character_f1(tags.gold[~tags.is_special], tags.predicted[~tags.is_special])
-    with_specials_T = _character_f1(np.append(tags.gold, missing), np.append(tags.predicted, missing))
+    return score_counts(*(counts_NK.sum(axis=0) for counts_NK in count_by_row(rows)))
+
+
+def score_counts(entities_K: Array, characters_K: Array, specials_K: Array) -> dict[str, float]:
+    """``score`` of the sums of what ``count_by_row`` counts."""
+    f1_T, with_specials_T = _character_f1(characters_K), _character_f1(specials_K)
     return {
-        "entity_macro_f1": _entity_f1(tags)["entity_macro_f1"],
+        "entity_macro_f1": _entity_f1(*np.split(entities_K, 3))["entity_macro_f1"],
         "character_macro_f1": 100 * float(f1_T.mean()),
         "character_macro_f1_with_specials": 100 * float(with_specials_T.mean()),
         "character_macro_f1_no_o": 100 * float(f1_T[:OUTSIDE].mean()),
@@ -57,12 +59,12 @@ def score(rows: Sequence[Row]) -> dict[str, float]:
 
 def score_entities(names: Sequence[str], rows: Sequence[Row]) -> dict[str, float]:
     """``entity_macro_f1`` over the types that occur and ``entity_micro_f1``, both strict, of other tags ``names``."""
-    return _entity_f1(_flatten(rows, names))
-
-
-def _entity_f1(tags: _Tags) -> dict[str, float]:
+    tags = _flatten(rows, names)
     types = tags.outside // 2
-    gold, predicted, right = (np.bincount(found, minlength=types) for found, _ in _find_entities(tags))
+    return _entity_f1(*(np.bincount(found, minlength=types) for found, _ in _find_entities(tags)))
+
+
+def _entity_f1(gold: Array, predicted: Array, right: Array) -> dict[str, float]:
     sides = gold + predicted
     if not sides.any():
         return {"entity_macro_f1": float("nan"), "entity_micro_f1": float("nan")}
@@ -147,11 +149,10 @@ def _flatten(rows: Sequence[Row], names: Sequence[str] = NER_TAGS) -> _Tags:
     return _Tags(gold, predicted, starts[:-1], is_special[:-1], len(names) - 1)
 
 
-def _character_f1(gold: Array, predicted: Array) -> Array:
+def _character_f1(counts_K: Array) -> Array:
     """F1 of each tag; a tag on neither side has F1 1."""
-    size = len(NER_TAGS)
-    right = np.bincount(gold[gold == predicted], minlength=size)
-    seen = np.bincount(gold, minlength=size) + np.bincount(predicted, minlength=size)
+    gold, predicted, right = np.split(counts_K, 3)
+    seen = gold + predicted
     return np.where(seen == 0, 1.0, 2 * right / np.maximum(seen, 1))
 
 

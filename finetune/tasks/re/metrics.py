@@ -9,7 +9,7 @@ gives nan there. Legend: ``N`` rows, ``K`` classes, ``P`` gold rows of a class, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,37 +42,67 @@ def score(rows: Sequence[Row]) -> dict[str, float]:
     if unknown := counts.keys() - set(RE_LABELS):
         raise ValueError(f"no relation is named {min(map(str, unknown))!r}")
     relations = [count for name, count in counts.items() if name != NO_RELATION]
-    sides = sum(count.gold + count.predicted for count in relations)
-    micro = 2 * sum(count.right for count in relations) / sides if sides else 0.0
-    areas = [area.auprc for area in curve_areas(rows) if not np.isnan(area.auprc)]
-    return {"micro_f1": 100 * micro, "auprc": 100 * float(np.mean(areas)) if areas else float("nan")}
+    gold, predicted, right = (sum(column) for column in zip(*relations, strict=True)) if relations else (0, 0, 0)
+    areas = [area.auprc for area in curve_areas(rows)]
+    return {"micro_f1": micro_f1(gold, predicted, right), "auprc": mean_area(areas)}
+
+
+def micro_f1(gold: float, predicted: float, right: float) -> float:
+    """0..100, of how often the relations are gold, predicted, and both."""
+    sides = gold + predicted
+    return 100 * (2 * right / sides if sides else 0.0)
+
+
+def mean_area(areas_K: Sequence[float]) -> float:
+    """0..100, over the classes that have a curve; nan where none has."""
+    defined = [area for area in areas_K if not np.isnan(area)]
+    return 100 * float(np.mean(defined)) if defined else float("nan")
 
 
 def curve_areas(rows: Sequence[Row]) -> list[CurveAreas]:
     """The areas of each class in the order of ``RE_LABELS``; none at all where a row has no ``scores``."""
-    if any(row.scores is None for row in rows):
+    found = scores_of(rows)
+    if found is None:
         return []
-    scores_NK = np.array([row.scores for row in rows], dtype=float)
-    if scores_NK.shape[1:] != (len(RE_LABELS),) or not np.isfinite(scores_NK).all():
-        raise ValueError(f"scores of a row should be {len(RE_LABELS)} finite numbers")
-    ids = {label: id_ for id_, label in enumerate(RE_LABELS)}
-    gold_N = np.array([ids[row.gold] for row in rows])
+    scores_NK, gold_N = found
     sorted_KN = np.sort(scores_NK.T, axis=1)
     return [_areas(sorted_KN[k], scores_NK[gold_N == k, k]) for k in range(len(RE_LABELS))]
 
 
+def scores_of(rows: Sequence[Row]) -> tuple[NDArray[np.float64], NDArray[np.int64]] | None:
+    """The probabilities (N, K) and the gold class (N) of all rows; None where a row has no ``scores``."""
+    if any(row.scores is None for row in rows):
+        return None
+    scores_NK = np.array([row.scores for row in rows], dtype=float)
+    if scores_NK.shape[1:] != (len(RE_LABELS),) or not np.isfinite(scores_NK).all():
+        raise ValueError(f"scores of a row should be {len(RE_LABELS)} finite numbers")
+    ids = {label: id_ for id_, label in enumerate(RE_LABELS)}
+    return scores_NK, np.array([ids[row.gold] for row in rows])
+
+
 def _areas(all_N: NDArray[np.float64], of_gold_P: NDArray[np.float64]) -> CurveAreas:
-    """Areas from the ascending scores of all rows and those of the gold ones. The curve only gains area where recall
-    grows: at the distinct scores of gold rows. Equal scores are one point."""
-    if not len(of_gold_P):
-        return CurveAreas(float("nan"), float("nan"))
+    """Areas from the ascending scores of all rows and those of the gold ones."""
     score_T, gold_at_T = np.unique(of_gold_P, return_counts=True)
-    above_T = len(all_N) - np.searchsorted(all_N, score_T, side="right")  # rows that score higher
+    above_T = len(all_N) - np.searchsorted(all_N, score_T, side="right")
     from_T = len(all_N) - np.searchsorted(all_N, score_T, side="left")
+    return areas_under(gold_at_T, above_T, from_T)
+
+
+def areas_under(gold_at_T: NDArray[Any], above_T: NDArray[Any], from_T: NDArray[Any]) -> CurveAreas:
+    """Areas under a curve, which only gains area where recall grows: at the distinct scores of gold rows, ascending.
+    Equal scores are one point.
+
+    Args:
+        gold_at_T: gold rows of each score, at least one.
+        above_T: rows that score higher, gold or not.
+        from_T: rows that score so high or higher.
+    """
+    if not len(gold_at_T):
+        return CurveAreas(float("nan"), float("nan"))
     gold_from_T = np.cumsum(gold_at_T[::-1])[::-1]
     precision_T = gold_from_T / from_T
     before_T = np.where(above_T > 0, (gold_from_T - gold_at_T) / np.maximum(above_T, 1), 1.0)
-    gain_T = gold_at_T / len(of_gold_P)
+    gain_T = gold_at_T / gold_from_T[0]
     return CurveAreas(float(gain_T @ (precision_T + before_T) / 2), float(gain_T @ precision_T))
 
 

@@ -14,10 +14,10 @@ import pytest
 from corpus.documents.errors import BadInput
 from finetune.data.files import sha256
 from finetune.examples import Row
+from finetune.registry import TASKS
 from finetune.score.scores import Scored, bootstrap, score_file
-from finetune.tasks.labels import score_nli
-from finetune.tasks.similarity import score as score_sts
 
+NLI, STS = TASKS["klue-nli"], TASKS["klue-sts"]
 LINES = (
     '{"guid": "0", "gold": "정치", "prediction": "정치", "scores": null}\n'
     '{"guid": "1", "gold": "경제", "prediction": "정치"}\n'
@@ -149,22 +149,22 @@ def test_a_file_that_cannot_be_scored_is_explained(predictions: Path, task: str,
 
 def test_the_interval_is_that_of_the_binomial_for_an_accuracy() -> None:
     rows = [Row("", "neutral", "neutral" if i % 5 else "entailment") for i in range(400)]
-    lower, upper = bootstrap(rows, [str(i) for i in range(400)], score_nli, 500, seed=1)["accuracy"]
+    lower, upper = bootstrap(NLI, rows, [str(i) for i in range(400)], 500, seed=1)["accuracy"]
     reach = 196 * (0.8 * 0.2 / 400) ** 0.5
     assert (80 - lower, upper - 80) == pytest.approx((reach, reach), rel=0.1)
 
 
 def test_rows_of_one_group_are_drawn_together() -> None:
     rows = [Row("", "neutral", "neutral" if i < 200 else "entailment") for i in range(400)]
-    alone = bootstrap(rows, [str(i) for i in range(400)], score_nli, 200, seed=1)["accuracy"]
-    together = bootstrap(rows, [str(i // 40) for i in range(400)], score_nli, 200, seed=1)["accuracy"]
+    alone = bootstrap(NLI, rows, [str(i) for i in range(400)], 200, seed=1)["accuracy"]
+    together = bootstrap(NLI, rows, [str(i // 40) for i in range(400)], 200, seed=1)["accuracy"]
     assert together[1] - together[0] > 4 * (alone[1] - alone[0])
 
 
 def test_the_interval_of_an_accuracy_stays_within_0_and_100() -> None:
     for right, end in ((1, 0), (19, 1)):
         rows = [Row("", "neutral", "neutral" if i < right else "entailment") for i in range(20)]
-        interval = bootstrap(rows, [str(i) for i in range(20)], score_nli, 200, seed=1)["accuracy"] or (-1, -1)
+        interval = bootstrap(NLI, rows, [str(i) for i in range(20)], 200, seed=1)["accuracy"] or (-1, -1)
         assert interval[end] == 100 * end
 
 
@@ -173,7 +173,7 @@ def test_the_interval_of_a_correlation_reaches_below_zero(sign: int) -> None:
     own, noise = np.random.default_rng(1).normal(size=(2, 40))
     pairs = zip((2 * own).tolist(), (2 * sign * (own + noise)).tolist(), strict=True)
     rows = [Row("", *pair) for pair in pairs]
-    value, intervals = score_sts(rows), bootstrap(rows, [str(i) for i in range(40)], score_sts, 200, seed=1)
+    value, intervals = STS.score(rows), bootstrap(STS, rows, [str(i) for i in range(40)], 200, seed=1)
     lower, upper = intervals["pearsonr"] or (0, 0)
     assert sign * value["pearsonr"] > 50
     assert -100 < lower < value["pearsonr"] < upper < 100  # a correlation may be negative
@@ -184,9 +184,9 @@ def test_the_interval_of_a_correlation_reaches_below_zero(sign: int) -> None:
 def test_the_interval_of_a_correlation_stays_within_its_range(sign: int) -> None:
     golds = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 1.5, 3.5]
     rows = [Row("", gold, sign * (gold + error)) for gold, error in zip(golds, [0.9, -0.9] * 4, strict=True)]
-    interval = bootstrap(rows, [str(i) for i in range(8)], score_sts, 100, seed=1)["pearsonr"] or (0, 0)
+    interval = bootstrap(STS, rows, [str(i) for i in range(8)], 100, seed=1)["pearsonr"] or (0, 0)
     assert interval[(1 + sign) // 2] == sign * 100
 
 
 def test_no_samples_give_no_interval() -> None:
-    assert bootstrap([Row("", "neutral", "neutral")], ["0"], score_nli, 0, seed=1) == {"accuracy": None}
+    assert bootstrap(NLI, [Row("", "neutral", "neutral")], ["0"], 0, seed=1) == {"accuracy": None}

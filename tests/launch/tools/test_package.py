@@ -43,7 +43,7 @@ def write_result(run: Path, klue: Path, name: str, model: str = "model", seed: i
         "task": name, "model": model, "settings": "", "seed": seed, "protocol": "malmoi", "split": "dev",
         "is_official_dev": False, "n": len(rows), "n_train": 40, "headline": next(iter(scores)),
         "bootstrap_samples": SAMPLES, "scores": defined(scores), "trivial": defined(scores), "recipe": {},
-        "intervals": bootstrap(rows, groups, task.score, SAMPLES, 42), "tables": defined_tables(task.tables(rows)),
+        "intervals": bootstrap(task, rows, groups, SAMPLES, 42), "tables": defined_tables(task.tables(rows)),
         "data": {"train": identify(train), "dev": identify(dev)}, "selected": None, "versions": {}, **more,
     }  # fmt: skip
     folder = run / "finetune" / name / model.replace("/", "-").strip("-") / f"seed-{seed}"

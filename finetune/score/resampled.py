@@ -1,0 +1,193 @@
+"""The metrics of a task over many resamples at once. A resample is the numbers of its rows, in the order drawn.
+
+```
+rows ─ once ─▶ counts of each row (N, K) ─┐
+         how often each is drawn (B, N) ──┴─▶ sums (B, K) ─▶ metrics, a resample each
+```
+What costs time is done once a row: matching labels, entities, trees and answers, and sorting scores. A resample then
+costs a row of a matrix product, or a look-up a row, and the last lines of ``Task.score``, which are the same functions.
+Counts are whole numbers, and what is not is added in the order of the rows, so values equal those of ``Task.score`` to
+the last bit. Own tasks are scored again from their rows. Legend: ``B`` resamples, ``N`` rows, ``K`` counts, ``C``
+classes, ``T`` distinct scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from finetune.examples import Row, count_sides
+from finetune.task import Task
+
+Array = NDArray[Any]
+Drawn = NDArray[np.int64]  # the rows of one resample
+Scores = list[dict[str, float]]  # of one resample each
+ScoreDrawn = Callable[[Sequence[Drawn]], Scores]
+DRAWN_AT_ONCE = 50  # resamples, so that the counts of 10,000 rows take 4 MB
+
+
+def number_groups(groups: Sequence[str]) -> NDArray[np.int64]:
+    """Each example's group as a number, in the order of their first examples."""
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(groups))}
+    return np.array([numbers[name] for name in groups])
+
+
+def draw(groups: Sequence[str], samples: int, seed: int) -> Iterator[Drawn]:
+    """The rows of each resample: as many groups as there are (examples, dialogues, passages), drawn with replacement by
+    ``seed``, each with all its rows. Depends on the groups and the seed alone."""
+    generator = np.random.default_rng(seed)
+    group_N = number_groups(groups)
+    rows_N, sizes_U = np.argsort(group_N, kind="stable"), np.bincount(group_N)
+    starts_U = np.cumsum(sizes_U) - sizes_U
+    for _ in range(samples):
+        drawn_U = generator.integers(len(sizes_U), size=len(sizes_U))
+        sizes = sizes_U[drawn_U]
+        shift = np.repeat(starts_U[drawn_U] - (np.cumsum(sizes) - sizes), sizes)
+        yield rows_N[np.arange(len(shift)) + shift]
+
+
+def rescore(task: Task, rows: Sequence[Row], resamples: Iterable[Drawn]) -> dict[str, NDArray[np.float64]]:
+    """The metrics of ``task`` of each resample, (B); nan where one is undefined."""
+    prepare = FAST.get(task.name) if task.own is None else None
+    score_drawn = prepare(rows) if prepare is not None else partial(_score_again, task, rows)
+    remaining, found = iter(resamples), Scores()
+    while drawn := list(islice(remaining, DRAWN_AT_ONCE)):
+        found += score_drawn(drawn)
+    return {name: np.array([scores[name] for scores in found]) for name in (found[0] if found else ())}
+
+
+def _score_again(task: Task, rows: Sequence[Row], drawn: Sequence[Drawn]) -> Scores:
+    """The slow way that is always right."""
+    return [task.score([rows[i] for i in rows_of.tolist()]) for rows_of in drawn]
+
+
+def _one_by_one(score: Callable[[Drawn], dict[str, float]]) -> ScoreDrawn:
+    return lambda drawn: [score(rows_of) for rows_of in drawn]
+
+
+def _often(drawn: Sequence[Drawn], rows: int) -> NDArray[np.float64]:
+    """How often each row is drawn, (B, N)."""
+    return np.stack([np.bincount(rows_of, minlength=rows) for rows_of in drawn]).astype(np.float64)
+
+
+def _summed(counts: Sequence[Array], score: Callable[..., dict[str, float]]) -> ScoreDrawn:
+    """Metrics of sums over the rows, of several counts (N, K) each."""
+    counts_NK, ends = np.hstack(counts).astype(np.float64), np.cumsum([part.shape[1] for part in counts])[:-1]
+
+    def score_drawn(drawn: Sequence[Drawn]) -> Scores:
+        return [score(*np.split(sums_K, ends)) for sums_K in _often(drawn, len(counts_NK)) @ counts_NK]
+
+    return score_drawn
+
+
+def _labels(rows: Sequence[Row]) -> tuple[Array, Array, list[str]]:
+    """The ids of the golds (N), the sides of all classes (N, 3C), and their names."""
+    names = sorted({label for row in rows for label in (row.gold, row.prediction)})
+    ids = {name: number for number, name in enumerate(names)}
+    gold, predicted = (np.array([ids[row[side]] for row in rows]) for side in (1, 2))
+    return gold, count_sides(gold, predicted, np.arange(len(rows)), len(rows), len(names)), names
+
+
+def _ynat(rows: Sequence[Row]) -> ScoreDrawn:
+    from finetune.tasks.labels import ClassCount, macro_f1
+
+    gold_N, counts_NK, names = _labels(rows)
+    counts_NK = counts_NK.astype(np.float64)
+
+    def score(rows_of: Drawn, sums_K: Array) -> dict[str, float]:
+        found, first = np.unique(gold_N[rows_of], return_index=True)
+        order = dict.fromkeys([*found[np.argsort(first)].tolist(), *range(len(names))])  # as the classes come up
+        sides_C = sums_K.reshape(3, -1).T.tolist()
+        return {"macro_f1": macro_f1([ClassCount(*sides_C[c]) for c in order if any(sides_C[c])])}
+
+    return lambda drawn: list(map(score, drawn, _often(drawn, len(rows)) @ counts_NK))
+
+
+def _nli(rows: Sequence[Row]) -> ScoreDrawn:
+    is_right_N = np.array([row.gold == row.prediction for row in rows])
+    return _one_by_one(lambda rows_of: {"accuracy": 100 * int(is_right_N[rows_of].sum()) / len(rows_of)})
+
+
+def _sts(rows: Sequence[Row]) -> ScoreDrawn:
+    from finetune.tasks.similarity import numbers_of, score_pairs
+
+    gold_N, predicted_N = numbers_of(rows)
+    return _one_by_one(lambda rows_of: score_pairs(gold_N[rows_of], predicted_N[rows_of]))
+
+
+def _ner(rows: Sequence[Row]) -> ScoreDrawn:
+    from finetune.tasks.ner.metrics import count_by_row, score_counts
+
+    return _summed(count_by_row(rows), score_counts)
+
+
+def _re(rows: Sequence[Row]) -> ScoreDrawn:
+    from finetune.tasks.re.metrics import NO_RELATION, areas_under, mean_area, micro_f1, scores_of
+
+    _, counts_NK, names = _labels(rows)
+    is_relation = np.array([name != NO_RELATION for name in names])
+    sides_N3 = np.stack([side[:, is_relation].sum(axis=1) for side in np.split(counts_NK, 3, axis=1)], axis=1)
+    scores_NK, gold_N = scores_of(rows) or (np.zeros((len(rows), 0)), np.zeros(0))
+    curves = [_curve(scores_N, gold_N == k) for k, scores_N in enumerate(scores_NK.T)]
+
+    def area(points_3T: Array) -> float:
+        return areas_under(*points_3T[:, points_3T[0] > 0]).auprc
+
+    def score_drawn(drawn: Sequence[Drawn]) -> Scores:
+        often_BN = _often(drawn, len(rows))
+        often_NB = np.ascontiguousarray(often_BN.T)
+        areas_KB = [list(map(area, curve(often_NB))) for curve in curves]
+        micro_B = [micro_f1(*sides_3) for sides_3 in (often_BN @ sides_N3).tolist()]
+        return [
+            {"micro_f1": micro, "auprc": mean_area([areas_B[b] for areas_B in areas_KB])}
+            for b, micro in enumerate(micro_B)
+        ]
+
+    return score_drawn
+
+
+def _curve(scores_N: Array, is_gold_N: Array) -> Callable[[Array], Array]:
+    """What ``areas_under`` takes, (B, 3, T), of how often the rows are drawn (N, B); T ascends over the distinct scores
+    of gold rows, some of which a resample lacks."""
+    up_N = np.argsort(scores_N, kind="stable")
+    gold_P = up_N[is_gold_N[up_N]]
+    score_T, firsts_T = np.unique(scores_N[gold_P], return_index=True)
+    from_T, above_T = (np.searchsorted(scores_N[up_N], score_T, side=side) for side in ("left", "right"))
+
+    def points(often_NB: Array) -> Array:
+        below = np.vstack([np.zeros_like(often_NB[:1]), np.cumsum(often_NB[up_N], axis=0)])
+        gold_at_TB = np.add.reduceat(often_NB[gold_P], firsts_T, axis=0) if len(gold_P) else below[:0]
+        return np.stack([gold_at_TB, below[-1] - below[above_T], below[-1] - below[from_T]]).transpose(2, 0, 1)
+
+    return points
+
+
+def _dp(rows: Sequence[Row]) -> ScoreDrawn:
+    from finetune.tasks.dp.metrics import count_by_row, score_counts
+
+    return _summed(count_by_row(rows), score_counts)
+
+
+def _mrc(rows: Sequence[Row]) -> ScoreDrawn:
+    from finetune.tasks.mrc.metrics import mean_scores, score_questions
+
+    values_KN = np.array(score_questions(rows)).T
+    return _one_by_one(lambda rows_of: mean_scores(values_KN[:, rows_of].tolist()))
+
+
+def _wos(rows: Sequence[Row]) -> ScoreDrawn:
+    from finetune.tasks.wos.metrics import count_by_row, score_counts
+
+    counts_N4 = count_by_row(rows)
+    return _one_by_one(lambda rows_of: score_counts(counts_N4[rows_of]))
+
+
+FAST: Mapping[str, Callable[[Sequence[Row]], ScoreDrawn]] = {
+    "ynat": _ynat, "klue-nli": _nli, "klue-sts": _sts, "klue-ner": _ner, "klue-re": _re, "klue-dp": _dp,
+    "klue-mrc": _mrc, "wos": _wos,
+}  # fmt: skip

@@ -1,0 +1,251 @@
+"""``malmoi bench speedrun``: which recipe learns most in a fixed budget, on fixed text, measured in one way for all.
+
+```
+out/text/              the two token stores and their tokenizer
+out/arena.json         what all share: text, budget, measurement, processor
+out/results.jsonl      a line for each contestant and seed that has finished; it is not run again
+out/results.md         the tables made of them
+out/models/, probes/   each trained encoder, and its fine-tuning
+```
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from corpus.documents.device import PrecisionName, choose_precision, device_name, find_device
+from corpus.documents.errors import BadInput
+from corpus.documents.whole_files import write_whole
+from launch.bench.speedrun.arena import Judge, Text, prepare_text
+from launch.bench.speedrun.contestants import STANDING, Contestant, read_contestants
+from launch.bench.speedrun.pace import Budget
+from launch.bench.speedrun.probes import check_probes, probe
+from launch.bench.speedrun.race import Order, run_race
+from launch.bench.speedrun.standings import standings
+from launch.bench.timing import run_fresh, versions_of
+from launch.conduct import conduct
+from launch.console import PlainConsole, markdown_table, print_table
+from launch.errors import LaunchError
+from launch.manifest import held, write_json
+from launch.recipe import SAMPLE
+from launch.report.gather import read_lines
+from launch.sample.unpack import unpack
+
+log = logging.getLogger(__name__)
+
+RESULTS_NAME, TABLES_NAME, ARENA_NAME = "results.jsonl", "results.md", "arena.json"
+PRECISIONS = ("auto", "fp32", "bf16")
+SAMPLE_RECIPE = "smoke"
+LOCK = "speedrun"  # several commands may work in one folder
+
+
+class Rules(NamedTuple):
+    """What all contestants share beside the text; ``rows`` are measured ``points`` times."""
+
+    budget: Budget
+    threads: int
+    precision: PrecisionName
+    points: int
+    rows: int
+
+
+def run_speedrun(
+    data: Path | None,
+    contestants: Sequence[str],
+    size: str,
+    seeds: Sequence[int],
+    rules: Rules,
+    klue: str | None,
+    out: Path,
+) -> list[dict[str, Any]]:
+    """Race every contestant with every seed that has no result yet, print tables, and keep all in ``out``.
+
+    Args:
+        data: a run folder with corpus and tokenizer; None: the embedded sample is made ready.
+        contestants, size: see ``read_contestants``.
+        klue: folder of the KLUE files for the probes, "malmoi:sample" for those of the sample; None: no probes.
+
+    Returns:
+        the results, one for each line of results.jsonl.
+
+    Raises:
+        BadInput, LaunchError: an option or a file cannot be used, ``out`` is another arena, or a run failed; those
+            that finished are kept.
+    """
+    _check(rules, seeds)
+    device = find_device("auto", "pretrain.engine.device")
+    if device.type != "cpu" and rules.budget.unit == "cpu_s":
+        raise BadInput("on an accelerator CPU seconds are no budget; give --operations")
+    rules = rules._replace(precision=choose_precision(rules.precision, "--precision", device).precision)
+    entered = read_contestants(contestants, size, rules.precision)
+    files = _klue_files(klue, out)
+    if files is not None:
+        check_probes(files, rules.precision)
+    with held(out, LOCK, waits=True):
+        text = prepare_text(data or _sample_run(out), out / "text", os.cpu_count() or 1)
+        arena = _open_arena(out, text, rules, device_name(device))
+    failures = _race_all(entered, seeds, text, rules, arena, files, out)
+    results = _results(out)
+    _show(results, arena, out)
+    if failures:
+        raise LaunchError("\n".join(failures))
+    return results
+
+
+def _check(rules: Rules, seeds: Sequence[int]) -> None:
+    amounts = {"--minutes or --operations": rules.budget.amount, "--threads": rules.threads}
+    for name, amount in (amounts | {"--points": rules.points, "--rows": rules.rows}).items():
+        if not amount > 0:
+            raise BadInput(f"{name} must be above 0")
+    if rules.precision not in PRECISIONS:
+        raise BadInput(f"--precision {rules.precision}: there are {', '.join(PRECISIONS)}")
+    if len(set(seeds)) < len(seeds) or min(seeds, default=-1) < 0:
+        raise BadInput("--seed: give each seed once, 0 or more")
+
+
+def _sample_run(out: Path) -> Path:
+    """The run folder of the demo, with corpus and vocabulary."""
+    for verb in ("corpus", "tokenizer"):
+        conduct(verb, SAMPLE_RECIPE, (), out / "sample", dry_run=False)
+    return out / "sample" / SAMPLE_RECIPE
+
+
+def _klue_files(klue: str | None, out: Path) -> Path | None:
+    if klue != SAMPLE:
+        return None if klue is None else Path(klue)
+    unpack(out / "sample")
+    return out / "sample" / "klue"
+
+
+def _open_arena(out: Path, text: Text, rules: Rules, device: str) -> dict[str, Any]:
+    """What all results of the folder share, with the accuracies of counting; another arena is refused."""
+    now = {
+        "text": {part: text.facts[part]["sha256"] for part in ("training", "held-out")},
+        **rules._asdict(),
+        "budget": rules.budget._asdict(),
+        "device": device,
+    }
+    path = out / ARENA_NAME
+    if not path.is_file():
+        write_json(path, now | {"baselines": Judge(text, rules.rows).baselines(text), "tokens": text.facts})
+    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    if other := [f"{key} ({found[key]}, now {value})" for key, value in now.items() if found[key] != value]:
+        raise BadInput(f"{out}: its results are of another arena: {'; '.join(other)}; choose another --out")
+    return found
+
+
+# --- races, one after the other
+
+
+def _race_all(
+    entered: Sequence[Contestant],
+    seeds: Sequence[int],
+    text: Text,
+    rules: Rules,
+    arena: dict[str, Any],
+    klue: Path | None,
+    out: Path,
+) -> list[str]:
+    """Do what is missing, seed after seed; returns what failed."""
+    _refuse_others(entered, _results(out), out)
+    failures = []
+    for seed in seeds:
+        for contestant in entered:
+            who, model = f"{contestant.name}, seed {seed}", _folder(out, "models", contestant, seed)
+            try:
+                if _find(out, contestant, seed) is None:
+                    log.info("%s: %s", who, contestant.told)
+                    _keep(out, _race(contestant, seed, text, rules, arena, model))
+                if klue is not None and "probes" not in (found := _find(out, contestant, seed) or {}):
+                    log.info("%s: probes", who)
+                    scores = probe(model, klue, _folder(out, "probes", contestant, seed), rules.precision)
+                    _keep(out, {**found, "probes": scores})
+            except LaunchError as error:
+                log.warning("%s", error)
+                failures.append(str(error))
+    return failures
+
+
+def _race(
+    contestant: Contestant, seed: int, text: Text, rules: Rules, arena: dict[str, Any], model: Path
+) -> dict[str, Any]:
+    order = Order(
+        side=contestant.side, config=contestant.seeded(seed), training=text.training, held_out=text.held_out,
+        tokenizer=text.tokenizer, budget=rules.budget, points=rules.points, rows=rules.rows, threads=rules.threads,
+        model=model,
+    )  # fmt: skip
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(rules.threads))
+    who = f"{contestant.name}, seed {seed},"
+    found = run_fresh(run_race, order.model_dump(mode="json"), who, threads)
+    log.info("%s loss %.3f, accuracy %.1f %%, %d steps", who, found["loss"], 100 * found["accuracy"], found["steps"])
+    told = {"contestant": contestant.name, "seed": seed, "told": contestant.told, **contestant.identity()}
+    shared = {"date": date.today().isoformat(), "device": arena["device"], "precision": rules.precision}
+    return {
+        **told,
+        **shared,
+        "threads": rules.threads,
+        **found,
+        "versions": versions_of(("malmoi", "torch", "transformers")),
+    }
+
+
+def _refuse_others(entered: Sequence[Contestant], results: Sequence[dict[str, Any]], out: Path) -> None:
+    """BadInput where a contestant has the name of another whose results stand in the folder."""
+    for contestant in entered:
+        identity = json.loads(json.dumps(contestant.identity()))
+        for result in results:
+            if result["contestant"] == contestant.name and {key: result[key] for key in identity} != identity:
+                raise BadInput(
+                    f"--contestant {contestant.name}: {out} has results of another contestant of this name "
+                    f"({result['told']}); give this one another name"
+                )
+
+
+def _folder(out: Path, kind: str, contestant: Contestant, seed: int) -> Path:
+    return out / kind / contestant.name / f"seed-{seed}"
+
+
+# --- what is kept
+
+
+def _results(out: Path) -> list[dict[str, Any]]:
+    return read_lines(out / RESULTS_NAME)
+
+
+def _find(out: Path, contestant: Contestant, seed: int) -> dict[str, Any] | None:
+    wanted = (contestant.name, seed)
+    return next((result for result in _results(out) if (result["contestant"], result["seed"]) == wanted), None)
+
+
+def _keep(out: Path, result: dict[str, Any]) -> None:
+    """Add a result, or put it in the place of an older one of the same contestant and seed."""
+    key = ("contestant", "seed")
+    with held(out, LOCK, waits=True):
+        others = [found for found in _results(out) if any(found[name] != result[name] for name in key)]
+        lines = (json.dumps(found, ensure_ascii=False) + "\n" for found in (*others, result))
+        write_whole(out / RESULTS_NAME, "".join(lines))
+
+
+def _show(results: Sequence[dict[str, Any]], arena: dict[str, Any], out: Path) -> None:
+    budget = arena["budget"]
+    amount = (
+        f"{budget['amount'] / 60:g} CPU minutes" if budget["unit"] == "cpu_s" else f"{budget['amount']:g} operations"
+    )
+    about = (
+        f"{amount} on {arena['device']}, {arena['threads']} threads, {arena['precision']}; "
+        f"{arena['tokens']['training']['tokens']:,} tokens of training text"
+    )
+    console, pages = PlainConsole(), [about]
+    console.print(about, soft_wrap=True)
+    for table in standings(results, arena["baselines"], STANDING):
+        print_table(table, console)
+        pages.append(f"{markdown_table(table)}\n\n{table.note}".strip())
+    told = {result["contestant"]: result["told"] for result in results}
+    pages.append("\n".join(f"- {name}: `{words}`" for name, words in told.items()))
+    write_whole(out / TABLES_NAME, "\n\n".join(pages) + "\n")

@@ -1,0 +1,134 @@
+"""Tables of a speedrun: what was learnt in the budget, and how soon each contestant had learnt what another did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import mean
+from typing import Any
+
+from launch.console import Table
+
+Result = Mapping[str, Any]
+BETWEEN = "both_sides_accuracy"  # of the counting baselines, the strongest
+
+
+def spent_until(curve: Sequence[Mapping[str, float]], loss: float) -> float | None:
+    """How much was spent when the held-out loss first was at ``loss`` or below; None where it never was.
+
+    Between two points the loss falls on a straight line.
+
+    >>> spent_until([{"spent": 10, "loss": 8.0}, {"spent": 20, "loss": 6.0}], 7.5)
+    12.5
+    """
+    before: Mapping[str, float] | None = None
+    for point in curve:
+        if point["loss"] <= loss:
+            if before is None:
+                return point["spent"]
+            part = (before["loss"] - loss) / (before["loss"] - point["loss"])
+            return before["spent"] + part * (point["spent"] - before["spent"])
+        before = point
+    return None
+
+
+def times_faster(results: Iterable[Result], name: str, reference: str) -> dict[int, float | None]:
+    """By seed: the reference's whole run by what the contestant spent until it had the reference's last loss.
+
+    None where it never had it; seeds that only one of them ran are left out.
+    """
+    runs = {(result["contestant"], result["seed"]): result for result in results}
+    found: dict[int, float | None] = {}
+    for seed in sorted(seed for who, seed in runs if who == name and (reference, seed) in runs):
+        theirs = runs[reference, seed]
+        spent = spent_until(runs[name, seed]["curve"], theirs["loss"])
+        found[seed] = None if spent is None else theirs["curve"][-1]["spent"] / spent
+    return found
+
+
+def share_until_reading(result: Result, between: float) -> float | None:
+    """The share of the budget after which more hidden pieces were right than counting between neighbours gives."""
+    curve = result["curve"]
+    spent = next((point["spent"] for point in curve if point["accuracy"] > between), None)
+    return None if spent is None else spent / curve[-1]["spent"]
+
+
+def standings(results: Sequence[Result], baselines: Mapping[str, float], references: Sequence[str]) -> list[Table]:
+    """What was learnt and at what price, in the order of the losses; how many times sooner; the probes, if any."""
+    by_name: dict[str, list[Result]] = {}
+    for result in sorted(results, key=lambda result: (result["contestant"], result["seed"])):
+        by_name.setdefault(result["contestant"], []).append(result)
+    names = sorted(by_name, key=lambda name: mean(run["loss"] for run in by_name[name]))
+    ordered = {name: by_name[name] for name in names}
+    tables = [_learnt(ordered, baselines), _sooner(ordered, [name for name in references if name in ordered])]
+    return [table for table in (*tables, _probed(ordered)) if table.rows]
+
+
+def _learnt(runs: Mapping[str, Sequence[Result]], baselines: Mapping[str, float]) -> Table:
+    heads = (
+        "contestant",
+        "seeds",
+        "loss",
+        "accuracy, %",
+        "M tokens",
+        "steps",
+        "CPU s",
+        "of it counting",
+        "reads after",
+    )
+    rows = []
+    for name, found in runs.items():
+        reads = [share_until_reading(run, baselines[BETWEEN]) for run in found]
+        cells = (
+            _all(f"{run['seed']}" for run in found),
+            _all(f"{run['loss']:.3f}" for run in found),
+            _all(f"{100 * run['accuracy']:.1f}" for run in found),
+            _all(f"{run['tokens'] / 1e6:.2f}" for run in found),
+            _all(f"{run['steps']:,}" for run in found),
+            _all(f"{run['seconds']:,.0f}" for run in found),
+            _all(f"{run['counting_seconds']:.0f}" for run in found),
+            _all("never" if share is None else f"{share:.0%}" for share in reads),
+        )
+        rows.append([name, *cells])
+    guesses = ", ".join(
+        f"{key.removesuffix('_accuracy').replace('_', ' ')} {100 * n:.1f} %" for key, n in baselines.items()
+    )
+    note = (
+        f"Held-out loss (nats) and accuracy of hidden pieces at the end; counting reaches {guesses}. Reads after: the "
+        "share of the budget after which it is right more often than the last of these."
+    )
+    return Table(heads, rows, numbers=range(1, len(heads)), title="Learnt in the budget", note=note)
+
+
+def _sooner(runs: Mapping[str, Sequence[Result]], references: Sequence[str]) -> Table:
+    results = [run for found in runs.values() for run in found]
+    rows = []
+    for name in runs:
+        cells = []
+        for reference in references:
+            times = times_faster(results, name, reference).values()
+            cells.append("" if name == reference else _all("–" if n is None else f"{n:.2f}" for n in times))
+        rows.append([name, *cells])
+    heads = ("contestant", *(f"loss of {reference}" for reference in references))
+    note = "How many times sooner it had the loss that another had at the end, by seed; –: not in the budget."
+    return Table(heads, rows if references else [], numbers=range(1, len(heads)), title="Times sooner", note=note)
+
+
+def _probed(runs: Mapping[str, Sequence[Result]]) -> Table:
+    columns = dict.fromkeys(
+        (task, metric)
+        for found in runs.values()
+        for run in found
+        for task, scores in run.get("probes", {}).items()
+        for metric in scores
+    )
+    rows = []
+    for name, found in runs.items():
+        probed = [run["probes"] for run in found if "probes" in run]
+        cells = [_all(f"{probes[task][metric]:.1f}" for probes in probed) for task, metric in columns]
+        rows.append([name, *cells])
+    heads = ("contestant", *(f"{task}\n{metric}" for task, metric in columns))
+    return Table(heads, rows if columns else [], numbers=range(1, len(heads)), title="Probes of 1,000 examples")
+
+
+def _all(cells: Iterable[str]) -> str:
+    return ", ".join(cells)

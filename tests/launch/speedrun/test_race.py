@@ -1,0 +1,162 @@
+"""Races: budgets that hold, plans that fit, curves with their points, every kind of contestant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForMaskedLM
+
+from corpus.documents.errors import BadInput
+from launch.bench.speedrun import pace
+from launch.bench.speedrun.arena import Judge, Text
+from launch.bench.speedrun.contestants import read_contestants
+from launch.bench.speedrun.pace import Budget, Calibration, Cost, Race
+from launch.bench.speedrun.race import run_race
+from pretrain.config import PretrainConfig
+from pretrain.model.networks import build_network
+from pretrain.pack.store import open_store
+from pretrain.rows.batches import TrainingBatches, split_rows
+from pretrain.schedule import learning_rate
+from tests.launch.speedrun.course import BUDGET, OURS, PIECES, SIZE, THEIRS, order_of
+
+
+def cost_of(text: Text, told: str) -> tuple[Cost, PretrainConfig]:
+    [contestant] = read_contestants([told], SIZE, "fp32")
+    store, config = open_store(text.training, text.tokenizer), contestant.config
+    network = build_network(config, store.meta["vocab_size"], store.meta["special_ids"])
+    batches = TrainingBatches(split_rows(store, config), Judge(text, 16).pieces, config, 0, 1, 4)
+    return Cost.of(batches, config, network, stock=contestant.side == "trainer"), config
+
+
+PHASES = "pretrain.rows.masking.shares=[{share: 0.3, until: 0.5}, {share: 0.15}]"
+
+
+def test_steps_of_a_plan_fill_the_budget_and_no_more(text: Text) -> None:
+    cost, config = cost_of(text, f"{OURS} pretrain.rows.short_length=64 '{PHASES}'")
+    assert len(cost.by_shape) == 3
+    for done, left in ((0, 1e9), (7, 2e9), (30, 1e7)):
+        steps = cost.steps_within(config, done, left)
+        taken = [
+            sum(cost.of_steps(config.model_copy(update={"steps": n}), step, step) for step in range(done + 1, n + 1))
+            for n in (steps, steps + 1)
+        ]
+        assert taken[0] <= left < taken[1]
+
+
+def test_operations_are_those_of_what_is_done(text: Text) -> None:
+    ours, theirs, muon = (
+        cost_of(text, told)[0].by_shape[128, 0.15] for told in (OURS, THEIRS, f"{OURS} pretrain.optimizer.name=muon")
+    )
+    assert theirs > 1.5 * ours  # the Trainer scores every position
+    # 4 squares of 64 and two of 64 x 256, five times: two products with the short side, one square
+    assert muon - ours == pytest.approx(5 * (4 * 6 * 64**3 + 2 * (4 * 64**2 * 256 + 2 * 64**3)))
+
+
+def test_race_ends_at_its_budget_and_its_curve_has_the_points(raced: tuple[dict[str, Any], Path]) -> None:
+    found, model = raced
+    curve = found["curve"]
+    assert [int(4 * point["spent"] / BUDGET.amount + 0.2) for point in curve] == [1, 2, 3, 4]
+    assert 0.95 * BUDGET.amount < found["operations"] <= BUDGET.amount
+    assert found["tokens"] == found["steps"] * 4 * 128 and curve[-1]["step"] == found["steps"]
+    assert (found["loss"], found["accuracy"]) == (curve[-1]["loss"], curve[-1]["accuracy"])
+    assert found["loss"] < curve[0]["loss"] < np.log(PIECES) + 0.5
+    network = AutoModelForMaskedLM.from_pretrained(model)
+    assert sum(p.numel() for p in network.parameters()) == found["parameters"]
+
+
+def test_race_repeats_itself_where_operations_are_the_budget(
+    raced: tuple[dict[str, Any], Path], text: Text, tmp_path: Path
+) -> None:
+    run_race(order_of(text, OURS, tmp_path / "model"))
+    first, second = (load_file(folder / "model.safetensors") for folder in (raced[1], tmp_path / "model"))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+@pytest.mark.parametrize("told", [THEIRS,
+                                  "hybrid: real-small pretrain.model.objective=hybrid pretrain.global_batch=4",
+                                  "documents: paper pretrain.global_batch=4 pretrain.rows.packing=documents "
+                                  "pretrain.optimizer.ema=0.9"])  # fmt: skip
+def test_every_kind_of_contestant_runs_the_course(told: str, text: Text, tmp_path: Path) -> None:
+    found = run_race(order_of(text, told, tmp_path / "model"))
+    assert 0.9 * BUDGET.amount < found["operations"] <= BUDGET.amount
+    assert found["loss"] < np.log(PIECES) + 0.5
+    assert (tmp_path / "model" / "model.safetensors").is_file()
+
+
+class Clock:
+    """CPU time that goes on only where a test says so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        monkeypatch.setattr(pace.time, "process_time", lambda: self.now)
+
+
+def drive(race: Race, clock: Clock, seconds: Callable[[int], float], measuring: float = 0.0) -> list[int]:
+    """Let steps take ``seconds``; returns the number of steps planned after each."""
+
+    def measured() -> dict[str, float]:
+        clock.now += measuring
+        return {"loss": 1.0, "accuracy": 0.5}
+
+    race.ready(measured)
+    plans = [race.config.steps]
+    while not race.is_over:
+        clock.now += seconds(race.step + 1)
+        race.after_step(512)
+        plans.append(race.config.steps)
+    return plans
+
+
+def test_race_counts_cpu_seconds_but_those_of_measuring(text: Text, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, (cost, config) = Clock(monkeypatch), cost_of(text, OURS)
+    race = Race(config, Budget("cpu_s", 100.5), cost, 5, 1.0)
+    clock.now += 20  # counting before the first step
+    plans = drive(race, clock, lambda step: 1.0, measuring=50.0)
+    assert set(plans) == {80} and race.step == 80
+    assert race.counting_s == 20
+    assert [point["spent"] for point in race.curve] == [21, 41, 61, 81, 100]
+
+
+def test_plan_follows_the_speed_of_the_machine(text: Text, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, (cost, config) = Clock(monkeypatch), cost_of(text, OURS)
+    race = Race(config, Budget("cpu_s", 100.5), cost, 10, 2.0)  # the calibration said two seconds
+    plans = drive(race, clock, lambda step: 1.0)
+    assert (plans[0], plans[-1], race.step) == (50, 100, 100)
+    assert learning_rate(race.config, race.step) == pytest.approx(config.optimizer.lr / (100 - 2))
+
+
+def test_race_stops_at_the_budget_whatever_was_planned(text: Text, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, (cost, config) = Clock(monkeypatch), cost_of(text, OURS)
+    race = Race(config, Budget("cpu_s", 100.5), cost, 2, 1.0)
+    drive(race, clock, lambda step: 1.0 if step <= 60 else 10.0)  # something slows it down after the last plan
+    assert race.step == 65 and race.curve[-1]["spent"] == 110
+
+
+def test_budget_of_no_schedule_is_refused(text: Text, monkeypatch: pytest.MonkeyPatch) -> None:
+    Clock(monkeypatch)
+    cost, config = cost_of(text, OURS)
+    race = Race(config, Budget("cpu_s", 100.5), cost, 2, 30.0)
+    with pytest.raises(BadInput, match="the budget is that of 3 steps"):
+        race.ready(dict)
+
+
+def test_calibration_leaves_the_first_steps_out(text: Text, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, (_, config) = Clock(monkeypatch), cost_of(text, OURS)
+    trial = Calibration(config, Budget("cpu_s", 200.0))
+    while not trial.is_over:
+        clock.now += 9.0 if trial.step < 2 else 0.25
+        trial.after_step(512)
+    assert trial.seconds == 0.25
+    assert trial.step == 2 + 8  # a hundredth of the budget
+
+
+def test_race_with_a_clock_ends_near_its_budget(text: Text, tmp_path: Path) -> None:
+    found = run_race(order_of(text, OURS, tmp_path / "model", Budget("cpu_s", 1.0), points=3))
+    assert 0.5 < found["seconds"] < 2  # but for a step
+    assert found["seconds_a_step"] > 0 and len(found["curve"]) >= 2
