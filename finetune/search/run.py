@@ -31,7 +31,7 @@ from finetune.search.propose import Trial, propose
 from finetune.search.prune import Limits, limits_of
 from finetune.search.study import BEST_NAME, Study, trial_config, write_study
 from finetune.search.trial import place_trial, trial_of, try_one
-from finetune.spaces import Values
+from finetune.sections.spaces import Values
 
 BEST_SETTINGS = "best-of-search"  # the settings under which the best are trained
 Proposal = tuple[int, Values, Job]  # number, combination, training

@@ -26,7 +26,7 @@ from finetune.queue.jobs import SCORES_NAME, Job
 from finetune.registry import task_of
 from finetune.search.propose import State, Trial, number
 from finetune.search.prune import Limits, ends_after
-from finetune.spaces import Values
+from finetune.sections.spaces import Values
 from finetune.train.trainer import NotFinite
 
 log = logging.getLogger(__name__)
