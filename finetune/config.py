@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from functools import partial
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
@@ -25,6 +26,7 @@ from corpus.documents.errors import BadInput
 from finetune.sections.ensembles import Ensemble, check_ensembles
 from finetune.sections.own import OWN_NAME, OwnTask
 from finetune.sections.spaces import SearchConfig, Value
+from finetune.sections.starts import check_starts
 
 TaskName = Literal["ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-dp", "klue-mrc", "wos"]
 ProtocolName = Literal["malmoi", "klue-baseline"]
@@ -150,6 +152,7 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
     pooling: PoolingName | None = Field(None, description="As finetune.pooling.")
     bidirectional: bool | None = Field(None, description="As finetune.bidirectional.")
     lora: Lora | None = Field(None, description="As finetune.lora.")
+    start_from: dict[str, str] | None = Field(None, description="As finetune.start_from; {}: from the encoder itself.")
 
 
 def _read_values(key: str, values: tuple[Value, ...]) -> tuple[Value, ...]:
@@ -270,6 +273,11 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
     lora: Lora | None = Field(
         None, description="Train low-rank adapters and the head, not the encoder's weights (needs malmoi[lora])."
     )
+    start_from: dict[AnyTaskName, AnyTaskName] = Field(
+        default_factory=dict,
+        description="Tasks that start from another one's trained encoder, and which: {klue-sts: klue-nli} trains "
+        "KLUE-STS with each seed from what KLUE-NLI made of the encoder with that seed.",
+    )
     keep_scores: bool = Field(
         False,
         description="Keep beside each result what an ensemble needs of the scored examples (kept_scores.parquet).",
@@ -306,11 +314,20 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
     def _names_folders_and_tasks(cls, values: dict[str, Settings], info: ValidationInfo) -> dict[str, Settings]:
         if bad := [name for name in values if name.startswith("seed-")]:
             raise ValueError(f"{bad[0]}: folders of seeds are called so; give these settings another name")
-        named = ({_known_name(task, info): o for task, o in other.overrides.items()} for other in values.values())
-        return {
-            name: other.model_copy(update={"overrides": overrides})
-            for (name, other), overrides in zip(values.items(), named, strict=True)
-        }
+        full = partial(_known_name, info=info)
+        named = {}
+        for name, other in values.items():
+            starts = other.start_from and {full(task): full(source) for task, source in other.start_from.items()}
+            overrides = {full(task): override for task, override in other.overrides.items()}
+            named[name] = other.model_copy(update={"overrides": overrides, "start_from": starts})
+        return named
+
+    @model_validator(mode="after")
+    def _starts_are_trained(self) -> FinetuneConfig:
+        for name in ("", *self.settings):
+            where = f"settings.{name}.start_from" if name else "start_from"
+            check_starts(self.under(name).start_from, self.tasks, where)
+        return self
 
     @model_validator(mode="after")
     def _ensembles_have_members(self) -> FinetuneConfig:

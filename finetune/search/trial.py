@@ -48,7 +48,7 @@ class Verdict(NamedTuple):
     epochs: int | None = None
 
 
-def place_trial(job: Job, precision: PrecisionName, files: Files) -> Job:
+def place_trial(job: Job, precision: PrecisionName, files: Mapping[str, Files]) -> Job:
     """The job under a name made of its fingerprint."""
     task = task_of(job.task, job.config)
     found = origin_of(job, task, precision, settings_of(task, job.config, job.encoder), files)
