@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from corpus.documents.errors import BadInput
+from finetune.statistics.compare import Tested as Comparison
 from finetune.statistics.compare import choose, compare, pair_up
+from finetune.statistics.estimate import Difference, Estimate
 from finetune.statistics.results import find_trained, load, trained_of_file
 from tests.finetune.statistics.simulated import MAKERS, Benchmark, Seeds
 
@@ -168,3 +170,17 @@ def test_turns_of_a_dialogue_are_one_unit(write: Write) -> None:
     found = compare(pair_up(one, two), samples=20, shuffles=20)[0]
     assert (found.n, found.groups) == (20, 4)
     assert found.verdict() == "not shown; no difference at all"
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (1.0, "not shown; more seeds do not help, 7.8 times the examples would"),
+        (0.1, "not shown; neither more seeds nor 100 times the examples would show it"),
+    ],
+)
+def test_a_difference_next_to_nothing_asks_for_no_number_of_examples(value: float, said: str) -> None:
+    means = Estimate(60.0, 1.0, (58.0, 62.0), 5)
+    difference = Difference(value, (-2.0, 3.0), 0.8, "", 0.01, 1.0, is_paired=True, groups=1000)
+    tested = Comparison("ynat", "macro_f1", 0, ("a", "b"), (means, means), 1000, 1000, difference, 0.8, 0.8, 0.8)
+    assert tested.verdict() == said
