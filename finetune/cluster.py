@@ -16,6 +16,7 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Event, Thread
@@ -26,7 +27,7 @@ from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import write_whole
 from finetune.config import FinetuneConfig
 from finetune.data.files import read_json
-from finetune.job import find_result, finetune_one, origin_of, settings_of
+from finetune.job import find_result, find_trained, finetune_one, origin_of, settings_of
 from finetune.kept.save import settle_best
 from finetune.queue.attempts import Outcome
 from finetune.queue.identity import Files, deciding
@@ -36,6 +37,7 @@ from finetune.queue.pool import MOST_DEATHS, finish
 from finetune.queue.slots import slots_of
 from finetune.queue.watch import describe
 from finetune.registry import task_of
+from finetune.task import Task
 
 log = logging.getLogger(__name__)
 
@@ -64,10 +66,18 @@ class Share(NamedTuple):
 
     def find(self, job: Job) -> dict[str, Any] | None:
         """The result of a job that is finished."""
+        return find_result(job, *self._known_of(job))
+
+    def _known_of(self, job: Job) -> tuple[Task, Path, str]:
         task = task_of(job.task, job.config)
-        settings = settings_of(task, job.config, job.encoder)
-        origin = origin_of(job, task, self.precision, settings, self.files[job.task])
-        return find_result(job, task, self.out, origin["fingerprint"])
+        origin = origin_of(job, task, self.precision, settings_of(task, job.config, job.encoder), self.files)
+        return task, self.out, origin["fingerprint"]
+
+    def keeping_starts(self) -> Share:
+        """The same jobs, those marked from which one starts that is yet to be trained."""
+        left = (job for job in self.jobs if job.start and find_trained(job, *self._known_of(job)) is None)
+        sources = {job.start for job in left}
+        return self._replace(jobs=[replace(job, is_start=job in sources) for job in self.jobs])
 
     def failure_of(self, job: Job) -> str | None:
         """Why another task could not finish it."""
@@ -126,7 +136,7 @@ def work_off(number: int, scratch: Path, *, share: Share, cores: int, gpus: int)
     device = find_device(config.device, "finetune.device")
     if gpus and device.type == "cpu":
         raise BadInput(f"launch.gpus_per_task={gpus}: torch sees no GPU in this task; correct it, or its environment")
-    recipes = {job: deciding(job.task, job.config, share.precision, share.files[job.task]) for job in share.jobs}
+    recipes = {job: deciding(job.task, job.config, share.precision, share.files) for job in share.jobs}
     done = 0
     with named(share.jobs, recipes, out):  # the command may be gone by now
         slots = slots_of(device, cores, apart=True)  # apart: a killed process is seen, and its job taken again

@@ -6,9 +6,9 @@ Learning rates, epochs and lengths differ from task to task, so their defaults s
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+from functools import partial
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
@@ -23,8 +23,10 @@ from pydantic import (
 
 from corpus.documents.device import DeviceName
 from corpus.documents.errors import BadInput
-from finetune.ensembles import Ensemble, check_ensembles
-from finetune.spaces import SearchConfig, Value
+from finetune.sections.ensembles import Ensemble, check_ensembles
+from finetune.sections.own import OWN_NAME, OwnTask
+from finetune.sections.spaces import SearchConfig, Value
+from finetune.sections.starts import check_starts
 
 TaskName = Literal["ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-dp", "klue-mrc", "wos"]
 ProtocolName = Literal["malmoi", "klue-baseline"]
@@ -71,61 +73,6 @@ def _known_name(name: Any, info: ValidationInfo) -> Any:
 
 
 AnyTaskName = Annotated[str, BeforeValidator(_known_name)]
-OWN_NAME = re.compile(r"[^\W\d_][\w-]*")
-OwnKind = Literal["label", "pair", "similarity", "tagging", "span"]
-OWN_COLUMNS: dict[OwnKind, tuple[str, ...]] = {  # what the files of a kind have
-    "label": ("text", "label"),
-    "pair": ("text", "label"),
-    "similarity": ("text", "label"),
-    "tagging": ("tokens", "tags", "text", "spans"),
-    "span": ("question", "context", "answer", "start"),
-}
-
-
-class OwnColumns(BaseModel, frozen=True, extra="forbid"):
-    """What an own task is: its kind, what its columns are called, and its labels. A kept model carries this."""
-
-    kind: OwnKind = Field(
-        description="label: a text's class; pair: the class of two texts; similarity: a number for two texts; tagging: "
-        "entities in a text; span: the answer to a question in a passage, or none."
-    )
-    text: str | tuple[str, str] | None = Field(None, description='Column of the text, two for pairs. Default: "text".')
-    label: str | None = Field(None, description='Column of the class or the number. Default: "label".')
-    tokens: str | None = Field(None, description='tagging: words, a list or parted by spaces. Default: "tokens".')
-    tags: str | None = Field(None, description='tagging: B-, I- and O, one a word. Default: "tags".')
-    spans: str | None = Field(None, description="tagging: JSON list of [start, end, label] in text, in place of tags.")
-    question: str | None = Field(None, description='span: Default: "question".')
-    context: str | None = Field(None, description='span: Default: "context".')
-    answer: str | None = Field(None, description='span: words of the context, empty for none. Default: "answer".')
-    start: str | None = Field(
-        None, description="span: the answer's first character. Default: found, where it is clear."
-    )
-    guid: str | None = Field(None, description="Column that names the examples. Default: file and line do.")
-    labels: tuple[str, ...] | None = Field(None, description="Classes or types in this order. Default: those of train.")
-
-    @model_validator(mode="after")
-    def _has_its_columns(self) -> OwnColumns:
-        others = {name for names in OWN_COLUMNS.values() for name in names} - set(OWN_COLUMNS[self.kind])
-        if named := sorted(name for name in others if getattr(self, name) is not None):
-            raise ValueError(f"{', '.join(named)}: kind {self.kind} has {', '.join(OWN_COLUMNS[self.kind])}")
-        is_pair = self.kind in ("pair", "similarity")
-        if is_pair != isinstance(self.text, tuple):
-            wanted = "two columns under text, as text: [question, answer]" if is_pair else "one column under text"
-            raise ValueError(f"kind {self.kind} needs {wanted}")
-        if self.labels is not None and (
-            len(set(self.labels)) < len(self.labels) or self.kind in ("similarity", "span")
-        ):
-            raise ValueError(f"labels: a kind {self.kind} has none" if self.kind in ("similarity", "span") else
-                             "labels: one stands there twice")  # fmt: skip
-        return self
-
-
-class OwnTask(OwnColumns, frozen=True, extra="forbid"):
-    """A task of the user's own: CSV, TSV, JSON lines, a JSON list or CoNLL, plain or packed as .gz or .zst."""
-
-    train: str | None = Field(None, description="File to train on; none: a part of dev, if split_dev names the task.")
-    dev: str = Field(description="File to score on.")
-    test: str | None = Field(None, description="File to predict only (predict_test).")
 
 
 class SwitchOverride(BaseModel, frozen=True, extra="forbid"):
@@ -205,6 +152,7 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
     pooling: PoolingName | None = Field(None, description="As finetune.pooling.")
     bidirectional: bool | None = Field(None, description="As finetune.bidirectional.")
     lora: Lora | None = Field(None, description="As finetune.lora.")
+    start_from: dict[str, str] | None = Field(None, description="As finetune.start_from; {}: from the encoder itself.")
 
 
 def _read_values(key: str, values: tuple[Value, ...]) -> tuple[Value, ...]:
@@ -325,6 +273,11 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
     lora: Lora | None = Field(
         None, description="Train low-rank adapters and the head, not the encoder's weights (needs malmoi[lora])."
     )
+    start_from: dict[AnyTaskName, AnyTaskName] = Field(
+        default_factory=dict,
+        description="Tasks that start from another one's trained encoder, and which: {klue-sts: klue-nli} trains "
+        "KLUE-STS with each seed from what KLUE-NLI made of the encoder with that seed.",
+    )
     keep_scores: bool = Field(
         False,
         description="Keep beside each result what an ensemble needs of the scored examples (kept_scores.parquet).",
@@ -361,11 +314,20 @@ class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
     def _names_folders_and_tasks(cls, values: dict[str, Settings], info: ValidationInfo) -> dict[str, Settings]:
         if bad := [name for name in values if name.startswith("seed-")]:
             raise ValueError(f"{bad[0]}: folders of seeds are called so; give these settings another name")
-        named = ({_known_name(task, info): o for task, o in other.overrides.items()} for other in values.values())
-        return {
-            name: other.model_copy(update={"overrides": overrides})
-            for (name, other), overrides in zip(values.items(), named, strict=True)
-        }
+        full = partial(_known_name, info=info)
+        named = {}
+        for name, other in values.items():
+            starts = other.start_from and {full(task): full(source) for task, source in other.start_from.items()}
+            overrides = {full(task): override for task, override in other.overrides.items()}
+            named[name] = other.model_copy(update={"overrides": overrides, "start_from": starts})
+        return named
+
+    @model_validator(mode="after")
+    def _starts_are_trained(self) -> FinetuneConfig:
+        for name in ("", *self.settings):
+            where = f"settings.{name}.start_from" if name else "start_from"
+            check_starts(self.under(name).start_from, self.tasks, where)
+        return self
 
     @model_validator(mode="after")
     def _ensembles_have_members(self) -> FinetuneConfig:

@@ -12,7 +12,7 @@ import logging
 import math
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import Any
 from torch import nn
 
 from corpus.documents.device import PrecisionName
+from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import write_whole
 from finetune.config import FinetuneConfig
 from finetune.data.files import SUFFIX, read_json
@@ -30,6 +31,7 @@ from finetune.ensemble.records import RECORDS_NAME, write_records
 from finetune.examples import Example, Feature, Prediction, Row
 from finetune.heads.shape import shape_model
 from finetune.kept.save import Trained, keep_or_discard, settle_best
+from finetune.kept.start import drop_start, encoder_of, has_start, save_start, start_from_model
 from finetune.queue.identity import Files, deciding, digest, fingerprint_of
 from finetune.queue.jobs import SCORES_NAME, Job
 from finetune.registry import task_of
@@ -62,18 +64,16 @@ def finetune_one(
     data = load_data(task, data_folder, config)
     task = task.taught(data.training)
     settings = settings_of(task, config, job.encoder)
-    origin = origin_of(job, task, precision, settings, data.files)
+    origin = origin_of(job, task, precision, settings, {job.task: data.files, **_files_of_start(job, out)})
     folder = job.folder(out)
-    _score_again(folder, origin["fingerprint"], task, data, config)
-    if (finished := find_result(job, task, out, origin["fingerprint"])) is not None:
+    if (finished := _find_finished(job, task, data, out, origin["fingerprint"])) is not None:
         settle_best(folder, config)
         return finished
     settings = in_parts(settings, parts)
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in (SCORES_NAME, RECORDS_NAME):
-        (folder / name).unlink(missing_ok=True)
+    _clear(folder)
     began = time.perf_counter()
-    trained, scored, test, about, records = _train_and_predict(task, job, precision, settings, data, after_epoch)
+    started = replace(job, encoder=encoder_of(job, out))
+    trained, scored, test, about, records = _train_and_predict(task, started, precision, settings, data, after_epoch)
     rows = to_rows(data.scored, scored)
     _write_rows(folder, task, data.scored, rows, records, config.split_seed)
     if data.test_file is not None:
@@ -88,11 +88,21 @@ def finetune_one(
         **({"own": task.own} if task.own else {}), **({"learned": task.learned} if task.learned else {}),
     }  # fmt: skip
     keep_or_discard(folder, config, trained, result)
+    if job.is_start:
+        save_start(folder, trained)
     del trained
     gc.collect()  # the model, before the next one
     _write_json(folder / SCORES_NAME, result)
     settle_best(folder, config)
     return result
+
+
+def _clear(folder: Path) -> None:
+    """Make the folder, without what would vouch for an earlier training."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in (SCORES_NAME, RECORDS_NAME):
+        (folder / name).unlink(missing_ok=True)
+    drop_start(folder)
 
 
 def _write_rows(
@@ -192,16 +202,34 @@ def _scores(task: Task, rows: list[Row], data: Data, config: FinetuneConfig) -> 
 
 
 def origin_of(
-    job: Job, task: Task, precision: PrecisionName, settings: Hyperparameters, files: Files
+    job: Job, task: Task, precision: PrecisionName, settings: Hyperparameters, files: Mapping[str, Files]
 ) -> dict[str, Any]:
-    """What a result says of its making: recipe, encoder, the task's revision, and their digest."""
+    """What a result says of its making: recipe, encoder, the task's revision, the training that it started from if any,
+    and the digest of all that; ``files`` as for ``deciding``."""
     recipe, encoder = deciding(job.task, job.config, precision, files), digest(job.encoder)
+    start, named = None, {}
+    if job.start is not None:
+        source = task_of(job.start.task, job.config)
+        before = origin_of(job.start, source, precision, settings_of(source, job.config, job.encoder), files)
+        start = str(before["fingerprint"])
+        named = {"started_from": {"task": source.name, "settings": job.start.settings, "fingerprint": start}}
     return {
         "recipe": recipe,
         "encoder": encoder,
         "revision": task.revision,
-        "fingerprint": fingerprint_of(job.task, job.seed, encoder, recipe, settings, task.revision),
+        "fingerprint": fingerprint_of(job.task, job.seed, encoder, recipe, settings, task.revision, start),
+        **named,
     }
+
+
+def _files_of_start(job: Job, out: Path) -> dict[str, Files]:
+    """By its task, the files of the training that a job starts from, as its result says."""
+    if job.start is None:
+        return {}
+    place = job.start.folder(out) / SCORES_NAME
+    if not place.is_file():
+        raise BadInput(f"{place}: gone, though {job} starts from it; run the same command again")
+    return {job.start.task: read_json(place)["data"]}
 
 
 def in_parts(settings: Hyperparameters, parts: int) -> Hyperparameters:
@@ -214,9 +242,15 @@ def in_parts(settings: Hyperparameters, parts: int) -> Hyperparameters:
 
 def find_result(job: Job, task: Task, out: Path, fingerprint: str) -> dict[str, Any] | None:
     """The finished result of a job with all that its recipe asks for, or None."""
+    result = find_trained(job, task, out, fingerprint)
+    return result if result and result["bootstrap_samples"] == job.config.bootstrap_samples else None
+
+
+def find_trained(job: Job, task: Task, out: Path, fingerprint: str) -> dict[str, Any] | None:
+    """The same where other intervals may be asked for, which needs no training."""
     folder, config = job.folder(out), job.config
     result = _read_result(folder, fingerprint)
-    if result is None or result["bootstrap_samples"] != config.bootstrap_samples:
+    if result is None or (job.is_start and not has_start(folder)):
         return None
     test_name = Path(task.files.of("test")).name.removesuffix(SUFFIX) if config.predict_test else ""
     if test_name and not (folder / test_name).is_file():
@@ -232,12 +266,17 @@ def keep_of(task: Task, config: FinetuneConfig) -> Keep | None:
     return task.merging.keep if task.merging and (config.keep_scores or config.ensembles) else None
 
 
-def _score_again(folder: Path, fingerprint: str, task: Task, data: Data, config: FinetuneConfig) -> None:
-    """Where only the resampling has changed, intervals are made from the predictions that are there."""
+def _find_finished(job: Job, task: Task, data: Data, out: Path, fingerprint: str) -> dict[str, Any] | None:
+    """The same after what can be had without training: where only the resampling has changed, intervals from the
+    predictions that are there; for those that start from it, the encoder of a kept model."""
+    folder, config = job.folder(out), job.config
     result = _read_result(folder, fingerprint)
     if result is not None and result["bootstrap_samples"] != config.bootstrap_samples:
         rows = read_rows(folder / PREDICTIONS_NAME)
         _write_json(folder / SCORES_NAME, result | _scores(task, rows, data, config))
+    if result is not None and job.is_start:
+        start_from_model(folder)
+    return find_result(job, task, out, fingerprint)
 
 
 def _read_result(folder: Path, fingerprint: str) -> dict[str, Any] | None:

@@ -8,8 +8,9 @@ from importlib import import_module
 from pathlib import Path
 
 from corpus.documents.errors import BadInput
-from finetune.config import KEPT_NAME, TASK_NAMES, FinetuneConfig, OwnTask, full_name
+from finetune.config import KEPT_NAME, TASK_NAMES, FinetuneConfig, full_name
 from finetune.data.files import find_file, read_json
+from finetune.sections.own import OwnTask
 from finetune.task import Task
 
 MODULES = {"ynat": "labels", "klue-nli": "labels", "klue-sts": "similarity"}  # the others: a folder of their own

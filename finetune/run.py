@@ -26,6 +26,7 @@ from finetune.ensemble.run import make_ensembles
 from finetune.heads.shape import check_shape
 from finetune.job import finetune_one
 from finetune.kept.save import settle_best
+from finetune.kept.start import drop_starts
 from finetune.queue.attempts import Outcome, Work
 from finetune.queue.identity import Files, deciding
 from finetune.queue.jobs import Job, plan
@@ -79,11 +80,11 @@ def finish_trainings(
 
     ``files``: of each task, as ``check`` returned them; ``precision``: as ``precision_of`` did.
     """
-    recipes = {job: deciding(job.task, job.config, precision, files[job.task]) for job in jobs}
+    recipes = {job: deciding(job.task, job.config, precision, files) for job in jobs}
     with named(jobs, recipes, out) as jobs:
-        share = Share(jobs, files, precision, inputs.data, out)
-        found = {job: result for job in jobs if (result := share.find(job)) is not None}
-        left = [job for job in jobs if job not in found]
+        share = Share(jobs, files, precision, inputs.data, out).keeping_starts()
+        found = {job: result for job in share.jobs if (result := share.find(job)) is not None}
+        left = [job for job in share.jobs if job not in found]
         for job, result in found.items():
             log.info("%s", describe(result))
             settle_best(job.folder(out), config)
@@ -94,8 +95,9 @@ def finish_trainings(
         else:
             work = partial(finetune_one, precision=precision, data_folder=inputs.data, out=out)
             results, failed = finish_jobs(left, len(found), work, out, config, device=device, workers=workers)
-    if failed:
-        raise BadInput(failures(failed, len(jobs)))
+        if failed:
+            raise BadInput(failures(failed, len(jobs)))
+        drop_starts(jobs, out)
     make_ensembles(plan_recipe(config, jobs, out), out)
     return [*found.values(), *results]
 

@@ -59,6 +59,7 @@ def kept_card(settings: Mapping[str, Any], predicts: str, architecture: str, see
         note=note,
         is_own=settings["own"] is not None,
         example=example,
+        before=markdown(str((settings.get("started_from") or {}).get("task", ""))),
         split=markdown(settings["split"]),
         scores=[_score(name, settings) for name in settings["scores"]],
         seeds=[(f"**{seed}**" if seed == settings["seed"] else seed, _figure(value)) for seed, value in seeds.items()],

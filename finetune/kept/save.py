@@ -77,7 +77,7 @@ def save_kept(target: Path, trained: Trained, result: Mapping[str, Any], pos_tag
             "own": result.get("own"),
             **({"searched_on": result["searched_on"]} if "searched_on" in result else {}),
             **{key: value for key, value in result.get("recipe", {}).items() if key in OF_RELATIONS},
-            **({"learned": result["learned"]} if "learned" in result else {}),
+            **{key: result[key] for key in ("learned", "started_from") if key in result},
             "encoder": shown_encoder(result["model"]),
             "files": {path.name: seal_of(path) for path in sorted(folder.iterdir())},
         }

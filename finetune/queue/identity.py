@@ -3,7 +3,8 @@
 ```
 recipe, what of it decides ─┐
 hyperparameters ────────────┼─▶ fingerprint
-encoder files, task, seed ──┘
+encoder files, task, seed ──┤
+what it started from ───────┘  recipe and fingerprint of that training
 ```
 Only what differs from a default is recorded, so a key that is added to the configuration later makes no result stale. A
 key that counts for one task counts for no other. The price: what changes in the code is noticed only
@@ -25,7 +26,7 @@ from finetune.config import FRESH, FinetuneConfig
 from finetune.task import Hyperparameters
 
 # known in another way: by the job itself, the digests of the files, the resolved hyperparameters
-AXES = {"data", "tasks", "models", "seeds", "settings", "overrides", "precision"}
+AXES = {"data", "tasks", "models", "seeds", "settings", "overrides", "precision", "start_from"}
 WHOLE = {"lora"}  # a map, but not one by task; recorded with the defaults of its keys
 NO_PREDICTION = {  # these change none
     "bootstrap_samples", "predict_test", "device", "price_per_hour", "save", "search", "keep_scores", "ensembles",
@@ -41,18 +42,21 @@ WHERE_DEV_IS_DIVIDED = {"split_dev", "dev_split_share"}
 Files = Mapping[str, Mapping[str, str]]  # split to name, sha256 and version, as ``Data.files``
 
 
-def deciding(task: str, config: FinetuneConfig, precision: PrecisionName, files: Files) -> dict[str, Any]:
+def deciding(task: str, config: FinetuneConfig, precision: PrecisionName, files: Mapping[str, Files]) -> dict[str, Any]:
     """What of the recipe and the data decides the results of a task, as JSON; hyperparameters only as far as they are
-    overridden."""
+    overridden. ``files``: by task, of this one and the one that it starts from."""
+    source = config.start_from.get(task)
+    own = files.get(task, {})
     changed = config.model_dump(mode="json", exclude=AXES | NO_PREDICTION | WHOLE, exclude_defaults=True)
-    kept = {key: _for_task(task, value) for key, value in changed.items() if _counts(key, task, files)}
+    kept = {key: _for_task(task, value) for key, value in changed.items() if _counts(key, task, own)}
     override = config.overrides.get(task)
     parts: dict[str, Any] = {
         **kept,
         **config.model_dump(mode="json", include=WHOLE, exclude_none=True),
         **({"precision": precision} if precision != "fp32" else {}),
         "overrides": override.model_dump(mode="json", exclude_none=True) if override else {},
-        "data": {split: file["sha256"] for split, file in files.items()},
+        "data": {split: file["sha256"] for split, file in own.items()},
+        **({"start_from": source, "start": deciding(source, config, precision, files)} if source else {}),
     }
     return {key: value for key, value in parts.items() if value is not None and value != {}}
 
@@ -72,14 +76,16 @@ def _for_task(task: str, value: Any) -> Any:
 
 
 def fingerprint_of(
-    task: str, seed: int, encoder: str, recipe: Mapping[str, Any], hyperparameters: Hyperparameters, revision: int = 1
-) -> str:
+    task: str, seed: int, encoder: str, recipe: Mapping[str, Any], hyperparameters: Hyperparameters, revision: int = 1,
+    start: str | None = None,
+) -> str:  # fmt: skip
     """Digest of all that decides a result; ``encoder``: as ``digest`` returned it, ``recipe``: as ``deciding``;
-    ``revision``: of the task's code."""
+    ``revision``: of the task's code; ``start``: this digest of the training that it starts from."""
     plain = asdict(Hyperparameters())
     chosen = {key: value for key, value in asdict(hyperparameters).items() if value != plain[key]}
-    rest = {key: value for key, value in recipe.items() if key != "overrides"}
-    text = json.dumps([task, seed, encoder, rest, chosen, *([revision] if revision > 1 else [])], sort_keys=True)
+    rest = {key: value for key, value in recipe.items() if key not in ("overrides", "start")}
+    more = [*([revision] if revision > 1 else []), *([{"start": start}] if start else [])]
+    text = json.dumps([task, seed, encoder, rest, chosen, *more], sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 

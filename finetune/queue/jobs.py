@@ -41,7 +41,8 @@ class Given(NamedTuple):
 class Job:
     """What to train: a task by name, an encoder by its name in the results and its folder or Hub name, a seed.
 
-    ``settings`` names the folder of its settings, empty for the first ones; ``config`` says what they are.
+    ``settings`` names the folder of its settings, empty for the first ones; ``config`` says what they are. It starts
+    from what the job ``start`` made of the encoder; of a job that ``is_start`` that is kept until the command ends.
     """
 
     task: str
@@ -50,6 +51,8 @@ class Job:
     seed: int
     config: FinetuneConfig = field(compare=False)
     settings: str = ""
+    start: Job | None = field(default=None, compare=False)
+    is_start: bool = field(default=False, compare=False)
 
     def folder(self, out: Path) -> Path:
         """``<task>/<model>/seed-<n>``, with settings between; a path or Hub name becomes one folder name."""
@@ -65,12 +68,15 @@ def folder_name(name: str) -> str:
 
 
 def plan(config: FinetuneConfig, models: Mapping[str, str]) -> list[Job]:
-    """All jobs, long ones first so that none is left over at the end; ``BadInput`` for two in one folder."""
+    """All jobs, those that others start from first, then long ones so that none is left over at the end; ``BadInput``
+    for two in one folder."""
+    configs = {settings: config.under(settings) for settings in ("", *config.settings)}
+    sources = {own.start_from[task] for own in configs.values() for task in own.start_from if task in config.tasks}
     jobs = [
-        Job(task, name, str(models[name]), seed, config.under(settings), settings)
-        for task in sorted(config.tasks, key=place_of, reverse=True)  # in the paper the long ones come last
-        for name in config.models
-        for settings in ("", *config.settings)
+        _with_start(Job(task, name, str(models[name]), seed, own, settings))
+        for task in sorted(config.tasks, key=lambda task: (task in sources, place_of(task)), reverse=True)
+        for name in config.models  # above: in the paper the long ones come last
+        for settings, own in configs.items()
         for seed in config.seeds
     ]
     if len({job.folder(Path()) for job in jobs}) < len(jobs):
@@ -78,6 +84,11 @@ def plan(config: FinetuneConfig, models: Mapping[str, str]) -> list[Job]:
     if taken := {folder_name(name) for name in config.ensembles} & {folder_name(name) for name in config.models}:
         raise BadInput(f"finetune.ensembles: {min(taken)} is the name of a model on disk; rename the ensemble")
     return jobs
+
+
+def _with_start(job: Job) -> Job:
+    source = job.config.start_from.get(job.task)
+    return replace(job, start=replace(job, task=source)) if source else job
 
 
 def read_results(out: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
@@ -102,14 +113,14 @@ def name_settings(
     there = (Given(result["task"], result["settings"], result["recipe"]) for result in single)
     for task, name, recipe in chain(there, given):
         known.setdefault(task, {}).setdefault(name, recipe)
-    named = []
-    for job in jobs:
+    named: dict[Job, Job] = {}  # as it was to as it is called
+    for job in jobs:  # those that others start from come first
         taken = known.setdefault(job.task, {})
         name = _name_of(job, recipes[job], taken)
         taken.setdefault(name, recipes[job])
-        named.append(replace(job, settings=name))
-    used = dict.fromkeys((job.task, job.settings) for job in named)
-    return list(dict.fromkeys(named)), [Given(task, name, known[task][name]) for task, name in used]
+        named[job] = replace(job, settings=name, start=job.start and named[job.start])
+    used = dict.fromkeys((job.task, job.settings) for job in named.values())
+    return list(dict.fromkeys(named.values())), [Given(task, name, known[task][name]) for task, name in used]
 
 
 def _name_of(job: Job, recipe: Recipe, taken: Mapping[str, Recipe]) -> str:
@@ -128,15 +139,18 @@ def _name_of(job: Job, recipe: Recipe, taken: Mapping[str, Recipe]) -> str:
 
 
 def _difference(old: Recipe, new: Recipe) -> str:
-    """``lr 1e-05, data 3f2a91c0``: the new values of what differs."""
+    """``lr 1e-05, data 3f2a91c0``: the new values of what differs, and ``klue-nli lr 1e-05`` of the same start."""
     before, after = _flat(old), _flat(new)
     changed = [key for key in sorted(before.keys() | after.keys()) if before.get(key) != after.get(key)]
-    return ", ".join(f"{key} {after.get(key, 'default')}" for key in changed)
+    said = [f"{key} {after.get(key, 'default')}" for key in changed]
+    if "start" in old and "start_from" not in changed and old["start"] != new["start"]:
+        said.append(f"{new['start_from']} {_difference(old['start'], new['start'])}")
+    return ", ".join(said)
 
 
 def _flat(recipe: Recipe) -> dict[str, str]:
     """Overrides by their own names, digests of data as one that is short."""
-    flat = {key: value for key, value in recipe.items() if key not in ("overrides", "data")}
+    flat = {key: value for key, value in recipe.items() if key not in ("overrides", "data", "start")}
     flat |= recipe.get("overrides", {})
     data = json.dumps(recipe.get("data"), sort_keys=True).encode()
     plain = {key: value if isinstance(value, str) else json.dumps(value, sort_keys=True) for key, value in flat.items()}

@@ -42,13 +42,26 @@ def named(jobs: Sequence[Job], recipes: Mapping[Job, Recipe], out: Path) -> Iter
                 _forget(own)
 
 
+@contextmanager
+def alone(out: Path) -> Iterator[bool]:
+    """Inside ``named``: whether no other command is at work in this folder; none begins as long as this goes on."""
+    with locked(out / f"{PREFIX}.lock", waits=True):
+        yield len(list(_alive(out))) <= 1  # this one
+
+
 def _of_others(out: Path) -> Iterator[Given]:
+    for path in _alive(out):
+        yield from (Given(*given) for given in read_json(path))
+
+
+def _alive(out: Path) -> Iterator[Path]:
+    """What the commands at work name; that of a killed one is forgotten."""
     for path in sorted(out.glob(f"{PREFIX}-*.json")):
         with locked(path.with_suffix(".lock")) as is_dead:
             if is_dead:
                 _forget(path)
             else:
-                yield from (Given(*given) for given in read_json(path))
+                yield path
 
 
 def _forget(path: Path) -> None:

@@ -1,8 +1,9 @@
 """Jobs over processes: each slot has one, which takes the next job when it has finished one.
 
-Results depend neither on the number of slots nor on who took what. A process that dies is replaced and its job taken
-again; the second death of one job makes it a failure and the others go on. The price of processes is one import of
-torch each; a single slot on a CPU works in this process.
+Results depend neither on the number of slots nor on who took what; what starts from another job waits for that
+(``finetune.queue.line``). A process that dies is replaced and its job taken again; the second death of one job makes it
+a failure and the others go on. The price of processes is one import of torch each; a single slot on a CPU works in this
+process.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any, NamedTuple
 
 from finetune.queue.attempts import MORE_MEMORY, Outcome, Work, attempt
 from finetune.queue.jobs import Job
+from finetune.queue.line import Line
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +66,8 @@ def finish(
 
 def _here(jobs: Sequence[Job], work: Work, out: Path, began: Callable[[Job], None]) -> Iterator[Outcome]:
     """One job after the other in this process."""
-    waiting = deque(jobs)
+    line = Line(jobs)
+    waiting = line.ready
     taken = 0  # looked at in a row and found with another command
     while waiting:
         if taken >= len(waiting):
@@ -77,6 +80,7 @@ def _here(jobs: Sequence[Job], work: Work, out: Path, began: Callable[[Job], Non
         if _is_taken(outcome):
             waiting.append(job)
         yield outcome
+        yield from line.settle(outcome)
 
 
 def _side_by_side(
@@ -88,7 +92,8 @@ def _side_by_side(
     waits: bool,
 ) -> Iterator[Outcome]:
     """The same over processes, outcomes in the order in which they come; no process is left at the end."""
-    do, waiting, deaths = partial(attempt, work, out=out), deque(jobs), Counter[Job]()
+    do, line, deaths = partial(attempt, work, out=out), Line(jobs), Counter[Job]()
+    waiting = line.ready
     later: list[tuple[float, Job]] = []  # when to look again at what another command is at
     workers: list[_Worker] = []
     free = list(slots)
@@ -106,12 +111,14 @@ def _side_by_side(
                 if _is_taken(outcome):
                     later.append((time.monotonic() + POLL_SECONDS, outcome.job))
                 yield outcome
+                yield from line.settle(outcome)
             for worker in [worker for worker in workers if worker.is_dead]:
                 workers.remove(worker)
                 free.append(worker.slot)
                 if worker.job is not None:
                     deaths[worker.job] += 1
-                    yield _after_death(worker.job, deaths, waiting)
+                    outcome = _after_death(worker.job, deaths, waiting)
+                    yield from (outcome, *line.settle(outcome))
     finally:
         for worker in workers:
             worker.end()

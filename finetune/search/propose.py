@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any, Literal, NamedTuple
 
-from finetune.spaces import SearchConfig, Value, Values
+from finetune.sections.spaces import SearchConfig, Value, Values
 
 State = Literal["complete", "pruned", "failed"]
 LOWEST = 0.0  # what a trial counts that has no score: its loss became infinite, or the metric is undefined

@@ -31,7 +31,7 @@ from finetune.search.propose import Trial, propose
 from finetune.search.prune import Limits, limits_of
 from finetune.search.study import BEST_NAME, Study, trial_config, write_study
 from finetune.search.trial import place_trial, trial_of, try_one
-from finetune.spaces import Values
+from finetune.sections.spaces import Values
 
 BEST_SETTINGS = "best-of-search"  # the settings under which the best are trained
 Proposal = tuple[int, Values, Job]  # number, combination, training
@@ -43,6 +43,11 @@ def run(config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: i
     Writes ``<task>/<model>/{trials.jsonl, best.json}`` and a folder with the figures of each training. ``BadInput``
     where trainings could not be finished, and where no trial of a study has a score.
     """
+    if starts := [task for task in config.tasks if task in config.start_from]:
+        raise BadInput(
+            f"finetune.start_from.{starts[0]}: a search tries settings of each task alone; search without it, and "
+            "train what was found with it"
+        )
     check(config, inputs)
     device = find_device(config.device, "finetune.device")
     precision = precision_of(config, device)
@@ -52,7 +57,7 @@ def run(config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: i
         numbers = range(first, min(first + search.round_size, search.size))
         limits = {(s.task, s.model): limits_of(s.trials) for s in studies} if search.prunes else None
         proposed = [
-            [(n, values, place_trial(study.job(values), precision, files[study.task]))
+            [(n, values, place_trial(study.job(values), precision, files))
              for n, values in zip(numbers, propose(search, numbers, study.trials), strict=True)]
             for study in studies
         ]  # fmt: skip
@@ -136,7 +141,7 @@ def _best_jobs(
             override = HyperparameterOverride.model_validate(best)
             changes = {"overrides": {**config.overrides, task: override}, "searched_on": config.search.select_on}
             own = config.model_copy(update=changes)
-            recipe = deciding(task, own, precision, files[task])
+            recipe = deciding(task, own, precision, files)
             names = (f"{BEST_SETTINGS}-{n}" if n > 1 else BEST_SETTINGS for n in range(1, len(taken) + 2))
             name = next(name for name in names if taken.get((task, name), recipe) == recipe)
             taken[task, name] = recipe

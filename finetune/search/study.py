@@ -17,7 +17,7 @@ from finetune.config import FinetuneConfig, HyperparameterOverride
 from finetune.queue.jobs import Job, folder_name
 from finetune.search.maximum import expected_maximum
 from finetune.search.propose import Trial
-from finetune.spaces import SearchConfig, Values
+from finetune.sections.spaces import SearchConfig, Values
 
 TRIALS_NAME, BEST_NAME = "trials.jsonl", "best.json"
 CURVE = (1, 2, 3, 5, 10, 20, 40, 80, 160, 384)  # numbers of trials at which best.json has the expected maximum

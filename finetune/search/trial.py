@@ -26,7 +26,7 @@ from finetune.queue.jobs import SCORES_NAME, Job
 from finetune.registry import task_of
 from finetune.search.propose import State, Trial, number
 from finetune.search.prune import Limits, ends_after
-from finetune.spaces import Values
+from finetune.sections.spaces import Values
 from finetune.train.trainer import NotFinite
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class Verdict(NamedTuple):
     epochs: int | None = None
 
 
-def place_trial(job: Job, precision: PrecisionName, files: Files) -> Job:
+def place_trial(job: Job, precision: PrecisionName, files: Mapping[str, Files]) -> Job:
     """The job under a name made of its fingerprint."""
     task = task_of(job.task, job.config)
     found = origin_of(job, task, precision, settings_of(task, job.config, job.encoder), files)

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from corpus.documents.errors import BadInput
-from finetune.config import OwnColumns, OwnTask
 from finetune.examples import Example, Row, Shown
+from finetune.sections.own import OwnColumns, OwnTask
 from finetune.task import Files, HubLayout, Merging, Task
 from finetune.tasks import labels, similarity
 from finetune.tasks.mrc.task import KLUE_MRC

@@ -14,9 +14,9 @@ from unicodedata import normalize
 
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import parse_json, write_whole
-from finetune.config import OwnColumns
 from finetune.data.tables import Record, Words, holds_words, nfc, read_table, read_words, write_table
 from finetune.examples import Example
+from finetune.sections.own import OwnColumns
 from finetune.tasks.labels import is_finite_number
 from finetune.tasks.ner.new import find_entities
 

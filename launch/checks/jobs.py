@@ -30,6 +30,7 @@ BYTES_PER_EXAMPLE = {  # of the official files
 SAMPLE_TRAIN_BYTES = 490_000  # of a task
 UNPACKED = 3.5  # times a .zst file
 LENGTH = 128  # tokens that each is compared with
+KEEP_ENCODER = ("model", "start")  # in the folder of a result: what others can start from
 SIZES = {"hidden_size", "num_hidden_layers", "intermediate_size"}
 
 
@@ -70,14 +71,16 @@ class Jobs:
         groups: dict[tuple[str, str, str], list[Planned]] = {}
         for planned in self.planned:
             groups.setdefault((planned.job.task, planned.job.model, planned.job.settings), []).append(planned)
-        rows = []
+        rows, starts = [], any(planned.job.start for planned in self.planned)
         for (task, model, settings), group in groups.items():
             seeds, done = ", ".join(str(planned.job.seed) for planned in group), sum(p.is_done for p in group)
             seconds, about = group[0].seconds, "" if group[0].is_measured else "~"
             each = "–" if seconds is None else f"{about}{say_duration(seconds)}"
-            rows.append([task, model, settings or "–", seeds, str(done), str(len(group) - done), each])
-        heads = ("task", "model", "settings", "seeds", "done", "left", "each")
-        return Table(heads, rows, numbers=(4, 5, 6), title="Jobs of finetune")
+            source = group[0].job.start
+            start = [source.task if source else "–"] if starts else []
+            rows.append([task, model, settings or "–", *start, seeds, str(done), str(len(group) - done), each])
+        heads = ("task", "model", "settings", *(["starts from"] if starts else []), "seeds", "done", "left", "each")
+        return Table(heads, rows, numbers=range(len(heads) - 3, len(heads)), title="Jobs of finetune")
 
     def sentence(self) -> str:
         """How many jobs are left, how long they take, and the price."""
@@ -98,23 +101,37 @@ class Jobs:
 
 def jobs_left(recipe: Recipe, run: Path, rate: float, has_gpus: bool) -> Jobs:
     """The jobs of the recipe in the order of their training."""
-    results = [result for _, result in read_results(run / "finetune")]
-    found = []
-    for job in plan(recipe.finetune, finetune_models(recipe, run)):
-        known = [result for result in results if (result["task"], result.get("model")) == (job.task, job.model)]
-        same = [result for result in known if _is_of(result, job)]
-        measured = [float(result["seconds"]) for result in same or known if "seconds" in result]
+    results = list(read_results(run / "finetune"))
+    jobs = {_identity(job): job for job in reversed(plan(recipe.finetune, finetune_models(recipe, run)))}
+    found, without_encoder = list[Planned](), set[str]()
+    for identity, job in reversed(jobs.items()):
+        known = [(p, r) for p, r in results if (r["task"], r.get("model")) == (job.task, job.model)]
+        same = [(path, result) for path, result in known if _is_of(result, job)]
+        measured = [float(result["seconds"]) for _, result in same or known if "seconds" in result]
         seconds = fmean(measured) if measured else _by_operations(job, recipe, run, rate)
-        is_done = any(result.get("seed") == job.seed for result in same)
-        found.append(Planned(job, is_done, seconds, bool(measured)))
+        own = [path.parent for path, result in same if result.get("seed") == job.seed]
+        if not any((folder / name).is_dir() for folder in own for name in KEEP_ENCODER):
+            without_encoder.add(identity)
+        found.append(Planned(job, bool(own), seconds, bool(measured)))
+    again = without_encoder & {_identity(p.job.start) for p in found if p.job.start and not p.is_done}
+    found = [planned._replace(is_done=planned.is_done and _identity(planned.job) not in again) for planned in found]
     return Jobs(found, _slots(recipe, has_gpus=has_gpus), rate, recipe.finetune.price_per_hour)
+
+
+def _identity(job: Job) -> str:
+    """Equal for settings that say nothing of their task, which is trained once for all of them."""
+    decides = deciding(job.task, job.config, "fp32", {})  # data and precision are the same for all
+    return json.dumps([job.task, job.model, job.seed, decides], sort_keys=True)
 
 
 def _is_of(result: Mapping[str, Any], job: Job) -> bool:
     """Whether a result has the settings and the encoder of a job, its data taken as they were."""
     asked = job.config.precision
     precision = result.get("precision", "fp32") if asked == "auto" else asked
-    recipe = deciding(job.task, job.config, precision, result.get("data", {}))
+    start, files = result["recipe"].get("start", {}).get("data", {}), {job.task: result.get("data", {})}
+    if job.start is not None:
+        files[job.start.task] = {split: {"sha256": digest_} for split, digest_ in start.items()}
+    recipe = deciding(job.task, job.config, precision, files)
     return bool(result["recipe"] == recipe and result.get("encoder") == digest(job.encoder))
 
 

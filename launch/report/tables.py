@@ -160,7 +160,7 @@ def hyperparameters(scores: Sequence[Result]) -> list[Block]:
 
 def _decided_by(found: Result) -> dict[str, Any]:
     """Hyperparameters, and what else of the recipe differs from the defaults, as text where it is not one value."""
-    recipe = {key: value for key, value in found.get("recipe", {}).items() if key not in ("data", "overrides")}
+    recipe = {key: value for key, value in found.get("recipe", {}).items() if key not in ("data", "overrides", "start")}
     values = {**found["hyperparameters"], **recipe}
     return {key: json.dumps(value) if isinstance(value, dict | list) else value for key, value in values.items()}
 

@@ -23,7 +23,7 @@ class Later(FinetuneConfig, frozen=True):
 
 
 def fingerprint(config: FinetuneConfig, task: str = "ynat", files: dict[str, Any] = WHOLE, **other: Any) -> str:
-    recipe = deciding(task, config, "fp32", files)
+    recipe = deciding(task, config, "fp32", {task: files})
     return fingerprint_of(task, 1, "encoder", recipe, Hyperparameters(**other))
 
 
@@ -47,6 +47,23 @@ def test_a_key_that_is_added_later_makes_nothing_stale_until_it_is_used() -> Non
 )
 def test_only_what_decides_the_result_of_a_task_counts_for_it(changed: dict[str, Any], decides: bool) -> None:
     assert (fingerprint(FinetuneConfig(**changed)) != fingerprint(FinetuneConfig())) == decides
+
+
+def test_what_a_training_started_from_is_part_of_what_it_is() -> None:
+    config = FinetuneConfig(start_from={"klue-sts": "klue-nli"})
+    files = {"klue-sts": WHOLE, "klue-nli": DEV_ONLY}
+    recipe, source = (deciding(task, config, "fp32", files) for task in ("klue-sts", "klue-nli"))
+    assert source == deciding("klue-nli", FinetuneConfig(), "fp32", files)
+    assert recipe == {
+        **deciding("klue-sts", FinetuneConfig(), "fp32", files), "start_from": "klue-nli", "start": source,
+    }  # fmt: skip
+    prints = {fingerprint_of("klue-sts", 1, "e", recipe, Hyperparameters(), start=start) for start in (None, "a", "b")}
+    assert len(prints) == 3
+    assert fingerprint(config, "klue-nli") == fingerprint(FinetuneConfig(), "klue-nli")
+
+
+def test_fingerprints_are_those_of_earlier_releases() -> None:
+    assert fingerprint(FinetuneConfig()) == "027394c9b5cddc48a37fdc8b6c3a6a72"
 
 
 def test_a_result_of_before_a_task_changed_is_not_todays() -> None:

@@ -87,12 +87,14 @@ def kill_at(moment: int, counter: Path, victim: Callable[[], int]) -> None:
         setattr(whole_files, name, counted(getattr(whole_files, name)))
 
 
-def disturb(home: Path, out: Path, workers: int, victim: Callable[[], int], moment: int) -> bool:
+def disturb(
+    home: Path, out: Path, workers: int, victim: Callable[[], int], moment: int, config: FinetuneConfig = CONFIG
+) -> bool:
     """Whether the command was killed; then it is run again, and what was finished before is not touched."""
 
     def work() -> None:
         kill_at(moment, out.with_suffix(".count"), victim)
-        run(CONFIG, inputs(home), out, workers=workers)
+        run(config, inputs(home), out, workers=workers)
 
     process = multiprocessing.get_context("fork").Process(target=work)
     process.start()
@@ -100,7 +102,7 @@ def disturb(home: Path, out: Path, workers: int, victim: Callable[[], int], mome
     finished = {path: path.stat().st_mtime_ns for path in out.rglob("scores.json")}
     if process.exitcode != 0:
         assert process.exitcode == -signal.SIGKILL
-        run(CONFIG, inputs(home), out, workers=workers)
+        run(config, inputs(home), out, workers=workers)
     assert {path: path.stat().st_mtime_ns for path in finished} == finished
     assert contents(out) == contents(home / "out")
     return process.exitcode != 0

@@ -14,7 +14,7 @@ from finetune.config import TASK_NAMES, FinetuneConfig
 from finetune.search.propose import Trial, grid, propose
 from finetune.search.prune import limits_of
 from finetune.search.study import trial_config
-from finetune.spaces import SearchConfig, Values
+from finetune.sections.spaces import SearchConfig, Values
 
 
 def trial(number: int, values: Values, score: float, by_epoch: Sequence[float] | None = None) -> Trial:

@@ -19,10 +19,11 @@ from scipy.stats import spearmanr
 
 from corpus.documents.errors import BadInput
 from finetune import job
-from finetune.config import FinetuneConfig, OwnTask
+from finetune.config import FinetuneConfig
 from finetune.examples import Row
 from finetune.registry import TASKS, missing_files, task_of
 from finetune.run import FinetuneInputs, run
+from finetune.sections.own import OwnTask
 from finetune.tasks.labels import NLI_LABELS, YNAT_LABELS
 from finetune.tasks.own import define, definition_of, own_task, score_numbers
 

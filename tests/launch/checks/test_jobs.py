@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from finetune.queue.identity import deciding, digest
-from finetune.queue.jobs import plan
+from finetune.queue.jobs import folder_name, plan
 from launch.checks.jobs import Jobs, jobs_left
 from launch.pipeline import finetune_models
 from launch.recipe import Recipe, load_recipe
@@ -32,13 +32,13 @@ def encoder(tmp_path: Path) -> Path:
 
 
 def leave_result(recipe: Recipe, run: Path, task: str, seed: int, seconds: float) -> None:
-    """As the training of that job would."""
+    """As the training of that job would, of the recipe's own settings."""
     jobs = plan(recipe.finetune, finetune_models(recipe, run))
-    [job] = [job for job in jobs if (job.task, job.seed) == (task, seed)]
+    [job] = [job for job in jobs if (job.task, job.seed, job.settings) == (task, seed, "")]
     data = {"train": {"name": "a", "sha256": "b"}, "dev": {"name": "c", "sha256": "d"}}
     result = {
         "task": task, "model": job.model, "settings": "", "seed": seed, "seconds": seconds, "precision": "fp32",
-        "data": data, "recipe": deciding(task, job.config, "fp32", data), "encoder": digest(job.encoder),
+        "data": data, "recipe": deciding(task, job.config, "fp32", {task: data}), "encoder": digest(job.encoder),
     }  # fmt: skip
     folder = job.folder(run / "finetune")
     folder.mkdir(parents=True)
@@ -88,6 +88,21 @@ def test_a_changed_encoder_has_no_results(tmp_path: Path, encoder: Path) -> None
     leave_result(recipe, tmp_path, "ynat", 1, 1.0)
     (encoder / "model.safetensors").write_bytes(b"other weights")
     assert done(jobs_of(recipe, tmp_path)) == []
+
+
+def test_a_start_has_a_column_is_counted_once_and_again_where_its_encoder_is_gone(
+    tmp_path: Path, encoder: Path
+) -> None:
+    recipe = recipe_of("finetune.settings={x: {start_from: {re: ynat}}}", encoder=encoder)
+    leave_result(recipe, tmp_path, "ynat", 1, 60.0)
+    leave_result(recipe, tmp_path, "klue-re", 1, 60.0)
+    jobs = jobs_of(recipe, tmp_path)
+    assert len(jobs.planned) == 6  # ynat is the same under x
+    assert done(jobs) == [("klue-re", 1)]
+    assert jobs.table().heads[:5] == ("task", "model", "settings", "starts from", "seeds")
+    assert [row[3] for row in jobs.table().rows] == ["–", "–", "ynat"]
+    (tmp_path / "finetune/ynat" / folder_name(str(encoder)) / "seed-1/model").mkdir()
+    assert done(jobs_of(recipe, tmp_path)) == [("ynat", 1), ("klue-re", 1)]
 
 
 def test_without_results_time_follows_from_operations(tmp_path: Path, encoder: Path) -> None:
