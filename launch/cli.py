@@ -18,6 +18,7 @@ from launch.console import PlainConsole, rank, set_up_console, show_any_characte
 from launch.errors import LaunchError, exit_code, explain_missing_module, is_for_user, one_sentence
 from launch.page.commands import show_page
 from launch.pii.commands import pii_app
+from launch.sites.commands import launch_app
 from launch.tools.commands import (
     export_task_predictions,
     extend_tokenizer,
@@ -150,6 +151,7 @@ for _verb, _purpose, _example in STAGE_VERBS:
 app.add_typer(pii_app, name="pii", rich_help_panel=TOOLS)
 app.add_typer(bench_app, name="bench", rich_help_panel=TOOLS)
 app.add_typer(model_app, name="model", rich_help_panel=TOOLS)
+app.add_typer(launch_app, name="launch", rich_help_panel=STAGES)
 app.command("predict", rich_help_panel=TOOLS)(predict)
 app.command("score", rich_help_panel=TOOLS)(score_predictions)
 app.command("compare", rich_help_panel=TOOLS)(compare_results)
