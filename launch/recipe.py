@@ -129,7 +129,9 @@ def validated(model: type[Checked], values: object, path: Path, kind: str) -> Ch
         problems = [f"  {line}" for line in _problems(error, model)]
         count = f"{len(problems)} problem" + ("s" if len(problems) > 1 else "")
         more = [f"  … and {len(problems) - SHOWN_PROBLEMS} more"] if len(problems) > SHOWN_PROBLEMS else []
-        raise LaunchError("\n".join([f"{path.name}: {count} in this {kind}", *problems[:SHOWN_PROBLEMS], *more])) from None
+        raise LaunchError(
+            "\n".join([f"{path.name}: {count} in this {kind}", *problems[:SHOWN_PROBLEMS], *more])
+        ) from None
 
 
 def locate_recipe(name: str) -> Path:

@@ -30,9 +30,7 @@ LONGEST_ON_CPU = 365 * 86_400  # seconds: nobody means to wait that long
 Check = Callable[[], object]
 
 
-def find_problems(
-    verb: str, stages: Sequence[Stage], recipe: Recipe, run: Path, machine: Machine | None
-) -> list[str]:
+def find_problems(verb: str, stages: Sequence[Stage], recipe: Recipe, run: Path, machine: Machine | None) -> list[str]:
     """Sentences about what would stop the stages of a verb, each saying what to do; none where they can start.
 
     ``machine``: the one that works, which is this one; None: others, of which nothing is known.

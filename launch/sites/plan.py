@@ -6,7 +6,6 @@ repeat it by hand.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -100,7 +99,9 @@ def plan_launch(
 def check_launch(launch: Launch) -> None:
     """``LaunchError`` with what would stop the stages on every machine: missing inputs, files, extras."""
     names = {stage for verb in launch.verbs for stage in VERBS[verb]}
-    stages = [stage for stage in STAGES if stage.name in names and (stage.name != "sample" or launch.recipe.uses_sample)]
+    stages = [
+        stage for stage in STAGES if stage.name in names and (stage.name != "sample" or launch.recipe.uses_sample)
+    ]
     problems = find_problems("launch", stages, launch.recipe, launch.run, None)
     if problems:
         raise LaunchError("\n".join(problems))
@@ -108,4 +109,4 @@ def check_launch(launch: Launch) -> None:
 
 def own_binaries() -> str:
     """The folder of the command ``malmoi`` of this environment, and of torchrun and deepspeed."""
-    return os.path.dirname(sys.executable)
+    return str(Path(sys.executable).parent)

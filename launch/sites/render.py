@@ -43,7 +43,7 @@ def render(template: str, **values: Any) -> str:
         comment_end_string="##}",
         finalize=written,
     )
-    environment.filters |= {"words": _words, "comment": _comment, "directive": _directive}
+    environment.filters |= {"words": _words, "comment": _comment, "directive": _directive, "mapping": _mapping}
     return environment.get_template(template).render(**values)
 
 
@@ -56,8 +56,13 @@ def _comment(text: object) -> Plain:
     return Plain(" ".join(visible(str(text)).split()))
 
 
+def _mapping(values: dict[str, str]) -> Plain:
+    """JSON, which is YAML, too."""
+    return Plain(json.dumps(values))
+
+
 def _directive(text: str) -> Plain:
-    """An option on a line ``#SBATCH``, which sbatch reads by rules of its own; LaunchError for what it could misread."""
+    """An option on a line ``#SBATCH``, which sbatch reads by its own rules; LaunchError for what it could misread."""
     if found := NOT_IN_DIRECTIVES.search(text):
         raise LaunchError(f"{text}: a line #SBATCH cannot hold {found[0]!r}; choose another folder or name")
     return Plain(text)

@@ -94,7 +94,12 @@ def _pyxis(launch: Launch) -> list[str]:
 def _mounts(launch: Launch) -> list[str]:
     """What a container must see, each once; LaunchError for what the option would cut in two."""
     site = launch.site
-    folders = [*filter(None, (site.shared, site.local)), str(launch.runs), str(launch.directory), *site.container.mounts]
+    folders = [
+        *filter(None, (site.shared, site.local)),
+        str(launch.runs),
+        str(launch.directory),
+        *site.container.mounts,
+    ]
     for folder in folders:
         if "," in folder or ":" in folder:
             raise LaunchError(f"{folder}: a folder that a container mounts cannot hold ',' or ':'")
