@@ -6,12 +6,15 @@ import json
 from collections.abc import Callable, Sequence
 from math import inf
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from launch.console import PlainConsole, print_table, set_up_console
+from launch.console import PlainConsole, set_up_console
 from launch.errors import LaunchError
+
+if TYPE_CHECKING:
+    from pretrain.config import PretrainConfig
 
 
 def plan(
@@ -40,29 +43,29 @@ def plan(
     """
     set_up_console()
     from launch.plan.gpus import GPUS, find_gpu
-    from launch.plan.tables import Choice, Plan, notes_of, tables_of
+    from launch.plan.tables import Choice, Plan, print_plan
     from launch.recipe import load_recipe
 
     loaded = load_recipe(recipe, overrides or [])
-    found = [find_gpu(name) for name in dict.fromkeys(gpu or GPUS)]
+    settings, names = loaded.pretrain, list(dict.fromkeys(gpu or GPUS))
     _refuse("--mfu", mfu or [], lambda share: 0 < share <= 1, "must be above 0 and at most 1")
-    _refuse("--price-per-hour", price_per_hour or [], lambda price: 0 <= price < inf, "must be a number from 0 on")
-    prices = price_per_hour or [loaded.pretrain.watch.price_per_hour]
-    if len(prices) not in (1, len(found)):
-        raise LaunchError(f"--price-per-hour: {len(prices)} prices for {len(found)} GPUs; give one, or one for each")
     choices = [
-        Choice(one, one.precision(loaded.pretrain.engine.precision), price)
-        for one, price in zip(found, prices * (len(found) // len(prices)), strict=True)
+        Choice(found, found.precision(settings.engine.precision), price)
+        for found, price in zip(map(find_gpu, names), _prices(price_per_hour, settings, len(names)), strict=True)
     ]
     made = Plan.of(loaded, choices, sorted(set(nodes or [1])), gpus_per_node, sorted(set(mfu or [0.25, 0.4])))
-    console = PlainConsole()
-    console.print(made.headline(), soft_wrap=True)
-    for table in tables_of(made):
-        print_table(table, console)
-    for note in notes_of(made):
-        console.print(note, soft_wrap=True)
+    print_plan(made, PlainConsole())
     if json_file is not None:
         json_file.write_text(json.dumps(made.as_json(), ensure_ascii=False, indent=1) + "\n", "utf-8")
+
+
+def _prices(given: list[float] | None, settings: PretrainConfig, gpus: int) -> list[float | None]:
+    """Of an hour of each GPU: those given, one for all, or the recipe's."""
+    _refuse("--price-per-hour", given or [], lambda price: 0 <= price < inf, "must be a number from 0 on")
+    prices = list[float | None](given or [settings.watch.price_per_hour])
+    if len(prices) not in (1, gpus):
+        raise LaunchError(f"--price-per-hour: {len(prices)} prices for {gpus} GPUs; give one, or one for each")
+    return prices * (gpus // len(prices))
 
 
 def _refuse(option: str, values: Sequence[float], is_fine: Callable[[float], bool], rule: str) -> None:

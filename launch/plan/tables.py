@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from launch.checks.estimate import GIB
-from launch.console import Table, figures
+from launch.console import PlainConsole, Table, figures, print_table
 from launch.plan.count import (
     LOADER_TOKENS,
     WIDEST_SHORT_ID,
@@ -114,6 +114,15 @@ def _place(choice: Choice, nodes: int, per_node: int) -> dict[str, Any]:
     return {"gpu": choice.gpu.name, "nodes": nodes, "gpus": nodes * per_node, "precision": choice.precision}
 
 
+def print_plan(plan: Plan, console: PlainConsole) -> None:
+    """Headline, tables and notes."""
+    console.print(plan.headline(), soft_wrap=True)
+    for table in tables_of(plan):
+        print_table(table, console)
+    for note in notes_of(plan):
+        console.print(note, soft_wrap=True)
+
+
 def tables_of(plan: Plan) -> Iterator[Table]:
     """Time, then memory and network by precision, as engines differ by it."""
     yield time_table(plan)
@@ -163,7 +172,8 @@ def memory_table(plan: Plan, choices: Sequence[Choice]) -> Table:
     """GiB on one GPU by engine, and the most sequences at once; on the fewest nodes, where there is least room."""
     nodes, rows = plan.nodes[0], []
     for of_way in zip(*(plan.memories(choice, nodes) for choice in choices), strict=True):
-        needed, sequences = of_way[0].needed, max(of_way[0].sequences, 1)
+        most = max(of_way, key=lambda found: found.needed.gradients)  # FSDP's, where a smaller GPU takes several turns
+        needed, sequences = most.needed, max(most.sequences, 1)
         fixed = (needed.weights, needed.gradients, needed.averages, needed.buffers)
         rows.append(
             [
