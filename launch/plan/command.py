@@ -62,7 +62,7 @@ def plan(
 def _prices(given: list[float] | None, settings: PretrainConfig, gpus: int) -> list[float | None]:
     """Of an hour of each GPU: those given, one for all, or the recipe's."""
     _refuse("--price-per-hour", given or [], lambda price: 0 <= price < inf, "must be a number from 0 on")
-    prices = list[float | None](given or [settings.watch.price_per_hour])
+    prices: list[float | None] = [*given] if given else [settings.watch.price_per_hour]
     if len(prices) not in (1, gpus):
         raise LaunchError(f"--price-per-hour: {len(prices)} prices for {gpus} GPUs; give one, or one for each")
     return prices * (gpus // len(prices))
