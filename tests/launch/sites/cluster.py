@@ -151,7 +151,7 @@ class Slurm:
         return dict(part.split("=", 1) for part in told.split() if "=" in part)
 
 
-def until(is_true, seconds: float) -> None:
+def until(is_true: Callable[[], bool], seconds: float) -> None:
     """Wait for it, at most so long."""
     deadline = time.monotonic() + seconds
     while not is_true():
