@@ -31,6 +31,8 @@ def deliver(launch: Launch, files: Mapping[str, str], start: Sequence[str], *, d
     (launch.folder / "logs").mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         write_whole(launch.folder / name, text)
+        if name.endswith(".sh"):
+            (launch.folder / name).chmod(0o755)  # deepspeed starts node.sh as a program
     words = shlex.join([start[0], *(str(launch.folder / word) if word in files else word for word in start[1:])])
     console.print(f"{launch.folder}: {', '.join(files)}")
     if not submit:
