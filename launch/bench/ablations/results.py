@@ -21,6 +21,7 @@ from typing import Any
 
 from corpus.documents.shards import read_documents, shard_paths
 from corpus.documents.whole_files import write_whole
+from finetune.data.files import find_file
 from finetune.registry import find_task
 from finetune.statistics.compare import Pair, Tested, compare
 from finetune.statistics.results import Trained, find_trained
@@ -35,7 +36,7 @@ from launch.tools.tokenizer_tables import compare_tokenizers, comparison_tables
 
 Cells = Mapping[tuple[str, str], Mapping[int, dict[str, Any]]]  # vocabulary and text, to seed, to measured.json
 Key = tuple[str, str]
-MEASURED_NAME, PLANTED_NAME = "measured.json", "planted.json"
+MEASURED_NAME, COUNT_NAME = "measured.json", "planted.json"
 RESULTS_NAME, TABLES_NAME, CSV_NAME, FIT_NAME = "results.json", "results.md", "results.csv", "table-35.json"
 TESTED = ("a", "b", "b - a", "95 %", "p", "Holm")
 LEFT = "Left: found again, with any separators or none."
@@ -47,7 +48,7 @@ def show_results(out: Path, klue: str | None) -> dict[str, Any]:
     cells = _gather(out)
     if not cells:
         return {}
-    planted = {text: read_json(path) for text in TEXTS if (path := out / "corpora" / text / PLANTED_NAME).is_file()}
+    planted = {text: read_json(path) for text in TEXTS if (path := out / "corpora" / text / COUNT_NAME).is_file()}
     scored = _scored(out, cells)
     table_33, table_34 = (
         compare(pairs, Path(klue) if klue else None, shuffles=0) if pairs else []
@@ -57,7 +58,7 @@ def show_results(out: Path, klue: str | None) -> dict[str, Any]:
     tables = [
         _cells_table(cells), _planted_table(planted), _exposure_table(exposures, cells), _bits_table(bits),
         _scores_table(scored), *_tested_tables("Table 33", table_33), *_tested_tables("Table 34", table_34),
-        *_fit_tables(out, cells),
+        *_fit_tables(out, cells, klue),
     ]  # fmt: skip
     tables = [table for table in tables if table.rows]
     console = PlainConsole()
@@ -93,10 +94,10 @@ def _place(key: Key) -> tuple[int, str, str]:
     return (names.index(key[0]) if key[0] in names else len(names), *key)
 
 
-def _first_and_others(cells: Cells, text: str) -> tuple[str, list[str]]:
-    """The vocabulary that all others of a text are held beside, and those; "" where there is none."""
-    first, *others = [name for name, own in cells if own == text] or [""]
-    return first, others
+def _beside_the_first(keys: Sequence[Key]) -> list[tuple[Key, Key]]:
+    """Of each text the first vocabulary with every other one."""
+    by_text = {text: [key for key in keys if key[1] == text] for text in TEXTS}
+    return [(own[0], other) for own in by_text.values() for other in own[1:]]
 
 
 # --- what is compared
@@ -122,12 +123,7 @@ def _text_pairs(scored: Mapping[Key, Mapping[str, Trained]]) -> list[Pair]:
 
 
 def _vocabulary_pairs(scored: Mapping[Key, Mapping[str, Trained]]) -> list[Pair]:
-    found: list[Pair] = []
-    for text in TEXTS:
-        first, *others = [key for key in scored if key[1] == text] or [("", text)]
-        for other in others:
-            found += _pairs(scored[first], scored[other])
-    return found
+    return [pair for a, b in _beside_the_first(list(scored)) for pair in _pairs(scored[a], scored[b])]
 
 
 def _pairs(a: Mapping[str, Trained], b: Mapping[str, Trained]) -> list[Pair]:
@@ -156,12 +152,10 @@ def _bits_pairs(cells: Cells) -> dict[tuple[str, str, str, str], tuple[Measured,
     """By held-out text, text, and two vocabularies: bits per character."""
     found = {}
     for held_out in (READ, UNREAD):
-        for text in TEXTS:
-            first, others = _first_and_others(cells, text)
-            for other in others:
-                sides = [_bits(cells[name, text], held_out) for name in (first, other)]
-                if sides[0] and sides[1]:
-                    found[held_out, text, first, other] = (sides[0], sides[1])
+        for first, other in _beside_the_first(list(cells)):
+            a, b = (_bits(cells[key], held_out) for key in (first, other))
+            if a and b:
+                found[held_out, first[1], first[0], other[0]] = (a, b)
     return found
 
 
@@ -258,8 +252,8 @@ def _tested_tables(title: str, tested: Sequence[Tested]) -> Iterator[Table]:
         yield table_of(chosen, f"{title}: a: {names[0]}, b: {names[1]}")
 
 
-def _fit_tables(out: Path, cells: Cells) -> list[Table]:
-    """Table 35 on held-out text, and the boundaries of morphemes."""
+def _fit_tables(out: Path, cells: Cells, klue: str | None) -> list[Table]:
+    """Table 35 on held-out text, and the boundaries of morphemes, those of KLUE-DP by people among them."""
     texts = {held_out: out / "corpora" / held_out / "corpus" / "documents" for held_out in (READ, UNREAD)}
     lines = {
         name: ["\n".join(document.sentences) for shard in shard_paths(folder) for document in read_documents(shard)]
@@ -267,7 +261,8 @@ def _fit_tables(out: Path, cells: Cells) -> list[Table]:
         if folder.is_dir()
     }
     folders = [out / "vocabularies" / f"{name}-{text}" / "tokenizer" for name, text in cells]
-    return comparison_tables(compare_tokenizers(folders, lines, outputs=[out / FIT_NAME]))
+    gold = find_file(Path(klue), find_task("klue-dp").files.dev) if klue else None
+    return comparison_tables(compare_tokenizers(folders, lines, [gold] if gold else [], [out / FIT_NAME]))
 
 
 # --- files

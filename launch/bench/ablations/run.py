@@ -18,6 +18,7 @@ from corpus.documents.device import find_device
 from corpus.documents.errors import BadInput
 from corpus.documents.locks import locked
 from corpus.documents.shards import read_documents, shard_paths
+from corpus.reading.inputs import find_inputs
 from finetune.config import full_name
 from finetune.registry import missing_files
 from launch.bench.ablations.bits import cut_windows, measure_bits
@@ -25,7 +26,7 @@ from launch.bench.ablations.cells import READ, TEXTS, UNREAD, Base, Cell, read_v
 from launch.bench.ablations.exposure import measure_exposure
 from launch.bench.ablations.plant import count_planted, draw_others, plant, read_canaries
 from launch.bench.ablations.reader import MaskedModel
-from launch.bench.ablations.results import show_results
+from launch.bench.ablations.results import COUNT_NAME, MEASURED_NAME, show_results
 from launch.bench.timing import versions_of
 from launch.errors import LaunchError
 from launch.manifest import fingerprints, read_manifest, write_json
@@ -36,7 +37,7 @@ from launch.sample.unpack import unpack
 
 log = logging.getLogger(__name__)
 
-SETTINGS_NAME, MEASURED_NAME, PLANTED_COUNT_NAME = "ablations.json", "measured.json", "planted.json"
+SETTINGS_NAME = "ablations.json"
 SEED = 0  # of what is planted and measured, for all cells
 SAMPLE_READ, SAMPLE_UNREAD = ("news.jsonl", "encyclopedia.jsonl", "dialogue.parquet"), ("reviews.jsonl.gz",)
 
@@ -62,7 +63,7 @@ def run_ablations(base: Base, chosen: Chosen, measures: Measures) -> dict[str, A
     """Make every chosen cell that is not complete, then tables of all cells in ``base.out``.
 
     Args:
-        base: without raw text it is that of the embedded sample, with its KLUE files.
+        base: where neither it nor its recipe names raw text, that is the embedded sample's, with its KLUE files.
 
     Returns:
         what results.json holds (``results``).
@@ -72,8 +73,10 @@ def run_ablations(base: Base, chosen: Chosen, measures: Measures) -> dict[str, A
             complete stays.
     """
     _check(chosen, measures)
-    base = base if base.inputs[READ] else _with_sample(base)
     recipe = base.load()
+    if not (recipe.corpus.inputs or recipe.corpus.sources):
+        base = _with_sample(base)
+        recipe = base.load()
     vocabularies = read_vocabularies(chosen.vocabularies, recipe)
     tasks = _tasks(base, recipe, chosen.tasks)
     _settle(base, recipe, measures)
@@ -132,12 +135,12 @@ def _tasks(base: Base, recipe: Recipe, names: Sequence[str]) -> tuple[str, ...]:
 
 def _settle(base: Base, recipe: Recipe, measures: Measures) -> None:
     """Write down what all cells of the folder share; BadInput where it was something else."""
-    read = [item.path for item in raw_inputs(recipe) if isinstance(item.path, Path)]
-    given = fingerprints([*read, *map(Path, base.inputs[UNREAD])])
+    given = [*raw_inputs(recipe), *find_inputs(base.inputs[UNREAD], {}, recipe.corpus.text_field)]
+    prints = fingerprints([item.path for item in given if isinstance(item.path, Path)])
     now = {
         "operations": base.operations,
         "measures": measures._asdict(),
-        "inputs": {Path(name).name: identify() for name, identify in given.items()},
+        "text": sorted(identify() for identify in prints.values()),
         "pretrain": recipe.pretrain.identity(),
         "tokenizer": recipe.tokenizer.model_dump(mode="json"),
         "finetune": recipe.finetune.model_dump(mode="json", include={"overrides", "max_train_examples", "protocol"}),
@@ -160,7 +163,7 @@ def _prepare_text(base: Base, recipe: Recipe, measures: Measures, texts: Sequenc
         log.info("planted %(sentences)d sentences about %(canaries)d values in %(documents)d documents", counts)
     for text in (*texts, READ, *([UNREAD] if base.inputs[UNREAD] else [])):
         corpus = base.corpus(text)
-        path = corpus.parent / PLANTED_COUNT_NAME
+        path = corpus.parent / COUNT_NAME
         if text in TEXTS and not path.is_file():
             write_json(path, count_planted(read_canaries(base.out / "text"), corpus))
 

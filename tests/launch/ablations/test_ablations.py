@@ -12,11 +12,13 @@ import pytest
 from corpus.documents.errors import BadInput
 from corpus.documents.locks import locked
 from launch.bench.ablations import run as module
-from launch.bench.ablations.cells import READ, UNREAD, Base, read_vocabularies
+from launch.bench.ablations.cells import READ, UNREAD, Base, Cell, read_vocabularies, steps_within
 from launch.bench.ablations.run import Chosen, Measures, run_ablations
+from launch.bench.material import write_invented
 from launch.errors import LaunchError
 from launch.recipe import load_recipe
 from launch.sample.unpack import unpack
+from pretrain.watch.flops import flops_per_token
 from tests.command import run_command
 
 TINY = (
@@ -24,7 +26,7 @@ TINY = (
     "pretrain.model.intermediate=16", "pretrain.rows.sequence_length=64", "pretrain.global_batch=4",
     "pretrain.rows.held_out_share=0.02", "pretrain.engine.device=cpu", "finetune.device=cpu",
     "finetune.max_train_examples=20", "finetune.max_dev_examples=20", "finetune.bootstrap_samples=0", "workers=1",
-    "corpus.max_documents_per_file=80",
+    "corpus.max_documents_per_file=80", "corpus.decontaminate.enabled=false",
 )  # fmt: skip
 MEASURES = Measures(1, 3, 4)
 ONE = Chosen(["bpe"], [], [1], ["ynat"])
@@ -88,11 +90,15 @@ def test_what_is_complete_is_not_done_again_and_what_is_missing_comes_out_alike(
     base, results = done
     cell = base.out / "cells" / "bpe-plain-seed-1"
     (cell / "measured.json").unlink()  # as after a kill
-    measured = []
-    real = module.measure_exposure
-    monkeypatch.setattr(module, "measure_exposure", lambda *told: measured.append(1) or real(*told))
+    measured, real = list[str](), module._measure
+
+    def measure(cell: Cell, *told: Any) -> dict[str, Any]:
+        measured.append(cell.name)
+        return real(cell, *told)
+
+    monkeypatch.setattr(module, "_measure", measure)
     again = run_ablations(base, ONE, MEASURES)
-    assert measured == [1]
+    assert measured == ["bpe-plain-seed-1"]
     assert again == results
 
 
@@ -165,3 +171,14 @@ def test_bad_options_are_one_sentence(
     monkeypatch.chdir(tmp_path)
     Path("x.txt").write_text("글이다.\n", "utf-8")
     run_command(capfd, "bench", "ablations", *arguments).refused(words)
+
+
+@pytest.mark.parametrize(("entries", "dtype"), [(4_000, "<u2"), (40_000, "<u4")])
+def test_equal_operations_are_fewer_steps_of_a_larger_vocabulary(entries: int, dtype: str, tmp_path: Path) -> None:
+    tokens, tokenizer = write_invented(tmp_path, entries, 20_000)
+    assert json.loads((tokens / "meta.json").read_text("utf-8"))["dtype"] == dtype
+    config = load_recipe("ablations", TINY).pretrain
+    a_step = flops_per_token(config, entries) * config.global_batch * config.rows.sequence_length
+    assert steps_within(tokens, tokenizer, config, 25.5 * a_step) == 25
+    with pytest.raises(BadInput, match="raise --operations"):
+        steps_within(tokens, tokenizer, config, 2 * a_step)
