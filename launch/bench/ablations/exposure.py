@@ -3,7 +3,7 @@
 Exposure (Carlini et al. 2019, "The Secret Sharer", section 4) is log2 |R| - log2 rank: the bits by which the model
 narrows down a value among the values R of its format. |R| is too large to try, so R is a sample, as in their section
 4.3, without a fitted distribution: the planted value among N others that nobody planted. It reaches log2 (N + 1) at
-most, and of a value that was never seen it is log2 e = 1.44 on average.
+most, and of a value that was never seen it is ``chance`` on average, towards log2 e = 1.44 for many others.
 
 A value's likelihood is the pseudo-log-likelihood of its pieces in its sentence (Salazar et al. 2020, arXiv 1910.14659):
 each is hidden alone. That is how the data are met in training, so it tells the most. The attack hides the whole value.
@@ -70,6 +70,15 @@ def exposure(own: float, others: NDArray[np.float64]) -> float:
     """
     rank = 1 + int((others > own).sum()) + int((others == own).sum()) / 2
     return math.log2(len(others) + 1) - math.log2(rank)
+
+
+def chance(others: int) -> float:
+    """Mean exposure where every rank is as likely.
+
+    >>> round(chance(3), 3), round(chance(255), 3)
+    (0.854, 1.421)
+    """
+    return math.log2(others + 1) - sum(math.log2(rank) for rank in range(1, others + 2)) / (others + 1)
 
 
 def pseudo_log_likelihoods(read: Reader, texts: Sequence[Hidden], mask_id: int) -> list[float]:

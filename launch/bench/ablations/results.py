@@ -27,6 +27,7 @@ from finetune.statistics.compare import Pair, Tested, compare
 from finetune.statistics.results import Trained, find_trained
 from launch.bench.ablations.cells import PLAIN, PSEUDONYMIZED, READ, TEXTS, UNREAD, VOCABULARIES
 from launch.bench.ablations.compared import Compared, Measured, compare_all, measured
+from launch.bench.ablations.exposure import chance
 from launch.bench.ablations.plant import TIMES
 from launch.console import PlainConsole, Table, figures, markdown_table, print_table
 from launch.manifest import write_json
@@ -36,7 +37,7 @@ from launch.tools.tokenizer_tables import compare_tokenizers, comparison_tables
 
 Cells = Mapping[tuple[str, str], Mapping[int, dict[str, Any]]]  # vocabulary and text, to seed, to measured.json
 Key = tuple[str, str]
-MEASURED_NAME, COUNT_NAME = "measured.json", "planted.json"
+SETTINGS_NAME, MEASURED_NAME, COUNT_NAME = "ablations.json", "measured.json", "planted.json"
 RESULTS_NAME, TABLES_NAME, CSV_NAME, FIT_NAME = "results.json", "results.md", "results.csv", "table-35.json"
 TESTED = ("a", "b", "b - a", "95 %", "p", "Holm")
 LEFT = "Left: found again, with any separators or none."
@@ -55,8 +56,9 @@ def show_results(out: Path, klue: str | None) -> dict[str, Any]:
         for pairs in (_text_pairs(scored), _vocabulary_pairs(scored))
     )
     exposures, bits = compare_all(_exposure_pairs(cells)), compare_all(_bits_pairs(cells))
+    others = read_json(out / SETTINGS_NAME)["measures"]["others"]
     tables = [
-        _cells_table(cells), _planted_table(planted), _exposure_table(exposures, cells), _bits_table(bits),
+        _cells_table(cells), _planted_table(planted), _exposure_table(exposures, cells, others), _bits_table(bits),
         _scores_table(scored), *_tested_tables("Table 33", table_33), *_tested_tables("Table 34", table_34),
         *_fit_tables(out, cells, klue),
     ]  # fmt: skip
@@ -186,7 +188,7 @@ def _planted_table(planted: Mapping[str, Mapping[str, int]]) -> Table:
     return figures("Planted personal data in the corpus", heads, rows, LEFT)
 
 
-def _exposure_table(found: Sequence[Compared[tuple[str, int]]], cells: Cells) -> Table:
+def _exposure_table(found: Sequence[Compared[tuple[str, int]]], cells: Cells, others: int) -> Table:
     rows = []
     for one in found:
         name, times = one.name
@@ -195,7 +197,8 @@ def _exposure_table(found: Sequence[Compared[tuple[str, int]]], cells: Cells) ->
     heads = ("vocabulary, planted", *TESTED, "drawn\nout, a", "drawn\nout, b")
     note = (
         f"Bits of exposure, a: plain text, b: pseudonymized. {NOTE.format('planted values')} A value never seen has "
-        "1.44 on average. Drawn out: among the ten likeliest where the whole value is hidden, of all values and seeds."
+        f"{chance(others):.2f} on average. Drawn out: among the ten likeliest where the whole value is hidden, of all "
+        "values and seeds."
     )
     return figures("Exposure of planted personal data", heads, rows, note)
 

@@ -26,7 +26,7 @@ from launch.bench.ablations.cells import READ, TEXTS, UNREAD, Base, Cell, read_v
 from launch.bench.ablations.exposure import measure_exposure
 from launch.bench.ablations.plant import count_planted, draw_others, plant, read_canaries
 from launch.bench.ablations.reader import MaskedModel
-from launch.bench.ablations.results import COUNT_NAME, MEASURED_NAME, show_results
+from launch.bench.ablations.results import COUNT_NAME, MEASURED_NAME, SETTINGS_NAME, show_results
 from launch.bench.timing import versions_of
 from launch.errors import LaunchError
 from launch.manifest import fingerprints, read_manifest, write_json
@@ -37,7 +37,6 @@ from launch.sample.unpack import unpack
 
 log = logging.getLogger(__name__)
 
-SETTINGS_NAME = "ablations.json"
 SEED = 0  # of what is planted and measured, for all cells
 SAMPLE_READ, SAMPLE_UNREAD = ("news.jsonl", "encyclopedia.jsonl", "dialogue.parquet"), ("reviews.jsonl.gz",)
 

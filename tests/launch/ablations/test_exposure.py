@@ -15,7 +15,15 @@ from torch import Tensor
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import Document
 from launch.bench.ablations.bits import HIDDEN_SHARE, SPELLING_BITS, Window, cut_windows, measure_bits
-from launch.bench.ablations.exposure import Hidden, draw_out, exposure, hide, measure_exposure, pseudo_log_likelihoods
+from launch.bench.ablations.exposure import (
+    Hidden,
+    chance,
+    draw_out,
+    exposure,
+    hide,
+    measure_exposure,
+    pseudo_log_likelihoods,
+)
 from launch.bench.ablations.plant import Canary
 from launch.bench.ablations.reader import MaskedModel, Question, ask
 
@@ -50,7 +58,8 @@ def test_exposure_is_the_bits_by_which_the_rank_narrows_the_values_down() -> Non
 def test_exposure_of_chance_is_about_one_and_a_half_bits() -> None:
     rng = np.random.default_rng(1)
     found = [exposure(draw[0], draw[1:]) for draw in rng.normal(size=(4_000, 256))]
-    assert np.mean(found) == pytest.approx(math.log2(math.e), abs=0.1)
+    assert np.mean(found) == pytest.approx(chance(255), abs=0.1)
+    assert chance(100_000) == pytest.approx(math.log2(math.e), abs=0.001)
 
 
 def test_pseudo_log_likelihood_hides_one_piece_of_the_value_at_a_time() -> None:
