@@ -174,7 +174,7 @@ def bench_ablations(
     unread: Annotated[
         list[str] | None, typer.Option(help="Raw text of other sources, only measured; may be given again.")
     ] = None,
-    klue: Annotated[str | None, typer.Option(help="Folder like the KLUE repository. Default: none.")] = None,
+    klue: Annotated[str | None, typer.Option(help="Folder like the KLUE repository, or malmoi:sample.")] = None,
     operations: Annotated[float, typer.Option(help="Floating-point operations of each pretraining.")] = 1e14,
     vocabulary: Annotated[
         list[str] | None, typer.Option(help="bpe, klue, malmoi, malmoi-2x or 'NAME: tokenizer.KEY=VALUE'; repeatable.")

@@ -105,20 +105,25 @@ class Base:
         run_stage(STAGE["corpus"], recipe.model_copy(update={"corpus": recipe.corpus.model_copy(update=told)}), run)
         return run / "corpus"
 
-    def vocabulary(self, cell: Cell) -> tuple[Path, Recipe]:
-        """The run folder of the cell's vocabulary, with tokenizer and tokens, and its recipe."""
-        recipe, run = self.load(*cell.vocabulary.overrides), self.folder_of_vocabulary(cell)
+    def recipe_of(self, cell: Cell) -> Recipe:
+        return self.load(*cell.vocabulary.overrides)
+
+    def vocabulary(self, cell: Cell) -> None:
+        """Fill the run folder of the cell's vocabulary: tokenizer and tokens."""
+        recipe, run = self.recipe_of(cell), self.folder_of_vocabulary(cell)
         _link(run / "corpus", self.out / "corpora" / cell.text / "corpus")
         for name in ("tokenizer", "tokens"):
             run_stage(STAGE[name], recipe, run)
-        return run, recipe
 
     def folder_of_vocabulary(self, cell: Cell) -> Path:
         return self.out / "vocabularies" / f"{cell.vocabulary.name}-{cell.text}"
 
-    def train(self, cell: Cell, made: Path, recipe: Recipe) -> Path:
-        """The run folder of the cell, with its model; ``made``, ``recipe``: of ``vocabulary``."""
-        run = self.out / "cells" / cell.name
+    def folder_of(self, cell: Cell) -> Path:
+        return self.out / "cells" / cell.name
+
+    def train(self, cell: Cell) -> None:
+        """Fill the run folder of the cell, whose vocabulary is there: pretrain and model."""
+        recipe, made, run = self.recipe_of(cell), self.folder_of_vocabulary(cell), self.folder_of(cell)
         for name in ("corpus", "tokenizer", "tokens"):
             _link(run / name, made / name)
         pretrain = recipe.pretrain.model_copy(update={"seed": cell.seed})
@@ -126,13 +131,13 @@ class Base:
         pretrain = PretrainConfig.model_validate(pretrain.model_dump(mode="json") | {"steps": steps})
         for name in ("pretrain", "model"):
             run_stage(STAGE[name], recipe.model_copy(update={"pretrain": pretrain}), run)
-        return run
 
-    def finetune(self, cell: Cell, recipe: Recipe, tasks: Sequence[str]) -> None:
+    def finetune(self, cell: Cell, tasks: Sequence[str]) -> None:
         """Fine-tune and score the cell's model on the tasks, those of them that have no result yet."""
+        recipe = self.recipe_of(cell)
         told = {"models": (OWN_MODEL,), "seeds": (cell.seed,), "tasks": tuple(tasks)}
         finetune = recipe.finetune.model_copy(update=told)
-        run_stage(STAGE["finetune"], recipe.model_copy(update={"finetune": finetune}), self.out / "cells" / cell.name)
+        run_stage(STAGE["finetune"], recipe.model_copy(update={"finetune": finetune}), self.folder_of(cell))
 
 
 def steps_within(tokens: Path, tokenizer: Path, config: PretrainConfig, operations: float) -> int:

@@ -76,7 +76,7 @@ def chance(others: int) -> float:
     """Mean exposure where every rank is as likely.
 
     >>> round(chance(3), 3), round(chance(255), 3)
-    (0.854, 1.421)
+    (0.854, 1.422)
     """
     return math.log2(others + 1) - sum(math.log2(rank) for rank in range(1, others + 2)) / (others + 1)
 

@@ -31,7 +31,7 @@ from launch.bench.timing import versions_of
 from launch.errors import LaunchError
 from launch.manifest import fingerprints, read_manifest, write_json
 from launch.pipeline import raw_inputs
-from launch.recipe import Recipe
+from launch.recipe import SAMPLE, Recipe
 from launch.report.gather import read_json
 from launch.sample.unpack import unpack
 
@@ -72,10 +72,8 @@ def run_ablations(base: Base, chosen: Chosen, measures: Measures) -> dict[str, A
             complete stays.
     """
     _check(chosen, measures)
+    base = _with_sample(base)
     recipe = base.load()
-    if not (recipe.corpus.inputs or recipe.corpus.sources):
-        base = _with_sample(base)
-        recipe = base.load()
     vocabularies = read_vocabularies(chosen.vocabularies, recipe)
     tasks = _tasks(base, recipe, chosen.tasks)
     _settle(base, recipe, measures)
@@ -105,15 +103,18 @@ def _check(chosen: Chosen, measures: Measures) -> None:
 
 
 def _with_sample(base: Base) -> Base:
-    """Text and KLUE files of the embedded sample, one source of which stays unread."""
-    sample = base.out / "sample"
+    """Where no text is named that of the embedded sample, one source of it unread; where no KLUE files are, those."""
+    recipe, sample = base.load(), base.out / "sample"
+    klue, has_text = base.klue or recipe.finetune.data, recipe.corpus.inputs or recipe.corpus.sources
+    if has_text and klue != SAMPLE:
+        return replace(base, klue=klue)
     if not (sample / "klue").is_dir():
         unpack(sample)
-    inputs = {
-        name: tuple(str(sample / "corpus" / file) for file in files)
-        for name, files in ((READ, SAMPLE_READ), (UNREAD, base.inputs[UNREAD] or SAMPLE_UNREAD))
-    }
-    return replace(base, inputs=inputs, klue=base.klue or str(sample / "klue"))
+    klue = str(sample / "klue") if klue in (None, SAMPLE) else klue
+    if has_text:
+        return replace(base, klue=klue)
+    read, unread = (tuple(str(sample / "corpus" / file) for file in files) for files in (SAMPLE_READ, SAMPLE_UNREAD))
+    return replace(base, klue=klue, inputs={READ: read, UNREAD: base.inputs[UNREAD] or unread})
 
 
 def _tasks(base: Base, recipe: Recipe, names: Sequence[str]) -> tuple[str, ...]:
@@ -173,27 +174,28 @@ def _do(cell: Cell, base: Base, measures: Measures, tasks: Sequence[str]) -> str
         made = base.folder_of_vocabulary(cell)
         made.mkdir(parents=True, exist_ok=True)
         with locked(made / ".vocabulary.lock", waits=True):
-            _, recipe = base.vocabulary(cell)
-        run = base.out / "cells" / cell.name
+            base.vocabulary(cell)
+        run = base.folder_of(cell)
         run.mkdir(parents=True, exist_ok=True)
         with locked(run / ".cell.lock") as is_ours:
             if not is_ours:
                 log.info("%s: another command is at work on it", cell.name)
                 return None
             log.info("%s", cell.name)
-            base.train(cell, made, recipe)
+            base.train(cell)
             if not (run / MEASURED_NAME).is_file():
-                write_json(run / MEASURED_NAME, _measure(cell, base, measures, recipe, run))
+                write_json(run / MEASURED_NAME, _measure(cell, base, measures))
             if tasks:
-                base.finetune(cell, recipe, tasks)
+                base.finetune(cell, tasks)
     except (BadInput, LaunchError) as error:
         log.warning("%s: %s", cell.name, error)
         return f"{cell.name}: {error}"
     return None
 
 
-def _measure(cell: Cell, base: Base, measures: Measures, recipe: Recipe, run: Path) -> dict[str, Any]:
+def _measure(cell: Cell, base: Base, measures: Measures) -> dict[str, Any]:
     """What measured.json holds: the cell, what it was trained with, its exposures and bits."""
+    recipe, run = base.recipe_of(cell), base.folder_of(cell)
     log.info("%s: planted data and held-out text", cell.name)
     model = MaskedModel(run / "model", find_device(recipe.pretrain.engine.device, "pretrain.engine.device"))
     canaries = read_canaries(base.out / "text")
