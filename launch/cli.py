@@ -18,6 +18,7 @@ from launch.console import PlainConsole, rank, set_up_console, show_any_characte
 from launch.errors import LaunchError, exit_code, explain_missing_module, is_for_user, one_sentence
 from launch.page.commands import show_page
 from launch.pii.commands import pii_app
+from launch.plan.command import plan
 from launch.tools.commands import (
     export_task_predictions,
     extend_tokenizer,
@@ -193,6 +194,9 @@ def tasks() -> None:
         score = f"{task.paper_dev['klue/roberta-base'][task.metrics[0]]:.2f}"  # Table 36
         table.add_row(name, short, task.predicts, ", ".join(task.metrics), task.files.folder, score)
     PlainConsole().print(table)
+
+
+app.command("plan", rich_help_panel=LOOK)(plan)
 
 
 @app.command(rich_help_panel=LOOK)
