@@ -86,7 +86,7 @@ class HostsSite(BaseModel, frozen=True, extra="forbid"):
     """Machines that are reached by ssh without a password."""
 
     names: list[Host] = Field([], description="In the order of ranks; the first one also does the other stages.")
-    elastic: bool = Field(False, description="torchrun goes on with the machines that are left, and takes new ones.")
+    elastic: bool = Field(False, description="torchrun goes on with the machines that are left.")
 
 
 class Site(BaseModel, frozen=True, extra="forbid"):

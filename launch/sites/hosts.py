@@ -29,9 +29,9 @@ def hosts_files(launch: Launch) -> dict[str, str]:
     if site.container.runtime == "pyxis" and site.container.image:
         raise LaunchError("container.runtime pyxis is a part of Slurm; hosts need apptainer")
     commands = {verb: launch.arguments(verb, launch.task(verb)) for verb in launch.verbs}
-    values = {"launch": launch, "commands": commands, "prefix": container_prefix(launch)}
+    values = {"launch": launch, "commands": commands, "prefix": container_prefix(launch), "binaries": own_binaries()}
     return {
         "hostfile": "".join(f"{name} slots={site.pretrain.processes_here}\n" for name in site.hosts.names),
-        "node.sh": render("node.sh.j2", binaries=own_binaries(), most_restarts=MOST_RESTARTS, **values),
+        "node.sh": render("node.sh.j2", most_restarts=MOST_RESTARTS, **values),
         "run.sh": render("run.sh.j2", **values),
     }
