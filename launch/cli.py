@@ -18,6 +18,8 @@ from launch.console import PlainConsole, rank, set_up_console, show_any_characte
 from launch.errors import LaunchError, exit_code, explain_missing_module, is_for_user, one_sentence
 from launch.page.commands import show_page
 from launch.pii.commands import pii_app
+from launch.plan.command import plan
+from launch.sites.commands import launch_app
 from launch.tools.commands import (
     export_task_predictions,
     extend_tokenizer,
@@ -150,6 +152,7 @@ for _verb, _purpose, _example in STAGE_VERBS:
 app.add_typer(pii_app, name="pii", rich_help_panel=TOOLS)
 app.add_typer(bench_app, name="bench", rich_help_panel=TOOLS)
 app.add_typer(model_app, name="model", rich_help_panel=TOOLS)
+app.add_typer(launch_app, name="launch", rich_help_panel=STAGES)
 app.command("predict", rich_help_panel=TOOLS)(predict)
 app.command("score", rich_help_panel=TOOLS)(score_predictions)
 app.command("compare", rich_help_panel=TOOLS)(compare_results)
@@ -193,6 +196,9 @@ def tasks() -> None:
         score = f"{task.paper_dev['klue/roberta-base'][task.metrics[0]]:.2f}"  # Table 36
         table.add_row(name, short, task.predicts, ", ".join(task.metrics), task.files.folder, score)
     PlainConsole().print(table)
+
+
+app.command("plan", rich_help_panel=LOOK)(plan)
 
 
 @app.command(rich_help_panel=LOOK)
