@@ -18,6 +18,7 @@ from launch.console import PlainConsole, rank, set_up_console, show_any_characte
 from launch.errors import LaunchError, exit_code, explain_missing_module, is_for_user, one_sentence
 from launch.page.commands import show_page
 from launch.pii.commands import pii_app
+from launch.status.commands import show_status
 from launch.tools.commands import (
     export_task_predictions,
     extend_tokenizer,
@@ -156,6 +157,7 @@ app.command("compare", rich_help_panel=TOOLS)(compare_results)
 app.command("package", rich_help_panel=TOOLS)(package)
 app.command("ensemble", rich_help_panel=TOOLS)(ensemble)
 app.command("demo", rich_help_panel=TOOLS)(show_page)
+app.command("status", rich_help_panel=LOOK)(show_status)
 
 
 @app.command(rich_help_panel=LOOK)
