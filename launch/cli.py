@@ -198,12 +198,24 @@ def tasks() -> None:
 
 
 @app.command(rich_help_panel=LOOK)
-def doctor() -> None:
-    """Check this machine, and say which recipes it is ready for.
+def doctor(
+    cluster: Annotated[bool, typer.Option("--cluster", help="Check all nodes; a launcher starts it on each.")] = False,
+    runs: Annotated[Path, typer.Option("--runs", help="With --cluster: the folder of runs that all share.")] = Path(
+        "runs"
+    ),
+    local: Annotated[Path | None, typer.Option("--local", help="With --cluster: a folder on each node's disk.")] = None,
+) -> None:
+    """Check this machine, and say which recipes it is ready for; with --cluster all nodes that are to train.
 
     Example:  malmoi doctor
     """
     set_up_console()
+    if cluster:
+        from launch.checks.cluster.run import examine_cluster
+
+        if not examine_cluster(runs, local):
+            raise typer.Exit(2)
+        return
     from launch.checks.doctor import examine
 
     if not examine():

@@ -22,7 +22,7 @@ from launch.manifest import MANIFEST_NAME, STARTED_NAME
 from launch.pipeline import STAGES
 from launch.status.events import BEGAN, DONE, EVENTS_NAME, FAILED, INTERRUPTED, WARNED, read_events
 from launch.status.jobs import read_jobs
-from launch.status.lines import age_of, read_record
+from launch.status.lines import age_of, number_of, read_record
 from launch.status.training import read_training
 
 NAMES = tuple(stage.name for stage in STAGES)
@@ -73,12 +73,22 @@ def look_at(run: Path, *, reads: bool = False) -> dict[str, Any]:
     if "pretrain" in stages:
         steps = _settings(run / "pretrain").get("steps")
         told["training"] = read_training(run / "pretrain", steps if isinstance(steps, int) else None, reads=reads)
+        _end_by_hang(stages["pretrain"], told)
     if "finetune" in stages:
         told["jobs"] = read_jobs(run / "finetune", _settings(run / "finetune"))
         if told["jobs"]["running"] and stages["finetune"]["state"] not in (RUNNING, COMPLETE):
             stages["finetune"]["state"] = RUNNING  # by tasks of a cluster, or another command
             told |= {"state": RUNNING, "stage": "finetune"}
     return told
+
+
+def _end_by_hang(stage: dict[str, Any], told: dict[str, Any]) -> None:
+    """A watchdog ends processes without a word in the events; its own record is theirs."""
+    hang = told["training"]["hang"] or {}
+    ago = time.time() - (number_of(hang, "time") or 0.0)
+    if stage["state"] == KILLED and ago < stage["since_seconds"]:
+        stage |= {"state": FAILED, "reason": str(hang.get("sentence")), "seconds_ago": max(0.0, ago)}
+        told["state"] = FAILED if told["stage"] == "pretrain" else told["state"]
 
 
 def _stage(folder: Path, events: list[dict[str, Any]]) -> dict[str, Any] | None:

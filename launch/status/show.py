@@ -105,8 +105,6 @@ def _training(training: Mapping[str, Any], state: str | None) -> Iterator[str]:
         yield f"checkpoint  step {checkpoint['step']}, {_ago(checkpoint)}, {whole if checkpoint['is_whole'] else fault}"
     elif training:
         yield "checkpoint  none yet"
-    if training.get("hang"):
-        yield f"hang        {training['hang'].get('sentence')}"
 
 
 def _jobs(jobs: Mapping[str, Any]) -> Iterator[str]:

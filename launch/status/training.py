@@ -43,7 +43,8 @@ def read_training(folder: Path, steps: int | None, *, reads: bool = False) -> di
         scores = {key: value for key, value in measured[-1]["held_out"].items() if isinstance(value, float | int)}
         found["held_out"] = {"step": measured[-1]["step"], **scores}
     found["checkpoint"] = last_checkpoint(folder / "checkpoints", reads=reads)
-    found["hang"] = read_record(folder / "hang" / "hang.json")
+    hangs = sorted(folder.glob("hang-*/hang.json"))  # pretrain.watch.watchdog, which needs torch
+    found["hang"] = read_record(hangs[-1]) if hangs else None
     return found
 
 

@@ -174,18 +174,22 @@ def name_interface(master: str) -> None:
 
     On a machine whose own name leads to 127.0.0.1 gloo would offer that address to the other machines.
     """
+    name, here = route_to(master)
+    if name and not here.startswith("127."):
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
+        os.environ.setdefault("NCCL_SOCKET_IFNAME", name)
+
+
+def route_to(master: str) -> tuple[str, str]:
+    """This machine's interface and IPv4 address that lead to a host; "" where there is none."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.connect((master, 9))  # sends nothing; asks the routing table only
             here = probe.getsockname()[0]
     except OSError:
-        return
-    if here.startswith("127."):
-        return
-    for name, addresses in psutil.net_if_addrs().items():
-        if any(address.address == here for address in addresses):
-            os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
-            os.environ.setdefault("NCCL_SOCKET_IFNAME", name)
+        return "", ""
+    there = psutil.net_if_addrs().items()
+    return next((name for name, addresses in there if any(a.address == here for a in addresses)), ""), here
 
 
 def _threads_here() -> int:

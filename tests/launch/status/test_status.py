@@ -112,6 +112,17 @@ def test_a_killed_run_is_told_from_one_at_work(at_work: subprocess.Popen, tmp_pa
     os.waitid(os.P_PID, at_work.pid, os.WEXITED | os.WNOWAIT)  # dead, and still in the table of processes
     told = look_at(tmp_path / "run")
     assert (told["state"], told["stages"]["pretrain"]["lives"]) == ("killed", False)
+    for start, ago, state in (
+        ("20261122-1", 10**6, "killed"),
+        ("20261123-1", 0, "failed"),
+    ):  # an earlier hang, and its own
+        home = tmp_path / "run" / "pretrain" / f"hang-{start}"
+        home.mkdir()
+        record = {"time": time.time() - ago, "sentence": "rank 3 hangs"}
+        (home / "hang.json").write_text(json.dumps(record), "utf-8")
+        told = look_at(tmp_path / "run")
+        assert told["state"] == state
+    assert told["stages"]["pretrain"]["reason"] == "rank 3 hangs"
 
 
 def test_a_process_of_another_host_lives_as_long_as_it_writes(tmp_path: Path) -> None:
