@@ -18,6 +18,7 @@ from launch.console import PlainConsole, rank, set_up_console, show_any_characte
 from launch.errors import LaunchError, exit_code, explain_missing_module, is_for_user, one_sentence
 from launch.page.commands import show_page
 from launch.pii.commands import pii_app
+from launch.plan.command import plan
 from launch.status.commands import show_status
 from launch.tools.commands import (
     export_task_predictions,
@@ -197,12 +198,13 @@ def tasks() -> None:
     PlainConsole().print(table)
 
 
+app.command("plan", rich_help_panel=LOOK)(plan)
+
+
 @app.command(rich_help_panel=LOOK)
 def doctor(
     cluster: Annotated[bool, typer.Option("--cluster", help="Check all nodes; a launcher starts it on each.")] = False,
-    runs: Annotated[Path, typer.Option("--runs", help="With --cluster: the folder of runs that all share.")] = Path(
-        "runs"
-    ),
+    runs: Annotated[Path, typer.Option("--runs", help="With --cluster: the runs that all share.")] = Path("runs"),
     local: Annotated[Path | None, typer.Option("--local", help="With --cluster: a folder on each node's disk.")] = None,
 ) -> None:
     """Check this machine, and say which recipes it is ready for; with --cluster all nodes that are to train.

@@ -23,7 +23,9 @@ from launch.errors import is_for_user
 from launch.pipeline import Stage, is_done, learns_pieces, raw_inputs
 from launch.recipe import SAMPLE, Recipe
 from pretrain.engine.memory import needed_memory
-from pretrain.schedule import phases
+from pretrain.model.sizes import count_parameters
+from pretrain.schedule import of_phase, phases
+from pretrain.watch.flops import flops_per_token
 
 GIB = 1 << 30
 # text a second and core, with everything on; pack works in one process per core as well
@@ -119,7 +121,7 @@ def estimate(stage: str, recipe: Recipe, machine: Machine) -> Cost:
     if stage == "pretrain" and is_new:
         return _training(recipe, machine)
     if stage == "model":
-        return Cost(1, 4 * parameters(recipe))
+        return Cost(1, 4 * count_parameters(recipe.pretrain.model, recipe.tokenizer.vocab_size))
     return Cost(2 if stage in ("sample", "report") else None)
 
 
@@ -140,46 +142,31 @@ def text_bytes(recipe: Recipe) -> float | None:
     return size
 
 
-def parameters(recipe: Recipe) -> int:
-    """Of the network and its masked-LM head, which shares its matrix with the embeddings; biases left out."""
-    net = recipe.pretrain.model
-    learned_positions = 0 if net.architecture == "modernbert" else net.positions
-    return _of_blocks(recipe) + (recipe.tokenizer.vocab_size + learned_positions + net.hidden) * net.hidden
-
-
-def _of_blocks(recipe: Recipe) -> int:
-    net = recipe.pretrain.model
-    matrices = 3 if net.architecture == "modernbert" else 2  # of the feed-forward part; one is the gate
-    return net.layers * (4 * net.hidden**2 + matrices * net.hidden * net.intermediate)
-
-
 def planned_tokens(recipe: Recipe) -> int:
     """Tokens that pretraining sees."""
     steps = sum((phase.last - phase.after) * phase.length for phase in phases(recipe.pretrain))
     return steps * recipe.pretrain.global_batch
 
 
-def _flops(recipe: Recipe, length: int, share: float) -> float:
-    """Operations to train on one token in a row of ``length``, the vocabulary head on the masked ``share`` alone."""
-    net = recipe.pretrain.model
-    head = net.hidden**2 + net.hidden * recipe.tokenizer.vocab_size
-    dense = _of_blocks(recipe) + head * share
-    attended: float = length
-    if net.architecture == "modernbert":  # one layer of so many sees all tokens
-        attended = (length + (net.global_every - 1) * min(length, net.local_window + 1)) / net.global_every
-    return 6 * dense + 12 * net.layers * attended * net.hidden
+def planned_flops(recipe: Recipe) -> float:
+    """Operations to train on them."""
+    settings, vocab_size = recipe.pretrain, recipe.tokenizer.vocab_size
+    return sum(
+        (phase.last - phase.after) * settings.global_batch * phase.length
+        * flops_per_token(of_phase(settings, phase), vocab_size)
+        for phase in phases(settings)
+    )  # fmt: skip
 
 
 def _training(recipe: Recipe, machine: Machine) -> Cost:
-    settings, size = recipe.pretrain, parameters(recipe)
-    engine = settings.engine
-    work = sum((p.last - p.after) * p.length * _flops(recipe, p.length, p.share) for p in phases(settings))
+    settings, engine, vocab_size = recipe.pretrain, recipe.pretrain.engine, recipe.tokenizer.vocab_size
+    size = count_parameters(settings.model, vocab_size)
     rows = min(engine.most_sequences, settings.global_batch)
     known = settings.replaced("engine", precision=machine.precision)
     return Cost(
-        seconds=work * settings.global_batch / machine.flops,
+        seconds=planned_flops(recipe) / machine.flops,
         disk=(settings.saved.keep_checkpoints + 2) * SAVED_BYTES * size,  # the best one, and one half written
-        memory=PROCESS_WITH_TORCH + sum(needed_memory(known, recipe.tokenizer.vocab_size, size, rows, machine.devices)),
+        memory=PROCESS_WITH_TORCH + sum(needed_memory(known, vocab_size, size, rows, machine.devices)),
         least_memory=ADAM_BYTES * size / (machine.devices if engine.zero_stage else 1),
     )
 

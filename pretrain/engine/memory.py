@@ -1,9 +1,10 @@
 """The memory that training needs, counted before the first step, and one sentence where it does not suffice.
 
 Counted are 16 bytes a parameter (float32 weights, gradients and Adam's two averages; cut over the processes where the
-engine does so), what the backward pass needs of each layer (after arXiv 2205.05198, equation 2, without the products
-of attention, which its kernels do not keep) and the scores over the vocabulary at the predictions. It tells what fits
-from what does not, not 10 GiB from 12.
+engine does so; in fp16 DeepSpeed's two, two, and twelve of exact weights and averages, as in arXiv 1910.02054), what
+the backward pass needs of each layer (after arXiv 2205.05198, equation 2, without the products of attention, which its
+kernels do not keep), the scores over the vocabulary at the predictions, and what engines hold besides. It tells what
+fits from what does not, not 10 GiB from 12.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
     from pretrain.engine.world import World
 
 GIB = 1 << 30
-ACTIVATION_BYTES = {"fp32": 68, "bf16": 34, "fp16": 34}  # per token, layer and hidden unit
+ACTIVATION_BYTES = {"fp32": 68, "bf16": 42, "fp16": 34}  # per token, layer and hidden unit; autocast copies inputs
 SCORE_BYTES = 8  # per prediction and piece: the scores and their shares
 MOST_CAUSAL = 1 << 27  # scores at once where every token predicts (pretrain.model.module)
+BUCKET = 500_000_000  # gradients that DeepSpeed keeps room for from stage 1 on, however small the model is
 NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")  # torch's words on GPUs and CPUs
 
 
@@ -36,20 +38,33 @@ class Needed(NamedTuple):
     averages: float
     activations: float
     scores: float
+    buffers: float
 
 
 def needed_memory(config: PretrainConfig, vocab_size: int, parameters: int, sequences: int, ranks: int) -> Needed:
     """For ``sequences`` at once in the heaviest phase of a run of ``ranks`` processes; the precision is settled."""
-    engine, net, whole = config.engine, config.model, 4.0 * parameters
-    zero = 3 if engine.name == "fsdp" else engine.zero_stage if engine.name == "deepspeed" else 0
-    cut_at = (3, 2, 1)  # the stages of ZeRO from which weights, gradients and averages are cut
-    weights, gradients, averages = (whole / ranks if zero >= stage else whole for stage in cut_at)
+    engine, net, is_fsdp = config.engine, config.model, config.engine.name == "fsdp"
+    zero = 3 if is_fsdp else engine.zero_stage if engine.name == "deepspeed" else 0
+    is_deepspeed = zero > 0 and not is_fsdp
+    whole = (2.0 if engine.precision == "fp16" else 4.0) * parameters
+    # ZeRO cuts averages from stage 1 on, gradients from 2, weights from 3; FSDP sums whole gradients up until the last
+    # micro-batch of a step, and DeepSpeed updates a float32 copy of its part of the weights
+    sums_up = is_fsdp and config.global_batch // ranks > sequences
+    weights, gradients = (whole / ranks if is_cut else whole for is_cut in (zero == 3, zero > 1 and not sums_up))
+    weights += 4 * parameters / ranks if is_deepspeed and not engine.offload else 0
+    averages = (12.0 if config.optimizer.ema else 8.0) * parameters / (ranks if zero else 1)
     tokens = max(phase.length for phase in phases(config)) * sequences
     predictions = max(phase.length * phase.share for phase in phases(config)) * sequences
     scores = max(predictions * vocab_size, min(tokens * vocab_size, MOST_CAUSAL) if config.causal_rows else 0)
     activations = tokens * net.hidden * net.layers * ACTIVATION_BYTES[engine.precision]
-    averages *= 3 if config.optimizer.ema else 2
-    return Needed(weights, gradients, averages, activations, scores * SCORE_BYTES)
+    copies = 2.0 * parameters if engine.precision == "bf16" else 0.0  # autocast's, of each matrix, for a micro-batch
+    buffers = copies + (BUCKET * whole / parameters if is_deepspeed else 0)
+    return Needed(weights, gradients, 0 if engine.offload else averages, activations, scores * SCORE_BYTES, buffers)
+
+
+def host_memory_of_offload(parameters: int, ranks: int) -> float:
+    """Bytes of host memory a process where the optimizer works there: exact weights, gradients, both averages."""
+    return 16.0 * parameters / ranks
 
 
 def memory_of(device: torch.device) -> tuple[int, int]:

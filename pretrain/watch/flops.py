@@ -11,14 +11,17 @@ twice what it sees; hybrid rows cost their mean. Peaks are the dense rates of NV
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pretrain.config import PretrainConfig
-from pretrain.rows.batches import TrainingBatches
 from pretrain.rows.masking import most_predictions
 from pretrain.schedule import of_phase
+
+if TYPE_CHECKING:
+    from pretrain.rows.batches import TrainingBatches
 
 # name without maker and brand: TFLOP/s in fp32 (as TF32, but where there are no tensor cores for it), in fp16 and in
 # bf16 on tensor cores; None where there are none

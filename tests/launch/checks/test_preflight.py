@@ -45,7 +45,7 @@ def test_the_demo_has_no_problems(tmp_path: Path) -> None:
         ("finetune.data=", "finetune.data is empty"),
         ("finetune.data=nowhere", "nowhere: no such file or folder"),
         ("finetune.models=./nothing/here", "./nothing/here: not an encoder that transformers can load"),
-        ("pretrain.steps=900000000", "there is no GPU"),
+        ("pretrain.steps=2000000000", "there is no GPU"),
         ("launch.engine=slurm", "launch.engine=slurm needs"),
     ],
 )
@@ -78,7 +78,7 @@ def test_missing_klue_files_are_named(tmp_path: Path) -> None:
 
 def test_the_papers_plan_needs_a_gpu_and_gets_one(tmp_path: Path) -> None:
     given = ("corpus.inputs=malmoi:sample", "finetune.data=malmoi:sample")
-    assert "245 years" in problems_of(tmp_path, *given, recipe="klue-roberta-base")
+    assert "231 years" in problems_of(tmp_path, *given, recipe="klue-roberta-base")
     assert problems_of(tmp_path, *given, recipe="klue-roberta-base", machine=CLUSTER) == ""
 
 

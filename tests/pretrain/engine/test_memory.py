@@ -9,23 +9,74 @@ import pytest
 import torch
 
 from corpus.documents.errors import BadInput
-from pretrain.engine.memory import describe_memory, explained_memory, needed_memory, out_of_memory
+from pretrain.engine.memory import (
+    ACTIVATION_BYTES,
+    describe_memory,
+    explained_memory,
+    needed_memory,
+    out_of_memory,
+)
 from pretrain.engine.plain import PlainEngine
 from pretrain.engine.world import World
+from pretrain.model.module import PretrainingModule
+from pretrain.model.networks import build_network
 
 from ..runs import train
 
 CPU = torch.device("cpu")
+SPECIAL_IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
 
 
 def test_weights_and_optimizer_take_sixteen_bytes_a_parameter_less_what_the_engine_cuts(tiny) -> None:
-    def of_model(**changes: Any) -> list[float]:
-        return [size / 4e6 for size in needed_memory(tiny(**changes), 100, 1_000_000, 1, 4)[:3]]
+    def of_model(sequences: int = 1, **changes: Any) -> list[float]:
+        return [size / 4e6 for size in needed_memory(tiny(**changes), 100, 1_000_000, sequences, 4)[:3]]
 
     assert of_model() == of_model(engine="ddp", zero_stage=3) == [1, 1, 2]
-    assert of_model(engine="deepspeed", zero_stage=1) == [1, 1, 0.5]
-    assert of_model(engine="deepspeed", zero_stage=2) == [1, 0.25, 0.5]
-    assert of_model(engine="fsdp") == [0.25, 0.25, 0.5]
+    assert of_model(engine="deepspeed", zero_stage=1) == [1.25, 1, 0.5]  # it updates a copy of its part
+    assert of_model(engine="deepspeed", zero_stage=2) == [1.25, 0.25, 0.5]
+    assert of_model(engine="deepspeed", zero_stage=3) == [0.5, 0.25, 0.5]
+    assert of_model(engine="deepspeed", zero_stage=2, offload=True) == [1, 0.25, 0]
+    assert of_model(engine="fsdp") == [0.25, 1, 0.5]  # two micro-batches, whose gradients are summed up whole
+    assert of_model(engine="fsdp", sequences=2) == [0.25, 0.25, 0.5]
+
+
+@pytest.mark.parametrize(("stage", "published"), [(1, 31.4), (2, 16.6), (3, 1.88)])
+def test_fp16_takes_what_the_zero_paper_counts(tiny, stage: int, published: float) -> None:
+    """arXiv 1910.02054, Table 1: 7.5 billion parameters, 64 processes, GB."""
+    found = needed_memory(
+        tiny(engine="deepspeed", precision="fp16", zero_stage=stage, global_batch=64), 100, 7_500_000_000, 1, 64
+    )
+    assert sum(found[:3]) / 1e9 == pytest.approx(published, rel=0.003)
+    assert sum(needed_memory(tiny(engine="ddp"), 100, 7_500_000_000, 1, 1)[:3]) == 120e9
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("architecture", ["roberta", "bert"])
+def test_what_backward_needs_is_what_torch_saves(tiny, architecture: str, precision: str) -> None:
+    """Of three layers more, without dropout, whose masks are a byte in the count; no copies of weights in float32."""
+
+    def saved(layers: int) -> tuple[float, int]:
+        config = tiny(architecture=architecture, layers=layers, hidden=64, intermediate=256, dropout=0.0)
+        network = build_network(config, 100, SPECIAL_IDS)
+        module, weights = PretrainingModule(network), {p.untyped_storage().data_ptr() for p in network.parameters()}
+        sizes: dict[int, tuple[int, torch.Tensor]] = {}
+
+        def keep(tensor: torch.Tensor) -> torch.Tensor:
+            storage = tensor.untyped_storage()
+            if storage.data_ptr() not in weights:
+                sizes[storage.data_ptr()] = storage.nbytes(), tensor  # held, so that no address is used twice
+            return tensor
+
+        fields = torch.randint(5, 100, (4, 32)), torch.arange(5).expand(4, -1), torch.full((4, 5), 7)
+        hooks = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
+        with hooks, torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+            module(*fields)
+        copies = 2 * sum(p.numel() for p in network.parameters()) if precision == "bf16" else 0
+        return sum(size for size, _ in sizes.values()) - copies, 4 * 32 * 64
+
+    (few, units), (many, _) = saved(2), saved(5)
+    measured = (many - few) / 3 / units
+    assert measured + 2 == pytest.approx(ACTIVATION_BYTES[precision], rel=0.05)
 
 
 def test_the_rest_grows_with_the_sequences_and_the_longest_rows(tiny) -> None:
