@@ -41,15 +41,9 @@ class Chosen(NamedTuple):
 
 
 def measure(
-    engine: Engine,
-    source: RowSource,
-    source_names: list[str],
-    pieces: Pieces,
-    config: PretrainConfig,
-    world: World,
-    micro_batch: int,
-    sign: Callable[[], None] = lambda: None,
-) -> dict[str, Any]:
+    engine: Engine, source: RowSource, source_names: list[str], pieces: Pieces, config: PretrainConfig, world: World,
+    micro_batch: int, sign: Callable[[], None] = lambda: None,
+) -> dict[str, Any]:  # fmt: skip
     """Figures on held-out rows of one segment, without dropout, equal for any number of processes; all must call it.
 
     Pseudo-perplexity (Salazar et al. 2020, arXiv 1910.14659) is exp of the mean loss of single masked pieces. It is

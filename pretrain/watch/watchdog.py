@@ -117,7 +117,11 @@ class Watchdog:
         return self._out / RANKS_NAME / f"rank-{rank:05}.json"
 
     def _watch(self) -> None:
+        looked = time.monotonic()
         while not self._ended.wait(self._beat_s / 2):
+            before, looked = looked, time.monotonic()
+            if looked - before > self._limit / 2:  # this process itself was stopped, by Ctrl-Z, say
+                self.sign()
             limit = self._limit * (SAVING_TIMES if self._place.doing == SAVING else 1.0)
             if time.monotonic() - self._since > limit or self._home.is_dir():  # another one found it first
                 self._report()

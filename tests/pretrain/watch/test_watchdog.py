@@ -169,6 +169,17 @@ def test_one_process_that_hangs_leaves_with_its_stacks_and_one_that_goes_on_stay
         assert json.loads((out / "ranks" / "rank-00000.json").read_text("utf-8"))["ended"]
 
 
+def test_a_process_that_was_itself_stopped_for_long_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dog, codes, left = watched(tmp_path, 10.0)
+    now, stopped = time.monotonic, [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now() + stopped[0])
+    with dog:
+        dog.at(3, "updating the weights")
+        assert not left.wait(1.0)
+        stopped[0] = 1000.0
+        assert not left.wait(3.0) and not codes
+
+
 def test_without_a_limit_nothing_is_watched_but_the_places_are_told(tmp_path: Path) -> None:
     dog, codes, _ = watched(tmp_path, 0)
     (tmp_path / "ranks").mkdir()
