@@ -160,3 +160,46 @@ def bench_speedrun(
     budget = Budget("cpu_s", 60 * minutes) if operations is None else Budget("operations", operations)
     rules = Rules(budget, threads, cast(Any, precision), points, rows)
     run_speedrun(data, contestant or [], size, seed or [1], rules, klue, out)
+
+
+@bench_app.command("ablations")
+def bench_ablations(
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Overrides of the recipe, for all cells.")
+    ] = None,
+    recipe: Annotated[str, typer.Option(help="What a cell is, but for what the cells differ in.")] = "ablations",
+    data: Annotated[
+        list[str] | None, typer.Option(help="Raw text to learn from; may be given again. Default: the sample.")
+    ] = None,
+    unread: Annotated[
+        list[str] | None, typer.Option(help="Raw text of other sources, only measured; may be given again.")
+    ] = None,
+    klue: Annotated[str | None, typer.Option(help="Folder like the KLUE repository, or malmoi:sample.")] = None,
+    operations: Annotated[float, typer.Option(help="Floating-point operations of each pretraining.")] = 1e14,
+    vocabulary: Annotated[
+        list[str] | None, typer.Option(help="bpe, klue, malmoi, malmoi-2x or 'NAME: tokenizer.KEY=VALUE'; repeatable.")
+    ] = None,
+    text: Annotated[
+        list[str] | None, typer.Option(help="plain or pseudonymized; may be given again. Default: both.")
+    ] = None,
+    seed: Annotated[list[int] | None, typer.Option(help="May be given again. Default: 1, 2 and 3.")] = None,
+    task: Annotated[list[str] | None, typer.Option(help="A KLUE task; may be given again. Default: all.")] = None,
+    canaries: Annotated[int, typer.Option(help="Invented values planted, of each type and rate.")] = 2,
+    others: Annotated[int, typer.Option(help="Values that nobody planted, to rank each planted one among.")] = 255,
+    windows: Annotated[int, typer.Option(help="Most windows of each held-out text to measure.")] = 512,
+    out: Annotated[Path, typer.Option(help="Folder of cells and tables; what is complete is not done again.")] = Path(
+        "ablations"
+    ),
+) -> None:
+    """The paper's Tables 33 to 35 again: vocabularies and pseudonymization, with seeds, intervals and planted data.
+
+    Example:  malmoi bench ablations --data news.jsonl --unread reviews.jsonl --klue klue_benchmark --operations 1e15
+    """
+    set_up_console()
+    from launch.bench.ablations.cells import READ, UNREAD, Base
+    from launch.bench.ablations.run import Chosen, Measures, run_ablations
+
+    inputs = {READ: tuple(data or ()), UNREAD: tuple(unread or ())}
+    base = Base(recipe, tuple(overrides or ()), inputs, klue, operations, out)
+    chosen = Chosen(vocabulary or [], text or [], seed or [1, 2, 3], task or [])
+    run_ablations(base, chosen, Measures(canaries, others, windows))

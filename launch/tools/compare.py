@@ -122,11 +122,11 @@ def row_of(found: Tested) -> list[str]:
     return [*cells, p_of(found.p), p_of(found.p_holm), found.verdict()]
 
 
-def mean_of(found: Estimate) -> str:
+def mean_of(found: Estimate, digits: int = 2) -> str:
     """``85.18`` and ``± 0.31``: mean and standard deviation over seeds."""
     if found.mean is None:
         return "–"
-    return f"{found.mean:.2f}" + (f"\n± {found.sd:.2f}" if found.sd is not None else "")
+    return f"{found.mean:.{digits}f}" + (f"\n± {found.sd:.{digits}f}" if found.sd is not None else "")
 
 
 def p_of(value: float | None) -> str:
