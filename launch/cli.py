@@ -19,6 +19,7 @@ from launch.errors import LaunchError, exit_code, explain_missing_module, is_for
 from launch.page.commands import show_page
 from launch.pii.commands import pii_app
 from launch.plan.command import plan
+from launch.sites.commands import launch_app
 from launch.status.commands import show_status
 from launch.tools.commands import (
     export_task_predictions,
@@ -152,6 +153,7 @@ for _verb, _purpose, _example in STAGE_VERBS:
 app.add_typer(pii_app, name="pii", rich_help_panel=TOOLS)
 app.add_typer(bench_app, name="bench", rich_help_panel=TOOLS)
 app.add_typer(model_app, name="model", rich_help_panel=TOOLS)
+app.add_typer(launch_app, name="launch", rich_help_panel=STAGES)
 app.command("predict", rich_help_panel=TOOLS)(predict)
 app.command("score", rich_help_panel=TOOLS)(score_predictions)
 app.command("compare", rich_help_panel=TOOLS)(compare_results)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_validator
 
@@ -45,6 +45,7 @@ SHOWN_PROBLEMS = 20
 # how an override shows that it is more than text
 MARKS = {str: ("'", '"'), list: ("[",), dict: ("{",), type(None): ("null", "Null", "NULL", "~")}
 SHOWN_CHARACTERS = 80  # of a value that is refused
+Checked = TypeVar("Checked", bound=BaseModel)
 
 
 class Recipe(BaseModel, frozen=True, extra="forbid"):
@@ -114,14 +115,23 @@ def load_recipe(name: str, overrides: Sequence[str] = ()) -> Recipe:
     values = _read(path)
     for override in overrides:
         _apply(values, override)
+    return validated(Recipe, values, path, "recipe")
+
+
+def validated(model: type[Checked], values: object, path: Path, kind: str) -> Checked:
+    """The ``values`` of a file as settings; ``LaunchError`` lists every problem with its key.
+
+    ``kind`` names in one word what the file is.
+    """
     try:
-        return Recipe.model_validate(values)
+        return model.model_validate(values)
     except ValidationError as error:
-        problems = [f"  {line}" for line in _problems(error)]
+        problems = [f"  {line}" for line in _problems(error, model)]
         count = f"{len(problems)} problem" + ("s" if len(problems) > 1 else "")
         more = [f"  … and {len(problems) - SHOWN_PROBLEMS} more"] if len(problems) > SHOWN_PROBLEMS else []
-        lines = [f"{path.name}: {count} in this recipe", *problems[:SHOWN_PROBLEMS], *more]
-        raise LaunchError("\n".join(lines)) from None
+        raise LaunchError(
+            "\n".join([f"{path.name}: {count} in this {kind}", *problems[:SHOWN_PROBLEMS], *more])
+        ) from None
 
 
 def locate_recipe(name: str) -> Path:
@@ -264,12 +274,13 @@ def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Any
             yield from _fields(field.annotation, f"{prefix}{name}.")
 
 
-def _problems(error: ValidationError) -> Iterator[str]:
-    known = [key for key, _ in _fields(Recipe)]
+def _problems(error: ValidationError, model: type[BaseModel]) -> Iterator[str]:
+    known = [key for key, _ in _fields(model)]
     for problem in error.errors():
         key = ".".join(map(str, problem["loc"]))
         is_unknown = problem["type"] == "extra_forbidden"
-        moved = PLACES.get(key.removeprefix("pretrain.")) if key.startswith("pretrain.") else None
+        is_moved = model is Recipe and key.startswith("pretrain.")
+        moved = PLACES.get(key.removeprefix("pretrain.")) if is_moved else None
         if moved and (is_unknown or problem["type"] == "model_type"):
             yield f"{key}: moved to pretrain.{moved}"
         elif is_unknown:

@@ -30,8 +30,11 @@ LONGEST_ON_CPU = 365 * 86_400  # seconds: nobody means to wait that long
 Check = Callable[[], object]
 
 
-def find_problems(verb: str, stages: Sequence[Stage], recipe: Recipe, run: Path, machine: Machine) -> list[str]:
-    """Sentences about what would stop the stages of a verb, each saying what to do; none where they can start."""
+def find_problems(verb: str, stages: Sequence[Stage], recipe: Recipe, run: Path, machine: Machine | None) -> list[str]:
+    """Sentences about what would stop the stages of a verb, each saying what to do; none where they can start.
+
+    ``machine``: the one that works, which is this one; None: others, of which nothing is known.
+    """
     if missing := missing_modules(stage.name for stage in stages):  # other checks need them, too
         return list(_collected(lambda: require(verb, missing)))
     waiting = [stage for stage in stages if not is_done(stage, recipe, run)]
@@ -47,7 +50,7 @@ def find_problems(verb: str, stages: Sequence[Stage], recipe: Recipe, run: Path,
         checks.append(partial(require, "tokenizer.analyser=kiwi", ["kiwipiepy"]))
     if "corpus" in names and SAMPLE not in recipe.corpus.inputs:
         checks.append(partial(raw_inputs, recipe, run))
-    if has_nvidia_devices():
+    if machine is not None and has_nvidia_devices():
         devices = {"pretrain": recipe.pretrain.engine.device, "finetune": recipe.finetune.device}
         keys = {"pretrain": "pretrain.engine.device", "finetune": "finetune.device"}
         checks += [partial(find_device, devices[name], keys[name]) for name in sorted(names & devices.keys())]
@@ -56,7 +59,8 @@ def find_problems(verb: str, stages: Sequence[Stage], recipe: Recipe, run: Path,
         checks += [partial(_encoder, name) for name in recipe.finetune.models]
         if recipe.finetune.lora or any(settings.lora for settings in recipe.finetune.settings.values()):
             checks.append(partial(require, "finetune.lora", ["peft"]))
-    checks.append(partial(_resources, waiting, recipe, run, machine))
+    if machine is not None:
+        checks.append(partial(_resources, waiting, recipe, run, machine))
     return list(dict.fromkeys(problem for check in checks for problem in _collected(check)))
 
 

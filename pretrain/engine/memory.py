@@ -46,7 +46,7 @@ def needed_memory(config: PretrainConfig, vocab_size: int, parameters: int, sequ
     engine, net, is_fsdp = config.engine, config.model, config.engine.name == "fsdp"
     zero = 3 if is_fsdp else engine.zero_stage if engine.name == "deepspeed" else 0
     is_deepspeed = zero > 0 and not is_fsdp
-    whole = (2.0 if engine.precision == "fp16" else 4.0) * parameters
+    whole = (2.0 if engine.precision == "fp16" and is_deepspeed else 4.0) * parameters
     # ZeRO cuts averages from stage 1 on, gradients from 2, weights from 3; FSDP sums whole gradients up until the last
     # micro-batch of a step, and DeepSpeed updates a float32 copy of its part of the weights
     sums_up = is_fsdp and config.global_batch // ranks > sequences

@@ -171,14 +171,21 @@ def _bits(by_seed: Mapping[int, dict[str, Any]], held_out: str) -> Measured | No
 
 
 def _cells_table(cells: Cells) -> Table:
-    heads = ("vocabulary, text", "seeds", "entries", "M parameters", "steps", "M tokens", "M characters")
+    figures_of_cells = ("seeds", "entries", "M\nparameters", "steps", "M\ntokens", "M\ncharacters")
+    heads = ("vocabulary, text", *figures_of_cells, *(f"bits,\n{held_out}" for held_out in (READ, UNREAD)))
     rows = []
     for key, by_seed in cells.items():
         facts = next(iter(by_seed.values()))["trained"]
         sizes = (f"{facts['parameters'] / 1e6:.2f}", count(facts["steps"]))
         seen = (f"{facts['tokens'] / 1e6:.2f}", f"{facts['characters'] / 1e6:.2f}")
-        rows.append([", ".join(key), ", ".join(map(str, by_seed)), count(facts["entries"]), *sizes, *seen])
-    return figures("Cells", heads, rows, "Equal operations. Tokens and characters (no blanks) read in training.")
+        both = (_bits(by_seed, held_out) for held_out in (READ, UNREAD))
+        bits = [f"{bits.sample.scores_S.mean():.3f}" if bits else "–" for bits in both]
+        rows.append([", ".join(key), ", ".join(map(str, by_seed)), count(facts["entries"]), *sizes, *seen, *bits])
+    note = (
+        "Equal operations. Tokens and characters (no blanks) read in training. Bits per character of hidden eojeols of "
+        f"held-out text; {READ}: of sources that are trained on, {UNREAD}: of others."
+    )
+    return figures("Cells", heads, rows, note)
 
 
 def _planted_table(planted: Mapping[str, Mapping[str, int]]) -> Table:
@@ -213,10 +220,7 @@ def _bits_table(found: Sequence[Compared[tuple[str, str, str, str]]]) -> Table:
     for one in found:
         held_out, text, first, other = one.name
         rows.append([f"{held_out}, {text}: {other} - {first}", *_cells_of(one, digits=3)])
-    note = (
-        f"Hidden eojeols; lower is better. {NOTE.format('documents')} {READ}: held-out documents of sources that are "
-        f"trained on; {UNREAD}: of sources that no vocabulary and no model has read."
-    )
+    note = f"Hidden eojeols; lower is better. {NOTE.format('documents')}"
     return figures("Bits per character of held-out text", ("held-out text, text: b - a", *TESTED), rows, note)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import torch
 from corpus.documents.errors import BadInput
 from pretrain.engine.memory import (
     ACTIVATION_BYTES,
+    BUCKET,
     describe_memory,
     explained_memory,
     needed_memory,
@@ -21,7 +24,7 @@ from pretrain.engine.world import World
 from pretrain.model.module import PretrainingModule
 from pretrain.model.networks import build_network
 
-from ..runs import train
+from ..runs import TORCHRUN, train
 
 CPU = torch.device("cpu")
 SPECIAL_IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
@@ -77,6 +80,25 @@ def test_what_backward_needs_is_what_torch_saves(tiny, architecture: str, precis
     (few, units), (many, _) = saved(2), saved(5)
     measured = (many - few) / 3 / units
     assert measured + 2 == pytest.approx(ACTIVATION_BYTES[precision], rel=0.05)
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize(
+    "engine", [{"name": "ddp"}, {"name": "fsdp"}, *({"name": "deepspeed", "zero_stage": stage} for stage in (0, 1, 2))]
+)
+def test_engines_hold_what_is_counted(tiny, engine: dict[str, Any]) -> None:
+    """In two processes. Not ZeRO 3, as DeepSpeed does not cut the weights of a model as small as this one."""
+    sizes = {"layers": 4, "hidden": 128, "intermediate": 512, "dropout": 0.0, "micro_batch": 2}
+    config = tiny(**sizes).replaced("engine", **engine)
+    command = [*TORCHRUN, str(Path(__file__).with_name("held.py")), config.model_dump_json()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.strip().splitlines()[-1])
+    needed = needed_memory(config, 2_000, found["parameters"], 2, 2)
+    bucket = 4 * BUCKET  # held between the micro-batches of a step
+    seen = max(size - bucket if size > bucket else size for size in found["held"])
+    assert seen == pytest.approx(sum(needed[:3]), rel=0.08)
+    assert (max(found["held"]) > bucket) <= (needed.buffers == bucket)
 
 
 def test_the_rest_grows_with_the_sequences_and_the_longest_rows(tiny) -> None:
