@@ -31,7 +31,7 @@ from finetune.job import find_result, find_trained, finetune_one, origin_of, set
 from finetune.kept.save import settle_best
 from finetune.queue.attempts import Outcome
 from finetune.queue.identity import Files, deciding
-from finetune.queue.jobs import SCORES_NAME, Job
+from finetune.queue.jobs import FAILED_NAME, SCORES_NAME, Job
 from finetune.queue.names import named
 from finetune.queue.pool import MOST_DEATHS, finish
 from finetune.queue.slots import slots_of
@@ -41,7 +41,6 @@ from finetune.task import Task
 
 log = logging.getLogger(__name__)
 
-FAILED_NAME = "failed.json"  # in the folder of a job: why it has no result
 FOLDER_NAME = ".cluster"  # of plans and logs
 FOLLOW_SECONDS = 5.0
 

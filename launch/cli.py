@@ -20,6 +20,7 @@ from launch.page.commands import show_page
 from launch.pii.commands import pii_app
 from launch.plan.command import plan
 from launch.sites.commands import launch_app
+from launch.status.commands import show_status
 from launch.tools.commands import (
     export_task_predictions,
     extend_tokenizer,
@@ -159,6 +160,7 @@ app.command("compare", rich_help_panel=TOOLS)(compare_results)
 app.command("package", rich_help_panel=TOOLS)(package)
 app.command("ensemble", rich_help_panel=TOOLS)(ensemble)
 app.command("demo", rich_help_panel=TOOLS)(show_page)
+app.command("status", rich_help_panel=LOOK)(show_status)
 
 
 @app.command(rich_help_panel=LOOK)
@@ -202,12 +204,22 @@ app.command("plan", rich_help_panel=LOOK)(plan)
 
 
 @app.command(rich_help_panel=LOOK)
-def doctor() -> None:
-    """Check this machine, and say which recipes it is ready for.
+def doctor(
+    cluster: Annotated[bool, typer.Option("--cluster", help="Check all nodes; a launcher starts it on each.")] = False,
+    runs: Annotated[Path, typer.Option("--runs", help="With --cluster: the runs that all share.")] = Path("runs"),
+    local: Annotated[Path | None, typer.Option("--local", help="With --cluster: a folder on each node's disk.")] = None,
+) -> None:
+    """Check this machine, and say which recipes it is ready for; with --cluster all nodes that are to train.
 
     Example:  malmoi doctor
     """
     set_up_console()
+    if cluster:
+        from launch.checks.cluster.run import examine_cluster
+
+        if not examine_cluster(runs, local):
+            raise typer.Exit(2)
+        return
     from launch.checks.doctor import examine
 
     if not examine():

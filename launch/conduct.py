@@ -22,6 +22,7 @@ from launch.manifest import MANIFEST_NAME, STARTED_NAME, Head, held
 from launch.pipeline import Stage, head_of, may_go_on, stages_of
 from launch.recipe import Recipe, load_recipe
 from launch.search import search_stages
+from launch.status.events import recorded
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +95,8 @@ def run_stage(stage: Stage, recipe: Recipe, run: Path) -> bool:
         if joins:
             alone.close()
         began = time.monotonic()
-        counts = stage.work(recipe, run, out)
+        with recorded(run, stage.name) if rank() == 0 else nullcontext():
+            counts = stage.work(recipe, run, out)
         seconds = time.monotonic() - began
         if joins:
             begin()

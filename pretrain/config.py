@@ -228,6 +228,9 @@ class WatchConfig(BaseModel, frozen=True, extra="forbid"):
     measure_rows: int = Field(2048, gt=0, description="At most this many held-out rows are measured.")
     trackers: tuple[Literal["tensorboard", "wandb"], ...] = Field((), description="Also get metrics.jsonl.")
     price_per_hour: float | None = Field(None, ge=0, description="Of one device, for the cost of the run in the log.")
+    hang_minutes: float = Field(
+        15.0, ge=0, description="At one place of a step, after which a process hangs and the job ends; 0: never."
+    )
 
 
 class SavedConfig(BaseModel, frozen=True, extra="forbid"):
@@ -330,7 +333,7 @@ class PretrainConfig(BaseModel, frozen=True, extra="forbid"):
 # May change between a run's start and its end: they move work between devices, but change nothing but rounding
 MACHINE_KEYS = {
     "engine": {"name", "zero_stage", "offload", "micro_batch", "compile", "device"},
-    "watch": {"log_every", "trackers", "price_per_hour"},
+    "watch": {"log_every", "trackers", "price_per_hour", "hang_minutes"},
     "saved": {"keep_checkpoints"},
 }
 # May change as well where every step trained so far stays as it was (``schedule.first_difference``)

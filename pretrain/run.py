@@ -4,6 +4,7 @@
 out/checkpoints/        to go on from, each with a Hugging Face folder (see pretrain/saved/checkpoints.py)
 out/metrics.jsonl       one line per interval, one per measurement on held-out text
 out/engine.json         the engine's settings, for the record
+out/ranks/              where each process is (see pretrain/watch/watchdog.py)
 out/tokens.checked      which token store was read and found whole
 out/model/              the finished Hugging Face folder
 out/origin.json         of a branch: the checkpoint it began from (see pretrain/saved/origin.py)
@@ -17,6 +18,7 @@ from __future__ import annotations
 import json
 import logging
 import unicodedata
+from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -54,6 +56,7 @@ from pretrain.watch.flops import flops_by_phase
 from pretrain.watch.held_out import measure
 from pretrain.watch.meter import Meter
 from pretrain.watch.trackers import require_trackers
+from pretrain.watch.watchdog import Watchdog
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +106,7 @@ def run(config: PretrainConfig, inputs: PretrainInputs, out: Path, *, workers: i
     """
     require_trackers(config)
     check_init_from(config, inputs.tokenizer)
-    with StopRequest() as stop, join_world(config.engine.device) as world:
+    with StopRequest() as stop, join_world(config.engine.device, config.watch.hang_minutes) as world:
         prepared = _prepare(config, inputs, out, world)
         tells = explained_memory(prepared.config, world, prepared.micro_batch)
         with tells, ready_for_engine(prepared.config, world):
@@ -181,8 +184,10 @@ def _train(prepared: Prepared, stop: StopRequest) -> None:
         _log_plan(prepared)
         if first_step <= config.steps:
             _log_first_row(batches, first_step, prepared.vocabulary)
-    with closing(meter), prepared.checkpoints.finishing():
-        watch = Watch(meter, prepared.checkpoints, partial(_measure, engine, prepared), stop)
+    watchdog = Watchdog(out, 60 * config.watch.hang_minutes, world, partial(batches.names_of_step, rank=world.rank))
+    with closing(meter), prepared.checkpoints.finishing(), watchdog:
+        measures = partial(_measure, engine, prepared, watchdog.sign)
+        watch = Watch(meter, prepared.checkpoints, measures, stop, watchdog.at)
         train(engine, batches, watch, config, world, first_step)
 
 
@@ -211,10 +216,10 @@ def _write_result(prepared: Prepared) -> dict[str, Any]:
     return result
 
 
-def _measure(engine: Engine, prepared: Prepared) -> dict[str, Any]:
+def _measure(engine: Engine, prepared: Prepared, sign: Callable[[], None] = lambda: None) -> dict[str, Any]:
     _, store, _, pieces, split, world, micro_batch, *_ = prepared
     with engine.averaged():
-        return measure(engine, split.held_out, store.source_names, pieces, prepared.config, world, micro_batch)
+        return measure(engine, split.held_out, store.source_names, pieces, prepared.config, world, micro_batch, sign)
 
 
 def _score_finished(prepared: Prepared, weights: dict[str, Tensor], scores: dict[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from finetune.config import FinetuneConfig, place_of
 from finetune.data.files import read_json
 
 SCORES_NAME = "scores.json"
+FAILED_NAME = "failed.json"  # in the folder of a job on a cluster: why it has no result
 RESULTS = ("*/*/seed-*/scores.json", "*/*/*/seed-*/scores.json")
 LONGEST_NAME = 60  # characters of a settings folder
 Recipe = Mapping[str, Any]  # as ``identity.deciding``

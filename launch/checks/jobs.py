@@ -135,13 +135,17 @@ def _identity(job: Job) -> str:
 
 def _is_of(result: Mapping[str, Any], job: Job) -> bool:
     """Whether a result has the settings and the encoder of a job, its data taken as they were."""
+    return has_settings_of(result, job) and result.get("encoder") == digest(job.encoder)
+
+
+def has_settings_of(result: Mapping[str, Any], job: Job) -> bool:
+    """Whether a result of a job's task has its settings, data taken as they were."""
     asked = job.config.precision
     precision = result.get("precision", "fp32") if asked == "auto" else asked
     start, files = result["recipe"].get("start", {}).get("data", {}), {job.task: result.get("data", {})}
     if job.start is not None:
         files[job.start.task] = {split: {"sha256": digest_} for split, digest_ in start.items()}
-    recipe = deciding(job.task, job.config, precision, files)
-    return bool(result["recipe"] == recipe and result.get("encoder") == digest(job.encoder))
+    return bool(result["recipe"] == deciding(job.task, job.config, precision, files))
 
 
 def _by_operations(job: Job, recipe: Recipe, run: Path, rate: float) -> float | None:

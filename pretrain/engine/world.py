@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import psutil
@@ -25,6 +26,7 @@ from corpus.documents.device import DeviceName, find_device
 from corpus.documents.errors import BadInput
 
 LAUNCHER_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
+LEAST_PATIENCE_MINUTES = 30.0  # gloo's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,14 @@ class World:
             dist.broadcast_object_list(box, 0, group=self.cpu_group)
         return box[0]
 
+    def gathered(self, thing: Any) -> list[Any]:
+        """What each process passed, by rank, on every process; no device is waited for."""
+        if self.size == 1:
+            return [thing]
+        found: list[Any] = [None] * self.size
+        dist.all_gather_object(found, thing, group=self.cpu_group)
+        return found
+
     def in_first(self, work: Callable[[], Any]) -> Any:
         """What ``work`` gives in the first process, or the BadInput or OSError it raises there, on every process."""
         found: Any = None
@@ -91,8 +101,10 @@ class World:
 
 
 @contextmanager
-def join_world(asked: DeviceName = "auto") -> Iterator[World]:
+def join_world(asked: DeviceName = "auto", hang_minutes: float = 0.0) -> Iterator[World]:
     """This process's world, on the accelerator there is unless the processor is ``asked`` for.
+
+    Processes wait for one another longer than ``hang_minutes``, so that the watchdog has its say first.
 
     BadInput: the launcher's variables are incomplete, torch cannot use the devices there are, or they are too few.
     """
@@ -108,13 +120,15 @@ def join_world(asked: DeviceName = "auto") -> Iterator[World]:
         torch.set_num_threads(_threads_here())  # deepspeed, unlike torchrun, lets every process take every core
     if launched:
         name_interface(os.environ["MASTER_ADDR"])
-        dist.init_process_group(dist.get_default_backend_for_device(device))
+        patience = timedelta(minutes=max(LEAST_PATIENCE_MINUTES, 2 * hang_minutes))
+        dist.init_process_group(dist.get_default_backend_for_device(device), timeout=patience)
     before = torch.get_float32_matmul_precision()
     if device.type == "cuda":
         torch.set_float32_matmul_precision("high")  # TF32: float32 sums of products rounded to 10 bits, far faster
     try:
         if launched and dist.get_world_size() > 1:
-            yield World(dist.get_rank(), dist.get_world_size(), device, dist.new_group(backend="gloo"))
+            by_cpu = dist.new_group(backend="gloo", timeout=patience)
+            yield World(dist.get_rank(), dist.get_world_size(), device, by_cpu)
         else:
             yield World(0, 1, device)
     finally:
@@ -160,18 +174,22 @@ def name_interface(master: str) -> None:
 
     On a machine whose own name leads to 127.0.0.1 gloo would offer that address to the other machines.
     """
+    name, here = route_to(master)
+    if name and not here.startswith("127."):
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
+        os.environ.setdefault("NCCL_SOCKET_IFNAME", name)
+
+
+def route_to(master: str) -> tuple[str, str]:
+    """This machine's interface and IPv4 address that lead to a host; "" where there is none."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.connect((master, 9))  # sends nothing; asks the routing table only
             here = probe.getsockname()[0]
     except OSError:
-        return
-    if here.startswith("127."):
-        return
-    for name, addresses in psutil.net_if_addrs().items():
-        if any(address.address == here for address in addresses):
-            os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
-            os.environ.setdefault("NCCL_SOCKET_IFNAME", name)
+        return "", ""
+    there = psutil.net_if_addrs().items()
+    return next((name for name, addresses in there if any(a.address == here for a in addresses)), ""), here
 
 
 def _threads_here() -> int:

@@ -184,10 +184,15 @@ class TrainingBatches:
                 batches += whole.split(self._micro_batch)
         return batches
 
-    def names_of_step(self, step: int) -> list[str]:
-        """What a whole step is made of, over all ranks: epoch and row of each sequence, "0:1234"."""
+    def names_of_step(self, step: int, rank: int | None = None) -> list[str]:
+        """What a whole step is made of, or a rank's part of it: epoch and row of each sequence, "0:1234"."""
         _, epochs_B, rows_B = self._locate(step, 0, self._config.global_batch)
-        return [f"{epoch}:{row}" for epoch, row in zip(epochs_B.tolist(), rows_B.tolist(), strict=True)]
+        names = [f"{epoch}:{row}" for epoch, row in zip(epochs_B.tolist(), rows_B.tolist(), strict=True)]
+        if rank is None:
+            return names
+        border, last = self._config.causal_rows, self._config.global_batch
+        shares = [(0, border // self._ranks), (border, (last - border) // self._ranks)]
+        return [name for first, share in shares for name in names[first + rank * share :][:share]]
 
     def progress(self, step: int) -> dict[str, Any]:
         epochs = 0.0

@@ -25,11 +25,11 @@ from pretrain.model.families import FAMILIES, longest_input, readable_by_older
 from pretrain.model.init_from import TOKENIZER_NAMES, quiet_transformers
 from pretrain.pack.store import VOCABULARY_NAME, vocabulary_digest
 from pretrain.saved.card import CARD_NAME, model_card
+from pretrain.saved.found import MODEL_NAME
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-MODEL_NAME = "model"  # below the folder of the pretrain stage
 RESULT_NAME = "result.json"
 TOKENIZER_CONFIG_NAME = "tokenizer_config.json"
 

@@ -1,4 +1,7 @@
-"""Checkpoints as they are found: whole or passed over, and under which settings their run may go on."""
+"""Checkpoints as they are found: whole or passed over, and under which settings their run may go on.
+
+Who only looks at them, as ``malmoi status`` does, needs no torch.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,22 @@ import logging
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from safetensors.torch import load_file
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from corpus.documents.errors import BadInput
+from corpus.documents.model_files import WEIGHTS_NAME
 from corpus.documents.whole_files import SEAL, is_sealed, read_object, seal_of
 from pretrain.config import SCHEDULE_KEYS, PretrainConfig, by_path
-from pretrain.engine.start import Engine
-from pretrain.saved.export import MODEL_NAME, WEIGHTS_NAME
 from pretrain.schedule import first_difference
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from pretrain.engine.start import Engine
 
 log = logging.getLogger(__name__)
 
+MODEL_NAME = "model"  # below the folder of the pretrain stage, and of a checkpoint
 LOOP_NAME = "loop.json"
 OPTIMIZER_NAME = "optimizer.safetensors"
 STATE_NAMES = {f"{MODEL_NAME}/{WEIGHTS_NAME}", OPTIMIZER_NAME}
@@ -34,9 +39,13 @@ class Found(NamedTuple):
     loop: dict[str, Any]
 
     def weights(self) -> dict[str, Tensor]:
+        from safetensors.torch import load_file
+
         return load_file(self.folder / MODEL_NAME / WEIGHTS_NAME)
 
     def give_to(self, engine: Engine) -> None:
+        from safetensors.torch import load_file
+
         engine.restore(self.weights(), load_file(self.folder / OPTIMIZER_NAME), updates_of(self.loop))
         engine.restore_scaling(self.loop["scaling"])
 

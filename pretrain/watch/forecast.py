@@ -27,7 +27,7 @@ SHARE_OF_PEAK, SHARE_OF_PRODUCTS = 0.4, 0.7
 TIMED_STEPS = 5
 
 
-class _Mark:
+class Mark:
     """A point in the work of a device, which nobody waits for; on a CPU, in time."""
 
     def __init__(self, device: torch.device) -> None:
@@ -40,7 +40,7 @@ class _Mark:
     def is_past(self) -> bool:
         return self._event is None or self._event.query()
 
-    def seconds_to(self, later: _Mark) -> float:
+    def seconds_to(self, later: Mark) -> float:
         if self._event is None or later._event is None:
             return max(later._now - self._now, 1e-9)
         return self._event.elapsed_time(later._event) / 1000
@@ -58,7 +58,7 @@ class Forecast:
         self, config: PretrainConfig, world: World, first_step: int, flops_of_step: Callable[[int], float]
     ) -> None:
         self._config, self._world, self._first, self._flops_of_step = config, world, first_step, flops_of_step
-        self._marks: list[_Mark] = []
+        self._marks: list[Mark] = []
 
     def before(self) -> None:
         """Say what is left to train, and how long it may take where the device's rate is known."""
@@ -72,7 +72,7 @@ class Forecast:
     def end_step(self, step: int) -> None:
         """Count a step; when the device is through the timed ones, say how long the rest takes."""
         if step - self._first in (0, TIMED_STEPS):
-            self._marks.append(_Mark(self._world.device))
+            self._marks.append(Mark(self._world.device))
         if len(self._marks) < 2 or not self._world.is_first or not self._marks[1].is_past():
             return
         seconds, last = self._marks[0].seconds_to(self._marks[1]), self._first + TIMED_STEPS

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
+from types import MappingProxyType
 from typing import NamedTuple
 
 from corpus.documents.errors import BadInput
@@ -23,8 +24,9 @@ JUMP = 10.0  # times the median
 REMEMBERED = 101  # norms that the median is taken over
 LEAST_REMEMBERED = 20  # below, as in the first steps, nothing is known to be unusual
 ROWS_SHOWN = 4
+RANKS_SHOWN = 4
 
-NamesOfStep = Callable[[int], list[str]]
+NamesOfStep = Callable[..., list[str]]  # of a step, or of a step and a rank
 
 
 class StepSums(NamedTuple):
@@ -50,16 +52,27 @@ class StepSums(NamedTuple):
         return float(mean_loss(self, self.predictions, self.others, config))
 
 
-def require_finite_losses(steps: Sequence[StepSums], config: PretrainConfig, names_of_step: NamesOfStep) -> None:
-    """Stop (BadInput) where training has diverged, naming the first bad step, its rows and what went before."""
+def require_finite_losses(
+    steps: Sequence[StepSums],
+    config: PretrainConfig,
+    names_of_step: NamesOfStep,
+    ranks: Mapping[int, str] = MappingProxyType({}),
+) -> None:
+    """Stop (BadInput) where training has diverged, naming the first bad step, its rows and what went before.
+
+    ``ranks``: the processes, with their hosts, whose own part of that step is bad, where there are several processes.
+    """
     for place, bad in enumerate(steps):
         if not math.isfinite(bad.loss(config)):
             now = config.optimizer
             key = "warmup_share" if now.warmup_steps is None else "warmup_steps"
             before = f"; {_describe(steps[place - 1], config)} before it" if place else ""
+            first = next(iter(ranks), None)
+            rows = names_of_step(bad.step) if first is None else names_of_step(bad.step, first)
             raise BadInput(
-                f"step {bad.step}: the loss is not finite ({bad.loss(config)}) at learning rate {bad.lr:.3g}{before}; "
-                f"rows {_some_rows(names_of_step(bad.step))}; training has diverged: lower pretrain.optimizer.lr "
+                f"step {bad.step}: the loss is not finite ({bad.loss(config)}){_on_ranks(ranks)} at learning rate "
+                f"{bad.lr:.3g}{before}; "
+                f"rows {_some_rows(rows)}; training has diverged: lower pretrain.optimizer.lr "
                 f"({now.lr:g}), raise pretrain.optimizer.{key} ({getattr(now, key):g}) or set "
                 f"pretrain.optimizer.clip ({now.clip:g}) to 1"
             )
@@ -99,6 +112,13 @@ def remember_norms(norms: Sequence[float], steps: Sequence[StepSums]) -> list[fl
     """The newest finite gradient norms, those of ``steps`` added."""
     found = [step.grad_norm for step in steps if math.isfinite(step.grad_norm)]
     return [*norms, *found][-REMEMBERED:]
+
+
+def _on_ranks(ranks: Mapping[int, str]) -> str:
+    """`` on rank 3 (node-b)``; the rows that are named are those of the first."""
+    said = [f"rank {rank} ({host})" for rank, host in list(ranks.items())[:RANKS_SHOWN]]
+    more = f" and {len(ranks) - RANKS_SHOWN} more" if len(ranks) > RANKS_SHOWN else ""
+    return f" on {', '.join(said)}{more}" if said else ""
 
 
 def _describe(step: StepSums, config: PretrainConfig) -> str:

@@ -8,7 +8,7 @@ Shapes: B sequences, S segments of a sequence, K measured sources, C sums (``_CO
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,18 +41,14 @@ class Chosen(NamedTuple):
 
 
 def measure(
-    engine: Engine,
-    source: RowSource,
-    source_names: list[str],
-    pieces: Pieces,
-    config: PretrainConfig,
-    world: World,
-    micro_batch: int,
-) -> dict[str, Any]:
+    engine: Engine, source: RowSource, source_names: list[str], pieces: Pieces, config: PretrainConfig, world: World,
+    micro_batch: int, sign: Callable[[], None] = lambda: None,
+) -> dict[str, Any]:  # fmt: skip
     """Figures on held-out rows of one segment, without dropout, equal for any number of processes; all must call it.
 
     Pseudo-perplexity (Salazar et al. 2020, arXiv 1910.14659) is exp of the mean loss of single masked pieces. It is
-    estimated from one piece of each row, so a row counts as much as another, however long it is.
+    estimated from one piece of each row, so a row counts as much as another, however long it is. ``sign`` is called now
+    and then while it goes on.
 
     Returns:
         rows, predictions: what was measured; mlm_loss (nats), masked_accuracy (0..1), pseudo_perplexity; with
@@ -77,6 +73,7 @@ def measure(
                 sums_KC[place, :4] += counts_4.to(world.device, non_blocking=True)
                 for batch in batches:
                     sums_KC[place, 4:-1] += torch.stack([*engine(*batch.to(world.device))])
+                sign()
                 for batch in singles:
                     sums_KC[place, -1] += engine(*batch.to(world.device)).mlm_loss
     finally:

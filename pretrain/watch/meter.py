@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -29,12 +30,14 @@ from pretrain.model.module import Sums
 from pretrain.watch.flops import peak_flops
 from pretrain.watch.forecast import Forecast
 from pretrain.watch.health import NamesOfStep, StepSums, remember_norms, require_finite_losses, warn_of_jump
+from pretrain.watch.ranks import OwnTime, Stragglers, spread
 from pretrain.watch.trackers import Tracker, open_trackers
 
 log = logging.getLogger(__name__)
 
 # all that may differ between equal runs
-TIMING_KEYS = ("seconds", "tokens_per_second", "mfu", "data_wait_share", "memory_gib")
+TIMING_KEYS = ("seconds", "tokens_per_second", "mfu", "data_wait_share", "memory_gib", "rank_seconds_least",
+               "rank_seconds_median", "rank_seconds_most", "slowest_rank", "slowest_factor")  # fmt: skip
 
 
 class Meter:
@@ -45,7 +48,7 @@ class Meter:
         world: the processes; ``write`` and ``state`` must be called by all of them together.
         resumed: step and state to go on from, (0, None) for a fresh start.
         flops_of_step: operations to train on a token of a step, for the MFU.
-        names_of_step: what the rows of a step are called, for warnings.
+        names_of_step: what the rows of a step are called, for warnings; with a rank those of its part alone.
     """
 
     def __init__(
@@ -68,6 +71,8 @@ class Meter:
         self._flops_of_step, self._peak = flops_of_step, _peak(config, world)
         self._forecast = Forecast(config, world, last_step + 1, flops_of_step)
         self._is_first_line = True
+        self._own = OwnTime(world.device)
+        self._stragglers = Stragglers()
         self._start_clock()
         self._trackers: list[Tracker] = []
         if world.is_first:
@@ -82,6 +87,10 @@ class Meter:
         before = self._counts
         self._counts = (before[0] + predictions, before[1] + tokens, before[2] + others)
 
+    def mark(self) -> None:
+        """Called where this process's own part of a step begins, and where it ends (``pretrain.watch.ranks``)."""
+        self._own.mark()
+
     def end_step(self, step: int, lr: float, grad_norm: Tensor | float | None, waited_s: float) -> None:
         """Close the step; ``grad_norm``: None where the engine gives none; ``waited_s``: seconds without a batch."""
         if isinstance(grad_norm, Tensor):  # not read here; not finite of any kind is inf
@@ -92,6 +101,7 @@ class Meter:
         self._ended.append((step, lr, self._counts))
         self._counts = (0, 0, 0)
         self._waited += waited_s
+        self._own.add_waiting(waited_s)
         self._forecast.end_step(step)
 
     def due(self, step: int) -> bool:
@@ -116,6 +126,8 @@ class Meter:
         if self._world.is_first:
             warn_of_jump(self._steps, self._norms, self._config, self._names_of_step)
             log.info(_readable(line, self._config, self._timed_steps, self._is_first_line))
+            if "slowest_rank" in line:
+                self._stragglers.note(int(line["slowest_rank"]), line["slowest_factor"], self._hosts)
             self._append(step, line, line)
         self._norms = remember_norms(self._norms, self._steps)
         self._tokens_before = line["tokens"]
@@ -161,27 +173,38 @@ class Meter:
         self._steps += new
         self._timed_steps += count
         self._timed_tokens += sum(step.tokens for step in new)
+        bad = self._bad_ranks(new)
         self._sums_KF.zero_()
         self._ended = []
-        require_finite_losses(self._steps, self._config, self._names_of_step)
+        require_finite_losses(self._steps, self._config, self._names_of_step, bad)
+
+    def _bad_ranks(self, steps: list[StepSums]) -> dict[int, str]:
+        """Host by rank of the processes whose own part of the first bad step has a loss that is not finite."""
+        bad = next((n for n, step in enumerate(steps) if not math.isfinite(step.loss(self._config))), None)
+        if bad is None or self._world.size == 1:
+            return {}
+        is_bad = not bool(self._sums_KF[bad].isfinite().all())
+        told = self._world.gathered((is_bad, socket.gethostname()))  # all processes are here
+        return {rank: host for rank, (is_bad, host) in enumerate(told) if is_bad}
 
     def _start_clock(self) -> None:
         self._clock, self._waited, self._timed_steps, self._timed_tokens = time.monotonic(), 0.0, 0, 0.0
 
     def _timing(self, step: int) -> dict[str, float]:
         """Of the steps since the last line, or since the start; the first line holds start-up and compilation too."""
-        waited = self._world.total(torch.tensor(self._waited, dtype=self._float, device=self._world.device))
+        told = self._world.gathered((self._waited, self._own.take(), socket.gethostname()))
+        waited, own, self._hosts = zip(*told, strict=True)
         seconds = max(time.monotonic() - self._clock, 1e-9)
         speed = self._timed_tokens / seconds
         timing = {
             "seconds": round(seconds, 3),
             "tokens_per_second": round(speed),
-            "data_wait_share": round(float(waited) / self._world.size / seconds, 4),
+            "data_wait_share": round(sum(waited) / self._world.size / seconds, 4),
             "memory_gib": round(peak_memory(self._world.device) / 2**30, 3),
         }
         if self._peak is not None:
             timing["mfu"] = round(speed * self._flops_of_step(step) / (self._peak * self._world.size), 4)
-        return timing
+        return timing | (spread(own) if self._world.size > 1 else {})
 
 
 def _averages(steps: list[StepSums], tokens: int, config: PretrainConfig) -> dict[str, float]:
@@ -208,10 +231,12 @@ def _readable(line: dict[str, float], config: PretrainConfig, timed_steps: int, 
     norm = f" norm {line['grad_norm']:.2f}" if "grad_norm" in line else ""
     mfu = f" mfu {100 * line['mfu']:.1f} %" if "mfu" in line else ""
     accuracy = line.get("masked_accuracy", line.get("causal_accuracy", 0.0))
+    slowest = f" slowest rank {line['slowest_rank']} x {line['slowest_factor']:.2f}" if "slowest_rank" in line else ""
     return (
         f"step {line['step']}/{config.steps} loss {line['loss']:.3f} accuracy {accuracy:.3f} "
         f"lr {line['lr']:.1e}{norm} {line['tokens_per_second'] / 1000:.1f}k tok/s{mfu} "
-        f"data wait {100 * line['data_wait_share']:.1f} % mem {line['memory_gib']:.1f} GiB "
+        f"data wait {100 * line['data_wait_share']:.1f} % mem {line['memory_gib']:.1f} GiB"
+        f"{slowest} "
         f"eta {timedelta(seconds=round(left))}{' (start-up included)' if is_first else ''}"
     )
 

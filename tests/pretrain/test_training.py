@@ -27,7 +27,7 @@ def test_the_loss_falls_on_training_and_held_out_text(made: Path, tmp_path: Path
     assert result["held_out"]["masked_accuracy"] > 0.1
     assert json.loads((tmp_path / "result.json").read_text("utf-8")) == result
     assert sorted(p.name for p in tmp_path.iterdir()) == [
-        "checkpoints", "engine.json", "metrics.jsonl", "model", "result.json", "tokens.checked",
+        "checkpoints", "engine.json", "metrics.jsonl", "model", "ranks", "result.json", "tokens.checked",
     ]  # fmt: skip
 
 

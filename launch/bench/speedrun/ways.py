@@ -90,7 +90,7 @@ def _watch(pace: Pace) -> Watch:
             raise _Pause
         return False
 
-    meter = SimpleNamespace(add=add, end_step=lambda *_: None, due=due)
+    meter = SimpleNamespace(add=add, end_step=lambda *_: None, due=due, mark=lambda: None)
     checkpoints = SimpleNamespace(due=lambda step: False, has_failed=False)
     return Watch(cast(Any, meter), cast(Any, checkpoints), dict, StopRequest())
 
