@@ -52,7 +52,7 @@ def dns_name(name: str) -> str:
     """``name`` as Kubernetes takes it; what had to be changed or cut is told apart by a digest.
 
     >>> dns_name("klue-roberta-base"), dns_name("Small_1")
-    ('klue-roberta-base', 'small-1-b37bf4')
+    ('klue-roberta-base', 'small-1-7e11ba')
     """
     plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:MOST_LETTERS].strip("-")
     if plain == name and plain[0].isalpha():

@@ -69,6 +69,13 @@ class Meeting:
             ) from None
         return [told.get(key) for key in keys]
 
+    def leave(self) -> None:
+        """The first process, whose store it is, goes when all others have said that they need it no more."""
+        with suppress(RuntimeError):
+            self.store.set(f"end/{self.rank}", "")
+            if self.rank == 0:
+                self.store.wait([f"end/{rank}" for rank in range(self.size)], timedelta(seconds=STORE_SECONDS))
+
 
 class Door(NamedTuple):
     """Where a host listens."""
