@@ -51,6 +51,12 @@ class MaskingConfig(BaseModel, frozen=True, extra="forbid"):
         "bert",
         description="bert: words are taken while they fit, so long ones less often (BERT's code); none: all alike.",
     )
+    rare_power: float = Field(0.0, ge=0, le=1, description="Rare words are hidden more: 1 / frequency to this power.")
+
+    @property
+    def of_held_out(self) -> MaskingConfig:
+        """As held-out rows are masked, so that runs compare."""
+        return self.model_copy(update={"rare_power": 0.0})
 
     @model_validator(mode="after")
     def _shares_fit(self) -> MaskingConfig:
@@ -95,6 +101,10 @@ class ModelConfig(BaseModel, frozen=True, extra="forbid"):
         description="First values of the piece embeddings; cooccurrence: singular vectors of the mutual information of "
         "neighbouring pieces.",
     )
+    attention_start: Literal["normal", "counted"] = Field(
+        "normal",
+        description="counted: ModernBERT's first two layers begin as a guess from the pieces around them.",
+    )
     objective: Literal["masked", "causal", "hybrid"] = Field(
         "masked",
         description="masked: words from both sides (section 4.1); causal (the default of gpt): each token from those "
@@ -120,6 +130,9 @@ class ModelConfig(BaseModel, frozen=True, extra="forbid"):
             raise ValueError(
                 "gpt reads from left to right; choose objective causal or hybrid, or an encoder for masked"
             )
+        turns = self.architecture == "modernbert" and self.layers > 1 and self.embedding_start == "cooccurrence"
+        if self.attention_start == "counted" and not turns:
+            raise ValueError("attention_start counted needs modernbert, layers > 1 and embedding_start cooccurrence")
         if self.architecture == "modernbert":
             if self.objective != "masked":
                 raise ValueError(f"objective {self.objective} needs architecture roberta, bert or gpt")
@@ -196,6 +209,9 @@ class EngineConfig(BaseModel, frozen=True, extra="forbid"):
     )
     zero_stage: int = Field(1, ge=0, le=3, description="DeepSpeed ZeRO: what is sharded over the devices.")
     offload: bool = Field(False, description="DeepSpeed ZeRO: optimizer and its averages in host memory.")
+    store_cache: str | None = Field(
+        None, description="Folder on each node's own disk, for a checked copy of the token store to read from."
+    )
     compile: bool | Literal["auto"] = Field(
         "auto",
         description="Fuse operations with torch.compile; needs a C++ compiler or a GPU. auto: on CUDA, where it works.",
@@ -239,6 +255,11 @@ class SavedConfig(BaseModel, frozen=True, extra="forbid"):
     checkpoint_every: int = Field(10_000, gt=0, description="Steps between checkpoints.")
     keep_checkpoints: int = Field(2, gt=0, description="Newest checkpoints that stay on disk, beside the best.")
     average_last: int = Field(1, gt=0, description="Checkpoints whose mean weights become the model; 1: the last.")
+    sharded: bool | Literal["auto"] = Field(
+        "auto",
+        description="Each process writes what it holds, and nothing is gathered; auto: where the engine cuts the state "
+        "over processes (fsdp, ZeRO 1 to 3).",
+    )
 
     @model_validator(mode="after")
     def _as_many_are_kept(self) -> SavedConfig:
@@ -332,9 +353,9 @@ class PretrainConfig(BaseModel, frozen=True, extra="forbid"):
 
 # May change between a run's start and its end: they move work between devices, but change nothing but rounding
 MACHINE_KEYS = {
-    "engine": {"name", "zero_stage", "offload", "micro_batch", "compile", "device"},
+    "engine": {"name", "zero_stage", "offload", "micro_batch", "compile", "device", "store_cache"},
     "watch": {"log_every", "trackers", "price_per_hour", "hang_minutes"},
-    "saved": {"keep_checkpoints"},
+    "saved": {"keep_checkpoints", "sharded"},
 }
 # May change as well where every step trained so far stays as it was (``schedule.first_difference``)
 SCHEDULE_KEYS = {

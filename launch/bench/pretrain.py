@@ -120,7 +120,8 @@ class Given(NamedTuple):
     def open(cls, tokens: str | Path, tokenizer: str | Path, config: PretrainConfig) -> Given:
         store = open_store(Path(tokens), Path(tokenizer))
         special_ids = store.meta["special_ids"]
-        pieces = describe_pieces(read_pieces(Path(tokenizer)), special_ids)
+        counts_V = store.piece_counts() if config.rows.masking.rare_power else None
+        pieces = describe_pieces(read_pieces(Path(tokenizer)), special_ids, counts_V)
         return cls(pieces, split_rows(store, config), config, store.meta["vocab_size"], special_ids)
 
     def batches(self) -> TrainingBatches:

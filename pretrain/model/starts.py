@@ -23,6 +23,7 @@ from torch import Tensor
 
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig
+from pretrain.model.contexts import Maps, begin_with_contexts, count_maps
 from pretrain.rng import derive_key, permute
 from pretrain.rows.masking import Pieces
 from pretrain.rows.sources import RowSource
@@ -45,7 +46,10 @@ class FirstValues(NamedTuple):
     """What replaces the model's own first values; None: nothing."""
 
     bias_V: Tensor | None
-    embeddings_VH: Tensor | None  # zeros for pieces that the sample does not hold, which keep their own
+    embeddings_VH: (
+        Tensor | None
+    )  # ``ROW_NORM`` long on the whole; zeros for pieces that the sample does not hold, which keep their own
+    maps: Maps | None = None  # what the first two layers begin with
 
 
 def count_first_values(
@@ -71,12 +75,17 @@ def count_first_values(
         )
     matrix_VV = ppmi(ids_N, pieces.special_V)
     log.info("embeddings begin from %s pairs of neighbours among %s tokens", f"{matrix_VV._nnz():,}", f"{len(ids_N):,}")
-    return FirstValues(bias_V, singular_vectors(matrix_VV, hidden, config.seed))
+    vectors_VH = singular_vectors(matrix_VV, hidden, config.seed)
+    length = vectors_VH[vectors_VH.any(dim=1)].square().sum(1).mean().sqrt()
+    embeddings_VH = vectors_VH * (ROW_NORM / length)
+    wants_maps = config.model.attention_start == "counted"
+    maps = count_maps(ids_N, pieces.special_V, embeddings_VH) if wants_maps else None
+    return FirstValues(bias_V, embeddings_VH, maps)
 
 
 @torch.no_grad()
 def give_first_values(network: PreTrainedModel, values: FirstValues) -> None:
-    """Write them into a fresh network, embeddings ``ROW_NORM`` long on the whole."""
+    """Write them into a fresh network."""
     if values.bias_V is not None:
         head = network.get_output_embeddings()
         if getattr(head, "bias", None) is None:
@@ -87,8 +96,9 @@ def give_first_values(network: PreTrainedModel, values: FirstValues) -> None:
     if values.embeddings_VH is not None:
         weight_VH: Any = network.get_input_embeddings().weight
         is_known_V1 = values.embeddings_VH.any(dim=1, keepdim=True)
-        length = values.embeddings_VH[is_known_V1[:, 0]].square().sum(1).mean().sqrt()
-        weight_VH.copy_(torch.where(is_known_V1, values.embeddings_VH * (ROW_NORM / length), weight_VH))
+        weight_VH.copy_(torch.where(is_known_V1, values.embeddings_VH, weight_VH))
+    if values.maps is not None:
+        begin_with_contexts(network, values.maps)
 
 
 def log_frequencies(counts_V: NDArray[np.integer]) -> Tensor:

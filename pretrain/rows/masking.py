@@ -40,6 +40,7 @@ class Pieces:
     special_V: NDArray[np.bool_]  # [CLS], [SEP], [PAD], [UNK], [MASK]; never chosen
     ordinary_ids: Numbers  # those that may replace a piece: neither special nor "[unused…]"
     mask_id: int
+    counts_V: Numbers | None = None  # how often each comes in the text, for ``MaskingConfig.rare_power``
 
 
 class Masked(NamedTuple):
@@ -50,7 +51,7 @@ class Masked(NamedTuple):
     targets_BM: Numbers  # the pieces that stood there; ``IGNORED`` where there are fewer than M
 
 
-def describe_pieces(vocabulary: list[str], special_ids: dict[str, int]) -> Pieces:
+def describe_pieces(vocabulary: list[str], special_ids: dict[str, int], counts_V: Numbers | None = None) -> Pieces:
     """Look the vocabulary over once; ``special_ids`` names at least "mask".
 
     Which family of tokenizers it comes from is told by the sign that most pieces carry: "##" continues a word, "Ġ" and
@@ -66,7 +67,7 @@ def describe_pieces(vocabulary: list[str], special_ids: dict[str, int]) -> Piece
     sign = max(signs, key=lambda sign: np.count_nonzero(signs[sign]))  # the first of them where none occurs
     continues_V = signs[sign] if sign == CONTINUATION_SIGN else ~signs[sign] & ~special_V
     ordinary_ids = np.flatnonzero(~special_V & ~begin_with(UNUSED_SIGNS))
-    return Pieces(continues_V, special_V, ordinary_ids, special_ids["mask"])
+    return Pieces(continues_V, special_V, ordinary_ids, special_ids["mask"], counts_V)
 
 
 def most_predictions(length: int, share: float) -> int:
@@ -90,7 +91,10 @@ def mask_rows(rows: Rows, row_keys_B: Bits, pieces: Pieces, config: MaskingConfi
     budget_B = np.maximum(1, np.rint(rows.tokens_B * config.share)).astype(np.int64)
     starts_N, sizes_N = _words_of(rows, pieces)
     rows_N, columns_N = np.divmod(starts_N, length)
-    draws_N = random_bits(row_keys_B[rows_N], columns_N) << _RANK_BITS
+    draws_N = random_bits(row_keys_B[rows_N], columns_N)
+    if config.rare_power and pieces.counts_V is not None:
+        draws_N = _earlier(draws_N, _weights(ids_BL.reshape(-1), starts_N, sizes_N, pieces.counts_V, config.rare_power))
+    draws_N <<= _RANK_BITS
     if config.length_bias == "none":
         taken = _choose_evenly(sizes_N, rows_N, draws_N, row_keys_B, budget_B)
     else:
@@ -140,6 +144,23 @@ def _words_of(rows: Rows, pieces: Pieces) -> tuple[Numbers, Numbers]:
     is_word = ~special_BL.reshape(-1)[borders]
     sizes = np.diff(borders, append=border_BL.size)
     return borders[is_word], sizes[is_word]
+
+
+def _weights(ids: Numbers, starts_N: Numbers, sizes_N: Numbers, counts_V: Numbers, power: float) -> NDArray[np.float64]:
+    """How much more often a word is chosen than most: that of its rarest piece; 1 on average over the text."""
+    weights_V = 1.0 / np.maximum(counts_V, 1) ** power
+    weights_V /= (counts_V * weights_V).sum() / max(counts_V.sum(), 1)
+    places = runs(starts_N, sizes_N)
+    return np.maximum.reduceat(weights_V[ids[places]], np.cumsum(sizes_N) - sizes_N) if len(places) else np.ones(0)
+
+
+def _earlier(draws_N: Bits, weights_N: NDArray[np.float64]) -> Bits:
+    """Draws in the order of a choice by weights without replacement (Efraimidis and Spirakis 2006).
+
+    A draw is when an exponential clock rings, and the clock of a word runs as fast as its weight says.
+    """
+    rings_N = -np.log1p(-as_uniform(draws_N)) / weights_N
+    return (rings_N / (1.0 + rings_N) * 2.0**48).astype(np.uint64)  # below 2**48 however late a clock rings
 
 
 def _choose_words(sizes_N: Numbers, rows_N: Numbers, draws_N: Bits, budget_B: Numbers, share: float) -> Numbers:

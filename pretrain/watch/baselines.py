@@ -75,7 +75,7 @@ def score_baselines(
             targets_P, left_P = targets_BL[at], rows.ids_BL[at]
             right_P = left_P  # not looked at
         else:
-            masked = mask_rows(rows, held_out_keys(config, rows), pieces, config.rows.masking)
+            masked = mask_rows(rows, held_out_keys(config, rows), pieces, config.rows.masking.of_held_out)
             row_P, slots_P = np.nonzero(masked.targets_BM != IGNORED)
             columns_P, targets_P = masked.positions_BM[row_P, slots_P], masked.targets_BM[row_P, slots_P]
             left_P, right_P = masked.ids_BL[row_P, columns_P - 1], masked.ids_BL[row_P, columns_P + 1]

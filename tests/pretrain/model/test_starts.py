@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -109,10 +110,18 @@ def test_embeddings_have_one_length_on_the_whole_and_unseen_pieces_keep_theirs(
     assert not torch.isclose(after[is_known], before[is_known]).all(dim=1).any()
 
 
-def test_training_begins_lower_and_resumes(made: Path, tiny: Callable[..., PretrainConfig], tmp_path: Path) -> None:
-    plain = tiny()
-    config = tiny(output_bias="frequency", embedding_start="cooccurrence")
-    train(plain, made, tmp_path / "plain")
+COUNTED = {"output_bias": "frequency", "embedding_start": "cooccurrence"}
+MODERN = {"architecture": "modernbert", "layers": 3, "hidden": 64, "heads": 4, "intermediate": 48, "dropout": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("plain", "changes"), [({}, COUNTED), (MODERN | COUNTED, MODERN | COUNTED | {"attention_start": "counted"})]
+)
+def test_training_begins_lower_and_resumes(
+    made: Path, tiny: Callable[..., PretrainConfig], tmp_path: Path, plain: dict[str, Any], changes: dict[str, Any]
+) -> None:
+    config = tiny(**changes)
+    train(tiny(**plain), made, tmp_path / "plain")
     train(config, made, tmp_path / "whole")
     train(config, made, tmp_path / "resumed")
     go_on_from(tmp_path / "resumed", 3)

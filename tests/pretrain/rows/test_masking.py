@@ -257,3 +257,45 @@ def test_static_masks_repeat_after_their_duplicates_and_dynamic_ones_do_not() ->
     dynamic = row_keys(1, MaskingConfig(mode="dynamic", duplicates=3), epochs, rows)
     assert static[0] == static[2] and static[1] == static[3] and static[0] != static[1]
     assert len(set(dynamic.tolist())) == 4
+
+
+def test_rare_words_are_hidden_as_much_more_often_as_their_weights_say() -> None:
+    """Rows of words of one piece; the first to be chosen is one of a kind with the share of the kind's weight."""
+    counts_V = np.full(len(VOCABULARY), 100)
+    counts_V[5:55], counts_V[:5], counts_V[FIRST_CONTINUATION:] = 1, 0, 0  # 50 rare pieces, 150 frequent ones
+    pieces = describe_pieces(VOCABULARY, SPECIAL_IDS, counts_V)
+    rng = np.random.default_rng(4)
+    ids_BL = rng.integers(5, FIRST_CONTINUATION, (20_000, 8))
+    rows = Rows(ids_BL, np.arange(len(ids_BL)))
+    found = mask_rows(rows, keys_of(rows), pieces, MaskingConfig(share=0.13, rare_power=0.5))  # one word of eight
+    assert (found.targets_BM >= 5).all() and found.targets_BM.shape == (20_000, 1)
+    weights_BL = np.where(ids_BL < 55, 10.0, 1.0)
+    expected = (weights_BL * (ids_BL < 55)).sum(1) / weights_BL.sum(1)
+    assert abs((found.targets_BM[:, 0] < 55).mean() - expected.mean()) < 0.01
+    even = mask_rows(rows, keys_of(rows), pieces, MaskingConfig(share=0.13, rare_power=0.5).of_held_out)
+    assert np.array_equal(even.targets_BM, mask_rows(rows, keys_of(rows), pieces, MaskingConfig(share=0.13)).targets_BM)
+
+
+def test_the_only_rare_word_of_a_row_comes_first_however_frequent_the_others_are() -> None:
+    counts_V = np.full(len(VOCABULARY), 10**7)
+    counts_V[5] = 1
+    pieces = describe_pieces(VOCABULARY, SPECIAL_IDS, counts_V)
+    ids_BL = np.random.default_rng(6).integers(6, FIRST_CONTINUATION, (5000, 8))
+    ids_BL[:, 3] = 5
+    rows = Rows(ids_BL, np.arange(len(ids_BL)))
+    found = mask_rows(rows, keys_of(rows), pieces, MaskingConfig(share=0.13, rare_power=1.0))
+    assert (found.targets_BM == 5).mean() > 0.999
+
+
+@pytest.mark.parametrize("length_bias", ["bert", "none"])
+def test_weights_keep_the_budget_exact_and_words_whole(pieces: Pieces, length_bias: str) -> None:
+    counts_V = np.random.default_rng(7).zipf(1.3, len(VOCABULARY)).clip(max=10**6)
+    weighted = describe_pieces(VOCABULARY, SPECIAL_IDS, counts_V)
+    rows = draw_rows(30, 512, 3)
+    config = MaskingConfig(rare_power=1.0, length_bias=length_bias)
+    found = mask_rows(rows, keys_of(rows), weighted, config)
+    for row in range(0, 30, 3):
+        positions = set(found.positions_BM[row].tolist())
+        assert len(positions) == 77
+        assert all(positions.issuperset(word) or positions.isdisjoint(word) for word in words_slowly(rows, row))
+    assert not np.array_equal(found.ids_BL, mask_rows(rows, keys_of(rows), pieces, config).ids_BL)
