@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +32,7 @@ from launch.tools.commands import (
     write_task_features,
 )
 from launch.tools.compare import compare_results
+from launch.tools.copies import copy
 from launch.tools.ensemble import ensemble
 from launch.tools.models import model_app
 from launch.tools.package import package
@@ -116,7 +118,16 @@ RecipeName = Annotated[
 Overrides = Annotated[
     list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Overrides, for example pretrain.steps=500.")
 ]
-Runs = Annotated[Path, typer.Option("--runs", help="Folder that holds the run folders.")]
+
+
+def _on_a_file_system(runs: Path) -> Path:
+    """A run is worked on where files can be renamed, locked and mapped; ``Path`` has made s3:/ of s3://."""
+    if re.match(r"[A-Za-z][\w+.-]+:/", str(runs)):
+        raise LaunchError(f"--runs {runs}: a run needs a file system; `malmoi copy` brings finished stages to a URL")
+    return runs
+
+
+Runs = Annotated[Path, typer.Option("--runs", help="Folder that holds the run folders.", callback=_on_a_file_system)]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would stop the run, and the plan; write nothing.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Log more.")]
 
@@ -158,6 +169,7 @@ app.command("predict", rich_help_panel=TOOLS)(predict)
 app.command("score", rich_help_panel=TOOLS)(score_predictions)
 app.command("compare", rich_help_panel=TOOLS)(compare_results)
 app.command("package", rich_help_panel=TOOLS)(package)
+app.command("copy", rich_help_panel=TOOLS)(copy)
 app.command("ensemble", rich_help_panel=TOOLS)(ensemble)
 app.command("demo", rich_help_panel=TOOLS)(show_page)
 app.command("status", rich_help_panel=LOOK)(show_status)

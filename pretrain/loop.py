@@ -69,7 +69,7 @@ def train(
                     watch.checkpoints.save(engine, progress, state, held_out)
         if stops and step < config.steps:
             watch.checkpoints.wait()
-            raise Interrupted(f"stopped by a signal after step {step}; {GOES_ON}")
+            raise Interrupted(f"stopped by a signal or with its launcher after step {step}; {GOES_ON}")
         watch.at(step + 1, BATCH)
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import logging
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -33,9 +33,16 @@ from pretrain.config import PretrainConfig
 from pretrain.engine.machine import describe_settled, read_settled, settle
 from pretrain.engine.memory import describe_memory, explained_memory, needed_memory
 from pretrain.engine.optimizer import fit_micro_batch
-from pretrain.engine.start import Engine, choose_engine, describe_engine, ready_for_engine, start_engine
+from pretrain.engine.start import (
+    Engine,
+    choose_engine,
+    cuts_state,
+    describe_engine,
+    ready_for_engine,
+    start_engine,
+)
 from pretrain.engine.trial import try_device
-from pretrain.engine.world import World, join_world
+from pretrain.engine.world import World, explained_loss, join_world
 from pretrain.interruption import GOES_ON, Interrupted, StopRequest
 from pretrain.loop import Watch, train
 from pretrain.model.extended import NewRows, read_new_rows
@@ -44,6 +51,7 @@ from pretrain.model.isolation import isolate_documents
 from pretrain.model.module import PretrainingModule
 from pretrain.model.networks import build_network
 from pretrain.model.starts import count_first_values, give_first_values
+from pretrain.pack.cached import cached_store
 from pretrain.pack.store import TokenStore, check_store, open_store, read_pieces
 from pretrain.rows.batches import Batch, Split, TrainingBatches, split_rows
 from pretrain.rows.masking import Pieces, describe_pieces
@@ -102,18 +110,21 @@ def run(config: PretrainConfig, inputs: PretrainInputs, out: Path, *, workers: i
     Raises:
         BadInput: store and tokenizer do not belong together, the corpus is too small, the processes cannot share the
             global batch, a checkpoint in ``out`` is of other settings, the disk is full, or the loss is not finite.
-        Interrupted: a signal asked for the end; a checkpoint is saved.
+        Interrupted: a signal asked for the end; a checkpoint is saved. ProcessLost, a kind of it: none is.
     """
     require_trackers(config)
     check_init_from(config, inputs.tokenizer)
-    with StopRequest() as stop, join_world(config.engine.device, config.watch.hang_minutes) as world:
+    joined = join_world(config.engine.device, config.watch.hang_minutes)
+    with StopRequest() as stop, joined as world, explained_loss(world):
         prepared = _prepare(config, inputs, out, world)
         tells = explained_memory(prepared.config, world, prepared.micro_batch)
         with tells, ready_for_engine(prepared.config, world):
             _train(prepared, stop)
             result = _finish(prepared)
         if stop.is_made:  # too late to save more than there is, but not to end what would follow
-            raise Interrupted(f"stopped by a signal after step {config.steps}, the last; {GOES_ON}")
+            raise Interrupted(
+                f"stopped by a signal or with its launcher after step {config.steps}, the last; {GOES_ON}"
+            )
     return result
 
 
@@ -123,9 +134,13 @@ def _prepare(config: PretrainConfig, inputs: PretrainInputs, out: Path, world: W
     asked, config = config, settle(config, world, before)
     fit_micro_batch(config, world.size)  # refuses what the processes cannot share
     store = open_store(inputs.tokens, inputs.tokenizer)
-    world.in_first(lambda: check_store(store, out / CHECKED_NAME))
+    if config.engine.store_cache:
+        store = cached_store(store, inputs.tokenizer, Path(config.engine.store_cache).expanduser())
+    is_original = inputs.tokens == store.folder  # a copy was checked by its node
+    world.in_first(lambda: check_store(store, out / CHECKED_NAME) if is_original else None)
     vocabulary = read_pieces(inputs.tokenizer)
-    pieces = describe_pieces(vocabulary, store.meta["special_ids"])
+    counts_V = store.piece_counts() if config.rows.masking.rare_power else None
+    pieces = describe_pieces(vocabulary, store.meta["special_ids"], counts_V)
     split = split_rows(store, config)
     new_rows = read_new_rows(inputs.tokenizer, store.meta["vocab_size"])
     network = _network(config, store, new_rows)
@@ -133,7 +148,8 @@ def _prepare(config: PretrainConfig, inputs: PretrainInputs, out: Path, world: W
     config = config.replaced("engine", name=choose_engine(config, world, parameters))
     config = try_device(config, network, partial(_trial_batch, split, pieces, config, world), world, before)
     micro_batch = fit_micro_batch(config, world.size)
-    world.in_first(lambda: require_disk_space(out, network, config))
+    is_sharded = cuts_state(config, world) if config.saved.sharded == "auto" else config.saved.sharded
+    world.in_first(lambda: require_disk_space(out, network, config, is_sharded=is_sharded))
     facts = {
         "architecture": config.model.architecture,
         "parameters": parameters,
@@ -148,7 +164,7 @@ def _prepare(config: PretrainConfig, inputs: PretrainInputs, out: Path, world: W
     if origin:
         facts["continued_from"] = origin.facts
     save = partial(save_model, network=network, tokenizer=inputs.tokenizer, config=config)
-    checkpoints = Checkpoints(out / "checkpoints", asked, facts, world, save)
+    checkpoints = Checkpoints(out / "checkpoints", asked, facts, world, save, is_sharded=is_sharded)
     return Prepared(
         config, store, vocabulary, pieces, split, world, micro_batch, network, facts, save, checkpoints, out, new_rows,
         origin,
@@ -263,7 +279,7 @@ def _trial_batch(split: Split, pieces: Pieces, config: PretrainConfig, world: Wo
     return max(batches, key=lambda batch: batch.targets_BM.numel())
 
 
-def _load(network: PreTrainedModel, weights: dict[str, Tensor]) -> None:
+def _load(network: PreTrainedModel, weights: Mapping[str, Tensor]) -> None:
     network.load_state_dict(weights, strict=False)  # tied weights are stored under one of their names
 
 

@@ -1,8 +1,9 @@
-"""AdamW, and how a step is cut into micro-batches: the same for every engine."""
+"""AdamW, how a step is cut into micro-batches, and a state into slices: the same for every engine."""
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -14,6 +15,27 @@ from pretrain.config import PretrainConfig
 
 MOMENTS = ("exp_avg", "exp_avg_sq")  # Adam's averages, by the names of torch
 UPDATES = "updates"  # among the moments of a checkpoint: how many steps moved the weights
+MODEL = "model"  # kind of the slices that become the model
+
+
+class Slice(NamedTuple):
+    """What one process holds of a tensor: ``values`` (one dimension) from place ``start`` of it, row by row.
+
+    ``key`` is "kind/name of the parameter", the kind being ``MODEL`` for the weights that become the model, or
+    ``UPDATES``; ``shape`` is that of the whole tensor.
+    """
+
+    key: str
+    shape: tuple[int, ...]
+    start: int
+    values: Tensor
+
+
+def even_slice(whole: Tensor, rank: int, ranks: int) -> tuple[int, Tensor]:
+    """Start and values of a process's share of a tensor that all have whole."""
+    flat = whole.detach().flatten()
+    start, end = (len(flat) * part // ranks for part in (rank, rank + 1))
+    return start, flat[start:end]
 
 
 def adamw(config: PretrainConfig, parameters: list[nn.Parameter]) -> torch.optim.AdamW:

@@ -7,6 +7,7 @@ the weights of a layer each time it is computed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -103,6 +104,11 @@ class FsdpEngine(PlainEngine):
             part, like.device_mesh, like.placements, run_check=False, shape=like.shape, stride=like.stride()
         )
         return whole.full_tensor()
+
+    def _slice(self, name: str, part: Tensor) -> tuple[int, Tensor]:
+        rows, *rest = self._shapes[name]
+        first = min(-(-rows // self._ranks) * self._rank, rows)  # rows are dealt out as by torch.chunk
+        return first * math.prod(rest), part.detach().flatten()
 
     def _own(self, name: str, whole: Tensor) -> Tensor:
         like = self._sharded[name]

@@ -8,7 +8,7 @@ micro-batch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
@@ -17,7 +17,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from pretrain.config import PretrainConfig
-from pretrain.engine.optimizer import UPDATES
+from pretrain.engine.optimizer import MODEL, UPDATES, Slice, even_slice
 from pretrain.engine.updates import AVERAGE, WEIGHT, Updates, layer_matrices
 from pretrain.engine.world import World
 from pretrain.model.module import PretrainingModule, Sums
@@ -30,11 +30,14 @@ class PlainEngine:
 
     def __init__(self, config: PretrainConfig, module: PretrainingModule, world: World) -> None:
         self.module: nn.Module = module.to(world.device)
-        self._weights = {name: self._part(p) for name, p in module.network.named_parameters()}
+        named = dict(module.network.named_parameters())
+        self._shapes = {name: tuple(p.shape) for name, p in named.items()}  # of the whole
+        self._weights = {name: self._part(p) for name, p in named.items()}
+        self._rank, self._ranks = world.rank, world.size
         self._clip = config.optimizer.clip
         self._is_compiled = config.engine.compile is True  # brings its own attention
         chosen = layer_matrices(module) if config.optimizer.name == "muon" else set()
-        matrices = [name for name, p in module.network.named_parameters() if id(p) in chosen]
+        matrices = [name for name, p in named.items() if id(p) in chosen]
         self._updates = Updates(config, self._weights, matrices, world)
 
     def __call__(self, *fields: Tensor | None) -> Sums:
@@ -65,6 +68,13 @@ class PlainEngine:
             return {}, {}
         weights = {name: found.pop(f"{self._updates.shown}/{name}") for name in self._weights}
         return weights, found | {UPDATES: self._updates.made}
+
+    def slices(self) -> Iterator[Slice]:
+        for kind, name, part in self._updates.parts():
+            key = f"{MODEL if kind == self._updates.shown else kind}/{name}"
+            yield Slice(key, self._shapes[name], *self._slice(name, part))
+        if self._rank == 0:
+            yield Slice(UPDATES, (), 0, self._updates.made.reshape(1))
 
     @torch.no_grad()
     def restore(self, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor], step: int) -> None:
@@ -98,6 +108,10 @@ class PlainEngine:
     def _whole(self, name: str, part: Tensor) -> Tensor:
         """The whole of something that lies as the part of a parameter does; all processes call it together."""
         return part
+
+    def _slice(self, name: str, part: Tensor) -> tuple[int, Tensor]:
+        """Start and values of what this process writes of it."""
+        return even_slice(part, self._rank, self._ranks)
 
     def _own(self, name: str, whole: Tensor) -> Tensor:
         """This process's part of it."""

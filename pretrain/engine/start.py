@@ -10,7 +10,7 @@ another, at any number of processes.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig
+from pretrain.engine.optimizer import Slice
 from pretrain.engine.parallel import DdpEngine, FsdpEngine, joined_alone
 from pretrain.engine.plain import PlainEngine
 from pretrain.engine.world import World
@@ -51,6 +52,12 @@ class Engine(Protocol):
         The tensors may be those that are trained: write or copy them before the next update.
 
         Without ``keep`` it returns nothing: for processes that only help to gather.
+        """
+
+    def slices(self) -> Iterator[Slice]:
+        """The same state, of which each process gives what it holds; those of all processes are the whole of it.
+
+        Nothing is gathered. As above, the values may be those that are trained, and on the device.
         """
 
     def restore(self, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor], step: int) -> None:
@@ -105,6 +112,12 @@ def choose_engine(config: PretrainConfig, world: World, parameters: int) -> str:
     if optimizer.ema and name == "deepspeed":
         raise BadInput("pretrain.optimizer.ema does not go with deepspeed; choose pretrain.engine.name ddp or fsdp")
     return name
+
+
+def cuts_state(config: PretrainConfig, world: World) -> bool:
+    """Whether an engine leaves each process a part of weights or moments only; ``config`` names the engine."""
+    is_zero = config.engine.name == "deepspeed" and config.engine.zero_stage > 0
+    return world.size > 1 and (is_zero or config.engine.name == "fsdp")
 
 
 def describe_engine(config: PretrainConfig, world: World) -> dict[str, Any]:

@@ -8,12 +8,13 @@ which DeepSpeed picks up; small numbers go through gloo even beside GPUs, so tha
 from __future__ import annotations
 
 import os
+import re
 import resource
 import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -24,19 +25,33 @@ from torch import Tensor
 
 from corpus.documents.device import DeviceName, find_device
 from corpus.documents.errors import BadInput
+from pretrain.interruption import ProcessLost
 
 LAUNCHER_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 LEAST_PATIENCE_MINUTES = 30.0  # gloo's own
+# what gloo says of another process's end, with its address, and nccl
+LOST = re.compile(
+    r"(?:\S+ error )?\[\S+\]:\d+: (?:Connection reset|Broken pipe|Connection timed out|No route to host)[\w ]*|"
+    r"Connection closed by peer \[\S+\]:\d+|Timed out waiting \d+ms|remote process exited[\w ]*"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """This process among all: ``rank`` of ``size``, computing on ``device``; ``cpu_group`` talks without GPUs."""
+    """This process among all: ``rank`` of ``size``, computing on ``device``; ``cpu_group`` talks without GPUs.
+
+    ``other_group`` does too, for a thread beside the training.
+    """
 
     rank: int
     size: int
     device: torch.device
     cpu_group: Any = None
+    other_group: Any = None
+
+    def for_thread(self) -> World:
+        """The same processes for their other thread: what those send does not mix with what the training sends."""
+        return replace(self, cpu_group=self.other_group)
 
     @property
     def is_first(self) -> bool:
@@ -127,14 +142,29 @@ def join_world(asked: DeviceName = "auto", hang_minutes: float = 0.0) -> Iterato
         torch.set_float32_matmul_precision("high")  # TF32: float32 sums of products rounded to 10 bits, far faster
     try:
         if launched and dist.get_world_size() > 1:
-            by_cpu = dist.new_group(backend="gloo", timeout=patience)
-            yield World(dist.get_rank(), dist.get_world_size(), device, by_cpu)
+            groups = [dist.new_group(backend="gloo", timeout=patience) for _ in range(2)]
+            yield World(dist.get_rank(), dist.get_world_size(), device, *groups)
         else:
             yield World(0, 1, device)
     finally:
         torch.set_float32_matmul_precision(before)
         if dist.is_initialized():
             dist.destroy_process_group()
+
+
+@contextmanager
+def explained_loss(world: World) -> Iterator[None]:
+    """Around work with others: where one of them is gone, what gloo or nccl raise becomes a sentence (ProcessLost)."""
+    try:
+        yield
+    except RuntimeError as error:  # of which torch.distributed's are kinds
+        found = LOST.search(str(error)) if world.size > 1 else None
+        if found is None:
+            raise
+        raise ProcessLost(
+            f"lost another process: {found[0]}; it has ended, and its own log says why, or its host is gone; the same "
+            "command goes on from the newest checkpoint"
+        ) from error
 
 
 def _own_device(kind: str, number: int) -> torch.device:

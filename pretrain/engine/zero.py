@@ -4,8 +4,8 @@ DeepSpeed is told of float32 only, and so adds up and reduces in it; bf16 is aut
 of the gradient would wait for the device in every step, so norm and clipping are done here. Where it knows no way
 around them, at stage 3, offloading and in fp16, they stay.
 
-State is gathered whole, parameter by parameter, and given back the same way, so checkpoints do not depend on the stage
-or the number of processes and need no conversion. The price is that the first process holds 12 bytes a parameter.
+State is told by parameter, whole or each process's slice of it, and given back whole, so checkpoints do not depend on
+the stage or the number of processes and need no conversion.
 """
 
 from __future__ import annotations
@@ -22,9 +22,12 @@ from torch.nn.utils import get_total_norm
 
 from pretrain.config import PretrainConfig
 from pretrain.engine.optimizer import (
+    MODEL,
     MOMENTS,
     UPDATES,
+    Slice,
     adamw,
+    even_slice,
     fit_micro_batch,
     leave_out_unless_finite,
     total_norm,
@@ -109,7 +112,7 @@ class ZeroEngine:
         self._named = dict(module.network.named_parameters())
         self._stage, self._is_exact = config.engine.zero_stage, config.engine.precision != "fp16"
         self._shares = world.size * settings["gradient_accumulation_steps"]  # the engine averages over both
-        self._rank, self._utils = world.rank, deepspeed.utils
+        self._rank, self._ranks, self._utils = world.rank, world.size, deepspeed.utils
         self._clip, self._checks_itself = config.optimizer.clip, _checks_itself(config)
 
     def __call__(self, *fields: Tensor | None) -> Sums:
@@ -152,6 +155,15 @@ class ZeroEngine:
             moments[UPDATES] = next(iter(self._base.state.values()))["step"].cpu()
         return weights, moments
 
+    def slices(self) -> Iterator[Slice]:
+        self._link_moments()
+        for name, p in self._named.items():
+            shape = tuple(p.ds_shape if hasattr(p, "ds_shape") else p.shape)
+            for kind, key in ((MODEL, None), *((key, key) for key in MOMENTS)):
+                yield Slice(f"{kind}/{name}", shape, *self._slice(p, key))
+        if self._rank == 0:
+            yield Slice(UPDATES, (), 0, next(iter(self._base.state.values()))["step"].reshape(1))
+
     @torch.no_grad()
     def restore(self, weights: Mapping[str, Tensor], moments: Mapping[str, Tensor], step: int) -> None:
         self._prepare_moments(float(moments.get(UPDATES, step)))
@@ -190,6 +202,21 @@ class ZeroEngine:
         else:
             whole = self._utils.safe_get_full_optimizer_state(p, key)
         return whole.reshape(p.ds_shape if hasattr(p, "ds_shape") else p.shape).float()
+
+    def _slice(self, p: Any, key: str | None) -> tuple[int, Tensor]:
+        """Start and values of this process's part of a parameter, or of its moment ``key``."""
+        utils: Any = self._utils
+        if self._stage == 0:
+            whole = p if key is None else self._engine.optimizer.state[p][key]
+            return even_slice(whole, self._rank, self._ranks)
+        if self._stage == 3:
+            part = utils.safe_get_local_fp32_param(p) if key is None else utils.safe_get_local_optimizer_state(p, key)
+            start = min(part.numel() * self._rank, p.ds_numel)  # the last part is filled up
+            return start, part.detach().flatten()[: p.ds_numel - start]
+        held = p._hp_mapping  # private; None where the cut leaves nothing of it here
+        if held is None:
+            return 0, torch.empty(0)
+        return held.lp_fragment_address.start, held.get_hp_fragment(key).detach().flatten()
 
     def _scatter(self, p: nn.Parameter, whole: Tensor, key: str | None) -> None:
         utils = self._utils

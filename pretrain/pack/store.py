@@ -78,6 +78,15 @@ class TokenStore:
             raise BadInput(f"{self.folder / TOKENS_NAME}: was changed while it was read; {AGAIN}")
         return found
 
+    def piece_counts(self, most: int = 20_000_000) -> NDArray[np.int64]:
+        """How often each piece comes in ``most`` tokens, in stretches from all over the store."""
+        begins = range(0, len(self.tokens), LOOKED_AT)
+        taken = begins[:: max(1, len(self.tokens) // most)]
+        counts = np.zeros(self.meta["vocab_size"], np.int64)
+        for begin in taken:
+            counts += np.bincount(self.ids(self.tokens[begin : begin + LOOKED_AT]), minlength=len(counts))
+        return counts
+
     def sources_at(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """Number of the source of the document that holds each token."""
         return self.sources[np.searchsorted(self.documents, places, side="right") - 1].astype(np.int64)

@@ -2,15 +2,17 @@
 
 ```
 checkpoints/step-000000100/model/                 a Hugging Face folder, ready for use
-checkpoints/step-000000100/optimizer.safetensors  the optimizer's averages; with ema, the weights
+checkpoints/step-000000100/optimizer.safetensors  the optimizer's averages; with ema, the weights; where it is sharded,
+                                                  a file for each process (see pretrain/saved/slices.py)
 checkpoints/step-000000100/loop.json              step, meter, held-out scores, settings, size and sha256 of each file
                                                   and of itself
 checkpoints/best                                  name of the checkpoint with the lowest held-out loss
 ```
 Order, masks and dropout are functions of the step, so nothing else must be remembered. The state is copied in the step
-and written by a thread beside the training, under another name, renamed when it is whole; the price is a second state
-in the memory of the first process. One whose files have changed since is passed over for the one before. Room on the
-disk is asked for before training, because a full disk hours later costs those hours.
+and written by a thread beside the training, under another name, renamed when it is whole. Gathered, the price is a
+second state in the memory of the first process; sharded, of each process's part in its own. One whose files have
+changed since is passed over for the one before. Room on the disk is asked for before training, because a full disk
+hours later costs those hours.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
 from threading import Thread
@@ -32,6 +34,7 @@ from transformers import PreTrainedModel
 from corpus.documents.errors import BadInput, is_full_disk
 from corpus.documents.whole_files import PARTIAL, seal_of, sealed, settle_all, whole_folder, write_whole, writing
 from pretrain.config import PretrainConfig
+from pretrain.engine.optimizer import Slice
 from pretrain.engine.start import Engine
 from pretrain.engine.world import World
 from pretrain.saved.export import MODEL_NAME, WEIGHTS_NAME
@@ -45,6 +48,7 @@ from pretrain.saved.found import (
     whole_checkpoints,
     why_not_under,
 )
+from pretrain.saved.slices import Seals, copied, put_together, require_seen, write_slices
 
 log = logging.getLogger(__name__)
 
@@ -58,13 +62,21 @@ class Checkpoints:
     """Saves, prunes and finds the checkpoints of one configuration on one token store; all processes call it together.
 
     ``facts`` is what the cards say of the run; "vocabulary_sha256" in it names the tokenizer of the token store.
+    ``is_sharded``: each process writes what it holds, and nothing is gathered.
     """
 
     def __init__(
-        self, folder: Path, config: PretrainConfig, facts: dict[str, Any], world: World, save_model: SaveModel
+        self,
+        folder: Path,
+        config: PretrainConfig,
+        facts: dict[str, Any],
+        world: World,
+        save_model: SaveModel,
+        *,
+        is_sharded: bool = False,
     ) -> None:
         self._folder, self._config, self._facts, self._world = folder, config, facts, world
-        self._save_model = save_model
+        self._save_model, self._is_sharded = save_model, is_sharded
         self._identity = {"config": config.identity(), "vocabulary_sha256": facts["vocabulary_sha256"]}
         self._thread: Thread | None = None  # what writes the newest checkpoint, and why it could not
         self._failure: Exception | None = None
@@ -85,10 +97,6 @@ class Checkpoints:
         ``progress`` holds "step", and what else the card says of how far the training is.
         """
         self.wait()
-        weights, moments = engine.state(keep=self._world.is_first)
-        if not self._world.is_first:
-            return
-        weights, moments = _copied(weights), _copied(moments)
         loop = {
             "step": progress["step"],
             "origin": self._facts.get("continued_from"),
@@ -98,8 +106,12 @@ class Checkpoints:
             "scaling": engine.scaling(),
             **self._identity,
         }
-        self._thread = Thread(target=self._write, args=(weights, moments, loop), name="checkpoint", daemon=True)
-        self._thread.start()
+        if self._is_sharded:
+            self._write_beside(self._write_slices, copied(engine.slices()), loop)
+            return
+        weights, moments = engine.state(keep=self._world.is_first)
+        if self._world.is_first:
+            self._write_beside(self._write_gathered, _copied(weights), _copied(moments), loop)
 
     @property
     def has_failed(self) -> bool:
@@ -108,7 +120,12 @@ class Checkpoints:
 
     def wait(self) -> None:
         """Until the checkpoint that is being written is there; BadInput on all processes where it could not be."""
-        self._world.in_first(self._join)
+        if self._thread:
+            self._thread.join()
+            self._thread = None
+        self._world.in_first(self._tell_failure)
+        if self._failure:  # of this process alone, such as a fault of our own
+            raise self._failure
 
     @contextmanager
     def finishing(self) -> Iterator[None]:
@@ -133,28 +150,48 @@ class Checkpoints:
         """The newest ``count`` whole checkpoints, newest first; BadInput where there are some, and none is whole."""
         return list(islice(whole_checkpoints(self._folder), count))
 
-    def _write(self, weights: dict[str, Tensor], moments: dict[str, Tensor], loop: dict[str, Any]) -> None:
-        """In the thread: a whole checkpoint, then drop the oldest ones, but never the best."""
-        home = self._folder / f"step-{loop['step']:09}"
+    def _write_beside(self, write: Callable[..., None], *given: Any) -> None:
+        self._thread = Thread(target=self._noting_failure, args=(write, *given), name="checkpoint", daemon=True)
+        self._thread.start()
+
+    def _noting_failure(self, write: Callable[..., None], *given: Any) -> None:
         try:
-            with whole_folder(home) as folder:
-                (folder / MODEL_NAME).mkdir()
-                facts = self._facts | loop["progress"] | {"held_out": loop["held_out"]}
-                self._save_model(folder / MODEL_NAME, weights=weights, facts=facts)
-                with writing(folder / OPTIMIZER_NAME) as path:
-                    save_file(moments, path)
-                files = sorted(path for path in folder.rglob("*") if path.is_file())
-                loop["files"] = {str(path.relative_to(folder)): seal_of(path) for path in files}
-                settle_all(folder)
-                write_whole(folder / LOOP_NAME, json.dumps(sealed(loop), ensure_ascii=False))
-            self._prune()
+            write(*given)
         except Exception as error:  # of any kind: it belongs to the training, which asks for it
             self._failure = error
 
-    def _join(self) -> None:
-        if self._thread:
-            self._thread.join()
-            self._thread = None
+    def _write_gathered(self, weights: dict[str, Tensor], moments: dict[str, Tensor], loop: dict[str, Any]) -> None:
+        with whole_folder(self._home(loop)) as folder:
+            self._write_model(folder, weights, loop)
+            with writing(folder / OPTIMIZER_NAME) as path:
+                save_file(moments, path)
+            _seal(folder, loop, {})
+        self._prune()
+
+    def _write_slices(self, slices: list[Slice], loop: dict[str, Any]) -> None:
+        """In the threads of all processes: the checkpoint is there when the first has seen what all wrote."""
+        home, world = self._home(loop), self._world.for_thread()
+        with ExitStack() as stack:
+            world.in_first(lambda: str(stack.enter_context(whole_folder(home))))
+            folder = home.with_name(home.name + PARTIAL)
+            seals = write_slices(folder, slices, world)
+            if world.is_first:
+                require_seen(folder, seals)
+                with put_together(folder, seals) as weights:
+                    self._write_model(folder, weights, loop)
+                _seal(folder, loop, seals)
+        if world.is_first:
+            self._prune()
+
+    def _home(self, loop: dict[str, Any]) -> Path:
+        return self._folder / f"step-{loop['step']:09}"
+
+    def _write_model(self, folder: Path, weights: Mapping[str, Tensor], loop: dict[str, Any]) -> None:
+        (folder / MODEL_NAME).mkdir()
+        facts = self._facts | loop["progress"] | {"held_out": loop["held_out"]}
+        self._save_model(folder / MODEL_NAME, weights=weights, facts=facts)
+
+    def _tell_failure(self) -> None:
         error = self._failure
         if isinstance(error, OSError):
             kept = next((folder.name for folder in reversed(read_loops(self._folder))), "the start")
@@ -186,6 +223,7 @@ class Checkpoints:
         return fault
 
     def _prune(self) -> None:
+        """Drop the oldest checkpoints, but never the best."""
         loops = read_loops(self._folder)  # one that cannot be read is no checkpoint
         kind = "causal_loss" if self._config.model.objective == "causal" else "mlm_loss"
         losses = {folder: loop["held_out"][kind] for folder, loop in loops.items() if loop["held_out"] is not None}
@@ -196,6 +234,14 @@ class Checkpoints:
         for old in checkpoint_folders(self._folder):
             if old < kept[0] and old != best:
                 shutil.rmtree(old)
+
+
+def _seal(folder: Path, loop: dict[str, Any], known: Seals) -> None:
+    """Write last what says that a checkpoint is whole; ``known`` are seals that those who wrote the files made."""
+    names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    loop["files"] = {name: known.get(name) or seal_of(folder / name) for name in names}
+    settle_all(folder)
+    write_whole(folder / LOOP_NAME, json.dumps(sealed(loop), ensure_ascii=False))
 
 
 def _copied(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -215,15 +261,20 @@ def mean_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
     return {name: (total / len(folders)).float() for name, total in sums.items()}
 
 
-def require_disk_space(out: Path, network: PreTrainedModel, config: PretrainConfig) -> None:
-    """Write a little and count the rest: one more checkpoint than are kept must fit, the best one, and the model."""
+def require_disk_space(
+    out: Path, network: PreTrainedModel, config: PretrainConfig, *, is_sharded: bool = False
+) -> None:
+    """Write a little and count the rest: one more checkpoint than are kept must fit, the best one, and the model.
+
+    Where it is sharded, also the slices of the weights, which the model is put together from.
+    """
     probe = out / "disk_space.partial"
     probe.write_bytes(b"\0" * 4096)
     probe.unlink()
     parameters = sum(parameter.numel() for parameter in network.parameters())
     there = sum(path.stat().st_size for path in (out / "checkpoints").rglob("*") if path.is_file())
     each = BYTES_OF_CHECKPOINT + (BYTES_OF_MODEL if config.optimizer.ema else 0)  # the average beside the weights
-    needed = parameters * (each * (config.saved.keep_checkpoints + 2) + BYTES_OF_MODEL) - there
+    needed = parameters * (each * (config.saved.keep_checkpoints + 2) + BYTES_OF_MODEL * (1 + is_sharded)) - there
     free = shutil.disk_usage(out).free
     if free < needed:
         raise BadInput(

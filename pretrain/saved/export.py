@@ -14,20 +14,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import torch
-from safetensors.torch import save_file
-
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import CONFIG_NAME, WEIGHTS_NAME
-from corpus.documents.whole_files import read_object, writing
+from corpus.documents.whole_files import read_object
 from pretrain.config import ModelConfig, PretrainConfig
 from pretrain.model.families import FAMILIES, longest_input, readable_by_older
 from pretrain.model.init_from import TOKENIZER_NAMES, quiet_transformers
 from pretrain.pack.store import VOCABULARY_NAME, vocabulary_digest
 from pretrain.saved.card import CARD_NAME, model_card
 from pretrain.saved.found import MODEL_NAME
+from pretrain.saved.slices import write_tensors
 
 if TYPE_CHECKING:
+    from torch import Tensor
     from transformers import PreTrainedModel
 
 RESULT_NAME = "result.json"
@@ -56,7 +55,7 @@ def run(config: PretrainConfig, inputs: ExportInputs, out: Path, *, workers: int
 def save_model(
     folder: Path,
     network: PreTrainedModel,
-    weights: Mapping[str, torch.Tensor],
+    weights: Mapping[str, Tensor],
     tokenizer: Path,
     config: PretrainConfig,
     facts: Mapping[str, Any],
@@ -74,9 +73,7 @@ def save_model(
     described.dtype = "float32"
     readable_by_older(described)
     described.save_pretrained(folder)
-    with writing(folder / WEIGHTS_NAME) as path:
-        save_file(_without_ties(network, weights), path, metadata={"format": "pt"})
-        shutil.copymode(folder / CONFIG_NAME, path)  # safetensors writes for the owner alone
+    write_tensors(folder / WEIGHTS_NAME, weights, _names_without_ties(network, weights))
     for name in TOKENIZER_NAMES:
         if (tokenizer / name).is_file():
             shutil.copyfile(tokenizer / name, folder / name)
@@ -85,13 +82,12 @@ def save_model(
     (folder / CARD_NAME).write_text(model_card(described, config, facts), "utf-8")
 
 
-def _without_ties(network: PreTrainedModel, weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+def _names_without_ties(network: PreTrainedModel, weights: Mapping[str, Tensor]) -> set[str]:
     tied: dict[str, str] = network.all_tied_weights_keys  # each name to the one that is kept for both
-    own = {name: weight for name, weight in weights.items() if name not in tied}
-    kept = {name: weight.detach().to("cpu", torch.float32).contiguous() for name, weight in own.items()}
+    kept = weights.keys() - tied.keys()
     wanted = {name for name, _ in network.named_parameters()} - tied.keys()
-    if kept.keys() != wanted:
-        raise RuntimeError(f"weights missing or unknown: {sorted(kept.keys() ^ wanted)[:5]}")
+    if kept != wanted:
+        raise RuntimeError(f"weights missing or unknown: {sorted(kept ^ wanted)[:5]}")
     return kept
 
 

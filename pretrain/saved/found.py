@@ -6,7 +6,7 @@ Who only looks at them, as ``malmoi status`` does, needs no torch.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,10 +26,27 @@ log = logging.getLogger(__name__)
 
 MODEL_NAME = "model"  # below the folder of the pretrain stage, and of a checkpoint
 LOOP_NAME = "loop.json"
-OPTIMIZER_NAME = "optimizer.safetensors"
+OPTIMIZER = "optimizer"
+OPTIMIZER_NAME = f"{OPTIMIZER}.safetensors"
 STATE_NAMES = {f"{MODEL_NAME}/{WEIGHTS_NAME}", OPTIMIZER_NAME}
 LOOP_KINDS = {"step": int, "progress": dict, "meter": list, "held_out": dict | None, "scaling": dict, "config": dict,
               "vocabulary_sha256": str, "files": dict}  # fmt: skip
+
+
+def part_name(stem: str, number: int, count: int) -> str:
+    """Name of the file that the ``number``-th of ``count`` processes writes, as Hugging Face names parts.
+
+    >>> part_name("optimizer", 1, 2)
+    'optimizer-00001-of-00002.safetensors'
+    """
+    return f"{stem}-{number:05}-of-{count:05}.safetensors"
+
+
+def optimizer_files(names: Iterable[str]) -> list[str]:
+    """Of the files of a checkpoint those of the optimizer, one or one for each process; none where one is missing."""
+    parts = sorted(name for name in names if name.startswith(f"{OPTIMIZER}-"))
+    are_all = parts == [part_name(OPTIMIZER, number, len(parts)) for number in range(1, len(parts) + 1)]
+    return [OPTIMIZER_NAME] if OPTIMIZER_NAME in names else parts if are_all else []
 
 
 class Found(NamedTuple):
@@ -38,15 +55,17 @@ class Found(NamedTuple):
     folder: Path
     loop: dict[str, Any]
 
-    def weights(self) -> dict[str, Tensor]:
-        from safetensors.torch import load_file
+    def weights(self) -> Mapping[str, Tensor]:
+        """Those of the model, read one by one."""
+        from pretrain.saved.slices import Stored
 
-        return load_file(self.folder / MODEL_NAME / WEIGHTS_NAME)
+        return Stored([self.folder / MODEL_NAME / WEIGHTS_NAME])
 
     def give_to(self, engine: Engine) -> None:
-        from safetensors.torch import load_file
+        from pretrain.saved.slices import Stored
 
-        engine.restore(self.weights(), load_file(self.folder / OPTIMIZER_NAME), updates_of(self.loop))
+        moments = Stored([self.folder / name for name in optimizer_files(self.loop["files"])])
+        engine.restore(self.weights(), moments, updates_of(self.loop))
         engine.restore_scaling(self.loop["scaling"])
 
 
@@ -100,7 +119,8 @@ def read_loop(folder: Path) -> dict[str, Any]:
     loop = read_object(path, "it is damaged")
     wrong = [key for key, kind in LOOP_KINDS.items() if key not in loop or not isinstance(loop[key], kind)]
     is_misnamed = not wrong and folder.name.startswith("step-") and folder.name != f"step-{loop['step']:09}"
-    if wrong or is_misnamed or not loop["files"].keys() >= STATE_NAMES:
+    has_state = not wrong and f"{MODEL_NAME}/{WEIGHTS_NAME}" in loop["files"] and optimizer_files(loop["files"])
+    if wrong or is_misnamed or not has_state:
         raise BadInput(f"{path}: {(wrong or ['step or files'])[0]} is not what the checkpoint of this name says there")
     # checkpoints of before there were seals have none, and end with "files"
     if not is_sealed(loop) and (SEAL in loop or next(reversed(loop)) != "files"):

@@ -166,7 +166,10 @@ def _batches(
         return causal, []
     words, single = (
         without_fills(as_batch(rows, masked, config))
-        for masked in (mask_rows(rows, keys_B, pieces, config.rows.masking), mask_single(rows, keys_B, pieces))
+        for masked in (
+            mask_rows(rows, keys_B, pieces, config.rows.masking.of_held_out),
+            mask_single(rows, keys_B, pieces),
+        )
     )
     return [words, *causal], [single]
 

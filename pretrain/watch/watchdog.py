@@ -136,7 +136,8 @@ class Watchdog:
         found = self._look_around()
         sentence = name_hanging(found, self._world.size, waited, self._home)
         speakers = [rank for rank, record in found.items() if not record["is_silent"]]
-        if self._world.rank == min(speakers, default=self._world.rank):
+        is_told = (self._home / HANG_NAME).exists()  # this one was stopped, and is the last to know
+        if self._world.rank == min(speakers, default=self._world.rank) and not is_told:
             log.error("%s", sentence)
             record = {"time": time.time(), "sentence": sentence, "ranks": list(found.values())}
             with suppress(OSError):

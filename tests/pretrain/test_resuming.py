@@ -12,7 +12,7 @@ import pytest
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from corpus.documents.errors import BadInput
-from pretrain.interruption import REQUEUE_CODE, SIGNALS, StopRequest
+from pretrain.interruption import LAUNCHERS, REQUEUE_CODE, SIGNALS, StopRequest
 from pretrain.run import PretrainInputs
 from pretrain.run import run as pretrain
 from tests.pretrain.conftest import invented_documents, write_tokenizer
@@ -73,6 +73,17 @@ def test_signals_are_noted_inside_and_not_outside(number: signal.Signals) -> Non
         signal.raise_signal(number)
         assert stop.is_made
     assert signal.getsignal(number) == before
+
+
+@pytest.mark.parametrize("variable", [*LAUNCHERS, "OF_ANOTHER_PARENT"])
+def test_the_end_of_the_launcher_asks_for_an_end_and_that_of_a_shell_does_not(
+    variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, "1")
+    with StopRequest() as stop:
+        assert not stop.is_made
+        monkeypatch.setattr("os.getppid", lambda: 1)
+        assert stop.is_made == (variable in LAUNCHERS)
 
 
 WAITING = """

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 
 from corpus.documents.errors import BadInput
 from pretrain.engine import world
-from pretrain.engine.world import World, join_world, peak_memory, wait_for_device
+from pretrain.engine.world import World, explained_loss, join_world, peak_memory, wait_for_device
+from pretrain.interruption import ProcessLost
 
 
 def test_the_processor_needs_no_device_and_leaves_the_products_of_others_alone() -> None:
@@ -35,3 +38,32 @@ def test_more_processes_than_devices_are_refused(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(torch.accelerator, "device_count", lambda: 2)
     with pytest.raises(BadInput, match="process 3 of this machine has no device, torch sees 2"), join_world():
         pass
+
+
+TOLD = {  # by gloo and nccl of torch 2.13
+    "[/gloo/transport/tcp/pair.cc:537] Read error [10.77.31.2]:41134: Connection reset by peer. This is typically": (
+        "Read error [10.77.31.2]:41134: Connection reset by peer"
+    ),
+    "[/gloo/transport/tcp/pair.cc:547] Connection closed by peer [10.77.31.2]:41134. This is typically caused by": (
+        "Connection closed by peer [10.77.31.2]:41134"
+    ),
+    "NCCL error in: NCCLUtils.cpp:94, a network error or a remote process exited prematurely.": (
+        "remote process exited prematurely"
+    ),
+}
+
+
+@pytest.mark.parametrize("said", TOLD)
+def test_the_end_of_another_process_is_one_sentence(said: str) -> None:
+    sentence = rf"lost another process: {re.escape(TOLD[said])}; .* the same command goes on from"
+    with pytest.raises(ProcessLost, match=sentence), explained_loss(World(1, 2, torch.device("cpu"))):
+        raise torch.distributed.DistBackendError(said)
+
+
+@pytest.mark.parametrize(
+    ("processes", "said"), [(1, next(iter(TOLD))), (2, "mat1 and mat2 shapes cannot be multiplied")]
+)
+def test_other_errors_come_out_as_they_are(processes: int, said: str) -> None:
+    with pytest.raises(RuntimeError) as caught, explained_loss(World(0, processes, torch.device("cpu"))):
+        raise RuntimeError(said)
+    assert caught.type is RuntimeError

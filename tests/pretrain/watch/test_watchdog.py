@@ -169,6 +169,18 @@ def test_one_process_that_hangs_leaves_with_its_stacks_and_one_that_goes_on_stay
         assert json.loads((out / "ranks" / "rank-00000.json").read_text("utf-8"))["ended"]
 
 
+def test_who_was_stopped_itself_leaves_what_the_others_told(tmp_path: Path) -> None:
+    import faulthandler
+
+    dog, codes, left = watched(tmp_path, 5.0)
+    dog._home.mkdir()
+    (dog._home / HANG_NAME).write_text("rank 0 hangs", "utf-8")
+    with dog:
+        assert left.wait(60) and codes == [REQUEUE_CODE]
+    faulthandler.cancel_dump_traceback_later()
+    assert (dog._home / HANG_NAME).read_text("utf-8") == "rank 0 hangs"
+
+
 def test_a_process_that_was_itself_stopped_for_long_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dog, codes, left = watched(tmp_path, 10.0)
     now, stopped = time.monotonic, [0.0]
