@@ -10,7 +10,7 @@ from launch.engines.slurm import UNSAFE
 from launch.errors import LaunchError
 from launch.sites.plan import Launch, own_binaries
 from launch.sites.render import render
-from launch.sites.slurm import MOST_RESTARTS, container_prefix
+from launch.sites.slurm import MOST_HANGS, MOST_RESTARTS, container_prefix
 
 
 def hosts_files(launch: Launch) -> dict[str, str]:
@@ -33,5 +33,5 @@ def hosts_files(launch: Launch) -> dict[str, str]:
     return {
         "hostfile": "".join(f"{name} slots={site.pretrain.processes_here}\n" for name in site.hosts.names),
         "node.sh": render("node.sh.j2", most_restarts=MOST_RESTARTS, **values),
-        "run.sh": render("run.sh.j2", **values),
+        "run.sh": render("run.sh.j2", most_hangs=MOST_HANGS, **values),
     }

@@ -17,6 +17,7 @@ from launch.sites.plan import Launch, own_binaries
 from launch.sites.render import render
 
 SIGNAL_SECONDS = 300  # before the time is over; Slurm may be a minute early
+MOST_HANGS = 3  # of pretraining after one checkpoint; what hangs more often needs a person
 MOST_RESTARTS = 50  # of a stage whose time was over; each goes on from the units that are finished
 ALL = "all"  # the job that does every stage
 
@@ -46,6 +47,7 @@ def _job(launch: Launch, job: str, verbs: Sequence[str]) -> str:
         srun=["srun", "--kill-on-bad-exit=1", *_pyxis(launch)],
         prefix=container_prefix(launch),
         most_restarts=MOST_RESTARTS,
+        most_hangs=MOST_HANGS,
     )
 
 

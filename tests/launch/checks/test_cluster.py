@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import copy
 import os
-import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +16,19 @@ from launch.checks.cluster.machine import describe_machine
 from launch.checks.cluster.reach import Door, Listener, try_doors
 from launch.checks.cluster.verdict import judge
 from tests.command import run_command
+from tests.hosts import INTERFACE, Host, ip, network_of
 
-NAMES = ("doctor-a", "doctor-b")
-ADDRESSES = ("10.77.33.1", "10.77.33.2")
 PORT = "29543"
 DOCTOR = (sys.executable, "-m", "launch", "doctor", "--cluster")
 
 
-def start(rank: int, master: str, port: str, runs: Path, before: tuple[str, ...] = ()) -> subprocess.Popen:
-    """``before``: what puts a command on a host of its own; without, both are on this one."""
-    join = {"RANK": str(rank), "LOCAL_RANK": "0" if before else str(rank), "WORLD_SIZE": "2"}
+def start(rank: int, master: str, port: str, runs: Path, host: Host | None = None) -> subprocess.Popen:
+    """On a host, or on this machine."""
+    join = {"RANK": str(rank), "LOCAL_RANK": "0" if host else str(rank), "WORLD_SIZE": "2"}
     join |= {"MASTER_ADDR": master, "MASTER_PORT": port}
+    command = [*DOCTOR, "--runs", str(runs), "--local", str(runs)]
     return subprocess.Popen(
-        [*before, *DOCTOR, "--runs", str(runs), "--local", str(runs)],
+        host.inside(command) if host else command,
         env=os.environ | join | {"OMP_NUM_THREADS": "1", "COLUMNS": "200"},
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
@@ -55,46 +53,29 @@ def test_two_processes_are_ready(tmp_path: Path) -> None:
     assert not list(runs.iterdir())
 
 
-def ip(*arguments: str) -> int:
-    return subprocess.run(["ip", *arguments], capture_output=True, check=False).returncode
-
-
-@pytest.fixture
-def hosts() -> Iterator[list[tuple[str, ...]]]:
-    """What to put before a command, so that it runs on a host of its own: network and name."""
-    if not shutil.which("ip") or not shutil.which("unshare") or ip("netns", "add", NAMES[0]):
-        pytest.skip("network namespaces need iproute2, unshare and root")
-    try:
-        ip("netns", "add", NAMES[1])
-        ip("link", "add", "doc-a", "netns", NAMES[0], "type", "veth", "peer", "name", "doc-b", "netns", NAMES[1])
-        for name, address, cable in zip(NAMES, ADDRESSES, ("doc-a", "doc-b"), strict=True):
-            ip("-n", name, "addr", "add", f"{address}/24", "dev", cable)
-            ip("-n", name, "link", "set", "lo", "up")
-            ip("-n", name, "link", "set", cable, "up")
-        yield [
-            ("ip", "netns", "exec", name, "unshare", "--uts", "sh", "-c", f'hostname {name}; exec "$@"', "sh")
-            for name in NAMES
-        ]
-    finally:
-        for name in NAMES:
-            ip("netns", "del", name)
-
-
 @pytest.mark.cluster
-def test_two_hosts_and_a_firewall_between_them(tmp_path: Path, hosts: list[tuple[str, ...]]) -> None:
-    codes, outputs = outcomes([start(rank, ADDRESSES[0], PORT, tmp_path, hosts[rank]) for rank in range(2)])
-    assert codes == [0, 0], outputs
-    for name, address, cable in zip(NAMES, ADDRESSES, ("doc-a", "doc-b"), strict=True):
-        assert name in outputs[0] and f"{address} ({cable})" in outputs[0]
-    assert "2 nodes, 2 processes: ready" in outputs[0]
-    # the second host lets nothing out but to the port where all meet
-    ip("-n", NAMES[1], "rule", "add", "pref", "10", "ipproto", "tcp", "dport", PORT, "lookup", "main")
-    ip("-n", NAMES[1], "rule", "add", "pref", "20", "to", f"{ADDRESSES[0]}/32", "ipproto", "tcp", "prohibit")
-    codes, outputs = outcomes([start(rank, ADDRESSES[0], PORT, tmp_path, hosts[rank]) for rank in range(2)])
-    assert codes == [2, 2], outputs
-    assert f"✗ {NAMES[0]} (doc-a {ADDRESSES[0]}) cannot connect to {NAMES[1]} at {ADDRESSES[1]}:" in outputs[0]
-    assert "(its interface doc-b): no answer in 5 s" in outputs[0]
-    assert f"✗ {NAMES[1]} (doc-b {ADDRESSES[1]}) cannot connect to {NAMES[0]}" in outputs[0]
+def test_two_hosts_and_a_firewall_between_them(tmp_path: Path) -> None:
+    with network_of(2) as network:
+        first, second = network.hosts
+
+        def outcomes_of_both() -> tuple[list[int], list[str]]:
+            hosts = enumerate(network.hosts)
+            return outcomes([start(rank, first.address, PORT, tmp_path, host) for rank, host in hosts])
+
+        codes, outputs = outcomes_of_both()
+        assert codes == [0, 0], outputs
+        for host in network.hosts:
+            assert host.name in outputs[0] and f"{host.address} ({INTERFACE})" in outputs[0]
+        assert "2 nodes, 2 processes: ready" in outputs[0]
+        # the second host lets nothing out but to the port where all meet
+        rule = ("-n", second.name, "rule", "add", "pref")
+        ip(*rule, "10", "ipproto", "tcp", "dport", PORT, "lookup", "main")
+        ip(*rule, "20", "to", f"{first.address}/32", "ipproto", "tcp", "prohibit")
+        codes, outputs = outcomes_of_both()
+        assert codes == [2, 2], outputs
+    refused = f"✗ {first.name} ({INTERFACE} {first.address}) cannot connect to {second.name} at {second.address}:"
+    assert refused in outputs[0] and f"(its interface {INTERFACE}): no answer in 5 s" in outputs[0]
+    assert f"✗ {second.name} ({INTERFACE} {second.address}) cannot connect to {first.name}" in outputs[0]
     assert "all-reduce" not in outputs[0] and "not ready: 2 to repair first" in outputs[0]
 
 

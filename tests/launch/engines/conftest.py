@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,6 +19,7 @@ from corpus.documents.units import MapUnits
 from corpus.reading import units
 from corpus.reading.inputs import find_inputs
 from corpus.run import CorpusInputs, run
+from launch.errors import LaunchError
 from launch.pipeline import run_pack, run_tokenizer
 from launch.recipe import load_recipe
 
@@ -40,6 +42,13 @@ def die_once(unit, scratch, *, deadly, flag):
 def die_after_work(unit, scratch, *, work, flag):
     counts = work(unit, scratch)
     if getattr(unit, "start", 0) and not flag.exists():
+        flag.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return counts
+
+def die_in_the_second(unit, scratch, *, work, flag):
+    counts = work(unit, scratch)
+    if scratch.name.startswith("unit-00001.") and not flag.exists():
         flag.touch()
         os.kill(os.getpid(), signal.SIGKILL)
     return counts
@@ -174,9 +183,33 @@ def build_and_pack(run: Path, shards: Path, mapper: MapUnits | None) -> dict[str
             patch.setattr(name, 1_000)
         patch.setattr("launch.engines.mapper.engine_mapper", lambda config: mapper)
         for name, work in (("tokenizer", run_tokenizer), ("tokens", run_pack)):
-            (run / name).mkdir(exist_ok=True)
-            work(recipe, run, run / name)
+            if not (run / name / "tokenizer.json").exists():  # the conductor passes over what is finished, too
+                (run / name).mkdir(exist_ok=True)
+                work(recipe, run, run / name)
     return contents(run, "tok*")
+
+
+def build_while_workers_die(
+    toy: ModuleType, run: Path, shards: Path, engine: MapUnits, maps: Collection[str]
+) -> tuple[dict[str, bytes], set[str]]:
+    """The same files, and the maps in which a worker was killed at the end of its second unit: each of ``maps`` once.
+
+    The command is given again until it ends well.
+    """
+    flags = run.with_name("killed")
+    flags.mkdir()
+
+    def deadly(work: Any, units: Any, folder: Path, **options: Any) -> list[dict[str, Any]]:
+        name = f"{folder.parent.name}-{folder.name}" if folder.name == "units" else folder.name
+        dying = partial(toy.die_in_the_second, work=work, flag=flags / name)
+        return engine(dying if name in maps else work, units, folder, **options)
+
+    while True:
+        before = set(flags.iterdir())
+        try:
+            return build_and_pack(run, shards, deadly), {flag.name for flag in flags.iterdir()}
+        except LaunchError as error:
+            assert "SIGKILL" in str(error) and len(set(flags.iterdir()) - before) == 1, error
 
 
 def until(is_true: Callable[[], bool], seconds: float = 30) -> None:

@@ -19,7 +19,14 @@ from corpus.run import CorpusInputs
 from launch.config import LaunchConfig
 from launch.engines.mapper import check_room, engine_mapper
 from launch.errors import LaunchError
-from tests.launch.engines.conftest import build_and_pack, contents, is_running, run_corpus, until
+from tests.launch.engines.conftest import (
+    build_and_pack,
+    build_while_workers_die,
+    contents,
+    is_running,
+    run_corpus,
+    until,
+)
 
 pytest.importorskip("datatrove")
 
@@ -83,6 +90,14 @@ def test_two_nodes_leave_the_bytes_of_the_embedded_tokenizer_and_pack(
     shards: Path, built_here: dict[str, bytes], tmp_path: Path, address: str
 ) -> None:
     assert build_and_pack(tmp_path, shards, engine_mapper(on_ray(address, tasks=4))) == built_here
+
+
+@pytest.mark.slow
+def test_workers_on_two_nodes_that_are_killed_leave_the_bytes_of_the_embedded_tokenizer_and_pack(
+    toy: ModuleType, shards: Path, built_here: dict[str, bytes], tmp_path: Path, address: str
+) -> None:
+    engine, maps = engine_mapper(on_ray(address, tasks=4)), {"count", "fit", "tokens-units"}
+    assert build_while_workers_die(toy, tmp_path / "run", shards, engine, maps) == (built_here, maps)
 
 
 @pytest.mark.slow

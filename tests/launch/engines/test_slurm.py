@@ -23,7 +23,7 @@ from launch.engines import slurm
 from launch.engines.mapper import engine_mapper
 from launch.engines.workers import run_tasks
 from launch.errors import LaunchError
-from tests.launch.engines.conftest import build_and_pack, contents, run_corpus
+from tests.launch.engines.conftest import build_and_pack, build_while_workers_die, contents, run_corpus
 from tests.launch.engines.fake_slurm import install
 
 pytest.importorskip("datatrove")
@@ -80,6 +80,14 @@ def test_job_arrays_leave_the_bytes_of_the_embedded_tokenizer_and_pack(
 ) -> None:
     assert build_and_pack(tmp_path / "run", shards, engine_mapper(CONFIG)) == built_here
     assert len(scripts(state)) == 7  # the merges stay here
+
+
+@pytest.mark.slow
+def test_workers_of_job_arrays_that_are_killed_leave_the_bytes_of_the_embedded_tokenizer_and_pack(
+    toy: ModuleType, shards: Path, built_here: dict[str, bytes], tmp_path: Path
+) -> None:
+    engine, maps = engine_mapper(CONFIG), {"count", "fit", "tokens-units"}
+    assert build_while_workers_die(toy, tmp_path / "run", shards, engine, maps) == (built_here, maps)
 
 
 def test_the_batch_script_says_what_the_settings_say(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from launch.config import LaunchConfig
 from launch.engines.mapper import engine_mapper
 from launch.engines.plan import Plan, engine_home, missing_units, read_counts, write_plan
 from launch.engines.task import run_task
-from tests.launch.engines.conftest import build_and_pack
+from tests.launch.engines.conftest import build_and_pack, build_while_workers_die
 
 TASKS = 2
 MAPS = ("count", "types", "units", *(f"uses-{number}" for number in range(4)), "fit")
@@ -75,3 +76,12 @@ def test_datatrove_leaves_the_same_bytes(shards: Path, built_here: dict[str, byt
     pytest.importorskip("datatrove")
     engine = engine_mapper(LaunchConfig(engine="datatrove-local", tasks=TASKS))
     assert build_and_pack(tmp_path, shards, engine) == built_here
+
+
+@pytest.mark.slow
+def test_workers_of_datatrove_that_are_killed_leave_the_same_bytes(
+    toy: ModuleType, shards: Path, built_here: dict[str, bytes], tmp_path: Path
+) -> None:
+    pytest.importorskip("datatrove")
+    engine, maps = engine_mapper(LaunchConfig(engine="datatrove-local", tasks=TASKS)), {"count", "fit", "tokens-units"}
+    assert build_while_workers_die(toy, tmp_path / "run", shards, engine, maps) == (built_here, maps)

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from launch.errors import LaunchError
 from launch.sites.config import Site
 from launch.sites.hosts import hosts_files
 from launch.sites.plan import plan_launch
-from tests.launch.sites.cluster import HOSTS, inside, two_hosts, until
+from tests.hosts import Host, Ssh, network_of, until
 from tests.launch.sites.conftest import MALMOI, TINY, assert_trained_like_one_process
 
 SETTINGS = {
@@ -72,48 +71,38 @@ def test_what_does_not_go_together_is_told(settings: dict, told: str, tmp_path: 
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """What a shell on the first host has; ssh leads from there to both hosts, with a key and settings of its own."""
-    missing = [program for program in ("ip", "unshare", "ssh", "pdsh") if shutil.which(program) is None]
-    if missing or not Path("/usr/sbin/sshd").exists() or os.geteuid():
-        pytest.skip("hosts of its own need root, iproute2, openssh-server and pdsh")
-    home = tmp_path_factory.mktemp("ssh")
-    Path("/run/sshd").mkdir(exist_ok=True)
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(home / "key")], check=True)
-    settings = f"HostKey {home}/key\nAuthorizedKeysFile {home}/key.pub\nStrictModes no\nUsePAM no\nPidFile none\n"
-    (home / "sshd").write_text(settings + "PermitRootLogin yes\n")
-    (home / "client").write_text(
-        f"IdentityFile {home}/key\nStrictHostKeyChecking no\nUserKnownHostsFile /dev/null\nLogLevel ERROR\n"
-    )
-    (home / "bin").mkdir()
-    (home / "bin" / "ssh").write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F {home}/client "$@"\n')
-    (home / "bin" / "ssh").chmod(0o755)
-    binaries = f"{home}/bin:{Path(MALMOI).parent}:{os.environ['PATH']}"
-    with ExitStack() as undo:
-        try:
-            undo.enter_context(two_hosts())
-        except OSError as error:
-            pytest.skip(f"network namespaces are not permitted: {error}")
-        for host in HOSTS:
-            server = subprocess.Popen(inside(host, ["/usr/sbin/sshd", "-D", "-e", "-f", str(home / "sshd")]))
-            undo.callback(server.wait)
-            undo.callback(server.terminate)
-        yield os.environ | {"PATH": binaries, "DS_ACCELERATOR": "cpu"}
+def hosts() -> Iterator[list[Host]]:
+    with network_of(2) as found:
+        yield found.hosts
+
+
+@pytest.fixture(scope="module")
+def environment(hosts: list[Host], tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """What a shell on the first host has; ssh leads from there to both hosts."""
+    if shutil.which("pdsh") is None:
+        pytest.skip("deepspeed on several hosts needs pdsh")
+    ssh = Ssh(tmp_path_factory.mktemp("ssh"))
+    servers = [ssh.serve(host) for host in hosts]
+    yield ssh.environment | {"PATH": f"{Path(MALMOI).parent}:{ssh.environment['PATH']}"}
+    for server in servers:
+        server.terminate()
+        server.wait()
 
 
 @pytest.mark.cluster
 @pytest.mark.slow
 @pytest.mark.parametrize("launcher", SETTINGS)
-def test_two_hosts_train_like_one(launcher: str, environment: dict[str, str], packed: Path, tmp_path: Path) -> None:
+def test_two_hosts_train_like_one(
+    launcher: str, hosts: list[Host], environment: dict[str, str], packed: Path, tmp_path: Path
+) -> None:
     shutil.copytree(packed, tmp_path / "runs")
     elastic = str(launcher == "elastic").lower()
     (tmp_path / "site.yaml").write_text(
         f"environment: {{DS_ACCELERATOR: cpu}}\npretrain: {{gpus: 0, cpus: 1}}\n{SETTINGS[launcher]}"
-        f"hosts: {{names: [{', '.join(HOSTS)}], elastic: {elastic}}}\n"
+        f"hosts: {{names: [{', '.join(host.name for host in hosts)}], elastic: {elastic}}}\n"
     )
     command = [MALMOI, "launch", "hosts", "smoke", *TINY, "--runs", "runs", "--stages", "pretrain", "--submit"]
-    first = next(iter(HOSTS))
-    done = subprocess.run(inside(first, command), env=environment, cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(hosts[0].inside(command), env=environment, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "a step is 2 processes" in done.stdout
     assert_trained_like_one_process(tmp_path / "runs", packed)
@@ -121,13 +110,16 @@ def test_two_hosts_train_like_one(launcher: str, environment: dict[str, str], pa
 
 @pytest.mark.cluster
 @pytest.mark.slow
-def test_ctrl_c_saves_and_the_same_script_goes_on(environment: dict[str, str], packed: Path, tmp_path: Path) -> None:
+def test_ctrl_c_saves_and_the_same_script_goes_on(
+    hosts: list[Host], environment: dict[str, str], packed: Path, tmp_path: Path
+) -> None:
     shutil.copytree(packed, tmp_path / "runs")
-    (tmp_path / "site.yaml").write_text(f"pretrain: {{gpus: 0, cpus: 1}}\nhosts: {{names: [{', '.join(HOSTS)}]}}\n")
+    names = ", ".join(host.name for host in hosts)
+    (tmp_path / "site.yaml").write_text(f"pretrain: {{gpus: 0, cpus: 1}}\nhosts: {{names: [{names}]}}\n")
     endless = [*TINY, "pretrain.steps=1000000"]
     command = [MALMOI, "launch", "hosts", "smoke", *endless, "--runs", "runs", "--stages", "pretrain"]
     subprocess.run(command, check=True, cwd=tmp_path, env=environment, capture_output=True)
-    script = inside(next(iter(HOSTS)), ["bash", "runs/smoke/launch/run.sh"])
+    script = hosts[0].inside(["bash", "runs/smoke/launch/run.sh"])
     for sign in ("first row of step 1,", "going on from"):
         log = tmp_path / "log"
         with log.open("wb") as out:

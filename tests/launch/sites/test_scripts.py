@@ -116,6 +116,40 @@ def test_pretraining_meets_at_the_first_host(tmp_path: Path, stand_ins: Path) ->
     )
 
 
+LEFT = {  # by what a training that failed has left: hangs before its newest checkpoint and after, what it did, whether
+    "nothing": (1, 1, "", False),  # it goes on
+    "a checkpoint": (0, 3, "checkpoints/step-000000020", True),
+    "a hang": (0, 0, "hang-9", True),
+    "the third hang": (5, 2, "hang-9", True),
+    "the fourth hang": (0, 3, "hang-9", False),
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_pretraining_goes_back_into_the_queue_after_progress_and_some_hangs(
+    name: str, tmp_path: Path, stand_ins: Path
+) -> None:
+    earlier, later, leaves, goes_on = LEFT[name]
+    launch = plan_launch("smoke", [], Site(), tmp_path / "runs")
+    pretrain = launch.run / "pretrain"
+    for number in range(earlier):
+        (pretrain / f"hang-{number}").mkdir(parents=True)
+        os.utime(pretrain / f"hang-{number}", (1, 1))
+    (pretrain / "checkpoints" / "step-000000010").mkdir(parents=True)
+    os.utime(pretrain / "checkpoints" / "step-000000010", (1000, 1000))
+    for number in range(earlier, earlier + later):
+        (pretrain / f"hang-{number}").mkdir()
+    does = f"mkdir {pretrain / leaves}" if leaves else "true"
+    (stand_ins / "srun").write_text(f"#!/bin/bash\n{does}\nexit 1\n")
+    (stand_ins / "scontrol").write_text(TOLD.replace("$TOLD", str(tmp_path / "told")))
+    environment = os.environ | {"SLURM_JOB_ID": "7", "SLURM_CPUS_PER_TASK": "2", "SLURM_NNODES": "2"}
+    script = slurm_files(launch)["pretrain.sbatch"]
+    done = subprocess.run(["bash"], input=script, text=True, env=environment, capture_output=True, cwd=tmp_path)
+    assert done.returncode == 1
+    assert ("requeue\0" in (tmp_path / "told").read_text()) == goes_on
+    assert (str(pretrain / leaves) in done.stdout and "back into the queue" in done.stdout) == goes_on
+
+
 def test_what_a_line_of_sbatch_could_misread_is_refused(tmp_path: Path) -> None:
     launch = plan_launch("smoke", [], Site(), tmp_path / "two words")
     with pytest.raises(LaunchError, match="Slurm scripts cannot hold ' ' in a path"):
