@@ -2,7 +2,8 @@
 
 The documents of a run folder are divided once, by the hash of their ids, and packed into two stores. So what is held
 out is held out of every length of rows and every way to pack them, and no seed moves it. What is measured is the loss
-on whole words, 15 % of the tokens, masked by a key that is no contestant's.
+on whole words, 15 % of the tokens, chosen by a key that is no contestant's and all shown as [MASK]: the tenths that
+BERT shows as they are or as other words are a way to train, which not every contestant has.
 
 Shapes: B rows, L positions, M most predictions in a row.
 """
@@ -106,7 +107,10 @@ class Judge:
     def __init__(self, text: Text, rows: int) -> None:
         self._source, self.pieces = open_blocks(text.held_out, text.tokenizer, rows)
         self._config = PretrainConfig.model_validate(
-            in_sections({"seed": SEED, "measure_rows": rows, "sequence_length": LENGTH})
+            in_sections(
+                {"seed": SEED, "measure_rows": rows, "sequence_length": LENGTH}
+                | {"masking": {"mask_share": 1.0, "random_share": 0.0}}
+            )
         )
         self._chosen = choose_rows(self._source, self._config)
 
