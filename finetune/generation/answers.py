@@ -1,0 +1,121 @@
+"""What models really answer, cleaned, and the demanded part found in it, by a few named rules.
+
+An answer comes in Markdown, in quotes, after "답:", in full width, decomposed, in a sentence, with an explanation after
+it. Each rule below is linear in the answer's length. None guesses: of two candidates one must be marked as the answer,
+or nothing is found; a word is a candidate only as a whole word with particles or a copula, so "Based" is no B and
+"경제적" (economical) no 경제.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+
+LONGEST = 20_000  # characters of an answer that are looked at
+
+_WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: " ", 0xA0: " ", 0x200B: "", 0xFEFF: ""}
+_QUOTES = "\"'`“”‘’„«»「」『』《》〈〉<>[]【】()"
+_EDGES = _QUOTES + "*_~#:.,;!。、 \t"
+_FENCE = re.compile(r"^\s*(?:```|~~~).*$")
+_BULLET = re.compile(r"^\s*(?:>\s*)*(?:[-*+•·▪◦‣]\s+|\(?\d{1,3}[.)]\s+|#{1,6}\s+|[①-⑳]\s*)?")
+_PREFIX = re.compile(
+    r"(?:최종\s?|올바른\s?)?(?:정답|답변|답안|답|결론|주제|분류|분야|관계|유사도|점수|결과|출력|응답|라벨|레이블|"
+    r"final answer|answer|label|output|topic|category|relation|score)"
+    r"[\"'”’`*_\s]*(?:은|는|:|=|->|→|⇒|입니다:)\s*",
+    re.IGNORECASE,
+)
+_BOLD = re.compile(r"\*\*([^*\n]{1,80})\*\*|__([^_\n]{1,80})__")
+_QUOTED = re.compile(r"[\"'`“‘「『《〈\[【]([^\"'`“”‘’「」『』《》〈〉\[\]【】\n]{1,80})[\"'`”’」』》〉\]】]")
+_REFUSED = re.compile(
+    r"(?:답변?|대답|판단|분류|도움|도와|제공|응답|결정|처리)[을를]?\s?(?:드릴|할|해\s?드릴|될|줄)?\s?수(?:가|는)?\s?없"
+    r"|죄송|미안|양해|거절|(?:I['’]m|I am) (?:sorry|unable|not able)|I (?:can(?:no|['’])t|won['’]t)|as an AI",
+    re.IGNORECASE,
+)
+# what may follow a candidate within its word: copulas and particles
+_AFTER = (
+    r"(?:입니다|이에요|예요|이다|다|임|이라고|라고|이므로|이며|이고|으로|로|에|에서|을|를|은|는|이|가|의|와|과|도|"
+    r"분야|기사|뉴스|관계|주제|이라|라){0,3}"
+)
+_DENIED = r"\s?(?:이|가|은|는)?\s?(?:아니|아닌|아닙|아님|않)"
+
+
+def clean(answer: str) -> str:
+    """NFC, full-width signs and letters in half width, one kind of line end, no invisible characters; without the
+    thoughts that some models begin with, so nothing of an answer that was cut off while thinking."""
+    text = unicodedata.normalize("NFC", answer[:LONGEST]).translate(_WIDE)
+    text = text.rpartition("</think>")[2] if "</think>" in text else text.partition("<think>")[0]
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def lines_of(answer: str) -> list[str]:
+    """The cleaned lines that say something: no fences, bullets, numbers, bold marks."""
+    kept = (line for line in clean(answer).split("\n") if not _FENCE.match(line))
+    return [line for line in (undecorate(line) for line in kept) if line]
+
+
+def undecorate(line: str) -> str:
+    """A line without the bullet or heading before it and the marks of bold and code in it."""
+    return _BULLET.sub("", line, count=1).replace("**", "").replace("__", "").replace("`", "").strip()
+
+
+def bare(text: str) -> str:
+    """The text without quotes, brackets, full stops and white space around it."""
+    return text.strip(_EDGES)
+
+
+def find_choice(answer: str, names: Mapping[str, str]) -> str | None:
+    """The one choice that an answer names; None where it names none, or several of which none is marked.
+
+    Args:
+        names: what may be written (Korean words, English labels) to the choice that it means; a "/" in a name may be
+            written as a sign between, a space, or nothing.
+
+    In this order, the first that finds any decides, and finds nothing where it finds two: what follows "정답:" and the
+    like, and lines that hold nothing else; bold print; quotes; the whole answer, unless it refuses.
+    """
+    text = clean(answer)
+    exact = {_fold(name): choice for name, choice in names.items()}
+    stated = [exact[key] for line in lines_of(answer) if (key := _fold(bare(line))) in exact]
+    stated += [choice for part in _after_prefixes(text) for choice in _named(part, names)]
+    bold = (bare(first or second) for first, second in _BOLD.findall(text))
+    marked = [exact[key] for part in bold if (key := _fold(part)) in exact]
+    quoted = [exact[key] for part in _QUOTED.findall(text) if (key := _fold(bare(part))) in exact]
+    for found in (stated, marked, quoted):
+        if found:
+            return _only(found)
+    return None if _REFUSED.search(text) else _only(_named(text, names))
+
+
+def _after_prefixes(text: str) -> list[str]:
+    """What stands after each "답:" to the end of its line."""
+    plain = [undecorate(line) for line in text.split("\n")]
+    return [part for line in plain for part in _PREFIX.split(line)[1:]]
+
+
+def _named(text: str, names: Mapping[str, str]) -> list[str]:
+    """The choices named in running text, without those denied: "A가 아니라 B" (not A but B) names B."""
+    pattern, by_name = _pattern(tuple(names)), {_fold(name): choice for name, choice in names.items()}
+    return [by_name[_fold(found)] for found, denied in pattern.findall(text) if not denied]
+
+
+def _only(found: Iterable[str]) -> str | None:
+    kinds = set(found)
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+@lru_cache
+def _pattern(names: Sequence[str]) -> re.Pattern[str]:
+    """Whole words; group 2: the words that deny it."""
+    longest_first = sorted(names, key=len, reverse=True)
+    words = "|".join(r"\s?[/·ㆍ,&-]?\s?".join(map(re.escape, name.split("/"))) for name in longest_first)
+    letter = r"[^\W_]"
+    return re.compile(
+        rf"(?<!not )(?<!not an )(?<!not a )(?<!{letter})({words})(?:({_DENIED})|(?={_AFTER}(?!{letter})))",
+        re.IGNORECASE,
+    )
+
+
+def _fold(name: str) -> str:
+    return re.sub(r"[\s/·ㆍ,&_-]", "", name).casefold()

@@ -1,0 +1,30 @@
+"""The eight tasks for generative models by full name; a task's module is imported when the task is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+
+from finetune.config import TASK_NAMES
+from finetune.generation.record import Generation
+
+MODULES = {"ynat": "labels", "klue-nli": "labels"}
+READY = ("ynat", "klue-nli")
+
+
+class _Generations(Mapping[str, Generation]):
+    def __getitem__(self, name: str) -> Generation:
+        if name not in READY:
+            raise KeyError(name)
+        module = import_module(f"finetune.generation.{MODULES.get(name) or name.removeprefix('klue-')}")
+        generation: Generation = getattr(module, name.upper().replace("-", "_"))
+        return generation
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(name for name in TASK_NAMES if name in READY)
+
+    def __len__(self) -> int:
+        return len(READY)
+
+
+GENERATIONS: Mapping[str, Generation] = _Generations()
