@@ -17,6 +17,7 @@ from corpus.documents.escaping import visible_lines
 from launch.bench.commands import bench_app
 from launch.console import PlainConsole, rank, set_up_console, show_any_character, world_size
 from launch.errors import LaunchError, exit_code, explain_missing_module, is_for_user, one_sentence
+from launch.llm.commands import llm_app
 from launch.page.commands import show_page
 from launch.pii.commands import pii_app
 from launch.plan.command import plan
@@ -164,6 +165,7 @@ for _verb, _purpose, _example in STAGE_VERBS:
 app.add_typer(pii_app, name="pii", rich_help_panel=TOOLS)
 app.add_typer(bench_app, name="bench", rich_help_panel=TOOLS)
 app.add_typer(model_app, name="model", rich_help_panel=TOOLS)
+app.add_typer(llm_app, name="llm", rich_help_panel=TOOLS)
 app.add_typer(launch_app, name="launch", rich_help_panel=STAGES)
 app.command("predict", rich_help_panel=TOOLS)(predict)
 app.command("score", rich_help_panel=TOOLS)(score_predictions)

@@ -15,7 +15,7 @@ EXTRAS = {  # modules that a verb imports, and the extra of our distribution tha
     "torch": "train", "transformers": "train", "deepspeed": "train", "accelerate": "train",
     "matplotlib": "plots", "datasets": "hub", "datasketch": "near", "kiwipiepy": "kiwi", "kss": "kss",
     "datatrove": "cluster", "ray": "ray", "tensorboard": "trackers", "wandb": "trackers",
-    "optuna": "search", "peft": "lora",
+    "optuna": "search", "peft": "lora", "inspect_ai": "llm", "openai": "llm", "sacrebleu": "llm",
     "presidio_analyzer": "presidio", "gradio": "demo", "sklearn": "dev", "seqeval": "dev",
 }  # fmt: skip
 NEEDED_BY_STAGE = {

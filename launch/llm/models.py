@@ -1,0 +1,110 @@
+"""A model by its Inspect name (``openai-api/NAME/MODEL``, ``hf/FOLDER``, ``mockllm/model``), opened.
+
+Each provider takes key and address from the environment (NAME_API_KEY, NAME_BASE_URL). Attempts are counted by
+``launch.llm.ask``, so neither Inspect nor the provider's client makes more of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from launch.errors import LaunchError, require
+from launch.llm.keys import hide_keys
+
+if TYPE_CHECKING:
+    from inspect_ai.model import Model
+
+LONGEST_REASON = 300
+WITH_CLIENT = ("openai-api", "openai")  # whose client tries again by itself
+PLAIN_TEMPLATE = (  # of models without one: what was shown, each answer on its line, an empty line between examples
+    "{% for message in messages %}{{ message['content'] }}"
+    "{{ '\\n\\n' if message['role'] == 'assistant' else '\\n' }}{% endfor %}"
+)
+
+
+def provider_of(name: str) -> str:
+    """``openai-api`` of ``openai-api/NAME/MODEL``; ``LaunchError`` where there is none."""
+    provider, _, rest = name.partition("/")
+    if not provider or not rest:
+        raise LaunchError(
+            f"--model {name}: expected PROVIDER/MODEL, such as openai-api/NAME/MODEL (NAME_BASE_URL and NAME_API_KEY "
+            "in the environment), hf/FOLDER or another provider of Inspect AI"
+        )
+    return provider
+
+
+def local_folder(name: str) -> Path | None:
+    """The folder of ``hf/FOLDER``; None of a name on the Hub or another provider."""
+    provider, _, rest = name.partition("/")
+    return Path(rest) if provider == "hf" and Path(rest).is_dir() else None
+
+
+def version_of(name: str) -> str:
+    """What makes the answers of a model those of another one under its name: files of a folder, a server's address
+    (without what it may hold of a key)."""
+    if folder := local_folder(name):
+        from finetune.queue.identity import digest
+
+        return digest(str(folder))
+    provider, _, rest = name.partition("/")
+    service = rest.partition("/")[0].upper().replace("-", "_") if provider == "openai-api" else "OPENAI"
+    address = os.environ.get(f"{service}_BASE_URL", "") if provider in WITH_CLIENT else ""
+    return sha256(re.sub(r"//[^/]*@|[?#].*", "//", address).encode()).hexdigest()[:16] if address else ""
+
+
+def open_model(name: str, connections: int, temperature: float = 0.0, more: Mapping[str, Any] | None = None) -> Model:
+    """The model; ``LaunchError`` in one sentence where Inspect, the provider, a key or the folder is missing."""
+    require("malmoi llm", ["inspect_ai"])
+    provider = provider_of(name)
+    from inspect_ai.model import GenerateConfig, get_model
+
+    arguments: dict[str, Any] = {}
+    config = GenerateConfig(max_connections=connections, max_retries=0, temperature=temperature)
+    if provider in WITH_CLIENT:
+        require("malmoi llm", ["openai"])
+        arguments["max_retries"] = 0
+    if provider == "hf":
+        require("malmoi llm", ["torch", "transformers", "accelerate"])
+        arguments |= _of_hugging_face(name, temperature)
+        config.temperature = temperature or None  # 0 is no temperature to transformers, but do_sample=False
+    try:
+        return get_model(name, config=config, memoize=False, **{**arguments, **(more or {})})
+    except Exception as error:  # each provider has its own; all of them mean that it cannot be had
+        raise LaunchError(f"--model {name}: cannot be opened; {reason_of(error)}") from None
+
+
+def _of_hugging_face(name: str, temperature: float) -> dict[str, Any]:
+    """A folder by its path; a model without a chat template gets the bare turns, as for likelihoods."""
+    from transformers import AutoTokenizer
+
+    folder, rest = local_folder(name), name.partition("/")[2]
+    if folder is None and (rest.startswith((".", "/")) or rest.count("/") > 1):
+        raise LaunchError(f"--model {name}: no such folder, and no name on the Hub")
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(rest)
+    except Exception as error:
+        raise LaunchError(f"--model {name}: its tokenizer cannot be loaded; {reason_of(error)}") from None
+    plain = {} if tokenizer.chat_template else {"chat_template": PLAIN_TEMPLATE}
+    return {"do_sample": temperature > 0, **({"model_path": rest} if folder else {}), **plain}
+
+
+def unwrap(error: Exception) -> Exception:
+    """What failed within Inspect's single attempt."""
+    from tenacity import RetryError
+
+    inner = error.last_attempt.exception() if isinstance(error, RetryError) else None
+    return inner if isinstance(inner, Exception) else error
+
+
+def reason_of(error: BaseException) -> str:
+    """What an error says in one line, without keys and without the colours of a console."""
+    from corpus.documents.escaping import visible
+
+    said = re.sub(r"\[/?[a-z ]+\]", "", " ".join(str(error).split()))
+    named = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    return visible(hide_keys(named))[:LONGEST_REASON]

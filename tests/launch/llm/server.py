@@ -1,0 +1,136 @@
+"""An OpenAI-compatible server on the loopback that does what servers do wrong, as it is told, and counts requests."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple
+
+Messages = list[dict[str, Any]]
+
+
+class Reply(NamedTuple):
+    """What the server does with one request: ``text`` in a well-formed answer, or a fault in its place.
+
+    ``fault``: "status" (with ``headers``), "cut" (half the announced bytes), "hang up" (nothing at all), "no json",
+    "other json", "no choices", "refusal".
+    """
+
+    text: str | None = None
+    fault: str = ""
+    status: int = 200
+    headers: tuple[tuple[str, str], ...] = ()
+    delay: float = 0.0
+
+
+Script = Callable[[str, int], Reply]  # the last user message, how often it was asked before
+
+
+class Server:
+    """``requests``: the last user message of each, in order; ``answered``: those that got a whole answer."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.requests: list[str] = []
+        self.keys: list[str] = []
+        self.bodies: list[dict[str, Any]] = []
+        self.answered: Counter[str] = Counter()
+        self.open = self.most_open = 0
+        self.lock = threading.Lock()
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self.http.daemon_threads = True
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.http.server_address[1]}/v1"
+
+
+@contextmanager
+def serving(script: Script) -> Iterator[Server]:
+    """The server, while the block runs."""
+    server = Server(script)
+    thread = threading.Thread(target=server.http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.http.shutdown()
+        server.http.server_close()
+        thread.join()
+
+
+def completion(text: str | None, **message: Any) -> dict[str, Any]:
+    """A chat completion as the interface documents it."""
+    return {
+        "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "test",
+        "choices": [
+            {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text, **message}}
+        ],
+        "usage": {"prompt_tokens": 20, "completion_tokens": len(text or ""), "total_tokens": 20 + len(text or "")},
+    }  # fmt: skip
+
+
+def body_of(reply: Reply) -> bytes:
+    if reply.fault == "no json":
+        return b"<html>Bad gateway</html>"
+    if reply.fault == "other json":
+        return b'"ok"'
+    if reply.fault == "no choices":
+        return json.dumps({**completion(""), "choices": []}).encode()
+    if reply.fault == "refusal":
+        return json.dumps(completion(None, refusal=reply.text)).encode()
+    if reply.fault == "status":
+        return json.dumps({"error": {"message": reply.text or "no", "type": "error", "code": None}}).encode()
+    return json.dumps(completion(reply.text), ensure_ascii=False).encode()
+
+
+def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            asked = [message for message in body["messages"] if message["role"] == "user"][-1]["content"]
+            with server.lock:
+                before = server.requests.count(asked)
+                server.requests.append(asked)
+                server.bodies.append(body)
+                server.keys.append(self.headers.get("Authorization", ""))
+                server.open += 1
+                server.most_open = max(server.most_open, server.open)
+            try:
+                reply = server.script(asked, before)
+                time.sleep(reply.delay)
+                self._send(asked, reply)
+            except (BrokenPipeError, ConnectionResetError):
+                self.close_connection = True
+            finally:
+                with server.lock:
+                    server.open -= 1
+
+        def _send(self, asked: str, reply: Reply) -> None:
+            self.close_connection = reply.fault in ("cut", "hang up")
+            if reply.fault == "hang up":
+                return
+            body = body_of(reply)
+            self.send_response(reply.status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            for name, value in reply.headers:
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body[: len(body) // 2] if reply.fault == "cut" else body)
+            self.wfile.flush()
+            if not reply.fault:
+                with server.lock:
+                    server.answered[asked] += 1
+
+    return Handler
