@@ -1,4 +1,5 @@
 # make demo: environment, then the whole pipeline on the embedded sample.  make test: everything the suite needs, then the suite.
+# make test-slow: the tests of twenty seconds and more, after make test.
 # make test-cluster: hosts made of network namespaces, ssh and a real Slurm; as root, with iproute2, openssh-server, pdsh, slurmctld,
 # slurmd, slurm-client, munge; what is missing is skipped and said.
 # make mutants: whether the suite would notice a changed operator or constant.
@@ -7,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
-.PHONY: demo test test-cluster lint mutants clean
+.PHONY: demo test test-slow test-cluster lint mutants clean
 
 demo: $(VENV)/.installed
 	$(BIN)/malmoi run smoke
@@ -15,6 +16,9 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+
+test-slow: $(VENV)/.installed-dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder -m slow
 
 test-cluster: $(VENV)/.installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -p no:xdist -rP -m cluster tests/launch

@@ -21,7 +21,7 @@ LONGEST_FILES = ("test_whole_run.py", "test_real_text.py")  # the second would e
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The longest files first: where files run side by side, nothing then waits for them at the end."""
     items.sort(key=lambda item: item.path.name not in LONGEST_FILES)
-    for mark in ("matrix", "cluster"):
+    for mark in ("slow", "matrix", "cluster"):
         if mark not in config.option.markexpr:
             items[:] = [item for item in items if not item.get_closest_marker(mark)]
 

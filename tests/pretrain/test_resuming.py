@@ -27,6 +27,7 @@ from tests.pretrain.runs import (
 )
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_bit_for_bit(made: Path, tmp_path: Path, tiny) -> None:
     config = tiny(steps=60, checkpoint_every=7, log_every=5)  # dropout is on
     train(config, made, tmp_path / "undisturbed")
@@ -116,6 +117,7 @@ def test_the_second_ctrl_c_quits_at_once_unless_it_echoes_the_first(echo_seconds
     )
 
 
+@pytest.mark.slow
 def test_a_signal_saves_and_leaves_and_the_same_command_goes_on(made: Path, tmp_path: Path, tiny) -> None:
     config = tiny(steps=80, checkpoint_every=30, log_every=7)
     train(config, made, tmp_path / "undisturbed")

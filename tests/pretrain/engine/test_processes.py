@@ -37,6 +37,7 @@ def test_two_processes_with_muon_and_averaged_weights_train_like_one(made: Path,
     assert settings["engine"] == "ddp" and settings["processes"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "engine", [{"name": "fsdp"}, pytest.param({"name": "deepspeed", "zero_stage": 2}, marks=pytest.mark.matrix)]
 )

@@ -315,6 +315,7 @@ ENGINES = {
 BY_ENGINE = [pytest.param(e, id=n, marks=[] if n == "zero 2" else pytest.mark.matrix) for n, e in ENGINES.items()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", BY_ENGINE)
 def test_slices_of_all_processes_are_the_state(tiny, engine: dict[str, Any]) -> None:
     """Of three, among which 16 rows, or the parameters of a group, cannot be dealt out evenly; compared there."""

@@ -70,6 +70,7 @@ def wait_for_lines(out: Path, count: int, processes: list[subprocess.Popen]) -> 
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_a_stopped_process_is_named_by_the_other(start: Start, tiny: Configure, tmp_path: Path) -> None:
     first, second = processes = start(endless(tiny), "none")
     wait_for_lines(tmp_path / "out", 2, processes)
@@ -85,6 +86,7 @@ def test_a_stopped_process_is_named_by_the_other(start: Start, tiny: Configure, 
     assert not (home / "rank-00001.txt").exists()
 
 
+@pytest.mark.slow
 def test_a_slow_process_is_a_straggler_and_one_that_hangs_ends_the_job(
     start: Start, tiny: Configure, tmp_path: Path
 ) -> None:
@@ -105,6 +107,7 @@ def test_a_slow_process_is_a_straggler_and_one_that_hangs_ends_the_job(
     assert [record["place"][0] for record in told["ranks"]] == [HANGS_AT] * 2
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_no_number_names_rank_and_rows(start: Start, tiny: Configure, tmp_path: Path) -> None:
     """Rank 1 has 4 of the 8 rows of a step, in one micro-batch."""
     processes = start(endless(tiny), "nan")
