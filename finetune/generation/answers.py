@@ -76,19 +76,24 @@ def find_choice(answer: str, names: Mapping[str, str]) -> str | None:
     like, and lines that hold nothing else; bold print; quotes; the whole answer, unless it refuses.
     """
     text = clean(answer)
-    exact = {_fold(name): choice for name, choice in names.items()}
+    exact = _exact(tuple(names.items()))
     stated = [exact[key] for line in lines_of(answer) if (key := _fold(bare(line))) in exact]
-    stated += [choice for part in _after_prefixes(text) for choice in _named(part, names)]
+    stated += [choice for part in after_prefixes(text) for choice in _named(part, names)]
     bold = (bare(first or second) for first, second in _BOLD.findall(text))
     marked = [exact[key] for part in bold if (key := _fold(part)) in exact]
     quoted = [exact[key] for part in _QUOTED.findall(text) if (key := _fold(bare(part))) in exact]
     for found in (stated, marked, quoted):
         if found:
             return _only(found)
-    return None if _REFUSED.search(text) else _only(_named(text, names))
+    return None if refuses(text) else _only(_named(text, names))
 
 
-def _after_prefixes(text: str) -> list[str]:
+def refuses(answer: str) -> bool:
+    """Whether the model says that it cannot or will not answer."""
+    return _REFUSED.search(clean(answer)) is not None
+
+
+def after_prefixes(text: str) -> list[str]:
     """What stands after each "답:" to the end of its line."""
     plain = [undecorate(line) for line in text.split("\n")]
     return [part for line in plain for part in _PREFIX.split(line)[1:]]
@@ -96,13 +101,19 @@ def _after_prefixes(text: str) -> list[str]:
 
 def _named(text: str, names: Mapping[str, str]) -> list[str]:
     """The choices named in running text, without those denied: "A가 아니라 B" (not A but B) names B."""
-    pattern, by_name = _pattern(tuple(names)), {_fold(name): choice for name, choice in names.items()}
+    pattern, by_name = _pattern(tuple(names)), _exact(tuple(names.items()))
     return [by_name[_fold(found)] for found, denied in pattern.findall(text) if not denied]
 
 
 def _only(found: Iterable[str]) -> str | None:
     kinds = set(found)
     return kinds.pop() if len(kinds) == 1 else None
+
+
+@lru_cache
+def _exact(names: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Names without spaces, signs and case, to what they mean."""
+    return {_fold(name): choice for name, choice in names}
 
 
 @lru_cache

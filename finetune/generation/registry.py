@@ -8,23 +8,25 @@ from importlib import import_module
 from finetune.config import TASK_NAMES
 from finetune.generation.record import Generation
 
-MODULES = {"ynat": "labels", "klue-nli": "labels"}
-READY = ("ynat", "klue-nli")
+MODULES = {
+    "ynat": "labels", "klue-sts": "similarity", "klue-nli": "labels", "klue-ner": "ner", "klue-re": "re",
+    "klue-dp": "dp", "klue-mrc": "mrc", "wos": "wos",
+}  # fmt: skip
 
 
 class _Generations(Mapping[str, Generation]):
     def __getitem__(self, name: str) -> Generation:
-        if name not in READY:
+        if name not in MODULES:
             raise KeyError(name)
-        module = import_module(f"finetune.generation.{MODULES.get(name) or name.removeprefix('klue-')}")
+        module = import_module(f"finetune.generation.{MODULES[name]}")
         generation: Generation = getattr(module, name.upper().replace("-", "_"))
         return generation
 
     def __iter__(self) -> Iterator[str]:
-        return iter(name for name in TASK_NAMES if name in READY)
+        return iter(name for name in TASK_NAMES if name in MODULES)
 
     def __len__(self) -> int:
-        return len(READY)
+        return len(MODULES)
 
 
 GENERATIONS: Mapping[str, Generation] = _Generations()

@@ -1,4 +1,4 @@
-"""The gold of every file at hand told as an answer and read back scores 100, and so in every sort of file."""
+"""The gold of every file at hand, told as an answer and read back, scores 100, or what is written here."""
 
 from __future__ import annotations
 
@@ -6,33 +6,55 @@ import math
 
 import pytest
 
-from finetune.examples import Prediction
+from finetune.examples import Prediction, Row
 from finetune.generation.registry import GENERATIONS
 from finetune.registry import TASKS
+from finetune.tasks.ner.new import find_entities
 
-EXAMPLES = 2_000  # of a training file; dev files are taken whole
+EXAMPLES = 1_000  # of a training file; dev files are taken whole
+REACHED = {"klue-ner": 99.9}  # of real text; the misses are explained below
 
 
-def check(name, examples, score, rows_of):
-    generation = GENERATIONS[name]
-    answers = [generation.tell(example) for example in examples]
-    assert all(generation.parse(told, example) is not None for told, example in zip(answers, examples, strict=True))
-    rows = rows_of(name, examples, answers)
-    for row, example in zip(rows, examples, strict=True):
-        assert TASKS[name].fault(example, Prediction(row.prediction)) is None
-    for metric, value in score(name, examples, answers).items():
-        if not math.isnan(value):  # area under a curve without probabilities
-            assert round(value, 2) == 100, metric
+def check(name, examples):
+    """Every gold answer parses to a prediction of the task's form; what they score together."""
+    generation, task = GENERATIONS[name], TASKS[name]
+    parsed = [generation.parse(generation.tell(example), example) for example in examples]
+    assert None not in parsed
+    assert {task.fault(example, Prediction(value)) for example, value in zip(examples, parsed, strict=True)} == {None}
+    rows = [Row(example.guid, example.gold, value) for example, value in zip(examples, parsed, strict=True)]
+    figures = {metric: round(value, 2) for metric, value in task.score(rows).items() if not math.isnan(value)}
+    assert figures
+    return figures
 
 
 @pytest.mark.parametrize("name", GENERATIONS)
 @pytest.mark.parametrize("split", ["train", "dev"])
-def test_gold_answers_of_the_sample_score_100(name, split, sample, score, rows_of):
-    check(name, sample(name, split), score, rows_of)
+def test_gold_answers_of_the_sample_score_100(name, split, sample):
+    figures = check(name, sample(name, split))
+    assert set(figures.values()) == {100}
 
 
 @pytest.mark.parametrize("name", GENERATIONS)
-def test_gold_answers_of_real_files_score_100(name, real_files, score, rows_of):
-    for path in real_files(name):
+def test_gold_answers_of_real_files_score_100(name, real_files):
+    files = real_files(name)
+    for path in files:
         examples = TASKS[name].read(path)
-        check(name, examples if "dev" in path.name else examples[:EXAMPLES], score, rows_of)
+        figures = check(name, examples if "dev" in path.name else examples[:EXAMPLES])
+        assert min(figures.values()) >= REACHED.get(name, 100), (path, figures)
+
+
+def test_entities_that_come_back_elsewhere_are_those_explained(shared):
+    """13 of 14,255, each the same text earlier in the sentence, as 이 (a surname) in 이후 (later), and two stray I-."""
+    task, generation = TASKS["klue-ner"], GENERATIONS["klue-ner"]
+    examples = task.read(shared("data/klue/official/klue-ner-v1.1/klue-ner-v1.1_dev.tsv.zst"))
+    moved, stray, total = [], 0, 0
+    for example in examples:
+        text, parsed = example.inputs["text"], generation.parse(generation.tell(example), example)
+        gold, found = (set(find_entities(text, tags)) for tags in (example.gold, parsed))
+        stray += sum(kind.startswith("(") for kind, _, _ in gold)
+        total += sum(not kind.startswith("(") for kind, _, _ in gold)
+        pairs = zip(sorted(gold - found), sorted(found - gold), strict=False)
+        moved += [(text[a:b], text[c:d], kind == other, c < a) for (kind, a, b), (other, c, d) in pairs]
+    assert (len(moved), stray, total) == (13, 2, 14_255)
+    assert all(words == others and is_same and is_earlier for words, others, is_same, is_earlier in moved)
+    assert [words for words, *_ in moved].count("이") == 8
