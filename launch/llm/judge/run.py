@@ -1,0 +1,223 @@
+"""MT-Bench as a run: a model answers all turns, judges score each answer and compare it in both orders.
+
+```
+questions ─ turn 1, turn 2 ─▶ answers.jsonl ─┬─ score of each turn ──────────▶ judgments.jsonl ─▶ scores.json
+                     another model's answers ┴─ better? in both orders, each turn ─┘
+```
+All requests go through ``launch.llm.ask``, one file of what was answered: a killed run asks only for the rest. Judges
+are asked at temperature 0. What the published pipeline does otherwise: it has no pairs, does not look at ties, position
+or length, and keeps a failed verdict as -1. An answer that the server never gave, and a judgement that was cut off at
+its longest length, are failures.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from corpus.documents.whole_files import write_whole
+from launch.llm.ask import Answer, Asking, ask
+from launch.llm.ask import Question as Request
+from launch.llm.judge.prompts import Verdict, ask_for_score, ask_for_winner, score_of, winner_of
+from launch.llm.judge.questions import Question, write_answers
+from launch.llm.judge.statistics import (
+    Paired,
+    Scored,
+    agreement,
+    agreement_of_pairs,
+    summarize_pairs,
+    summarize_scores,
+)
+
+log = logging.getLogger(__name__)
+
+Kind = Literal["single", "pair", "pair swapped"]
+ASKED, ANSWERS, JUDGMENTS, SCORES = "asked.jsonl", "answers.jsonl", "judgments.jsonl", "scores.json"
+ANSWER_TOKENS, JUDGEMENT_TOKENS = 1_024, 1_024
+SWAPPED: Mapping[Verdict, Verdict] = {"a": "b", "b": "a", "tie": "tie"}
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One verdict of one judge; ``score`` or ``winner`` is None where it failed. Turns count from 1."""
+
+    judge: str
+    question: Question
+    turn: int
+    kind: Kind
+    text: str | None
+    score: float | None = None
+    winner: Verdict | None = None
+    error: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        about = {"question_id": self.question.id, "category": self.question.category, "turn": self.turn}
+        verdict = {"score": self.score} if self.kind == "single" else {"winner": self.winner}
+        return {"judge": self.judge, **about, "kind": self.kind, **verdict, "text": self.text, "error": self.error}
+
+
+@dataclass(slots=True)
+class Spent:
+    """Requests, tokens and seconds by model; tokens are those that servers count."""
+
+    by_model: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    def add(self, model: str, answers: Sequence[Answer]) -> None:
+        """Count what a call of ``ask`` cost, answers of an earlier run too."""
+        so_far = self.by_model.setdefault(model, dict.fromkeys(("requests", "tokens_in", "tokens_out", "seconds"), 0))
+        for answer in answers:
+            so_far["requests"] += 1
+            so_far["tokens_in"] += answer.tokens_in or 0
+            so_far["tokens_out"] += answer.tokens_out or 0
+            so_far["seconds"] = round(so_far["seconds"] + answer.seconds, 3)
+
+
+def run_bench(
+    questions: Sequence[Question], model: Asking, judges: Sequence[Asking], out: Path,
+    against: Mapping[str, Sequence[str]] | None = None, about: Mapping[str, Any] | None = None,
+    answer_tokens: int = ANSWER_TOKENS,
+) -> dict[str, Any]:  # fmt: skip
+    """Answer, judge and write ``answers.jsonl``, ``judgments.jsonl`` and ``scores.json``; returns the latter.
+
+    Args:
+        against: another model's answers by question; none: no pairs.
+        about: what else ``scores.json`` is to say, such as where the questions are from.
+    """
+    spent = Spent()
+    answers = answer_questions(questions, model, out / ASKED, spent, answer_tokens)
+    write_answers(out / ANSWERS, model.model, questions, {name: [a or "" for a in said] for name, said in answers.items()})
+    judgements: list[Judgement] = []
+    for judge in judges:
+        strict = replace(judge, temperature=0.0)
+        judgements += judge_answers(questions, answers, strict, out / ASKED, spent)
+        if against is not None:
+            judgements += judge_pairs(questions, answers, against, strict, out / ASKED, spent)
+    lines = (json.dumps(one.as_json(), ensure_ascii=False) + "\n" for one in judgements)
+    write_whole(out / JUDGMENTS, "".join(lines))
+    scores = {
+        "task": "mt-bench", "model": model.model, "temperature": model.temperature, "n": len(questions),
+        **(about or {}), "unanswered": sum(answer is None for said in answers.values() for answer in said),
+        "without_reference": [question.id for question in questions if question.lacks_reference],
+        **summarize(questions, answers, judgements, [judge.model for judge in judges]), "spent": spent.by_model,
+    }  # fmt: skip
+    write_whole(out / SCORES, json.dumps(scores, ensure_ascii=False, indent=1) + "\n")
+    return scores
+
+
+def answer_questions(
+    questions: Sequence[Question], model: Asking, store: Path, spent: Spent, tokens: int = ANSWER_TOKENS
+) -> dict[str, list[str | None]]:
+    """The answers by question, a turn at a time; None where none came, and for the turns after it."""
+    answers: dict[str, list[str | None]] = {question.id: [] for question in questions}
+    for turn in range(max(len(question.turns) for question in questions)):
+        asked = [question for question in questions if turn < len(question.turns)]
+        open_ones = [question for question in asked if None not in answers[question.id]]
+        requests = []
+        for question in open_ones:
+            said = zip(question.turns, answers[question.id], strict=False)
+            messages = [turn_ for user, reply in said for turn_ in (("user", user), ("assistant", reply or ""))]
+            requests.append(Request(f"{question.id}, turn {turn + 1}", [*messages, ("user", question.turns[turn])], tokens))
+        found = ask(requests, model, store)
+        spent.add(model.model, found)
+        replies = {question.id: answer.text for question, answer in zip(open_ones, found, strict=True)}
+        for question in asked:
+            answers[question.id].append(replies.get(question.id))
+    return answers
+
+
+def judge_answers(
+    questions: Sequence[Question], answers: Mapping[str, Sequence[str | None]], judge: Asking, store: Path, spent: Spent
+) -> list[Judgement]:
+    """A score of every answer that came."""
+    places = [(q, turn) for q in questions for turn in range(len(q.turns)) if answers[q.id][turn] is not None]
+    requests = [
+        Request(_name(judge, q, turn, "single"), [("user", ask_for_score(q, _upto(answers[q.id], turn)))], JUDGEMENT_TOKENS)
+        for q, turn in places
+    ]
+    found = ask(requests, judge, store)
+    spent.add(judge.model, found)
+    return [
+        Judgement(judge.model, q, turn + 1, "single", one.text, score=score_of(_whole(one)), error=one.error)
+        for (q, turn), one in zip(places, found, strict=True)
+    ]
+
+
+def judge_pairs(
+    questions: Sequence[Question], answers: Mapping[str, Sequence[str | None]], against: Mapping[str, Sequence[str]],
+    judge: Asking, store: Path, spent: Spent,
+) -> list[Judgement]:  # fmt: skip
+    """Both orders of every answer that came and that the other model has, too; winners are turned back."""
+    places: list[tuple[Question, int, Kind]] = [
+        (q, turn, kind)
+        for q in questions if q.id in against
+        for turn in range(len(q.turns)) if answers[q.id][turn] is not None
+        for kind in ("pair", "pair swapped")
+    ]  # fmt: skip
+    requests = []
+    for q, turn, kind in places:
+        both = _upto(answers[q.id], turn), _upto(against[q.id], turn)
+        prompt = ask_for_winner(q, *(both if kind == "pair" else both[::-1]))
+        requests.append(Request(_name(judge, q, turn, kind), [("user", prompt)], JUDGEMENT_TOKENS))
+    found = ask(requests, judge, store)
+    spent.add(judge.model, found)
+    judgements = []
+    for (q, turn, kind), one in zip(places, found, strict=True):
+        winner = winner_of(_whole(one))
+        winner = SWAPPED[winner] if winner is not None and kind == "pair swapped" else winner
+        judgements.append(Judgement(judge.model, q, turn + 1, kind, one.text, winner=winner, error=one.error))
+    return judgements
+
+
+def _upto(answers: Sequence[str | None], turn: int) -> list[str]:
+    return [answer or "" for answer in answers[: turn + 1]]
+
+
+def _name(judge: Asking, question: Question, turn: int, kind: Kind) -> str:
+    return f"{judge.model} on {question.id}, turn {turn + 1}, {kind}"
+
+
+def _whole(answer: Answer) -> str:
+    """A judge's text; nothing where it was cut off, as its last line is then not its verdict."""
+    return "" if answer.text is None or answer.stop == "max_tokens" else answer.text
+
+
+def summarize(
+    questions: Sequence[Question], answers: Mapping[str, Sequence[str | None]], judgements: Sequence[Judgement],
+    judges: Sequence[str],
+) -> dict[str, Any]:  # fmt: skip
+    """Scores and pairs by judge, and the agreement of the first two judges, as JSON."""
+    scores = {name: _scores_of(questions, answers, judgements, name) for name in judges}
+    pairs = {name: _pairs_of(judgements, name) for name in judges}
+    found: dict[str, Any] = {"judges": {name: {"single": summarize_scores(scores[name])} for name in judges}}
+    for name in judges:
+        if pairs[name]:
+            found["judges"][name]["pairs"] = summarize_pairs(pairs[name])
+    if len(judges) > 1:
+        first, second = judges[:2]
+        found["agreement"] = {"single": agreement(scores[first], scores[second])}
+        if pairs[first]:
+            found["agreement"]["pairs"] = agreement_of_pairs(pairs[first], pairs[second])
+    return found
+
+
+def _scores_of(
+    questions: Sequence[Question], answers: Mapping[str, Sequence[str | None]], judgements: Sequence[Judgement], judge: str
+) -> list[Scored]:  # fmt: skip
+    """One for each turn of each question, those without an answer too."""
+    found = {(one.question.id, one.turn): one.score for one in judgements if one.judge == judge and one.kind == "single"}
+    return [
+        Scored(q.id, q.category, turn, found.get((q.id, turn)), len(answers[q.id][turn - 1] or ""))
+        for q in questions for turn in range(1, len(q.turns) + 1)
+    ]  # fmt: skip
+
+
+def _pairs_of(judgements: Sequence[Judgement], judge: str) -> list[Paired]:
+    winners: dict[tuple[str, str, int], dict[str, Verdict | None]] = {}
+    for one in judgements:
+        if one.judge == judge and one.kind != "single":
+            winners.setdefault((one.question.id, one.question.category, one.turn), {})[one.kind] = one.winner
+    return [Paired(*place, found.get("pair"), found.get("pair swapped")) for place, found in winners.items()]
