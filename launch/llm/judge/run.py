@@ -89,7 +89,9 @@ def run_bench(
     """
     spent = Spent()
     answers = answer_questions(questions, model, out / ASKED, spent, answer_tokens)
-    write_answers(out / ANSWERS, model.model, questions, {name: [a or "" for a in said] for name, said in answers.items()})
+    write_answers(
+        out / ANSWERS, model.model, questions, {name: [a or "" for a in said] for name, said in answers.items()}
+    )
     judgements: list[Judgement] = []
     for judge in judges:
         strict = replace(judge, temperature=0.0)
@@ -120,7 +122,9 @@ def answer_questions(
         for question in open_ones:
             said = zip(question.turns, answers[question.id], strict=False)
             messages = [turn_ for user, reply in said for turn_ in (("user", user), ("assistant", reply or ""))]
-            requests.append(Request(f"{question.id}, turn {turn + 1}", [*messages, ("user", question.turns[turn])], tokens))
+            requests.append(
+                Request(f"{question.id}, turn {turn + 1}", [*messages, ("user", question.turns[turn])], tokens)
+            )
         found = ask(requests, model, store)
         spent.add(model.model, found)
         replies = {question.id: answer.text for question, answer in zip(open_ones, found, strict=True)}
@@ -135,7 +139,9 @@ def judge_answers(
     """A score of every answer that came."""
     places = [(q, turn) for q in questions for turn in range(len(q.turns)) if answers[q.id][turn] is not None]
     requests = [
-        Request(_name(judge, q, turn, "single"), [("user", ask_for_score(q, _upto(answers[q.id], turn)))], JUDGEMENT_TOKENS)
+        Request(
+            _name(judge, q, turn, "single"), [("user", ask_for_score(q, _upto(answers[q.id], turn)))], JUDGEMENT_TOKENS
+        )
         for q, turn in places
     ]
     found = ask(requests, judge, store)
@@ -205,10 +211,13 @@ def summarize(
 
 
 def _scores_of(
-    questions: Sequence[Question], answers: Mapping[str, Sequence[str | None]], judgements: Sequence[Judgement], judge: str
+    questions: Sequence[Question], answers: Mapping[str, Sequence[str | None]], judgements: Sequence[Judgement],
+    judge: str,
 ) -> list[Scored]:  # fmt: skip
     """One for each turn of each question, those without an answer too."""
-    found = {(one.question.id, one.turn): one.score for one in judgements if one.judge == judge and one.kind == "single"}
+    found = {
+        (one.question.id, one.turn): one.score for one in judgements if one.judge == judge and one.kind == "single"
+    }
     return [
         Scored(q.id, q.category, turn, found.get((q.id, turn)), len(answers[q.id][turn - 1] or ""))
         for q in questions for turn in range(1, len(q.turns) + 1)

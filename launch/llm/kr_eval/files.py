@@ -126,6 +126,11 @@ def _lines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+def file_name(task: str) -> str:
+    """What a KLUE task is called among these files, as published: ``klue_ner``, and ``klue_wos``."""
+    return "klue_" + task.removeprefix("klue-")
+
+
 def write_task_file(task: TaskFile, path: Path) -> None:
     """One that the published code reads, too."""
     write_whole(path, json.dumps(task.as_json(), ensure_ascii=False, indent=2) + "\n")

@@ -2,10 +2,10 @@
 
 ```
              demanded ("control")                      read, where it is not demanded so
-choice       one of the file's gold answers, alone     the only gold answer that the text names as a word of its own
+choice       one of the file's gold answers, alone     the one that the text names (``finetune.generation.answers``)
 number       one number, alone                         the only number in the text
 entities     lines (or words) of name(class)           the lines that have that form
-text         anything but nothing; no control score    the text
+text         anything but nothing; no control score    the first paragraph; of a file scored by lines all of them
 ```
 The published code has a table of checks by the name of the task, and reads nothing that is not demanded. An answer that
 cannot be read counts as wrong, and its share stands beside the score. Golds are read in the same way: 3.50 is 3.5.
@@ -17,10 +17,11 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from unicodedata import normalize
 
-from launch.llm.kr_eval.files import TaskFile
-from launch.llm.kr_eval.metrics import CORRELATIONS, NUMBER, lines_of, number_in
+from finetune.generation import answers
+from finetune.generation.registry import GENERATIONS
+from launch.llm.kr_eval.files import TaskFile, file_name
+from launch.llm.kr_eval.metrics import CORRELATIONS, NUMBER, number_in
 
 MOST_CHOICES, LONGEST_CHOICE = 60, 30  # classes, characters
 FEWEST_OF_A_CHOICE = 2  # golds a class, on average, from which a file's golds are taken for all that may be answered
@@ -33,8 +34,7 @@ KNOWN_CHOICES = {  # a short file may lack some of them
     "kmmlu": ("A", "B", "C", "D"),
 }
 ENTITY = re.compile(r"\S(?:.*\S)?\(([^()\s]+)\)")
-MARKS = " \t\n\"'`“”‘’*.,。:「」『』[]()<>"
-LEADS = re.compile(r"^\s*(?:정답|답변?|응답|출력|answer|output)\s*(?:은|는|:|：)\s*", re.IGNORECASE)
+QUOTES = "\"'`“”‘’"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,23 +57,20 @@ def form_of(task: TaskFile) -> Form:
         return _choice(choices)
     if all(NUMBER.fullmatch(gold) for gold in golds):
         return NUMBERS
-    if any(golds) and all(ENTITY.fullmatch(line) for gold in golds for line in lines_of(gold)):
+    if any(golds) and all(not gold or _has_entities(gold) for gold in golds):
         return ENTITIES
-    return TEXT
+    return LINES if "set_f1" in task.metrics else TEXT
 
 
 def clean(answer: str) -> str:
-    """An answer in NFC with lines that end in ``\\n``, full-width letters and digits as plain ones, without bold type,
-    fences of code and quotes around it; further paragraphs of an answer are left to ``Form.read``."""
-    text = normalize("NFC", answer).replace("\r\n", "\n").replace("\r", "\n")
-    text = "".join(normalize("NFKC", c) if "！" <= c <= "～" else c for c in text)
-    text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text) if NUMBER.fullmatch(text.replace(",", "").strip()) else text
-    text = re.sub(r"(?m)^\s*```\w*\s*$", "", text).replace("**", "").strip()
-    return text.strip("\"'`“”‘’").strip()
+    """An answer in NFC, full-width signs as plain ones, thousands of a lone number without commas, nothing around."""
+    text = answers.clean(answer).strip()
+    return text.replace(",", "") if re.fullmatch(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?", text) else text
 
 
 def _choices_of(task: TaskFile, golds: Sequence[str]) -> tuple[str, ...]:
     known = next((c for name, c in KNOWN_CHOICES.items() if task.name == name or task.name.startswith(f"{name}_")), ())
+    known = known or next((GENERATIONS[task_].choices for task_ in GENERATIONS if file_name(task_) == task.name), ())
     if known and set(golds) <= set(known):
         return known
     found = tuple(dict.fromkeys(golds))
@@ -83,33 +80,17 @@ def _choices_of(task: TaskFile, golds: Sequence[str]) -> tuple[str, ...]:
 
 
 def _choice(choices: Sequence[str]) -> Form:
-    allowed = frozenset(choices)
-    folded = {choice.casefold(): choice for choice in choices}
+    allowed, names = frozenset(choices), {choice: choice for choice in choices}
+    are_numbers = all(choice.isdecimal() for choice in choices)
 
     def read(answer: str) -> str | None:
         if answer in allowed:
             return answer
-        if found := folded.get(LEADS.sub("", answer.split("\n\n")[0]).strip(MARKS).casefold()):
-            return found
-        named = [choice for choice in choices if _names(answer, choice)]
-        rest = answer.replace(named[0], "") if len(named) == 1 else ""
-        return named[0] if len(named) == 1 and not any(_begins_a_word(rest, choice) for choice in choices) else None
+        if are_numbers and re.search(r"\d[.]\d", answer):  # 1.5 is neither 1 nor 5
+            return None
+        return answers.find_choice(re.sub(r"(?<=\d)번", "", answer) if are_numbers else answer, names)
 
     return Form("choice", f"one of {', '.join(choices)}", lambda answer: answer in allowed, read)
-
-
-def _names(text: str, choice: str) -> bool:
-    """Whether a text has the choice as a word: Latin letters and digits alone, Hangul with nothing before it and at
-    most the ending of a sentence after it. ``Based`` does not name B."""
-    if re.search("[가-힣]", choice):
-        after = r"(?=$|[^가-힣A-Za-z0-9]|입니다|이다|이며|에 해당|예요|이에요|으로|로 )"
-        return re.search(rf"(?<![가-힣A-Za-z0-9]){re.escape(choice)}{after}", text) is not None
-    return re.search(rf"(?<![A-Za-z0-9.+-]){re.escape(choice)}(?![A-Za-z0-9]|[.]\d)", text) is not None
-
-
-def _begins_a_word(text: str, choice: str) -> bool:
-    """Whether another answer may be meant as well: ``예나 아니오`` (yes or no) is none."""
-    return "가" <= choice[:1] <= "힣" and re.search(rf"(?<![가-힣A-Za-z0-9]){re.escape(choice)}", text) is not None
 
 
 def _read_number(answer: str) -> str | None:
@@ -117,13 +98,21 @@ def _read_number(answer: str) -> str | None:
 
 
 def _read_entities(answer: str) -> str | None:
-    found = [line for line in lines_of(answer) if ENTITY.fullmatch(line)]
+    found = [line for line in answers.lines_of(answer) if ENTITY.fullmatch(line)]
     return "\n".join(found) if found else None
 
 
+def _read_paragraph(answer: str) -> str | None:
+    """What the published code takes, too."""
+    return answer.split("\n\n")[0].strip().strip(QUOTES).strip() or None
+
+
+def _has_entities(answer: str) -> bool:
+    lines = [line for line in map(str.strip, answer.split("\n")) if line]
+    return bool(lines) and all(ENTITY.fullmatch(line) for line in lines)
+
+
 NUMBERS = Form("number", "one number", lambda answer: NUMBER.fullmatch(answer) is not None, _read_number)
-ENTITIES = Form(
-    "entities", "lines of name(class)",
-    lambda answer: bool(lines_of(answer)) and all(ENTITY.fullmatch(line) for line in lines_of(answer)), _read_entities,
-)  # fmt: skip
-TEXT = Form("text", "any text", None, lambda answer: answer or None)
+ENTITIES = Form("entities", "lines of name(class)", _has_entities, _read_entities)
+TEXT = Form("text", "any text", None, _read_paragraph)
+LINES = Form("lines", "any lines", None, lambda answer: "\n".join(answers.lines_of(answer)) or None)

@@ -113,6 +113,8 @@ def made(tmp_path: Path, name: str, golds: list[str], metric: str = "exact_match
         ("korsts", ["1", "1", "2.5", "2.5"], "pearson", "number", "one number"),
         ("gsm8k", ["12", "705", "3"], "exact_match", "number", "one number"),
         ("klue_ner", ["한빛시(지역)\n나래(사람)", "모레(날짜)"], "set_f1", "entities", "lines of name(class)"),
+        ("klue_wos", ["관광-지역: 중앙\n관광-이름: 달숲", "없음"], "set_f1", "lines", "any lines"),
+        ("klue_ynat", ["경제"], "exact_match", "choice", "one of 정치, 경제, 사회, 생활문화, 세계, IT과학, 스포츠"),
         ("korea_cg", ["아이가 뛴다.", "새가 난다."], "bleu", "text", "any text"),
     ],
 )  # fmt: skip
@@ -132,11 +134,11 @@ def test_golds_tell_the_demanded_form(
         ("A", "A", True),
         ("a", "A", False),
         ("Ａ", "A", True),
-        ("**A**", "A", True),
+        ("**A**", "A", False),
         ("정답: A", "A", False),
         ("정답은 A입니다.", "A", False),
         ("A. 한빛시", "A", False),
-        ("```\nA\n```", "A", True),
+        ("```\nA\n```", "A", False),
         ("A 또는 B", None, False),
         ("Based on the text", None, False),
         ("모르겠습니다.", None, False),
@@ -153,7 +155,7 @@ def test_a_letter_is_read_only_where_it_stands_alone(
 
 @pytest.mark.parametrize(
     ("answer", "read"),
-    [("예입니다.", "예"), ("예술은 예외입니다", None), ("아니오, 다릅니다", "아니오"), ("예나 아니오", None),
+    [("예입니다.", "예"), ("예술은 예외입니다", None), ("아니오, 다릅니다", "아니오"), ("예 또는 아니오", None),
      ("‘예’", "예"), (normalize("NFD", "아니오"), "아니오")],
 )  # fmt: skip
 def test_hangul_is_read_as_a_word_with_the_end_of_a_sentence(tmp_path: Path, answer: str, read: str | None) -> None:
