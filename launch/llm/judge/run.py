@@ -15,13 +15,13 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from corpus.documents.whole_files import write_whole
-from launch.llm.ask import Answer, Asking, ask
+from launch.llm.ask import Asking
 from launch.llm.ask import Question as Request
+from launch.llm.cost import ask_with_progress, cost_of
 from launch.llm.judge.prompts import Verdict, ask_for_score, ask_for_winner, score_of, winner_of
 from launch.llm.judge.questions import Question, write_answers
 from launch.llm.judge.statistics import (
@@ -32,9 +32,11 @@ from launch.llm.judge.statistics import (
     summarize_pairs,
     summarize_scores,
 )
+from launch.llm.store import Answer
 
 log = logging.getLogger(__name__)
 
+Turn = tuple[Literal["system", "user", "assistant"], str]
 Kind = Literal["single", "pair", "pair swapped"]
 ASKED, ANSWERS, JUDGMENTS, SCORES = "asked.jsonl", "answers.jsonl", "judgments.jsonl", "scores.json"
 ANSWER_TOKENS, JUDGEMENT_TOKENS = 1_024, 1_024
@@ -60,20 +62,21 @@ class Judgement:
         return {"judge": self.judge, **about, "kind": self.kind, **verdict, "text": self.text, "error": self.error}
 
 
-@dataclass(slots=True)
-class Spent:
-    """Requests, tokens and seconds by model; tokens are those that servers count."""
+class Bench:
+    """Where requests go, and what they cost by model: answers of an earlier run count, too."""
 
-    by_model: dict[str, dict[str, float]] = field(default_factory=dict)
+    def __init__(self, store: Path) -> None:
+        self.store = store
+        self.answers: dict[str, list[Answer]] = {}
 
-    def add(self, model: str, answers: Sequence[Answer]) -> None:
-        """Count what a call of ``ask`` cost, answers of an earlier run too."""
-        so_far = self.by_model.setdefault(model, dict.fromkeys(("requests", "tokens_in", "tokens_out", "seconds"), 0))
-        for answer in answers:
-            so_far["requests"] += 1
-            so_far["tokens_in"] += answer.tokens_in or 0
-            so_far["tokens_out"] += answer.tokens_out or 0
-            so_far["seconds"] = round(so_far["seconds"] + answer.seconds, 3)
+    def ask(self, requests: Sequence[Request], asking: Asking) -> list[Answer]:
+        """``launch.llm.ask.ask`` with a bar of progress."""
+        found = ask_with_progress(requests, asking, self.store)
+        self.answers.setdefault(asking.model, []).extend(found)
+        return found
+
+    def spent(self) -> dict[str, dict[str, Any]]:
+        return {model: cost_of(answers) for model, answers in self.answers.items()}
 
 
 def run_bench(
@@ -87,31 +90,31 @@ def run_bench(
         against: another model's answers by question; none: no pairs.
         about: what else ``scores.json`` is to say, such as where the questions are from.
     """
-    spent = Spent()
-    answers = answer_questions(questions, model, out / ASKED, spent, answer_tokens)
+    bench = Bench(out / ASKED)
+    answers = answer_questions(questions, model, bench, answer_tokens)
     write_answers(
         out / ANSWERS, model.model, questions, {name: [a or "" for a in said] for name, said in answers.items()}
     )
     judgements: list[Judgement] = []
     for judge in judges:
         strict = replace(judge, temperature=0.0)
-        judgements += judge_answers(questions, answers, strict, out / ASKED, spent)
+        judgements += judge_answers(questions, answers, strict, bench)
         if against is not None:
-            judgements += judge_pairs(questions, answers, against, strict, out / ASKED, spent)
+            judgements += judge_pairs(questions, answers, against, strict, bench)
     lines = (json.dumps(one.as_json(), ensure_ascii=False) + "\n" for one in judgements)
-    write_whole(out / JUDGMENTS, "".join(lines))
+    writewhole_text(out / JUDGMENTS, "".join(lines))
     scores = {
         "task": "mt-bench", "model": model.model, "temperature": model.temperature, "n": len(questions),
         **(about or {}), "unanswered": sum(answer is None for said in answers.values() for answer in said),
         "without_reference": [question.id for question in questions if question.lacks_reference],
-        **summarize(questions, answers, judgements, [judge.model for judge in judges]), "spent": spent.by_model,
+        **summarize(questions, answers, judgements, [judge.model for judge in judges]), "spent": bench.spent(),
     }  # fmt: skip
-    write_whole(out / SCORES, json.dumps(scores, ensure_ascii=False, indent=1) + "\n")
+    writewhole_text(out / SCORES, json.dumps(scores, ensure_ascii=False, indent=1) + "\n")
     return scores
 
 
 def answer_questions(
-    questions: Sequence[Question], model: Asking, store: Path, spent: Spent, tokens: int = ANSWER_TOKENS
+    questions: Sequence[Question], model: Asking, bench: Bench, tokens: int = ANSWER_TOKENS
 ) -> dict[str, list[str | None]]:
     """The answers by question, a turn at a time; None where none came, and for the turns after it."""
     answers: dict[str, list[str | None]] = {question.id: [] for question in questions}
@@ -120,21 +123,25 @@ def answer_questions(
         open_ones = [question for question in asked if None not in answers[question.id]]
         requests = []
         for question in open_ones:
-            said = zip(question.turns, answers[question.id], strict=False)
-            messages = [turn_ for user, reply in said for turn_ in (("user", user), ("assistant", reply or ""))]
-            requests.append(
-                Request(f"{question.id}, turn {turn + 1}", [*messages, ("user", question.turns[turn])], tokens)
-            )
-        found = ask(requests, model, store)
-        spent.add(model.model, found)
+            name = f"{question.id}, turn {turn + 1}"
+            requests.append(Request(name, _conversation(question, answers[question.id]), tokens))
+        found = bench.ask(requests, model)
         replies = {question.id: answer.text for question, answer in zip(open_ones, found, strict=True)}
         for question in asked:
             answers[question.id].append(replies.get(question.id))
     return answers
 
 
+def _conversation(question: Question, answers: Sequence[str | None]) -> list[Turn]:
+    """The turns that were answered, and the next one."""
+    turns = list[Turn]()
+    for said, answer in zip(question.turns, answers, strict=False):
+        turns += [("user", said), ("assistant", answer or "")]
+    return [*turns, ("user", question.turns[len(answers)])]
+
+
 def judge_answers(
-    questions: Sequence[Question], answers: Mapping[str, Sequence[str | None]], judge: Asking, store: Path, spent: Spent
+    questions: Sequence[Question], answers: Mapping[str, Sequence[str | None]], judge: Asking, bench: Bench
 ) -> list[Judgement]:
     """A score of every answer that came."""
     places = [(q, turn) for q in questions for turn in range(len(q.turns)) if answers[q.id][turn] is not None]
@@ -144,17 +151,16 @@ def judge_answers(
         )
         for q, turn in places
     ]
-    found = ask(requests, judge, store)
-    spent.add(judge.model, found)
+    found = bench.ask(requests, judge)
     return [
-        Judgement(judge.model, q, turn + 1, "single", one.text, score=score_of(_whole(one)), error=one.error)
+        Judgement(judge.model, q, turn + 1, "single", one.text, score=score_of(whole_text(one)), error=one.error)
         for (q, turn), one in zip(places, found, strict=True)
     ]
 
 
 def judge_pairs(
     questions: Sequence[Question], answers: Mapping[str, Sequence[str | None]], against: Mapping[str, Sequence[str]],
-    judge: Asking, store: Path, spent: Spent,
+    judge: Asking, bench: Bench,
 ) -> list[Judgement]:  # fmt: skip
     """Both orders of every answer that came and that the other model has, too; winners are turned back."""
     places: list[tuple[Question, int, Kind]] = [
@@ -168,11 +174,10 @@ def judge_pairs(
         both = _upto(answers[q.id], turn), _upto(against[q.id], turn)
         prompt = ask_for_winner(q, *(both if kind == "pair" else both[::-1]))
         requests.append(Request(_name(judge, q, turn, kind), [("user", prompt)], JUDGEMENT_TOKENS))
-    found = ask(requests, judge, store)
-    spent.add(judge.model, found)
+    found = bench.ask(requests, judge)
     judgements = []
     for (q, turn, kind), one in zip(places, found, strict=True):
-        winner = winner_of(_whole(one))
+        winner = winner_of(whole_text(one))
         winner = SWAPPED[winner] if winner is not None and kind == "pair swapped" else winner
         judgements.append(Judgement(judge.model, q, turn + 1, kind, one.text, winner=winner, error=one.error))
     return judgements
@@ -186,7 +191,7 @@ def _name(judge: Asking, question: Question, turn: int, kind: Kind) -> str:
     return f"{judge.model} on {question.id}, turn {turn + 1}, {kind}"
 
 
-def _whole(answer: Answer) -> str:
+def whole_text(answer: Answer) -> str:
     """A judge's text; nothing where it was cut off, as its last line is then not its verdict."""
     return "" if answer.text is None or answer.stop == "max_tokens" else answer.text
 

@@ -20,11 +20,13 @@ from typing import Any
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import write_whole
 from finetune.data.files import identify_own
-from launch.llm.ask import Answer, Asking, Question, ask
+from launch.llm.ask import Asking, Question
+from launch.llm.cost import ask_with_progress, cost_of
 from launch.llm.kr_eval.files import TaskFile, read_task_file
 from launch.llm.kr_eval.forms import Form, clean, form_of
 from launch.llm.kr_eval.metrics import RESAMPLES, Measured, measure
 from launch.llm.kr_eval.published import score_as_published
+from launch.llm.store import Answer
 
 ASKED, PREDICTIONS, SCORES = "asked.jsonl", "predictions.jsonl", "scores.json"
 
@@ -62,14 +64,14 @@ def run_files(
             Question(f"{task.name}-{number}", task.conversation(sample, shots), task.output_length)
             for number, sample in enumerate(task.samples)
         ]
-        answers = ask(questions, model, out / ASKED)
+        answers = ask_with_progress(questions, model, out / ASKED)
         form = form_of(task)
         read = read_answers(form, [answer.text or "" for answer in answers])
         golds = golds_of(task, form)
         result = {
             "task": task.name, "model": model.model, "method": "generation", "shots": shots, "n": len(golds),
             "file": identify_own(path), "output_length": task.output_length,
-            **score_answers(task, form, golds, read, as_published, resamples), **_spent(answers),
+            **score_answers(task, form, golds, read, as_published, resamples), **cost_of(answers),
         }  # fmt: skip
         _write(out / task.name, task, golds, read, answers, result)
         results.append(result)
@@ -112,15 +114,6 @@ def score_answers(
 
 def _as_json(found: Measured) -> dict[str, Any]:
     return {**asdict(found), "value": None if math.isnan(found.value) else found.value}
-
-
-def _spent(answers: Sequence[Answer]) -> dict[str, Any]:
-    return {
-        "unanswered": sum(answer.text is None for answer in answers),
-        "tokens_in": sum(answer.tokens_in or 0 for answer in answers),
-        "tokens_out": sum(answer.tokens_out or 0 for answer in answers),
-        "seconds": round(sum(answer.seconds for answer in answers), 3),
-    }
 
 
 def _write(

@@ -1,0 +1,32 @@
+"""What answers cost, and the bar that shows them come; for the verbs that score files and conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from launch.llm.ask import Asking, Question, ask
+from launch.llm.store import Answer, busy_seconds
+
+
+def ask_with_progress(questions: Sequence[Question], asking: Asking, store: Path) -> list[Answer]:
+    """``ask`` with a bar on a terminal."""
+    with tqdm(total=len(questions), desc=asking.model, unit=" answers", disable=None) as bar:
+        return ask(questions, asking, store, told=lambda answer: bar.update() and None)
+
+
+def cost_of(answers: Sequence[Answer]) -> dict[str, Any]:
+    """Requests, those without an answer, tokens as the server counts them (None where it never does), seconds in which
+    at least one was open; over all runs that asked."""
+    tokens_in = [answer.tokens_in for answer in answers if answer.tokens_in is not None]
+    tokens_out = [answer.tokens_out for answer in answers if answer.tokens_out is not None]
+    return {
+        "requests": len(answers),
+        "unanswered": sum(answer.text is None for answer in answers),
+        "tokens_in": sum(tokens_in) if tokens_in else None,
+        "tokens_out": sum(tokens_out) if tokens_out else None,
+        "seconds": round(busy_seconds(answers), 3),
+    }
