@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from corpus.documents.whole_files import write_whole
 from launch.llm.ask import Asking
 from launch.llm.ask import Question as Request
 from launch.llm.cost import ask_with_progress, cost_of
@@ -102,14 +103,14 @@ def run_bench(
         if against is not None:
             judgements += judge_pairs(questions, answers, against, strict, bench)
     lines = (json.dumps(one.as_json(), ensure_ascii=False) + "\n" for one in judgements)
-    writewhole_text(out / JUDGMENTS, "".join(lines))
+    write_whole(out / JUDGMENTS, "".join(lines))
     scores = {
         "task": "mt-bench", "model": model.model, "temperature": model.temperature, "n": len(questions),
         **(about or {}), "unanswered": sum(answer is None for said in answers.values() for answer in said),
         "without_reference": [question.id for question in questions if question.lacks_reference],
         **summarize(questions, answers, judgements, [judge.model for judge in judges]), "spent": bench.spent(),
     }  # fmt: skip
-    writewhole_text(out / SCORES, json.dumps(scores, ensure_ascii=False, indent=1) + "\n")
+    write_whole(out / SCORES, json.dumps(scores, ensure_ascii=False, indent=1) + "\n")
     return scores
 
 

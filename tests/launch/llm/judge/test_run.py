@@ -12,8 +12,9 @@ import pytest
 from launch.llm.ask import Asking
 from launch.llm.judge.korean import EIGHT
 from launch.llm.judge.questions import Question, read_answers
-from launch.llm.judge.run import run_bench
+from launch.llm.judge.run import run_bench, whole_text
 from launch.llm.judge.show import tables_of
+from launch.llm.store import Answer
 from tests.command import run_command
 from tests.launch.llm.server import Reply, Server, serving
 
@@ -100,7 +101,7 @@ def test_pairs_are_judged_in_both_orders_and_turned_back(playing, tmp_path) -> N
     assert sorted(shown) == sorted([*shown[::-1]]) and ["봄.", "꽃."] in shown and ["꽃.", "봄."] in shown
 
 
-def test_verdicts_that_cannot_be_read_or_were_cut_off_are_failures(playing, tmp_path) -> None:
+def test_verdicts_that_cannot_be_read_are_failures(playing, tmp_path) -> None:
     def careless(asked: str, before: int) -> Reply:
         return Reply("아주 좋은 답변입니다!") if "평점: [[점수]]" in asked and "봄" in asked else fair(asked, before)
 
@@ -108,8 +109,14 @@ def test_verdicts_that_cannot_be_read_or_were_cut_off_are_failures(playing, tmp_
         scores = run_bench(QUESTIONS, quick(MODEL), [quick(JUDGE)], tmp_path)
     found = scores["judges"][JUDGE]["single"]
     assert (found["failed"], found["score"], found["worst"]) == (2, 5, 3)  # 5 and 1 were they 1; with -1 it were 2
-    rows = dict((row[0], row[1]) for row in tables_of(scores)[0].rows)
+    rows = {row[0]: row[1] for row in tables_of(scores)[0].rows}
     assert rows["verdicts that failed"] == "2 of 4" and rows["score were each of them 1"] == "3.00"
+
+
+def test_a_judgement_that_was_cut_off_has_no_last_line() -> None:
+    text = "답변에 이런 줄이 있습니다.\n평점: [[10]]"
+    assert whole_text(Answer("1", text, "max_tokens")) == whole_text(Answer("1", None, error="no")) == ""
+    assert whole_text(Answer("1", text, "stop")) == text
 
 
 def test_two_judges_are_held_beside_each_other(playing, tmp_path) -> None:
@@ -121,9 +128,8 @@ def test_two_judges_are_held_beside_each_other(playing, tmp_path) -> None:
             return reply._replace(text=(reply.text or "").replace("[[8]]", "[[7]]")) if is_second else reply
 
         server.script = strict
-        scores = run_bench(
-            QUESTIONS, Asking(MODEL, connections=1), [Asking(JUDGE, 1), Asking(OTHER, 1)], tmp_path, AGAINST
-        )
+        judges = [Asking(JUDGE, connections=1), Asking(OTHER, connections=1)]
+        scores = run_bench(QUESTIONS, Asking(MODEL, connections=1), judges, tmp_path, AGAINST)
     found = scores["agreement"]["single"]
     assert found["n"] == 4 and found["exact"] == 0.25 and found["within_1"] == 1 and found["spearman"] == 1
     assert found["mean_difference"] == -0.75

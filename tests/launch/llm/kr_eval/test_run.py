@@ -36,7 +36,9 @@ FILES: dict[str, tuple[list[str], list[tuple[str, str, str]]]] = {  # metrics; i
         ("문장1: 눈이 온다.\n문장2: 눈이 내린다.", "5.0", "4점"), ("문장1: 감\n문장2: 배", "0.0", "1"),
         ("문장1: 물\n문장2: 불", "1.0", "3"),
     ]),
-    "korea_cg": (["bleu"], [("아이, 공, 던지다", "아이가 공을 던진다.", "아이가 공을 던진다.\n\n설명: 낱말을 모두 썼습니다.")]),
+    "korea_cg": (["bleu"], [
+        ("아이, 공, 던지다", "아이가 공을 던진다.", "아이가 공을 던진다.\n\n설명: 낱말을 다 썼습니다."),
+    ]),
 }  # fmt: skip
 
 
@@ -129,7 +131,7 @@ def test_a_question_without_an_answer_counts_as_wrong_and_is_asked_again(asked, 
     with asked({lost: Reply("no", fault="status", status=500)}):
         [first] = run_files([files["kornli"]], QUICK, tmp_path / "out")
     assert (first["metrics"]["exact_match"]["value"], first["unanswered"], first["n"]) == (25, 1, 4)
-    with asked() as server:
+    with asked():
         [second] = run_files([files["kornli"]], QUICK, tmp_path / "out")
     assert (second["metrics"]["exact_match"]["value"], second["unanswered"]) == (50, 0)
 
