@@ -33,12 +33,18 @@ _REFUSED = re.compile(
     r"|죄송|미안|양해|거절|(?:I['’]m|I am) (?:sorry|unable|not able)|I (?:can(?:no|['’])t|won['’]t)|as an AI",
     re.IGNORECASE,
 )
+_UNSURE = re.compile(
+    r"모르겠|모릅니다|수\s?(?:가|는)?\s?없|어렵|어려|힘들|불분명|불명확|애매|확실(?:하지|치)|어느 것도|해당하지 않"
+    r"|\bnot sure\b|\bunsure\b|\bunclear\b|\bcannot\b|\bnone of\b",
+    re.IGNORECASE,
+)
 # what may follow a candidate within its word: copulas and particles
 _AFTER = (
     r"(?:입니다|이에요|예요|이다|다|임|이라고|라고|이므로|이며|이고|으로|로|에|에서|을|를|은|는|이|가|의|와|과|도|"
     r"분야|기사|뉴스|관계|주제|이라|라){0,3}"
 )
-_DENIED = r"\s?(?:이|가|은|는)?\s?(?:아니|아닌|아닙|아님|않)"
+_DENIED = r"\s?(?:이|가|은|는)?\s?(?:아니|아닌|아닙|아님|아닐|않|없)"
+_NOT_AFTER = "".join(f"(?<!{word} )" for word in ("not", "not a", "not an", "n't", "nor", "neither", "rather than"))
 
 
 def clean(answer: str) -> str:
@@ -73,7 +79,7 @@ def find_choice(answer: str, names: Mapping[str, str]) -> str | None:
             written as a sign between, a space, or nothing.
 
     In this order, the first that finds any decides, and finds nothing where it finds two: what follows "정답:" and the
-    like, and lines that hold nothing else; bold print; quotes; the whole answer, unless it refuses.
+    like, and lines that hold nothing else; bold print; quotes; the whole answer, unless it refuses or doubts.
     """
     text = clean(answer)
     exact = _exact(tuple(names.items()))
@@ -85,12 +91,17 @@ def find_choice(answer: str, names: Mapping[str, str]) -> str | None:
     for found in (stated, marked, quoted):
         if found:
             return _only(found)
-    return None if refuses(text) else _only(_named(text, names))
+    return None if refuses(text) or doubts(text) else _only(_named(text, names))
 
 
 def refuses(answer: str) -> bool:
     """Whether the model says that it cannot or will not answer."""
     return _REFUSED.search(clean(answer)) is not None
+
+
+def doubts(answer: str) -> bool:
+    """Whether the model says that it does not know, so that what it mentions besides is no answer."""
+    return _UNSURE.search(clean(answer)) is not None
 
 
 def after_prefixes(text: str) -> list[str]:
@@ -123,7 +134,7 @@ def _pattern(names: Sequence[str]) -> re.Pattern[str]:
     words = "|".join(r"\s?[/·ㆍ,&-]?\s?".join(map(re.escape, name.split("/"))) for name in longest_first)
     letter = r"[^\W_]"
     return re.compile(
-        rf"(?<!not )(?<!not an )(?<!not a )(?<!{letter})({words})(?:({_DENIED})|(?={_AFTER}(?!{letter})))",
+        rf"{_NOT_AFTER}(?<!{letter})({words})(?:({_DENIED})|(?={_AFTER}(?!{letter})))",
         re.IGNORECASE,
     )
 

@@ -11,7 +11,7 @@ import re
 from functools import partial
 
 from finetune.examples import Example
-from finetune.generation.answers import after_prefixes, bare, clean, lines_of, refuses
+from finetune.generation.answers import after_prefixes, bare, clean, doubts, lines_of, refuses
 from finetune.generation.labels import ask_fields
 from finetune.generation.record import Generation
 from finetune.tasks.similarity import MOST_SIMILAR
@@ -40,7 +40,9 @@ def parse(answer: str, example: Example) -> float | None:
     lines = [_plain(line) for line in lines_of(answer)]
     stated = [number for line in lines if (number := _whole(bare(line))) is not None]
     stated += [number for part in after_prefixes(clean(answer)) for number in _numbers(_plain(part))]
-    found = stated or ([] if refuses(answer) else [number for line in lines for number in _numbers(line)])
+    found = stated or (
+        [] if refuses(answer) or doubts(answer) else [number for line in lines for number in _numbers(line)]
+    )
     value = found[0] if len(set(found)) == 1 else None
     return value if value is not None and 0 <= value <= MOST_SIMILAR else None
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from finetune.examples import Example
+from finetune.examples import Example, Prediction, Row
 from finetune.generation.answers import lines_of
 from finetune.generation.registry import GENERATIONS
+from finetune.registry import TASKS
 
 TOPIC = Example("a", "경제", {"title": "은행 금리 오른다"})
 READ = {
@@ -58,6 +61,12 @@ NOT_READ = [
     "정치적인 제목입니다.",
     "경제는 아닙니다.",
     "not economy",
+    "It is neither economy nor politics.",
+    "경제라고 보기 어렵습니다.",
+    "경제가 아닐까요?",
+    "경제일 수도 있지만 잘 모르겠습니다.",
+    "경제는 어느 것도 아닌 듯합니다.",
+    "Economy? Unclear.",
     "<think>경제 같은데",
     "연예",
     "{'label': None}",
@@ -74,10 +83,49 @@ def test_an_answer_that_names_none_or_several_does_not_parse(answer):
     assert GENERATIONS["ynat"].parse(answer, TOPIC) is None
 
 
-def test_a_long_answer_takes_time_in_proportion_to_its_length():
-    """Such texts would take hours if a pattern went back over what it has read."""
-    for piece in ("정답은 ", "경제 ", "**", "- ", "'", "아니", "((", "답", " \t"):
-        GENERATIONS["ynat"].parse(piece * 100_000, TOPIC)
+@pytest.mark.parametrize("name", GENERATIONS)
+def test_a_long_answer_takes_time_in_proportion_to_its_length(name, sample):
+    """Such texts would take hours if a pattern or a rule went back over what it has read."""
+    example = sample(name, "dev")[0]
+    for piece in (
+        "정답은 ",
+        "경제 ",
+        "**",
+        "- ",
+        "'",
+        "아니",
+        "((",
+        "답",
+        " \t",
+        "3.",
+        "1: 2 NP\n",
+        "식당-이름: 가\n",
+        "가: 사람\n",
+    ):
+        GENERATIONS[name].parse(piece * 100_000, example)
+
+
+ANSWERS = st.text(
+    st.sampled_from("경제정치사회 답:은는'\"*`-.,\n가나12345=()[]{}<>|식당이름:없음NP_SBJ\u1100\uff11"), max_size=80
+)
+
+
+@pytest.mark.parametrize("name", GENERATIONS)
+@settings(max_examples=50)
+@given(answer=ANSWERS)
+def test_any_answer_gives_a_prediction_of_the_form_of_the_task_or_none(name, answer, sample):
+    example = sample(name, "dev")[0]
+    value = GENERATIONS[name].parse(answer, example)
+    value = GENERATIONS[name].unparsed(example) if value is None else value
+    assert TASKS[name].fault(example, Prediction(value)) is None
+
+
+@pytest.mark.parametrize("name", GENERATIONS)
+def test_what_does_not_parse_is_right_nowhere(name, sample):
+    task, generation = TASKS[name], GENERATIONS[name]
+    for example in sample(name, "dev"):
+        if name != "klue-ner" or generation.tell(example) != "없음":
+            assert task.differs(Row(example.guid, example.gold, generation.unparsed(example)))
 
 
 def test_lines_lose_their_markdown():
