@@ -20,10 +20,13 @@ UNREADABLE = "\ufffd"
 
 _WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: " ", 0xA0: " "}  # one character for one
 _PREFIX = re.compile(
-    r"(?:최종\s?|위\s?질문의\s?)?(?:정답|답변|답|answer|final answer)\W{0,3}(?:은|는|:|=)\s*", re.IGNORECASE
+    r"(?:최종\s?|위\s?질문의\s?)?(?:정답|답변|답|answer|final answer)"
+    r"(?:(?:은|는)(?=[\s\"'“‘「『《〈])|[\s\"'”’]{0,3}[:=])\s*",
+    re.IGNORECASE,
 )
 _COPULA = re.compile(r"\s?(?:입니다|이에요|예요|이다|임|라고 (?:합니다|볼 수 있습니다))[.!]?$")
 _MARKED = re.compile(r"\*\*([^*\n]{1,200})\*\*|[\"'“‘「『《〈`]([^\"'“”‘’「」『』《》〈〉`\n]{1,200})[\"'”’」』》〉`]")
+_QUOTES = "\"'“”‘’`"
 _PLACE = r"(?:(?:주어진|위|이)\s)?(?:지문|본문|글)(?:에|에는|에서|에서는|만으로는)\s"
 _NONE = re.compile(
     rf"(?:{_PLACE})?(?:질문(?:에\s대한|의)\s)?(?:정?답|답변|해답)(?:이|은|을|를)?\s?(?:{_PLACE})?"
@@ -102,15 +105,17 @@ def _without_prefix(plain: str) -> str:
 def _whole_readings(line: str, plain: str) -> Iterator[str]:
     """The line itself; without Markdown, prefix, full stop, quotes, copula."""
     rest = _without_prefix(plain)
+    yield from (line, plain)
     told = _COPULA.sub("", rest)
-    yield from (line, plain, rest, rest.rstrip(" .!"), bare(rest), told, bare(told))
+    for text in (rest, told):
+        yield from (text, text.rstrip(" .!"), text.rstrip(" .!").strip(_QUOTES), bare(text))
 
 
 def _partial_readings(line: str, plain: str) -> Iterator[str]:
     """The one part in bold or in quotes; what stands before a bracket, or is the first sentence."""
-    marked = {bare(bold or quoted) for bold, quoted in _MARKED.findall(clean(line))} - {""}
+    marked = {bold or quoted for bold, quoted in _MARKED.findall(clean(line))}
     if len(marked) == 1:
-        yield marked.pop()
+        yield from (*marked, *map(bare, marked))
     rest = _without_prefix(plain)
     for end in (" (", ". "):
         if end in rest:

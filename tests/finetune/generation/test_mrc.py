@@ -38,6 +38,7 @@ FOUND = {
     "푸른 밤(Blue)": "푸른 밤(Blue)",
     '"푸른 밤(Blue)"': '"푸른 밤(Blue)"',
     "도난 신고는 거절": "도난 신고는 거절",
+    "정답: 은하수": "은하수",  # 은 is no particle here
     "박민수": "박민수",  # not in the passage: wrong, but an answer
     "2004년에 태어난 그 화가": "2004년에 태어난 그 화가",
 }
@@ -88,15 +89,18 @@ def test_known_errors_cost_what_they_should():
     assert found["rouge_w"] == pytest.approx(100 * (0.6 + 0 + 0 + 1) / 4)
 
 
-@pytest.mark.parametrize(
-    "wrap", ["정답: {}", "**{}**", "답은 {}입니다.", "> {}", "정답은 '{}'입니다.", "{}\n\n지문에 그렇게 나옵니다."]
-)
-def test_wrapped_gold_answers_of_the_real_dev_file_are_found(wrap, shared):
-    """At least 99.5 %: what quotes around an answer that has quotes mean cannot be known."""
+WRAPS = ("정답: {}", "**{}**", "답은 {}입니다.", "> {}", "정답은 '{}'입니다.", "{}\n\n지문에 그렇게 나옵니다.")
+
+
+def test_wrapped_gold_answers_of_the_real_dev_file_are_found(shared):
+    """At least 99.5 % of each: what quotes around an answer that has quotes itself mean cannot be known."""
     path = find_file(shared("data/klue/derived"), TASK.files.dev)
     assert path is not None
-    rows = [Row(e.guid, e.gold, KLUE_MRC.parse(wrap.format(KLUE_MRC.tell(e)), e) or "") for e in read(path)]
-    assert TASK.score(rows)["exact_match"] >= 99.5
+    examples = read(path)
+    for wrap in WRAPS:
+        found = [KLUE_MRC.parse(wrap.format(KLUE_MRC.tell(example)), example) for example in examples]
+        right = sum(text in (e.gold["answers"] or [""]) for e, text in zip(examples, found, strict=True))
+        assert right >= 0.995 * len(examples), wrap
 
 
 def test_a_long_answer_takes_time_in_proportion_to_its_length():
