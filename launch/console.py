@@ -26,7 +26,7 @@ from corpus.documents.escaping import markdown, visible, visible_lines
 
 QUIET = (
     "DeepSpeed", "deepspeed", "transformers", "datasets", "urllib3", "huggingface_hub", "faker", "matplotlib",
-    "fontTools", "torch", "httpx",
+    "fontTools", "torch", "httpx", "httpx2", "openai",
 )  # fmt: skip
 WIDE = 7  # columns from which the terminal's 80 letters have none to spare for padding
 

@@ -87,11 +87,12 @@ def ask(questions: Sequence[Question], asking: Asking, store: Path, told: Told =
                 told(answer)
         if left:
             _run(_ask_all, left, asking, kept, found, told)
-    first = {key: question.id for question, key in zip(reversed(questions), reversed(keys), strict=True)}
-    return [
-        replace(found[key], id=question.id, **({} if first[key] == question.id else {"tokens_in": 0, "tokens_out": 0}))
-        for question, key in zip(questions, keys, strict=True)
-    ]
+    answers, owners = list[Answer](), dict[str, str]()
+    for question, key in zip(questions, keys, strict=True):
+        answer = replace(found[key], id=question.id)
+        is_first = owners.setdefault(key, question.id) == question.id
+        answers.append(answer if is_first else replace(answer, tokens_in=0, tokens_out=0))  # asked once, paid once
+    return answers
 
 
 def _key(question: Question, asking: Asking, version: str) -> str:
@@ -169,7 +170,8 @@ async def _ask_one(model: Model, question: Question, asking: Asking) -> Answer:
     usage = output.usage
     tokens = (usage.input_tokens, usage.output_tokens) if usage else (None, None)
     text, seconds = hide_keys(output.completion), round(time.monotonic() - clock, 3)
-    return Answer(question.id, text, output.choices[0].stop_reason, *tokens, round(began, 3), seconds, attempt)
+    stop = output.choices[0].stop_reason
+    return Answer(question.id, text, stop, tokens[0], tokens[1], round(began, 3), seconds, attempt)
 
 
 def chat(messages: Messages) -> list[ChatMessage]:

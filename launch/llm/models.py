@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 LONGEST_REASON = 300
 WITH_CLIENT = ("openai-api", "openai")  # whose client tries again by itself
-PLAIN_TEMPLATE = (  # of models without one: what was shown, each answer on its line, an empty line between examples
-    "{% for message in messages %}{{ message['content'] }}"
-    "{{ '\\n\\n' if message['role'] == 'assistant' else '\\n' }}{% endfor %}"
+PLAIN_TEMPLATE = (  # of models without one: each question ends in a cue, each answer in an empty line
+    "{% for message in messages %}{% if message['role'] == 'assistant' %}{{ ' ' + message['content'] + '\n\n' }}"
+    "{% else %}{{ message['content'] + ('\n답:' if message['role'] == 'user' else '\n') }}{% endif %}{% endfor %}"
 )
 
 
@@ -42,6 +42,22 @@ def local_folder(name: str) -> Path | None:
     """The folder of ``hf/FOLDER``; None of a name on the Hub or another provider."""
     provider, _, rest = name.partition("/")
     return Path(rest) if provider == "hf" and Path(rest).is_dir() else None
+
+
+def refuse_missing_folder(name: str) -> None:
+    """``LaunchError`` where ``hf/…`` can only be a folder, and there is none."""
+    rest = name.partition("/")[2]
+    if local_folder(name) is None and (rest.startswith((".", "/", "~")) or rest.count("/") > 1):
+        raise LaunchError(f"--model {name}: no such folder, and no name on the Hub")
+
+
+def refuse_others(name: str) -> None:
+    """``LaunchError`` for a model whose probabilities are not to be had."""
+    if not name.startswith("hf/"):
+        raise LaunchError(
+            f"--method likelihood with --model {name}: this provider gives no probabilities of given answers; take "
+            "hf/FOLDER, or --method generation"
+        )
 
 
 def version_of(name: str) -> str:
@@ -69,6 +85,7 @@ def open_model(name: str, connections: int, temperature: float = 0.0, more: Mapp
         require("malmoi llm", ["openai"])
         arguments["max_retries"] = 0
     if provider == "hf":
+        refuse_missing_folder(name)
         require("malmoi llm", ["torch", "transformers", "accelerate"])
         arguments |= _of_hugging_face(name, temperature)
         config.temperature = temperature or None  # 0 is no temperature to transformers, but do_sample=False
@@ -83,14 +100,24 @@ def _of_hugging_face(name: str, temperature: float) -> dict[str, Any]:
     from transformers import AutoTokenizer
 
     folder, rest = local_folder(name), name.partition("/")[2]
-    if folder is None and (rest.startswith((".", "/")) or rest.count("/") > 1):
-        raise LaunchError(f"--model {name}: no such folder, and no name on the Hub")
     try:
         tokenizer = AutoTokenizer.from_pretrained(rest)
     except Exception as error:
         raise LaunchError(f"--model {name}: its tokenizer cannot be loaded; {reason_of(error)}") from None
-    plain = {} if tokenizer.chat_template else {"chat_template": PLAIN_TEMPLATE}
-    return {"do_sample": temperature > 0, **({"model_path": rest} if folder else {}), **plain}
+    arguments: dict[str, Any] = {"do_sample": temperature > 0, **({"model_path": rest} if folder else {})}
+    if not tokenizer.chat_template:  # special tokens as text, so that none is added after the question
+        before = "".join(tokenizer.convert_ids_to_tokens(special_before(tokenizer)))
+        arguments["chat_template"] = f"{before}{PLAIN_TEMPLATE}"
+        arguments["tokenizer_call_args"] = {"add_special_tokens": False}
+    return arguments
+
+
+def special_before(tokenizer: Any) -> list[int]:
+    """Ids that a tokenizer puts before a text; those after it would end what a causal model is to go on with."""
+    own = tokenizer.encode("가", add_special_tokens=False)
+    ids = tokenizer.encode("가")
+    place = next((place for place in range(len(ids)) if ids[place : place + len(own)] == own), 0)
+    return list(ids[:place])
 
 
 def unwrap(error: Exception) -> Exception:

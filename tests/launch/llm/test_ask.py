@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -13,26 +12,15 @@ from launch.errors import LaunchError
 from launch.llm.ask import Asking, Question, ask
 from launch.llm.keys import keys_in
 from launch.llm.store import Answer, busy_seconds, open_store
-from tests.launch.llm.server import Reply, Server, serving
+from tests.launch.llm.conftest import KEY
+from tests.launch.llm.server import Reply, serving
 
 MODEL = "openai-api/loopback/test"
-KEY = "sk-planted-0123456789"
 QUICK = Asking(MODEL, connections=4, attempts=4, timeout_seconds=5, first_wait_seconds=0.01, longest_wait_seconds=0.2)
 
 
 def questions(count: int) -> list[Question]:
     return [Question(f"q-{n}", [("user", f"질문 {n}")]) for n in range(count)]
-
-
-@pytest.fixture
-def point(monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
-    """Point the environment to a server."""
-
-    def to(server: Server) -> None:
-        monkeypatch.setenv("LOOPBACK_BASE_URL", server.address)
-        monkeypatch.setenv("LOOPBACK_API_KEY", KEY)
-
-    yield to
 
 
 def echo(asked: str, before: int) -> Reply:

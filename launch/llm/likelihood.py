@@ -1,0 +1,144 @@
+"""Which answer of a closed set a causal model finds likeliest: log P(answer | question) / characters of the answer.
+
+The answers differ in length (정치 and 생활문화), and a sum of log-probabilities favours short ones. It is divided by
+characters, not tokens: so two models with other vocabularies are treated alike, and lm-evaluation-harness does the same
+(``acc_norm``; its ``acc`` takes the bare sum). The price: a character of Hangul that a vocabulary cuts into bytes
+weighs as much as one that it knows. Only models in this process give what is needed; no provider's text stands in.
+
+Legend: ``B`` question and answer pairs, ``L`` positions, ``V`` vocabulary.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from launch.errors import LaunchError
+from launch.llm.ask import Messages
+from launch.llm.models import (
+    PLAIN_TEMPLATE,
+    reason_of,
+    refuse_missing_folder,
+    refuse_others,
+    special_before,
+    version_of,
+)
+from launch.llm.store import Answer, digest_of, open_store
+
+DELIMITER = " "  # between question and answer, as in lm-evaluation-harness
+
+
+class Choices(NamedTuple):
+    """A question of a closed set: what stands before the answer, and the answers."""
+
+    id: str
+    context: str
+    choices: tuple[str, ...]
+
+
+class Scorer:
+    """A causal model with its tokenizer. ``longest``: positions that it has, None without a limit."""
+
+    def __init__(self, model: Any, tokenizer: Any) -> None:
+        self.model = model.eval()
+        self.tokenizer = tokenizer
+        self.prefix = special_before(tokenizer)
+        found = getattr(model.config, "max_position_embeddings", None) or getattr(model.config, "n_positions", None)
+        self.longest: int | None = found
+        self.cut = 0  # questions that lost their beginning
+        self.seen = 0  # tokens of the last question with all of its answers
+
+    def context(self, messages: Messages) -> str:
+        """The turns as the model's chat template has them, or bare where it has none."""
+        turns = [{"role": role, "content": text} for role, text in messages]
+        own = {} if self.tokenizer.chat_template else {"chat_template": PLAIN_TEMPLATE}
+        return str(self.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True, **own))
+
+    def ids(self, context: str, answer: str) -> tuple[list[int], int]:
+        """Ids of context and answer, and how many of them are the answer's; blanks between belong to the answer."""
+        bare = context.rstrip()
+        whole = self._encode(context + answer)
+        count = len(whole) - len(self._encode(bare))
+        if count < 1:
+            raise LaunchError(f"the vocabulary has no token for the answer {answer!r}; its likelihood is not defined")
+        whole = [*self.prefix, *whole]
+        if self.longest and len(whole) > self.longest:
+            whole = whole[-self.longest :]
+        return whole, count
+
+    def _encode(self, text: str) -> list[int]:
+        return list(self.tokenizer.encode(text, add_special_tokens=False, verbose=False))
+
+    def score(self, question: Choices) -> list[float]:
+        """The sum of log-probabilities of the tokens of each answer."""
+        rows = [self.ids(question.context, DELIMITER + answer) for answer in question.choices]
+        self.cut += bool(self.longest) and max(len(ids) for ids, _ in rows) == self.longest
+        self.seen = sum(len(ids) for ids, _ in rows)
+        length = max(len(ids) for ids, _ in rows)
+        ids_BL = torch.tensor([ids + [0] * (length - len(ids)) for ids, _ in rows])
+        real_BL = torch.tensor([[1] * len(ids) + [0] * (length - len(ids)) for ids, _ in rows])
+        device = next(self.model.parameters()).device
+        with torch.inference_mode():
+            logits_BLV: Tensor = self.model(input_ids=ids_BL.to(device), attention_mask=real_BL.to(device)).logits
+        log_p_BLV = logits_BLV.float().log_softmax(-1).cpu()
+        sums = []
+        for row, (ids, count) in enumerate(rows):
+            places = torch.arange(len(ids) - count, len(ids))
+            sums.append(float(log_p_BLV[row, places - 1, torch.tensor(ids)[places]].double().sum()))
+        return sums
+
+
+def load_scorer(name: str, device: str | None = None) -> Scorer:
+    """The model of ``hf/FOLDER`` or ``hf/NAME``; ``LaunchError`` where it is no causal model or another provider's."""
+    refuse_others(name)
+    refuse_missing_folder(name)
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    place = name.removeprefix("hf/")
+    try:
+        model = AutoModelForCausalLM.from_pretrained(place)
+        tokenizer = AutoTokenizer.from_pretrained(place)
+    except Exception as error:  # of many kinds, all of which mean that it cannot be had
+        raise LaunchError(f"--model {name}: cannot be loaded as a causal model; {reason_of(error)}") from None
+    return Scorer(model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")), tokenizer)
+
+
+def score_choices(
+    questions: Sequence[Choices],
+    name: str,
+    scorer: Callable[[], Scorer],
+    store: Path,
+    told: Callable[[Answer], object] = lambda answer: None,
+) -> list[tuple[list[float], Answer]]:
+    """For each question the sums of its answers, and the record of it; what stands in ``store`` is not done again.
+
+    Args:
+        scorer: loads the model; called when something is left to do.
+    """
+    version = version_of(name)
+    found = []
+    with open_store(store) as kept:
+        for question in questions:
+            key = digest_of("likelihood", name, version, *question)
+            answer = kept.answers.get(key)
+            if answer is None:
+                began, clock = time.time(), time.monotonic()
+                sums = scorer().score(question)
+                text, seconds = json.dumps(sums), round(time.monotonic() - clock, 4)
+                answer = Answer(question.id, text, "stop", scorer().seen, 0, round(began, 3), seconds)
+                kept.add(key, answer)
+            told(answer)
+            found.append(([float(value) for value in json.loads(answer.text or "[]")], answer))
+    return found
+
+
+def likeliest(sums: Sequence[float], choices: Sequence[str], by_character: bool = True) -> int:
+    """The place of the chosen answer; the first of equal ones."""
+    values = [value / (len(answer) if by_character else 1) for value, answer in zip(sums, choices, strict=True)]
+    return max(range(len(values)), key=lambda place: values[place])
