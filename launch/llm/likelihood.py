@@ -102,7 +102,7 @@ def load_scorer(name: str, device: str | None = None) -> Scorer:
 
     place = name.removeprefix("hf/")
     try:
-        model = AutoModelForCausalLM.from_pretrained(place)
+        model: Any = AutoModelForCausalLM.from_pretrained(place)
         tokenizer = AutoTokenizer.from_pretrained(place)
     except Exception as error:  # of many kinds, all of which mean that it cannot be had
         raise LaunchError(f"--model {name}: cannot be loaded as a causal model; {reason_of(error)}") from None

@@ -103,7 +103,7 @@ def klue_metrics(name: str) -> Metric:
         parsed = sum(about["is_parsed"] for _, about in found)
         return {**TASKS[name].score(rows), "parse_rate": 100 * parsed / len(found)}
 
-    return compute  # type: ignore[return-value]
+    return compute
 
 
 def _of(name: str) -> Callable[..., Task]:
