@@ -105,6 +105,30 @@ def ask_tasks(
     console.print(f"results: {place / 'finetune'}", soft_wrap=True)
 
 
+@export_app.command("lm-eval")
+def export_lm_eval(
+    folder: Annotated[Path, typer.Argument(help="A folder to write.")],
+    tasks: Annotated[list[str] | None, typer.Argument(metavar="[TASK…]", help="Default: all eight.")] = None,
+    data: Annotated[str, typer.Option(help="Folder of KLUE files, or malmoi:sample.")] = "malmoi:sample",
+    shots: Annotated[int, typer.Option(min=0, help="Solved examples of train in each question.")] = 0,
+    limit: Annotated[int | None, typer.Option(min=1, help="Examples of each task, drawn by seed.")] = None,
+    seed: Annotated[int, typer.Option(help="Chooses the shots.")] = 1,
+) -> None:
+    """Write the tasks for lm-evaluation-harness: YAML, with the questions beside it.
+
+    Closed sets by likelihood (acc_norm is --method likelihood here), the others by exact match of the answer.
+
+    Example:  malmoi llm export lm-eval klue-tasks ynat nli --data klue
+    """
+    set_up_console()
+    from finetune.config import TASK_NAMES
+    from launch.llm.lm_eval_tasks import export
+
+    materials, _ = _materials(tasks or TASK_NAMES, data, folder, Path("runs"), shots, limit, seed)
+    written = export(materials, folder)
+    typer.echo(f"{len(written)} tasks: lm_eval --include_path {folder} --tasks {','.join(p.stem for p in written)}")
+
+
 def _materials(
     names: Sequence[str], data: str | None, out: Path | None, runs: Path, shots: int, limit: int | None, seed: int
 ) -> tuple[list[Material], Path]:

@@ -21,8 +21,8 @@ from torch import Tensor
 
 from launch.errors import LaunchError
 from launch.llm.ask import Messages
+from launch.llm.bare_text import DELIMITER, TEMPLATE
 from launch.llm.models import (
-    PLAIN_TEMPLATE,
     reason_of,
     refuse_missing_folder,
     refuse_others,
@@ -30,8 +30,6 @@ from launch.llm.models import (
     version_of,
 )
 from launch.llm.store import Answer, digest_of, open_store
-
-DELIMITER = " "  # between question and answer, as in lm-evaluation-harness
 
 
 class Choices(NamedTuple):
@@ -57,7 +55,7 @@ class Scorer:
     def context(self, messages: Messages) -> str:
         """The turns as the model's chat template has them, or bare where it has none."""
         turns = [{"role": role, "content": text} for role, text in messages]
-        own = {} if self.tokenizer.chat_template else {"chat_template": PLAIN_TEMPLATE}
+        own = {} if self.tokenizer.chat_template else {"chat_template": TEMPLATE}
         return str(self.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True, **own))
 
     def ids(self, context: str, answer: str) -> tuple[list[int], int]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from launch.errors import LaunchError, require
+from launch.llm.bare_text import TEMPLATE
 from launch.llm.keys import hide_keys
 
 if TYPE_CHECKING:
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
 
 LONGEST_REASON = 300
 WITH_CLIENT = ("openai-api", "openai")  # whose client tries again by itself
-PLAIN_TEMPLATE = (  # of models without one: each question ends in a cue, each answer in an empty line
-    "{% for message in messages %}{% if message['role'] == 'assistant' %}{{ ' ' + message['content'] + '\n\n' }}"
-    "{% else %}{{ message['content'] + ('\n답:' if message['role'] == 'user' else '\n') }}{% endif %}{% endfor %}"
-)
 
 
 def provider_of(name: str) -> str:
@@ -107,7 +104,7 @@ def _of_hugging_face(name: str, temperature: float) -> dict[str, Any]:
     arguments: dict[str, Any] = {"do_sample": temperature > 0, **({"model_path": rest} if folder else {})}
     if not tokenizer.chat_template:  # special tokens as text, so that none is added after the question
         before = "".join(tokenizer.convert_ids_to_tokens(special_before(tokenizer)))
-        arguments["chat_template"] = f"{before}{PLAIN_TEMPLATE}"
+        arguments["chat_template"] = f"{before}{TEMPLATE}"
         arguments["tokenizer_call_args"] = {"add_special_tokens": False}
     return arguments
 
