@@ -106,11 +106,10 @@ def _correlation(ranked: bool) -> Callable[[Sequence[str], Sequence[str]], Score
     def prepare(golds: Sequence[str], answers: Sequence[str]) -> ScoreRows:
         gold_N, answered_N = numbers_of(golds, answers)
 
-        def score(rows: Drawn) -> float:
-            x_N, y_N = gold_N[rows], answered_N[rows]
-            return 100 * pearson(ranks(x_N), ranks(y_N)) if ranked else 100 * pearson(x_N, y_N)
-
-        return score
+        if ranked:  # sorted once: the ranks of drawn rows follow from how often each value is drawn
+            places = [np.unique(side_N, return_inverse=True)[1] for side_N in (gold_N, answered_N)]
+            return lambda rows: 100 * pearson(*(_ranks_of(place_N[rows]) for place_N in places))
+        return lambda rows: 100 * pearson(gold_N[rows], answered_N[rows])
 
     return prepare
 
@@ -134,7 +133,12 @@ def pearson(x_N: NDArray[np.float64], y_N: NDArray[np.float64]) -> float:
 
 def ranks(values_N: NDArray[np.float64]) -> NDArray[np.float64]:
     """1 for the smallest; equal values share the mean of their ranks."""
-    _, place_N, counts = np.unique(values_N, return_inverse=True, return_counts=True)
+    return _ranks_of(np.unique(values_N, return_inverse=True)[1])
+
+
+def _ranks_of(place_N: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The same of the places of values in ascending order, not all of which need to be there."""
+    counts = np.bincount(place_N)
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[place_N])
 
 
