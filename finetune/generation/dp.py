@@ -24,7 +24,7 @@ from finetune.tasks.dp.metrics import DP_LABELS
 MOST_TOKENS = 768  # 35 words are the most in dev, 15 tokens a line are ample
 
 _ARC = re.compile(r"\W*([0-9]{1,4})\W+([0-9]{1,4})\W+([A-Za-z]{1,3}(?:_[A-Za-z]{3})?)\W*")
-_NUMBER = re.compile(r"\W*([0-9]{1,4})(?![0-9])")
+_NUMBER = re.compile(r"\W{0,9}([0-9]{1,4})(?![0-9])")
 
 
 def ask(example: Example) -> str:

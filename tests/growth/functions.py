@@ -28,6 +28,8 @@ from corpus.pii.replace import Originals
 from corpus.pii.types import ALL_TYPES, EXTRA_TYPES
 from corpus.reading.containers import SCANNERS, Unreadable
 from corpus.reading.read import mask
+from finetune.examples import Example
+from finetune.generation.registry import GENERATIONS
 from launch.pii.json_text import Walker, change_document, change_record
 from launch.pii.plain_text import change_blocks, spans_by_line
 from launch.pii.streams import lines_of
@@ -68,6 +70,7 @@ LEFT_OUT: dict[str, str] = {
     r"tokenizer\.words\.split_words": "words of a vocabulary",
     r"finetune\.(?:encoder|features|registry|train|heads|kept|data\.hub|score\.scores)\..*": MODEL,
     r"finetune\.config\.(?:full_name|place_of)": NAMES,
+    r"finetune\.generation\.labels\.(?:make_word_generation|next_label)": NAMES,
     r"finetune\.queue\..*": "names, settings and processes",
     r"finetune\.score\.resampled\.(?:draw|number_groups)": "names of groups, a look-up each",
     r"tokenizer\.measuring\.(?:statistics|unknown)\..*": SMALL,
@@ -174,6 +177,14 @@ def _unless(errors: type[Exception], call: str, text: str, *further: str) -> Non
         _called(call)(text, *further)
 
 
+ASKED = {"text": "윤슬 가 1.", "words": ["가", "1."], "context": "윤슬 가 1.", "turns": ["", "가 1."], "ontology": {}}
+
+
+def _answer(task: str, text: str) -> None:
+    """A model's answer is read."""
+    GENERATIONS[task].parse(text, Example("a", None, ASKED))
+
+
 CALLS: dict[str, Callable[[str], object]] = {
     "corpus.noise.remove.remove_noise": lambda text: _called("corpus.noise.remove.remove_noise")(text, Counter()),
     **{
@@ -241,6 +252,12 @@ CALLS: dict[str, Callable[[str], object]] = {
     "finetune.tasks.dp.align.locate_words": lambda text: _called("finetune.tasks.dp.align.locate_words")(
         text.split(" "), [(place, place + 1) for place in range(len(text))]
     ),
+    "finetune.generation.answers.find_choice": partial(_answer, "ynat"),
+    **{
+        f"finetune.generation.{name.removeprefix('klue-')}.parse": partial(_answer, name)
+        for name in ("klue-ner", "klue-dp", "klue-mrc", "wos")
+    },
+    "finetune.generation.similarity.parse": partial(_answer, "klue-sts"),
     "finetune.tasks.wos.values.restore_value": lambda text: _called("finetune.tasks.wos.values.restore_value")(
         text, {}, [text]
     ),
