@@ -65,22 +65,25 @@ class Scorer:
         count = len(whole) - len(self._encode(bare))
         if count < 1:
             raise LaunchError(f"the vocabulary has no token for the answer {answer!r}; its likelihood is not defined")
-        whole = [*self.prefix, *whole]
-        if self.longest and len(whole) > self.longest:
-            whole = whole[-self.longest :]
-        return whole, count
+        has_prefix = whole[: len(self.prefix)] == self.prefix  # by the chat template
+        return (whole if has_prefix else [*self.prefix, *whole]), count
 
     def _encode(self, text: str) -> list[int]:
         return list(self.tokenizer.encode(text, add_special_tokens=False, verbose=False))
 
     def score(self, question: Choices) -> list[float]:
         """The sum of log-probabilities of the tokens of each answer."""
-        rows = [self.ids(question.context, DELIMITER + answer) for answer in question.choices]
-        self.cut += bool(self.longest) and max(len(ids) for ids, _ in rows) == self.longest
+        delimiter = "" if self.tokenizer.chat_template else DELIMITER  # a template ends where the answer begins
+        rows = [self.ids(question.context, delimiter + answer) for answer in question.choices]
+        if self.longest:
+            most = self.longest + 1  # the last token is not read, only predicted
+            self.cut += max(len(ids) for ids, _ in rows) > most
+            rows = [(ids[-most:], count) for ids, count in rows]
         self.seen = sum(len(ids) for ids, _ in rows)
-        length = max(len(ids) for ids, _ in rows)
-        ids_BL = torch.tensor([ids + [0] * (length - len(ids)) for ids, _ in rows])
-        real_BL = torch.tensor([[1] * len(ids) + [0] * (length - len(ids)) for ids, _ in rows])
+        read = [ids[:-1] for ids, _ in rows]
+        length = max(map(len, read))
+        ids_BL = torch.tensor([ids + [0] * (length - len(ids)) for ids in read])
+        real_BL = torch.tensor([[1] * len(ids) + [0] * (length - len(ids)) for ids in read])
         device = next(self.model.parameters()).device
         with torch.inference_mode():
             logits_BLV: Tensor = self.model(input_ids=ids_BL.to(device), attention_mask=real_BL.to(device)).logits
@@ -100,7 +103,7 @@ def load_scorer(name: str, device: str | None = None) -> Scorer:
 
     place = name.removeprefix("hf/")
     try:
-        model: Any = AutoModelForCausalLM.from_pretrained(place)
+        model: Any = AutoModelForCausalLM.from_pretrained(place, use_safetensors=True)
         tokenizer = AutoTokenizer.from_pretrained(place)
     except Exception as error:  # of many kinds, all of which mean that it cannot be had
         raise LaunchError(f"--model {name}: cannot be loaded as a causal model; {reason_of(error)}") from None

@@ -69,6 +69,38 @@ def test_a_sum_is_the_chain_of_next_token_probabilities(tiny):
         assert value == pytest.approx(total, abs=1e-3)
 
 
+def test_what_is_too_long_loses_its_beginning_and_no_more(tiny):
+    """GPT-2 here has 1,024 positions: so many tokens are read, and one more is predicted."""
+    import torch
+
+    scorer = load_scorer(f"hf/{tiny}", "cpu")
+    context = "가" * 400 + "\n답:"  # 1,200 bytes and a few
+    (found,) = scorer.score(Choices("q", context, ("함의",)))
+    ids = scorer.tokenizer.encode(f"{context} 함의", verbose=False)[-1025:]
+    with torch.inference_mode():
+        log_p = scorer.model(torch.tensor([ids[:-1]])).logits[0].log_softmax(-1)
+    assert found == pytest.approx(sum(float(log_p[place - 1, ids[place]]) for place in range(1018, 1025)), abs=1e-3)
+    assert scorer.cut == 1
+    scorer.score(Choices("q", "가" * 339, ("함의",)))  # 1,017 bytes, 7 of blank and answer: the longest that is whole
+    assert scorer.cut == 1
+
+
+def test_after_a_chat_template_comes_the_answer_itself_and_one_beginning(tiny):
+    """A template writes its beginning and ends where the model's turn begins: no blank, no second special token."""
+    scorer = load_scorer(f"hf/{tiny}", "cpu")
+    scorer.tokenizer.chat_template = "<|end|>{% for one in messages %}{{ one['content'] }}{% endfor %}|"
+    scorer.prefix = [scorer.tokenizer.bos_token_id]
+    context = scorer.context([("user", "하나")])
+    assert context == "<|end|>하나|"
+    ids, count = scorer.ids(context, "함의")
+    assert ids == scorer.tokenizer.encode("<|end|>하나|함의") and ids.count(0) == 1
+    assert count == len("함의".encode())
+    question = Choices("q", context, ("함의",))
+    with_template = scorer.score(question)
+    scorer.tokenizer.chat_template = None
+    assert scorer.score(question) != with_template  # a blank before the answer, in bare text
+
+
 def test_characters_even_out_the_length_of_answers():
     sums, choices = [-4.0, -6.0], ["정치", "생활문화"]
     assert likeliest(sums, choices) == 1  # -1.5 a character against -2
