@@ -79,6 +79,9 @@ def ask_tasks(
     price_in: Annotated[float | None, typer.Option(min=0, help="Price of a million tokens in.")] = None,
     price_out: Annotated[float | None, typer.Option(min=0, help="Price of a million tokens out.")] = None,
     device: Annotated[str | None, typer.Option(help="Of hf/ models: cpu, cuda … Default: what there is.")] = None,
+    order_check: Annotated[
+        int | None, typer.Option(min=1, help="Of hf/ models: has it read the file? So many shuffles.")
+    ] = None,
     runs: Annotated[Path, typer.Option("--runs", help="Of a recipe: folder of the run folders.")] = Path("runs"),
 ) -> None:
     """Ask generative models the KLUE tasks."""
@@ -87,10 +90,13 @@ def ask_tasks(
     set_up_console()
     require("malmoi llm", ["inspect_ai"])
     from launch.llm.ask import Asking
+    from launch.llm.models import refuse_others
     from launch.llm.results import Way
     from launch.llm.run import Request, run
     from launch.llm.table import results_table
 
+    if order_check is not None:
+        refuse_others(model, "--order-check")
     materials, place = _materials(tasks, data, out, runs, shots, limit, seed)
     prices = None if price_in is None and price_out is None else (price_in or 0.0, price_out or 0.0)
     chosen: Literal["generation", "likelihood"] = "likelihood" if method == "likelihood" else "generation"
@@ -102,6 +108,12 @@ def ask_tasks(
     found = run(materials, Request(way, asking, place, max_tokens, device))
     console = PlainConsole()
     print_table(results_table(found), console)
+    if order_check is not None:
+        from launch.llm.likelihood import load_scorer
+        from launch.llm.order import check_order, order_table
+
+        scorer = load_scorer(model, device)
+        print_table(order_table([check_order(scorer, material, order_check) for material in materials]), console)
     console.print(f"results: {place / 'finetune'}", soft_wrap=True)
 
 

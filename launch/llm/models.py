@@ -48,12 +48,12 @@ def refuse_missing_folder(name: str) -> None:
         raise LaunchError(f"--model {name}: no such folder, and no name on the Hub")
 
 
-def refuse_others(name: str) -> None:
+def refuse_others(name: str, option: str = "--method likelihood") -> None:
     """``LaunchError`` for a model whose probabilities are not to be had."""
     if not name.startswith("hf/"):
         raise LaunchError(
-            f"--method likelihood with --model {name}: this provider gives no probabilities of given answers; take "
-            "hf/FOLDER, or --method generation"
+            f"{option} with --model {name}: this provider gives no probabilities of given texts; take hf/FOLDER, or "
+            "leave it out"
         )
 
 

@@ -132,7 +132,8 @@ def progress(material: Material) -> Iterator[Told]:
 def _warn(found: Mapping[str, Any]) -> None:
     """What a reader should know at once."""
     name, n = found["task"], found["n"]
-    log.info("%s: %d examples, %.1f %% of the answers parse", name, n, found["parse_rate"])
+    said = f", {found['parse_rate']:.1f} % of the answers parse" if found["method"] == "generation" else ""
+    log.info("%s: %d examples%s", name, n, said)
     if found["unanswered"]:
         log.warning(
             "%s: %d of %d questions have no answer and count as wrong; the same command asks them again",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from launch.console import Table
+from launch.report.blocks import Block, Text
 from launch.report.gather import count, duration, number, paper_metrics
 
 HEADS = ("task, metric", "model", "score", "95 %", "parse", "tokens in, out", "time", "price")
@@ -41,3 +42,21 @@ def cost_cells(found: Mapping[str, Any]) -> list[str]:
     counted = f"{count(tokens['in'])}\n{count(tokens['out'])}" if tokens["told_for"] else "–"
     price = "–" if found.get("price") is None else f"{found['price']:,.4f}"
     return [parse, counted, duration(found["seconds"]), price]
+
+
+def beside_encoders(scores: Sequence[Mapping[str, Any]]) -> list[Block]:
+    """For the report: generative models and the encoders that were scored on the same examples, in one table; nothing
+    where there are no generative ones."""
+    places = dict.fromkeys((found["task"], found["split"]) for found in scores if "method" in found)
+    rows = [
+        row for place in places for found in scores if (found["task"], found["split"]) == place for row in _rows(found)
+    ]
+    if not rows:
+        return []
+    unanswered = sum(found.get("unanswered", 0) for found in scores)
+    missing = f"{count(unanswered)} questions have no answer and count as wrong; ask them again with the same command."
+    return [
+        Table(HEADS, rows, range(2, 8), title="On the same examples"),
+        *([Text(missing, "warning")] if unanswered else []),
+        Text(f"{NOTE} Which differences are real stands under Scores. How: docs/llm.md.", "note"),
+    ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from launch.llm.table import beside_encoders
 from launch.pipeline import OWN_MODEL
 from launch.report.blocks import Bar, Bars, Block, Section, Table, Text
 from launch.report.classes import class_tables, error_tables
@@ -79,6 +80,7 @@ def result_sections(scores: Sequence[Result], stale: Sequence[Result] = ()) -> l
     is_ablated = len(own) < len(groups)
     note = [Text("Of the recipe's own settings; the others have theirs in their scores.json.", "note")] * is_ablated
     parts: list[tuple[str, Sequence[Block]]] = [
+        ("Generative models", beside_encoders(scores)),
         ("Settings", by_settings(groups)),
         ("Learning curves", learning_curves(groups)),
         ("By class, type and length", class_tables(own)),

@@ -186,7 +186,8 @@ def _value(value: Any) -> str:
 
 def cost(scores: Sequence[Result]) -> list[Table]:
     """Time of the trainings of each task and model on each kind of device, peak memory where it is known."""
-    timed = [found for found in scores if found.get("seconds") is not None and not found.get("members")]
+    trained = [found for found in scores if not found.get("members") and "method" not in found]
+    timed = [found for found in trained if found.get("seconds") is not None]
     kinds = dict.fromkeys("cpu" if found.get("device", "cpu") == "cpu" else "GPU" for found in timed)
     return [
         _cost_on(kind, [f for f in timed if (f.get("device", "cpu") == "cpu") == (kind == "cpu")]) for kind in kinds
