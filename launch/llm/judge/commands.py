@@ -9,7 +9,7 @@ import typer
 
 from launch.console import PlainConsole, print_table, set_up_console
 from launch.errors import LaunchError
-from launch.llm.kr_eval.commands import Connections, ModelName, OutFolder
+from launch.llm.kr_eval.commands import Connections, Device, ModelName, OutFolder, arguments_of
 
 if TYPE_CHECKING:
     from launch.llm.judge.questions import Question
@@ -29,6 +29,7 @@ def mt_bench(
     temperature: Annotated[float, typer.Option(min=0, help="Of the answers; judges are asked at 0.")] = 0.0,
     tokens: Annotated[int, typer.Option(min=1, help="Longest answer.")] = 1_024,
     connections: Connections = 8,
+    device: Device = None,
 ) -> None:
     """Answer questions of two turns, and have judges score the answers and compare them in both orders.
 
@@ -50,8 +51,9 @@ def mt_bench(
         if not other:
             raise LaunchError(f"{against}: answers none of the questions; give the answers to the same question file")
         about["against"] = str(against)
-    judges = [Asking(name, connections=connections) for name in judge]
-    asking = Asking(model, connections=connections, temperature=temperature)
+    judges = [Asking(name, connections=connections, arguments=arguments_of(name, device)) for name in judge]
+    more = arguments_of(model, device)
+    asking = Asking(model, connections=connections, temperature=temperature, arguments=more)
     scores = run_bench(asked, asking, judges, out, other, about, tokens)
     for table in tables_of(scores):
         print_table(table, PlainConsole())

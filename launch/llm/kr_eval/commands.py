@@ -14,7 +14,13 @@ ModelName = Annotated[
     str, typer.Option("--model", help="As Inspect AI names it: openai-api/NAME/MODEL, hf/FOLDER and so on.")
 ]
 OutFolder = Annotated[Path, typer.Option("--out", help="Folder of the results; the same again asks only for the rest.")]
-Connections = Annotated[int, typer.Option(min=1, help="Requests at a time.")]
+Connections = Annotated[int, typer.Option(min=1, help="Requests at a time; of hf/ the batch.")]
+Device = Annotated[str | None, typer.Option(help="Of hf/ models: cpu, cuda … Default: what there is.")]
+
+
+def arguments_of(model: str, device: str | None) -> dict[str, str]:
+    """What only models in this process are told."""
+    return {"device": device} if device and model.startswith("hf/") else {}
 
 
 def export_kr_eval(
@@ -52,6 +58,7 @@ def run_kr_eval(
     samples: Annotated[int | None, typer.Option(min=1, help="Only the first so many of each file.")] = None,
     as_published: Annotated[bool, typer.Option("--as-published", help="The published code's values, too.")] = False,
     connections: Connections = 8,
+    device: Device = None,
 ) -> None:
     """Score a model on llm-kr-eval files of any task: metrics over the whole file, with intervals.
 
@@ -61,7 +68,7 @@ def run_kr_eval(
     from launch.llm.ask import Asking
     from launch.llm.kr_eval.run import run_files
 
-    asking = Asking(model, connections=connections)
+    asking = Asking(model, connections=connections, arguments=arguments_of(model, device))
     results = run_files(files, asking, out, shots=shots, samples=samples, as_published=as_published)
     console = PlainConsole()
     print_table(table_of(results, as_published), console)

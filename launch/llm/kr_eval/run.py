@@ -14,6 +14,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -58,14 +59,15 @@ def run_files(
     as_published: bool = False, resamples: int = RESAMPLES,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Ask, score and write each file; returns what their ``scores.json`` hold, in the order given."""
+    tasks = load(paths, samples, shots)
+    questions = [
+        Question(f"{task.name}-{number}", task.conversation(sample, shots), task.output_length)
+        for task in tasks.values() for number, sample in enumerate(task.samples)
+    ]  # fmt: skip
+    told = iter(ask_with_progress(questions, model, out / ASKED))  # all at once: a local model is loaded once
     results = []
-    for path, task in load(paths, samples, shots).items():
-        questions = [
-            Question(f"{task.name}-{number}", task.conversation(sample, shots), task.output_length)
-            for number, sample in enumerate(task.samples)
-        ]
-        answers = ask_with_progress(questions, model, out / ASKED)
-        form = form_of(task)
+    for path, task in tasks.items():
+        answers, form = list(islice(told, len(task.samples))), form_of(task)
         read = read_answers(form, [answer.text or "" for answer in answers])
         golds = golds_of(task, form)
         result = {
