@@ -69,6 +69,22 @@ def test_relations_are_read(answer, label):
     assert GENERATIONS["klue-re"].parse(answer, RELATION) == label
 
 
+@pytest.mark.parametrize(
+    ("answer", "label"),
+    [
+        ("전제는 가설을 함의합니다.", "entailment"),
+        ("두 문장은 모순됩니다.", "contradiction"),
+        ("전제와 가설은 모순되지 않으며 중립입니다.", "neutral"),
+        ("함의하지 않습니다.", None),
+        ("The premise does not entail the hypothesis.", None),
+        ("함의 또는 중립", None),
+    ],
+)
+def test_verbs_of_entailment_are_read(answer, label):
+    pair = Example("a", "neutral", {"premise": "윤슬은 떠났다.", "hypothesis": "윤슬은 없다."})
+    assert GENERATIONS["klue-nli"].parse(answer, pair) == label
+
+
 def test_one_unread_title_costs_what_one_wrong_title_costs(score):
     """Golds 정치, 정치, 경제, 경제; the second is unread and counts as 경제: F1 2/3 and 4/5. Dropped, it would leave
     100; as a class of its own, F1 0 of three classes, 2/3, 1 and 0."""
