@@ -28,7 +28,8 @@ log = logging.getLogger(__name__)
 Messages = Sequence[tuple[Literal["system", "user", "assistant"], str]]
 Told = Callable[[Answer], object]
 MOST_FAILED = 5  # at the beginning, without any answer: then the server, its address or its key is at fault
-REFUSED = (401, 403, 404)  # a key or a model that is refused will be so the next time
+REFUSED = {"401": False, "403": True, "404": True}  # key, right, model; whether it may be for the sake of one question
+NO_ANSWER = ("content_filter", "model_length")  # stops of Inspect whose text is the server's complaint
 GARBLED = ("APIResponseValidationError", "OpenAIResponseError", "RemoteProtocolError")
 
 
@@ -134,6 +135,8 @@ async def _ask_all(
             else:
                 failed[0] += 1
                 log.warning("%s: no answer after %d attempts: %s", question.id, answer.attempts, answer.error)
+            if answer.stop in REFUSED and not (has_answers[0] and REFUSED[answer.stop]):
+                raise LaunchError(f"{asking.model}: {answer.error}; check the model's name, the address and the key")
             if not has_answers[0] and failed[0] >= min(MOST_FAILED, len(left)):
                 raise LaunchError(f"{asking.model}: the first {failed[0]} questions all failed; {answer.error}")
             told(answer)
@@ -144,7 +147,7 @@ async def _ask_all(
 
 
 async def _ask_one(model: Model, question: Question, asking: Asking) -> Answer:
-    """The answer, or what the last attempt failed of; ``LaunchError`` where the server refuses the key or the model."""
+    """The answer, or what the last attempt failed of; its ``stop`` is the status where the server refuses (REFUSED)."""
     import anyio
     from inspect_ai.model import GenerateConfig
 
@@ -161,16 +164,17 @@ async def _ask_one(model: Model, question: Question, asking: Asking) -> Answer:
             error = unwrap(raised)
             status = getattr(error, "status_code", None)
             reason = reason_of(error)
-            if status in REFUSED:
-                raise LaunchError(f"{asking.model}: the server refused with {status}; {reason}") from None
+            if str(status) in REFUSED:
+                said = f"the server refused with {status}; {reason}"
+                return Answer(question.id, None, str(status), began=began, attempts=attempt, error=said)
             if attempt == asking.attempts or not _is_worth_another(model, error):
                 seconds = time.monotonic() - clock
                 return Answer(question.id, None, began=began, seconds=seconds, attempts=attempt, error=reason)
             await anyio.sleep(_wait(error, attempt, asking))
     usage = output.usage
     tokens = (usage.input_tokens, usage.output_tokens) if usage else (None, None)
-    text, seconds = hide_keys(output.completion), round(time.monotonic() - clock, 3)
-    stop = output.choices[0].stop_reason
+    stop, seconds = output.choices[0].stop_reason, round(time.monotonic() - clock, 3)
+    text = "" if stop in NO_ANSWER else hide_keys(output.completion)
     return Answer(question.id, text, stop, tokens[0], tokens[1], round(began, 3), seconds, attempt)
 
 

@@ -60,7 +60,7 @@ def digest_of(*parts: Any) -> str:
 
 
 class Store:
-    """Answers by key. What is added is with the system when ``add`` returns: no kill of the process loses it."""
+    """Answers by key. What is added is on the disk when ``add`` returns: no kill and no power cut loses it."""
 
     def __init__(self, answers: dict[str, Answer], descriptor: int) -> None:
         self.answers = answers
@@ -73,6 +73,7 @@ class Store:
         line = json.dumps({"key": key, **kept}, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         while line:
             line = line[os.write(self._descriptor, line) :]
+        os.fsync(self._descriptor)
 
 
 @contextmanager

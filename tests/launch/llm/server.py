@@ -18,7 +18,7 @@ class Reply(NamedTuple):
     """What the server does with one request: ``text`` in a well-formed answer, or a fault in its place.
 
     ``fault``: "status" (with ``headers``), "cut" (half the announced bytes), "hang up" (nothing at all), "no json",
-    "other json", "no choices", "refusal".
+    "other json", "no choices", "refusal", "error" (``text`` is the JSON of the error).
     """
 
     text: str | None = None
@@ -84,6 +84,8 @@ def body_of(reply: Reply) -> bytes:
         return json.dumps({**completion(""), "choices": []}).encode()
     if reply.fault == "refusal":
         return json.dumps(completion(None, refusal=reply.text)).encode()
+    if reply.fault == "error":
+        return json.dumps({"error": json.loads(reply.text or "{}")}).encode()
     if reply.fault == "status":
         return json.dumps({"error": {"message": reply.text or "no", "type": "error", "code": None}}).encode()
     return json.dumps(completion(reply.text), ensure_ascii=False).encode()

@@ -165,6 +165,32 @@ def test_a_refused_key_or_model_ends_the_command_at_once(status, point, tmp_path
     assert len(server.requests) <= QUICK.connections
 
 
+def test_a_refusal_of_one_question_among_answers_costs_only_that_question(point, tmp_path):
+    """As servers that moderate do; a key that is refused later, though, is refused for all the rest."""
+    one_at_a_time = replace(QUICK, connections=1)
+    for status, is_counted in ((403, True), (404, True), (401, False)):
+        bad = Reply("flagged", fault="status", status=status)
+        with serving(lambda asked, before, bad=bad: bad if asked == "질문 1" else Reply("정답")) as server:
+            point(server)
+            if is_counted:
+                found = ask(questions(3), one_at_a_time, tmp_path / str(status))
+                assert [one.text for one in found] == ["정답", None, "정답"]
+                assert f"refused with {status}" in found[1].error
+            else:
+                with pytest.raises(LaunchError, match="refused with 401"):
+                    ask(questions(3), one_at_a_time, tmp_path / str(status))
+        assert server.requests == ["질문 0", "질문 1", "질문 2"][: 2 + is_counted]
+
+
+def test_what_a_server_says_of_a_prompt_that_it_filters_is_no_answer(point, tmp_path):
+    said = {"message": "정치 관련 질문은 거절됩니다", "type": "invalid_request_error", "code": "content_filter"}
+    with serving(lambda asked, before: Reply(json.dumps(said), fault="error", status=400)) as server:
+        point(server)
+        (found,) = ask(questions(1), QUICK, tmp_path / "answers.jsonl")
+    assert (found.text, found.stop, found.error) == ("", "content_filter", None)
+    assert len(server.requests) == 1
+
+
 def test_a_server_that_answers_nothing_ends_the_command_after_a_few_questions(point, tmp_path):
     with serving(lambda asked, before: Reply(fault="status", status=500)) as server:
         point(server)
