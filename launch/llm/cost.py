@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,14 @@ from launch.llm.store import Answer, busy_seconds
 
 
 def ask_with_progress(questions: Sequence[Question], asking: Asking, store: Path) -> list[Answer]:
-    """``ask`` with a bar on a terminal."""
+    """``ask`` with a bar on a terminal; half a surrogate pair, which no file can hold, is ``?``, as in the store."""
     with tqdm(total=len(questions), desc=asking.model, unit=" answers", disable=None) as bar:
-        return ask(questions, asking, store, told=lambda answer: bar.update() and None)
+        answers = ask(questions, asking, store, told=lambda answer: bar.update() and None)
+    return [replace(one, text=None if one.text is None else _writable(one.text)) for one in answers]
+
+
+def _writable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def cost_of(answers: Sequence[Answer]) -> dict[str, Any]:

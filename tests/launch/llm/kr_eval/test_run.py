@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from launch.llm.ask import Asking
+from launch.llm.cost import ask_with_progress
 from launch.llm.kr_eval.commands import table_of
 from launch.llm.kr_eval.run import run_files
+from launch.llm.store import Answer
 from tests.command import run_command
 from tests.launch.llm.server import Reply, Server, serving
 
@@ -185,6 +187,23 @@ def test_what_a_file_is_called_commands_no_terminal(asked, files, tmp_path, capf
     with asked():
         outcome = run_command(capfd, "llm", "run", str(evil), "--model", MODEL, "--out", str(tmp_path / "out"))
     assert outcome.code == 0 and "\x1b[31m" not in outcome.output
+
+
+@pytest.mark.parametrize("said", ["가" * 30_000, "\x00\x1b[31m\u202e", "(" * 20_000, "\n\n\n"])
+def test_no_answer_breaks_a_run(asked, files, tmp_path, said) -> None:
+    faults = {question: Reply(said) for _, rows in FILES.values() for question, *_ in rows}
+    with asked(faults):
+        first = run_files([*files.values()], QUICK, tmp_path / "out", as_published=True, resamples=10)
+        second = run_files([*files.values()], QUICK, tmp_path / "out", as_published=True, resamples=10)
+    assert first == second
+    assert [result["n"] for result in first] == [len(rows) for _, rows in FILES.values()]
+    assert by_task(first)["kornli"]["metrics"]["exact_match"]["value"] == 0
+
+
+def test_half_a_surrogate_pair_in_an_answer_can_be_written(monkeypatch, tmp_path) -> None:
+    found = [Answer("1", "\ud800 반쪽"), Answer("2", None, error="no")]
+    monkeypatch.setattr("launch.llm.cost.ask", lambda *arguments, **settings: found)
+    assert [one.text for one in ask_with_progress([], QUICK, tmp_path / "asked.jsonl")] == ["? 반쪽", None]
 
 
 def test_an_undefined_correlation_is_a_dash_and_null(asked, files, tmp_path) -> None:
