@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from inspect_ai.model import Model
 
 LONGEST_REASON = 300
+MOCK_ANSWER = "Default output from mockllm/model"  # as Inspect has it
 WITH_CLIENT = ("openai-api", "openai")  # whose client tries again by itself
 
 
@@ -81,6 +82,8 @@ def open_model(name: str, connections: int, temperature: float = 0.0, more: Mapp
     if provider in WITH_CLIENT:
         require("malmoi llm", ["openai"])
         arguments["max_retries"] = 0
+    if provider == "mockllm":
+        arguments["custom_outputs"] = _mock_answer
     if provider == "hf":
         refuse_missing_folder(name)
         require("malmoi llm", ["torch", "transformers", "accelerate"])
@@ -90,6 +93,16 @@ def open_model(name: str, connections: int, temperature: float = 0.0, more: Mapp
         return get_model(name, config=config, memoize=False, **{**arguments, **(more or {})})
     except Exception as error:  # each provider has its own; all of them mean that it cannot be had
         raise LaunchError(f"--model {name}: cannot be opened; {reason_of(error)}") from None
+
+
+def _mock_answer(messages: Sequence[Any], *_: Any) -> Any:
+    """The mock's one answer. A character counts as a token: Inspect's own count would download a vocabulary."""
+    from inspect_ai.model import ModelOutput, ModelUsage
+
+    read = sum(len(message.text) for message in messages)
+    output = ModelOutput.from_content("mockllm", MOCK_ANSWER)
+    output.usage = ModelUsage(input_tokens=read, output_tokens=len(MOCK_ANSWER), total_tokens=read + len(MOCK_ANSWER))
+    return output
 
 
 def _of_hugging_face(name: str, temperature: float) -> dict[str, Any]:

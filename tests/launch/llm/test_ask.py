@@ -227,6 +227,18 @@ def test_a_model_that_cannot_be_opened_is_one_sentence(name, monkeypatch, tmp_pa
         ask(questions(1), replace(QUICK, model=name), tmp_path / "a")
 
 
+def test_the_mock_needs_no_network(monkeypatch, tmp_path):
+    tiktoken = pytest.importorskip("tiktoken")
+
+    def download(*_: object) -> object:
+        raise ConnectionError("no network")
+
+    monkeypatch.setattr(tiktoken, "get_encoding", download)
+    (found,) = ask(questions(1), Asking("mockllm/model"), tmp_path / "answers.jsonl")
+    assert (found.error, found.text) == (None, "Default output from mockllm/model")
+    assert (found.tokens_in, found.tokens_out) == (len("질문 0"), len(found.text))
+
+
 def test_two_commands_do_not_ask_into_one_file(tmp_path):
     with open_store(tmp_path / "a"), pytest.raises(LaunchError, match="another command"), open_store(tmp_path / "a"):
         pass
