@@ -150,7 +150,7 @@ def test_dry_run_says_what_is_missing_then_the_plan_and_writes_nothing(
     assert result.code == (2 if needs_inputs else 0), result.errors
     assert ("corpus.inputs is empty" in result.output) == ("finetune.data is empty" in result.output) == needs_inputs
     assert result.output.index("stop this run") < result.output.index("to do") < result.output.index("What differs")
-    assert re.search(r"finetuning: (8|16|48|50|64) trainings", result.output)
+    assert re.search(r"finetuning: (8|16|24|48|50|64) trainings", result.output)
     assert list(tmp_path.iterdir()) == []
 
 

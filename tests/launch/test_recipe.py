@@ -23,9 +23,13 @@ def test_every_shipped_recipe_loads(name: str) -> None:
         ("klue-roberta-small", 68.12),
         ("klue-roberta-base", 110.65),
         ("klue-roberta-large", 336.69),
+        # ours: of ModernBERT-base and -large but for the vocabulary (arXiv 2412.13663, Table 4)
+        ("malmoi-small", 16.93),
+        ("malmoi-base", 135.53),
+        ("malmoi-large", 377.05),
     ],
 )
-def test_recipes_of_the_paper_build_its_models(name: str, millions: float) -> None:
+def test_recipes_build_models_of_the_sizes_they_tell(name: str, millions: float) -> None:
     import torch
 
     from pretrain.model.networks import build_network
