@@ -43,6 +43,7 @@ _AFTER = (
     r"(?:입니다|이에요|예요|이다|다|임|이라고|라고|이므로|이며|이고|으로|로|에|에서|을|를|은|는|이|가|의|와|과|도|"
     r"분야|기사|뉴스|관계|주제|이라|라|합니다|됩니다|한다|된다){0,3}"
 )
+_COPULA = re.compile(r"\s?(?:입니다|이에요|예요|이다)$")
 _DENIED = r"\s?(?:이|가|은|는)?\s?(?:아니|아닌|아닙|아님|아닐|않|없)"
 _NOT_AFTER = "".join(f"(?<!{word} )" for word in ("not", "not a", "not an", "n't", "nor", "neither", "rather than"))
 
@@ -79,11 +80,15 @@ def find_choice(answer: str, names: Mapping[str, str]) -> str | None:
             written as a sign between, a space, or nothing.
 
     In this order, the first that finds any decides, and finds nothing where it finds two: what follows "정답:" and the
-    like, and lines that hold nothing else; bold print; quotes; the whole answer, unless it refuses or doubts.
+    like, lines that hold nothing else, and a first sentence that does, where the rest of its line names no other; bold
+    print; quotes; the whole answer, unless it refuses or doubts.
     """
     text = clean(answer)
     exact = _exact(tuple(names.items()))
-    stated = [exact[key] for line in lines_of(answer) if (key := _fold(bare(line))) in exact]
+    stated = [choice for line in lines_of(answer) if (choice := _said(line, exact))]
+    for head, end, rest in (line.partition(". ") for line in lines_of(answer)):
+        if end and (choice := _said(head, exact)) and {*_named(rest, names)} <= {choice}:
+            stated.append(choice)
     stated += [choice for part in after_prefixes(text) for choice in _named(part, names)]
     bold = (bare(first or second) for first, second in _BOLD.findall(text))
     marked = [exact[key] for part in bold if (key := _fold(part)) in exact]
@@ -92,6 +97,11 @@ def find_choice(answer: str, names: Mapping[str, str]) -> str | None:
         if found:
             return _only(found)
     return None if refuses(text) or doubts(text) else _only(_named(text, names))
+
+
+def _said(sentence: str, exact: Mapping[str, str]) -> str | None:
+    """The choice that is all of a sentence: "경제", "경제입니다."."""
+    return exact.get(_fold(_COPULA.sub("", bare(sentence))))
 
 
 def refuses(answer: str) -> bool:
