@@ -100,7 +100,9 @@ def load_scorer(name: str, device: str | None = None) -> Scorer:
     refuse_others(name)
     refuse_missing_folder(name)
     from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers.utils import logging as transformers_logging
 
+    transformers_logging.disable_progress_bar()
     place = name.removeprefix("hf/")
     try:
         model: Any = AutoModelForCausalLM.from_pretrained(place, use_safetensors=True)

@@ -108,13 +108,15 @@ def _mock_answer(messages: Sequence[Any], *_: Any) -> Any:
 def _of_hugging_face(name: str, temperature: float) -> dict[str, Any]:
     """A folder by its path; a model without a chat template gets the bare turns, as for likelihoods."""
     from transformers import AutoTokenizer
+    from transformers.utils import logging as transformers_logging
 
+    transformers_logging.disable_progress_bar()
     folder, rest = local_folder(name), name.partition("/")[2]
     try:
         tokenizer = AutoTokenizer.from_pretrained(rest)
     except Exception as error:
         raise LaunchError(f"--model {name}: its tokenizer cannot be loaded; {reason_of(error)}") from None
-    arguments: dict[str, Any] = {"do_sample": temperature > 0, **({"model_path": rest} if folder else {})}
+    arguments: dict[str, Any] = {"do_sample": temperature > 0, "use_safetensors": True, **({"model_path": rest} if folder else {})}
     if not tokenizer.chat_template:  # special tokens as text, so that none is added after the question
         before = "".join(tokenizer.convert_ids_to_tokens(special_before(tokenizer)))
         arguments["chat_template"] = f"{before}{TEMPLATE}"

@@ -235,3 +235,13 @@ def test_what_cannot_be_done_is_one_sentence(arguments, said, tmp_path):
     assert isinstance(found.exception, LaunchError | BadInput)
     assert said in str(found.exception)
     assert "\n" not in str(found.exception)
+
+
+def test_without_inspect_one_sentence_says_what_to_install(monkeypatch, tmp_path):
+    import launch.errors
+
+    there = launch.errors.find_spec
+    monkeypatch.setattr(launch.errors, "find_spec", lambda name: None if name == "inspect_ai" else there(name))
+    arguments = ["ynat", "--model", MODEL, "--data", "malmoi:sample", "--out", str(tmp_path)]
+    found = CliRunner().invoke(app, ["llm", *arguments])
+    assert str(found.exception) == "malmoi llm needs inspect_ai: pip install 'malmoi[llm]'"
