@@ -116,7 +116,9 @@ def _of_hugging_face(name: str, temperature: float) -> dict[str, Any]:
         tokenizer = AutoTokenizer.from_pretrained(rest)
     except Exception as error:
         raise LaunchError(f"--model {name}: its tokenizer cannot be loaded; {reason_of(error)}") from None
-    arguments: dict[str, Any] = {"do_sample": temperature > 0, "use_safetensors": True, **({"model_path": rest} if folder else {})}
+    arguments: dict[str, Any] = {"do_sample": temperature > 0, "use_safetensors": True}
+    if folder:
+        arguments["model_path"] = rest
     if not tokenizer.chat_template:  # special tokens as text, so that none is added after the question
         before = "".join(tokenizer.convert_ids_to_tokens(special_before(tokenizer)))
         arguments["chat_template"] = f"{before}{TEMPLATE}"

@@ -34,7 +34,8 @@ def test_help_imports_no_heavy_library() -> None:
     code = (
         "import sys, launch.cli, contextlib\n"
         "with contextlib.suppress(SystemExit): launch.cli.app(['--help'])\n"
-        "heavy = {'torch', 'transformers', 'deepspeed', 'pyarrow', 'datasets', 'inspect_ai', 'openai'} & set(sys.modules)\n"
+        "names = {'torch', 'transformers', 'deepspeed', 'pyarrow', 'datasets', 'inspect_ai', 'openai'}\n"
+        "heavy = names & set(sys.modules)\n"
         "sys.exit(str(heavy) if heavy else 0)"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
