@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
 from typer.core import TyperGroup
@@ -15,7 +15,9 @@ from launch.llm.judge.commands import mt_bench, total
 from launch.llm.kr_eval.commands import export_kr_eval, run_kr_eval
 
 if TYPE_CHECKING:
+    from launch.llm.ask import Asking
     from launch.llm.material import Material
+    from launch.llm.results import Way
 
 METHODS = ("generation", "likelihood")
 TOOLS = "Tools"
@@ -85,26 +87,44 @@ def ask_tasks(
     runs: Annotated[Path, typer.Option("--runs", help="Of a recipe: folder of the run folders.")] = Path("runs"),
 ) -> None:
     """Ask generative models the KLUE tasks."""
-    if method not in METHODS:
-        raise LaunchError(f"--method {method}: generation or likelihood")
     set_up_console()
     require("malmoi llm", ["inspect_ai"])
     from launch.llm.ask import Asking
-    from launch.llm.models import refuse_others
     from launch.llm.results import Way
+
+    if method not in METHODS:
+        raise LaunchError(f"--method {method}: generation or likelihood")
+    prices = None if price_in is None and price_out is None else (price_in or 0.0, price_out or 0.0)
+    own = {"device": device} if device and model.startswith("hf/") else {}
+    asking = Asking(model, connections, attempts, first_wait, 60.0, timeout, temperature, own)
+    way = Way(model, cast(Any, method), shots, seed, prices)
+    given = Given(tasks, data, out, runs, shots, limit, seed)
+    _ask(given, way, asking, max_tokens, device, order_check)
+
+
+class Given(NamedTuple):
+    """What the command line says of tasks and examples."""
+
+    names: Sequence[str]
+    data: str | None
+    out: Path | None
+    runs: Path
+    shots: int
+    limit: int | None
+    seed: int
+
+
+def _ask(
+    given: Given, way: Way, asking: Asking, max_tokens: int | None, device: str | None, order_check: int | None
+) -> None:
+    """Run, and print the table, or both of them."""
+    from launch.llm.models import refuse_others
     from launch.llm.run import Request, run
     from launch.llm.table import results_table
 
     if order_check is not None:
-        refuse_others(model, "--order-check")
-    materials, place = _materials(tasks, data, out, runs, shots, limit, seed)
-    prices = None if price_in is None and price_out is None else (price_in or 0.0, price_out or 0.0)
-    chosen: Literal["generation", "likelihood"] = "likelihood" if method == "likelihood" else "generation"
-    arguments = {"device": device} if device and model.startswith("hf/") else {}
-    asking = Asking(
-        model, connections, attempts, first_wait, timeout_seconds=timeout, temperature=temperature, arguments=arguments
-    )
-    way = Way(model, chosen, shots, seed, prices)
+        refuse_others(way.model, "--order-check")
+    materials, place = _materials(given)
     found = run(materials, Request(way, asking, place, max_tokens, device))
     console = PlainConsole()
     print_table(results_table(found), console)
@@ -112,7 +132,7 @@ def ask_tasks(
         from launch.llm.likelihood import load_scorer
         from launch.llm.order import check_order, order_table
 
-        scorer = load_scorer(model, device)
+        scorer = load_scorer(way.model, device)
         print_table(order_table([check_order(scorer, material, order_check) for material in materials]), console)
     console.print(f"results: {place / 'finetune'}", soft_wrap=True)
 
@@ -136,19 +156,18 @@ def export_lm_eval(
     from finetune.config import TASK_NAMES
     from launch.llm.lm_eval_tasks import export
 
-    materials, _ = _materials(tasks or TASK_NAMES, data, folder, Path("runs"), shots, limit, seed)
+    materials, _ = _materials(Given(tasks or TASK_NAMES, data, folder, Path("runs"), shots, limit, seed))
     written = export(materials, folder)
     typer.echo(f"{len(written)} tasks: lm_eval --include_path {folder} --tasks {','.join(p.stem for p in written)}")
 
 
-def _materials(
-    names: Sequence[str], data: str | None, out: Path | None, runs: Path, shots: int, limit: int | None, seed: int
-) -> tuple[list[Material], Path]:
+def _materials(given: Given) -> tuple[list[Material], Path]:
     """The tasks with their examples, and the folder for results; a recipe's name brings its own of both."""
     from finetune.config import FinetuneConfig, full_name
     from launch.llm.material import find_data, load_material
     from launch.recipe import load_recipe, shipped_recipes
 
+    names, data, out, runs, shots, limit, seed = given
     config: FinetuneConfig | None = None
     chosen = list(names)
     if names[0] in shipped_recipes() or names[0].endswith((".yaml", ".yml")):

@@ -45,6 +45,17 @@ class Server:
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self.http.daemon_threads = True
 
+    def note(self, asked: str, body: dict[str, Any], key: str) -> int:
+        """Count a request; returns how often the same was asked before."""
+        with self.lock:
+            before = self.requests.count(asked)
+            self.requests.append(asked)
+            self.bodies.append(body)
+            self.keys.append(key)
+            self.open += 1
+            self.most_open = max(self.most_open, self.open)
+        return before
+
     @property
     def address(self) -> str:
         return f"http://127.0.0.1:{self.http.server_address[1]}/v1"
@@ -101,13 +112,7 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             asked = [message for message in body["messages"] if message["role"] == "user"][-1]["content"]
-            with server.lock:
-                before = server.requests.count(asked)
-                server.requests.append(asked)
-                server.bodies.append(body)
-                server.keys.append(self.headers.get("Authorization", ""))
-                server.open += 1
-                server.most_open = max(server.most_open, server.open)
+            before = server.note(asked, body, self.headers.get("Authorization", ""))
             try:
                 reply = server.script(asked, before)
                 time.sleep(reply.delay)

@@ -9,6 +9,7 @@ import signal
 import time
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -24,7 +25,7 @@ from launch.llm.material import Material, load_material
 from launch.llm.results import Way
 from launch.llm.run import Request, run
 from tests.launch.llm.conftest import KEY
-from tests.launch.llm.server import Reply, serving
+from tests.launch.llm.server import Reply, Server, serving
 
 MODEL = "openai-api/loopback/test"
 WAY = Way(MODEL, "generation", 0, 1)
@@ -140,23 +141,17 @@ def test_killed_at_ten_moments_it_ends_alike_and_asks_nothing_again_that_was_ans
 
     forks = multiprocessing.get_context("forkserver")
     forks.set_forkserver_preload(["launch.llm.run", "inspect_ai.model", "openai", "finetune.generation.labels"])
+    out, whole = tmp_path / "killed", tmp_path / "whole"
     with serving(script) as server:
         point(server)
         environment = {name: os.environ[name] for name in ("LOOPBACK_BASE_URL", "LOOPBACK_API_KEY")}
-        run(materials, Request(WAY, QUICK, tmp_path / "whole"))
+        run(materials, Request(WAY, QUICK, whole))
         server.requests.clear()
-        server.answered.clear()
-        out = tmp_path / "killed"
         for moment in range(10):
-            before = kept(out)
-            first = len(server.requests)
+            before, first = kept(out), len(server.requests)
             process = forks.Process(target=work, args=(klue, out, environment))
             process.start()
-            while process.is_alive() and len(server.requests) < first + 1 + 5 * (moment > 0) - moment % 3:
-                time.sleep(0.002)
-            if moment == 9:  # between the last answer and the last file
-                while process.is_alive() and not (folder(out, "klue-nli") / "predictions.jsonl").is_file():
-                    time.sleep(0.001)
+            wait_for(process, server, moment, folder(out, "klue-nli") / "predictions.jsonl")
             os.kill(process.pid, signal.SIGKILL)
             process.join()
             assert not before & {ids[asked] for asked in server.requests[first:]}
@@ -165,15 +160,27 @@ def test_killed_at_ten_moments_it_ends_alike_and_asks_nothing_again_that_was_ans
         process.start()
         process.join()
         assert process.exitcode == 0
-        repeated = len(server.requests) - len(ids)
-    assert 0 <= repeated <= 10 * QUICK.connections  # those under way when it was killed
+    assert 0 <= len(server.requests) - len(ids) <= 10 * QUICK.connections  # those under way when it was killed
+    same_files(out, whole)
+
+
+def wait_for(process: Any, server: Server, moment: int, last: Path) -> None:
+    """Until so many requests have come; the last time until the first of the last files is there."""
+    wanted = len(server.requests) + 1 + 5 * (moment > 0) - moment % 3
+    while process.is_alive() and len(server.requests) < wanted:
+        time.sleep(0.002)
+    while moment == 9 and process.is_alive() and not last.is_file():
+        time.sleep(0.001)
+
+
+def same_files(one: Path, other: Path) -> None:
+    """Both runs left the same, but for the time that they took."""
     for task in ("ynat", "klue-nli"):
         for name in ("predictions.jsonl", "answers.jsonl", "errors.json"):
-            assert (folder(out, task) / name).read_bytes() == (folder(tmp_path / "whole", task) / name).read_bytes()
-        whole, killed = (
-            json.loads((folder(at, task) / "scores.json").read_text("utf-8")) for at in (tmp_path / "whole", out)
-        )
-        assert {**whole, "seconds": 0} == {**killed, "seconds": 0}
+            assert (folder(one, task) / name).read_bytes() == (folder(other, task) / name).read_bytes()
+        places = [folder(at, task) / "scores.json" for at in (one, other)]
+        first, second = (json.loads(place.read_text("utf-8")) for place in places)
+        assert {**first, "seconds": 0} == {**second, "seconds": 0}
 
 
 def test_a_second_command_asks_nothing_and_a_higher_limit_only_what_is_new(klue, point, tmp_path):

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from launch.llm.material import load_material
 from tests.launch.llm.conftest import KEY
 from tests.launch.llm.server import Reply, serving
 
+MODEL = "openai-api/loopback/test"
 NAMES = [f"klue_{name.removeprefix('klue-').replace('-', '_')}" for name in TASK_NAMES]
 
 
@@ -74,7 +76,7 @@ def test_inspect_finds_the_tasks_by_name_and_its_logs_hold_no_key(klue, point, t
         point(server)
         subprocess.run(
             [
-                sys.executable, "-m", "inspect_ai", "eval", "malmoi/klue_nli", "--model", "openai-api/loopback/test",
+                Path(sys.executable).with_name("inspect"), "eval", "malmoi/klue_nli", "--model", MODEL,
                 "-T", f"data={klue}", "-T", "limit=4", "--log-dir", str(tmp_path), "--log-format", "json",
             ],
             check=True, env=dict(os.environ), capture_output=True, timeout=120,
