@@ -81,18 +81,36 @@ class Scorer:
             rows = [(ids[-most:], count) for ids, count in rows]
         self.seen = sum(len(ids) for ids, _ in rows)
         read = [ids[:-1] for ids, _ in rows]
-        length = max(map(len, read))
-        ids_BL = torch.tensor([ids + [0] * (length - len(ids)) for ids in read])
-        real_BL = torch.tensor([[1] * len(ids) + [0] * (length - len(ids)) for ids in read])
-        device = next(self.model.parameters()).device
-        with torch.inference_mode():
-            logits_BLV: Tensor = self.model(input_ids=ids_BL.to(device), attention_mask=real_BL.to(device)).logits
-        log_p_BLV = logits_BLV.float().log_softmax(-1).cpu()
+        once = max(0, min(_shared(read), *(len(ids) - count - 1 for ids, count in rows)))
+        log_p_BLV = self._log_p(read, once)
         sums = []
         for row, (ids, count) in enumerate(rows):
             places = torch.arange(len(ids) - count, len(ids))
-            sums.append(float(log_p_BLV[row, places - 1, torch.tensor(ids)[places]].double().sum()))
+            sums.append(float(log_p_BLV[row, places - 1 - once, torch.tensor(ids)[places]].double().sum()))
         return sums
+
+    def _log_p(self, rows: Sequence[list[int]], once: int) -> Tensor:
+        """Log-probabilities of the token after each of ``rows`` from place ``once`` on; the places before, which all
+        rows share, are read once where the model keeps what it has read as keys and values."""
+        length = max(map(len, rows))
+        device = next(self.model.parameters()).device
+        ids_BL = torch.tensor([ids + [0] * (length - len(ids)) for ids in rows], device=device)
+        real_BL = torch.tensor([[1] * len(ids) + [0] * (length - len(ids)) for ids in rows], device=device)
+        with torch.inference_mode():
+            cache: Any = self.model(input_ids=ids_BL[:1, :once], use_cache=True).past_key_values if once else None
+            if hasattr(cache, "batch_repeat_interleave"):
+                cache.batch_repeat_interleave(len(rows))
+                found = self.model(input_ids=ids_BL[:, once:], attention_mask=real_BL, past_key_values=cache).logits
+            else:
+                found = self.model(input_ids=ids_BL, attention_mask=real_BL).logits[:, once:]
+            log_p_BLV: Tensor = found.float().log_softmax(-1).cpu()
+        return log_p_BLV
+
+
+def _shared(rows: Sequence[Sequence[int]]) -> int:
+    """How many places all rows begin alike."""
+    places = zip(*rows, strict=False)
+    return next((place for place, ids in enumerate(places) if len(set(ids)) > 1), min(map(len, rows)))
 
 
 def load_scorer(name: str, device: str | None = None) -> Scorer:

@@ -85,6 +85,21 @@ def test_what_is_too_long_loses_its_beginning_and_no_more(tiny):
     assert scorer.cut == 1
 
 
+def test_the_context_is_read_once_for_all_answers(tiny):
+    scorer = load_scorer(f"hf/{tiny}", "cpu")
+    question = Choices("q", "전제: 비가 온다\n답:", ("함의", "모순이다", "중립"))
+    found, read = scorer.score(question), []
+    hook = scorer.model.register_forward_pre_hook(
+        lambda module, positional, named: read.append(named["input_ids"].shape), with_kwargs=True
+    )
+    scorer.score(question)
+    hook.remove()
+    before = len(question.context.encode())
+    assert [tuple(shape) for shape in read] == [(1, before - 1), (3, 1 + len(" 모순이다".encode()) - 1)]
+    for answer, value in zip(question.choices, found, strict=True):
+        assert scorer.score(Choices("q", question.context, (answer,))) == pytest.approx([value], abs=1e-3)
+
+
 def test_after_a_chat_template_comes_the_answer_itself_and_one_beginning(tiny):
     """A template writes its beginning and ends where the model's turn begins: no blank, no second special token."""
     scorer = load_scorer(f"hf/{tiny}", "cpu")
