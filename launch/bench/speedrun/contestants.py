@@ -1,6 +1,7 @@
 """Who takes part in the speedrun: a recipe for pretraining, by name or file, with overrides.
 
-``trainer``, ``paper`` and every shipped recipe stand ready, in the size of the arena; a file keeps the sizes it names.
+``trainer``, ``paper`` and every shipped recipe stand ready, in the size of the arena, with as many weights whether their
+units are gated or not; a file keeps the sizes it names.
 ``NAME: RECIPE KEY=VALUE …`` makes another one of any of them, so a switch is one override. Warm-ups given in steps
 become shares of the recipe's own steps, as the number of steps is the arena's to find.
 """
@@ -20,7 +21,8 @@ from pretrain.config import PretrainConfig
 
 Side = Literal["malmoi", "trainer"]
 PAPER, TRAINER = "paper", "trainer"
-STANDING = (TRAINER, PAPER, "real-small")  # those who run where nobody else is named
+RIVALS = (TRAINER, PAPER, "real-small")  # those whose losses all are timed against
+STANDING = (*RIVALS, "malmoi-small")  # those who run where nobody else is named
 # what the paper leaves no budget of minutes for: steps of a million tokens, and the rate that goes with them
 AT_THIS_SIZE = (
     "pretrain.global_batch=16", "pretrain.rows.sequence_length=128", "pretrain.model.positions=128",
@@ -82,20 +84,22 @@ def _read(text: str, size: str, precision: str) -> Contestant:
     if other := [override for override in overrides if not override.startswith("pretrain.")]:
         raise BadInput(f"--contestant {name}: {other[0]}: text and vocabulary are the arena's; give pretrain.KEY=VALUE")
     recipe, own = BASES.get(base, (base, ()))
-    sizes = () if Path(base).suffix in (".yaml", ".yml") else _size_of(size)
+    is_gated = load_recipe(recipe, own).pretrain.model.architecture == "modernbert"
+    sizes = () if Path(base).suffix in (".yaml", ".yml") else _size_of(size, is_gated)
     given = load_recipe(recipe, (*own, *sizes, *overrides)).pretrain
     side: Side = "trainer" if base == TRAINER else "malmoi"
     _check(name, side, given)
     return Contestant(name, " ".join([base, *overrides]), side, _settled(given, precision))
 
 
-def _size_of(size: str) -> tuple[str, ...]:
+def _size_of(size: str, is_gated: bool) -> tuple[str, ...]:
     found = SIZE.fullmatch(size)
     if found is None:
         raise BadInput(f"--size {size}: layers and width, such as 4x256")
     layers, hidden = map(int, found.groups())
     heads = max(1, hidden // HEAD)
-    fields = {"layers": layers, "hidden": hidden, "heads": heads, "intermediate": 4 * hidden}
+    intermediate = round(hidden / 3) * 8 if is_gated else 4 * hidden  # gated units have three matrices, others two
+    fields = {"layers": layers, "hidden": hidden, "heads": heads, "intermediate": intermediate}
     return tuple(f"pretrain.model.{key}={value}" for key, value in fields.items())
 
 

@@ -23,7 +23,7 @@ from corpus.documents.device import PrecisionName, choose_precision, device_name
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import write_whole
 from launch.bench.speedrun.arena import Judge, Text, prepare_text
-from launch.bench.speedrun.contestants import STANDING, Contestant, read_contestants
+from launch.bench.speedrun.contestants import RIVALS, Contestant, read_contestants
 from launch.bench.speedrun.pace import Budget
 from launch.bench.speedrun.probes import check_probes, probe
 from launch.bench.speedrun.race import Order, run_race
@@ -243,7 +243,7 @@ def _show(results: Sequence[dict[str, Any]], arena: dict[str, Any], out: Path) -
     )
     console, pages = PlainConsole(), [about]
     console.print(about, soft_wrap=True)
-    for table in standings(results, arena["baselines"], STANDING):
+    for table in standings(results, arena["baselines"], RIVALS):
         print_table(table, console)
         pages.append(f"{markdown_table(table)}\n\n{table.note}".strip())
     told = {result["contestant"]: result["told"] for result in results}

@@ -98,6 +98,11 @@ def test_contestants_are_recipes_with_overrides_in_the_size_of_the_arena(tmp_pat
     assert small.seeded(3).seed == 3
 
 
+def test_gated_units_have_as_many_weights_as_others() -> None:
+    plain, gated = (found.config.model for found in read_contestants(["real-small", "malmoi-small"], "4x384", "fp32"))
+    assert 3 * gated.intermediate == 2 * plain.intermediate == 3 * 1024
+
+
 @pytest.mark.parametrize(
     ("told", "words"),
     [
