@@ -1,7 +1,7 @@
 """Who takes part in the speedrun: a recipe for pretraining, by name or file, with overrides.
 
-``trainer``, ``paper`` and every shipped recipe stand ready, in the size of the arena, with as many weights whether their
-units are gated or not; a file keeps the sizes it names.
+``trainer``, ``paper`` and every shipped recipe stand ready, in the size of the arena, with as many weights whether
+their units are gated or not; a file keeps the sizes it names.
 ``NAME: RECIPE KEY=VALUE …`` makes another one of any of them, so a switch is one override. Warm-ups given in steps
 become shares of the recipe's own steps, as the number of steps is the arena's to find.
 """
