@@ -40,11 +40,11 @@ _UNSURE = re.compile(
 )
 # what may follow a candidate within its word: copulas and particles
 _AFTER = (
-    r"(?:입니다|이에요|예요|이다|다|임|이라고|라고|이므로|이며|이고|으로|로|에|에서|을|를|은|는|이|가|의|와|과|도|"
+    r"(?:입니다|이에요|예요|이다|다|임|이나|나|이라고|라고|이므로|이며|이고|으로|로|에|에서|을|를|은|는|이|가|의|와|과|도|"
     r"분야|기사|뉴스|관계|주제|이라|라|합니다|됩니다|한다|된다){0,3}"
 )
 _COPULA = re.compile(r"\s?(?:입니다|이에요|예요|이다)$")
-_DENIED = r"\s?(?:이|가|은|는)?\s?(?:아니|아닌|아닙|아님|아닐|않|없)"
+_DENIED = r"\s?(?:이|가|은|는)?\s?(?:아니(?!면)|아닌|아닙|아님|아닐|않|없)"
 _NOT_AFTER = "".join(f"(?<!{word} )" for word in ("not", "not a", "not an", "n't", "nor", "neither", "rather than"))
 
 

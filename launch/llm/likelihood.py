@@ -50,7 +50,7 @@ class Scorer:
         found = getattr(model.config, "max_position_embeddings", None) or getattr(model.config, "n_positions", None)
         self.longest: int | None = found
         self.cut = 0  # questions that lost their beginning
-        self.seen = 0  # tokens of the last question with all of its answers
+        self.seen = 0  # tokens of the last question and all of its answers; what they share counts once
 
     def context(self, messages: Messages) -> str:
         """The turns as the model's chat template has them, or bare where it has none."""
@@ -79,9 +79,9 @@ class Scorer:
             most = self.longest + 1  # the last token is not read, only predicted
             self.cut += max(len(ids) for ids, _ in rows) > most
             rows = [(ids[-most:], count) for ids, count in rows]
-        self.seen = sum(len(ids) for ids, _ in rows)
         read = [ids[:-1] for ids, _ in rows]
         once = max(0, min(_shared(read), *(len(ids) - count - 1 for ids, count in rows)))
+        self.seen = once + sum(len(ids) - once for ids, _ in rows)
         log_p_BLV = self._log_p(read, once)
         sums = []
         for row, (ids, count) in enumerate(rows):
