@@ -109,8 +109,9 @@ def run_stage(stage: Stage, recipe: Recipe, run: Path) -> bool:
 def _needs_nothing(stage: Stage, recipe: Recipe, run: Path, head: Head) -> bool:
     """Whether the folder holds the result of this head, as the log then says."""
     out = run / stage.name
-    is_translated = stage.name == "report" and _language(out) != recipe.launch.spoken()  # then it is written again
-    if may_go_on(stage, recipe, run, head) or not manifest.is_complete(out, head) or is_translated:
+    is_report = stage.name == "report"  # written again in another language, and where there is more to show
+    is_outdated = is_report and (_language(out) != recipe.launch.spoken() or _has_newer_results(run, out))
+    if may_go_on(stage, recipe, run, head) or not manifest.is_complete(out, head) or is_outdated:
         return False
     log.info("%-9s complete, nothing to do (%s)", stage.name, out)
     return True
@@ -118,6 +119,13 @@ def _needs_nothing(stage: Stage, recipe: Recipe, run: Path, head: Head) -> bool:
 
 def _language(report: Path) -> str | None:
     return (manifest.read_manifest(report) or {"counts": {}})["counts"].get("language")
+
+
+def _has_newer_results(run: Path, report: Path) -> bool:
+    """Whether tools beside the stages (llm, ensemble) wrote results after the report."""
+    made = report / MANIFEST_NAME
+    found = (run / "finetune").rglob("scores.json")
+    return made.is_file() and any(path.stat().st_mtime_ns > made.stat().st_mtime_ns for path in found)
 
 
 @contextmanager
