@@ -14,18 +14,13 @@ from hypothesis import strategies as st
 
 from corpus.card.korean import translate, translate_html
 from finetune.queue.identity import digest
-from launch.conduct import run_stage
 from launch.config import LaunchConfig
-from launch.manifest import Head, finish
-from launch.pipeline import STAGES
-from launch.recipe import load_recipe
 from launch.report.blocks import SMALL, Bars, Block, Line, Pictures, Section, Table, Text, line_chart, ticks
 from launch.report.compare import verdict_on_scores
 from launch.report.gather import read_scores, without_stale
 from launch.report.run import render
 from launch.report.scores import result_sections
 from launch.report.stages import pretraining_section
-from tests.launch.fake_results import fake_result, write_results
 
 
 def result(
@@ -397,16 +392,3 @@ def test_sentence_pairs_get_a_column(tmp_path: Path) -> None:
     table = next(block for block in pretraining_section(tmp_path).blocks if isinstance(block, Table))
     assert [row[6] for row in table.rows] == ["70.00", "75.00", "–"]
     assert all(len(row) == len(table.heads) for row in table.rows)
-
-
-def test_a_report_older_than_a_result_is_made_again(tmp_path: Path) -> None:
-    stage = next(stage for stage in STAGES if stage.name == "report")
-    recipe = load_recipe("smoke", ["finetune.models=klue/roberta-base"])
-    write_results(tmp_path, iter([fake_result("ynat", "model", "", 1)]))
-    finish(tmp_path / "finetune", Head("finetune", {}, {}), {}, 1.0, 1)
-    assert run_stage(stage, recipe, tmp_path)
-    assert not run_stage(stage, recipe, tmp_path)
-    write_results(tmp_path, iter([fake_result("ynat", "openai-api/local/마루", "0-shot", 1)]))  # as malmoi llm does
-    assert run_stage(stage, recipe, tmp_path)
-    assert "마루" in (tmp_path / "report" / "report.md").read_text("utf-8")
-    assert not run_stage(stage, recipe, tmp_path)

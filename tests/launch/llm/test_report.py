@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from launch.conduct import run_stage
+from launch.manifest import Head, finish
+from launch.pipeline import STAGES
 from launch.recipe import load_recipe
 from launch.report.run import run
 from tests.launch.fake_results import fake_result, write_results
@@ -55,3 +58,16 @@ def test_what_a_model_says_is_escaped_on_both_pages(tmp_path: Path):
         page = (tmp_path / "report" / name).read_text("utf-8")
         assert "alert(1)" in page
         assert "<script>alert" not in page and "\x1b" not in page
+
+
+def test_a_report_older_than_a_result_is_made_again(tmp_path: Path) -> None:
+    stage = next(stage for stage in STAGES if stage.name == "report")
+    recipe = load_recipe("smoke", ["finetune.models=klue/roberta-base"])
+    write_results(tmp_path, iter([fake_result("ynat", "model", "", 1)]))
+    finish(tmp_path / "finetune", Head("finetune", {}, {}), {}, 1.0, 1)
+    assert run_stage(stage, recipe, tmp_path)
+    assert not run_stage(stage, recipe, tmp_path)
+    write_results(tmp_path, iter([generative("ynat")]))  # as malmoi llm does
+    assert run_stage(stage, recipe, tmp_path)
+    assert "마루" in (tmp_path / "report" / "report.md").read_text("utf-8")
+    assert not run_stage(stage, recipe, tmp_path)
