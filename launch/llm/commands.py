@@ -15,9 +15,9 @@ from launch.llm.judge.commands import mt_bench, total
 from launch.llm.kr_eval.commands import export_kr_eval, run_kr_eval
 
 if TYPE_CHECKING:
-    from launch.llm.ask import Asking
-    from launch.llm.material import Material
-    from launch.llm.results import Way
+    from launch.llm.asking.ask import Asking
+    from launch.llm.klue.material import Material
+    from launch.llm.klue.results import Way
 
 METHODS = ("generation", "likelihood")
 TOOLS = "Tools"
@@ -89,8 +89,8 @@ def ask_tasks(
     """Ask generative models the KLUE tasks."""
     set_up_console()
     require("malmoi llm", ["inspect_ai"])
-    from launch.llm.ask import Asking
-    from launch.llm.results import Way
+    from launch.llm.asking.ask import Asking
+    from launch.llm.klue.results import Way
 
     if method not in METHODS:
         raise LaunchError(f"--method {method}: generation or likelihood")
@@ -118,9 +118,9 @@ def _ask(
     given: Given, way: Way, asking: Asking, max_tokens: int | None, device: str | None, order_check: int | None
 ) -> None:
     """Run, and print the table, or both of them."""
-    from launch.llm.models import refuse_others
-    from launch.llm.run import Request, run
-    from launch.llm.table import results_table
+    from launch.llm.asking.models import refuse_others
+    from launch.llm.klue.run import Request, run
+    from launch.llm.klue.table import results_table
 
     if order_check is not None:
         refuse_others(way.model, "--order-check")
@@ -129,8 +129,8 @@ def _ask(
     console = PlainConsole()
     print_table(results_table(found), console)
     if order_check is not None:
-        from launch.llm.likelihood import load_scorer
-        from launch.llm.order import check_order, order_table
+        from launch.llm.klue.likelihood import load_scorer
+        from launch.llm.klue.order import check_order, order_table
 
         scorer = load_scorer(way.model, device)
         print_table(order_table([check_order(scorer, material, order_check) for material in materials]), console)
@@ -154,7 +154,7 @@ def export_lm_eval(
     """
     set_up_console()
     from finetune.config import TASK_NAMES
-    from launch.llm.lm_eval_tasks import export
+    from launch.llm.klue.lm_eval_tasks import export
 
     materials, _ = _materials(Given(tasks or TASK_NAMES, data, folder, Path("runs"), shots, limit, seed))
     written = export(materials, folder)
@@ -164,7 +164,7 @@ def export_lm_eval(
 def _materials(given: Given) -> tuple[list[Material], Path]:
     """The tasks with their examples, and the folder for results; a recipe's name brings its own of both."""
     from finetune.config import FinetuneConfig, full_name
-    from launch.llm.material import find_data, load_material
+    from launch.llm.klue.material import find_data, load_material
     from launch.recipe import load_recipe, shipped_recipes
 
     names, data, out, runs, shots, limit, seed = given

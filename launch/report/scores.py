@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from launch.llm.table import beside_encoders
+from launch.llm.klue.table import beside_encoders
 from launch.pipeline import OWN_MODEL
 from launch.report.blocks import Bar, Bars, Block, Section, Table, Text
 from launch.report.classes import class_tables, error_tables

@@ -36,7 +36,7 @@ def mt_bench(
     Example:  malmoi llm mt-bench --model openai-api/local/mine --judge openai-api/judge/large --out results/mt-bench
     """
     set_up_console()
-    from launch.llm.ask import Asking
+    from launch.llm.asking.ask import Asking
     from launch.llm.judge.questions import read_answers
     from launch.llm.judge.run import ANSWERS, run_bench
     from launch.llm.judge.show import tables_of

@@ -4,8 +4,8 @@
 questions ─ turn 1, turn 2 ─▶ answers.jsonl ─┬─ score of each turn ──────────▶ judgments.jsonl ─▶ scores.json
                      another model's answers ┴─ better? in both orders, each turn ─┘
 ```
-All requests go through ``launch.llm.ask``, one file of what was answered: a killed run asks only for the rest. Judges
-are asked at temperature 0. What the published pipeline does otherwise: it has no pairs, does not look at ties, position
+All requests go through ``launch.llm.asking.ask``, one file of what was answered: a killed run asks only for the rest.
+Judges are asked at temperature 0. What the published pipeline does otherwise: it has no pairs, does not look at ties, position
 or length, and keeps a failed verdict as -1. An answer that the server never gave, and a judgement that was cut off at
 its longest length, are failures.
 """
@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from corpus.documents.whole_files import write_whole
-from launch.llm.ask import Asking
-from launch.llm.ask import Question as Request
-from launch.llm.cost import ask_with_progress, cost_of
+from launch.llm.asking.ask import Asking
+from launch.llm.asking.ask import Question as Request
+from launch.llm.asking.cost import ask_with_progress, cost_of
+from launch.llm.asking.store import Answer
 from launch.llm.judge.prompts import Verdict, ask_for_score, ask_for_winner, score_of, winner_of
 from launch.llm.judge.questions import Question, write_answers
 from launch.llm.judge.statistics import (
@@ -33,7 +34,6 @@ from launch.llm.judge.statistics import (
     summarize_pairs,
     summarize_scores,
 )
-from launch.llm.store import Answer
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ class Bench:
         self.answers: dict[str, list[Answer]] = {}
 
     def ask(self, requests: Sequence[Request], asking: Asking) -> list[Answer]:
-        """``launch.llm.ask.ask`` with a bar of progress."""
+        """``launch.llm.asking.ask.ask`` with a bar of progress."""
         found = ask_with_progress(requests, asking, self.store)
         self.answers.setdefault(asking.model, []).extend(found)
         return found

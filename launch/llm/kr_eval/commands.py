@@ -65,7 +65,7 @@ def run_kr_eval(
     Example:  malmoi llm run kornli.json korsts.json --model openai-api/local/my-model --out results
     """
     set_up_console()
-    from launch.llm.ask import Asking
+    from launch.llm.asking.ask import Asking
     from launch.llm.kr_eval.run import run_files
 
     asking = Asking(model, connections=connections, arguments=arguments_of(model, device))

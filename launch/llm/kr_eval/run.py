@@ -21,13 +21,13 @@ from typing import Any
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import write_whole
 from finetune.data.files import identify_own
-from launch.llm.ask import Asking, Question
-from launch.llm.cost import ask_with_progress, cost_of
+from launch.llm.asking.ask import Asking, Question
+from launch.llm.asking.cost import ask_with_progress, cost_of
+from launch.llm.asking.store import Answer
 from launch.llm.kr_eval.files import TaskFile, read_task_file
 from launch.llm.kr_eval.forms import Form, clean, form_of
 from launch.llm.kr_eval.metrics import RESAMPLES, Measured, measure
 from launch.llm.kr_eval.published import score_as_published
-from launch.llm.store import Answer
 
 ASKED, PREDICTIONS, SCORES = "asked.jsonl", "predictions.jsonl", "scores.json"
 

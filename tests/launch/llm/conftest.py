@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from launch.llm.material import find_data
+from launch.llm.klue.material import find_data
 from tests.launch.llm.server import Server
 
 KEY = "sk-planted-0123456789"

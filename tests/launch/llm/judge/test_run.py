@@ -9,12 +9,12 @@ from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
-from launch.llm.ask import Asking
+from launch.llm.asking.ask import Asking
+from launch.llm.asking.store import Answer
 from launch.llm.judge.korean import EIGHT
 from launch.llm.judge.questions import Question, read_answers
 from launch.llm.judge.run import run_bench, whole_text
 from launch.llm.judge.show import tables_of
-from launch.llm.store import Answer
 from tests.command import run_command
 from tests.launch.llm.server import Reply, Server, serving
 

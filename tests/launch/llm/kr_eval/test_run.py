@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from launch.llm.ask import Asking
-from launch.llm.cost import ask_with_progress
+from launch.llm.asking.ask import Asking
+from launch.llm.asking.cost import ask_with_progress
+from launch.llm.asking.store import Answer
 from launch.llm.kr_eval.commands import table_of
 from launch.llm.kr_eval.run import run_files
-from launch.llm.store import Answer
 from tests.command import run_command
 from tests.launch.llm.server import Reply, Server, serving
 
@@ -202,7 +202,7 @@ def test_no_answer_breaks_a_run(asked, files, tmp_path, said) -> None:
 
 def test_half_a_surrogate_pair_in_an_answer_can_be_written(monkeypatch, tmp_path) -> None:
     found = [Answer("1", "\ud800 반쪽"), Answer("2", None, error="no")]
-    monkeypatch.setattr("launch.llm.cost.ask", lambda *arguments, **settings: found)
+    monkeypatch.setattr("launch.llm.asking.cost.ask", lambda *arguments, **settings: found)
     assert [one.text for one in ask_with_progress([], QUICK, tmp_path / "asked.jsonl")] == ["? 반쪽", None]
 
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from launch.errors import LaunchError
-from launch.llm.ask import Asking, Question, ask
-from launch.llm.keys import keys_in
-from launch.llm.store import Answer, busy_seconds, open_store
+from launch.llm.asking.ask import Asking, Question, ask
+from launch.llm.asking.keys import keys_in
+from launch.llm.asking.store import Answer, busy_seconds, open_store
 from tests.launch.llm.conftest import KEY
 from tests.launch.llm.server import Reply, serving
 

@@ -16,8 +16,8 @@ from typing import Any
 import yaml
 
 from corpus.documents.whole_files import write_whole
-from launch.llm.bare_text import DELIMITER, bare_text
-from launch.llm.material import Material
+from launch.llm.asking.bare_text import DELIMITER, bare_text
+from launch.llm.klue.material import Material
 
 VERSION = 1.0
 README = """# KLUE for lm-evaluation-harness

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from launch.errors import LaunchError
-from launch.llm.keys import hide_keys
-from launch.llm.models import open_model, reason_of, unwrap, version_of
-from launch.llm.store import Answer, Store, digest_of, open_store
+from launch.llm.asking.keys import hide_keys
+from launch.llm.asking.models import open_model, reason_of, unwrap, version_of
+from launch.llm.asking.store import Answer, Store, digest_of, open_store
 
 if TYPE_CHECKING:
     from inspect_ai.model import ChatMessage, Model

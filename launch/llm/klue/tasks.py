@@ -23,9 +23,9 @@ import malmoi
 from finetune.examples import Example, Row
 from finetune.registry import TASKS
 from launch.errors import LaunchError
-from launch.llm.ask import chat
-from launch.llm.material import SAMPLE, Material, find_data, load_material
-from launch.llm.models import refuse_others
+from launch.llm.asking.ask import chat
+from launch.llm.asking.models import refuse_others
+from launch.llm.klue.material import SAMPLE, Material, find_data, load_material
 
 
 def _task(name: str, data: str, shots: int, seed: int, limit: int | None, method: str) -> Task:
@@ -54,7 +54,7 @@ def likeliest_choice(choices: Sequence[str]) -> Solver:
     """The answer of the closed set that the model finds likeliest by the character; Hugging Face models alone."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        from launch.llm.likelihood import Choices, Scorer, likeliest
+        from launch.llm.klue.likelihood import Choices, Scorer, likeliest
 
         model = get_model()
         refuse_others(str(model))

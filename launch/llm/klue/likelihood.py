@@ -20,16 +20,16 @@ import torch
 from torch import Tensor
 
 from launch.errors import LaunchError
-from launch.llm.ask import Messages
-from launch.llm.bare_text import DELIMITER, TEMPLATE
-from launch.llm.models import (
+from launch.llm.asking.ask import Messages
+from launch.llm.asking.bare_text import DELIMITER, TEMPLATE
+from launch.llm.asking.models import (
     reason_of,
     refuse_missing_folder,
     refuse_others,
     special_before,
     version_of,
 )
-from launch.llm.store import Answer, digest_of, open_store
+from launch.llm.asking.store import Answer, digest_of, open_store
 
 
 class Choices(NamedTuple):

@@ -23,9 +23,9 @@ from finetune.examples import Prediction, Row, softmax
 from finetune.queue.jobs import folder_name
 from finetune.score.errors import find_errors
 from finetune.score.scores import SAMPLES, SEED, bootstrap, defined, defined_tables
-from launch.llm.keys import hide_keys
-from launch.llm.material import Material
-from launch.llm.store import Answer, busy_seconds
+from launch.llm.asking.keys import hide_keys
+from launch.llm.asking.store import Answer, busy_seconds
+from launch.llm.klue.material import Material
 
 MethodName = Literal["generation", "likelihood"]
 PACKAGES = ("malmoi", "inspect-ai", "openai", "torch", "transformers", "numpy")

@@ -9,8 +9,8 @@ from typing import Any
 
 from tqdm import tqdm
 
-from launch.llm.ask import Asking, Question, ask
-from launch.llm.store import Answer, busy_seconds
+from launch.llm.asking.ask import Asking, Question, ask
+from launch.llm.asking.store import Answer, busy_seconds
 
 
 def ask_with_progress(questions: Sequence[Question], asking: Asking, store: Path) -> list[Answer]:

@@ -1,7 +1,7 @@
 """A model by its Inspect name (``openai-api/NAME/MODEL``, ``hf/FOLDER``, ``mockllm/model``), opened.
 
 Each provider takes key and address from the environment (NAME_API_KEY, NAME_BASE_URL). Attempts are counted by
-``launch.llm.ask``, so neither Inspect nor the provider's client makes more of its own.
+``launch.llm.asking.ask``, so neither Inspect nor the provider's client makes more of its own.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from launch.errors import LaunchError, require
-from launch.llm.bare_text import TEMPLATE
-from launch.llm.keys import hide_keys
+from launch.llm.asking.bare_text import TEMPLATE
+from launch.llm.asking.keys import hide_keys
 
 if TYPE_CHECKING:
     from inspect_ai.model import Model

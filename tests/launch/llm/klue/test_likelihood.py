@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from launch.llm.ask import Asking
-from launch.llm.bare_text import TEMPLATE, bare_text
-from launch.llm.likelihood import Choices, likeliest, load_scorer, score_choices
-from launch.llm.lm_eval_tasks import export
-from launch.llm.material import load_material
-from launch.llm.results import Way
-from launch.llm.run import Request, run
+from launch.llm.asking.ask import Asking
+from launch.llm.asking.bare_text import TEMPLATE, bare_text
+from launch.llm.klue.likelihood import Choices, likeliest, load_scorer, score_choices
+from launch.llm.klue.lm_eval_tasks import export
+from launch.llm.klue.material import load_material
+from launch.llm.klue.results import Way
+from launch.llm.klue.run import Request, run
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +170,7 @@ def test_every_task_is_exported_and_brings_no_code(klue, tmp_path):
 def test_a_model_that_learned_the_file_by_heart_prefers_its_order(tiny, klue):
     import torch
 
-    from launch.llm.order import check_order, order_table
+    from launch.llm.klue.order import check_order, order_table
 
     material = load_material("ynat", klue, limit=40)
     scorer = load_scorer(f"hf/{tiny}", "cpu")
@@ -193,7 +193,7 @@ def test_a_model_that_learned_the_file_by_heart_prefers_its_order(tiny, klue):
             return SimpleNamespace(logits=logits)
 
     from finetune.generation.order import make_orders
-    from launch.llm.order import PER_DOCUMENT
+    from launch.llm.klue.order import PER_DOCUMENT
 
     seen = set()
     for text in make_orders(

@@ -20,10 +20,10 @@ from finetune.statistics.compare import compare, pair_up
 from finetune.statistics.results import find_trained
 from launch.cli import app
 from launch.errors import LaunchError
-from launch.llm.ask import Asking
-from launch.llm.material import Material, load_material
-from launch.llm.results import Way
-from launch.llm.run import Request, run
+from launch.llm.asking.ask import Asking
+from launch.llm.klue.material import Material, load_material
+from launch.llm.klue.results import Way
+from launch.llm.klue.run import Request, run
 from tests.launch.llm.conftest import KEY
 from tests.launch.llm.server import Reply, Server, serving
 
@@ -140,7 +140,7 @@ def test_killed_at_ten_moments_it_ends_alike_and_asks_nothing_again_that_was_ans
         return Reply(words[sum(asked.encode()) % len(words)], delay=0.01)
 
     forks = multiprocessing.get_context("forkserver")
-    forks.set_forkserver_preload(["launch.llm.run", "inspect_ai.model", "openai", "finetune.generation.labels"])
+    forks.set_forkserver_preload(["launch.llm.klue.run", "inspect_ai.model", "openai", "finetune.generation.labels"])
     out, whole = tmp_path / "killed", tmp_path / "whole"
     with serving(script) as server:
         point(server)

@@ -15,8 +15,8 @@ import torch
 from corpus.documents.errors import BadInput
 from finetune.generation.order import compare, make_orders
 from launch.console import Table
-from launch.llm.likelihood import Scorer
-from launch.llm.material import Material
+from launch.llm.klue.likelihood import Scorer
+from launch.llm.klue.material import Material
 
 HEADS = ("task", "perplexity, file's order", "perplexity, shuffled", "p")
 NOTE = (

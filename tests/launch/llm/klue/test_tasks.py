@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from finetune.config import TASK_NAMES
-from launch.llm.material import load_material
+from launch.llm.klue.material import load_material
 from tests.launch.llm.conftest import KEY
 from tests.launch.llm.server import Reply, serving
 
@@ -37,7 +37,7 @@ def answered(texts: dict[str, str], spoil: str = "") -> Any:
 def test_gold_answers_reach_100_in_inspect_and_silence_parses_nowhere(name, inspect_name, klue, tmp_path):
     from inspect_ai import eval as evaluate
 
-    from launch.llm import tasks
+    from launch.llm.klue import tasks
 
     material = load_material(name, klue, limit=6)
     texts = {material.messages(e)[-1][1]: material.generation.tell(e) for e in material.data.scored}
@@ -56,7 +56,7 @@ def test_gold_answers_reach_100_in_inspect_and_silence_parses_nowhere(name, insp
 def test_a_likelihood_asked_of_another_provider_is_an_error_and_no_generation(klue, tmp_path):
     from inspect_ai import eval as evaluate
 
-    from launch.llm import tasks
+    from launch.llm.klue import tasks
 
     (log,) = evaluate(
         tasks.klue_nli(data=str(klue), limit=2, method="likelihood"),

@@ -22,11 +22,11 @@ from tqdm import tqdm
 from finetune.queue.jobs import folder_name
 from launch.console import peak_memory_mib
 from launch.errors import LaunchError
-from launch.llm.ask import Asking, Question, ask, is_local
-from launch.llm.material import Material
-from launch.llm.models import provider_of, refuse_others, version_of
-from launch.llm.results import Judged, Way, read_answers, read_sums, write_result
-from launch.llm.store import Answer
+from launch.llm.asking.ask import Asking, Question, ask, is_local
+from launch.llm.asking.models import provider_of, refuse_others, version_of
+from launch.llm.asking.store import Answer
+from launch.llm.klue.material import Material
+from launch.llm.klue.results import Judged, Way, read_answers, read_sums, write_result
 from launch.manifest import Head, finish, start
 
 log = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ def _ask_task(material: Material, request: Request, store: Path, told: Told) -> 
 
 
 def _score_task(request: Request) -> Work:
-    from launch.llm.likelihood import Choices, load_scorer, score_choices
+    from launch.llm.klue.likelihood import Choices, load_scorer, score_choices
 
     @cache
     def scorer() -> Any:
