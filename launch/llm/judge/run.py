@@ -5,9 +5,9 @@ questions ─ turn 1, turn 2 ─▶ answers.jsonl ─┬─ score of each turn �
                      another model's answers ┴─ better? in both orders, each turn ─┘
 ```
 All requests go through ``launch.llm.asking.ask``, one file of what was answered: a killed run asks only for the rest.
-Judges are asked at temperature 0. What the published pipeline does otherwise: it has no pairs, does not look at ties, position
-or length, and keeps a failed verdict as -1. An answer that the server never gave, and a judgement that was cut off at
-its longest length, are failures.
+Judges are asked at temperature 0. What the published pipeline does otherwise: it has no pairs, does not look at ties,
+position or length, and keeps a failed verdict as -1. An answer that the server never gave, and a judgement that was cut
+off at its longest length, are failures.
 """
 
 from __future__ import annotations
