@@ -1,22 +1,39 @@
-"""What answers cost, and the bar that shows them come; for the verbs that score files and conversations."""
+"""What answers cost, and the bar that shows them come."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
-from launch.llm.asking.ask import Asking, Question, ask
+from launch.llm.asking.ask import Asking, Question, Told, ask
 from launch.llm.asking.store import Answer, busy_seconds
+
+
+@contextmanager
+def progress(title: str, total: int) -> Iterator[Told]:
+    """A bar on a terminal: answers, tokens, how many did not come."""
+    counts = {"in": 0, "out": 0, "failed": 0}
+    with tqdm(total=total, desc=title, unit=" answers", disable=None) as bar:
+
+        def told(answer: Answer) -> None:
+            counts["in"] += answer.tokens_in or 0
+            counts["out"] += answer.tokens_out or 0
+            counts["failed"] += answer.error is not None
+            bar.set_postfix(counts, refresh=False)
+            bar.update()
+
+        yield told
 
 
 def ask_with_progress(questions: Sequence[Question], asking: Asking, store: Path) -> list[Answer]:
     """``ask`` with a bar on a terminal; half a surrogate pair, which no file can hold, is ``?``, as in the store."""
-    with tqdm(total=len(questions), desc=asking.model, unit=" answers", disable=None) as bar:
-        answers = ask(questions, asking, store, told=lambda answer: bar.update() and None)
+    with progress(asking.model, len(questions)) as told:
+        answers = ask(questions, asking, store, told)
     return [replace(one, text=None if one.text is None else _writable(one.text)) for one in answers]
 
 

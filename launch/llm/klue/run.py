@@ -10,21 +10,18 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from finetune.queue.jobs import folder_name
 from launch.console import peak_memory_mib
 from launch.errors import LaunchError
-from launch.llm.asking.ask import Asking, Question, ask, is_local
+from launch.llm.asking.ask import Asking, Question, Told, ask, is_local
+from launch.llm.asking.cost import progress
 from launch.llm.asking.models import provider_of, refuse_others, version_of
-from launch.llm.asking.store import Answer
 from launch.llm.klue.material import Material
 from launch.llm.klue.results import Judged, Way, read_answers, read_sums, write_result
 from launch.manifest import Head, finish, start
@@ -54,7 +51,7 @@ def run(materials: Sequence[Material], request: Request) -> list[dict[str, Any]]
     began, found = time.monotonic(), []
     work = _ask_task if way.method == "generation" else _score_task(request)
     for material in materials:
-        with progress(material) as told:
+        with progress(material.task.name, len(material.data.scored)) as told:
             judged, more = work(material, request, home / f"{material.task.name}.jsonl", told)
         found.append(write_result(material, judged, way, request.out, more))
         _warn(found[-1])
@@ -77,7 +74,6 @@ def check(materials: Sequence[Material], request: Request) -> None:
             )
 
 
-Told = Callable[[Answer], object]
 Work = Callable[[Material, Request, Path, Told], tuple[list[Judged], dict[str, Any]]]
 
 
@@ -111,22 +107,6 @@ def _accuracy(material: Material, judged: Sequence[Judged]) -> float:
     """0..100; by characters it is acc_norm of lm-evaluation-harness, by sums its acc."""
     rows = zip(material.data.scored, judged, strict=True)
     return 100 * sum(example.gold == j.prediction.value for example, j in rows) / len(judged)
-
-
-@contextmanager
-def progress(material: Material) -> Iterator[Told]:
-    """A bar on a terminal: answers, tokens, how many did not come."""
-    counts = {"in": 0, "out": 0, "failed": 0}
-    with tqdm(total=len(material.data.scored), desc=material.task.name, unit="answer", disable=None) as bar:
-
-        def told(answer: Answer) -> None:
-            counts["in"] += answer.tokens_in or 0
-            counts["out"] += answer.tokens_out or 0
-            counts["failed"] += answer.error is not None
-            bar.set_postfix(counts, refresh=False)
-            bar.update()
-
-        yield told
 
 
 def _warn(found: Mapping[str, Any]) -> None:

@@ -215,7 +215,7 @@ def test_only_keys_and_no_ordinary_words_are_hidden():
         "HF_TOKEN": "hf_abcdef",
         "EMPTY_KEY": "",
         "SHORT_KEY": "none",
-        "HOME": "/root/x",
+        "HOME": "/home/윤슬",
     }
     assert keys_in(environment) == ["sk-12345678", "hf_abcdef"]
 
