@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig
+from pretrain.engine.memory import keep_freed_memory
 from pretrain.engine.optimizer import Slice
 from pretrain.engine.parallel import DdpEngine, FsdpEngine, joined_alone
 from pretrain.engine.plain import PlainEngine
@@ -78,6 +79,8 @@ MOST_OF_DDP = 400_000_000  # parameters; 6 GiB of weights, gradients and moments
 def start_engine(config: PretrainConfig, module: PretrainingModule, world: World) -> Engine:
     """Wrap the module for training; BadInput where ``compile`` has no compiler, or goes with nothing here."""
     name = choose_engine(config, world, sum(p.numel() for p in module.parameters()))
+    if world.device.type == "cpu":
+        keep_freed_memory()
     if config.engine.precision == "bf16":
         _use_autocast(module, world.device)
     if config.engine.compile is True:  # "auto" is settled before (pretrain.engine.machine)

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import PreTrainedModel
-from transformers.models.modernbert.modeling_modernbert import apply_rotary_pos_emb
+
+from pretrain.model.rotary import turned
 
 
 def narrow_last_layer(network: PreTrainedModel) -> None:
@@ -87,7 +88,7 @@ def _forward_modern(
     attention = layer.attn
     mixed_BLH = attention.Wqkv(layer.attn_norm(hidden_BLH))
     query_BALD, key_BALD, value_BALD = mixed_BLH.unflatten(-1, (3, -1, attention.head_dim)).permute(2, 0, 3, 1, 4)
-    query_BALD, key_BALD = apply_rotary_pos_emb(query_BALD, key_BALD, *position_embeddings)
+    query_BALD, key_BALD = (turned(part, *position_embeddings) for part in (query_BALD, key_BALD))
     index_BAPD = places_BP[:, None, :, None].expand(-1, query_BALD.shape[1], -1, query_BALD.shape[3])
     length = hidden_BLH.shape[1]
     mask_B1PL = None

@@ -24,6 +24,7 @@ from pretrain.model.families import family_of, first_position
 from pretrain.model.isolation import NAME as ISOLATED
 from pretrain.model.isolation import find_borders, make_no_masks
 from pretrain.model.last_layer import narrow_last_layer, pick
+from pretrain.model.rotary import turn_in_fewer_passes
 from pretrain.rows.masking import IGNORED
 
 MOST_SCORES = 1 << 27  # in memory at once, for causal rows: half a gigabyte in float32
@@ -65,6 +66,7 @@ class PretrainingModule(nn.Module):
             narrow_last_layer(network)
         elif not self.is_isolated:
             make_no_masks(network)
+        turn_in_fewer_passes(network)
         self.first_position = first_position(network.config)
 
     def forward(
@@ -156,7 +158,10 @@ class _SummedLoss(torch.autograd.Function):
         tops_N1, best_N1 = scores_NV.max(-1, keepdim=True)
         counts_N1 = (targets_N != IGNORED)[:, None]
         targets_N1 = targets_N.clamp(min=0)[:, None]
-        shares_NV = (scores_NV.float() - tops_N1).exp_()
+        tops_N1 = tops_N1.float()
+        exact_NV = scores_NV.float()
+        is_copy = exact_NV is not scores_NV  # of bf16, so that it may be overwritten
+        shares_NV = (exact_NV.sub_(tops_N1) if is_copy else exact_NV - tops_N1).exp_()
         totals_N1 = shares_NV.sum(-1, keepdim=True)
         losses_N1 = totals_N1.log() + tops_N1 - scores_NV.gather(1, targets_N1)
         ctx.save_for_backward(shares_NV, totals_N1, targets_N1, counts_N1)

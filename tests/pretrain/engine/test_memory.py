@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import platform
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -148,3 +150,24 @@ def test_training_that_runs_out_of_memory_ends_with_one_sentence(
 def test_errors_of_ours_stay_errors(tiny) -> None:
     with pytest.raises(RuntimeError, match="size mismatch"), explained_memory(tiny(), World(0, 1, CPU), 4):
         raise RuntimeError("size mismatch")
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries are left as they are")
+def test_a_processor_keeps_what_a_step_freed_for_the_next() -> None:
+    """Pages that the system must hand out for twenty tensors of 32 MiB, each freed before the next is made."""
+    code = """
+import resource, torch
+from pretrain.engine.memory import keep_freed_memory
+def pages():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(20):
+        torch.ones(1 << 23)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+given_back = pages()
+keep_freed_memory()
+pages()
+print(given_back, pages())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    given_back, kept = map(int, done.stdout.split())
+    assert given_back >= 20 and kept <= given_back // 20  # less than one of them

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import ModernBertConfig, ModernBertForMaskedLM
+from transformers.models.modernbert.modeling_modernbert import ModernBertRotaryEmbedding, apply_rotary_pos_emb
 
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig, in_sections
@@ -20,6 +21,7 @@ from pretrain.model.init_from import check_init_from, with_sizes_of
 from pretrain.model.isolation import _attend_by_kernel, find_borders, isolate_documents
 from pretrain.model.module import PretrainingModule
 from pretrain.model.networks import build_network
+from pretrain.model.rotary import turned
 from pretrain.model.windows import attend_nearby
 from pretrain.rows.masking import IGNORED
 
@@ -83,6 +85,21 @@ def test_losses_and_gradients_are_those_of_the_stock_model(modern, layers: int, 
     assert sums.mlm_hits.item() == (full.logits.argmax(-1) == labels_BL).sum().item()
     expected = gradients(stock)
     assert (gradients(network) - expected).norm() <= 1e-6 * expected.norm()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_heads_turn_to_their_positions_as_in_transformers(modern, dtype: torch.dtype) -> None:
+    config = build_network(modern(), 50, IDS).config
+    heads_BALD = torch.randn(2, 2, LENGTH, 16, generator=torch.Generator().manual_seed(1)).to(dtype).requires_grad_()
+    places_BL = torch.stack([torch.arange(LENGTH), torch.arange(LENGTH) % 11])  # the second row is of several segments
+    angles = ModernBertRotaryEmbedding(config)(heads_BALD, places_BL, "full_attention")
+    weights = torch.randn(heads_BALD.shape, generator=torch.Generator().manual_seed(2)).to(dtype)
+    found, exact_BALD = turned(heads_BALD, *angles), heads_BALD.detach().float().requires_grad_()
+    expected = apply_rotary_pos_emb(exact_BALD, exact_BALD, *angles)[0]
+    (found * weights).sum().backward()
+    (expected * weights).sum().backward()
+    torch.testing.assert_close(found, expected.to(dtype))
+    torch.testing.assert_close(heads_BALD.grad, exact_BALD.grad.to(dtype))
 
 
 @pytest.mark.parametrize("length", [7, 24, 25, 40])  # one block and a part, three, one token more, five
