@@ -9,9 +9,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from corpus.documents.escaping import markdown
+from corpus.documents.templates import templates_of
 from tokenizer.config import TokenizerConfig
 
 HOW = {
@@ -29,14 +28,7 @@ LISTED_SOURCES = 20  # a source may be a file, and there may be thousands
 
 def write_card(config: TokenizerConfig, statistics: Mapping[str, Any]) -> str:
     """Markdown of the card, with the Hub's metadata at its head; ``statistics``: the content of statistics.json."""
-    environment = Environment(
-        loader=PackageLoader("tokenizer", ""),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,
-    )
+    environment = templates_of("tokenizer")
     environment.filters |= {"number": _number, "named": _named}
     fit = statistics["fit"]
     table_35 = {

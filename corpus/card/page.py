@@ -14,10 +14,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from corpus.documents.escaping import fenced, markdown, visible
+from corpus.documents.templates import templates_of
 
 PLOT_WIDTH, PLOT_HEIGHT = 300, 84
 TAG = re.compile(r"\[[A-Z]{2,10}\]")
@@ -197,15 +197,8 @@ def render(template: str, facts: Mapping[str, Any]) -> str:
 
     Whatever a template prints passes through ``visible``; ``lines`` keeps the line ends of preformatted text.
     """
-    environment = Environment(
-        loader=PackageLoader("corpus.card", "."),
-        autoescape=template.endswith("html.j2"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        finalize=_shown if template.endswith("html.j2") else None,
-    )
+    is_html = template.endswith("html.j2")
+    environment = templates_of("corpus.card", autoescape=is_html, finalize=_shown if is_html else None)
     shown = (stylesheet, count, share, size, label, width, plot, to_bars, median_bar, visible, cut, mark_tags)
     environment.globals |= {function.__name__: function for function in shown}
     environment.filters |= {"md": markdown, "fenced": fenced, "lines": _lines}

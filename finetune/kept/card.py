@@ -10,9 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Template
 
 from corpus.documents.escaping import markdown, visible
+from corpus.documents.templates import templates_of
 from finetune.config import FRESH
 
 CARD_NAME = "README.md"
@@ -78,11 +79,7 @@ def kept_card(settings: Mapping[str, Any], predicts: str, architecture: str, see
 
 @cache
 def _template() -> Template:
-    environment = Environment(
-        loader=PackageLoader("finetune.kept", "."), trim_blocks=True, keep_trailing_newline=True,
-        undefined=StrictUndefined,
-    )  # fmt: skip
-    return environment.get_template("card.md.j2")
+    return templates_of("finetune.kept").get_template("card.md.j2")
 
 
 def _score(name: str, settings: Mapping[str, Any]) -> tuple[str, str, str, str]:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from corpus.card.korean import translate_html, translate_markdown
 from corpus.card.page import stylesheet
 from corpus.documents.escaping import fenced, markdown, visible
+from corpus.documents.templates import templates_of
 from launch.manifest import read_manifest
 from launch.report.blocks import Section, Table, Text
 from launch.report.compare import group_results, verdict_on_scores
@@ -78,15 +78,7 @@ def run(recipe: Recipe, folder: Path, out: Path) -> dict[str, Any]:
 def render(template: str, page: dict[str, Any]) -> str:
     """A page from its template; text is escaped, in HTML by the environment, in Markdown by the filters."""
     is_html = template.endswith("html.j2")
-    environment = Environment(
-        loader=PackageLoader("launch.report", "."),
-        autoescape=is_html,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        finalize=_shown if is_html else None,
-    )
+    environment = templates_of("launch.report", autoescape=is_html, finalize=_shown if is_html else None)
     environment.filters |= {"plain": markdown, "cell": _cell, "fenced": fenced}
     return environment.get_template(template).render(**page, css=stylesheet())
 

@@ -12,9 +12,8 @@ import shlex
 from collections.abc import Iterable
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from corpus.documents.escaping import visible
+from corpus.documents.templates import templates_of
 from launch.errors import LaunchError
 
 NOT_IN_DIRECTIVES = re.compile(r"[^\w./+,:@=%-]")
@@ -33,12 +32,9 @@ def render(template: str, **values: Any) -> str:
             return value
         return json.dumps(value) if is_yaml else shlex.quote(str(value))
 
-    environment = Environment(
-        loader=PackageLoader("launch.sites", "templates"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
+    environment = templates_of(
+        "launch.sites",
+        "templates",
         comment_start_string="{##",  # {# begins the length of an array in bash
         comment_end_string="##}",
         finalize=written,

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from corpus.documents.escaping import markdown, visible
+from corpus.documents.templates import templates_of
 from pretrain.config import PretrainConfig
 from pretrain.model.families import FAMILIES, SIZES, longest_input
 
@@ -49,11 +48,8 @@ def model_card(network: Any, config: PretrainConfig, facts: Mapping[str, Any]) -
     figures = [name for name in FIGURES if name in scores]
     by_source = {**scores.get("sources", {}), "all": scores} if scores else {}
     guesses = scores.get("baselines") or {}
-    environment = Environment(
-        loader=PackageLoader("pretrain.saved", "."), trim_blocks=True, keep_trailing_newline=True,
-        undefined=StrictUndefined,
-    )  # fmt: skip
-    return environment.get_template("card.md.j2").render(
+    template = templates_of("pretrain.saved").get_template("card.md.j2")
+    return template.render(
         family=family.title,
         model=config.model,
         objective=OBJECTIVES[config.model.objective].format(config.model.causal_share),
