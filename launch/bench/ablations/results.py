@@ -200,7 +200,7 @@ def _exposure_table(found: Sequence[Compared[tuple[str, int]]], cells: Cells, ot
     for one in found:
         name, times = one.name
         drawn = [_drawn_out(cells[name, text], times) for text in TEXTS]
-        rows.append([f"{name}, {times} times", *_cells_of(one), *drawn])
+        rows.append([f"{name}, {times} {'time' if times == 1 else 'times'}", *_cells_of(one), *drawn])
     heads = ("vocabulary, planted", *TESTED, "drawn\nout, a", "drawn\nout, b")
     note = (
         f"Bits of exposure, a: plain text, b: pseudonymized. {NOTE.format('planted values')} A value never seen has "
