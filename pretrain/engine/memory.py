@@ -96,8 +96,8 @@ def describe_memory(needed: Needed, sequences: int, device: torch.device) -> str
 def keep_freed_memory() -> None:
     """Let glibc keep large tensors that were freed, up to 2 GiB, for the next step of the same sizes.
 
-    It gives them back to the system, which clears every page that is asked for again: an eighth of a bf16 step of a
-    small model went into that. The most that a process holds stays the same. Other C libraries stay as they are.
+    It gives them back to the system, which clears every page that is asked for again. The most that a process holds
+    stays the same. Other C libraries stay as they are.
     """
     with suppress(AttributeError, OSError, TypeError):  # TypeError: Windows has no library of the process itself
         mallopt = ctypes.CDLL(None).mallopt
