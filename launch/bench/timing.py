@@ -23,6 +23,7 @@ from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryFile
 from threading import Event, Thread
 from typing import Any
 
@@ -34,6 +35,8 @@ log = logging.getLogger(__name__)
 ROUNDS = 3
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 POLL_SECONDS = 0.05
+PARENT_SECONDS = 1.0  # between two looks at whether the parent lives
+TOLD = "# "  # begins what a fresh process prints on its way
 PEAK = re.compile(r"VmHWM:\s+(\d+) kB")
 
 Work = Callable[[Any], dict[str, Any]]  # a function of a module; argument and result travel as JSON
@@ -82,6 +85,8 @@ def fresh_in_turns(
 def run_fresh(work: Work, order: Any, what: str, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Call ``work(order)`` in a fresh Python and measure it there.
 
+    What the package of ``work`` logs there is logged here as it comes. The process ends with this one, even killed.
+
     Args:
         what: named in the error, "the corpus stage".
         environment: variables besides our own and one thread for numeric libraries.
@@ -97,11 +102,44 @@ def run_fresh(work: Work, order: Any, what: str, environment: Mapping[str, str] 
     path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
     variables = os.environ | ONE_THREAD | {"PYTHONPATH": path} | dict(environment or {})
     command = [sys.executable, "-m", __name__, work.__module__, work.__name__, json.dumps(order)]
-    done = subprocess.run(command, env=variables, capture_output=True, text=True)
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise LaunchError(f"{what} failed in its own process ({last}); run it alone on the same text")
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+    with (
+        TemporaryFile("w+") as errors,
+        _ended(subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=errors, text=True)) as process,
+    ):
+        line = ""
+        for line in process.stdout or ():
+            if line.startswith(TOLD):
+                log.info("%s %s", what, line.removeprefix(TOLD).rstrip())
+        if process.wait():
+            errors.seek(0)
+            last = (errors.read().strip().splitlines() or ["no message"])[-1]
+            raise LaunchError(f"{what} failed in its own process ({last}); run it alone on the same text")
+    return dict(json.loads(line))
+
+
+@contextmanager
+def _ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
+    """Nothing of the process is left when the block is, by whatever way."""
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _be_fresh(module: str, function: str, sent: str) -> None:
+    """What the fresh process does: tell on the way, and print the result as the last line."""
+    Thread(target=_end_with, args=[os.getppid()], daemon=True).start()
+    logging.basicConfig(stream=sys.stdout, format=f"{TOLD}%(message)s")
+    logging.getLogger(module.rpartition(".")[0]).setLevel(logging.INFO)
+    print(json.dumps(measured(getattr(importlib.import_module(module), function), json.loads(sent))))
+
+
+def _end_with(parent: int) -> None:
+    """End this process when its parent has ended, as one that was killed stops nothing."""
+    while os.getppid() == parent:
+        time.sleep(PARENT_SECONDS)
+    os._exit(1)
 
 
 def measured(work: Work, order: Any) -> dict[str, Any]:
@@ -180,5 +218,4 @@ def write_figures(results: dict[str, Any], path: Path | None) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    module, function, sent = sys.argv[1:]
-    print(json.dumps(measured(getattr(importlib.import_module(module), function), json.loads(sent))))
+    _be_fresh(*sys.argv[1:])

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -196,6 +202,56 @@ def test_a_fresh_process_returns_what_it_found_and_what_that_took() -> None:
 def test_failure_of_a_fresh_process_is_told_not_measured() -> None:
     with pytest.raises(LaunchError, match=r"reading failed in its own process \(json.decoder.JSONDecodeError"):
         run_fresh(json.loads, "no JSON", "reading")
+
+
+def chatty(order: dict[str, int]) -> dict[str, int]:
+    logging.getLogger("tests.launch.anything").info("half of %d", order["work"])
+    logging.getLogger("elsewhere").info("not asked for")
+    print("to stdout by somebody")
+    return order
+
+
+def lasting(order: dict[str, str]) -> dict[str, int]:
+    Path(order["number"]).write_text(str(os.getpid()), "utf-8")
+    time.sleep(600)
+    return {}
+
+
+def test_what_a_fresh_process_logs_is_told_on_the_way(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        assert run_fresh(chatty, {"work": 2}, "chatter:")["work"] == 2
+    assert caplog.messages == ["chatter: half of 2"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="whether a process of others runs is read from /proc")
+def test_a_fresh_process_ends_with_the_one_that_started_it(tmp_path: Path) -> None:
+    """Killed, a command leaves nothing behind that works on for hours."""
+    number = tmp_path / "number"
+    program = (
+        "from launch.bench.timing import run_fresh; from tests.launch.test_bench import lasting; "
+        f"run_fresh(lasting, {{'number': {str(number)!r}}}, 'waiting')"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", program])
+    try:
+        while not (number.exists() and number.read_text("utf-8")):
+            assert parent.poll() is None
+            time.sleep(0.05)
+    finally:
+        parent.kill()
+    child = int(number.read_text("utf-8"))
+    for _ in range(1200):
+        if not _runs(child):
+            return
+        time.sleep(0.05)
+    os.kill(child, signal.SIGKILL)
+    pytest.fail("it still runs a minute later")
+
+
+def _runs(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text("utf-8").rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 def test_fresh_processes_take_turns_and_medians_of_their_figures_count(monkeypatch: pytest.MonkeyPatch) -> None:

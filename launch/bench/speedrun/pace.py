@@ -7,6 +7,7 @@ and planned again at every point of the curve, so warm-up and fall of the rate f
 
 from __future__ import annotations
 
+import logging
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
@@ -17,16 +18,29 @@ from typing import Any, Literal, NamedTuple
 from torch import nn
 
 from corpus.documents.errors import BadInput
+from launch.bench.speedrun.kept import Kept
 from pretrain.config import PretrainConfig
+from pretrain.engine.start import Engine
 from pretrain.engine.updates import layer_matrices
 from pretrain.rows.batches import TrainingBatches
 from pretrain.schedule import phases
 from pretrain.watch.flops import flops_by_phase
 
+log = logging.getLogger(__name__)
+
 Unit = Literal["cpu_s", "operations"]
 LEAST_STEPS = 5  # of a plan; with fewer there is no schedule
 WARM_STEPS, TIMED_STEPS, TIMED_SHARE = 2, 4, 0.01  # of the calibration: at least so many, and that of the budget
 NEWTON_SCHULZ = 5  # iterations of Muon
+STATE = (
+    "step",
+    "tokens",
+    "operations",
+    "counting_s",
+    "seconds_a_step",
+    "curve",
+    "_next",
+)  # of a race, beside its clocks
 
 
 class Budget(NamedTuple):
@@ -80,8 +94,8 @@ class Pace:
     is_over = False
     step = 0
 
-    def ready(self, measure: Callable[[], dict[str, float]]) -> None:
-        """Training begins now; ``measure`` scores the model as it then is."""
+    def ready(self, measure: Callable[[], dict[str, float]], engine: Engine | None = None) -> None:
+        """Training begins now; ``measure`` scores the model as it then is, ``engine``, if given, has its state."""
 
     def after_step(self, tokens: int) -> bool:
         """Count a step; returns whether the plan has changed or the training is over."""
@@ -112,21 +126,35 @@ class Calibration(Pace):
 class Race(Pace):
     """A run within the budget; it ends with the first step after which the budget is spent, whatever was planned.
 
-    ``seconds_a_step``: of the first plan, unless operations are the budget; ``points``: measurements on the way.
+    ``seconds_a_step``: of the first plan, unless operations are the budget; ``points``: measurements on the way;
+    ``kept``: where the race is kept after each, and what it goes on from.
     """
 
     def __init__(
-        self, config: PretrainConfig, budget: Budget, cost: Cost, points: int, seconds_a_step: float | None
+        self,
+        config: PretrainConfig,
+        budget: Budget,
+        cost: Cost,
+        points: int,
+        seconds_a_step: float | None,
+        kept: Kept | None = None,
     ) -> None:
-        self.config, self._budget, self._cost, self._points = config, budget, cost, points
+        self.config, self._budget, self._cost, self._points, self._kept = config, budget, cost, points, kept
+        self.seconds_a_step = seconds_a_step
         first = cost.of_steps(config, 1, 1)
         self._seconds_an_operation = (seconds_a_step or 0.0) / first
         self.curve: list[dict[str, float]] = []
+        self._next = 1  # the point that is due
         self.tokens, self.operations, self._free, self.counting_s = 0, 0.0, 0.0, 0.0
         self._began, self._wall = time.process_time(), time.perf_counter()
 
-    def ready(self, measure: Callable[[], dict[str, float]]) -> None:
-        self._measure, self.counting_s = measure, self.cpu_s
+    def ready(self, measure: Callable[[], dict[str, float]], engine: Engine | None = None) -> None:
+        self._measure, self._engine = measure, engine
+        if self._kept and self._kept.state and engine:
+            self._kept.give_to(engine)
+            self._go_on(self._kept.state)
+        else:
+            self.counting_s = self.cpu_s
         self._plan()
         if self.config.steps < LEAST_STEPS:
             raise BadInput(
@@ -156,9 +184,26 @@ class Race(Pace):
         if not self.is_over:
             self._next = int(share * self._points) + 1
             self._plan()
+            self._keep()
         return True
 
-    _next = 1  # the point that is due
+    def _keep(self) -> None:
+        if not (self._kept and self._engine):
+            return
+        state = {name: getattr(self, name) for name in STATE} | {"cpu_s": self.cpu_s, "wall_s": self._wall_s}
+        with self._stopped():
+            self._kept.save(self._engine, state)
+
+    def _go_on(self, state: Mapping[str, Any]) -> None:
+        """Be what a race was when it was kept; what was spent since is not counted."""
+        for name in STATE:
+            setattr(self, name, state[name])
+        self._began, self._wall = time.process_time() - state["cpu_s"], time.perf_counter() - state["wall_s"]
+        log.info("goes on at %.0f %%", 100 * self.spent / self._budget.amount)
+
+    @property
+    def _wall_s(self) -> float:
+        return time.perf_counter() - self._wall
 
     def _plan(self) -> None:
         """Choose the steps that fit what is left."""
@@ -171,9 +216,13 @@ class Race(Pace):
         self.config = self.config.model_copy(update={"steps": max(steps, self.step + 1)})
 
     def _add_point(self) -> None:
-        figures = {"spent": self.spent, "cpu_s": self.cpu_s, "wall_s": time.perf_counter() - self._wall}
+        figures = {"spent": self.spent, "cpu_s": self.cpu_s, "wall_s": self._wall_s}
         counts = {"operations": self.operations, "step": self.step, "tokens": self.tokens}
-        self.curve.append(figures | counts | self._measure())
+        found = self._measure()
+        self.curve.append(figures | counts | found)
+        if not self.is_over:
+            share, accuracy = self.spent / self._budget.amount, found["accuracy"]
+            log.info("%.0f %%: loss %.3f, accuracy %.1f %%", 100 * share, found["loss"], 100 * accuracy)
 
     @contextmanager
     def _stopped(self) -> Iterator[None]:

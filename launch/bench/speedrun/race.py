@@ -12,6 +12,7 @@ from transformers import PreTrainedModel
 from launch.bench.pretrain import Given
 from launch.bench.speedrun.arena import Judge, Text
 from launch.bench.speedrun.contestants import Side
+from launch.bench.speedrun.kept import Kept
 from launch.bench.speedrun.pace import Budget, Calibration, Cost, Race
 from launch.bench.speedrun.ways import SIDES, Course, Weights
 from pretrain.config import PretrainConfig
@@ -20,6 +21,8 @@ from pretrain.engine.world import join_world
 from pretrain.model.starts import count_first_values, give_first_values
 from pretrain.pack.store import vocabulary_digest
 from pretrain.saved.export import save_model
+
+KEPT_NAME = "race.safetensors"
 
 
 class Order(BaseModel, frozen=True):
@@ -40,7 +43,8 @@ class Order(BaseModel, frozen=True):
 def run_race(told: dict[str, Any]) -> dict[str, Any]:
     """Train by an ``Order``, within its budget, and save the model.
 
-    Before the budget begins, a few steps on a copy tell what a step costs.
+    Before the budget begins, a few steps on a copy tell what a step costs. One that was killed goes on from its last
+    point, but for the Trainer's.
 
     Returns:
         "loss", "accuracy": at the end; "steps", "tokens", "operations"; "seconds": CPU seconds counted, and of them
@@ -59,11 +63,13 @@ def run_race(told: dict[str, Any]) -> dict[str, Any]:
         held_out = [(weight, batch.to(world.device)) for weight, batch in judge.batches(config)]
         course = Course(given, order.tokenizer, world, held_out)
         cost = Cost.of(course.batches(config), config, given.network(), stock=order.side == "trainer")
-        seconds = _calibrate(order, course)
-        race = Race(config, order.budget, cost, order.points, seconds)
+        kept = Kept(order.model / KEPT_NAME, order.model_dump_json())
+        seconds = None if kept.state else _calibrate(order, course)
+        race = Race(config, order.budget, cost, order.points, seconds, kept)
         network = given.network()
-        first = count_first_values(given.split.training, given.pieces, network.config.hidden_size, config)
-        give_first_values(network, first)
+        if not kept.state:
+            first = count_first_values(given.split.training, given.pieces, network.config.hidden_size, config)
+            give_first_values(network, first)
         weights = SIDES[order.side](course, network, race)
     found = {
         "steps": race.step,
@@ -72,9 +78,10 @@ def run_race(told: dict[str, Any]) -> dict[str, Any]:
         "parameters": sum(p.numel() for p in network.parameters()),
     }
     _save(order, network, weights, race.config, found)
+    kept.drop()
     last = race.curve[-1]
     found |= {"loss": last["loss"], "accuracy": last["accuracy"], "seconds": last["cpu_s"]}
-    return found | {"counting_seconds": race.counting_s, "seconds_a_step": seconds, "curve": race.curve}
+    return found | {"counting_seconds": race.counting_s, "seconds_a_step": race.seconds_a_step, "curve": race.curve}
 
 
 def _calibrate(order: Order, course: Course) -> float | None:

@@ -5,7 +5,7 @@ out/text/              the two token stores and their tokenizer
 out/arena.json         what all share: text, budget, measurement, processor
 out/results.jsonl      a line for each contestant and seed that has finished; it is not run again
 out/results.md         the tables made of them
-out/models/, probes/   each trained encoder, and its fine-tuning
+out/models/, probes/   each trained encoder (before, its race to go on from), and its fine-tuning
 ```
 """
 

@@ -56,7 +56,7 @@ class _Pause(Exception):
 
 
 def train_ours(course: Course, network: PreTrainedModel, pace: Pace) -> Weights:
-    """Train until the pace is over; returns the weights that become the model, on the CPU."""
+    """Train until the pace is over, from where it is; returns the weights that become the model, on the CPU."""
     engine = start_engine(pace.config, PretrainingModule(network), course.world)
 
     def sums_of(batch: Batch) -> tuple[Tensor, Tensor]:
@@ -68,7 +68,7 @@ def train_ours(course: Course, network: PreTrainedModel, pace: Pace) -> Weights:
             return _measured(engine.module, course, sums_of)
 
     engine.module.train()
-    pace.ready(measure)
+    pace.ready(measure, engine)
     watch = _watch(pace)
     while not pace.is_over:
         with suppress(_Pause):
@@ -96,7 +96,7 @@ def _watch(pace: Pace) -> Watch:
 
 
 def train_theirs(course: Course, network: PreTrainedModel, pace: Pace) -> Weights:
-    """The same with transformers' Trainer."""
+    """The same with transformers' Trainer, always from the beginning."""
     config, device = pace.config, course.world.device
     network.to(cast(Any, device))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from corpus.documents.errors import BadInput
 from launch.bench.speedrun import pace
 from launch.bench.speedrun.arena import Judge, Text
 from launch.bench.speedrun.contestants import read_contestants
+from launch.bench.speedrun.kept import Kept
 from launch.bench.speedrun.pace import Budget, Calibration, Cost, Race
-from launch.bench.speedrun.race import run_race
+from launch.bench.speedrun.race import KEPT_NAME, run_race
 from pretrain.config import PretrainConfig
 from pretrain.model.networks import build_network
 from pretrain.pack.store import open_store
@@ -32,6 +34,19 @@ def cost_of(text: Text, told: str) -> tuple[Cost, PretrainConfig]:
     network = build_network(config, store.meta["vocab_size"], store.meta["special_ids"])
     batches = TrainingBatches(split_rows(store, config), Judge(text, 16).pieces, config, 0, 1, 4)
     return Cost.of(batches, config, network, stock=contestant.side == "trainer"), config
+
+
+def killed_after(points: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a race be killed when it has kept so many points."""
+    save, done = Kept.save, list[int]()
+
+    def saves(kept: Kept, engine: Any, state: dict[str, Any]) -> None:
+        save(kept, engine, state)
+        done.append(state["step"])
+        if len(done) == points:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Kept, "save", saves)
 
 
 PHASES = "pretrain.rows.masking.shares=[{share: 0.3, until: 0.5}, {share: 0.15}]"
@@ -89,6 +104,73 @@ def test_every_kind_of_contestant_runs_the_course(told: str, text: Text, tmp_pat
     assert (tmp_path / "model" / "model.safetensors").is_file()
 
 
+@pytest.mark.parametrize("told", [OURS, "ema: paper pretrain.global_batch=4 pretrain.optimizer.ema=0.9",
+                                  "muon: real-small pretrain.global_batch=4 pretrain.optimizer.name=muon"])  # fmt: skip
+def test_a_race_that_was_killed_goes_on_to_the_same_end(
+    told: str, text: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = run_race(order_of(text, told, tmp_path / "whole"))
+    killed_after(2, monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        run_race(order_of(text, told, tmp_path / "killed"))
+    monkeypatch.setattr("launch.bench.speedrun.race.count_first_values", None)  # counted once, before it was killed
+    found = run_race(order_of(text, told, tmp_path / "killed"))
+
+    clocks = {"cpu_s", "wall_s"}
+    same = [[{key: n for key, n in point.items() if key not in clocks} for point in f["curve"]] for f in (whole, found)]
+    assert same[0] == same[1] and found["steps"] == whole["steps"] and found["tokens"] == whole["tokens"]
+    seconds = [point["cpu_s"] for point in found["curve"]]
+    assert seconds == sorted(seconds) and found["counting_seconds"] < seconds[0]
+    first, second = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "killed"))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert not list((tmp_path / "killed").glob("race*"))
+
+
+def test_what_another_order_kept_or_a_full_disk_cut_is_left_aside(
+    raced: tuple[dict[str, Any], Path], text: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        killed_after(1, patch)
+        run_race(order_of(text, f"{OURS} pretrain.optimizer.lr=1e-4", tmp_path / "model"))
+    kept = tmp_path / "model" / KEPT_NAME
+    for size in (kept.stat().st_size, 5_000):
+        cut = kept.read_bytes()[:size]
+        found = run_race(order_of(text, OURS, tmp_path / "model"))
+        assert [point["loss"] for point in found["curve"]] == [point["loss"] for point in raced[0]["curve"]]
+        kept.write_bytes(cut)
+
+
+def test_seconds_go_on_where_they_were(text: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, (cost, config) = Clock(monkeypatch), cost_of(text, OURS)
+    budget, engine = Budget("cpu_s", 100.5), FakeEngine()
+    race = Race(config, budget, cost, 5, 1.0, Kept(tmp_path / KEPT_NAME, "order"))
+    clock.now += 20
+    race.ready(lambda: {"loss": 1.0, "accuracy": 0.5}, engine)
+    while race.step < 30:  # the point at 41 seconds is kept, the nine after it are lost
+        clock.now += 1.0
+        race.after_step(512)
+    clock.now += 1000
+    again = Race(config, budget, cost, 5, None, Kept(tmp_path / KEPT_NAME, "order"))
+    clock.now += 30
+    drive(again, clock, lambda step: 1.0, engine=engine)
+    assert (again.step, again.tokens, again.counting_s, again.seconds_a_step) == (80, 80 * 512, 20, 1.0)
+    assert [point["spent"] for point in again.curve] == [21, 41, 61, 81, 100]
+    assert engine.restored == [21]
+
+
+class FakeEngine:
+    """Weights of one number, to be kept."""
+
+    def __init__(self) -> None:
+        self.restored: list[int] = []
+
+    def state(self, *, keep: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {"weight": torch.ones(1)}, {}
+
+    def restore(self, weights: dict[str, Any], moments: dict[str, Any], step: int) -> None:
+        self.restored.append(step)
+
+
 class Clock:
     """CPU time that goes on only where a test says so."""
 
@@ -97,14 +179,16 @@ class Clock:
         monkeypatch.setattr(pace.time, "process_time", lambda: self.now)
 
 
-def drive(race: Race, clock: Clock, seconds: Callable[[int], float], measuring: float = 0.0) -> list[int]:
+def drive(
+    race: Race, clock: Clock, seconds: Callable[[int], float], measuring: float = 0.0, engine: Any = None
+) -> list[int]:
     """Let steps take ``seconds``; returns the number of steps planned after each."""
 
     def measured() -> dict[str, float]:
         clock.now += measuring
         return {"loss": 1.0, "accuracy": 0.5}
 
-    race.ready(measured)
+    race.ready(measured, engine)
     plans = [race.config.steps]
     while not race.is_over:
         clock.now += seconds(race.step + 1)
@@ -121,6 +205,15 @@ def test_race_counts_cpu_seconds_but_those_of_measuring(text: Text, monkeypatch:
     assert set(plans) == {80} and race.step == 80
     assert race.counting_s == 20
     assert [point["spent"] for point in race.curve] == [21, 41, 61, 81, 100]
+
+
+def test_race_tells_how_far_it_is(
+    text: Text, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock, (cost, config) = Clock(monkeypatch), cost_of(text, OURS)
+    with caplog.at_level(logging.INFO):
+        drive(Race(config, Budget("cpu_s", 10.0), cost, 3, 1.0), clock, lambda step: 1.0)
+    assert caplog.messages == [f"{share} %: loss 1.000, accuracy 50.0 %" for share in (40, 70)]
 
 
 def test_plan_follows_the_speed_of_the_machine(text: Text, monkeypatch: pytest.MonkeyPatch) -> None:
