@@ -145,6 +145,13 @@ def bench_speedrun(
     points: Annotated[int, typer.Option(help="Measurements on the way; they are not counted.")] = 20,
     rows: Annotated[int, typer.Option(help="Held-out rows that are measured.")] = 512,
     klue: Annotated[str | None, typer.Option(help="KLUE files for probes, or malmoi:sample. Default: none.")] = None,
+    task: Annotated[
+        list[str] | None, typer.Option(help="A KLUE task to probe on; repeatable. Default: ynat, nli, ner, dp.")
+    ] = None,
+    beside: Annotated[
+        list[str] | None,
+        typer.Option(help="A contestant to hold all others beside; repeatable. Default: trainer, paper, real-small."),
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder of the results; what has finished is not run again.")] = Path(
         "speedrun"
     ),
@@ -159,7 +166,7 @@ def bench_speedrun(
 
     budget = Budget("cpu_s", 60 * minutes) if operations is None else Budget("operations", operations)
     rules = Rules(budget, threads, cast(Any, precision), points, rows)
-    run_speedrun(data, contestant or [], size, seed or [1], rules, klue, out)
+    run_speedrun(data, contestant or [], size, seed or [1], rules, klue, out, tasks=task or [], references=beside or [])
 
 
 @bench_app.command("ablations")

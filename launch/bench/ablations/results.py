@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -24,15 +24,16 @@ from corpus.documents.whole_files import write_whole
 from finetune.data.files import find_file
 from finetune.registry import find_task
 from finetune.statistics.compare import Pair, Tested, compare
-from finetune.statistics.results import Trained, find_trained
+from finetune.statistics.results import Trained
 from launch.bench.ablations.cells import PLAIN, PSEUDONYMIZED, READ, TEXTS, UNREAD, VOCABULARIES
 from launch.bench.ablations.compared import Compared, Measured, compare_all, measured
 from launch.bench.ablations.exposure import chance
 from launch.bench.ablations.plant import TIMES
+from launch.bench.paired import as_one, pairs_of, tested_tables
 from launch.console import PlainConsole, Table, figures, markdown_table, print_table
 from launch.manifest import write_json
 from launch.report.gather import count, read_json
-from launch.tools.compare import mean_of, p_of, table_of
+from launch.tools.compare import mean_of, p_of
 from launch.tools.tokenizer_tables import compare_tokenizers, comparison_tables
 
 Cells = Mapping[tuple[str, str], Mapping[int, dict[str, Any]]]  # vocabulary and text, to seed, to measured.json
@@ -59,7 +60,7 @@ def show_results(out: Path, klue: str | None) -> dict[str, Any]:
     others = read_json(out / SETTINGS_NAME)["measures"]["others"]
     tables = [
         _cells_table(cells), _planted_table(planted), _exposure_table(exposures, cells, others), _bits_table(bits),
-        _scores_table(scored), *_tested_tables("Table 33", table_33), *_tested_tables("Table 34", table_34),
+        _scores_table(scored), *tested_tables("Table 33", table_33), *tested_tables("Table 34", table_34),
         *_fit_tables(out, cells, klue),
     ]  # fmt: skip
     tables = [table for table in tables if table.rows]
@@ -107,29 +108,19 @@ def _beside_the_first(keys: Sequence[Key]) -> list[tuple[Key, Key]]:
 
 def _scored(out: Path, cells: Cells) -> dict[Key, dict[str, Trained]]:
     """Results of all seeds as one model, by task."""
-    found: dict[Key, dict[str, Trained]] = {}
-    for key, by_seed in cells.items():
-        results: dict[str, list[Any]] = {}
-        for seed in by_seed:
-            run = out / "cells" / f"{key[0]}-{key[1]}-seed-{seed}"
-            if any(run.glob("finetune/**/scores.json")):
-                for one in find_trained(run):
-                    results.setdefault(one.task, []).extend(one.results)
-        found[key] = {task: Trained(task, ", ".join(key), tuple(given)) for task, given in results.items()}
-    return found
+    return {
+        key: as_one(", ".join(key), {seed: out / "cells" / f"{key[0]}-{key[1]}-seed-{seed}" for seed in by_seed})
+        for key, by_seed in cells.items()
+    }
 
 
 def _text_pairs(scored: Mapping[Key, Mapping[str, Trained]]) -> list[Pair]:
     names = [name for name, text in scored if text == PLAIN and (name, PSEUDONYMIZED) in scored]
-    return [pair for name in names for pair in _pairs(scored[name, PLAIN], scored[name, PSEUDONYMIZED])]
+    return [pair for name in names for pair in pairs_of(scored[name, PLAIN], scored[name, PSEUDONYMIZED])]
 
 
 def _vocabulary_pairs(scored: Mapping[Key, Mapping[str, Trained]]) -> list[Pair]:
-    return [pair for a, b in _beside_the_first(list(scored)) for pair in _pairs(scored[a], scored[b])]
-
-
-def _pairs(a: Mapping[str, Trained], b: Mapping[str, Trained]) -> list[Pair]:
-    return [(a[task], b[task]) for task in a if task in b]
+    return [pair for a, b in _beside_the_first(list(scored)) for pair in pairs_of(scored[a], scored[b])]
 
 
 def _exposure_pairs(cells: Cells) -> dict[tuple[str, int], tuple[Measured, Measured]]:
@@ -251,12 +242,6 @@ def _mean_and_sd(values: Sequence[float]) -> str:
     if not values:
         return "–"
     return f"{mean(values):.2f}" + (f"\n± {stdev(values):.2f}" if len(values) > 1 else "")
-
-
-def _tested_tables(title: str, tested: Sequence[Tested]) -> Iterator[Table]:
-    for names in dict.fromkeys(found.names for found in tested):
-        chosen = [found for found in tested if found.names == names]
-        yield table_of(chosen, f"{title}: a: {names[0]}, b: {names[1]}")
 
 
 def _fit_tables(out: Path, cells: Cells, klue: str | None) -> list[Table]:

@@ -1,11 +1,12 @@
-"""Quick probes of a trained encoder: four KLUE tasks with 1,000 examples each, through the finetune stage as it stands.
+"""Probes of a trained encoder: KLUE tasks with 1,000 examples each, through the finetune stage as it stands.
 
-Hyperparameters are those of the recipe real-small. A probe tells whether a lower loss is worth anything; its figures
-compare contestants of one arena and nothing else.
+Hyperparameters are those of the recipe real-small, the seed is that of the pretraining. A probe tells whether a lower
+loss is worth anything; its figures compare contestants of one arena and nothing else.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from corpus.documents.errors import BadInput
@@ -13,35 +14,55 @@ from finetune.config import FinetuneConfig
 from finetune.registry import missing_files
 from finetune.run import FinetuneInputs
 from finetune.run import run as finetune
+from finetune.statistics.compare import compare
+from launch.bench.paired import as_one, pairs_of, tested_tables
+from launch.console import Table
+from launch.pipeline import OWN_MODEL
 from launch.recipe import load_recipe
 from launch.report.gather import paper_metrics, read_scores
 
-TASKS = ("ynat", "klue-nli", "klue-ner", "klue-dp")
+QUICK = ("ynat", "klue-nli", "klue-ner", "klue-dp")  # tasks where none are named
 EXAMPLES = 1_000  # to train on, and at most so many to score
 
 
-def probe_config(precision: str) -> FinetuneConfig:
+def probe_config(tasks: Sequence[str], seed: int, precision: str) -> FinetuneConfig:
     """What the probes are trained by; ``precision``: the arena's."""
     own = {
-        "tasks": TASKS, "split_dev": ("klue-ner", "klue-dp"), "seeds": (1,), "max_train_examples": EXAMPLES,
+        "models": (OWN_MODEL,), "tasks": tuple(tasks), "seeds": (seed,), "max_train_examples": EXAMPLES,
         "max_dev_examples": EXAMPLES, "bootstrap_samples": 0, "save": "none", "precision": precision,
     }  # fmt: skip
-    given = load_recipe("real-small").finetune.overrides
-    overrides = {task: given[task].model_dump(exclude_none=True) for task in TASKS}
-    return FinetuneConfig.model_validate(own | {"overrides": overrides})
+    return FinetuneConfig.model_validate(load_recipe("real-small").finetune.model_dump() | own)
 
 
-def check_probes(klue: Path, precision: str) -> None:
+def check_probes(klue: Path, tasks: Sequence[str], precision: str) -> None:
     """BadInput where files of the probes are missing."""
-    if missing := missing_files(probe_config(precision), klue):
+    if missing := missing_files(probe_config(tasks, 1, precision), klue):
         raise BadInput(f"{klue}: missing {', '.join(missing)}; give the KLUE files with --klue, or leave it out")
 
 
-def probe(model: Path, klue: Path, out: Path, precision: str) -> dict[str, dict[str, float]]:
+def probe(
+    model: Path, klue: Path, out: Path, tasks: Sequence[str], seed: int, precision: str
+) -> dict[str, dict[str, float]]:
     """Fine-tune the model in ``model`` on each task; returns the paper's metrics, 0..100, by task."""
-    inputs = FinetuneInputs(klue, {"model": str(model)})
-    finetune(probe_config(precision), inputs, out / "finetune")
+    inputs = FinetuneInputs(klue, {OWN_MODEL: str(model)})
+    finetune(probe_config(tasks, seed, precision), inputs, out / "finetune")
     return {
         found["task"]: {name: round(found["scores"][name], 2) for name in paper_metrics(found)}
         for found in read_scores(out)
+        if found["seed"] == seed
     }
+
+
+def compared_probes(folders: Mapping[str, Mapping[int, Path]], references: Sequence[str], klue: Path) -> list[Table]:
+    """Each contestant beside each reference, paired by seed and example; Holm corrects over the tasks of a table.
+
+    Args:
+        folders: contestant to seed to the folder of its probes.
+    """
+    models = {name: as_one(name, by_seed) for name, by_seed in folders.items()}
+    tables: list[Table] = []
+    for reference in references:
+        for name in models:
+            if name != reference and (pairs := pairs_of(models[reference], models[name])):
+                tables += tested_tables("Probes", compare(pairs, klue, shuffles=0))
+    return tables

@@ -22,15 +22,16 @@ from typing import Any, NamedTuple
 from corpus.documents.device import PrecisionName, choose_precision, device_name, find_device
 from corpus.documents.errors import BadInput
 from corpus.documents.whole_files import write_whole
+from finetune.config import full_name
 from launch.bench.speedrun.arena import Judge, Text, prepare_text
 from launch.bench.speedrun.contestants import RIVALS, Contestant, read_contestants
 from launch.bench.speedrun.pace import Budget
-from launch.bench.speedrun.probes import check_probes, probe
+from launch.bench.speedrun.probes import QUICK, check_probes, compared_probes, probe
 from launch.bench.speedrun.race import Order, run_race
 from launch.bench.speedrun.standings import standings
 from launch.bench.timing import run_fresh, versions_of
 from launch.conduct import conduct
-from launch.console import PlainConsole, markdown_table, print_table
+from launch.console import PlainConsole, Table, markdown_table, print_table
 from launch.errors import LaunchError
 from launch.manifest import held, write_json
 from launch.recipe import SAMPLE
@@ -43,6 +44,13 @@ RESULTS_NAME, TABLES_NAME, ARENA_NAME = "results.jsonl", "results.md", "arena.js
 PRECISIONS = ("auto", "fp32", "bf16")
 SAMPLE_RECIPE = "smoke"
 LOCK = "speedrun"  # several commands may work in one folder
+
+
+class Probes(NamedTuple):
+    """What encoders are fine-tuned on: the folder of the KLUE files and tasks, by their full names."""
+
+    klue: Path
+    tasks: tuple[str, ...]
 
 
 class Rules(NamedTuple):
@@ -63,6 +71,9 @@ def run_speedrun(
     rules: Rules,
     klue: str | None,
     out: Path,
+    *,
+    tasks: Sequence[str] = (),
+    references: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
     """Race every contestant with every seed that has no result yet, print tables, and keep all in ``out``.
 
@@ -70,6 +81,8 @@ def run_speedrun(
         data: a run folder with corpus and tokenizer; None: the embedded sample is made ready.
         contestants, size: see ``read_contestants``.
         klue: folder of the KLUE files for the probes, "malmoi:sample" for those of the sample; None: no probes.
+        tasks: of the probes; ``QUICK`` if empty.
+        references: contestants that all others are timed against and held beside; ``RIVALS`` if empty.
 
     Returns:
         the results, one for each line of results.jsonl.
@@ -84,15 +97,14 @@ def run_speedrun(
         raise BadInput("on an accelerator CPU seconds are no budget; give --operations")
     rules = rules._replace(precision=choose_precision(rules.precision, "--precision", device).precision)
     entered = read_contestants(contestants, size, rules.precision)
-    files = _klue_files(klue, out)
-    if files is not None:
-        check_probes(files, rules.precision)
+    _check_references(references, entered, out)
+    probes = _find_probes(klue, tasks, rules.precision, out)
     with held(out, LOCK, waits=True):
         text = prepare_text(data or _sample_run(out), out / "text", os.cpu_count() or 1)
         arena = _open_arena(out, text, rules, device_name(device))
-    failures = _race_all(entered, seeds, text, rules, arena, files, out)
+    failures = _race_all(entered, seeds, text, rules, arena, probes, out)
     results = _results(out)
-    _show(results, arena, out)
+    _show(results, arena, references or RIVALS, probes, out)
     if failures:
         raise LaunchError("\n".join(failures))
     return results
@@ -109,6 +121,14 @@ def _check(rules: Rules, seeds: Sequence[int]) -> None:
         raise BadInput("--seed: give each seed once, 0 or more")
 
 
+def _check_references(references: Sequence[str], entered: Sequence[Contestant], out: Path) -> None:
+    names = [*(contestant.name for contestant in entered), *(result["contestant"] for result in _results(out))]
+    for reference in references:
+        if reference not in names:
+            there = ", ".join(dict.fromkeys(names))
+            raise BadInput(f"--beside {reference}: no contestant of this name takes part; here are {there}")
+
+
 def _sample_run(out: Path) -> Path:
     """The run folder of the demo, with corpus and vocabulary."""
     for verb in ("corpus", "tokenizer"):
@@ -116,11 +136,18 @@ def _sample_run(out: Path) -> Path:
     return out / "sample" / SAMPLE_RECIPE
 
 
-def _klue_files(klue: str | None, out: Path) -> Path | None:
-    if klue != SAMPLE:
-        return None if klue is None else Path(klue)
-    unpack(out / "sample")
-    return out / "sample" / "klue"
+def _find_probes(klue: str | None, tasks: Sequence[str], precision: str, out: Path) -> Probes | None:
+    """None without ``klue``; BadInput where its files or a task cannot be had."""
+    if klue is None:
+        if tasks:
+            raise BadInput("--task: probes need the KLUE files; give their folder, --klue klue_benchmark")
+        return None
+    folder = out / "sample" / "klue" if klue == SAMPLE else Path(klue)
+    if klue == SAMPLE:
+        unpack(out / "sample")
+    found = Probes(folder, tuple(dict.fromkeys(map(full_name, tasks or QUICK))))
+    check_probes(found.klue, found.tasks, precision)
+    return found
 
 
 def _open_arena(out: Path, text: Text, rules: Rules, device: str) -> dict[str, Any]:
@@ -149,7 +176,7 @@ def _race_all(
     text: Text,
     rules: Rules,
     arena: dict[str, Any],
-    klue: Path | None,
+    probes: Probes | None,
     out: Path,
 ) -> list[str]:
     """Do what is missing, seed after seed; returns what failed."""
@@ -157,15 +184,18 @@ def _race_all(
     failures = []
     for seed in seeds:
         for contestant in entered:
-            who, model = f"{contestant.name}, seed {seed}", _folder(out, "models", contestant, seed)
+            who, model = f"{contestant.name}, seed {seed}", _folder(out, "models", contestant.name, seed)
             try:
                 if _find(out, contestant, seed) is None:
                     log.info("%s: %s", who, contestant.told)
                     _keep(out, _race(contestant, seed, text, rules, arena, model))
-                if klue is not None and "probes" not in (found := _find(out, contestant, seed) or {}):
+                found = _find(out, contestant, seed) or {}
+                known = found.get("probes", {})
+                if probes and (left := [task for task in probes.tasks if task not in known]):
                     log.info("%s: probes", who)
-                    scores = probe(model, klue, _folder(out, "probes", contestant, seed), rules.precision)
-                    _keep(out, {**found, "probes": scores})
+                    folder = _folder(out, "probes", contestant.name, seed)
+                    scores = probe(model, probes.klue, folder, left, seed, rules.precision)
+                    _keep(out, {**found, "probes": known | scores})
             except LaunchError as error:
                 log.warning("%s", error)
                 failures.append(str(error))
@@ -207,8 +237,8 @@ def _refuse_others(entered: Sequence[Contestant], results: Sequence[dict[str, An
                 )
 
 
-def _folder(out: Path, kind: str, contestant: Contestant, seed: int) -> Path:
-    return out / kind / contestant.name / f"seed-{seed}"
+def _folder(out: Path, kind: str, contestant: str, seed: int) -> Path:
+    return out / kind / contestant / f"seed-{seed}"
 
 
 # --- what is kept
@@ -232,7 +262,13 @@ def _keep(out: Path, result: dict[str, Any]) -> None:
         write_whole(out / RESULTS_NAME, "".join(lines))
 
 
-def _show(results: Sequence[dict[str, Any]], arena: dict[str, Any], out: Path) -> None:
+def _show(
+    results: Sequence[dict[str, Any]],
+    arena: dict[str, Any],
+    references: Sequence[str],
+    probes: Probes | None,
+    out: Path,
+) -> None:
     budget = arena["budget"]
     amount = (
         f"{budget['amount'] / 60:g} CPU minutes" if budget["unit"] == "cpu_s" else f"{budget['amount']:g} operations"
@@ -243,9 +279,20 @@ def _show(results: Sequence[dict[str, Any]], arena: dict[str, Any], out: Path) -
     )
     console, pages = PlainConsole(), [about]
     console.print(about, soft_wrap=True)
-    for table in standings(results, arena["baselines"], RIVALS):
+    tables = standings(results, arena["baselines"], references)
+    for table in tables + (_compared(results, references, probes.klue, out) if probes else []):
         print_table(table, console)
         pages.append(f"{markdown_table(table)}\n\n{table.note}".strip())
     told = {result["contestant"]: result["told"] for result in results}
     pages.append("\n".join(f"- {name}: `{words}`" for name, words in told.items()))
     write_whole(out / TABLES_NAME, "\n\n".join(pages) + "\n")
+
+
+def _compared(results: Sequence[dict[str, Any]], references: Sequence[str], klue: Path, out: Path) -> list[Table]:
+    """Probes of each contestant beside those of each reference that has some."""
+    folders: dict[str, dict[int, Path]] = {}
+    for result in results:
+        if "probes" in result:
+            name, seed = result["contestant"], result["seed"]
+            folders.setdefault(name, {})[seed] = _folder(out, "probes", name, seed)
+    return compared_probes(folders, [name for name in references if name in folders], klue)

@@ -10,10 +10,12 @@ import pytest
 import torch
 
 from corpus.documents.errors import BadInput
+from finetune.tasks.labels import YNAT_LABELS
 from launch.bench.speedrun import run
 from launch.bench.speedrun.arena import HELD_OUT_SHARE, Judge, Text, prepare_text, score
 from launch.bench.speedrun.contestants import read_contestants
 from launch.bench.speedrun.pace import Budget
+from launch.bench.speedrun.probes import compared_probes
 from launch.bench.speedrun.run import run_speedrun
 from launch.bench.speedrun.standings import share_until_reading, spent_until, standings, times_faster
 from launch.errors import LaunchError
@@ -145,22 +147,64 @@ def test_results_stay_and_are_not_made_again(given: Path, tmp_path: Path, here: 
         run_speedrun(given, told, SIZE, [1], RULES._replace(points=5), None, tmp_path)
 
 
-def test_probes_come_after_and_are_kept(
+def test_probes_come_after_with_the_seed_of_the_race_and_are_kept(
     given: Path, tmp_path: Path, here: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_speedrun(given, [OURS], SIZE, [1], RULES, None, tmp_path)
-    seen: list[Path] = []
+    run_speedrun(given, [OURS], SIZE, [1, 4], RULES, None, tmp_path)
+    seen: list[tuple[list[str], int]] = []
 
-    def fake(model: Path, *rest: Any) -> dict[str, dict[str, float]]:
-        seen.append(model)
-        return {"ynat": {"macro_f1": 12.34}}
+    def fake(model: Path, klue: Path, out: Path, tasks: list[str], seed: int, precision: str) -> Any:
+        assert (model / "config.json").is_file()
+        seen.append((tasks, seed))
+        return {task: {"macro_f1": 12.34} for task in tasks}
 
     monkeypatch.setattr(run, "probe", fake)
-    for _ in range(2):
-        [result] = run_speedrun(given, [OURS], SIZE, [1], RULES, "malmoi:sample", tmp_path)
-    assert here == ["paper, seed 1,"] and len(seen) == 1 and (seen[0] / "config.json").is_file()
-    assert result["probes"] == {"ynat": {"macro_f1": 12.34}}
-    assert "| paper | 12.3 |" in (tmp_path / "results.md").read_text("utf-8")
+    for tasks in ([], ["nli", "ynat", "klue-sts"], ["sts"]):
+        first, second = run_speedrun(given, [OURS], SIZE, [1, 4], RULES, "malmoi:sample", tmp_path, tasks=tasks)
+    quick = ["ynat", "klue-nli", "klue-ner", "klue-dp"]
+    assert here == ["paper, seed 1,", "paper, seed 4,"]
+    assert seen == [(quick, 1), (quick, 4), (["klue-sts"], 1), (["klue-sts"], 4)]
+    assert list(first["probes"]) == list(second["probes"]) == [*quick, "klue-sts"]
+    assert "| paper | 12.3, 12.3 |" in (tmp_path / "results.md").read_text("utf-8")
+
+
+def write_probes(folder: Path, seed: int, right: int) -> None:
+    """A result on 40 headlines, of which the first are right."""
+    place = folder / "finetune" / "ynat" / "model" / f"seed-{seed}"
+    place.mkdir(parents=True)
+    labels = [YNAT_LABELS[n % 7] for n in range(41)]
+    rows = [
+        {"guid": f"ynat-v1_dev_{n:05}", "gold": labels[n], "prediction": labels[n + (n >= right)]} for n in range(40)
+    ]
+    (place / "predictions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    facts = {"task": "ynat", "model": "model", "seed": seed, "protocol": "malmoi", "split": "dev", "encoder": "same"}
+    (place / "scores.json").write_text(json.dumps(facts), "utf-8")
+
+
+def test_probes_are_held_beside_those_of_a_reference_by_their_own_seeds(tmp_path: Path) -> None:
+    folders: dict[str, dict[int, Path]] = {"small": {}, "large": {}, "lone": {}}
+    for seed, small, large in ((1, 20, 34), (2, 22, 36), (3, 21, 33)):
+        for name, right in (("small", small), ("large", large)):
+            folders[name][seed] = tmp_path / name / str(seed)
+            write_probes(folders[name][seed], seed, right)
+    write_probes(folders["small"][2], 1, 40)  # of another seed; no result of this pretraining
+    folders["lone"][1] = tmp_path / "lone"
+
+    [table] = compared_probes(folders, ["small"], tmp_path)
+    assert table.title == "Probes: a: small, b: large"
+    [row] = table.rows
+    assert row[0] == "ynat\nmacro_f1" and "b is better" in row[-1]
+    assert float(row[1].split("\n")[0]) == pytest.approx(52.5, abs=3) and float(row[3]) > 25
+    assert "Seeds: 3" in table.note and "40" in table.note
+
+
+def test_every_contestant_is_timed_against_those_that_are_named(given: Path, tmp_path: Path, here: list[str]) -> None:
+    told = [OURS, f"slow: {OURS.partition(':')[2]} pretrain.optimizer.lr=1e-6"]
+    run_speedrun(given, told, SIZE, [1], RULES, None, tmp_path, references=["slow"])
+    assert "| contestant | loss of slow |" in (tmp_path / "results.md").read_text("utf-8")
+    with pytest.raises(BadInput, match=r"--beside swift: no contestant.*paper, slow"):
+        run_speedrun(given, told, SIZE, [1], RULES, None, tmp_path, references=["swift"])
+    assert len(here) == 2
 
 
 def test_a_failure_is_told_at_the_end_and_leaves_the_others(
@@ -191,6 +235,10 @@ def test_options_that_cannot_be_met_are_named(given: Path, tmp_path: Path) -> No
         run_speedrun(given, [OURS], SIZE, [1, 1], RULES, None, tmp_path)
     with pytest.raises(BadInput, match="ynat"):
         run_speedrun(given, [OURS], SIZE, [1], RULES, str(given), tmp_path)
+    with pytest.raises(BadInput, match="--task: probes need the KLUE files"):
+        run_speedrun(given, [OURS], SIZE, [1], RULES, None, tmp_path, tasks=["ner"])
+    with pytest.raises(BadInput, match="did you mean klue-ner"):
+        run_speedrun(given, [OURS], SIZE, [1], RULES, "malmoi:sample", tmp_path, tasks=["nre"])
     with pytest.raises(LaunchError, match="not complete yet"):
         run_speedrun(tmp_path / "nothing", [OURS], SIZE, [1], RULES, None, tmp_path)
 

@@ -1,0 +1,42 @@
+"""Fine-tuned results whose seeds stand in run folders of their own, as one model, and the tables of two such models.
+
+An encoder that was pretrained with three seeds is fine-tuned once with each. What ``malmoi compare`` makes of three
+seeds in one folder then holds for three pretrainings, so an interval is one over pretraining, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from finetune.statistics.compare import Pair, Tested
+from finetune.statistics.results import Trained, find_trained
+from launch.console import Table
+from launch.tools.compare import table_of
+
+
+def as_one(name: str, runs: Mapping[int, Path]) -> dict[str, Trained]:
+    """By task: of each run folder the results with its own seed, all of them as the model ``name``.
+
+    Args:
+        runs: seed to run folder; one without any result is left out.
+    """
+    results: dict[str, list[tuple[Path, dict[str, Any]]]] = {}
+    for seed, run in runs.items():
+        if any(run.glob("finetune/**/scores.json")):
+            for one in find_trained(run):
+                results.setdefault(one.task, []).extend(own for own in one.results if own[1]["seed"] == seed)
+    return {task: Trained(task, name, tuple(given)) for task, given in results.items() if given}
+
+
+def pairs_of(a: Mapping[str, Trained], b: Mapping[str, Trained]) -> list[Pair]:
+    """The tasks that both have."""
+    return [(a[task], b[task]) for task in a if task in b]
+
+
+def tested_tables(title: str, tested: Sequence[Tested]) -> Iterator[Table]:
+    """A table for each two models."""
+    for names in dict.fromkeys(found.names for found in tested):
+        chosen = [found for found in tested if found.names == names]
+        yield table_of(chosen, f"{title}: a: {names[0]}, b: {names[1]}")
