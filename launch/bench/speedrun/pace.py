@@ -126,7 +126,8 @@ class Calibration(Pace):
 class Race(Pace):
     """A run within the budget; it ends with the first step after which the budget is spent, whatever was planned.
 
-    ``seconds_a_step``: of the first plan, unless operations are the budget; ``points``: measurements on the way;
+    ``seconds_a_step``: of the first plan, unless operations are the budget; ``points``: measurements after the one of
+    first values;
     ``kept``: where the race is kept after each, and what it goes on from.
     """
 
@@ -161,6 +162,9 @@ class Race(Pace):
                 f"the budget is that of {self.config.steps} steps, {self.counting_s:.1f} CPU seconds went before the "
                 "first; raise --minutes or --operations"
             )
+        if not self.curve:
+            with self._stopped():
+                self._add_point()
 
     @property
     def cpu_s(self) -> float:

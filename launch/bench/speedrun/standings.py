@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean
 from typing import Any
@@ -34,14 +35,16 @@ def spent_until(curve: Sequence[Mapping[str, float]], loss: float) -> float | No
 def times_faster(results: Iterable[Result], name: str, reference: str) -> dict[int, float | None]:
     """By seed: the reference's whole run by what the contestant spent until it had the reference's last loss.
 
-    None where it never had it; seeds that only one of them ran are left out.
+    None where it never had it, infinity where its first values had it at no price; seeds that only one of them ran are
+    left out.
     """
     runs = {(result["contestant"], result["seed"]): result for result in results}
     found: dict[int, float | None] = {}
     for seed in sorted(seed for who, seed in runs if who == name and (reference, seed) in runs):
         theirs = runs[reference, seed]
         spent = spent_until(runs[name, seed]["curve"], theirs["loss"])
-        found[seed] = None if spent is None else theirs["curve"][-1]["spent"] / spent
+        whole = theirs["curve"][-1]["spent"]
+        found[seed] = None if spent is None else whole / spent if spent else math.inf
     return found
 
 
@@ -106,10 +109,13 @@ def _sooner(runs: Mapping[str, Sequence[Result]], references: Sequence[str]) -> 
         cells = []
         for reference in references:
             times = times_faster(results, name, reference).values()
-            cells.append("" if name == reference else _all("–" if n is None else f"{n:.2f}" for n in times))
+            cells.append("" if name == reference else _all(map(_times, times)))
         rows.append([name, *cells])
     heads = ("contestant", *(f"loss of {reference}" for reference in references))
-    note = "How many times sooner it had the loss that another had at the end, by seed; –: not in the budget."
+    note = (
+        "How many times sooner it had the loss that another had at the end, by seed; –: not in the budget; at once: "
+        "before the first step."
+    )
     return Table(heads, rows if references else [], numbers=range(1, len(heads)), title="Times sooner", note=note)
 
 
@@ -128,6 +134,10 @@ def _probed(runs: Mapping[str, Sequence[Result]]) -> Table:
         rows.append([name, *cells])
     heads = ("contestant", *(f"{task}\n{metric}" for task, metric in columns))
     return Table(heads, rows if columns else [], numbers=range(1, len(heads)), title="Probes of 1,000 examples")
+
+
+def _times(found: float | None) -> str:
+    return "–" if found is None else "at once" if found == math.inf else f"{found:.2f}"
 
 
 def _all(cells: Iterable[str]) -> str:

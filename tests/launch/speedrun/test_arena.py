@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -262,6 +263,11 @@ def test_times_faster_are_read_off_the_curves_seed_by_seed() -> None:
     assert times_faster(runs, "b", "a") == {1: 40 / 15, 2: None}
     assert times_faster(runs, "a", "a") == {1: 1.0, 2: 40 / 30}
     assert times_faster([*runs, result("c", 3, 1)], "c", "a") == {}
+    counted = result("d", 1, 5, 4)
+    counted["curve"][0]["spent"] = 0.0  # first values that cost nothing, as where operations are the budget
+    assert times_faster([*runs, counted], "d", "a") == {1: math.inf}
+    [_, sooner] = standings([*runs, counted], {"both_sides_accuracy": 0.35}, ["a"])
+    assert {row[0]: row[1] for row in sooner.rows} == {"a": "", "b": "2.67, –", "d": "at once"}
     assert spent_until(points(5, 6, 4), 4.5) == 27.5
     assert share_until_reading(runs[2], 0.45) == 0.5 and share_until_reading(runs[0], 0.45) is None
 

@@ -76,7 +76,8 @@ def test_operations_are_those_of_what_is_done(text: Text) -> None:
 def test_race_ends_at_its_budget_and_its_curve_has_the_points(raced: tuple[dict[str, Any], Path]) -> None:
     found, model = raced
     curve = found["curve"]
-    assert [int(4 * point["spent"] / BUDGET.amount + 0.2) for point in curve] == [1, 2, 3, 4]
+    assert [int(4 * point["spent"] / BUDGET.amount + 0.2) for point in curve] == [0, 1, 2, 3, 4]
+    assert curve[0]["step"] == curve[0]["tokens"] == curve[0]["spent"] == 0
     assert 0.95 * BUDGET.amount < found["operations"] <= BUDGET.amount
     assert found["tokens"] == found["steps"] * 4 * 128 and curve[-1]["step"] == found["steps"]
     assert (found["loss"], found["accuracy"]) == (curve[-1]["loss"], curve[-1]["accuracy"])
@@ -154,7 +155,7 @@ def test_seconds_go_on_where_they_were(text: Text, tmp_path: Path, monkeypatch: 
     clock.now += 30
     drive(again, clock, lambda step: 1.0, engine=engine)
     assert (again.step, again.tokens, again.counting_s, again.seconds_a_step) == (80, 80 * 512, 20, 1.0)
-    assert [point["spent"] for point in again.curve] == [21, 41, 61, 81, 100]
+    assert [point["spent"] for point in again.curve] == [20, 21, 41, 61, 81, 100]
     assert engine.restored == [21]
 
 
@@ -204,7 +205,7 @@ def test_race_counts_cpu_seconds_but_those_of_measuring(text: Text, monkeypatch:
     plans = drive(race, clock, lambda step: 1.0, measuring=50.0)
     assert set(plans) == {80} and race.step == 80
     assert race.counting_s == 20
-    assert [point["spent"] for point in race.curve] == [21, 41, 61, 81, 100]
+    assert [point["spent"] for point in race.curve] == [20, 21, 41, 61, 81, 100]
 
 
 def test_race_tells_how_far_it_is(
@@ -213,7 +214,7 @@ def test_race_tells_how_far_it_is(
     clock, (cost, config) = Clock(monkeypatch), cost_of(text, OURS)
     with caplog.at_level(logging.INFO):
         drive(Race(config, Budget("cpu_s", 10.0), cost, 3, 1.0), clock, lambda step: 1.0)
-    assert caplog.messages == [f"{share} %: loss 1.000, accuracy 50.0 %" for share in (40, 70)]
+    assert caplog.messages == [f"{share} %: loss 1.000, accuracy 50.0 %" for share in (0, 40, 70)]
 
 
 def test_plan_follows_the_speed_of_the_machine(text: Text, monkeypatch: pytest.MonkeyPatch) -> None:
