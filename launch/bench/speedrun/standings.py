@@ -7,9 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean
 from typing import Any
 
+import numpy as np
+
 from launch.console import Table
 
 Result = Mapping[str, Any]
+SHARES = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)  # of the budget, at which curves are shown
 BETWEEN = "both_sides_accuracy"  # of the counting baselines, the strongest
 
 
@@ -30,6 +33,18 @@ def spent_until(curve: Sequence[Mapping[str, float]], loss: float) -> float | No
             return before["spent"] + part * (point["spent"] - before["spent"])
         before = point
     return None
+
+
+def at_share(result: Result, share: float, key: str) -> float:
+    """Loss or accuracy when this share of the budget was spent, on a straight line between two points; NaN before the
+    first.
+
+    >>> at_share({"curve": [{"spent": 10, "loss": 8.0}, {"spent": 20, "loss": 6.0}]}, 0.6, "loss")
+    7.6
+    """
+    curve = result["curve"]
+    spent = [point["spent"] for point in curve]
+    return float(np.interp(share * spent[-1], spent, [point[key] for point in curve], left=math.nan))
 
 
 def times_faster(results: Iterable[Result], name: str, reference: str) -> dict[int, float | None]:
@@ -62,7 +77,11 @@ def standings(results: Sequence[Result], baselines: Mapping[str, float], referen
         by_name.setdefault(result["contestant"], []).append(result)
     names = sorted(by_name, key=lambda name: mean(run["loss"] for run in by_name[name]))
     ordered = {name: by_name[name] for name in names}
-    tables = [_learnt(ordered, baselines), _sooner(ordered, [name for name in references if name in ordered])]
+    tables = [
+        _learnt(ordered, baselines),
+        _curves(ordered),
+        _sooner(ordered, [name for name in references if name in ordered]),
+    ]
     return [table for table in (*tables, _probed(ordered)) if table.rows]
 
 
@@ -100,6 +119,19 @@ def _learnt(runs: Mapping[str, Sequence[Result]], baselines: Mapping[str, float]
         "share of the budget after which it is right more often than the last of these."
     )
     return Table(heads, rows, numbers=range(1, len(heads)), title="Learnt in the budget", note=note)
+
+
+def _curves(runs: Mapping[str, Sequence[Result]]) -> Table:
+    rows = []
+    for name, found in runs.items():
+        cells = []
+        for share in SHARES:
+            loss, accuracy = (mean(at_share(run, share, key) for run in found) for key in ("loss", "accuracy"))
+            cells.append("–" if math.isnan(loss) else f"{loss:.2f}\n{accuracy:.1%}")
+        rows.append([name, *cells])
+    heads = ("contestant", *(f"{share:.0%}" for share in SHARES))
+    note = "Held-out loss and accuracy after these shares of the budget, means of the seeds; –: before the first step."
+    return Table(heads, rows, numbers=range(1, len(heads)), title="On the way", note=note)
 
 
 def _sooner(runs: Mapping[str, Sequence[Result]], references: Sequence[str]) -> Table:

@@ -266,7 +266,7 @@ def test_times_faster_are_read_off_the_curves_seed_by_seed() -> None:
     counted = result("d", 1, 5, 4)
     counted["curve"][0]["spent"] = 0.0  # first values that cost nothing, as where operations are the budget
     assert times_faster([*runs, counted], "d", "a") == {1: math.inf}
-    [_, sooner] = standings([*runs, counted], {"both_sides_accuracy": 0.35}, ["a"])
+    [*_, sooner] = standings([*runs, counted], {"both_sides_accuracy": 0.35}, ["a"])
     assert {row[0]: row[1] for row in sooner.rows} == {"a": "", "b": "2.67, –", "d": "at once"}
     assert spent_until(points(5, 6, 4), 4.5) == 27.5
     assert share_until_reading(runs[2], 0.45) == 0.5 and share_until_reading(runs[0], 0.45) is None
@@ -278,8 +278,10 @@ def test_tables_stand_in_the_order_of_the_losses() -> None:
         result("b", 1, 7, 5),
         {**result("a", 1, 7, 6), "probes": {"ynat": {"macro_f1": 50.0}}},
     ]
-    learnt, sooner, probed = standings(runs, {"both_sides_accuracy": 0.35}, ["trainer", "paper"])
+    learnt, curves, sooner, probed = standings(runs, {"both_sides_accuracy": 0.35}, ["trainer", "paper"])
     assert [row[0] for row in learnt.rows] == ["b", "a", "paper"]
     assert [row[-1] for row in learnt.rows] == ["100%", "100%", "never"]
+    assert curves.heads[1:4] == ("5%", "10%", "20%") and curves.rows[0][1:4] == ["–", "–", "–"]  # from 10 of 20 on
+    assert curves.rows[2][-3:] == ["8.80\n12.0%", "8.40\n16.0%", "8.00\n20.0%"]
     assert sooner.heads == ("contestant", "loss of paper") and [row[1] for row in sooner.rows] == ["2.00", "2.00", ""]
     assert [row[1] for row in probed.rows] == ["", "50.0", ""]
