@@ -61,7 +61,7 @@ class PretrainingModule(nn.Module):
         self.network: Any = network  # names of its parts differ by family
         self.is_isolated = network.config._attn_implementation == ISOLATED  # by ``isolate_documents``
         self.family = family_of(network.config)
-        self.is_narrow = not self.is_isolated and not self.family.is_causal
+        self.is_narrow = not self.family.is_causal
         if self.is_narrow:
             narrow_last_layer(network)
         elif not self.is_isolated:
@@ -113,7 +113,7 @@ class PretrainingModule(nn.Module):
             is_text_BL = torch.arange(length, device=ids_BL.device) < lengths_BS
             # transformers takes four dimensions as they are; of two, it asks the device whether all are set
             extra["attention_mask"] = is_text_BL if self.family.has_windows else is_text_BL[:, None, None]
-        if self.is_narrow:  # attention within segments needs the queries of all tokens
+        if self.is_narrow:
             extra["places_BP"] = places_BP
         if self.family.is_causal or places_BP is None:
             extra |= {"is_causal": places_BP is None, "use_cache": False}

@@ -1,11 +1,11 @@
 """Floating-point operations of a token in training, and what a device could do at best: the two halves of the MFU.
 
 Counted are the matrix products of forward and backward pass (three times the forward pass), the vocabulary head and
-all of the last layer but keys and values on the predicted positions only (on all where documents are isolated), of
-local attention what a token may see, nothing for the sentence-pair head (below 0.1 %), norms and activations: the
-useful work, after PaLM (arXiv 2204.02311, appendix B). As there, a causal token counts as if it saw its whole row,
-twice what it sees; hybrid rows cost their mean. Peaks are the dense rates of NVIDIA's datasheets, half of those printed
-"with sparsity".
+all of the last layer but keys and values on the predicted positions only (where documents are isolated, all but its
+attention), of local attention what a token may see, nothing for the sentence-pair head (below 0.1 %), norms and
+activations: the useful work, after PaLM (arXiv 2204.02311, appendix B). As there, a causal token counts as if it saw
+its whole row, twice what it sees; hybrid rows cost their mean. Peaks are the dense rates of NVIDIA's datasheets, half
+of those printed "with sparsity".
 """
 
 from __future__ import annotations
@@ -62,16 +62,18 @@ def flops_per_token(config: PretrainConfig, vocab_size: int, lengths: NDArray[np
 def _flops(config: PretrainConfig, vocab_size: int, lengths: NDArray[np.int64] | None, predicted: float) -> float:
     model, length = config.model, config.rows.sequence_length
     hidden, is_modern, is_gpt = model.hidden, model.architecture == "modernbert", model.architecture == "gpt"
-    # the last layer asks at the predictions, and at [CLS] for pairs
-    is_narrow = config.rows.packing != "documents" and not is_gpt
-    on_all = (3 if is_modern else 2) * hidden**2  # keys and values; ModernBERT's one matrix gives the queries as well
+    is_isolated = config.rows.packing == "documents"
+    # keys and values; queries, too, by ModernBERT's one matrix or where documents are isolated and all tokens ask
+    on_all = (3 if is_modern or is_isolated else 2) * hidden**2
     rest = 4 * hidden**2 - on_all + (3 if is_modern else 2) * hidden * model.intermediate  # gated units have three
     lengths = np.array([length]) if lengths is None else lengths
     total = 6 * ((0 if is_gpt else hidden**2) + hidden * vocab_size) * predicted
     for layer in range(model.layers):
-        asking = predicted + model.nsp / length if is_narrow and layer == model.layers - 1 else 1
+        is_narrow = layer == model.layers - 1 and not is_gpt  # it asks at the predictions, and at [CLS] for pairs
+        asking = predicted + model.nsp / length if is_narrow else 1
         reach = model.local_window // 2 if is_modern and layer % model.global_every else None
-        total += 6 * (on_all + asking * rest) + 12 * asking * attended_length(lengths, reach) * hidden
+        seen = 12 * attended_length(lengths, reach) * hidden
+        total += 6 * (on_all + asking * rest) + seen * (1 if is_isolated else asking)
     return total
 
 

@@ -130,7 +130,7 @@ def _curves(runs: Mapping[str, Sequence[Result]]) -> Table:
             cells.append("–" if math.isnan(loss) else f"{loss:.2f}\n{accuracy:.1%}")
         rows.append([name, *cells])
     heads = ("contestant", *(f"{share:.0%}" for share in SHARES))
-    note = "Held-out loss and accuracy after these shares of the budget, means of the seeds; –: before the first step."
+    note = "Held-out loss and accuracy after these shares of the budget, means of the seeds; –: before its first point."
     return Table(heads, rows, numbers=range(1, len(heads)), title="On the way", note=note)
 
 
