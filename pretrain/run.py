@@ -45,6 +45,7 @@ from pretrain.engine.trial import try_device
 from pretrain.engine.world import World, explained_loss, join_world
 from pretrain.interruption import GOES_ON, Interrupted, StopRequest
 from pretrain.loop import Watch, train
+from pretrain.model.contexts import with_large_states
 from pretrain.model.extended import NewRows, read_new_rows
 from pretrain.model.init_from import check_init_from, with_sizes_of
 from pretrain.model.isolation import isolate_documents
@@ -227,7 +228,7 @@ def _write_result(prepared: Prepared) -> dict[str, Any]:
     log.info("held out: %s", {name: value for name, value in held_out.items() if name != "sources"})
     result = prepared.facts | last["progress"] | {"held_out": held_out}
     with whole_folder(prepared.out / MODEL_NAME) as folder:
-        prepared.save_model(folder, weights=weights, facts=result)
+        prepared.save_model(folder, weights=with_large_states(weights), facts=result)
     _write_json(prepared.out / RESULT_NAME, result)
     return result
 

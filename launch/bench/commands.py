@@ -148,6 +148,10 @@ def bench_speedrun(
     task: Annotated[
         list[str] | None, typer.Option(help="A KLUE task to probe on; repeatable. Default: ynat, nli, ner, dp.")
     ] = None,
+    rate: Annotated[
+        list[float] | None,
+        typer.Option(help="A further learning rate of probes, in units of real-small's; repeatable."),
+    ] = None,
     beside: Annotated[
         list[str] | None,
         typer.Option(help="A contestant to hold all others beside; repeatable. Default: trainer, paper, real-small."),
@@ -166,7 +170,18 @@ def bench_speedrun(
 
     budget = Budget("cpu_s", 60 * minutes) if operations is None else Budget("operations", operations)
     rules = Rules(budget, threads, cast(Any, precision), points, rows)
-    run_speedrun(data, contestant or [], size, seed or [1], rules, klue, out, tasks=task or [], references=beside or [])
+    run_speedrun(
+        data,
+        contestant or [],
+        size,
+        seed or [1],
+        rules,
+        klue,
+        out,
+        tasks=task or [],
+        rates=rate or [],
+        references=beside or [],
+    )
 
 
 @bench_app.command("ablations")

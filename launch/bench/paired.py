@@ -15,24 +15,31 @@ from finetune.statistics.results import Trained, find_trained
 from launch.console import Table
 from launch.tools.compare import table_of
 
+TaskKey = tuple[str, str]  # a task, and the name of the settings it was trained with ("" for those of the recipe)
 
-def as_one(name: str, runs: Mapping[int, Path]) -> dict[str, Trained]:
-    """By task: of each run folder the results with its own seed, all of them as the model ``name``.
+
+def as_one(name: str, runs: Mapping[int, Path]) -> dict[TaskKey, Trained]:
+    """Of each run folder the results with its own seed, all of them as the model ``name``, or ``name, settings``.
 
     Args:
         runs: seed to run folder; one without any result is left out.
     """
-    results: dict[str, list[tuple[Path, dict[str, Any]]]] = {}
+    results: dict[TaskKey, list[tuple[Path, dict[str, Any]]]] = {}
     for seed, run in runs.items():
         if any(run.glob("finetune/**/scores.json")):
             for one in find_trained(run):
-                results.setdefault(one.task, []).extend(own for own in one.results if own[1]["seed"] == seed)
-    return {task: Trained(task, name, tuple(given)) for task, given in results.items() if given}
+                key = (one.task, one.first.get("settings", ""))
+                results.setdefault(key, []).extend(own for own in one.results if own[1]["seed"] == seed)
+    return {
+        (task, settings): Trained(task, ", ".join(filter(None, (name, settings))), tuple(given))
+        for (task, settings), given in results.items()
+        if given
+    }
 
 
-def pairs_of(a: Mapping[str, Trained], b: Mapping[str, Trained]) -> list[Pair]:
-    """The tasks that both have."""
-    return [(a[task], b[task]) for task in a if task in b]
+def pairs_of(a: Mapping[TaskKey, Trained], b: Mapping[TaskKey, Trained]) -> list[Pair]:
+    """The tasks that both have, trained with the same settings; all of one settings together."""
+    return [(a[key], b[key]) for key in sorted(a, key=lambda key: key[1]) if key in b]
 
 
 def tested_tables(title: str, tested: Sequence[Tested]) -> Iterator[Table]:

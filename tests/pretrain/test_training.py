@@ -7,7 +7,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 from safetensors.numpy import load_file
+from transformers import AutoModelForMaskedLM
 
 from corpus.documents.errors import BadInput
 from tests.pretrain.runs import (
@@ -42,6 +44,18 @@ def test_the_mean_of_the_last_checkpoints_is_the_model(made: Path, tmp_path: Pat
         assert abs(weight - sum(part[name].astype("float64") for part in parts) / 3).max() < 1e-7
     last = json.loads((tmp_path / "checkpoints" / "step-000000009" / "loop.json").read_text("utf-8"))
     assert 0 < abs(result["held_out"]["mlm_loss"] - last["held_out"]["mlm_loss"]) < 0.5
+
+
+def test_the_model_has_large_states_though_it_was_trained_with_small_ones(made: Path, tmp_path: Path, tiny) -> None:
+    first = {"output_bias": "frequency", "embedding_start": "cooccurrence", "attention_start": "counted"}
+    train(tiny(steps=3, architecture="modernbert", layers=2, dropout=0.0, **first), made, tmp_path)
+    folders = (tmp_path / "checkpoints" / "step-000000003" / "model", tmp_path / "model")
+    trained, finished = (AutoModelForMaskedLM.from_pretrained(folder) for folder in folders)
+    ids_BL = torch.arange(7, 23)[None]
+    with torch.no_grad():
+        assert torch.equal(trained(input_ids=ids_BL).logits, finished(input_ids=ids_BL).logits)
+    small, large = (float(network.model.final_norm.weight.detach().mean()) for network in (trained, finished))
+    assert small < 0.2 and 0.7 < large < 1.5
 
 
 def test_micro_batches_change_no_loss(made: Path, tmp_path: Path, tiny) -> None:

@@ -29,7 +29,7 @@ from launch.bench.ablations.cells import PLAIN, PSEUDONYMIZED, READ, TEXTS, UNRE
 from launch.bench.ablations.compared import Compared, Measured, compare_all, measured
 from launch.bench.ablations.exposure import chance
 from launch.bench.ablations.plant import TIMES
-from launch.bench.paired import as_one, pairs_of, tested_tables
+from launch.bench.paired import TaskKey, as_one, pairs_of, tested_tables
 from launch.console import PlainConsole, Table, figures, markdown_table, print_table
 from launch.manifest import write_json
 from launch.report.gather import count, read_json
@@ -106,7 +106,7 @@ def _beside_the_first(keys: Sequence[Key]) -> list[tuple[Key, Key]]:
 # --- what is compared
 
 
-def _scored(out: Path, cells: Cells) -> dict[Key, dict[str, Trained]]:
+def _scored(out: Path, cells: Cells) -> dict[Key, dict[TaskKey, Trained]]:
     """Results of all seeds as one model, by task."""
     return {
         key: as_one(", ".join(key), {seed: out / "cells" / f"{key[0]}-{key[1]}-seed-{seed}" for seed in by_seed})
@@ -114,12 +114,12 @@ def _scored(out: Path, cells: Cells) -> dict[Key, dict[str, Trained]]:
     }
 
 
-def _text_pairs(scored: Mapping[Key, Mapping[str, Trained]]) -> list[Pair]:
+def _text_pairs(scored: Mapping[Key, Mapping[TaskKey, Trained]]) -> list[Pair]:
     names = [name for name, text in scored if text == PLAIN and (name, PSEUDONYMIZED) in scored]
     return [pair for name in names for pair in pairs_of(scored[name, PLAIN], scored[name, PSEUDONYMIZED])]
 
 
-def _vocabulary_pairs(scored: Mapping[Key, Mapping[str, Trained]]) -> list[Pair]:
+def _vocabulary_pairs(scored: Mapping[Key, Mapping[TaskKey, Trained]]) -> list[Pair]:
     return [pair for a, b in _beside_the_first(list(scored)) for pair in pairs_of(scored[a], scored[b])]
 
 
@@ -223,10 +223,10 @@ def _cells_of(one: Compared[Any], digits: int = 2) -> list[str]:
     return [a, b, f"{one.difference.value:+.{digits}f}", f"{low}\n{high}", p_of(one.p), p_of(one.p_holm)]
 
 
-def _scores_table(scored: Mapping[Key, Mapping[str, Trained]]) -> Table:
+def _scores_table(scored: Mapping[Key, Mapping[TaskKey, Trained]]) -> Table:
     """All metrics of the paper; rows are cells, columns tasks."""
     tasks = dict.fromkeys(task for by_task in scored.values() for task in by_task)
-    columns = [(task, metric) for task in tasks for metric in find_task(task).metrics]
+    columns = [(key, metric) for key in tasks for metric in find_task(key[0]).metrics]
     rows = []
     for key, by_task in scored.items():
         cells = []
@@ -234,7 +234,7 @@ def _scores_table(scored: Mapping[Key, Mapping[str, Trained]]) -> Table:
             values = [result["scores"][metric] for _, result in by_task[task].results] if task in by_task else []
             cells.append(_mean_and_sd([value for value in values if value is not None]))
         rows.append([", ".join(key), *cells])
-    heads = ("vocabulary, text", *(f"{task}\n{metric}" for task, metric in columns))
+    heads = ("vocabulary, text", *(f"{', '.join(filter(None, key))}\n{metric}" for key, metric in columns))
     return figures("Scores on dev", heads, rows if columns else [], "Mean ± standard deviation over seeds.")
 
 

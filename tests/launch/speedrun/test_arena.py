@@ -16,7 +16,7 @@ from launch.bench.speedrun import run
 from launch.bench.speedrun.arena import HELD_OUT_SHARE, Judge, Text, prepare_text, score
 from launch.bench.speedrun.contestants import read_contestants
 from launch.bench.speedrun.pace import Budget
-from launch.bench.speedrun.probes import compared_probes
+from launch.bench.speedrun.probes import compared_probes, names_of, probe_config
 from launch.bench.speedrun.run import run_speedrun
 from launch.bench.speedrun.standings import share_until_reading, spent_until, standings, times_faster
 from launch.errors import LaunchError
@@ -152,26 +152,43 @@ def test_probes_come_after_with_the_seed_of_the_race_and_are_kept(
     given: Path, tmp_path: Path, here: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_speedrun(given, [OURS], SIZE, [1, 4], RULES, None, tmp_path)
-    seen: list[tuple[list[str], int]] = []
+    seen: list[tuple[Any, ...]] = []
 
-    def fake(model: Path, klue: Path, out: Path, tasks: list[str], seed: int, precision: str) -> Any:
+    def fake(model: Path, klue: Path, out: Path, tasks: Any, rates: Any, seed: int, precision: str) -> Any:
         assert (model / "config.json").is_file()
-        seen.append((tasks, seed))
-        return {task: {"macro_f1": 12.34} for task in tasks}
+        seen.append((tasks, rates, seed))
+        return {name: {"macro_f1": 12.34} for name in names_of(tasks, rates)}
 
     monkeypatch.setattr(run, "probe", fake)
-    for tasks in ([], ["nli", "ynat", "klue-sts"], ["sts"]):
-        first, second = run_speedrun(given, [OURS], SIZE, [1, 4], RULES, "malmoi:sample", tmp_path, tasks=tasks)
-    quick = ["ynat", "klue-nli", "klue-ner", "klue-dp"]
+    for tasks, rates in (
+        ([], []),
+        (["nli", "ynat"], [1.0]),
+        (["sts", "klue-sts"], []),
+        (["sts"], [3, 1]),
+        (["sts"], [3]),
+    ):
+        first, second = run_speedrun(
+            given, [OURS], SIZE, [1, 4], RULES, "malmoi:sample", tmp_path, tasks=tasks, rates=rates
+        )
+    quick, sts = ("ynat", "klue-nli", "klue-ner", "klue-dp"), ("klue-sts",)
     assert here == ["paper, seed 1,", "paper, seed 4,"]
-    assert seen == [(quick, 1), (quick, 4), (["klue-sts"], 1), (["klue-sts"], 4)]
-    assert list(first["probes"]) == list(second["probes"]) == [*quick, "klue-sts"]
+    assert seen == [(*asked, seed) for asked in ((quick, ()), (sts, ()), (sts, (3, 1))) for seed in (1, 4)]
+    assert list(first["probes"]) == list(second["probes"]) == [*quick, *sts, "klue-sts, rate-3"]
     assert "| paper | 12.3, 12.3 |" in (tmp_path / "results.md").read_text("utf-8")
 
 
-def write_probes(folder: Path, seed: int, right: int) -> None:
+def test_probes_are_fine_tuned_as_real_small_is_but_for_what_is_named() -> None:
+    config = probe_config(["ynat", "wos"], [3, 1, 0.5], 7, "fp32")
+    assert (config.tasks, config.seeds, config.models) == (("ynat", "wos"), (7,), ("model",))
+    assert config.overrides["ynat"].lr == 3e-4 and list(config.settings) == ["rate-3", "rate-0.5"]
+    faster = config.under("rate-3").overrides
+    assert faster["ynat"].lr == pytest.approx(9e-4) and faster["wos"].lr == pytest.approx(15e-4)
+    assert faster["ynat"].epochs == config.overrides["ynat"].epochs == 3
+
+
+def write_probes(folder: Path, seed: int, right: int, settings: str = "") -> None:
     """A result on 40 headlines, of which the first are right."""
-    place = folder / "finetune" / "ynat" / "model" / f"seed-{seed}"
+    place = folder / "finetune" / "ynat" / "model" / settings / f"seed-{seed}"
     place.mkdir(parents=True)
     labels = [YNAT_LABELS[n % 7] for n in range(41)]
     rows = [
@@ -179,6 +196,7 @@ def write_probes(folder: Path, seed: int, right: int) -> None:
     ]
     (place / "predictions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     facts = {"task": "ynat", "model": "model", "seed": seed, "protocol": "malmoi", "split": "dev", "encoder": "same"}
+    facts |= {"settings": settings} if settings else {}
     (place / "scores.json").write_text(json.dumps(facts), "utf-8")
 
 
@@ -190,9 +208,12 @@ def test_probes_are_held_beside_those_of_a_reference_by_their_own_seeds(tmp_path
             write_probes(folders[name][seed], seed, right)
     write_probes(folders["small"][2], 1, 40)  # of another seed; no result of this pretraining
     folders["lone"][1] = tmp_path / "lone"
+    for name, right in (("small", 10), ("large", 11)):
+        write_probes(folders[name][1], 1, right, "rate-3")
 
-    [table] = compared_probes(folders, ["small"], tmp_path)
+    table, faster = compared_probes(folders, ["small"], tmp_path)
     assert table.title == "Probes: a: small, b: large"
+    assert faster.title == "Probes: a: small, rate-3, b: large, rate-3" and "Seeds: 1" in faster.note
     [row] = table.rows
     assert row[0] == "ynat\nmacro_f1" and "b is better" in row[-1]
     assert float(row[1].split("\n")[0]) == pytest.approx(52.5, abs=3) and float(row[3]) > 25
@@ -236,7 +257,9 @@ def test_options_that_cannot_be_met_are_named(given: Path, tmp_path: Path) -> No
         run_speedrun(given, [OURS], SIZE, [1, 1], RULES, None, tmp_path)
     with pytest.raises(BadInput, match="ynat"):
         run_speedrun(given, [OURS], SIZE, [1], RULES, str(given), tmp_path)
-    with pytest.raises(BadInput, match="--task: probes need the KLUE files"):
+    with pytest.raises(BadInput, match="--rate must be above 0"):
+        run_speedrun(given, [OURS], SIZE, [1], RULES, "malmoi:sample", tmp_path, rates=[0.0])
+    with pytest.raises(BadInput, match="--task, --rate: probes need the KLUE files"):
         run_speedrun(given, [OURS], SIZE, [1], RULES, None, tmp_path, tasks=["ner"])
     with pytest.raises(BadInput, match="did you mean klue-ner"):
         run_speedrun(given, [OURS], SIZE, [1], RULES, "malmoi:sample", tmp_path, tasks=["nre"])
