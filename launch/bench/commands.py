@@ -171,17 +171,9 @@ def bench_speedrun(
     budget = Budget("cpu_s", 60 * minutes) if operations is None else Budget("operations", operations)
     rules = Rules(budget, threads, cast(Any, precision), points, rows)
     run_speedrun(
-        data,
-        contestant or [],
-        size,
-        seed or [1],
-        rules,
-        klue,
-        out,
-        tasks=task or [],
-        rates=rate or [],
-        references=beside or [],
-    )
+        data, contestant or [], size, seed or [1], rules, klue, out,
+        tasks=task or [], rates=rate or [], references=beside or [],
+    )  # fmt: skip
 
 
 @bench_app.command("ablations")
