@@ -45,7 +45,6 @@ from pretrain.engine.trial import try_device
 from pretrain.engine.world import World, explained_loss, join_world
 from pretrain.interruption import GOES_ON, Interrupted, StopRequest
 from pretrain.loop import Watch, train
-from pretrain.model.contexts import with_large_states
 from pretrain.model.extended import NewRows, read_new_rows
 from pretrain.model.init_from import check_init_from, with_sizes_of
 from pretrain.model.isolation import isolate_documents
@@ -59,6 +58,7 @@ from pretrain.rows.masking import Pieces, describe_pieces
 from pretrain.saved.checkpoints import Checkpoints, SaveModel, mean_weights, require_disk_space
 from pretrain.saved.export import MODEL_NAME, RESULT_NAME, save_model
 from pretrain.saved.origin import Origin, find_origin
+from pretrain.saved.states import with_usual_states
 from pretrain.schedule import phases
 from pretrain.watch.baselines import count_baselines, score_baselines
 from pretrain.watch.flops import flops_by_phase
@@ -223,12 +223,12 @@ def _write_result(prepared: Prepared) -> dict[str, Any]:
             "command again, it goes on from the one before"
         )
     last = newest[0].loop
-    weights = mean_weights([found.folder / MODEL_NAME for found in reversed(newest)])
+    weights = mean_weights([found.weights() for found in reversed(newest)])
     held_out = _score_finished(prepared, weights, last["held_out"])
     log.info("held out: %s", {name: value for name, value in held_out.items() if name != "sources"})
     result = prepared.facts | last["progress"] | {"held_out": held_out}
     with whole_folder(prepared.out / MODEL_NAME) as folder:
-        prepared.save_model(folder, weights=with_large_states(weights), facts=result)
+        prepared.save_model(folder, weights=with_usual_states(weights), facts=result)
     _write_json(prepared.out / RESULT_NAME, result)
     return result
 

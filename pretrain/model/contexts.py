@@ -11,8 +11,8 @@ That can be counted, and put into the weights of the stock model:
   to the mutual information (PPMI, less for rare pairs) of a piece and the one so far away; each head takes as many
   singular vectors of the map as it has columns.
 - The vocabulary head begins near the identity without the common direction. What comes into it is so small that its
-  GELU is all but linear, and the norm after it makes up for that. In the finished model the head's matrix takes the
-  smallness over, as heads of tasks learn slowly from small states.
+  GELU is all but linear, and the norm after it makes up for that. In a written model the head's matrix has taken
+  the smallness over (``pretrain/saved/states.py``).
 
 Nothing is fixed: training moves all of it. Shapes: V vocabulary, N sampled tokens, C cells, H hidden, O offsets.
 """
@@ -20,7 +20,7 @@ Nothing is fixed: training moves all of it. Shapes: V vocabulary, N sampled toke
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -40,7 +40,6 @@ SHARPNESS = 36.0  # of queries times keys in every rotary pair: .9 of a head's a
 # sizes of what heads carry over, from each of ``NEAR`` and from all around, and of scores: lowest first loss on text
 CARRIED, CARRIED_FAR, SCORED = (4.0, 4.0, 2.0, 2.0), 8.0, 0.8
 LINEAR = 0.1  # scale of what comes into the head; as a scale of its matrix training would turn that ten times as fast
-STATES, HEAD = "final_norm.weight", "head.dense.weight"  # ends of names
 RIDGE = 0.1  # of the least squares, by the mean of the diagonal: what pieces are not told by carries nothing
 
 
@@ -122,19 +121,6 @@ def begin_with_contexts(network: PreTrainedModel, maps: Maps) -> None:
     guess.dense.weight.add_(torch.eye(len(direction_H)) - torch.outer(direction_H, direction_H))
     base.final_norm.weight.fill_(LINEAR)
     guess.norm.weight.fill_(SCORED)
-
-
-def with_large_states(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Weights, by name, of the same model with last states about as large as those of other encoders.
-
-    A power of two moves from the norm before the vocabulary head into the head's matrix, so that every score stays as
-    it is, bit for bit. Models of another architecture, and those whose norm is near 1, come back as they are.
-    """
-    states, head = (next((name for name in weights if name.endswith(end)), None) for end in (STATES, HEAD))
-    if states is None or head is None or not (mean := float(weights[states].detach().abs().mean())) > 0:
-        return dict(weights)
-    size = 2.0 ** round(math.log2(mean))
-    return {**weights, states: weights[states] / size, head: weights[head] * size}
 
 
 def _look(attention: Any, look_H: Tensor, rates_F: Tensor) -> None:

@@ -4,8 +4,9 @@
 checkpoints/step-000000100/model/                 a Hugging Face folder, ready for use
 checkpoints/step-000000100/optimizer.safetensors  the optimizer's averages; with ema, the weights; where it is sharded,
                                                   a file for each process (see pretrain/saved/slices.py)
-checkpoints/step-000000100/loop.json              step, meter, held-out scores, settings, size and sha256 of each file
-                                                  and of itself
+checkpoints/step-000000100/loop.json              step, meter, held-out scores, settings, scales of what is written
+                                                  otherwise than it is trained, size and sha256 of each file and of
+                                                  itself
 checkpoints/best                                  name of the checkpoint with the lowest held-out loss
 ```
 Order, masks and dropout are functions of the step, so nothing else must be remembered. The state is copied in the step
@@ -27,7 +28,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 from transformers import PreTrainedModel
 
@@ -37,7 +38,7 @@ from pretrain.config import PretrainConfig
 from pretrain.engine.optimizer import Slice
 from pretrain.engine.start import Engine
 from pretrain.engine.world import World
-from pretrain.saved.export import MODEL_NAME, WEIGHTS_NAME
+from pretrain.saved.export import MODEL_NAME
 from pretrain.saved.found import (
     LOOP_NAME,
     OPTIMIZER_NAME,
@@ -49,6 +50,7 @@ from pretrain.saved.found import (
     why_not_under,
 )
 from pretrain.saved.slices import Seals, copied, put_together, require_seen, write_slices
+from pretrain.saved.states import scaled, usual_scales
 
 log = logging.getLogger(__name__)
 
@@ -189,7 +191,8 @@ class Checkpoints:
     def _write_model(self, folder: Path, weights: Mapping[str, Tensor], loop: dict[str, Any]) -> None:
         (folder / MODEL_NAME).mkdir()
         facts = self._facts | loop["progress"] | {"held_out": loop["held_out"]}
-        self._save_model(folder / MODEL_NAME, weights=weights, facts=facts)
+        loop["scales"] = usual_scales(weights)
+        self._save_model(folder / MODEL_NAME, weights=scaled(weights, loop["scales"]), facts=facts)
 
     def _tell_failure(self) -> None:
         error = self._failure
@@ -249,16 +252,16 @@ def _copied(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensors.pop(name).to("cpu", copy=True) for name in list(tensors)}
 
 
-def mean_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
-    """The mean over Hugging Face folders of one architecture (Izmailov et al. 2018, arXiv 1803.05407), float32 by name.
+def mean_weights(models: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """The mean over models of one architecture (Izmailov et al. 2018, arXiv 1803.05407), float32 by name.
 
     Sums are in float64, so the mean of equal weights is those weights.
     """
-    sums = {name: weight.double() for name, weight in load_file(folders[0] / WEIGHTS_NAME).items()}
-    for folder in folders[1:]:
-        for name, weight in load_file(folder / WEIGHTS_NAME).items():
+    sums = {name: weight.double() for name, weight in models[0].items()}
+    for weights in models[1:]:
+        for name, weight in weights.items():
             sums[name] += weight
-    return {name: (total / len(folders)).float() for name, total in sums.items()}
+    return {name: (total / len(models)).float() for name, total in sums.items()}
 
 
 def require_disk_space(

@@ -56,10 +56,11 @@ class Found(NamedTuple):
     loop: dict[str, Any]
 
     def weights(self) -> Mapping[str, Tensor]:
-        """Those of the model, read one by one."""
+        """Those that training goes on with, read one by one; two of them were scaled when they were written."""
         from pretrain.saved.slices import Stored
 
-        return Stored([self.folder / MODEL_NAME / WEIGHTS_NAME])
+        scales: dict[str, float] = self.loop.get("scales", {})
+        return Stored([self.folder / MODEL_NAME / WEIGHTS_NAME]).scaled({name: 1 / by for name, by in scales.items()})
 
     def give_to(self, engine: Engine) -> None:
         from pretrain.saved.slices import Stored

@@ -18,6 +18,7 @@ import struct
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -44,6 +45,7 @@ class Stored(Mapping[str, Tensor]):
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self.shapes: dict[str, tuple[int, ...]] = {}
+        self._scales: Mapping[str, float] = {}
         self._pieces: dict[str, list[tuple[int, str]]] = {}
         self._files = {str(path): safe_open(path, "pt") for path in paths}
         for path, file in self._files.items():
@@ -62,7 +64,14 @@ class Stored(Mapping[str, Tensor]):
             ends += values.numel()
         if ends != math.prod(shape):
             raise RuntimeError(f"{key}: slices of {ends} values in a row, where {math.prod(shape)} were expected")
-        return (pieces[0][1] if len(pieces) == 1 else torch.cat([values for _, values in pieces])).reshape(shape)
+        whole = (pieces[0][1] if len(pieces) == 1 else torch.cat([values for _, values in pieces])).reshape(shape)
+        return whole * self._scales[key] if key in self._scales else whole
+
+    def scaled(self, scales: Mapping[str, float]) -> Stored:
+        """The same files, with the tensors that ``scales`` names multiplied when they are read."""
+        other = copy(self)
+        other._scales = dict(scales)
+        return other
 
     def close(self) -> None:
         self._files.clear()

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.numpy import load_file
-from transformers import AutoModelForMaskedLM
 
 from corpus.documents.errors import BadInput
+from pretrain.saved.found import checkpoint_folders, read_checkpoint
 from tests.pretrain.runs import (
     assert_same_training,
     go_on_from,
@@ -46,16 +46,30 @@ def test_the_mean_of_the_last_checkpoints_is_the_model(made: Path, tmp_path: Pat
     assert 0 < abs(result["held_out"]["mlm_loss"] - last["held_out"]["mlm_loss"]) < 0.5
 
 
-def test_the_model_has_large_states_though_it_was_trained_with_small_ones(made: Path, tmp_path: Path, tiny) -> None:
+@pytest.mark.parametrize("sharded", [False, True])
+def test_all_models_have_states_of_the_usual_size_though_they_are_trained_with_small_ones(
+    made: Path, tmp_path: Path, tiny, sharded: bool
+) -> None:
+    """As for anything else, a run that ended early goes on bit for bit, and a mean is that of the trained weights."""
     first = {"output_bias": "frequency", "embedding_start": "cooccurrence", "attention_start": "counted"}
-    train(tiny(steps=3, architecture="modernbert", layers=2, dropout=0.0, **first), made, tmp_path)
-    folders = (tmp_path / "checkpoints" / "step-000000003" / "model", tmp_path / "model")
-    trained, finished = (AutoModelForMaskedLM.from_pretrained(folder) for folder in folders)
-    ids_BL = torch.arange(7, 23)[None]
-    with torch.no_grad():
-        assert torch.equal(trained(input_ids=ids_BL).logits, finished(input_ids=ids_BL).logits)
-    small, large = (float(network.model.final_norm.weight.detach().mean()) for network in (trained, finished))
-    assert small < 0.2 and 0.7 < large < 1.5
+    sizes = {"architecture": "modernbert", "layers": 2, "dropout": 0.0, "average_last": 2, "sharded": sharded}
+    config, once, twice = tiny(steps=9, **sizes, **first), tmp_path / "once", tmp_path / "twice"
+    train(config, made, once)
+    shutil.copytree(once, twice)
+    go_on_from(twice, 6)
+    train(config, made, twice)
+    assert_same_training(once, twice)
+
+    found = [read_checkpoint(folder) for folder in checkpoint_folders(once / "checkpoints")][-2:]
+    assert all(set(one.loop["scales"].values()) == {8.0, 1 / 8} for one in found)
+    written = [load_file(one.folder / "model" / "model.safetensors") for one in found]
+    norm, matrix = "model.final_norm.weight", "head.dense.weight"
+    for weights in (*written, load_file(once / "model" / "model.safetensors")):
+        assert 0.7 < weights[norm].mean() < 1.5
+    trained = [one.weights() for one in found]
+    for name, weight in written[-1].items():
+        scale = {norm: 1 / 8, matrix: 8.0}.get(name, 1.0)
+        assert torch.equal(trained[-1][name], torch.from_numpy(weight) * scale)
 
 
 def test_micro_batches_change_no_loss(made: Path, tmp_path: Path, tiny) -> None:

@@ -18,10 +18,10 @@ from launch.bench.speedrun.ways import SIDES, Course, Weights
 from pretrain.config import PretrainConfig
 from pretrain.engine.start import ready_for_engine
 from pretrain.engine.world import join_world
-from pretrain.model.contexts import with_large_states
 from pretrain.model.starts import count_first_values, give_first_values
 from pretrain.pack.store import vocabulary_digest
 from pretrain.saved.export import save_model
+from pretrain.saved.states import with_usual_states
 
 KEPT_NAME = "race.safetensors"
 
@@ -99,4 +99,4 @@ def _save(
 ) -> None:
     order.model.mkdir(parents=True, exist_ok=True)
     facts = {"step": found["steps"], "vocabulary_sha256": vocabulary_digest(order.tokenizer), **found}
-    save_model(order.model, network, with_large_states(weights), order.tokenizer, config, facts)
+    save_model(order.model, network, with_usual_states(weights), order.tokenizer, config, facts)

@@ -161,11 +161,15 @@ def _probed(runs: Mapping[str, Sequence[Result]]) -> Table:
     )
     rows = []
     for name, found in runs.items():
-        probed = [run["probes"] for run in found if "probes" in run]
-        cells = [_all(f"{probes[task][metric]:.1f}" for probes in probed) for task, metric in columns]
-        rows.append([name, *cells])
+        rows.append([name, *(_all_probed(found, task, metric) for task, metric in columns)])
     heads = ("contestant", *(f"{task}\n{metric}" for task, metric in columns))
     return Table(heads, rows if columns else [], numbers=range(1, len(heads)), title="Probes of 1,000 examples")
+
+
+def _all_probed(runs: Sequence[Result], task: str, metric: str) -> str:
+    """Scores by seed; –: of a seed that was not probed so, where others were."""
+    scores = [run.get("probes", {}).get(task, {}).get(metric) for run in runs]
+    return "" if all(score is None for score in scores) else _all("–" if x is None else f"{x:.1f}" for x in scores)
 
 
 def _times(found: float | None) -> str:

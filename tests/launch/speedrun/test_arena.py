@@ -300,11 +300,12 @@ def test_tables_stand_in_the_order_of_the_losses() -> None:
         result("paper", 1, 9, 8),
         result("b", 1, 7, 5),
         {**result("a", 1, 7, 6), "probes": {"ynat": {"macro_f1": 50.0}}},
+        {**result("a", 2, 7, 6), "probes": {"ynat": {"macro_f1": 51.0}, "ynat, rate-3": {"macro_f1": 52.0}}},
     ]
     learnt, curves, sooner, probed = standings(runs, {"both_sides_accuracy": 0.35}, ["trainer", "paper"])
     assert [row[0] for row in learnt.rows] == ["b", "a", "paper"]
-    assert [row[-1] for row in learnt.rows] == ["100%", "100%", "never"]
+    assert [row[-1] for row in learnt.rows] == ["100%", "100%, 100%", "never"]
     assert curves.heads[1:4] == ("5%", "10%", "20%") and curves.rows[0][1:4] == ["–", "–", "–"]  # from 10 of 20 on
     assert curves.rows[2][-3:] == ["8.80\n12.0%", "8.40\n16.0%", "8.00\n20.0%"]
     assert sooner.heads == ("contestant", "loss of paper") and [row[1] for row in sooner.rows] == ["2.00", "2.00", ""]
-    assert [row[1] for row in probed.rows] == ["", "50.0", ""]
+    assert [row[1:] for row in probed.rows] == [["", ""], ["50.0, 51.0", "–, 52.0"], ["", ""]]

@@ -22,10 +22,10 @@ from pretrain.model.contexts import (
     common_direction,
     count_maps,
     ppmi_at,
-    with_large_states,
 )
 from pretrain.model.networks import build_network
 from pretrain.model.starts import ROW_NORM, FirstValues, give_first_values, ppmi, singular_vectors
+from pretrain.saved.states import with_usual_states
 
 IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
 SIZES = {"architecture": "modernbert", "layers": 3, "hidden": 64, "heads": 4, "intermediate": 48, "dropout": 0.0}
@@ -110,15 +110,15 @@ def test_an_untrained_model_guesses_from_all_around(network: Any) -> None:
 
 
 @torch.no_grad()
-def test_finished_models_have_large_states_and_the_same_scores(network: Any) -> None:
+def test_written_models_have_states_of_the_usual_size_and_the_same_scores(network: Any) -> None:
     """Heads of tasks read the states; a tenth of the usual size is learnt from ten times as slowly."""
     ids_BL = torch.from_numpy(walk(20 * 9, 2)).long().view(20, 9)
     before = {name: weight.clone() for name, weight in network.state_dict().items()}
-    assert all(torch.equal(before[name], weight) for name, weight in with_large_states(before).items())
+    assert all(torch.equal(before[name], weight) for name, weight in with_usual_states(before).items())
 
     give_first_values(network, counted(walk(40_000, 1)))
     scores, small = network(input_ids=ids_BL).logits, network.base_model(input_ids=ids_BL).last_hidden_state
-    found = with_large_states(network.state_dict())
+    found = with_usual_states(network.state_dict())
     changed = {name for name, weight in found.items() if not torch.equal(weight, network.state_dict()[name])}
     network.load_state_dict(found)
     large = network.base_model(input_ids=ids_BL).last_hidden_state
@@ -129,7 +129,7 @@ def test_finished_models_have_large_states_and_the_same_scores(network: Any) -> 
 
 def test_other_architectures_stay_as_they_are(tiny: Callable[..., PretrainConfig]) -> None:
     weights = build_network(tiny(), PIECES, IDS).state_dict()
-    assert with_large_states(weights) == dict(weights)
+    assert with_usual_states(weights) == dict(weights)
 
 
 def counted(ids_N: np.ndarray, near: float = 1.0, far: float = 1.0) -> FirstValues:
