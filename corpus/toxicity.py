@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from corpus.config import ToxicityConfig
-from corpus.documents.errors import BadInput
+from corpus.documents.errors import BadInput, first_line
 from corpus.documents.model_files import INDEX_NAME, check_index, most_tokens, refuse_links
 from corpus.unit_files import PART_NAME
 
@@ -84,10 +84,9 @@ def load_classifier(config: ToxicityConfig) -> Classifier:
         )
         tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
     except Exception as error:  # the libraries raise what they like for files they cannot read
-        reason = (str(error).strip() or type(error).__name__).split("\n")[0][:200]
         raise BadInput(
-            f"corpus.toxicity.model {name}: no classifier could be loaded ({reason}); name a folder or a Hub model "
-            "with config.json, model.safetensors and a tokenizer"
+            f"corpus.toxicity.model {name}: no classifier could be loaded ({first_line(error)}); name a folder or a "
+            "Hub model with config.json, model.safetensors and a tokenizer"
         ) from error
     if missing := sorted(report["missing_keys"]):
         raise BadInput(

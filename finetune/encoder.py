@@ -32,10 +32,10 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
     MODEL_FOR_MASKED_LM_MAPPING_NAMES,
 )
-from transformers.utils import logging as transformers_logging
 
-from corpus.documents.errors import BadInput
+from corpus.documents.errors import BadInput, first_line
 from corpus.documents.model_files import INDEX_NAME, check_index, check_model_files, check_sizes, refuse_links
+from corpus.documents.quiet import quiet_transformers
 from finetune.config import FRESH, KEPT_NAME, PoolingName
 from finetune.layout import name_roles, wrap_texts
 
@@ -74,7 +74,7 @@ def load_config(name: str) -> PreTrainedConfig:
     try:
         config = AutoConfig.from_pretrained(name, trust_remote_code=False)
     except Exception as error:  # the library raises what it likes for values it does not expect
-        raise BadInput(f"{name}: not an encoder that transformers can load ({_first_line(error)})") from None
+        raise BadInput(f"{name}: not an encoder that transformers can load ({first_line(error)})") from None
     kind = config.model_type
     if config.is_encoder_decoder or not (kind in _ENCODER_KINDS or reads_one_way(config)):
         raise BadInput(
@@ -112,7 +112,7 @@ def _read_tokenizer(name: str) -> PreTrainedTokenizerBase:
     try:
         return AutoTokenizer.from_pretrained(name, trust_remote_code=False)
     except Exception as error:  # the libraries raise what they like for files they cannot read
-        raise BadInput(f"{name}: no tokenizer that transformers can load ({_first_line(error)})") from None
+        raise BadInput(f"{name}: no tokenizer that transformers can load ({first_line(error)})") from None
 
 
 def _read_vocabulary(path: Path) -> PreTrainedTokenizerBase:
@@ -124,7 +124,7 @@ def _read_vocabulary(path: Path) -> PreTrainedTokenizerBase:
     try:
         return BertTokenizer(vocab=str(path), do_lower_case=False, strip_accents=False)
     except Exception as error:
-        raise BadInput(f"{path}: not one piece a line in UTF-8 ({_first_line(error)}); give a vocab.txt") from None
+        raise BadInput(f"{path}: not one piece a line in UTF-8 ({first_line(error)}); give a vocab.txt") from None
 
 
 def load_encoder(name: str, tokenizer: PreTrainedTokenizerBase | None = None) -> Encoder:
@@ -320,23 +320,5 @@ def _told_in_one_sentence(name: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # by what is wrong with config.json or the files of weights
-        why = _first_line(error)
+        why = first_line(error)
         raise BadInput(f"{name}: its weights cannot be loaded ({why}); give a whole checkpoint") from error
-
-
-@contextmanager
-def quiet_transformers() -> Iterator[None]:
-    """Silence about heads that start at random and pretraining heads that are left behind: both are the point."""
-    verbosity, progress = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        transformers_logging.set_verbosity(verbosity)
-        if progress:
-            transformers_logging.enable_progress_bar()
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).split("\n")[0][:200]

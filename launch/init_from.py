@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from corpus.documents.errors import first_line
 from launch.errors import LaunchError
 from launch.manifest import fingerprint, write_json
 
@@ -118,8 +119,7 @@ def _load(name: str, folder: Path) -> PreTrainedTokenizerBase:
     try:
         loaded = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # the libraries raise what they like for broken and missing files
-        reason = (str(error).strip() or type(error).__name__).split("\n")[0][:200]
-        raise LaunchError(f"{name}: no tokenizer that transformers can load ({reason})") from error
+        raise LaunchError(f"{name}: no tokenizer that transformers can load ({first_line(error)})") from error
     if not loaded.is_fast:
         raise LaunchError(f"{name}: its tokenizer has no fast backend; save a tokenizer.json beside the model")
     return loaded

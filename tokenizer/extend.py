@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 from tokenizers import Tokenizer
 
-from corpus.documents.errors import BadInput
+from corpus.documents.errors import BadInput, first_line
 from corpus.documents.model_files import refuse_links
 from corpus.documents.shards import shard_paths
 from corpus.documents.units import MapUnits, shared_processes
@@ -168,8 +168,9 @@ def _load(path: Path) -> Tokenizer:
         loaded = AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
         return Tokenizer.from_str(loaded.backend_tokenizer.to_str())
     except Exception as error:  # the libraries raise what they like for files they cannot read
-        reason = (str(error).strip() or type(error).__name__).split("\n")[0][:200]
-        raise BadInput(f"{path}: no tokenizer that transformers can load ({reason}); save it again") from error
+        raise BadInput(
+            f"{path}: no tokenizer that transformers can load ({first_line(error)}); save it again"
+        ) from error
 
 
 def words_of(base: Base, segmented: Sequence[Path]) -> Counter[str]:

@@ -16,6 +16,15 @@ class BadInput(ValueError):
     """What the user gave cannot be used; the message says what, where, what was expected and what to do."""
 
 
+def first_line(error: BaseException) -> str:
+    """What an error of somebody else's code says, cut to one line that fits into a sentence of ours.
+
+    >>> first_line(OSError("no config.json\\nTraceback")), first_line(KeyError())
+    ('no config.json', 'KeyError')
+    """
+    return (str(error).strip() or type(error).__name__).split("\n")[0][:200]
+
+
 def is_full_disk(error: BaseException) -> bool:
     """Whether an error of any library means that the disk is full."""
     if isinstance(error, OSError) and error.errno is not None:

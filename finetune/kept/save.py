@@ -21,10 +21,10 @@ from torch import nn
 
 from corpus.documents.locks import locked
 from corpus.documents.model_files import CONFIG_NAME
+from corpus.documents.quiet import quiet_transformers
 from corpus.documents.whole_files import read_object, seal_of, whole_folder, write_whole
 from finetune.config import KEPT_NAME, FinetuneConfig
 from finetune.data.files import read_json
-from finetune.encoder import quiet_transformers
 from finetune.examples import Tokenizer
 from finetune.heads.labels import Labeller
 from finetune.heads.pretrained import as_pretrained

@@ -17,8 +17,9 @@ from pathlib import Path
 
 from corpus.documents.errors import BadInput
 from corpus.documents.locks import locked
+from corpus.documents.quiet import quiet_transformers
 from corpus.documents.whole_files import whole_folder
-from finetune.encoder import find_encoder, quiet_transformers
+from finetune.encoder import find_encoder
 from finetune.kept.load import MODEL_NAME, load_kept
 from finetune.kept.save import LOCK_NAME, Trained
 from finetune.queue.jobs import Job

@@ -13,7 +13,7 @@ import traceback
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from corpus.documents.errors import BadInput, is_full_disk
+from corpus.documents.errors import BadInput, first_line, is_full_disk
 from finetune.queue.claims import claimed
 from finetune.queue.jobs import Job
 
@@ -51,8 +51,8 @@ def attempt(work: Work, job: Job, out: Path) -> Outcome:
             stops = error if isinstance(error, OSError) else OSError(28, "no space left on the disk")
             return Outcome(job, failure=str(error), stops=stops)
         if is_out_of_memory(error):
-            return Outcome(job, failure=f"out of memory with half the micro-batch, too ({_first_line(error)})")
-        return Outcome(job, failure=_first_line(error), trace=traceback.format_exc())
+            return Outcome(job, failure=f"out of memory with half the micro-batch, too ({first_line(error)})")
+        return Outcome(job, failure=first_line(error), trace=traceback.format_exc())
 
 
 def _in_memory(work: Work, job: Job) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def _in_memory(work: Work, job: Job) -> dict[str, Any]:
     except Exception as error:
         if not is_out_of_memory(error):
             raise
-        log.warning("%s: out of memory (%s); once more with half the micro-batch", job, _first_line(error))
+        log.warning("%s: out of memory (%s); once more with half the micro-batch", job, first_line(error))
     _free_memory()  # after the error, which holds the tensors
     return work(job, parts=2)
 
@@ -79,7 +79,3 @@ def _free_memory() -> None:
     torch = sys.modules.get("torch")
     if torch is not None and torch.accelerator.is_available():
         torch.get_device_module(torch.accelerator.current_accelerator()).empty_cache()
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).split("\n")[0][:200]

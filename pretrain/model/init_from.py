@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transformers import PreTrainedConfig
-from transformers.utils import logging as transformers_logging
 
-from corpus.documents.errors import BadInput
+from corpus.documents.errors import BadInput, first_line
 from corpus.documents.model_files import (
     CONFIG_NAME,
     INDEX_NAME,
@@ -27,6 +25,7 @@ from corpus.documents.model_files import (
     check_sizes,
     refuse_links,
 )
+from corpus.documents.quiet import quiet_transformers
 from pretrain.config import ModelConfig, PretrainConfig
 from pretrain.model.extended import NewRows, add_rows
 from pretrain.model.families import FAMILIES, family_of, longest_input, set_rope_theta, sizes_of
@@ -107,7 +106,7 @@ def load_init_from(
         with quiet_transformers():
             network, found = family.class_for(config.model).from_pretrained(folder, config=start, **settings)
     except Exception as error:  # OSError, ValueError, RuntimeError or SafetensorError, by what is wrong with the file
-        raise _bad(name, f"its weights cannot be loaded ({_first_line(error)}); give a whole checkpoint") from error
+        raise _bad(name, f"its weights cannot be loaded ({first_line(error)}); give a whole checkpoint") from error
     _tell_heads(name, network, found)
     if new_rows:
         with quiet_transformers():
@@ -119,20 +118,6 @@ def load_init_from(
 def with_sizes_of(network: PreTrainedConfig, config: PretrainConfig) -> PretrainConfig:
     """The settings with the sizes that the model really has, for whoever counts operations or memory by them."""
     return config.replaced("model", **sizes_of(network))
-
-
-@contextmanager
-def quiet_transformers() -> Iterator[None]:
-    """No progress bar and no table of heads that are new or left out: what matters of it is said by us."""
-    verbosity, shows_bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        transformers_logging.set_verbosity(verbosity)
-        if shows_bars:
-            transformers_logging.enable_progress_bar()
 
 
 def _tell_heads(name: str, network: PreTrainedModel, found: dict[str, Any]) -> None:
@@ -168,7 +153,7 @@ def _read_config(config: PretrainConfig, folder: Path) -> PreTrainedConfig:
         family = FAMILIES[config.model.architecture].config
         found = family.from_json_file(folder / CONFIG_NAME) if kind == family.model_type else None
     except Exception as error:  # broken JSON, or values that the configuration class refuses in its own ways
-        raise _bad(name, f"{CONFIG_NAME} cannot be read ({_first_line(error)}); save the model again") from error
+        raise _bad(name, f"{CONFIG_NAME} cannot be read ({first_line(error)}); save the model again") from error
     if found is None:
         what = f"a model of type {kind}, but pretrain.model.architecture is {config.model.architecture}"
         raise _bad(name, f"{what}; {', '.join(FAMILIES)} can be gone on from")
@@ -237,7 +222,3 @@ def _download(name: str) -> Path:
 
 def _bad(name: str, what: str) -> BadInput:
     return BadInput(f"pretrain.init_from {name}: {what}")
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).split("\n")[0][:200]

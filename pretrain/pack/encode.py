@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corpus.documents.errors import BadInput
+from corpus.documents.errors import BadInput, first_line
 from corpus.documents.mecab import LONGEST_ANALYSED, morpheme_begins
 from pretrain.pack.bulk import BulkEncoder
 from pretrain.pack.store import ROLES, eojeol_bit, token_type
@@ -45,8 +45,9 @@ class EojeolEncoder:
         try:
             loaded = AutoTokenizer.from_pretrained(tokenizer, local_files_only=True, trust_remote_code=False)
         except Exception as error:  # the libraries raise what they like for files they cannot read
-            reason = (str(error).strip() or type(error).__name__).split("\n")[0][:200]
-            raise BadInput(f"{tokenizer}: no tokenizer that transformers can load ({reason}); save it again") from error
+            raise BadInput(
+                f"{tokenizer}: no tokenizer that transformers can load ({first_line(error)}); save it again"
+            ) from error
         self.vocab_size = len(loaded)
         self.special_ids = {role: getattr(loaded, f"{role}_token_id") for role in ROLES}
         self.dtype = token_type(self.vocab_size)

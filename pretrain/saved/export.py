@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import CONFIG_NAME, WEIGHTS_NAME
+from corpus.documents.quiet import quiet_transformers
 from corpus.documents.whole_files import read_object
 from pretrain.config import ModelConfig, PretrainConfig
 from pretrain.model.families import FAMILIES, longest_input, readable_by_older
-from pretrain.model.init_from import TOKENIZER_NAMES, quiet_transformers
+from pretrain.model.init_from import TOKENIZER_NAMES
 from pretrain.pack.store import VOCABULARY_NAME, vocabulary_digest
 from pretrain.saved.card import CARD_NAME, model_card
 from pretrain.saved.found import MODEL_NAME

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from corpus.documents.device import DeviceName, find_device
-from corpus.documents.errors import BadInput
+from corpus.documents.errors import BadInput, first_line
 from corpus.documents.model_files import check_model_files, check_sizes, most_tokens
 from corpus.pii.types import ALL_TYPES
 from corpus.sentences.split import split_sentences
@@ -282,9 +282,8 @@ def _load(folder: Path, threshold: float, device: torch.device, name: str, stamp
     except BadInput as error:
         raise BadInput(f"{name}: {error}") from None
     except Exception as error:  # the libraries raise what they like for files they cannot read
-        reason = (str(error).strip() or type(error).__name__).split("\n")[0][:200]
         raise BadInput(
-            f"{name}: no model that tags names could be loaded ({reason}); give a folder with config.json, "
+            f"{name}: no model that tags names could be loaded ({first_line(error)}); give a folder with config.json, "
             "model.safetensors and a fast tokenizer, fine-tuned for KLUE-NER"
         ) from None
     finally:
