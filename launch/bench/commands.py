@@ -146,12 +146,10 @@ def bench_speedrun(
     rows: Annotated[int, typer.Option(help="Held-out rows that are measured.")] = 512,
     klue: Annotated[str | None, typer.Option(help="KLUE files for probes, or malmoi:sample. Default: none.")] = None,
     task: Annotated[
-        list[str] | None, typer.Option(help="A KLUE task to probe on; repeatable. Default: ynat, nli, ner, dp.")
+        list[str] | None, typer.Option(help="To probe on; repeatable. Default: ynat, nli, ner, dp.")
     ] = None,
-    rate: Annotated[
-        list[float] | None,
-        typer.Option(help="A further learning rate of probes, in units of real-small's; repeatable."),
-    ] = None,
+    rate: Annotated[list[float] | None, typer.Option(help="More learning rates of probes, times real-small's.")] = None,
+    examples: Annotated[list[int] | None, typer.Option(help="More numbers of training examples of probes.")] = None,
     beside: Annotated[
         list[str] | None,
         typer.Option(help="A contestant to hold all others beside; repeatable. Default: trainer, paper, real-small."),
@@ -172,7 +170,7 @@ def bench_speedrun(
     rules = Rules(budget, threads, cast(Any, precision), points, rows)
     run_speedrun(
         data, contestant or [], size, seed or [1], rules, klue, out,
-        tasks=task or [], rates=rate or [], references=beside or [],
+        tasks=task or [], rates=rate or [], examples=examples or [], references=beside or [],
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Probes of a trained encoder: KLUE tasks with 1,000 examples each, through the finetune stage as it stands.
+"""Probes of a trained encoder: KLUE tasks with 1,000 examples each, or other numbers, through the finetune stage.
 
 Hyperparameters are those of the recipe real-small, the seed is that of the pretraining. A probe tells whether a lower
 loss is worth anything; its figures compare contestants of one arena and nothing else.
@@ -6,8 +6,10 @@ loss is worth anything; its figures compare contestants of one arena and nothing
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
@@ -22,46 +24,62 @@ from launch.recipe import load_recipe
 from launch.report.gather import paper_metrics, read_scores, settings_of
 
 QUICK = ("ynat", "klue-nli", "klue-ner", "klue-dp")  # tasks where none are named
-EXAMPLES = 1_000  # to train on, and at most so many to score
+EXAMPLES = 1_000  # to train on, where no other number is asked for, and at most so many to score
 
 
-def probe_config(tasks: Sequence[str], rates: Sequence[float], seed: int, precision: str) -> FinetuneConfig:
-    """What the probes are trained by; ``precision``: the arena's.
+class Probes(NamedTuple):
+    """What encoders are fine-tuned on: the folder of the KLUE files and tasks, by their full names.
 
-    Args:
-        rates: learning rates besides those of real-small, in units of them; results have the settings ``rate-3``.
+    Each task is also trained with ``rates``, in units of the learning rates of real-small, and with other numbers of
+    ``examples``, one thing changed at a time.
     """
-    given = load_recipe("real-small").finetune
-    settings = {
-        f"rate-{rate:g}": {"overrides": {task: {"lr": rate * (given.overrides[task].lr or 0.0)} for task in tasks}}
-        for rate in rates
-        if rate != 1
-    }
+
+    klue: Path
+    tasks: tuple[str, ...]
+    rates: tuple[float, ...] = ()
+    examples: tuple[int, ...] = ()
+
+    @property
+    def settings(self) -> dict[str, dict[str, Any]]:
+        """What is changed, by the name that results have: ``rate-3``, ``examples-10000``."""
+        given = load_recipe("real-small").finetune.overrides
+        rates = {
+            f"rate-{rate:g}": {"overrides": {task: {"lr": rate * (given[task].lr or 0.0)} for task in self.tasks}}
+            for rate in self.rates
+            if rate != 1
+        }
+        return rates | {f"examples-{n}": {"max_train_examples": n} for n in self.examples if n != EXAMPLES}
+
+    @property
+    def names(self) -> list[str]:
+        """Of the results: ``ynat``, and with other settings ``ynat, rate-3``."""
+        return [", ".join(filter(None, (task, name))) for name in ("", *self.settings) for task in self.tasks]
+
+
+def probe_config(probes: Probes, seed: int, precision: str) -> FinetuneConfig:
+    """What the probes are trained by; ``precision``: the arena's."""
     own = {
-        "models": (OWN_MODEL,), "tasks": tuple(tasks), "seeds": (seed,), "max_train_examples": EXAMPLES,
+        "models": (OWN_MODEL,), "tasks": probes.tasks, "seeds": (seed,), "max_train_examples": EXAMPLES,
         "max_dev_examples": EXAMPLES, "bootstrap_samples": 0, "save": "none", "precision": precision,
-        "settings": settings,
+        "settings": probes.settings,
     }  # fmt: skip
-    return FinetuneConfig.model_validate(given.model_dump() | own)
+    return FinetuneConfig.model_validate(load_recipe("real-small").finetune.model_dump() | own)
 
 
-def check_probes(klue: Path, tasks: Sequence[str], precision: str) -> None:
-    """BadInput where files of the probes are missing."""
-    if missing := missing_files(probe_config(tasks, (), 1, precision), klue):
-        raise BadInput(f"{klue}: missing {', '.join(missing)}; give the KLUE files with --klue, or leave it out")
+def check_probes(probes: Probes, precision: str) -> None:
+    """BadInput where files of the probes are missing, or a number is none to train with."""
+    if not all(0 < rate < math.inf for rate in probes.rates):
+        raise BadInput("--rate must be above 0; 3 is three times the rate of real-small")
+    if not all(number > 0 for number in probes.examples):
+        raise BadInput("--examples must be above 0")
+    if missing := missing_files(probe_config(probes, 1, precision), probes.klue):
+        raise BadInput(f"{probes.klue}: missing {', '.join(missing)}; give the KLUE files with --klue, or leave it out")
 
 
-def names_of(tasks: Sequence[str], rates: Sequence[float]) -> list[str]:
-    """What ``probe`` calls its results: ``ynat``, and with other rates ``ynat, rate-3``."""
-    return [f"{task}, rate-{rate:g}" if rate != 1 else task for rate in (1, *rates) for task in tasks]
-
-
-def probe(
-    model: Path, klue: Path, out: Path, tasks: Sequence[str], rates: Sequence[float], seed: int, precision: str
-) -> dict[str, dict[str, float]]:
+def probe(model: Path, probes: Probes, out: Path, seed: int, precision: str) -> dict[str, dict[str, float]]:
     """Fine-tune the model in ``model`` on each task; returns the paper's metrics, 0..100, by name."""
-    inputs = FinetuneInputs(klue, {OWN_MODEL: str(model)})
-    finetune(probe_config(tasks, rates, seed, precision), inputs, out / "finetune")
+    inputs = FinetuneInputs(probes.klue, {OWN_MODEL: str(model)})
+    finetune(probe_config(probes, seed, precision), inputs, out / "finetune")
     return {
         ", ".join(filter(None, (found["task"], settings_of(found)))): {
             name: round(found["scores"][name], 2) for name in paper_metrics(found)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import os
 from collections.abc import Sequence
 from datetime import date
@@ -27,7 +26,7 @@ from finetune.config import full_name
 from launch.bench.speedrun.arena import Judge, Text, prepare_text
 from launch.bench.speedrun.contestants import RIVALS, Contestant, read_contestants
 from launch.bench.speedrun.pace import Budget
-from launch.bench.speedrun.probes import QUICK, check_probes, compared_probes, names_of, probe
+from launch.bench.speedrun.probes import QUICK, Probes, check_probes, compared_probes, probe
 from launch.bench.speedrun.race import Order, run_race
 from launch.bench.speedrun.standings import standings
 from launch.bench.timing import run_fresh, versions_of
@@ -45,15 +44,6 @@ RESULTS_NAME, TABLES_NAME, ARENA_NAME = "results.jsonl", "results.md", "arena.js
 PRECISIONS = ("auto", "fp32", "bf16")
 SAMPLE_RECIPE = "smoke"
 LOCK = "speedrun"  # several commands may work in one folder
-
-
-class Probes(NamedTuple):
-    """What encoders are fine-tuned on: the folder of the KLUE files and tasks, by their full names; ``rates``: further
-    learning rates, in units of those of real-small."""
-
-    klue: Path
-    tasks: tuple[str, ...]
-    rates: tuple[float, ...]
 
 
 class Rules(NamedTuple):
@@ -77,6 +67,7 @@ def run_speedrun(
     *,
     tasks: Sequence[str] = (),
     rates: Sequence[float] = (),
+    examples: Sequence[int] = (),
     references: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
     """Race every contestant with every seed that has no result yet, print tables, and keep all in ``out``.
@@ -85,7 +76,7 @@ def run_speedrun(
         data: a run folder with corpus and tokenizer; None: the embedded sample is made ready.
         contestants, size: see ``read_contestants``.
         klue: folder of the KLUE files for the probes, "malmoi:sample" for those of the sample; None: no probes.
-        tasks, rates: of the probes; ``QUICK`` if empty, and see ``Probes``.
+        tasks, rates, examples: of the probes; ``QUICK`` if no task is named, and see ``Probes``.
         references: contestants that all others are timed against and held beside; ``RIVALS`` if empty.
 
     Returns:
@@ -102,7 +93,7 @@ def run_speedrun(
     rules = rules._replace(precision=choose_precision(rules.precision, "--precision", device).precision)
     entered = read_contestants(contestants, size, rules.precision)
     _check_references(references, entered, out)
-    probes = _find_probes(klue, tasks, rates, rules.precision, out)
+    probes = _find_probes(klue, tasks, rates, examples, rules.precision, out)
     with held(out, LOCK, waits=True):
         text = prepare_text(data or _sample_run(out), out / "text", os.cpu_count() or 1)
         arena = _open_arena(out, text, rules, device_name(device))
@@ -141,20 +132,24 @@ def _sample_run(out: Path) -> Path:
 
 
 def _find_probes(
-    klue: str | None, tasks: Sequence[str], rates: Sequence[float], precision: str, out: Path
+    klue: str | None,
+    tasks: Sequence[str],
+    rates: Sequence[float],
+    examples: Sequence[int],
+    precision: str,
+    out: Path,
 ) -> Probes | None:
     """None without ``klue``; BadInput where its files or a task cannot be had."""
     if klue is None:
-        if tasks or rates:
-            raise BadInput("--task, --rate: probes need the KLUE files; give their folder, --klue klue_benchmark")
+        if tasks or rates or examples:
+            raise BadInput("--task, --rate, --examples: probes need the KLUE files; give their folder with --klue")
         return None
-    if not all(0 < rate < math.inf for rate in rates):
-        raise BadInput("--rate must be above 0; 3 is three times the rate of real-small")
     folder = out / "sample" / "klue" if klue == SAMPLE else Path(klue)
     if klue == SAMPLE:
         unpack(out / "sample")
-    found = Probes(folder, tuple(dict.fromkeys(map(full_name, tasks or QUICK))), tuple(dict.fromkeys(rates)))
-    check_probes(found.klue, found.tasks, precision)
+    full = tuple(dict.fromkeys(map(full_name, tasks or QUICK)))
+    found = Probes(folder, full, tuple(dict.fromkeys(rates)), tuple(dict.fromkeys(examples)))
+    check_probes(found, precision)
     return found
 
 
@@ -199,10 +194,10 @@ def _race_all(
                     _keep(out, _race(contestant, seed, text, rules, arena, model))
                 found = _find(out, contestant, seed) or {}
                 known = found.get("probes", {})
-                if probes and not known.keys() >= set(names_of(probes.tasks, probes.rates)):
+                if probes and not known.keys() >= set(probes.names):
                     log.info("%s: probes", who)
                     folder = _folder(out, "probes", contestant.name, seed)
-                    scores = probe(model, probes.klue, folder, probes.tasks, probes.rates, seed, rules.precision)
+                    scores = probe(model, probes, folder, seed, rules.precision)
                     _keep(out, {**found, "probes": known | scores})
             except LaunchError as error:
                 log.warning("%s", error)

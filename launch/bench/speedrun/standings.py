@@ -163,7 +163,12 @@ def _probed(runs: Mapping[str, Sequence[Result]]) -> Table:
     for name, found in runs.items():
         rows.append([name, *(_all_probed(found, task, metric) for task, metric in columns)])
     heads = ("contestant", *(f"{task}\n{metric}" for task, metric in columns))
-    return Table(heads, rows if columns else [], numbers=range(1, len(heads)), title="Probes of 1,000 examples")
+    return Table(
+        heads,
+        rows if columns else [],
+        numbers=range(1, len(heads)),
+        title="Probes, of 1,000 examples where no other number stands",
+    )
 
 
 def _all_probed(runs: Sequence[Result], task: str, metric: str) -> str:

@@ -16,7 +16,7 @@ from launch.bench.speedrun import run
 from launch.bench.speedrun.arena import HELD_OUT_SHARE, Judge, Text, prepare_text, score
 from launch.bench.speedrun.contestants import read_contestants
 from launch.bench.speedrun.pace import Budget
-from launch.bench.speedrun.probes import compared_probes, names_of, probe_config
+from launch.bench.speedrun.probes import Probes, compared_probes, probe_config
 from launch.bench.speedrun.run import run_speedrun
 from launch.bench.speedrun.standings import share_until_reading, spent_until, standings, times_faster
 from launch.errors import LaunchError
@@ -154,33 +154,38 @@ def test_probes_come_after_with_the_seed_of_the_race_and_are_kept(
     run_speedrun(given, [OURS], SIZE, [1, 4], RULES, None, tmp_path)
     seen: list[tuple[Any, ...]] = []
 
-    def fake(model: Path, klue: Path, out: Path, tasks: Any, rates: Any, seed: int, precision: str) -> Any:
+    def fake(model: Path, probes: Probes, out: Path, seed: int, precision: str) -> Any:
         assert (model / "config.json").is_file()
-        seen.append((tasks, rates, seed))
-        return {name: {"macro_f1": 12.34} for name in names_of(tasks, rates)}
+        seen.append((probes.tasks, probes.rates, probes.examples, seed))
+        return {name: {"macro_f1": 12.34} for name in probes.names}
 
     monkeypatch.setattr(run, "probe", fake)
-    for tasks, rates in (
-        ([], []),
-        (["nli", "ynat"], [1.0]),
-        (["sts", "klue-sts"], []),
-        (["sts"], [3, 1]),
-        (["sts"], [3]),
+    for tasks, changes in (
+        ([], {}),
+        (["nli", "ynat"], {"rates": [1.0], "examples": [1000]}),
+        (["sts", "klue-sts"], {}),
+        (["sts"], {"rates": [3, 1]}),
+        (["sts"], {"rates": [3]}),
+        (["sts"], {"examples": [50]}),
     ):
         first, second = run_speedrun(
-            given, [OURS], SIZE, [1, 4], RULES, "malmoi:sample", tmp_path, tasks=tasks, rates=rates
+            given, [OURS], SIZE, [1, 4], RULES, "malmoi:sample", tmp_path, tasks=tasks, **changes
         )
     quick, sts = ("ynat", "klue-nli", "klue-ner", "klue-dp"), ("klue-sts",)
     assert here == ["paper, seed 1,", "paper, seed 4,"]
-    assert seen == [(*asked, seed) for asked in ((quick, ()), (sts, ()), (sts, (3, 1))) for seed in (1, 4)]
-    assert list(first["probes"]) == list(second["probes"]) == [*quick, *sts, "klue-sts, rate-3"]
+    asked = ((quick, (), ()), (sts, (), ()), (sts, (3, 1), ()), (sts, (), (50,)))
+    assert seen == [(*each, seed) for each in asked for seed in (1, 4)]
+    assert (
+        list(first["probes"]) == list(second["probes"]) == [*quick, *sts, "klue-sts, rate-3", "klue-sts, examples-50"]
+    )
     assert "| paper | 12.3, 12.3 |" in (tmp_path / "results.md").read_text("utf-8")
 
 
 def test_probes_are_fine_tuned_as_real_small_is_but_for_what_is_named() -> None:
-    config = probe_config(["ynat", "wos"], [3, 1, 0.5], 7, "fp32")
+    config = probe_config(Probes(Path("klue"), ("ynat", "wos"), (3, 1, 0.5), (50,)), 7, "fp32")
     assert (config.tasks, config.seeds, config.models) == (("ynat", "wos"), (7,), ("model",))
-    assert config.overrides["ynat"].lr == 3e-4 and list(config.settings) == ["rate-3", "rate-0.5"]
+    assert config.overrides["ynat"].lr == 3e-4 and list(config.settings) == ["rate-3", "rate-0.5", "examples-50"]
+    assert config.max_train_examples == 1000 and config.under("examples-50").max_train_examples == 50
     faster = config.under("rate-3").overrides
     assert faster["ynat"].lr == pytest.approx(9e-4) and faster["wos"].lr == pytest.approx(15e-4)
     assert faster["ynat"].epochs == config.overrides["ynat"].epochs == 3
@@ -259,7 +264,9 @@ def test_options_that_cannot_be_met_are_named(given: Path, tmp_path: Path) -> No
         run_speedrun(given, [OURS], SIZE, [1], RULES, str(given), tmp_path)
     with pytest.raises(BadInput, match="--rate must be above 0"):
         run_speedrun(given, [OURS], SIZE, [1], RULES, "malmoi:sample", tmp_path, rates=[0.0])
-    with pytest.raises(BadInput, match="--task, --rate: probes need the KLUE files"):
+    with pytest.raises(BadInput, match="--examples must be above 0"):
+        run_speedrun(given, [OURS], SIZE, [1], RULES, "malmoi:sample", tmp_path, examples=[0])
+    with pytest.raises(BadInput, match="--task, --rate, --examples: probes need the KLUE files"):
         run_speedrun(given, [OURS], SIZE, [1], RULES, None, tmp_path, tasks=["ner"])
     with pytest.raises(BadInput, match="did you mean klue-ner"):
         run_speedrun(given, [OURS], SIZE, [1], RULES, "malmoi:sample", tmp_path, tasks=["nre"])
