@@ -15,14 +15,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from pretrain.config import PretrainConfig
-from pretrain.model.contexts import (
-    NEAR,
-    Maps,
-    begin_with_contexts,
-    common_direction,
-    count_maps,
-    ppmi_at,
-)
+from pretrain.model.contexts import NEAR, Maps, begin_with_contexts, common_direction, count_maps, ppmi_at
 from pretrain.model.networks import build_network
 from pretrain.model.starts import ROW_NORM, FirstValues, give_first_values, ppmi, singular_vectors
 from pretrain.saved.states import with_usual_states
