@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corpus.documents.errors import first_line
+from corpus.documents.quiet import quiet_transformers
 from launch.errors import LaunchError
 from launch.manifest import fingerprint, write_json
 
@@ -40,7 +41,7 @@ def adopt_tokenizer(settings: PretrainConfig, out: Path) -> dict[str, Any]:
         LaunchError: its tokenizer cannot be used: none, no fast backend, a special piece missing, or pieces that
             depend on more than their eojeol.
     """
-    from pretrain.model.init_from import check_ids, init_from_folder, quiet_transformers
+    from pretrain.model.init_from import check_ids, init_from_folder
 
     name = str(settings.init_from)
     folder = init_from_folder(name)

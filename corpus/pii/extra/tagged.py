@@ -22,6 +22,7 @@ import numpy as np
 from corpus.documents.device import DeviceName, find_device
 from corpus.documents.errors import BadInput, first_line
 from corpus.documents.model_files import check_model_files, check_sizes, most_tokens
+from corpus.documents.quiet import quiet_transformers
 from corpus.pii.types import ALL_TYPES
 from corpus.sentences.split import split_sentences
 
@@ -267,15 +268,13 @@ def load_tagger(
 def _load(folder: Path, threshold: float, device: torch.device, name: str, stamp: Any) -> NameTagger:
     """``stamp`` tells models apart that were saved in one folder."""
     from transformers import AutoModelForTokenClassification, AutoTokenizer
-    from transformers.utils import logging as transformers_logging
 
-    shows_progress = transformers_logging.is_progress_bar_enabled()
-    transformers_logging.disable_progress_bar()
     try:
-        model, report = AutoModelForTokenClassification.from_pretrained(
-            folder, use_safetensors=True, trust_remote_code=False, output_loading_info=True
-        )
-        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        with quiet_transformers():
+            model, report = AutoModelForTokenClassification.from_pretrained(
+                folder, use_safetensors=True, trust_remote_code=False, output_loading_info=True
+            )
+            tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
         columns = _columns(model.config.id2label, report["missing_keys"])
         _check_tokenizer(tokenizer, model)
         return NameTagger(model.float().to(device).eval(), tokenizer, columns, threshold)
@@ -286,9 +285,6 @@ def _load(folder: Path, threshold: float, device: torch.device, name: str, stamp
             f"{name}: no model that tags names could be loaded ({first_line(error)}); give a folder with config.json, "
             "model.safetensors and a fast tokenizer, fine-tuned for KLUE-NER"
         ) from None
-    finally:
-        if shows_progress:
-            transformers_logging.enable_progress_bar()
 
 
 def _columns(labels: dict[int, str], missing: Iterable[str]) -> tuple[int, int]:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from corpus.documents.quiet import quiet_transformers
 from pretrain.model.families import family_of, longest_input
-from pretrain.model.init_from import quiet_transformers
 from pretrain.model.last_layer import pick
 
 ROWS_AT_ONCE = 256

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from corpus.documents.quiet import quiet_transformers
 from launch.errors import LaunchError
 from launch.llm.asking.ask import Messages
 from launch.llm.asking.bare_text import DELIMITER, TEMPLATE
@@ -118,13 +119,12 @@ def load_scorer(name: str, device: str | None = None) -> Scorer:
     refuse_others(name)
     refuse_missing_folder(name)
     from transformers import AutoModelForCausalLM, AutoTokenizer
-    from transformers.utils import logging as transformers_logging
 
-    transformers_logging.disable_progress_bar()
     place = name.removeprefix("hf/")
     try:
-        model: Any = AutoModelForCausalLM.from_pretrained(place, use_safetensors=True)
-        tokenizer = AutoTokenizer.from_pretrained(place)
+        with quiet_transformers():
+            model: Any = AutoModelForCausalLM.from_pretrained(place, use_safetensors=True)
+            tokenizer = AutoTokenizer.from_pretrained(place)
     except Exception as error:  # of many kinds, all of which mean that it cannot be had
         raise LaunchError(f"--model {name}: cannot be loaded as a causal model; {reason_of(error)}") from None
     return Scorer(model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")), tokenizer)
