@@ -95,6 +95,7 @@ def test_changed_recipe_stops_and_shows_what_differs(undisturbed: Path) -> None:
     assert "settings.seed" in output
 
 
+@pytest.mark.slow
 def test_killed_in_every_stage_that_lasts_it_finishes_with_the_same_bytes(undisturbed: Path, tmp_path: Path) -> None:
     killed = []
     for stage in LONG_STAGES:

@@ -232,6 +232,7 @@ def exit_codes(*starts: Start) -> list[int]:
     return list(json.loads(done.stdout))
 
 
+@pytest.mark.slow
 def test_a_run_killed_at_twenty_moments_goes_on_to_the_same_bytes(tmp_path: Path, many_files: list[Path]) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     rng, texts = random.Random(0), list(map(str, many_files))

@@ -160,6 +160,7 @@ def test_a_run_prints_every_section_and_writes_its_figures(
     assert results["whole_stage"]["peak_mib_one_process"] > 20
 
 
+@pytest.mark.slow
 def test_what_is_not_given_comes_from_the_embedded_sample_and_is_said_so(
     files: dict[str, Path], tmp_path: Path, in_this_process: None
 ) -> None:

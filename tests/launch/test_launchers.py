@@ -44,6 +44,7 @@ def losses(runs: Path) -> list[float]:
     return [line["loss"] for line in map(json.loads, lines) if "loss" in line]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [TORCHRUN, DEEPSPEED])
 def test_two_processes_train_as_one_does(command: str, packed: Path, tmp_path: Path) -> None:
     assert command in PAGES

@@ -70,6 +70,7 @@ def sources(tmp_path: Path) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_bytes_do_not_depend_on_units_workers_ranges_or_batches(
     tmp_path: Path, clean: Clean, files: list[Path], sources: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
