@@ -19,12 +19,17 @@ from launch.pipeline import STAGES, head_of
 from launch.recipe import Recipe, load_recipe
 from pretrain.saved.found import STATE_NAMES
 
-WSD = ("pretrain.optimizer.schedule=wsd", "pretrain.optimizer.warmup_steps=10")
+LONG = (
+    "pretrain.steps=3200",
+    "pretrain.optimizer.schedule=wsd",
+    "pretrain.optimizer.warmup_steps=10",
+    "pretrain.rows.masking.shares=[]",
+)
 STAGE = {stage.name: stage for stage in STAGES}
 
 
 def recipe_of(*overrides: str) -> Recipe:
-    return load_recipe("smoke", [*WSD, *overrides])
+    return load_recipe("smoke", [*LONG, *overrides])
 
 
 @pytest.fixture

@@ -111,7 +111,7 @@ def test_file_that_is_no_recipe_is_refused(tmp_path: Path, text: str) -> None:
 
 def test_special_tokens_must_fit_the_architecture() -> None:
     with pytest.raises(LaunchError, match="they must agree"):
-        load_recipe("smoke", ["tokenizer.special_tokens=bert"])
+        load_recipe("klue-roberta-small", ["tokenizer.special_tokens=bert"])
 
 
 def test_morphemes_to_mask_must_be_packed() -> None:
