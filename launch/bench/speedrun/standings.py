@@ -152,21 +152,19 @@ def _sooner(runs: Mapping[str, Sequence[Result]], references: Sequence[str]) -> 
 
 
 def _probed(runs: Mapping[str, Sequence[Result]]) -> Table:
-    columns = dict.fromkeys(
+    """A row for each metric, as there are more of them than contestants."""
+    asked = dict.fromkeys(
         (task, metric)
         for found in runs.values()
         for run in found
         for task, scores in run.get("probes", {}).items()
         for metric in scores
     )
-    rows = []
-    for name, found in runs.items():
-        rows.append([name, *(_all_probed(found, task, metric) for task, metric in columns)])
-    heads = ("contestant", *(f"{task}\n{metric}" for task, metric in columns))
+    heads = ("probe", "metric", *runs)
     return Table(
         heads,
-        rows if columns else [],
-        numbers=range(1, len(heads)),
+        [[task, metric, *(_all_probed(found, task, metric) for found in runs.values())] for task, metric in asked],
+        numbers=range(2, len(heads)),
         title="Probes, of 1,000 examples where no other number stands",
     )
 

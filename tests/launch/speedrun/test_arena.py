@@ -178,7 +178,7 @@ def test_probes_come_after_with_the_seed_of_the_race_and_are_kept(
     assert (
         list(first["probes"]) == list(second["probes"]) == [*quick, *sts, "klue-sts, rate-3", "klue-sts, examples-50"]
     )
-    assert "| paper | 12.3, 12.3 |" in (tmp_path / "results.md").read_text("utf-8")
+    assert "| klue-sts, rate-3 | macro\\_f1 | 12.3, 12.3 |" in (tmp_path / "results.md").read_text("utf-8")
 
 
 def test_probes_are_fine_tuned_as_real_small_is_but_for_what_is_named() -> None:
@@ -315,4 +315,8 @@ def test_tables_stand_in_the_order_of_the_losses() -> None:
     assert curves.heads[1:4] == ("5%", "10%", "20%") and curves.rows[0][1:4] == ["–", "–", "–"]  # from 10 of 20 on
     assert curves.rows[2][-3:] == ["8.80\n12.0%", "8.40\n16.0%", "8.00\n20.0%"]
     assert sooner.heads == ("contestant", "loss of paper") and [row[1] for row in sooner.rows] == ["2.00", "2.00", ""]
-    assert [row[1:] for row in probed.rows] == [["", ""], ["50.0, 51.0", "–, 52.0"], ["", ""]]
+    assert probed.heads == ("probe", "metric", "b", "a", "paper")
+    assert probed.rows == [
+        ["ynat", "macro_f1", "", "50.0, 51.0", ""],
+        ["ynat, rate-3", "macro_f1", "", "–, 52.0", ""],
+    ]
