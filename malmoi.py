@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Literal, overload
 if TYPE_CHECKING:
     from corpus.pii.detect import Span
     from finetune.config import TaskName
+    from finetune.inference.predict import TaskModel
     from finetune.score.scores import Scored
     from finetune.task import Task
-    from finetune.use.predict import TaskModel
     from launch.recipe import Recipe
 
 __version__ = "0.1.0"
@@ -91,8 +91,8 @@ def load_task(name: str | Path, *, device: Literal["auto", "cpu"] = "auto") -> T
         from finetune.registry import find_task
 
         return find_task(name)
-    from finetune.kept.load import load_kept
-    from finetune.use.predict import TaskModel
+    from finetune.inference.predict import TaskModel
+    from finetune.saved_models.load import load_kept
 
     return TaskModel(load_kept(name, device))
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
-from corpus.documents.device import DeviceName
+from corpus.documents.accelerator import DeviceName
 
 Encoding = Literal["auto", "utf-8", "cp949", "utf-16"]
 Share = Annotated[float, Field(ge=0, le=1)]

@@ -22,13 +22,12 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any, NamedTuple
 
-from corpus.documents.device import PrecisionName, find_device
+from corpus.documents.accelerator import PrecisionName, find_device
+from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import write_whole
 from finetune.config import FinetuneConfig
 from finetune.data.files import read_json
 from finetune.job import find_result, find_trained, finetune_one, origin_of, settings_of
-from finetune.kept.save import settle_best
 from finetune.queue.attempts import Outcome
 from finetune.queue.identity import Files, deciding
 from finetune.queue.jobs import FAILED_NAME, SCORES_NAME, Job
@@ -37,6 +36,7 @@ from finetune.queue.pool import MOST_DEATHS, finish
 from finetune.queue.slots import slots_of
 from finetune.queue.watch import describe
 from finetune.registry import task_of
+from finetune.saved_models.save import settle_best
 from finetune.task import Task
 
 log = logging.getLogger(__name__)
@@ -148,7 +148,7 @@ def work_off(number: int, scratch: Path, *, share: Share, cores: int, gpus: int)
             elif outcome.failure is not None and share.failure_of(outcome.job) is None:
                 log.error("%s: failed: %s\n%s", outcome.job, outcome.failure, outcome.trace)
                 told = json.dumps({"failure": outcome.failure, "trace": outcome.trace}, ensure_ascii=False, indent=1)
-                write_whole(outcome.job.folder(out) / FAILED_NAME, told + "\n")
+                atomic_write(outcome.job.folder(out) / FAILED_NAME, told + "\n")
     return {"done": done}
 
 

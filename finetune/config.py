@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from corpus.documents.device import DeviceName
+from corpus.documents.accelerator import DeviceName
 from corpus.documents.errors import BadInput
 from finetune.sections.ensembles import Ensemble, check_ensembles
 from finetune.sections.own import OWN_NAME, OwnTask

@@ -12,7 +12,7 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
-from corpus.documents.whole_files import write_whole
+from corpus.documents.atomic_files import atomic_write
 from finetune.config import ProtocolName
 from finetune.encoder import load_tokenizer
 from finetune.examples import Example, Feature
@@ -33,7 +33,7 @@ def write_features(
     examples = task.read(file)
     loaded = load_tokenizer(tokenizer, task.special_tokens)
     records = make_records(task, examples, loaded, max_tokens or task.defaults.max_tokens)
-    write_whole(target, "".join(canonical(record) + "\n" for record in records))
+    atomic_write(target, "".join(canonical(record) + "\n" for record in records))
     return len(examples)
 
 

@@ -20,9 +20,9 @@ from typing import Any
 
 from torch import nn
 
-from corpus.documents.device import PrecisionName
+from corpus.documents.accelerator import PrecisionName
+from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import write_whole
 from finetune.config import FinetuneConfig
 from finetune.data.files import SUFFIX, read_json
 from finetune.data.split import Data, hold_out, load_data
@@ -30,11 +30,11 @@ from finetune.encoder import load_config, load_tokenizer, most_tokens
 from finetune.ensemble.records import RECORDS_NAME, write_records
 from finetune.examples import Example, Feature, Prediction, Row
 from finetune.heads.shape import shape_model
-from finetune.kept.save import Trained, keep_or_discard, settle_best
-from finetune.kept.start import drop_start, encoder_of, has_start, save_start, start_from_model
 from finetune.queue.identity import Files, deciding, digest, fingerprint_of
 from finetune.queue.jobs import SCORES_NAME, Job
 from finetune.registry import task_of
+from finetune.saved_models.save import Trained, keep_or_discard, settle_best
+from finetune.saved_models.start import drop_start, encoder_of, has_start, save_start, start_from_model
 from finetune.score.errors import find_errors
 from finetune.score.scores import bootstrap, defined, defined_tables, read_rows
 from finetune.task import Hyperparameters, Keep, Record, Task
@@ -110,7 +110,7 @@ def _write_rows(
 ) -> None:
     """What was predicted of the scored examples, what of it is wrong, and, if any, the records for ensembles."""
     lines = (json.dumps(row._asdict(), ensure_ascii=False) + "\n" for row in rows)
-    write_whole(folder / PREDICTIONS_NAME, "".join(lines))
+    atomic_write(folder / PREDICTIONS_NAME, "".join(lines))
     _write_json(folder / ERRORS_NAME, find_errors(task, examples, rows, seed=seed))
     if records:
         write_records(folder / RECORDS_NAME, examples, task.group, records)
@@ -290,7 +290,7 @@ def _read_result(folder: Path, fingerprint: str) -> dict[str, Any] | None:
 
 
 def _write_json(path: Path, content: Any) -> None:
-    write_whole(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
+    atomic_write(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
 
 
 def _versions() -> dict[str, str]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from corpus.documents.device import PrecisionName, choose_precision, find_device
+from corpus.documents.accelerator import PrecisionName, choose_precision, find_device
 from corpus.documents.errors import BadInput
 from finetune.cluster import FAILED_NAME, Cluster, Share, finish_on_cluster, precision_on_cluster
 from finetune.config import FinetuneConfig
@@ -25,8 +25,6 @@ from finetune.ensemble.members import plan_recipe
 from finetune.ensemble.run import make_ensembles
 from finetune.heads.shape import check_shape
 from finetune.job import finetune_one
-from finetune.kept.save import settle_best
-from finetune.kept.start import drop_starts
 from finetune.queue.attempts import Outcome, Work
 from finetune.queue.identity import Files, deciding
 from finetune.queue.jobs import Job, plan
@@ -35,6 +33,8 @@ from finetune.queue.pool import finish
 from finetune.queue.slots import one_thread, slots_of
 from finetune.queue.watch import LOG_NAME, Watch, describe, failures
 from finetune.registry import missing_files, task_of
+from finetune.saved_models.save import settle_best
+from finetune.saved_models.start import drop_starts
 
 log = logging.getLogger(__name__)
 

@@ -13,16 +13,14 @@ import typer
 from rich.table import Column, Table
 from typer.core import TyperGroup
 
-from corpus.documents.escaping import visible_lines
-from launch.bench.commands import bench_app
-from launch.console import PlainConsole, rank, set_up_console, show_any_character, world_size
-from launch.errors import LaunchError, exit_code, explain_missing_module, is_for_user, one_sentence
+from launch.cluster.jobs.commands import launch_app
+from launch.cluster.plan.command import plan
+from launch.cluster.status.commands import show_status
+from launch.console import PlainConsole, run_app, set_up_console
+from launch.demo.commands import show_page
+from launch.errors import LaunchError
 from launch.llm.commands import llm_app
-from launch.page.commands import show_page
 from launch.pii.commands import pii_app
-from launch.plan.command import plan
-from launch.sites.commands import launch_app
-from launch.status.commands import show_status
 from launch.tools.commands import (
     export_task_predictions,
     extend_tokenizer,
@@ -163,7 +161,6 @@ for _verb, _purpose, _example in STAGE_VERBS:
     else:
         app.command(_verb, rich_help_panel=STAGES, help=_help)(_command)
 app.add_typer(pii_app, name="pii", rich_help_panel=TOOLS)
-app.add_typer(bench_app, name="bench", rich_help_panel=TOOLS)
 app.add_typer(model_app, name="model", rich_help_panel=TOOLS)
 app.add_typer(llm_app, name="llm", rich_help_panel=TOOLS)
 app.add_typer(launch_app, name="launch", rich_help_panel=STAGES)
@@ -175,6 +172,12 @@ app.command("copy", rich_help_panel=TOOLS)(copy)
 app.command("ensemble", rich_help_panel=TOOLS)(ensemble)
 app.command("demo", rich_help_panel=TOOLS)(show_page)
 app.command("status", rich_help_panel=LOOK)(show_status)
+
+
+@app.command(hidden=True, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def bench() -> None:
+    """Moved: the benchmarks are no part of the installed package."""
+    raise LaunchError("bench moved out of the package; in a checkout, run `python -m benchmarks NAME`")
 
 
 @app.command(rich_help_panel=LOOK)
@@ -229,7 +232,7 @@ def doctor(
     """
     set_up_console()
     if cluster:
-        from launch.checks.cluster.run import examine_cluster
+        from launch.cluster.nodes.run import examine_cluster
 
         if not examine_cluster(runs, local):
             raise typer.Exit(2)
@@ -258,18 +261,7 @@ def options(
 
 
 def main() -> None:
-    """Entry point: bad input gets one sentence and exit code 2, our own bugs get their traceback."""
+    """Entry point of the command."""
     # the deepspeed launcher adds --local_rank=N in front; the environment says the same
     sys.argv[1:] = [argument for argument in sys.argv[1:] if not argument.startswith("--local_rank=")]
-    show_any_character()
-    try:
-        app(prog_name="malmoi")
-    except Exception as error:
-        told: BaseException | None = error if is_for_user(error) else None
-        if isinstance(error, ModuleNotFoundError):
-            told = explain_missing_module(next(iter(sys.argv[1:]), "malmoi"), error)
-        if told is None:
-            raise
-        prefix = f"[rank {rank()}] " if world_size() > 1 else ""
-        print(visible_lines(f"malmoi: {prefix}{one_sentence(told)}"), file=sys.stderr)
-        sys.exit(exit_code(told))
+    run_app(app, "malmoi")

@@ -16,13 +16,13 @@ from types import FrameType
 from launch import manifest
 from launch.checks.estimate import show_plan, this_machine
 from launch.checks.preflight import find_problems
+from launch.cluster.status.events import recorded
 from launch.console import PlainConsole, Table, peak_memory_mib, print_table, rank, world_size
 from launch.errors import LaunchError
 from launch.manifest import MANIFEST_NAME, STARTED_NAME, Head, held
 from launch.pipeline import Stage, head_of, may_go_on, stages_of
 from launch.recipe import Recipe, load_recipe
 from launch.search import search_stages
-from launch.status.events import recorded
 
 log = logging.getLogger(__name__)
 

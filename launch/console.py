@@ -11,7 +11,7 @@ import os
 import resource
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
@@ -23,12 +23,29 @@ from rich.text import Text
 from tqdm import tqdm
 
 from corpus.documents.escaping import markdown, visible, visible_lines
+from launch.errors import exit_code, explain_missing_module, is_for_user, one_sentence
 
 QUIET = (
     "DeepSpeed", "deepspeed", "transformers", "datasets", "urllib3", "huggingface_hub", "faker", "matplotlib",
     "fontTools", "torch", "httpx", "httpx2", "openai",
 )  # fmt: skip
 WIDE = 7  # columns from which the terminal's 80 letters have none to spare for padding
+
+
+def run_app(app: Callable[..., object], name: str) -> None:
+    """Run a typer app as the command ``name``: bad input gets one message and exit code 2, our own bugs a traceback."""
+    show_any_character()
+    try:
+        app(prog_name=name)
+    except Exception as error:
+        shown: BaseException | None = error if is_for_user(error) else None
+        if isinstance(error, ModuleNotFoundError):
+            shown = explain_missing_module(next(iter(sys.argv[1:]), "malmoi"), error)
+        if shown is None:
+            raise
+        prefix = f"[rank {rank()}] " if world_size() > 1 else ""
+        print(visible_lines(f"malmoi: {prefix}{one_sentence(shown)}"), file=sys.stderr)
+        sys.exit(exit_code(shown))
 
 
 class PlainFormatter(logging.Formatter):

@@ -19,10 +19,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from corpus.documents.atomic_files import atomic_write, fsync, fsync_tree, read_json
 from corpus.documents.errors import BadInput
 from corpus.documents.escaping import visible_json
 from corpus.documents.locks import locked
-from corpus.documents.whole_files import read_json, settle, settle_all, write_whole
 from launch.errors import LaunchError
 
 MANIFEST_NAME = "manifest.json"
@@ -162,7 +162,7 @@ def start(folder: Path, head: Head, *, again: bool = False) -> None:
 
 def finish(folder: Path, head: Head, counts: Mapping[str, Any], seconds: float, peak_mib: int) -> None:
     """Write the manifest, last and atomically: all that it vouches for is on the disk before its name is."""
-    settle_all(folder)
+    fsync_tree(folder)
     manifest = head.as_json() | {
         "counts": dict(counts),
         "versions": {"python": platform.python_version()} | {name: _version(name) for name in RECORDED_PACKAGES},
@@ -171,7 +171,7 @@ def finish(folder: Path, head: Head, counts: Mapping[str, Any], seconds: float, 
         "peak_memory_mib": peak_mib,
     }
     write_json(folder / MANIFEST_NAME, manifest)
-    settle(folder.parent)
+    fsync(folder.parent)
     (folder / STARTED_NAME).unlink(missing_ok=True)
 
 
@@ -184,7 +184,7 @@ def _version(name: str) -> str:
 
 def write_json(path: Path, value: Any) -> None:
     """Write JSON under a temporary name, then rename, waiting for the disk before and after."""
-    write_whole(path, visible_json(json.dumps(value, ensure_ascii=False, indent=1)) + "\n")
+    atomic_write(path, visible_json(json.dumps(value, ensure_ascii=False, indent=1)) + "\n")
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:

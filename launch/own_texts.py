@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from corpus.documents.whole_files import write_whole
+from corpus.documents.atomic_files import atomic_write
 from launch.recipe import Recipe
 
 
@@ -28,6 +28,6 @@ def write_own_texts(recipe: Recipe, run: Path) -> list[str]:
                     if isinstance(text, str)
                 )
                 lines = (json.dumps({"id": guid, "text": text}, ensure_ascii=False) + "\n" for guid, text in texts)
-                write_whole(run / "own" / f"{name}_{split}.jsonl", "".join(lines))
+                atomic_write(run / "own" / f"{name}_{split}.jsonl", "".join(lines))
                 written.append(str(run / "own" / f"{name}_{split}.jsonl"))
     return written

@@ -54,7 +54,7 @@ def run_sample(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
 def run_corpus(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     from corpus import run as stage
     from corpus.decontamination.benchmarks import find_benchmarks
-    from launch.engines.mapper import engine_mapper
+    from launch.executors.mapper import engine_mapper
     from launch.own_texts import write_own_texts
 
     against = [*(str(_klue_folder(name, recipe, run)) for name in _benchmarks(recipe)), *write_own_texts(recipe, run)]
@@ -67,7 +67,7 @@ def run_tokenizer(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     size = recipe.tokenizer.extend
     if recipe.pretrain.init_from is not None and not size:
         return adopt_tokenizer(recipe.pretrain, out)
-    from launch.engines.mapper import engine_mapper
+    from launch.executors.mapper import engine_mapper
     from tokenizer import run as stage
 
     resources: dict[str, Any] = {"workers": recipe.workers, "map_units": engine_mapper(recipe.launch)}
@@ -77,7 +77,7 @@ def run_tokenizer(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
 
 
 def run_pack(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
-    from launch.engines.mapper import engine_mapper
+    from launch.executors.mapper import engine_mapper
     from pretrain.pack import run as stage
 
     inputs = stage.PackInputs(corpus=run / "corpus", tokenizer=run / "tokenizer")
@@ -98,14 +98,14 @@ def extends_pretraining(recipe: Recipe, out: Path, settings: Mapping[str, Any]) 
     was, now = by_path(settings), by_path(recipe.pretrain.identity())
     if not {key for key in was.keys() | now.keys() if was.get(key) != now.get(key)} <= SCHEDULE_KEYS:
         return False
-    from pretrain.saved.found import require_extendable
+    from pretrain.checkpoint.found import require_extendable
 
     require_extendable(out / "checkpoints", recipe.pretrain)
     return True
 
 
 def run_export(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
-    from pretrain.saved import export as stage
+    from pretrain.checkpoint import export as stage
 
     inputs = stage.ExportInputs(pretrain=run / "pretrain", tokenizer=run / "tokenizer")
     return stage.run(recipe.pretrain, inputs, out, workers=recipe.workers)
@@ -117,7 +117,7 @@ def run_finetune(
     """``work``: what is done with data and encoders; None: the recipe's own trainings."""
     from finetune import run as stage
     from finetune.registry import klue_tasks
-    from launch.engines.workers import engine_cluster
+    from launch.executors.workers import engine_cluster
 
     data = recipe.finetune.data
     if not data and klue_tasks(recipe.finetune):

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
-from corpus.documents.device import DeviceName, PrecisionName
+from corpus.documents.accelerator import DeviceName, PrecisionName
 
 
 class PackConfig(BaseModel, frozen=True, extra="forbid"):

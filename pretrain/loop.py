@@ -13,17 +13,17 @@ import torch
 from tqdm import tqdm
 
 from corpus.documents.errors import BadInput
+from pretrain.batching.batches import ReadyStep, TrainingBatches, ready_steps
+from pretrain.checkpoint.checkpoints import Checkpoints
 from pretrain.config import PretrainConfig
 from pretrain.engine.start import Engine
 from pretrain.engine.world import World
 from pretrain.interruption import GOES_ON, Interrupted, StopRequest
+from pretrain.metrics.meter import Meter
+from pretrain.metrics.watchdog import SAVING
 from pretrain.model.module import mean_loss
 from pretrain.rng import derive_key
-from pretrain.rows.batches import ReadyStep, TrainingBatches, ready_steps
-from pretrain.saved.checkpoints import Checkpoints
 from pretrain.schedule import learning_rate
-from pretrain.watch.meter import Meter
-from pretrain.watch.watchdog import SAVING
 
 BATCH = "waiting for its batch"
 

@@ -1,13 +1,13 @@
 """The pretrain stage: token store in; checkpoints, metrics and the weights of a Hugging Face model out.
 
 ```
-out/checkpoints/        to go on from, each with a Hugging Face folder (see pretrain/saved/checkpoints.py)
+out/checkpoints/        to go on from, each with a Hugging Face folder (see pretrain/checkpoint/checkpoints.py)
 out/metrics.jsonl       one line per interval, one per measurement on held-out text
 out/engine.json         the engine's settings, for the record
-out/ranks/              where each process is (see pretrain/watch/watchdog.py)
+out/ranks/              where each process is (see pretrain/metrics/watchdog.py)
 out/tokens.checked      which token store was read and found whole
 out/model/              the finished Hugging Face folder
-out/origin.json         of a branch: the checkpoint it began from (see pretrain/saved/origin.py)
+out/origin.json         of a branch: the checkpoint it began from (see pretrain/checkpoint/origin.py)
 out/result.json         what was trained on what, and the held-out scores
 ```
 Run it in one process, or in many by torchrun, deepspeed or Slurm: every process calls ``run`` with the same arguments.
@@ -27,8 +27,14 @@ from typing import Any, NamedTuple
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from corpus.documents.atomic_files import atomic_dir, atomic_write, with_digest
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import sealed, whole_folder, write_whole
+from pretrain.batching.batches import Batch, Split, TrainingBatches, split_rows
+from pretrain.batching.masking import Pieces, describe_pieces
+from pretrain.checkpoint.checkpoints import Checkpoints, SaveModel, mean_weights, require_disk_space
+from pretrain.checkpoint.export import MODEL_NAME, RESULT_NAME, save_model
+from pretrain.checkpoint.origin import Origin, find_origin
+from pretrain.checkpoint.states import with_usual_states
 from pretrain.config import PretrainConfig
 from pretrain.engine.machine import describe_settled, read_settled, settle
 from pretrain.engine.memory import describe_memory, explained_memory, needed_memory
@@ -45,6 +51,12 @@ from pretrain.engine.trial import try_device
 from pretrain.engine.world import World, explained_loss, join_world
 from pretrain.interruption import GOES_ON, Interrupted, StopRequest
 from pretrain.loop import Watch, train
+from pretrain.metrics.baselines import count_baselines, score_baselines
+from pretrain.metrics.flops import flops_by_phase
+from pretrain.metrics.held_out import measure
+from pretrain.metrics.meter import Meter
+from pretrain.metrics.trackers import require_trackers
+from pretrain.metrics.watchdog import Watchdog
 from pretrain.model.extended import NewRows, read_new_rows
 from pretrain.model.init_from import check_init_from, with_sizes_of
 from pretrain.model.isolation import isolate_documents
@@ -53,19 +65,7 @@ from pretrain.model.networks import build_network
 from pretrain.model.starts import count_first_values, give_first_values
 from pretrain.pack.cached import cached_store
 from pretrain.pack.store import TokenStore, check_store, open_store, read_pieces
-from pretrain.rows.batches import Batch, Split, TrainingBatches, split_rows
-from pretrain.rows.masking import Pieces, describe_pieces
-from pretrain.saved.checkpoints import Checkpoints, SaveModel, mean_weights, require_disk_space
-from pretrain.saved.export import MODEL_NAME, RESULT_NAME, save_model
-from pretrain.saved.origin import Origin, find_origin
-from pretrain.saved.states import with_usual_states
 from pretrain.schedule import phases
-from pretrain.watch.baselines import count_baselines, score_baselines
-from pretrain.watch.flops import flops_by_phase
-from pretrain.watch.held_out import measure
-from pretrain.watch.meter import Meter
-from pretrain.watch.trackers import require_trackers
-from pretrain.watch.watchdog import Watchdog
 
 log = logging.getLogger(__name__)
 
@@ -197,7 +197,9 @@ def _train(prepared: Prepared, stop: StopRequest) -> None:
     )
     first_step = resumed[0] + 1
     if world.is_first:
-        _write_json(out / ENGINE_NAME, sealed(describe_engine(config, world) | {"settled": prepared.facts["engine"]}))
+        _write_json(
+            out / ENGINE_NAME, with_digest(describe_engine(config, world) | {"settled": prepared.facts["engine"]})
+        )
         _log_plan(prepared)
         if first_step <= config.steps:
             _log_first_row(batches, first_step, prepared.vocabulary)
@@ -227,7 +229,7 @@ def _write_result(prepared: Prepared) -> dict[str, Any]:
     held_out = _score_finished(prepared, weights, last["held_out"])
     log.info("held out: %s", {name: value for name, value in held_out.items() if name != "sources"})
     result = prepared.facts | last["progress"] | {"held_out": held_out}
-    with whole_folder(prepared.out / MODEL_NAME) as folder:
+    with atomic_dir(prepared.out / MODEL_NAME) as folder:
         prepared.save_model(folder, weights=with_usual_states(weights), facts=result)
     _write_json(prepared.out / RESULT_NAME, result)
     return result
@@ -314,4 +316,4 @@ def _log_first_row(batches: TrainingBatches, step: int, vocabulary: list[str]) -
 
 
 def _write_json(path: Path, content: Any) -> None:
-    write_whole(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
+    atomic_write(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")

@@ -50,10 +50,10 @@ class Part:
 
 
 PARTS = {
-    "masking": Part(("pretrain/rows/masking.py",), ("tests/pretrain/rows/test_masking.py",)),
+    "masking": Part(("pretrain/batching/masking.py",), ("tests/pretrain/batching/test_masking.py",)),
     "packing": Part(
-        ("pretrain/rows/packing.py",),
-        ("tests/pretrain/rows/test_packing.py", "tests/pretrain/rows/test_batches.py"),
+        ("pretrain/batching/packing.py",),
+        ("tests/pretrain/batching/test_packing.py", "tests/pretrain/batching/test_batches.py"),
     ),
     "metrics": Part(
         (
@@ -87,7 +87,7 @@ PARTS = {
         ("tokenizer/building/merges.py", "tokenizer/building/pruning.py"),
         ("tests/tokenizer/building/test_merges.py", "tests/tokenizer/building/test_pruning.py"),
     ),
-    "checkpoints": Part(("pretrain/saved/checkpoints.py",), ("tests/pretrain/saved/test_checkpoints.py",)),
+    "checkpoints": Part(("pretrain/checkpoint/checkpoints.py",), ("tests/pretrain/checkpoint/test_checkpoints.py",)),
     "manifest": Part(("launch/manifest.py",), ("tests/launch/test_manifest.py", "tests/launch/test_lock.py")),
 }
 SAME = ROOT / "tests" / "fixtures" / "same_mutants.txt"

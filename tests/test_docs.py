@@ -109,7 +109,7 @@ def test_python_examples_give_what_the_page_shows(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_files_and_functions_named_exist(page: Path) -> None:
     text = page.read_text("utf-8")
-    for name in re.findall(r"`((?:corpus|tokenizer|pretrain|finetune|launch|tests|docs)/[\w./-]+)`", text):
+    for name in re.findall(r"`((?:corpus|tokenizer|pretrain|finetune|launch|benchmarks|tests|docs)/[\w./-]+)`", text):
         assert (ROOT / name).exists(), name
     for name, attribute in re.findall(r"`([\w/]+\.py):(\w+)`", text):
         tree = ast.parse((ROOT / name).read_text("utf-8"))

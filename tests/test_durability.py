@@ -26,9 +26,9 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors.numpy import save_file
 
+from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput, is_full_disk, located
 from corpus.documents.units import map_units, unit_folder
-from corpus.documents.whole_files import write_whole
 from launch.errors import is_for_user, one_sentence
 from tests.command import run_command
 from tests.damage import HARMS
@@ -287,7 +287,7 @@ def save_weights(folder: Path) -> None:
 
 
 def save_text(folder: Path) -> None:
-    write_whole(folder / "a.txt", "가" * 10_000)
+    atomic_write(folder / "a.txt", "가" * 10_000)
 
 
 def write_unit(unit: Any, scratch: Path, save: Any) -> dict[str, int]:

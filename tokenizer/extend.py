@@ -23,12 +23,12 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 from tokenizers import Tokenizer
 
+from corpus.documents.atomic_files import atomic_write, read_object
 from corpus.documents.errors import BadInput, first_line
 from corpus.documents.model_files import refuse_links
 from corpus.documents.shards import shard_paths
 from corpus.documents.units import MapUnits, shared_processes
 from corpus.documents.units import map_units as map_in_processes
-from corpus.documents.whole_files import read_object, write_whole
 from tokenizer.building.export import CARD_NAME, ROLES, write_json
 from tokenizer.building.extend import NewPiece, Vocabulary, choose_pieces
 from tokenizer.building.merges import PREFIX
@@ -193,8 +193,8 @@ def write_folder(base: Path, old: Base, pieces: Sequence[str], out: Path) -> Non
     content = json.loads(old.tokenizer.to_str())
     content["model"]["vocab"] = {piece: id_ for id_, piece in enumerate(entries)}
     out.mkdir(parents=True, exist_ok=True)
-    write_whole(out / TOKENIZER_NAME, json.dumps(content, ensure_ascii=False, indent=2) + "\n")
-    write_whole(out / VOCABULARY_NAME, "".join(f"{piece}\n" for piece in entries))
+    atomic_write(out / TOKENIZER_NAME, json.dumps(content, ensure_ascii=False, indent=2) + "\n")
+    atomic_write(out / VOCABULARY_NAME, "".join(f"{piece}\n" for piece in entries))
     folder = base if base.is_dir() else base.parent
     for name in KEPT_NAMES:
         if (folder / name).is_file():
@@ -216,7 +216,7 @@ def finish(found: dict[str, Any], out: Path) -> None:
     ]
     table = "\n".join(f"| {name} | {size:,} | {pieces} | {unknown} |" for name, size, pieces, unknown in rows)
     card = CARD.format(**short, **found, table=table)
-    write_whole(out / CARD_NAME, card)
+    atomic_write(out / CARD_NAME, card)
     write_json(out / EXTENSION_NAME, found)
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
+from corpus.documents.atomic_files import read_json
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import refuse_links
-from corpus.documents.whole_files import read_json
 from tokenizer.building.export import CARD_NAME, ENCODER_FILES, read_vocabulary
 
 # what readers may take differently: rare syllables, loose jamo, NFD, old Hangul, symbols, case, special tokens, length

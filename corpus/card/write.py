@@ -18,9 +18,9 @@ import yaml
 
 from corpus.card.korean import translate_html
 from corpus.card.page import mark_change, mark_replaced, render, to_bars
+from corpus.documents.atomic_files import atomic_write, read_json
 from corpus.documents.errors import BadInput
 from corpus.documents.escaping import visible
-from corpus.documents.whole_files import read_json, write_whole
 from corpus.pii.cover import cover
 from corpus.pii.detect import find_pii
 from corpus.pii.types import ALL_TYPES, PII_TYPES
@@ -74,9 +74,9 @@ def write_card(out: Path, settings: Mapping[str, Any], language: str = "en") -> 
         BadInput: statistics.json is missing or damaged.
     """
     facts = _gather_facts(out, settings)
-    write_whole(out / CARD_NAME, render("card.md.j2", facts))
+    atomic_write(out / CARD_NAME, render("card.md.j2", facts))
     page = render("page.html.j2", facts)
-    write_whole(out / PAGE_NAME, translate_html(page) if language == "ko" else page)
+    atomic_write(out / PAGE_NAME, translate_html(page) if language == "ko" else page)
 
 
 def _gather_facts(out: Path, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from corpus.config import DecontaminateConfig
-from corpus.documents.whole_files import link_or_copy
+from corpus.documents.atomic_files import link_or_copy
 from corpus.reading.files import name_files
 
 log = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from corpus.config import DecontaminateConfig
 from corpus.decontamination.benchmarks import BenchmarkText, read_benchmarks
 from corpus.decontamination.cache import fetch_index, index_digest, keep_index
 from corpus.decontamination.index import build_index
-from corpus.documents.whole_files import read_json, whole_folder
+from corpus.documents.atomic_files import atomic_dir, read_json
 from corpus.folding import fold
 from corpus.reading.files import name_files
 from corpus.samples import Samples
@@ -44,7 +44,7 @@ def write_index(config: DecontaminateConfig, benchmarks: list[Path], folder: Pat
         return None
     if folder.is_dir():
         return folder
-    with whole_folder(folder) as scratch:
+    with atomic_dir(folder) as scratch:
         digest = index_digest(config, benchmarks) if config.cache_index else ""
         if not (digest and fetch_index(digest, scratch)):
             _build(config, benchmarks, scratch)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from safetensors import safe_open
 
+from corpus.documents.atomic_files import read_object
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import read_object
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from corpus.documents.atomic_files import atomic_file
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import whole_file
 
 SCHEMA = pa.schema([("id", pa.string()), ("source", pa.string()), ("sentences", pa.list_(pa.string()))])
 ROW_GROUP_DOCUMENTS = 1_000
@@ -120,7 +120,7 @@ def write_shard(path: Path, documents: Iterable[Document]) -> int:
 def write_tables(path: Path, tables: Iterable[pa.Table]) -> int:
     """The same from tables with the columns of ``SCHEMA``; row groups do not depend on how the rows are divided."""
     written = 0
-    with whole_file(path) as temporary, pq.ParquetWriter(temporary, SCHEMA, compression="zstd") as writer:
+    with atomic_file(path) as temporary, pq.ParquetWriter(temporary, SCHEMA, compression="zstd") as writer:
         for group in _row_groups(tables):
             writer.write_table(group, row_group_size=ROW_GROUP_DOCUMENTS)
             written += len(group)

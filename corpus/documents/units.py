@@ -27,8 +27,8 @@ from uuid import uuid4
 
 from tqdm import tqdm
 
+from corpus.documents.atomic_files import fsync, fsync_tree, read_json
 from corpus.documents.errors import BadInput, located
-from corpus.documents.whole_files import read_json, settle, settle_all
 
 log = logging.getLogger(__name__)
 COUNTS_NAME = "counts.json"
@@ -156,9 +156,9 @@ def finish_unit(work: Callable[[Unit, Path], dict[str, Any]], unit: Unit, home: 
         scratch.mkdir(parents=True)
         counts = work(unit, scratch)
         (scratch / COUNTS_NAME).write_text(json.dumps(counts, ensure_ascii=False), "utf-8")
-        settle_all(scratch)
+        fsync_tree(scratch)
         scratch.replace(home)
-        settle(home.parent)
+        fsync(home.parent)
     except OSError as error:
         raise located(error, home.parent) from error
 

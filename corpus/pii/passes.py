@@ -1,7 +1,7 @@
 """The plain way to find personal data: a pass over the text for each of the sixteen types.
 
 What most anonymizers do, kept as the measure of ``find_pii``: same formats, same checks, same spans, but no clues and
-no windows. Tests take it for the truth; ``malmoi bench corpus`` for the baseline of speed.
+no windows. Tests take it for the truth; ``python -m benchmarks corpus`` for the baseline of speed.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from corpus.documents.atomic_files import atomic_write, parse_json, read_bytes
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import parse_json, read_bytes, write_whole
 from finetune.data.formats import OWN, name_bytes, name_text
 
 MAX_BYTES = 1 << 30  # of one file after decompression; the largest official file has about 50 MB
@@ -185,7 +185,7 @@ def rewrite_blocks(source: Path, target: Path, rewrite: Callable[[Block], Iterab
     for block in read_blocks(source):
         for (number, _), line in zip(block.lines, rewrite(block), strict=True):
             lines[number - 1] = line + ("\r" if lines[number - 1].endswith("\r") else "")
-    write_whole(target, "\n".join(lines))
+    atomic_write(target, "\n".join(lines))
 
 
 def format_blocks(rows: Sequence[Mapping[str, Any]], guid: str, columns: Mapping[str, str]) -> str:

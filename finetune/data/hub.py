@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import write_whole
 from finetune.config import SHORT_NAMES
 from finetune.data.files import SOURCE_NAME
 from finetune.registry import TASKS
@@ -70,7 +70,7 @@ def materialize(name_or_folder: str | Path, cache: Path, tasks: Sequence[str]) -
     for task in tasks:
         if task not in source["tasks"]:
             source["tasks"][task] = _write_task(copy, task, folder)
-            write_whole(folder / SOURCE_NAME, json.dumps(source, ensure_ascii=False, indent=1))
+            atomic_write(folder / SOURCE_NAME, json.dumps(source, ensure_ascii=False, indent=1))
     for layout in (TASKS[task].hub for task in tasks):
         if layout.lacks and not (folder / layout.lacks).exists():
             name = Path(layout.lacks).name
@@ -95,7 +95,7 @@ def _write_task(copy: Copy, name: str, folder: Path) -> dict[str, Any]:
     for split, hub_split in SPLITS.items():
         if hub_split in splits:
             rows = _named_rows(splits[hub_split], task.hub.columns, f"{copy}, {config}, {hub_split}")
-            write_whole(folder / task.files.of(split), task.hub.convert(rows, split))
+            atomic_write(folder / task.files.of(split), task.hub.convert(rows, split))
             done[split] = len(rows)
     if "dev" not in done:
         raise BadInput(f"{copy}, {config}: no split 'validation'; found {', '.join(splits)}")

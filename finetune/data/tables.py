@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
+from corpus.documents.atomic_files import atomic_write, parse_json
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import parse_json, write_whole
 from finetune.data.files import read_json, read_text
 
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json")
@@ -198,7 +198,7 @@ def write_table(path: Path, target: Path, rows: Sequence[Mapping[str, Any]]) -> 
         text.write(json.dumps(rows, ensure_ascii=False, indent=1) + "\n")
     else:
         text.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    write_whole(target, text.getvalue())
+    atomic_write(target, text.getvalue())
 
 
 def _cell(value: Any) -> str:

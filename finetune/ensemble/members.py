@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from corpus.documents.atomic_files import read_object
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import read_object
 from finetune.config import FinetuneConfig
 from finetune.queue.jobs import SCORES_NAME, Job, folder_name, read_results
 

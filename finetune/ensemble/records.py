@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from corpus.documents.atomic_files import atomic_file
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import whole_file
 from finetune.examples import Example
 from finetune.task import Record
 
@@ -36,7 +36,7 @@ def write_records(
         **{name: _column([record[name] for record in records]) for name in records[0]},
     }
     floats = [f"{name}.list.element" for name, column in columns.items() if _holds_floats(column.type)]
-    with whole_file(path) as temporary:
+    with atomic_file(path) as temporary:
         pq.write_table(
             pa.table(columns), temporary, compression="zstd", use_dictionary=False,
             use_byte_stream_split=floats or False, write_statistics=False,

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import write_whole
 from finetune.data.files import read_json
 from finetune.ensemble.members import Found, Plan, check_alike
 from finetune.ensemble.records import RECORDS_NAME, read_records, records_of_rows
@@ -86,13 +86,13 @@ def make_ensemble(plan: Plan, out: Path) -> dict[str, Any]:
     rows, groups = merge_members(task, members)
     (folder / SCORES_NAME).unlink(missing_ok=True)
     lines = (json.dumps(row._asdict(), ensure_ascii=False) + "\n" for row in rows)
-    write_whole(folder / PREDICTIONS_NAME, "".join(lines))
+    atomic_write(folder / PREDICTIONS_NAME, "".join(lines))
     result = {
         **_result(task, plan, rows, groups), "seconds": round(time.perf_counter() - began, 1),
         "fingerprint": fingerprint,
     }  # fmt: skip
     text = json.dumps(result, ensure_ascii=False, indent=1)
-    write_whole(folder / SCORES_NAME, text + "\n")
+    atomic_write(folder / SCORES_NAME, text + "\n")
     return dict(json.loads(text))
 
 

@@ -21,7 +21,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from corpus.documents.device import PrecisionName
+from corpus.documents.accelerator import PrecisionName
 from finetune.config import FRESH, FinetuneConfig
 from finetune.task import Hyperparameters
 

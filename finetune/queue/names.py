@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
+from corpus.documents.atomic_files import atomic_write
 from corpus.documents.locks import locked
-from corpus.documents.whole_files import write_whole
 from finetune.data.files import read_json
 from finetune.queue.jobs import Given, Job, Recipe, name_settings
 
@@ -35,7 +35,7 @@ def named(jobs: Sequence[Job], recipes: Mapping[Job, Recipe], out: Path) -> Iter
         try:
             with locked(out / f"{PREFIX}.lock", waits=True):
                 found, given = name_settings(jobs, recipes, out, _of_others(out))
-                write_whole(own, json.dumps(given, ensure_ascii=False))
+                atomic_write(own, json.dumps(given, ensure_ascii=False))
             yield found
         finally:
             with locked(out / f"{PREFIX}.lock", waits=True):  # nobody is reading

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from corpus.documents.atomic_files import parse_json
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import parse_json
 from finetune.data.files import read_text
 from finetune.data.tables import nfc
 from finetune.examples import Example, Prediction

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from corpus.documents.device import PrecisionName, find_device
+from corpus.documents.accelerator import PrecisionName, find_device
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig, HyperparameterOverride
 from finetune.data.files import read_json

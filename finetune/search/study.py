@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from corpus.documents.whole_files import write_whole
+from corpus.documents.atomic_files import atomic_write
 from finetune.config import FinetuneConfig, HyperparameterOverride
 from finetune.queue.jobs import Job, folder_name
 from finetune.search.maximum import expected_maximum
@@ -77,8 +77,8 @@ def write_study(study: Study, trials: Sequence[Trial], search: SearchConfig, out
     folder = study.folder(out)
     folder.mkdir(parents=True, exist_ok=True)
     lines = (json.dumps(_line(study, trial), ensure_ascii=False) + "\n" for trial in trials)
-    write_whole(folder / TRIALS_NAME, "".join(lines))
-    write_whole(folder / BEST_NAME, json.dumps(_summary(study, trials, search), ensure_ascii=False, indent=1) + "\n")
+    atomic_write(folder / TRIALS_NAME, "".join(lines))
+    atomic_write(folder / BEST_NAME, json.dumps(_summary(study, trials, search), ensure_ascii=False, indent=1) + "\n")
 
 
 def _line(study: Study, trial: Trial) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from corpus.documents.device import PrecisionName
+from corpus.documents.accelerator import PrecisionName
+from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import write_whole
 from finetune.data.files import read_json
 from finetune.job import finetune_one, origin_of, settings_of
 from finetune.queue.claims import CLAIM_NAME
@@ -112,7 +112,7 @@ def try_one(
         for path in folder.iterdir():
             if path.is_file() and path.name not in KEPT:
                 path.unlink()
-        write_whole(folder / RECORD_NAME, json.dumps(record, ensure_ascii=False, indent=1) + "\n")
+        atomic_write(folder / RECORD_NAME, json.dumps(record, ensure_ascii=False, indent=1) + "\n")
     assert record is not None
     verdict = judge(record, own)
     assert verdict is not None

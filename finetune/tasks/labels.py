@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import write_whole
 from finetune.data.files import format_json, read_records, text_of
 from finetune.examples import Example, Feature, Module, Prediction, Row, Shown, Table, Tokenizer, pad_inputs
 from finetune.task import Files, HubLayout, Hyperparameters, Member, Merging, Task, table_36
@@ -197,7 +197,7 @@ def is_finite_number(value: Any) -> TypeGuard[float]:
 
 def write_field(key: str, official: Path, values: Mapping[str, Any], target: Path) -> None:
     """The JSON file again with the value of each guid under ``key`` of its record."""
-    write_whole(target, format_json([record | {key: values[record["guid"]]} for _, record in read_records(official)]))
+    atomic_write(target, format_json([record | {key: values[record["guid"]]} for _, record in read_records(official)]))
 
 
 def show_fields(fields: Sequence[str], example: Example, row: Row) -> Shown:

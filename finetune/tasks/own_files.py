@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
+from corpus.documents.atomic_files import atomic_write, parse_json
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import parse_json, write_whole
 from finetune.data.tables import Record, Words, holds_words, nfc, read_table, read_words, write_table
 from finetune.examples import Example
 from finetune.sections.own import OwnColumns
@@ -306,4 +306,4 @@ def _write_words(columns: OwnColumns, source: Path, values: Mapping[str, Any], t
     for sentence in read_words(source):
         tags = _tags_of_words(sentence.words, values[guid_of(columns, sentence, source)])
         lines += [f"{word}\t{tag}" for word, tag in zip(sentence.words, tags, strict=True)] + [""]
-    write_whole(target, "\n".join(lines))
+    atomic_write(target, "\n".join(lines))

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from corpus.documents.device import PrecisionName
+from corpus.documents.accelerator import PrecisionName
 from finetune.examples import Feature
 from finetune.task import Task
 

@@ -26,7 +26,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from torch.utils.data import RandomSampler, Sampler
 from transformers import PrinterCallback, ProgressCallback, Trainer, TrainerCallback, TrainingArguments, set_seed
 
-from corpus.documents.device import PrecisionName
+from corpus.documents.accelerator import PrecisionName
 from corpus.documents.errors import BadInput
 from finetune.examples import Feature
 from finetune.task import Hyperparameters, Task
@@ -87,7 +87,7 @@ def train(
 
     Args:
         seed: as ``seed_everything`` returned it.
-        precision: as ``corpus.documents.device.choose_precision`` returned it.
+        precision: as ``corpus.documents.accelerator.choose_precision`` returned it.
         selection: None keeps the last weights.
         uses_cpu: even where there is an accelerator.
         as_published: batches in random order, not of similar lengths; the rate reaches 0 after features / batch size x

@@ -171,7 +171,7 @@ def check_disk() -> Check:
 def check_gpu() -> Check:
     import torch
 
-    from corpus.documents.device import device_name, find_device
+    from corpus.documents.accelerator import device_name, find_device
 
     try:
         kind = find_device("auto", "pretrain.engine.device").type
@@ -187,7 +187,7 @@ def check_precision() -> Check:
     """What recipes with precision "auto" train in, and why."""
     import torch
 
-    from corpus.documents.device import choose_precision
+    from corpus.documents.accelerator import choose_precision
 
     device = torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
     choice = choose_precision("auto", "pretrain.engine.precision", device)

@@ -23,9 +23,9 @@ from launch.errors import is_for_user
 from launch.pipeline import Stage, is_done, learns_pieces, raw_inputs
 from launch.recipe import SAMPLE, Recipe
 from pretrain.engine.memory import needed_memory
+from pretrain.metrics.flops import flops_per_token
 from pretrain.model.sizes import count_parameters
 from pretrain.schedule import of_phase, phases
-from pretrain.watch.flops import flops_per_token
 
 GIB = 1 << 30
 # text a second and core, with everything on; pack works in one process per core as well
@@ -88,8 +88,8 @@ def this_machine(recipe: Recipe, *, trains: bool = True) -> Machine:
         return Machine(cores, memory, None, world_size(), "fp32" if asked == "auto" else asked)
     import torch
 
-    from corpus.documents.device import choose_precision, product_rate
-    from pretrain.watch.flops import peak_flops
+    from corpus.documents.accelerator import choose_precision, product_rate
+    from pretrain.metrics.flops import peak_flops
 
     may_have_gpu = any(path for name in GPU_DEVICES for path in Path("/dev").glob(name))
     has_gpu = may_have_gpu and recipe.pretrain.engine.device == "auto" and torch.cuda.is_available()

@@ -15,13 +15,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from corpus.documents.device import find_device, has_nvidia_devices
+from corpus.documents.accelerator import find_device, has_nvidia_devices
 from finetune.config import FRESH
 from launch import manifest
 from launch.checks.estimate import GIB, Machine, estimate, planned_tokens
 from launch.console import say_duration
-from launch.engines.mapper import engine_mapper
 from launch.errors import is_for_user, missing_modules, one_sentence, require
+from launch.executors.mapper import engine_mapper
 from launch.pipeline import NO_KLUE_FILES, OWN_MODEL, Stage, head_by_now, is_done, may_go_on, raw_inputs, require_stage
 from launch.recipe import SAMPLE, Recipe
 

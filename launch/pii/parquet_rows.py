@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from corpus.documents.whole_files import whole_file
+from corpus.documents.atomic_files import atomic_file
 from corpus.reading.containers import TOO_LONG, Unreadable
 from corpus.reading.parquet import Rows, cell, open_parquet, read_rows, spelled_out, stored_schema
 from launch.pii.json_text import NOT_TEXT, literal
@@ -30,7 +30,7 @@ def hide_in_parquet(source: Path, target: Path, paths: Paths, work: Hiding, meet
     """
     with _opened(source) as (schema, all_rows):
         columns = _choose(schema, paths)
-        with whole_file(target) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+        with atomic_file(target) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
             for first, rows in all_rows:
                 writer.write_batch(_hidden(rows, first, schema, columns, work, meet))
 

@@ -19,8 +19,8 @@ from typing import IO, Any, NamedTuple, cast
 
 import pyarrow as pa
 
+from corpus.documents.atomic_files import PARTIAL, atomic_file
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import PARTIAL, whole_file
 from corpus.reading import containers
 from corpus.reading.encoding import UNDECODED
 from corpus.reading.files import PACKINGS, format_of, read_blocks, unpack
@@ -158,7 +158,7 @@ def open_output(path: Path | None) -> Iterator[IO[bytes]]:
         with path.open("wb") as device:
             yield device
     else:
-        with whole_file(path) as temporary, temporary.open("wb") as file, _PACK[format_of(path).packing](file) as out:
+        with atomic_file(path) as temporary, temporary.open("wb") as file, _PACK[format_of(path).packing](file) as out:
             yield out
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from corpus.documents.device import DeviceName
+from corpus.documents.accelerator import DeviceName
 from corpus.documents.errors import BadInput
 from corpus.pii.detect import Span, find_pii
 from corpus.pii.extra.tagged import NameTagger, load_tagger

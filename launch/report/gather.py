@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from corpus.documents.whole_files import read_object
+from corpus.documents.atomic_files import read_object
 from launch.errors import LaunchError
 from launch.pipeline import OWN_MODEL
 

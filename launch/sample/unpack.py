@@ -18,7 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from corpus.documents.whole_files import read_bytes, write_whole
+from corpus.documents.atomic_files import atomic_write, read_bytes
 from launch.errors import LaunchError
 
 HOME = Path(__file__).parent
@@ -44,7 +44,7 @@ def unpack(out: Path, share: float = 1.0) -> dict[str, Any]:
         "pii_truth.jsonl": truth,
     }
     for name, content in files.items():
-        write_whole(out / name, content)
+        atomic_write(out / name, content)
     documents = [row for content in kept.values() for row in _rows(content) if not row["id"].endswith("-copy")]
     return {
         "documents": dict(sorted(Counter(row["source"] for row in documents).items())),

@@ -19,8 +19,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from corpus.documents.atomic_files import digest_matches, parse_json
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import is_sealed, parse_json
 from launch.tools.package import CONTENTS_NAME, FORMAT, PREDICTIONS_NAME, SCORES_NAME
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _contents(archive: zipfile.ZipFile, path: Path) -> dict[str, Any]:
     if CONTENTS_NAME not in archive.namelist():
         raise BadInput(f"{path}: no {CONTENTS_NAME} in it; give an archive that `malmoi package` wrote")
     found = _parsed(_read(archive, path, CONTENTS_NAME), f"{path}, {CONTENTS_NAME}")
-    if found.get("format") != FORMAT or not is_sealed(found):
+    if found.get("format") != FORMAT or not digest_matches(found):
         raise BadInput(f"{path}, {CONTENTS_NAME}: changed, or of another release (format {FORMAT} is read here)")
     files, results = found.get("files"), found.get("results")
     if not isinstance(files, dict) or not isinstance(results, list) or not results:

@@ -21,8 +21,8 @@ from typing import Annotated, Any
 
 import typer
 
+from corpus.documents.atomic_files import atomic_dir, digest_matches, file_digest, parse_json, with_digest
 from corpus.documents.errors import BadInput, is_full_disk
-from corpus.documents.whole_files import is_sealed, parse_json, seal_of, sealed, whole_folder
 from corpus.reading.files import is_local, to_path
 from launch.console import set_up_console
 from launch.errors import LaunchError
@@ -81,12 +81,12 @@ def _copy_stage(source: Path, target: Path) -> str:
     if is_local(target):
         if target.exists():
             raise LaunchError(f"{target}: is there, but not finished; delete it, or name another target")
-        with whole_folder(target) as folder:
+        with atomic_dir(target) as folder:
             _copy_files(source, folder, seals)
             (folder / MANIFEST_NAME).write_bytes(manifest)
     else:
         _copy_files(source, target, seals)
-        (target / COPIED_NAME).write_text(json.dumps(sealed({"files": seals}), ensure_ascii=False), "utf-8")
+        (target / COPIED_NAME).write_text(json.dumps(with_digest({"files": seals}), ensure_ascii=False), "utf-8")
         (target / MANIFEST_NAME).write_bytes(manifest)
     return f"{len(seals):,} files, {sum(size for size, _ in seals.values()) / 1e6:,.1f} MB"
 
@@ -96,12 +96,12 @@ def _listed(source: Path) -> dict[str, Any]:
     if is_local(source) and not (source / COPIED_NAME).is_file():
         files = sorted(path for path in source.rglob("*") if path.is_file() and not path.name.endswith(".partial"))
         names = [path.relative_to(source).as_posix() for path in files]
-        return {name: seal_of(source / name) for name in names if name not in WORK_NAMES}
+        return {name: file_digest(source / name) for name in names if name not in WORK_NAMES}
     try:
         found = parse_json((source / COPIED_NAME).read_text("utf-8"))
     except (FileNotFoundError, ValueError):
         found = {}
-    seals = found.get("files") if isinstance(found, dict) and is_sealed(found) else None
+    seals = found.get("files") if isinstance(found, dict) and digest_matches(found) else None
     if not isinstance(seals, dict) or any(_leaves(name) for name in seals):
         raise LaunchError(f"{source / COPIED_NAME}: not the list that `malmoi copy` writes; copy the stage there again")
     return seals
@@ -120,7 +120,7 @@ def _copy_files(source: Path, target: Path, seals: dict[str, Any]) -> None:
             place.parent.mkdir(parents=True, exist_ok=True)
         with (source / name).open("rb") as reader, place.open("wb") as writer:
             shutil.copyfileobj(reader, writer, BLOCK_BYTES)
-        if is_local(place) and seal_of(place) != seal:
+        if is_local(place) and file_digest(place) != seal:
             raise LaunchError(f"{source / name}: not as it was copied there (its size or sha256 differs)")
         if not is_local(place) and place.stat().st_size != seal[0]:
             raise LaunchError(f"{place}: {place.stat().st_size} bytes arrived of {seal[0]}; run the command again")

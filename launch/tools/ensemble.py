@@ -98,7 +98,7 @@ def plans_of(found: Sequence[Any], name: str, settings: Sequence[str] | None) ->
 
 def make_tables(plans: Sequence[Plan], made: Sequence[Result]) -> list[Table]:
     """Every result, seeds in order, and the means over the seeds, in one pair for all settings."""
-    from finetune.kept.card import shown_encoder
+    from finetune.saved_models.card import shown_encoder
     from launch.report.gather import paper_metrics
 
     first, metrics = made[0], paper_metrics(made[0])

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from corpus.documents.atomic_files import PARTIAL, atomic_dir
 from corpus.documents.shards import Document, write_shard
-from corpus.documents.whole_files import PARTIAL, whole_folder
 from launch.console import Table, figures
 from launch.errors import LaunchError
 from launch.report.gather import count, number, share
@@ -39,7 +39,7 @@ def extend_in(
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise LaunchError(f"{out}: exists already; name a new folder with --out, or remove it")
     try:
-        with whole_folder(out) as folder:
+        with atomic_dir(out) as folder:
             base = _on_disk(base, folder / "work" / "base")
             read_base(base)  # refuses what is no WordPiece before text is read
             corpus = texts if isinstance(texts, Path) else folder / "work" / "corpus"

@@ -97,7 +97,7 @@ def model_repository(folder: Path) -> Repository:
 
 
 def _check_kept(folder: Path) -> str:
-    from finetune.kept.load import load_kept
+    from finetune.saved_models.load import load_kept
 
     settings = load_kept(folder, "cpu").settings
     headline = settings.get("headline")

@@ -40,6 +40,6 @@ def export_model(
     Example:  malmoi model export runs/smoke/finetune/ynat/model/seed-1/model topics-onnx
     """
     set_up_console()
-    from finetune.kept.export import export_onnx
+    from finetune.saved_models.export import export_onnx
 
     typer.echo(f"{out}: outputs differ by {export_onnx(folder, out):.1e} at most")

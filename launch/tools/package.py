@@ -23,8 +23,8 @@ from typing import Annotated, Any
 
 import typer
 
+from corpus.documents.atomic_files import atomic_file, with_digest
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import sealed, whole_file
 from launch.console import Table, markdown_table, set_up_console
 from launch.errors import LaunchError
 from launch.manifest import read_manifest
@@ -106,8 +106,8 @@ def find_entries(run: Path) -> list[Entry]:
     """All finished results of a run, tasks in the paper's order, under names without places of this machine; those of
     encoders that have changed since are left out, as in the report."""
     from finetune.config import place_of
-    from finetune.kept.card import shown_encoder
     from finetune.queue.jobs import RESULTS, folder_name
+    from finetune.saved_models.card import shown_encoder
     from launch.report.gather import read_json, sentence_on_stale, without_stale
 
     root = run / "finetune"
@@ -186,8 +186,8 @@ def write_package(run: Path, entries: Sequence[Entry], target: Path, *, with_gol
         "results": [entry.place for entry in entries],
         "files": {name: [len(content), _sha256(content)] for name, content in sorted(files.items())},
     }
-    files[CONTENTS_NAME] = _json(sealed(contents))
-    with whole_file(target) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+    files[CONTENTS_NAME] = _json(with_digest(contents))
+    with atomic_file(target) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         for name in sorted(files):
             about = zipfile.ZipInfo(name, LONG_AGO)
             about.compress_type, about.create_system, about.external_attr = zipfile.ZIP_DEFLATED, 3, 0o644 << 16
@@ -238,7 +238,7 @@ def _recipe(run: Path) -> bytes | None:
     was never finished."""
     import yaml
 
-    from finetune.kept.card import shown_encoder
+    from finetune.saved_models.card import shown_encoder
 
     manifest = read_manifest(run / "finetune")
     if manifest is None:

@@ -58,8 +58,8 @@ def predict(
     if path is not None:
         path.open("rb").close()
     set_up_console()
-    from finetune.kept.load import load_kept
-    from finetune.use.predict import check_task
+    from finetune.inference.predict import check_task
+    from finetune.saved_models.load import load_kept
 
     kept = load_kept(model, device)
     check_task(kept, task, model)
@@ -68,7 +68,7 @@ def predict(
 
 def predict_file(kept: Any, path: Path | None, target: Path | None, as_json: bool, batch_size: int | None) -> None:
     """Predict all of a file, or of standard input, and write the results; how many there were goes to the user."""
-    from finetune.use.predict import lines_for_people, use_of
+    from finetune.inference.predict import lines_for_people, use_of
     from launch.pii.streams import format_of, open_output, tell
 
     use, counts = use_of(kept), Counter[str]()
@@ -99,7 +99,7 @@ def results_of(
     """Results in order, a block of lines at a time; an official file is one block. ``counts`` gets the lines "changed",
     which were not in NFC."""
     from corpus.reading.encoding import AUTO, text_of
-    from finetune.use.predict import predict_official, predict_texts
+    from finetune.inference.predict import predict_official, predict_texts
     from launch.pii.streams import source_blocks
 
     name, blocks = _name(path), text_of(source_blocks(path), AUTO)
@@ -155,7 +155,7 @@ def is_table(head: str, own: Mapping[str, Any], path: Path) -> bool:
 
 
 def _parsed(line: str) -> dict[str, Any]:
-    from corpus.documents.whole_files import parse_json
+    from corpus.documents.atomic_files import parse_json
 
     try:
         value = parse_json(line)
@@ -196,7 +196,7 @@ def line_blocks(blocks: Iterable[str], name: str) -> Iterator[list[str]]:
 
 def given_of(line: str, form: Form, where: str) -> Any:
     """What a line gives to the task: its columns, or its record; a blank line itself."""
-    from corpus.documents.whole_files import parse_json
+    from corpus.documents.atomic_files import parse_json
     from corpus.reading.encoding import UNDECODED
 
     if UNDECODED.search(line):

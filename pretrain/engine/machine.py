@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from corpus.documents.device import choose_precision, device_name
+from corpus.documents.accelerator import choose_precision, device_name
+from corpus.documents.atomic_files import digest_matches, read_object
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import is_sealed, read_object
 from pretrain.config import PretrainConfig
 from pretrain.engine.optimizer import fit_micro_batch
 from pretrain.engine.start import choose_engine
@@ -28,7 +28,7 @@ def read_settled(path: Path) -> dict[str, Any]:
     """What an earlier start of this run settled, as ``engine.json`` holds it; empty where there was none."""
     advice = "delete this file; it is written again"
     found = read_object(path, advice) if path.is_file() else {}
-    if "settled" in found and not is_sealed(found):
+    if "settled" in found and not digest_matches(found):
         raise BadInput(f"{path}: not as it was written (its sha256 differs); {advice}")
     settled: dict[str, Any] = found.get("settled", {})
     return settled

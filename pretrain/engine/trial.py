@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from corpus.documents.device import device_name
+from corpus.documents.accelerator import device_name
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig
 from pretrain.engine.memory import is_out_of_memory, memory_of, needed_memory, out_of_memory

@@ -23,7 +23,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from corpus.documents.device import DeviceName, find_device
+from corpus.documents.accelerator import DeviceName, find_device
 from corpus.documents.errors import BadInput
 from pretrain.interruption import ProcessLost
 

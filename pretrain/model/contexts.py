@@ -12,7 +12,7 @@ That can be counted, and put into the weights of the stock model:
   singular vectors of the map as it has columns.
 - The vocabulary head begins near the identity without the common direction. What comes into it is so small that its
   GELU is all but linear, and the norm after it makes up for that. In a written model the head's matrix has taken
-  the smallness over (``pretrain/saved/states.py``).
+  the smallness over (``pretrain/checkpoint/states.py``).
 
 Nothing is fixed: training moves all of it. Shapes: V vocabulary, N sampled tokens, C cells, H hidden, O offsets.
 """

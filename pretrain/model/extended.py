@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from corpus.documents.atomic_files import read_object
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import read_object
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -19,13 +19,13 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
+from pretrain.batching.masking import IGNORED
 from pretrain.config import PretrainConfig
 from pretrain.model.families import family_of, first_position
 from pretrain.model.isolation import NAME as ISOLATED
 from pretrain.model.isolation import find_borders, make_no_masks
 from pretrain.model.last_layer import narrow_last_layer, pick
 from pretrain.model.rotary import turn_in_fewer_passes
-from pretrain.rows.masking import IGNORED
 
 MOST_SCORES = 1 << 27  # in memory at once, for causal rows: half a gigabyte in float32
 

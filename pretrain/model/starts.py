@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from corpus.documents.errors import BadInput
+from pretrain.batching.masking import Pieces
+from pretrain.batching.sources import RowSource
 from pretrain.config import PretrainConfig
 from pretrain.model.contexts import Maps, begin_with_contexts, count_maps
 from pretrain.rng import derive_key, permute
-from pretrain.rows.masking import Pieces
-from pretrain.rows.sources import RowSource
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -22,8 +22,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from corpus.documents.atomic_files import BLOCK_BYTES, atomic_dir
 from corpus.documents.errors import BadInput, is_full_disk
-from corpus.documents.whole_files import BLOCK_BYTES, whole_folder
 from pretrain.pack.store import META_NAME, TokenStore, check_store, files_of, open_store
 
 log = logging.getLogger(__name__)
@@ -99,7 +99,7 @@ def _copied(store: TokenStore, tokenizer: Path, copy: Path, ends: float) -> Toke
         raise BadInput(f"{free / 1e9:.1f} GB free, but {(size + SPARE_BYTES) / 1e9:.1f} needed")
     log.info("copying %.2f GB of tokens to %s", size / 1e9, copy)
     try:
-        with whole_folder(copy) as folder:
+        with atomic_dir(copy) as folder:
             for path in paths:
                 _copy(path, folder / path.name, ends)
         return _checked(tokenizer, copy)

@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from corpus.documents.atomic_files import atomic_file, atomic_write, with_digest
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import refuse_links
 from corpus.documents.shards import Document, Portion, documents_of, portions_of, shard_paths
 from corpus.documents.units import MapUnits, unit_folder
 from corpus.documents.units import map_units as map_in_processes
-from corpus.documents.whole_files import sealed, whole_file, write_whole
 from pretrain.config import PackConfig
 from pretrain.pack.encode import EojeolEncoder
 from pretrain.pack.store import (
@@ -104,7 +104,7 @@ def run(
         **({"morphemes": True} if config.morphemes else {}),
     }
     seals = _join([unit_folder(units, number) for number in range(len(portions))], counts, meta, out)
-    write_whole(out / META_NAME, json.dumps(sealed({**meta, "files": seals}), ensure_ascii=False, indent=1))
+    atomic_write(out / META_NAME, json.dumps(with_digest({**meta, "files": seals}), ensure_ascii=False, indent=1))
     units.replace(spent)  # so that a half-deleted folder is never taken for finished work
     shutil.rmtree(spent)
     return meta
@@ -225,7 +225,7 @@ def _join(homes: list[Path], counts: list[dict[str, Any]], meta: dict[str, Any],
     with ExitStack() as stack:
         names = files_of(meta)
         files = [
-            stack.enter_context(closing(SealedFile(stack.enter_context(whole_file(out / name))))) for name in names
+            stack.enter_context(closing(SealedFile(stack.enter_context(atomic_file(out / name))))) for name in names
         ]
         for home, part in zip(homes, counts, strict=True):
             tokens = _tokens_of(home, meta)

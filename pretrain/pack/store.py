@@ -28,8 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from corpus.documents.atomic_files import DIGEST_KEY, atomic_write, digest_matches, file_digest, read_object
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import SEAL, is_sealed, read_object, seal_of, write_whole
 
 log = logging.getLogger(__name__)
 
@@ -176,14 +176,14 @@ def check_store(store: TokenStore, memory: Path) -> None:
     size = sum(stat.st_size for stat in stats)
     with tqdm(total=size, desc="check tokens", unit="B", unit_scale=True, disable=None) as bar:
         for path in paths:
-            if seals and seal_of(path, bar.update) != seals[path.name]:
+            if seals and file_digest(path, bar.update) != seals[path.name]:
                 raise BadInput(f"{path}: not as it was packed (its size or sha256 differs); {AGAIN}")
     _check_order(store.folder / DOCUMENTS_NAME, store.documents, tokens)
     _check_order(store.folder / SENTENCES_NAME, store.sentences, tokens)
     if store.sources.max() >= len(store.meta["sources"]):
         raise BadInput(f"{store.folder / SOURCES_NAME}: names a source that {META_NAME} does not have; {AGAIN}")
     _check_ids(store)
-    write_whole(memory, note)
+    atomic_write(memory, note)
     log.info("%s: %.2f GB of tokens, all as they were packed", store.folder, size / 1e9)
 
 
@@ -209,7 +209,7 @@ def _read_meta(path: Path) -> dict[str, Any]:
     wrong = [key for key, kind in META_KINDS.items() if type(meta.get(key)) is not kind]
     if wrong or (fault := _fault(meta)):
         raise BadInput(f"{path}: {wrong[0] if wrong else fault} is not what a token store says there; {AGAIN}")
-    if ("files" in meta or SEAL in meta) and not is_sealed(meta):
+    if ("files" in meta or DIGEST_KEY in meta) and not digest_matches(meta):
         raise BadInput(f"{path}: not as it was packed (its sha256 differs); {AGAIN}")
     return meta
 

@@ -263,7 +263,9 @@ CALLS: dict[str, Callable[[str], object]] = {
     ),
     "corpus.pii.protect: sentences replaced": partial(_hide_in_sentences, "replace"),
     "corpus.pii.protect: sentences dropped": partial(_hide_in_sentences, "drop"),
-    "corpus.documents.whole_files.parse_json": partial(_unless, ValueError, "corpus.documents.whole_files.parse_json"),
+    "corpus.documents.atomic_files.parse_json": partial(
+        _unless, ValueError, "corpus.documents.atomic_files.parse_json"
+    ),
     "launch.plain_yaml.parse_yaml": partial(_unless, ValueError, "launch.plain_yaml.parse_yaml"),
     "launch.pii.json_text.change_document": _walk_broken,
     "launch.pii.json_text: many records": lambda text: _walk_broken(

@@ -19,7 +19,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
 @pytest.fixture
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the bench do here, once, what it does three times in fresh processes, which take seconds each."""
-    from launch.bench import corpus, pretrain, timing
+    from benchmarks import corpus, pretrain, timing
 
     def run_here(work: Callable[[Any], dict[str, Any]], order: Any, *rest: Any) -> dict[str, Any]:
         found = timing.measured(work, json.loads(json.dumps(order)))

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
+from corpus.documents.atomic_files import with_digest
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import sealed
 from launch import manifest
 from launch.checks.preflight import _other_recipes
 from launch.conduct import run_stage
 from launch.errors import LaunchError
 from launch.pipeline import STAGES, head_of
 from launch.recipe import Recipe, load_recipe
-from pretrain.saved.found import STATE_NAMES
+from pretrain.checkpoint.found import STATE_NAMES
 
 LONG = (
     "pretrain.steps=3200",
@@ -50,7 +50,7 @@ def keep_checkpoint(run: Path, recipe: Recipe, step: int) -> None:
     folder.mkdir(parents=True)
     loop = {"step": step, "progress": {}, "meter": [], "held_out": None, "scaling": {}, "vocabulary_sha256": "",
             "config": recipe.pretrain.identity(), "files": dict.fromkeys(STATE_NAMES)}  # fmt: skip
-    (folder / "loop.json").write_text(json.dumps(sealed(loop)), "utf-8")
+    (folder / "loop.json").write_text(json.dumps(with_digest(loop)), "utf-8")
 
 
 def train(recipe: Recipe, run: Path) -> bool:

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from pretrain.batching.batches import TrainingBatches
 from pretrain.model.module import PretrainingModule
-from pretrain.rows.batches import TrainingBatches
 
 SLOWER_S, HANGS_AT, BAD_AT = 0.15, 14, 5
 
@@ -33,7 +33,7 @@ def slow_then_hanging() -> None:
 
 def not_a_number() -> None:
     """One of its steps has a loss that is none."""
-    from pretrain.watch.meter import Meter
+    from pretrain.metrics.meter import Meter
 
     add, ended = Meter.add, []
 

@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pretrain.rows.batches import Batch, TrainingBatches
-from pretrain.rows.masking import IGNORED
+from pretrain.batching.batches import Batch, TrainingBatches
+from pretrain.batching.masking import IGNORED
 
 NAME = "{out}-rows-{rank}.json"
 

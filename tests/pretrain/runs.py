@@ -14,9 +14,9 @@ from pathlib import Path
 import torch
 
 from pretrain.config import PretrainConfig
+from pretrain.metrics.meter import TIMING_KEYS
 from pretrain.run import PretrainInputs
 from pretrain.run import run as pretrain
-from pretrain.watch.meter import TIMING_KEYS
 
 START = Path(__file__).with_name("start.py")
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")

@@ -13,12 +13,12 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM
 
+from corpus.documents.atomic_files import with_digest
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import sealed
+from pretrain.batching.batches import Batch, TrainingBatches, split_rows
+from pretrain.batching.masking import describe_pieces
 from pretrain.config import PretrainConfig
 from pretrain.pack.store import open_store, read_pieces
-from pretrain.rows.batches import Batch, TrainingBatches, split_rows
-from pretrain.rows.masking import describe_pieces
 from pretrain.run import PretrainInputs
 from pretrain.run import run as pretrain
 from pretrain.schedule import learning_rate
@@ -210,7 +210,7 @@ def test_checkpoints_of_another_model_or_vocabulary_or_damaged_ones_are_refused(
     assert result["continued_from"]["step"] == 6
     loop = json.loads((start / "loop.json").read_text("utf-8")) | {"vocabulary_sha256": "0" * 64}
     shutil.copytree(start, tmp_path / "strange")
-    (tmp_path / "strange" / "loop.json").write_text(json.dumps(sealed(loop)), "utf-8")
+    (tmp_path / "strange" / "loop.json").write_text(json.dumps(with_digest(loop)), "utf-8")
     refuse(tmp_path / "strange", "trained with another vocabulary than the token store was packed with; pack with its")
 
 

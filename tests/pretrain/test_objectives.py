@@ -14,13 +14,13 @@ from safetensors.numpy import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from corpus.documents.errors import BadInput
+from pretrain.batching.batches import Batch, TrainingBatches, split_rows
+from pretrain.batching.masking import describe_pieces
+from pretrain.checkpoint.export import ExportInputs
+from pretrain.checkpoint.export import run as export
 from pretrain.engine.optimizer import fit_micro_batch
 from pretrain.model.init_from import check_init_from
 from pretrain.pack.store import open_store, read_pieces
-from pretrain.rows.batches import Batch, TrainingBatches, split_rows
-from pretrain.rows.masking import describe_pieces
-from pretrain.saved.export import ExportInputs
-from pretrain.saved.export import run as export
 from tests.pretrain.runs import TORCHRUN, assert_same_training, finish, go_on_from, launch, lines_without_timing, train
 
 GPT: dict[str, Any] = {"architecture": "gpt"}

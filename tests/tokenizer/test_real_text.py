@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from launch.bench.material import mix_texts, write_corpus
+from benchmarks.material import mix_texts, write_corpus
 from tokenizer.config import TokenizerConfig
 from tokenizer.measuring.compare import Comparison, compare
 from tokenizer.measuring.encoder import load_tokenizer

@@ -19,8 +19,8 @@ from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import TemplateProcessing
 
+from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import write_whole
 from tokenizer.building.alphabet import missing_pieces
 from tokenizer.config import SPECIAL_TOKENS, TokenizerConfig
 from tokenizer.words import LONGEST_WORD, bert_normalizer, stands_apart
@@ -111,11 +111,11 @@ def export(vocabulary: Sequence[str], config: TokenizerConfig, card: str, out: P
         **tokens,
         "added_tokens_decoder": _added_tokens(tokenizer),
     }  # fmt: skip
-    write_whole(out / "vocab.txt", "".join(f"{piece}\n" for piece in vocabulary))
-    write_whole(out / "tokenizer.json", tokenizer.to_str(pretty=True) + "\n")
+    atomic_write(out / "vocab.txt", "".join(f"{piece}\n" for piece in vocabulary))
+    atomic_write(out / "tokenizer.json", tokenizer.to_str(pretty=True) + "\n")
     write_json(out / "tokenizer_config.json", settings)
     write_json(out / "special_tokens_map.json", tokens)
-    write_whole(out / CARD_NAME, card)
+    atomic_write(out / CARD_NAME, card)
 
 
 def _added_tokens(tokenizer: Tokenizer) -> dict[str, dict[str, Any]]:
@@ -127,4 +127,4 @@ def _added_tokens(tokenizer: Tokenizer) -> dict[str, dict[str, Any]]:
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:
     """Indented JSON with Hangul as it is, whole or not at all."""
-    write_whole(path, json.dumps(values, ensure_ascii=False, indent=2) + "\n")
+    atomic_write(path, json.dumps(values, ensure_ascii=False, indent=2) + "\n")

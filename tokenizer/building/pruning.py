@@ -33,8 +33,8 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import WhitespaceSplit
 
+from corpus.documents.atomic_files import atomic_write
 from corpus.documents.units import MapUnits, unit_folder
-from corpus.documents.whole_files import write_whole
 from tokenizer.building.merges import PREFIX
 from tokenizer.building.units import WORDS_NAME
 from tokenizer.words import LONGEST_WORD
@@ -173,7 +173,7 @@ def _add_uses(
 
 def write_pieces(path: Path, pieces: Sequence[str]) -> None:
     """One piece a line."""
-    write_whole(path, "".join(f"{piece}\n" for piece in pieces))
+    atomic_write(path, "".join(f"{piece}\n" for piece in pieces))
 
 
 def read_pieces(path: Path) -> list[str]:

@@ -16,9 +16,9 @@ from tokenizers import AddedToken, Encoding, Tokenizer
 from tokenizers.models import Unigram
 from tokenizers.normalizers import BertNormalizer
 
+from corpus.documents.atomic_files import read_json
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import refuse_links
-from corpus.documents.whole_files import read_json
 from tokenizer.building.alphabet import missing_pieces
 from tokenizer.building.export import build_tokenizer, read_vocabulary
 

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corpus.documents.atomic_files import read_bytes
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import read_bytes
 from tokenizer.measuring.boundaries import CutEojeol, locate_pieces
 from tokenizer.measuring.samples import Sample, make_sample
 from tokenizer.words import bert_words

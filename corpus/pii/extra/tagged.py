@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from corpus.documents.device import DeviceName, find_device
+from corpus.documents.accelerator import DeviceName, find_device
 from corpus.documents.errors import BadInput, first_line
 from corpus.documents.model_files import check_model_files, check_sizes, most_tokens
 from corpus.documents.quiet import quiet_transformers

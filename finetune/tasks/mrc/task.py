@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import write_whole
 from finetune.data.files import format_json, read_json, text_of
 from finetune.data.formats import OWN, name_text
 from finetune.examples import Example, Feature, Module, Prediction, Row, Shown, Tokenizer
@@ -259,7 +259,7 @@ def write(official: Path, values: Mapping[str, Any], target: Path) -> None:
         answer = {"text": found[0], "answer_start": found.start()} if found else {"text": text, "answer_start": None}
         question.update(answers=[answer] if text else [], is_impossible=not text)
         question.pop("plausible_answers", None)
-    write_whole(target, json.dumps(document, ensure_ascii=False, indent=2) + "\n")
+    atomic_write(target, json.dumps(document, ensure_ascii=False, indent=2) + "\n")
 
 
 def convert(rows: Sequence[dict[str, Any]], split: str) -> str:

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import write_whole
 from finetune.data.files import format_json, read_json, read_records
 from finetune.data.formats import name_text
 from finetune.examples import Example
@@ -144,7 +144,7 @@ def write(source: Path, values: Mapping[str, Any], target: Path) -> None:
         users = [turn for turn in dialogue["dialogue"] if turn["role"] == "user"]
         for number, turn in enumerate(users):
             turn["state"] = list(values[f"{dialogue['guid']}-{number}"])
-    write_whole(target, format_json(dialogues))
+    atomic_write(target, format_json(dialogues))
 
 
 def convert(rows: Sequence[dict[str, Any]], split: str) -> str:

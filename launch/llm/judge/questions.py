@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from corpus.documents.atomic_files import atomic_write, parse_json
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import parse_json, write_whole
 from finetune.data.files import read_text
 from finetune.data.tables import nfc
 
@@ -88,7 +88,7 @@ def write_answers(path: Path, model: str, questions: Sequence[Question], answers
         {"question_id": question.id, "model_id": model, "choices": [{"index": 0, "turns": [*answers[question.id]]}]}
         for question in questions
     ]
-    write_whole(path, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
+    atomic_write(path, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
 
 
 def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

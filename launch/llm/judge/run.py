@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from corpus.documents.whole_files import write_whole
+from corpus.documents.atomic_files import atomic_write
 from launch.llm.asking.ask import Asking
 from launch.llm.asking.ask import Question as Request
 from launch.llm.asking.cost import ask_with_progress, cost_of
@@ -103,14 +103,14 @@ def run_bench(
         if against is not None:
             judgements += judge_pairs(questions, answers, against, strict, bench)
     lines = (json.dumps(one.as_json(), ensure_ascii=False) + "\n" for one in judgements)
-    write_whole(out / JUDGMENTS, "".join(lines))
+    atomic_write(out / JUDGMENTS, "".join(lines))
     scores = {
         "task": "mt-bench", "model": model.model, "temperature": model.temperature, "n": len(questions),
         **(about or {}), "unanswered": sum(answer is None for said in answers.values() for answer in said),
         "without_reference": [question.id for question in questions if question.lacks_reference],
         **summarize(questions, answers, judgements, [judge.model for judge in judges]), "spent": bench.spent(),
     }  # fmt: skip
-    write_whole(out / SCORES, json.dumps(scores, ensure_ascii=False, indent=1) + "\n")
+    atomic_write(out / SCORES, json.dumps(scores, ensure_ascii=False, indent=1) + "\n")
     return scores
 
 

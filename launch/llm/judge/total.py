@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from corpus.documents.atomic_files import read_object
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import read_object
 from launch.console import Table, figures
 
 SCORES = "scores.json"

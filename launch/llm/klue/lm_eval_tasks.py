@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from corpus.documents.whole_files import write_whole
+from corpus.documents.atomic_files import atomic_write
 from launch.llm.asking.bare_text import DELIMITER, bare_text
 from launch.llm.klue.material import Material
 
@@ -36,11 +36,11 @@ def export(materials: Sequence[Material], folder: Path) -> list[Path]:
     for material in materials:
         name = f"klue_{material.task.name.removeprefix('klue-').replace('-', '_')}"
         data = (folder / f"{name}.jsonl").resolve()
-        write_whole(data, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(material)))
+        atomic_write(data, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(material)))
         path = folder / f"{name}.yaml"
-        write_whole(path, yaml.safe_dump(task_of(name, material, data), allow_unicode=True, sort_keys=False))
+        atomic_write(path, yaml.safe_dump(task_of(name, material, data), allow_unicode=True, sort_keys=False))
         written.append(path)
-    write_whole(folder / "README.md", README.format(first=",".join(path.stem for path in written), folder=folder))
+    atomic_write(folder / "README.md", README.format(first=",".join(path.stem for path in written), folder=folder))
     return written
 
 

@@ -92,11 +92,11 @@ def find_data(data: str, out: Path) -> Path:
         return folder
     if (there := out / "sample" / "klue").is_dir():
         return there
-    from corpus.documents.whole_files import write_whole
+    from corpus.documents.atomic_files import atomic_write
     from launch.sample.unpack import read_archive
 
     home = out / "llm" / "sample"
     for path, content in read_archive("klue.tar.zst").items():
         if not (home / path).is_file():
-            write_whole(home / path, content)
+            atomic_write(home / path, content)
     return home / "klue"

@@ -18,7 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
-from corpus.documents.whole_files import write_whole
+from corpus.documents.atomic_files import atomic_write
 from finetune.examples import Prediction, Row, softmax
 from finetune.queue.jobs import folder_name
 from finetune.score.errors import find_errors
@@ -100,13 +100,13 @@ def write_result(
     folder = way.folder(out, task.name)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "scores.json").unlink(missing_ok=True)
-    write_whole(folder / "predictions.jsonl", _lines(row._asdict() for row in rows))
+    atomic_write(folder / "predictions.jsonl", _lines(row._asdict() for row in rows))
     told = (
         {"guid": row.guid, "answer": one.text, "is_parsed": j.is_parsed, "stop": one.stop, "error": one.error}
         for row, j in zip(rows, judged, strict=True)
         for one in (j.answer,)
     )
-    write_whole(folder / "answers.jsonl", _lines(told))
+    atomic_write(folder / "answers.jsonl", _lines(told))
     _write(folder / "errors.json", find_errors(task, data.scored, rows, seed=SEED))
     result = {
         "task": task.name, "model": way.model, "settings": way.settings, "seed": way.seed, "protocol": "malmoi",
@@ -165,4 +165,4 @@ def _lines(records: Any) -> str:
 
 
 def _write(path: Path, content: Any) -> None:
-    write_whole(path, hide_keys(json.dumps(content, ensure_ascii=False, indent=1)) + "\n")
+    atomic_write(path, hide_keys(json.dumps(content, ensure_ascii=False, indent=1)) + "\n")

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import write_whole
 from finetune.data.files import read_json
 from finetune.data.tables import nfc
 from launch.llm.kr_eval.metrics import CORRELATIONS, METRICS, number_in
@@ -133,7 +133,7 @@ def file_name(task: str) -> str:
 
 def write_task_file(task: TaskFile, path: Path) -> None:
     """One that the published code reads, too."""
-    write_whole(path, json.dumps(task.as_json(), ensure_ascii=False, indent=2) + "\n")
+    atomic_write(path, json.dumps(task.as_json(), ensure_ascii=False, indent=2) + "\n")
 
 
 def write_tuning_file(name: str, instruction: str, pairs: Sequence[Pair], path: Path) -> None:
@@ -145,4 +145,4 @@ def write_tuning_file(name: str, instruction: str, pairs: Sequence[Pair], path: 
         }
         for number, pair in enumerate(pairs)
     ]  # fmt: skip
-    write_whole(path, json.dumps(records, ensure_ascii=False, indent=1) + "\n")
+    atomic_write(path, json.dumps(records, ensure_ascii=False, indent=1) + "\n")

@@ -18,8 +18,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import write_whole
 from finetune.data.files import identify_own
 from launch.llm.asking.ask import Asking, Question
 from launch.llm.asking.cost import ask_with_progress, cost_of
@@ -128,5 +128,5 @@ def _write(
             "has_form": None if read.is_demanded is None else read.is_demanded[number], "error": answer.error,
         }  # fmt: skip
         lines.append(json.dumps(line, ensure_ascii=False) + "\n")
-    write_whole(folder / PREDICTIONS, "".join(lines))
-    write_whole(folder / SCORES, json.dumps(result, ensure_ascii=False, indent=1) + "\n")
+    atomic_write(folder / PREDICTIONS, "".join(lines))
+    atomic_write(folder / SCORES, json.dumps(result, ensure_ascii=False, indent=1) + "\n")

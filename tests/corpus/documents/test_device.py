@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from corpus.documents import device
-from corpus.documents.device import choose_precision, find_device, product_rate
+from corpus.documents import accelerator as device
+from corpus.documents.accelerator import choose_precision, find_device, product_rate
 from corpus.documents.errors import BadInput
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)

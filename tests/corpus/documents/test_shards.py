@@ -90,7 +90,7 @@ def test_a_shard_that_cannot_be_finished_leaves_nothing(tmp_path: Path) -> None:
 
 def test_the_ground_is_imported_without_the_heavy_libraries() -> None:
     names = [path.stem for path in Path(documents.__path__[0]).glob("[a-z]*.py")]
-    assert {"shards", "units", "errors", "whole_files", "escaping", "mecab", "model_files"} <= set(names)
+    assert {"shards", "units", "errors", "atomic_files", "escaping", "mecab", "model_files"} <= set(names)
     code = (
         f"import sys; from corpus.documents import {', '.join(names)}\n"
         "sys.exit(', '.join(sorted({'torch', 'transformers', 'datasets', 'mecab'} & set(sys.modules))) or 0)"

@@ -19,9 +19,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from benchmarks.gold import match_spans, score_spans
 from corpus.pii.detect import find_pii
 from corpus.pii.types import PII_TYPES
-from launch.bench.gold import match_spans, score_spans
 
 FOLDER = Path(__file__).parent
 REGISTERS = (
@@ -81,7 +81,7 @@ def found_in(text: str) -> tuple[Found, ...]:
 
 
 def score_set(rows: list[MarkedText]) -> dict[str, Any]:
-    """Precision, recall and the like over all rows, as ``malmoi bench corpus`` counts them."""
+    """Precision, recall and the like over all rows, as ``python -m benchmarks corpus`` counts them."""
     return score_spans([(row.text, row.spans) for row in rows], lambda text: list(found_in(text)))
 
 

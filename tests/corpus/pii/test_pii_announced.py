@@ -16,10 +16,10 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.gold import score_spans
 from corpus.pii.detect import Span, find_pii
 from corpus.pii.extra.announced import EXTRA_TABLE, find_extra, org_check_digit
 from corpus.pii.types import EXTRA_TYPES, PII_TYPES
-from launch.bench.gold import score_spans
 from tests.corpus.pii.marked_texts import FOLDER, Found, read_marked, unmark
 
 BY_NAME = {kind.name: kind for kind in EXTRA_TABLE}

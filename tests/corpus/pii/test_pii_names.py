@@ -14,11 +14,11 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.gold import match_spans
 from corpus.pii.detect import Span, find_pii
 from corpus.pii.extra.announced import find_extra
 from corpus.pii.extra.names import PERSON, fake_name
 from corpus.pii.types import words
-from launch.bench.gold import match_spans
 from tests.corpus.pii.marked_texts import Found, unmark
 
 MARKED = """

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from benchmarks.gold import read_labelled, score_spans
 from corpus.pii.detect import find_pii
 from corpus.pii.types import PII_TYPES
-from launch.bench.gold import read_labelled, score_spans
 from tests.corpus.pii.marked_texts import (
     EXTRA_TYPES,
     FOLDER,

@@ -15,7 +15,7 @@ from finetune.registry import TASKS
 from finetune.run import FinetuneInputs
 from finetune.train.predict import predict
 from finetune.train.trainer import seed_everything
-from tests.finetune.kept.conftest import sample_inputs
+from tests.finetune.saved_models.conftest import sample_inputs
 
 __all__ = ["sample_inputs"]
 EXAMPLES, LONGEST = 16, {"klue-mrc": 128, "wos": 96}

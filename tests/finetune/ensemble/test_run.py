@@ -18,7 +18,7 @@ from finetune.ensemble.members import find_results, plan_ensembles
 from finetune.ensemble.run import make_ensemble, make_ensembles
 from finetune.run import FinetuneInputs, run
 from finetune.score.scores import read_rows, score_file
-from tests.finetune.kept.conftest import configure, sample_inputs
+from tests.finetune.saved_models.conftest import configure, sample_inputs
 
 __all__ = ["sample_inputs"]
 GOLDS = ("정치", "경제", "정치", "스포츠")

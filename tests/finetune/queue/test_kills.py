@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-import corpus.documents.whole_files as whole_files
+import corpus.documents.atomic_files as whole_files
 from finetune import job
 from finetune.config import FinetuneConfig
 from finetune.queue import pool
@@ -83,7 +83,7 @@ def kill_at(moment: int, counter: Path, victim: Callable[[], int]) -> None:
     job.train = counted(job.train)
     job.keep_or_discard = counted(job.keep_or_discard)
     job.settle_best = counted(job.settle_best)
-    for name in ("settle", "settle_all"):
+    for name in ("fsync", "fsync_tree"):
         setattr(whole_files, name, counted(getattr(whole_files, name)))
 
 

@@ -19,8 +19,6 @@ from corpus.documents.errors import BadInput
 from finetune import job
 from finetune.config import FinetuneConfig
 from finetune.encoder import find_encoder, load_tokenizer
-from finetune.kept.save import Trained
-from finetune.kept.start import START_NAME, save_start
 from finetune.queue import pool
 from finetune.queue.attempts import Outcome
 from finetune.queue.jobs import Job, plan
@@ -28,6 +26,8 @@ from finetune.queue.names import alone, named
 from finetune.queue.pool import KILLED_TWICE, Slot, finish
 from finetune.registry import TASKS
 from finetune.run import FinetuneInputs, run
+from finetune.saved_models.save import Trained
+from finetune.saved_models.start import START_NAME, save_start
 from tests.finetune.queue.test_kills import contents, disturb, finished
 
 SETTINGS: dict[str, Any] = {

@@ -206,7 +206,7 @@ def test_a_hub_name_without_network_is_said_at_once(tmp_path: Path, monkeypatch:
 
 def test_devices_that_torch_cannot_use_stop_the_run_before_its_first_stage(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("launch.checks.preflight.has_nvidia_devices", lambda: True)
-    monkeypatch.setattr("corpus.documents.device.has_nvidia_devices", lambda: True)
+    monkeypatch.setattr("corpus.documents.accelerator.has_nvidia_devices", lambda: True)
     monkeypatch.setattr("torch.accelerator.is_available", lambda: False)
     found = problems_of(tmp_path).splitlines()
     assert [line.rpartition("with ")[2] for line in found] == ["finetune.device=cpu", "pretrain.engine.device=cpu"]
@@ -214,7 +214,9 @@ def test_devices_that_torch_cannot_use_stop_the_run_before_its_first_stage(tmp_p
 
 
 def test_the_papers_precision_on_a_processor_without_it_is_estimated_as_slow_as_it_is(monkeypatch) -> None:
-    monkeypatch.setattr("corpus.documents.device.product_rate", lambda kind, name: {"fp32": 100e9, "bf16": 5e9}[name])
+    monkeypatch.setattr(
+        "corpus.documents.accelerator.product_rate", lambda kind, name: {"fp32": 100e9, "bf16": 5e9}[name]
+    )
     seconds = {
         name: estimate("pretrain", recipe, this_machine(recipe)).seconds or 0
         for name in ("auto", "bf16")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from corpus.documents.whole_files import sealed
+from corpus.documents.atomic_files import with_digest
 from corpus.reading.files import to_path
 from launch.errors import LaunchError
 from launch.manifest import Head, finish, start
@@ -83,7 +83,7 @@ def test_no_name_leads_out_of_the_folder(bucket: str, run: Path, tmp_path: Path)
     copy_run(str(run), f"{bucket}/out")
     for name in ("../../evil", "/tmp/evil", "manifest.json"):
         listed: dict[str, Any] = {"files": {name: [0, ""]}}
-        (to_path(f"{bucket}/out") / "tokens" / COPIED_NAME).write_text(json.dumps(sealed(listed)), "utf-8")
+        (to_path(f"{bucket}/out") / "tokens" / COPIED_NAME).write_text(json.dumps(with_digest(listed)), "utf-8")
         with pytest.raises(LaunchError, match="not the list that `malmoi copy` writes"):
             copy_run(f"{bucket}/out", str(tmp_path / "back"), ["tokens"])
 

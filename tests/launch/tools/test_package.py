@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from corpus.documents.atomic_files import atomic_write, with_digest
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import sealed, write_whole
 from finetune.config import TASK_NAMES
 from finetune.data.files import identify
 from finetune.examples import Row
@@ -48,9 +48,9 @@ def write_result(run: Path, klue: Path, name: str, model: str = "model", seed: i
     }  # fmt: skip
     folder = run / "finetune" / name / model.replace("/", "-").strip("-") / f"seed-{seed}"
     lines = (json.dumps(row._asdict(), ensure_ascii=False) + "\n" for row in rows)
-    write_whole(folder / "predictions.jsonl", "".join(lines))
-    write_whole(folder / "errors.json", '{"text": "비밀"}')
-    write_whole(folder / "scores.json", json.dumps(result, ensure_ascii=False))
+    atomic_write(folder / "predictions.jsonl", "".join(lines))
+    atomic_write(folder / "errors.json", '{"text": "비밀"}')
+    atomic_write(folder / "scores.json", json.dumps(result, ensure_ascii=False))
     return folder
 
 
@@ -59,7 +59,7 @@ def klue(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The embedded KLUE files, a few examples of each dev file."""
     folder = tmp_path_factory.mktemp("sample")
     for name, content in read_archive("klue.tar.zst").items():
-        write_whole(folder / name, content)
+        atomic_write(folder / name, content)
     return folder / "klue"
 
 
@@ -86,12 +86,12 @@ def files_of(path: Path) -> dict[str, bytes]:
 
 
 def pack_again(path: Path, change: Callable[[dict[str, bytes], dict[str, Any]], object]) -> Path:
-    """The archive with its files or its contents changed, sealed as somebody would who means harm."""
+    """The archive with its files or its contents changed, with_digest as somebody would who means harm."""
     files = files_of(path)
     contents = json.loads(files.pop("package.json"))
     change(files, contents)
     with zipfile.ZipFile(path, "w") as archive:
-        for name, content in {**files, "package.json": json.dumps(sealed(contents)).encode()}.items():
+        for name, content in {**files, "package.json": json.dumps(with_digest(contents)).encode()}.items():
             archive.writestr(name, content)
     return path
 

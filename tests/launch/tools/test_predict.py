@@ -16,11 +16,11 @@ import torch
 
 import malmoi
 from corpus.documents.errors import BadInput
-from finetune.kept.load import Kept, load_kept
+from finetune.inference.predict import TaskModel
 from finetune.registry import TASKS
+from finetune.saved_models.load import Kept, load_kept
 from finetune.tasks.labels import YNAT_LABELS
 from finetune.tasks.own import own_task
-from finetune.use.predict import TaskModel
 from launch.tools.predict import LINES_AT_ONCE, form_of, line_blocks, predict_file, results_of
 from tests.command import run_command
 from tests.finetune.conftest import build_tiny_encoder

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from finetune.encoder import load_tokenizer
-from finetune.kept.load import load_kept
-from finetune.kept.save import Trained, save_kept
 from finetune.registry import TASKS
+from finetune.saved_models.load import load_kept
+from finetune.saved_models.save import Trained, save_kept
 from launch.errors import LaunchError, is_for_user
 from launch.tools.hub import model_repository, push
 from tests.finetune.conftest import build_tiny_encoder

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from corpus.documents.errors import BadInput
+from pretrain.batching.batches import Batch
 from pretrain.config import PretrainConfig
 from pretrain.engine.optimizer import adamw, fit_micro_batch
 from pretrain.engine.start import Engine, choose_engine, ready_for_engine, start_engine
 from pretrain.engine.world import World
 from pretrain.model.module import PretrainingModule
 from pretrain.model.networks import build_network
-from pretrain.rows.batches import Batch
 from pretrain.schedule import learning_rate
 
 ALONE = World(0, 1, torch.device("cpu"))

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import torch
 
-from corpus.documents import device
+from corpus.documents import accelerator as device
 from corpus.documents.errors import BadInput
+from pretrain.checkpoint.checkpoints import Checkpoints
 from pretrain.engine import machine
 from pretrain.engine.machine import read_settled, settle
 from pretrain.engine.world import World
-from pretrain.saved.checkpoints import Checkpoints
 
 from ..runs import train
 

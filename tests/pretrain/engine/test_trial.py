@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from corpus.documents.errors import BadInput
+from pretrain.batching.batches import Batch
 from pretrain.engine import trial as module
 from pretrain.engine.memory import is_out_of_memory
 from pretrain.engine.trial import best_size, sizes_to_try, trial, try_device
 from pretrain.engine.world import World
 from pretrain.model.networks import build_network
-from pretrain.rows.batches import Batch
 
 GPU = World(0, 1, torch.device("cuda", 0))
 SPECIAL_IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}

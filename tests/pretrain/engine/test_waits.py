@@ -17,17 +17,17 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from pretrain.batching.batches import Batch, TrainingBatches, split_rows
+from pretrain.batching.masking import describe_pieces
 from pretrain.config import PretrainConfig
 from pretrain.engine.start import choose_engine, ready_for_engine, start_engine
 from pretrain.engine.world import World
+from pretrain.metrics.meter import Meter
 from pretrain.model import isolation
 from pretrain.model.isolation import isolate_documents
 from pretrain.model.module import PretrainingModule, mean_loss
 from pretrain.model.networks import build_network
 from pretrain.pack.store import open_store, read_pieces
-from pretrain.rows.batches import Batch, TrainingBatches, split_rows
-from pretrain.rows.masking import describe_pieces
-from pretrain.watch.meter import Meter
 
 ALONE = World(0, 1, torch.device("cpu"))
 CALLED = ("item", "tolist", "cpu", "numpy", "nonzero", "equal", "unique", "masked_select", "__array__")

@@ -10,13 +10,13 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel
 
+from pretrain.batching.batches import Batch, causal_batch
+from pretrain.batching.masking import IGNORED
+from pretrain.batching.sources import Rows
 from pretrain.model import isolation, module
 from pretrain.model.isolation import isolate_documents
 from pretrain.model.module import PretrainingModule, Sums
 from pretrain.model.networks import build_network
-from pretrain.rows.batches import Batch, causal_batch
-from pretrain.rows.masking import IGNORED
-from pretrain.rows.sources import Rows
 
 IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
 LENGTH, VOCABULARY = 24, 50

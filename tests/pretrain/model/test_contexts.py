@@ -14,11 +14,11 @@ from pydantic import ValidationError
 from torch import Tensor
 from torch.nn.functional import pad
 
+from pretrain.checkpoint.states import with_usual_states
 from pretrain.config import PretrainConfig
 from pretrain.model.contexts import NEAR, Maps, begin_with_contexts, common_direction, count_maps, ppmi_at
 from pretrain.model.networks import build_network
 from pretrain.model.starts import ROW_NORM, FirstValues, give_first_values, ppmi, singular_vectors
-from pretrain.saved.states import with_usual_states
 
 IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
 SIZES = {"architecture": "modernbert", "layers": 3, "hidden": 64, "heads": 4, "intermediate": 48, "dropout": 0.0}

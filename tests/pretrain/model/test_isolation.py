@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from pretrain.batching.masking import IGNORED
 from pretrain.model import isolation
 from pretrain.model.isolation import NAME, find_borders, isolate_documents
 from pretrain.model.module import PretrainingModule
 from pretrain.model.networks import build_network
-from pretrain.rows.masking import IGNORED
 
 BERT_IDS = {"pad": 0, "unk": 1, "cls": 2, "sep": 3, "mask": 4}
 ROBERTA_IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}

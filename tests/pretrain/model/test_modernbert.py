@@ -15,6 +15,7 @@ from transformers import ModernBertConfig, ModernBertForMaskedLM
 from transformers.models.modernbert.modeling_modernbert import ModernBertRotaryEmbedding, apply_rotary_pos_emb
 
 from corpus.documents.errors import BadInput
+from pretrain.batching.masking import IGNORED
 from pretrain.config import PretrainConfig, in_sections
 from pretrain.model.families import readable_by_older
 from pretrain.model.init_from import check_init_from, with_sizes_of
@@ -23,7 +24,6 @@ from pretrain.model.module import PretrainingModule
 from pretrain.model.networks import build_network
 from pretrain.model.rotary import turned
 from pretrain.model.windows import attend_nearby
-from pretrain.rows.masking import IGNORED
 
 IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
 LENGTH = 40

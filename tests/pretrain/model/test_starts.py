@@ -13,13 +13,13 @@ import pytest
 import torch
 
 from corpus.documents.errors import BadInput
+from pretrain.batching.batches import split_rows
+from pretrain.batching.masking import describe_pieces
 from pretrain.config import PretrainConfig
 from pretrain.model import starts
 from pretrain.model.networks import build_network
 from pretrain.model.starts import count_first_values, give_first_values, ppmi, singular_vectors
 from pretrain.pack.store import open_store, read_pieces
-from pretrain.rows.batches import split_rows
-from pretrain.rows.masking import describe_pieces
 from tests.pretrain.runs import assert_same_training, go_on_from, lines_without_timing, train
 
 SPECIAL = 3  # the pieces 0 to 2

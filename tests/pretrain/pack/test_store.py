@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from corpus.documents.atomic_files import DIGEST_KEY, with_digest
 from corpus.documents.errors import BadInput
-from corpus.documents.whole_files import SEAL, sealed
+from pretrain.batching.batches import split_rows
 from pretrain.config import PackConfig
 from pretrain.pack import store as module
 from pretrain.pack.run import PackInputs
 from pretrain.pack.run import run as pack
 from pretrain.pack.store import TokenStore, check_store, open_store
-from pretrain.rows.batches import split_rows
 from tests.damage import HARMS, flip_bits
 from tests.pretrain.runs import train
 
@@ -48,11 +48,11 @@ def read(store: Path, made: Path) -> TokenStore:
 def rewrite_meta(store: Path, change: Callable[[dict[str, Any]], object], *, is_old: bool = False) -> None:
     """Other content under a right seal, or without any, as stores had before."""
     meta = json.loads((store / "meta.json").read_text("utf-8"))
-    del meta[SEAL]
+    del meta[DIGEST_KEY]
     if is_old:
         del meta["files"]
     change(meta)
-    (store / "meta.json").write_text(json.dumps(meta if is_old else sealed(meta)), "utf-8")
+    (store / "meta.json").write_text(json.dumps(meta if is_old else with_digest(meta)), "utf-8")
 
 
 @pytest.mark.parametrize("harm", HARMS)
@@ -133,7 +133,7 @@ def test_what_was_read_once_is_not_read_again_until_it_changes(
     caplog.set_level(logging.INFO)
     read(copy, made)
     assert "all as they were packed" in caplog.text
-    monkeypatch.setattr(module, "seal_of", lambda *_: [0, "read"])
+    monkeypatch.setattr(module, "file_digest", lambda *_: [0, "read"])
     read(copy, made)
     os.utime(copy / "sources.idx", (1, 1))
     with pytest.raises(BadInput, match=r"not as it was packed"):

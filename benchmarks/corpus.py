@@ -1,0 +1,321 @@
+"""``python -m benchmarks corpus``: sentences, personal data, decontamination and the whole stage next to other tools.
+
+Without options it runs on the embedded sample, so anyone can repeat it; what was invented is said to be.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks.gold import Labelled, read_gold, read_labelled, score_spans, score_splits
+from benchmarks.material import GIVEN, SAMPLE, byte_count, read_texts, spread
+from benchmarks.rivals import (
+    DETECTORS,
+    PLAIN_RULE,
+    SPLITTERS,
+    Detect,
+    Split,
+    cut_ngrams,
+    load_bm25,
+    load_detectors,
+    load_splitters,
+    split_at_stops,
+)  # fmt: skip
+from benchmarks.timing import ROUNDS, fresh_in_turns, run_fresh, time_in_turns, versions_of, write_figures
+from corpus.documents.errors import BadInput
+from launch.console import PlainConsole, Table, figures_of, print_table
+from launch.sample.unpack import gold_sentences, labelled_documents, unpack
+
+FAST_MEGABYTES, SLOW_MEGABYTES, QUERY_MEGABYTES = 5.0, 0.1, 3.0
+BEGINNING_CHARS = 2_000
+MOST_ITEMS = 12_000
+BRUTE_QUERIES = 24
+BATCH = 4_000  # sentences at a time, about as many as the stage looks for
+PAPER_BYTES = 62.65e9  # Table 28
+
+
+def run_corpus_bench(
+    texts: list[str],
+    sentences: Path | None,
+    pii: Path | None,
+    benchmarks: list[str],
+    megabytes: float,
+    json_path: Path | None,
+) -> dict[str, Any]:
+    """Measure on what is given and for the rest on the sample, print tables, write the figures to ``json_path``.
+
+    Args:
+        sentences, pii: see ``read_gold`` and ``read_labelled``.
+        megabytes: text taken for the whole stage, UTF-8; the sections before it take a part of that.
+
+    Returns:
+        "material", "splitting", "personal_data", "decontamination", "whole_stage", "rounds", "versions", "machine".
+
+    Raises:
+        BadInput: an input cannot be used, or ``megabytes`` is not above 0.
+    """
+    from corpus.decontamination.benchmarks import find_benchmarks
+
+    if megabytes <= 0:
+        raise BadInput(f"--megabytes {megabytes:g}: nothing to measure; give a number above 0")
+    given = {"texts": texts, "sentences": sentences, "pii": pii, "benchmarks": benchmarks}
+    named = {kind: GIVEN if value else SAMPLE for kind, value in given.items()}
+    with TemporaryDirectory(prefix="malmoi-bench-") as folder:
+        scratch = Path(folder)
+        unpack(scratch / "sample")
+        documents = list(read_texts(texts or [str(scratch / "sample" / "corpus")], megabytes))
+        if not documents:
+            raise BadInput(f"no document in {', '.join(texts)}; name text files with records in them")
+        gold = read_gold(sentences) if sentences else gold_sentences()
+        labelled = read_labelled(pii) if pii else labelled_documents()
+        items = find_benchmarks(benchmarks or [str(scratch / "sample" / "klue")])
+        results: dict[str, Any] = {
+            "material": named,
+            "splitting": bench_splitting(documents, gold),
+            "personal_data": bench_pii(documents, labelled),
+            "decontamination": bench_decontamination(documents, items),
+            "whole_stage": bench_whole_stage(documents, items, scratch),
+            "rounds": ROUNDS,
+            "versions": versions_of((*SPLITTERS.values(), "ko-pii", "presidio-analyzer", "rank-bm25")),
+        }
+    console = PlainConsole()
+    for table in _tables(results):
+        print_table(table, console)
+    console.print(f"CPU time of one core, medians of {ROUNDS} rounds taken in turns; ratios are of this run.")
+    return write_figures(results, json_path)
+
+
+# --- sentences
+
+
+def bench_splitting(documents: list[str], gold: list[list[str]]) -> dict[str, Any]:
+    """Scores on ``gold`` and MB/s on ``documents`` of ours, the plain rule, and kiwi and kss where installed.
+
+    Kiwi and kss are a hundred times slower: they get a small part of the text, and ours once more beside them.
+    """
+    from corpus.sentences.split import split_sentences
+
+    fast: dict[str, Split] = {"ours": split_sentences, PLAIN_RULE: split_at_stops}
+    slow = load_splitters()
+    rows: dict[str, Any] = {name: score_splits(gold, split)._asdict() for name, split in (fast | slow).items()}
+    beginnings = [text[:BEGINNING_CHARS] for text in documents]
+    few = beginnings[:: max(1, round(byte_count(beginnings) / (SLOW_MEGABYTES * 1e6)))]
+    much = spread(documents, FAST_MEGABYTES)
+    for name, speed in _speeds(fast, much).items():
+        rows[name]["mb_per_s"] = speed
+    for name, split in slow.items():
+        speeds = _speeds({"ours": split_sentences, name: split}, few)
+        rows[name] |= {"mb_per_s": speeds[name], "ours_times_faster": speeds["ours"] / speeds[name]}
+    sizes = {"timed_megabytes": byte_count(much) / 1e6, "timed_megabytes_slow": byte_count(few) / 1e6}
+    return {"rows": rows, "gold_sentences": sum(map(len, gold)), **sizes}
+
+
+def _speeds(splitters: dict[str, Split], texts: list[str]) -> dict[str, float]:
+    """MB/s, UTF-8."""
+    works = {name: lambda split=split: [split(text) for text in texts] for name, split in splitters.items()}
+    return {name: byte_count(texts) / 1e6 / seconds for name, seconds in time_in_turns(works).items()}
+
+
+# --- personal data
+
+
+def bench_pii(documents: list[str], labelled: Labelled) -> dict[str, Any]:
+    """Scores on ``labelled`` of ours, ko-pii and Presidio where installed; speeds on ``documents``."""
+    from corpus.pii.detect import find_pii
+    from corpus.pii.passes import find_by_sixteen_passes
+    from corpus.sentences.split import split_sentences
+
+    detectors: dict[str, Detect] = {"ours": lambda text: [(span.start, span.end, span.type) for span in find_pii(text)]}
+    sentences = [sentence for text in spread(documents, QUERY_MEGABYTES) for sentence in split_sentences(text)]
+    works = {
+        "ours": lambda: [find_pii(sentence) for sentence in sentences],
+        "sixteen": lambda: [find_by_sixteen_passes(sentence) for sentence in sentences],
+    }
+    seconds = time_in_turns(works)
+    ours, passes = (work() for work in works.values())
+    megabytes = byte_count(sentences) / 1e6
+    return {
+        "rows": {name: score_spans(labelled, detect) for name, detect in (detectors | load_detectors()).items()},
+        "texts": len(labelled),
+        "values": sum(len(spans) for _, spans in labelled),
+        "without": sum(not spans for _, spans in labelled),
+        "speed": {
+            "megabytes": megabytes,
+            "sentences": len(sentences),
+            "ours_mb_per_s": megabytes / seconds["ours"],
+            "sixteen_passes_mb_per_s": megabytes / seconds["sixteen"],
+            "times_faster": seconds["sixteen"] / seconds["ours"],
+            "values": sum(map(len, ours)),
+            "sentences_that_differ": sum(a != b for a, b in zip(ours, passes, strict=True)),
+        },
+    }
+
+
+# --- decontamination
+
+
+def bench_decontamination(documents: list[str], benchmarks: list[Path]) -> dict[str, Any]:
+    """Sentences a second: both with at most ``MOST_ITEMS`` benchmark sentences, and ours with all.
+
+    rank_bm25 weighs every benchmark sentence for every query, so it gets a handful, cut into n-grams beforehand.
+    """
+    from corpus.config import DecontaminateConfig
+    from corpus.decontamination.benchmarks import read_benchmarks
+    from corpus.decontamination.index import build_index
+    from corpus.folding import fold
+    from corpus.sentences.split import split_sentences
+
+    config = DecontaminateConfig(min_item_words=1)  # folded below, so that each is one word
+    folded = dict.fromkeys(fold(text.text) for text in read_benchmarks(benchmarks))
+    items = [text for text in folded if len(text) >= config.min_chars]
+    few = _evenly(items, MOST_ITEMS)
+    queries = [sentence for text in spread(documents, QUERY_MEGABYTES) for sentence in split_sentences(text)]
+    batches = [queries[first : first + BATCH] for first in range(0, len(queries), BATCH)]
+    index, everything = (build_index(listed, config)[0] for listed in (few, items))
+    scores = load_bm25(few, config.ngram)
+    long_enough = [text for query in queries if len(text := fold(query)) >= config.min_chars]
+    asked = [list(dict.fromkeys(cut_ngrams(query, config.ngram))) for query in _evenly(long_enough, BRUTE_QUERIES)]
+    seconds = time_in_turns(
+        {
+            "ours": lambda: list(map(index.find, batches)),
+            "ours_all": lambda: list(map(everything.find, batches)),
+            "rank_bm25": lambda: list(map(scores, asked)),
+        }
+    )
+    ours, theirs = len(queries) / seconds["ours"], len(asked) / seconds["rank_bm25"]
+    return {
+        "rows": {
+            "ours": {"items": len(few), "per_s": ours, "times": ours / theirs},
+            "rank_bm25": {"items": len(few), "per_s": theirs, "times": 1.0},
+            "ours, all": {"items": len(items), "per_s": len(queries) / seconds["ours_all"]},
+        },
+        "queries": len(queries),
+        "rank_bm25_queries": len(asked),
+    }
+
+
+def _evenly(texts: Sequence[str], limit: int) -> list[str]:
+    """At most ``limit`` of the texts, evenly over the list."""
+    count = min(limit, len(texts))
+    return [texts[number * len(texts) // count] for number in range(count)]
+
+
+# --- the whole stage
+
+
+def bench_whole_stage(documents: list[str], benchmarks: list[Path], scratch: Path) -> dict[str, Any]:
+    """The stage over ``documents``, written to ``scratch``, with everything on and without decontamination.
+
+    Every rate is a difference: the run over all text less the run over one document, which takes the start of Python
+    and the index of benchmark sentences out (paid once for any size; "fixed_cpu_s").
+    """
+    modes = {"everything on": list(map(str, benchmarks)), "without decontamination": []}
+    orders: dict[str, Any] = {}
+    for size, texts in (("all text", documents), ("one document", documents[:1])):
+        _write_texts(scratch / size, texts)
+        orders |= {f"{mode}, {size}": [str(scratch / size), files, 1] for mode, files in modes.items()}
+    runs = fresh_in_turns(run_stage, orders, ROUNDS)
+    in_two = run_fresh(run_stage, [str(scratch / "all text"), modes["everything on"], 2], "the stage, two workers")
+    megabytes, rows = byte_count(documents) / 1e6, {}
+    for mode in modes:
+        once = runs[f"{mode}, one document"]["cpu_s"]
+        working = max(runs[f"{mode}, all text"]["cpu_s"] - once, 1e-3)
+        hours = (working / megabytes * PAPER_BYTES / 1e6 + once) / 3600
+        rows[mode] = {"mb_per_s_core": megabytes / working, "fixed_cpu_s": once, "core_hours_62_gb": hours}
+    return {
+        "rows": rows,
+        "megabytes": megabytes,
+        "documents": len(documents),
+        "peak_mib_one_process": runs["everything on, all text"]["peak_mib"],
+        "peak_mib_worker": in_two["peak_worker_mib"],
+    }
+
+
+def run_stage(order: tuple[str, list[str], int]) -> dict[str, Any]:
+    """In the fresh process: the stage over a folder of texts."""
+    from corpus.config import CorpusConfig, DecontaminateConfig
+    from corpus.reading.inputs import find_inputs
+    from corpus.run import CorpusInputs, run
+
+    texts, benchmarks, workers = order
+    config = CorpusConfig(inputs=[texts], decontaminate=DecontaminateConfig(enabled=bool(benchmarks)))
+    inputs = CorpusInputs(find_inputs([texts], {}, "text"), [Path(path) for path in benchmarks])
+    with TemporaryDirectory(prefix="malmoi-bench-") as out:
+        run(config, inputs, Path(out), workers=workers)
+    return {}
+
+
+def _write_texts(folder: Path, texts: list[str]) -> None:
+    """Two files, so that two workers have a unit each."""
+    folder.mkdir()
+    for number, part in enumerate((texts[::2], texts[1::2])):
+        lines = (json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in part)
+        if part:
+            (folder / f"texts-{number}.jsonl").write_text("".join(lines), "utf-8")
+
+
+# --- tables
+
+
+def _tables(results: dict[str, Any]) -> list[Table]:
+    named, stage = results["material"], results["whole_stage"]
+    return [
+        _splitting_table(results["splitting"], named["sentences"]),
+        _pii_table(results["personal_data"], named["pii"], named["texts"]),
+        _decontamination_table(results["decontamination"], named["texts"]),
+        figures_of(
+            "Whole stage",
+            stage["rows"],
+            {
+                "MB/s a core": "{mb_per_s_core:,.1f}",
+                "once, CPU s": "{fixed_cpu_s:,.1f}",
+                "62.65 GB, core-hours": "{core_hours_62_gb:,.1f}",
+            },
+            f"{stage['documents']:,} documents, {stage['megabytes']:.1f} MB of {named['texts']}. Peak memory: "
+            f"{stage['peak_mib_one_process']:,.0f} MiB in one process, {stage['peak_mib_worker']:,.0f} MiB a worker "
+            "of two.",
+        ),
+    ]
+
+
+def _splitting_table(found: dict[str, Any], gold: str) -> Table:
+    columns = {"EM": "{em:.3f}", "F1": "{f1:.3f}", "nF1": "{nf1:.3f}", "MB/s": "{mb_per_s:.3g}"}
+    note = (
+        f"{found['gold_sentences']:,} gold sentences of {gold}; speed on {found['timed_megabytes']:.1f} MB "
+        f"(kiwi and kss {found['timed_megabytes_slow']:.2f} MB)"
+    )
+    rows = found["rows"] | _not_installed(SPLITTERS, found["rows"])
+    return figures_of("Sentence splitting", rows, columns | {"ours is faster": "{ours_times_faster:,.0f} x"}, note)
+
+
+def _pii_table(found: dict[str, Any], labelled: str, texts: str) -> Table:
+    rows = {}
+    for name, row in found["rows"].items():
+        kind, lowest = min(row["recall_by_type"].items(), key=lambda item: (item[1], item[0]), default=("–", 0.0))
+        rows[name] = row | {"lowest": f"{kind} {lowest:.2f}", "alarms": f"{row['flagged']}/{found['without']}"}
+    columns = {
+        "precision": "{precision:.3f}", "recall": "{recall:.3f}", "F1": "{f1:.3f}", "exact": "{exact_recall:.3f}",
+        "covered": "{covered_recall:.3f}", "lowest type": "{lowest}", "false alarms": "{alarms}",
+    }  # fmt: skip
+    speed = found["speed"]
+    note = (
+        f"{found['values']} values in {found['texts']:,} texts ({found['without']:,} without any) of {labelled}. "
+        f"Speed on {speed['megabytes']:.1f} MB of {texts}: {speed['ours_mb_per_s']:.3g} MB/s, "
+        f"{speed['times_faster']:.1f} times that of sixteen passes of re; {speed['values']:,} values, "
+        f"{speed['sentences_that_differ']} of {speed['sentences']:,} sentences differ."
+    )
+    return figures_of("Personal data", rows | _not_installed(DETECTORS, rows), columns, note)
+
+
+def _decontamination_table(found: dict[str, Any], texts: str) -> Table:
+    columns = {"benchmark sentences": "{items:,}", "sentences/s": "{per_s:,.0f}", "times": "{times:,.0f}"}
+    note = f"{found['queries']:,} sentences of {texts} as queries (rank_bm25 {found['rank_bm25_queries']})"
+    return figures_of("Decontamination", found["rows"], columns, note)
+
+
+def _not_installed(names: Iterable[str], rows: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {f"{name}, not installed": {} for name in names if name not in rows}

@@ -1,0 +1,206 @@
+"""``python -m benchmarks finetune``: an epoch and prediction next to a loop in the published manner, with full
+padding; new text through a trained model beside the pipelines of transformers.
+
+Same examples, same first weights, one thread, sides in turns, CPU time. Without options it runs on the embedded sample,
+so anyone can repeat it; ratios carry over, absolute figures do not. The model is invented and small: a larger one
+spends a greater share in padding and so gains more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import BertTokenizer, RobertaConfig, RobertaModel, pipeline
+from transformers.utils.logging import disable_progress_bar
+
+from benchmarks.material import GIVEN, SAMPLE
+from benchmarks.rivals import predict_plainly, train_plainly
+from benchmarks.timing import fresh_in_turns, timed, versions_of, write_figures
+from corpus.documents.errors import BadInput
+from finetune.data.files import find_file
+from finetune.data.split import sample
+from finetune.encoder import load_tokenizer
+from finetune.examples import Example
+from finetune.inference.predict import predict_texts
+from finetune.registry import TASKS
+from finetune.saved_models.load import Kept
+from finetune.train.predict import predict
+from finetune.train.trainer import order_by_length, seed_everything, train
+from launch.console import PlainConsole, figures_of, print_table
+from launch.sample.unpack import unpack
+
+TASKS_TIMED = ("klue-ner", "klue-dp", "klue-sts", "klue-nli", "ynat")
+OURS, THEIRS = "malmoi", "published manner"
+PHASES = ("epoch", "predict")
+NEW_TEXT = "new text"  # texts to results, ours and a pipeline's at batches of one size
+PIPELINES = {"ynat": "text-classification", "klue-nli": "text-classification", "klue-ner": "token-classification"}
+BATCH_SIZE = 32
+SEED = 1
+
+
+def run_finetune_bench(
+    klue: Path | None, vocabulary: Path | None, tasks: Sequence[str], most: int | None, rounds: int, out: Path | None
+) -> dict[str, Any]:
+    """Measure, print tables, and write the figures as JSON to ``out`` if given.
+
+    Args:
+        klue: folder laid out like the KLUE repository, whose dev files are used; None: the embedded sample.
+        vocabulary: a WordPiece ``vocab.txt``; None: one learned from the examples.
+        tasks: ``TASKS_TIMED`` where there are none.
+        most: examples of a task, drawn by seed; None: all.
+
+    Returns:
+        "tasks": of each task CPU seconds and slots a token of both sides, and ratios; "versions", "machine".
+
+    Raises:
+        BadInput: an option or a file cannot be used.
+    """
+    unknown = sorted(set(tasks) - set(TASKS_TIMED))
+    if unknown or rounds < 1 or (most is not None and most < 1):
+        raise BadInput(f"--task takes {', '.join(TASKS_TIMED)}; --rounds and --examples must be at least 1")
+    with TemporaryDirectory(prefix="malmoi-bench-") as folder:
+        scratch = Path(folder)
+        if klue is None:
+            unpack(scratch)
+        files = klue or scratch / "klue"
+        examples = {name: read_examples(name, files, most) for name in tasks or TASKS_TIMED}
+        encoder = make_encoder(vocabulary or learn_vocabulary(examples, scratch / "vocab.txt"), scratch / "encoder")
+        results: dict[str, Any] = {
+            "tasks": {name: measure_task(name, files, most, encoder, rounds) for name in examples},
+            "rounds": rounds,
+            "versions": versions_of(("torch", "transformers", "tokenizers")),
+            "material": SAMPLE if klue is None else GIVEN,
+        }
+    columns = {"examples": "{examples:,}", **{phase: f"{{times_faster[{phase}]:.1f}} x" for phase in PHASES}}
+    columns |= {
+        "pipeline": "{beside_pipeline}",
+        "slots": f"{{sides[{OURS}][slots_per_token]:.2f}}",
+        "fixed": f"{{sides[{THEIRS}][slots_per_token]:.2f}}",
+    }
+    note = (
+        f"{results['material']}; RoBERTa of 2 layers x 256, one thread, CPU time, medians of {rounds} rounds. "
+        "Slots: positions of our batches, padding included, for each real token; fixed: the "
+        f"same of the other side. Pipeline: new text beside a pipeline of transformers, batches of {BATCH_SIZE}."
+    )
+    table = figures_of("Finetune beside the published manner", results["tasks"], columns, note, first="task")
+    print_table(table, PlainConsole())
+    return write_figures(results, out)
+
+
+def read_examples(name: str, klue: Path, most: int | None) -> list[Example]:
+    """Dev examples of a task, ``most`` of them by seed.
+
+    Raises:
+        BadInput: the file is missing.
+    """
+    path = find_file(klue, TASKS[name].files.dev)
+    if path is None:
+        file = TASKS[name].files.dev
+        raise BadInput(f"{klue}: {file} (or .zst) is missing; add it, or name the tasks that are there")
+    return sample(TASKS[name].read(path), most, SEED)
+
+
+def learn_vocabulary(examples: dict[str, list[Example]], target: Path) -> Path:
+    """A small cased WordPiece vocabulary of the examples' texts."""
+    from tokenizers import BertWordPieceTokenizer
+
+    inputs = [value for listed in examples.values() for example in listed for value in example.inputs.values()]
+    texts = [
+        value if isinstance(value, str) else " ".join(map(str, value))
+        for value in inputs
+        if isinstance(value, Iterable)
+    ]
+    tokenizer = BertWordPieceTokenizer(lowercase=False, strip_accents=False)
+    tokenizer.train_from_iterator(texts, vocab_size=8_000, min_frequency=2, show_progress=False)
+    ids = tokenizer.get_vocab()
+    target.write_text("".join(piece + "\n" for piece in sorted(ids, key=ids.__getitem__)), "utf-8")
+    return target
+
+
+def make_encoder(vocabulary: Path, folder: Path) -> Path:
+    """An invented RoBERTa with BERT-style inputs, 2 layers x 256, and its tokenizer."""
+    tokenizer = BertTokenizer(vocab=str(vocabulary), do_lower_case=False, strip_accents=False)
+    disable_progress_bar()
+    torch.manual_seed(SEED)
+    config = RobertaConfig(
+        vocab_size=len(tokenizer), hidden_size=256, num_hidden_layers=2, num_attention_heads=4, intermediate_size=1_024,
+        max_position_embeddings=514, type_vocab_size=1, pad_token_id=int(tokenizer.pad_token_id),
+    )  # fmt: skip
+    RobertaModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    (folder / "vocab.txt").write_text(vocabulary.read_text("utf-8"), "utf-8")
+    return folder
+
+
+def measure_task(name: str, klue: Path, most: int | None, encoder: Path, rounds: int) -> dict[str, Any]:
+    """Both sides in turns, each run in a fresh process; medians over the rounds."""
+    orders = {side: [side, name, str(klue), most, str(encoder)] for side in (THEIRS, OURS)}
+    sides = fresh_in_turns(run_side, orders, rounds)
+    ours, theirs = sides[OURS], sides[THEIRS]
+    return {
+        "examples": ours["examples"],
+        "sides": sides,
+        "times_faster": {phase: theirs[phase] / ours[phase] for phase in (*PHASES, NEW_TEXT) if phase in ours},
+        "beside_pipeline": f"{theirs[NEW_TEXT] / ours[NEW_TEXT]:.1f} x" if NEW_TEXT in ours else "–",
+    }
+
+
+def run_side(order: tuple[str, str, str, int | None, str]) -> dict[str, Any]:
+    """In the fresh process: CPU seconds of the ``PHASES`` of one side, its slots a token."""
+    side, name, klue, most, encoder = order
+    torch.set_num_threads(1)
+    task, examples, seconds = TASKS[name], read_examples(name, Path(klue), most), dict[str, float]()
+    tokenizer, settings = load_tokenizer(encoder), replace(task.defaults, epochs=1)
+    longest, pad_id = settings.max_tokens, int(tokenizer.pad_token_id)
+    features = task.featurize(examples, tokenizer, longest, True)
+    seed = seed_everything(SEED, name)
+    model = task.model(encoder, tokenizer)
+    with timed(seconds, "epoch"):
+        (train if side == OURS else train_plainly)(task, model, features, settings, seed, pad_id)
+    with timed(seconds, "predict"):
+        if side == OURS:
+            predict(task, model, features, pad_id)
+        else:
+            predict_plainly(task, model, features, settings, pad_id)
+    if name in PIPELINES:
+        texts = [dict(example.inputs) for example in examples]
+        with timed(seconds, NEW_TEXT):
+            if side == OURS:
+                predict_texts(
+                    Kept(task, tokenizer, model, {"max_tokens": longest, "precision": "fp32"}), texts, BATCH_SIZE
+                )
+            else:
+                predict_by_pipeline(name, model, tokenizer, texts, longest)
+    lengths_N = np.array([len(feature["input_ids"]) for feature in features])
+    fixed = longest * len(lengths_N) / int(lengths_N.sum())
+    slots = slots_per_token(lengths_N, settings.batch_size) if side == OURS else fixed
+    return {**seconds, "examples": len(examples), "slots_per_token": slots}
+
+
+def predict_by_pipeline(
+    name: str, model: Any, tokenizer: Any, texts: Sequence[dict[str, Any]], longest: int
+) -> list[Any]:
+    """The same texts through the pipeline of transformers for the stock class of the task, on the processor."""
+    rows: list[Any] = [list(text.values()) for text in texts]
+    given = [{"text": row[0], "text_pair": row[1]} if len(row) > 1 else row[0] for row in rows]
+    if PIPELINES[name] == "token-classification":
+        options: dict[str, Any] = {"aggregation_strategy": "simple"}
+    else:
+        options = {"top_k": None, "truncation": True, "max_length": longest}
+    build: Any = pipeline
+    tokenizer.model_input_names = ["input_ids", "attention_mask"]  # the encoder has no segments
+    run = build(PIPELINES[name], model=model.net.eval(), tokenizer=tokenizer, device="cpu")
+    return list(run(given, batch_size=BATCH_SIZE, **options))
+
+
+def slots_per_token(lengths_N: Any, batch_size: int) -> float:
+    """Positions of the batches of one epoch, padding included, for each real token."""
+    order = order_by_length(lengths_N, batch_size, np.random.default_rng(SEED))
+    batches = [lengths_N[order[i : i + batch_size]] for i in range(0, len(order), batch_size)]
+    return float(sum(len(batch) * batch.max() for batch in batches) / lengths_N.sum())

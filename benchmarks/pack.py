@@ -1,0 +1,151 @@
+"""``python -m benchmarks pack``: encoding for pretraining next to the tokenizers library, in CPU time of one thread.
+
+Ours is the work of ``malmoi pack`` without reading and writing files: eojeol starts, separators and counts included,
+its table of eojeols empty at the start. The library gives ids alone, of whole documents in fresh processes
+(``elsewhere``), so that versions that cannot be installed here take part. Loading is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks import elsewhere
+from benchmarks.material import GIVEN, SAMPLE, byte_count, read_texts
+from benchmarks.timing import ROUNDS, versions_of, write_figures
+from corpus.documents.errors import BadInput
+from corpus.documents.shards import Document
+from launch.console import PlainConsole, figures_of, print_table
+from launch.sample.unpack import unpack
+
+OURS = "malmoi pack"
+PARALLEL = "TOKENIZERS_PARALLELISM"
+
+
+def run_pack_bench(
+    tokenizers: Sequence[Path], texts: Sequence[str], megabytes: float, others: Sequence[Path], json_file: Path | None
+) -> dict[str, Any]:
+    """Measure, print a table for each tokenizer, and write the figures to ``json_file`` if given.
+
+    Args:
+        tokenizers: folders with a tokenizer.json.
+        texts: files, an equal share of each; the embedded sample if none.
+        others: Pythons with other versions of the library.
+
+    Returns:
+        "material", "encoding" by tokenizer, "machine", "versions".
+
+    Raises:
+        BadInput: an input cannot be used, or ``megabytes`` is not above 0.
+    """
+    if megabytes <= 0:
+        raise BadInput("--megabytes must be above 0")
+    with TemporaryDirectory(prefix="malmoi-bench-") as folder:
+        if not texts:
+            unpack(Path(folder))
+        documents = list(read_texts(texts or [str(Path(folder) / "corpus")], megabytes))
+    results: dict[str, Any] = {
+        "material": GIVEN if texts else SAMPLE,
+        "encoding": {str(tokenizer): bench_encoding(documents, tokenizer, others) for tokenizer in tokenizers},
+        "versions": versions_of(("tokenizers", "transformers")),
+    }
+    columns = {"MB/s": "{mb_per_s:.1f}", "ours": "{times:.2f} x", "other pieces": "{documents_that_differ}"}
+    for name, found in results["encoding"].items():
+        note = (
+            f"{found['documents']:,} documents, {found['megabytes']:.1f} MB of {results['material']}, medians of CPU "
+            'time on one thread. "ours": how many times as fast; "other pieces": documents in which ours finds others.'
+        )
+        print_table(figures_of(name, found["ways"], columns, note), PlainConsole())
+    return write_figures(results, json_file)
+
+
+def bench_encoding(documents: Sequence[str], tokenizer: Path, others: Sequence[Path] = ()) -> dict[str, Any]:
+    """Encode the same documents with ours, with the library installed here and with those of other Pythons.
+
+    Returns:
+        "megabytes" of UTF-8, "documents", and by name "ways", each with "mb_per_s"; those of the library with "times",
+        their seconds over ours, and "documents_that_differ" from what ours finds eojeol by eojeol.
+    """
+    from pretrain.pack.encode import EojeolEncoder
+    from pretrain.pack.run import in_batches, pack_batch
+    from pretrain.pack.store import piece_ids
+
+    prepared = [Document(str(number), "", _sentences(text)) for number, text in enumerate(documents)]
+    encoder = EojeolEncoder(tokenizer)
+
+    def ours() -> dict[str, float]:
+        encoder.forget()
+        start = time.process_time()
+        for batch in in_batches(prepared):
+            pack_batch(encoder, batch)
+        return {"seconds": max(time.process_time() - start, 1e-6)}
+
+    found = [elsewhere.digest(piece_ids(encoder.encode(document.sentences).marked).tolist()) for document in prepared]
+    works: dict[str, Callable[[], dict[str, Any]]] = {OURS: ours}
+    ways: dict[str, dict[str, Any]] = {OURS: {}}
+    with TemporaryDirectory(prefix="malmoi-bench-") as folder, _one_thread():
+        texts = Path(folder) / "texts.json"
+        texts.write_text(json.dumps([" ".join(document.sentences) for document in prepared]), "utf-8")
+        for python in (Path(sys.executable), *others):
+            theirs = encode_elsewhere(python, tokenizer, texts)
+            name = f"tokenizers {theirs['version']}"
+            works[name] = partial(encode_elsewhere, python, tokenizer, texts)
+            ways[name] = {"documents_that_differ": sum(map(str.__ne__, found, theirs["digests"]))}
+        rounds = [{name: work()["seconds"] for name, work in works.items()} for _ in range(ROUNDS)]
+    seconds = {name: median(spent[name] for spent in rounds) for name in works}
+    megabytes = byte_count(sentence for document in prepared for sentence in document.sentences) / 1e6
+    for name, way in ways.items():
+        way["mb_per_s"] = megabytes / seconds[name]
+        if name != OURS:
+            way["times"] = seconds[name] / seconds[OURS]
+    return {"megabytes": megabytes, "documents": len(prepared), "ways": ways}
+
+
+def encode_elsewhere(python: Path, tokenizer: Path, texts: Path) -> dict[str, Any]:
+    """What ``elsewhere`` prints in a fresh process of a Python.
+
+    Raises:
+        BadInput: that Python cannot do it.
+    """
+    command = [str(python), elsewhere.__file__, str(tokenizer / "tokenizer.json"), str(texts)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+    except OSError as error:
+        raise BadInput(
+            f"--library {python}: cannot be started ({error.strerror}); give the path of a Python"
+        ) from error
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        needs = f"it needs the package tokenizers, {tokenizer} a tokenizer.json"
+        raise BadInput(f"--library {python}: cannot encode ({last}); {needs}")
+    return dict(json.loads(done.stdout))
+
+
+def _sentences(text: str) -> tuple[str, ...]:
+    """As the corpus stage would leave them, but for its cleaning."""
+    from corpus.sentences.split import split_sentences
+
+    return tuple(" ".join(sentence.split()) for sentence in split_sentences(unicodedata.normalize("NFC", text)))
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    before = os.environ.get(PARALLEL)
+    os.environ[PARALLEL] = "false"
+    try:
+        yield
+    finally:
+        os.environ.pop(PARALLEL)
+        if before is not None:
+            os.environ[PARALLEL] = before

@@ -1,0 +1,312 @@
+"""What the benches compare with, each in its common use and, of its ways, the fastest or the most favourable one.
+
+Splitters and detectors count where they are installed. The common recipe of a vocabulary is mecab-ko over all text and
+the tokenizers library's trainer. Training has transformers' collator and Trainer beside it, fine-tuning an
+implementation in the manner of the published baseline. Heavy imports wait until a rival is called.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.timing import timed
+from corpus.documents.shards import Portion, documents_of, shard_paths
+from corpus.documents.units import map_units, unit_folder
+from launch.sample.unpack import Span
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from finetune.examples import Feature
+    from finetune.task import Hyperparameters, Task
+    from pretrain.config import PretrainConfig
+    from tokenizer.config import TokenizerConfig
+
+Split = Callable[[str], list[str]]
+Detect = Callable[[str], list[Span]]
+
+PLAIN_RULE = "[.!?] + blank"
+SPLITTERS = {"kiwi": "kiwipiepy", "kss": "kss"}
+DETECTORS = {"ko-pii": "ko_pii", "Presidio": "presidio_analyzer"}
+
+
+# --- sentence splitters
+
+
+def load_splitters() -> dict[str, Split]:
+    """Kiwi and kss by name, where they are installed."""
+    from corpus.sentences.splitters import load_splitter
+
+    return {name: load_splitter(name) for name, package in SPLITTERS.items() if find_spec(package)}
+
+
+def split_at_stops(text: str) -> list[str]:
+    """The plain rule: a stop, a question or an exclamation mark before white space."""
+    return re.split(r"(?<=[.!?])\s", text)
+
+
+# --- detectors of personal data, their labels in the words of paper Table 29
+
+KO_PII = {
+    "PHONE": "TEL", "RRN": "RRN", "FRN": "FRN", "EMAIL": "EMAIL", "IP": "IP", "MAC": "MAC", "ADDRESS": "ADDRESS",
+    "ACCOUNT": "ACCOUNT", "PASSPORT": "PASSPORT", "DRIVER_LICENSE": "DRIVER", "BUSINESS_REG": "BRN",
+    "MEDICAL_INSURANCE": "HEALTH", "CARD": "CARD", "VEHICLE": "PLATE", "URL": "URL",
+}  # fmt: skip
+PRESIDIO = {
+    "KrRrnRecognizer": "RRN", "KrFrnRecognizer": "FRN", "KrBrnRecognizer": "BRN", "KrPassportRecognizer": "PASSPORT",
+    "KrDriverLicenseRecognizer": "DRIVER", "PhoneRecognizer": "TEL", "EmailRecognizer": "EMAIL", "UrlRecognizer": "URL",
+    "IpRecognizer": "IP", "MacAddressRecognizer": "MAC", "CreditCardRecognizer": "CARD",
+}  # fmt: skip
+PRESIDIO_MIN_SCORE = 0.3
+
+
+def load_detectors() -> dict[str, Detect]:
+    """The installed ones by name."""
+    loaders = {"ko-pii": _ko_pii, "Presidio": _presidio}
+    return {name: loaders[name]() for name, package in DETECTORS.items() if find_spec(package)}
+
+
+def _ko_pii() -> Detect:
+    from ko_pii import detect_all
+
+    return lambda text: [(f.start, f.end, KO_PII[f.label]) for f in detect_all(text) if f.label in KO_PII]
+
+
+def _presidio() -> Detect:
+    """Its five Korean and six general recognizers on plain words, results as its analyzer gives them.
+
+    There is no language model: what a model adds are names of people and places, which are no types of Table 29.
+    """
+    import presidio_analyzer.predefined_recognizers as recognizers
+    import spacy
+    import tldextract.tldextract as domains
+    from presidio_analyzer import AnalyzerEngine, RecognizerRegistry
+    from presidio_analyzer.nlp_engine import SpacyNlpEngine
+
+    # the e-mail recognizer asks the network for the list of domains, though the package holds one
+    domains.TLD_EXTRACTOR = domains.TLDExtract(suffix_list_urls=())
+    loaded, kinds = [], {}
+    for name, kind in PRESIDIO.items():
+        region = {"supported_regions": ("KR",)} if name == "PhoneRecognizer" else {}
+        loaded.append(getattr(recognizers, name)(supported_language="ko", **region))
+        kinds[loaded[-1].supported_entities[0]] = kind
+    words = spacy.blank("xx")
+    if not spacy.Language.has_factory("words_as_lemmas"):
+        spacy.Language.component("words_as_lemmas", func=_words_as_lemmas)
+    words.add_pipe("words_as_lemmas")
+    engine = SpacyNlpEngine()
+    engine.nlp = {"ko": words}
+    analyzer = AnalyzerEngine(
+        registry=RecognizerRegistry(recognizers=loaded, supported_languages=["ko"]),
+        nlp_engine=engine,
+        supported_languages=["ko"],
+        default_score_threshold=PRESIDIO_MIN_SCORE,
+    )
+    return lambda text: [(r.start, r.end, kinds[r.entity_type]) for r in analyzer.analyze(text, language="ko")]
+
+
+def _words_as_lemmas(document: Any) -> Any:
+    """Presidio looks for its context words among the lemmas."""
+    for token in document:
+        token.lemma_ = token.text
+    return document
+
+
+# --- decontamination
+
+
+def cut_ngrams(text: str, ngram: int) -> list[str]:
+    """All n-grams of a text, in order."""
+    return [text[at : at + ngram] for at in range(len(text) - ngram + 1)]
+
+
+def load_bm25(items: Sequence[str], ngram: int) -> Callable[[list[str]], object]:
+    """rank_bm25 over n-grams, which weighs every item for every query: the scores of a query's n-grams."""
+    from rank_bm25 import BM25Okapi
+
+    scores: Callable[[list[str]], object] = BM25Okapi([cut_ngrams(item, ngram) for item in items]).get_scores
+    return scores
+
+
+# --- vocabularies
+
+
+def build_common_vocabulary(
+    corpus: Path, work: Path, config: TokenizerConfig, workers: int
+) -> tuple[list[str], dict[str, Any]]:
+    """The recipe that everybody copies: mecab-ko over every sentence, then the library's trainer on its morphemes."""
+    from tokenizers import BertWordPieceTokenizer
+
+    from tokenizer.building.count import divide
+
+    seconds: dict[str, float] = {}
+    with timed(seconds, "analyse_s", time.perf_counter):
+        portions, _ = divide(shard_paths(corpus / "documents"))
+        map_units(_write_morphemes, portions, work, workers=workers, title="morphemes")
+    library = BertWordPieceTokenizer(lowercase=False, strip_accents=False)
+    with timed(seconds, "merge_s", time.perf_counter):
+        library.train(
+            [str(unit_folder(work, number) / "morphemes.txt") for number in range(len(portions))],
+            vocab_size=config.vocab_size - config.unused,
+            min_frequency=config.min_frequency,
+            limit_alphabet=config.alphabet,
+            show_progress=False,
+        )
+    ids = library.get_vocab()
+    return sorted(ids, key=ids.__getitem__), dict(seconds)
+
+
+def _write_morphemes(portion: Portion, scratch: Path) -> dict[str, Any]:
+    from mecab import MeCab
+
+    analyser = MeCab()
+    with (scratch / "morphemes.txt").open("w", encoding="utf-8") as file:
+        for document in documents_of(portion.tables()):
+            file.writelines(" ".join(analyser.morphs(sentence)) + "\n" for sentence in document.sentences)
+    return {}
+
+
+# --- pretraining
+
+
+def collator(tokenizer: Path, *, whole_words: bool = False) -> Callable[[list[dict[str, Any]]], Mapping[str, Any]]:
+    """DataCollatorForLanguageModeling as it comes: 15 % of the pieces, or of the words."""
+    from transformers import AutoTokenizer, DataCollatorForLanguageModeling
+
+    vocabulary = AutoTokenizer.from_pretrained(tokenizer, local_files_only=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it shows [MASK] for all stands in our table
+        return DataCollatorForLanguageModeling(vocabulary, whole_word_mask=whole_words, seed=1)
+
+
+def train_with_trainer(
+    network: Any, examples: Any, config: PretrainConfig, tokenizer: Path, out: Path, callbacks: Sequence[Any] = ()
+) -> list[tuple[int, float, float, float]]:
+    """Train ``network`` with transformers' Trainer; for each line of its log step, loss, CPU and wall clock.
+
+    It gets grouped blocks as run_mlm.py makes them and the collator's single pieces: its common and, of its ways,
+    fastest use. In its favour, rows lie ready in memory and special pieces are flagged.
+    """
+    import torch
+    from transformers import Trainer, TrainerCallback, TrainingArguments
+
+    marks: list[tuple[int, float, float, float]] = []
+
+    class Clock(TrainerCallback):
+        def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **others: Any) -> None:
+            if logs and "loss" in logs:
+                marks.append((state.global_step, logs["loss"], time.process_time(), time.perf_counter()))
+
+    adam = config.optimizer
+    arguments = TrainingArguments(
+        output_dir=str(out), max_steps=config.steps, per_device_train_batch_size=config.global_batch,
+        learning_rate=adam.lr, lr_scheduler_type="linear", warmup_steps=round(config.steps * adam.warmup_share),
+        weight_decay=adam.weight_decay, adam_beta1=adam.betas[0], adam_beta2=adam.betas[1],
+        adam_epsilon=adam.epsilon, max_grad_norm=adam.clip, bf16=config.engine.precision == "bf16", seed=config.seed,
+        logging_steps=config.watch.log_every, save_strategy="no", report_to="none", disable_tqdm=True,
+        remove_unused_columns=False, dataloader_pin_memory=torch.cuda.is_available(),
+        use_cpu=not torch.accelerator.is_available(),  # it must be told, for bf16
+    )  # fmt: skip
+    collate: Any = collator(tokenizer)
+    Trainer(network, arguments, collate, examples, callbacks=[Clock(), *callbacks]).train()
+    return marks
+
+
+def train_with_stock_steps(
+    network: Any, device: Any, examples: Sequence[Any], config: PretrainConfig, tokenizer: Path
+) -> list[tuple[int, float, float, float]]:
+    """The same without the Trainer: the collator, the model's own loss, torch's AdamW, and nothing beside them."""
+    import torch
+
+    from pretrain.schedule import learning_rate
+
+    adam, size, collate = config.optimizer, config.global_batch, collator(tokenizer)
+    network.to(device)
+    optimizer = torch.optim.AdamW(
+        network.parameters(), adam.lr, adam.betas, adam.epsilon, adam.weight_decay, fused=True
+    )
+    marks = []
+    network.train()
+    for step in range(1, config.steps + 1):
+        batch = collate(list(examples[(step - 1) * size : step * size]))
+        with torch.autocast(network.device.type, torch.bfloat16, enabled=config.engine.precision == "bf16"):
+            loss = network(**{name: value.to(network.device) for name, value in batch.items()}).loss
+        loss.backward()
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate(config, step)
+        optimizer.step()
+        optimizer.zero_grad()
+        if step % config.watch.log_every == 0:
+            marks.append((step, loss.item(), time.process_time(), time.perf_counter()))
+    return marks
+
+
+# --- fine-tuning in the published manner: inputs padded to the task's longest, a plain loop over shuffled batches. In
+# its favour, features come from our conversion, the words of KLUE-DP are padded to the longest of the batch only, and
+# its loop has none of the Trainer's bookkeeping.
+
+
+def pad_fully(batch: dict[str, NDArray[Any]], max_tokens: int, pad_id: int) -> dict[str, NDArray[Any]]:
+    """A batch of ours with its token arrays padded to ``max_tokens``."""
+    fillers = {"input_ids": pad_id, "attention_mask": 0, "token_type_ids": 0, "labels": -100}
+    tokens = batch["input_ids"].shape[1]
+    return {
+        name: np.pad(array, ((0, 0), (0, max_tokens - tokens)), constant_values=fillers[name])
+        if name in fillers and array.shape[1:] == (tokens,)
+        else array
+        for name, array in batch.items()
+    }
+
+
+def fixed_batches(
+    task: Task, features: Sequence[Feature], order: Sequence[int], settings: Hyperparameters, pad_id: int
+) -> Iterator[dict[str, Tensor]]:
+    """Batches in the order given, each as long as the task's longest input may be."""
+    from finetune.train.predict import to_tensors
+
+    for begin in range(0, len(order), settings.batch_size):
+        rows = [features[i] for i in order[begin : begin + settings.batch_size]]
+        yield to_tensors(pad_fully(task.collate(rows, pad_id), settings.max_tokens, pad_id))
+
+
+def train_plainly(
+    task: Task, model: nn.Module, features: Sequence[Feature], settings: Hyperparameters, seed: int, pad_id: int
+) -> None:
+    """One epoch of AdamW with a linear rate and clipping."""
+    import torch
+    from torch.nn.utils import clip_grad_norm_
+
+    order = np.random.default_rng(seed).permutation(len(features)).tolist()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=settings.lr, weight_decay=settings.weight_decay)
+    steps = -(-len(order) // settings.batch_size)
+    rate = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / steps)
+    model.train()
+    for batch in fixed_batches(task, features, order, settings, pad_id):
+        loss = model(**batch)["loss"]
+        loss.backward()
+        clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        rate.step()
+        optimizer.zero_grad()
+        loss.item()  # logged every step
+
+
+def predict_plainly(
+    task: Task, model: nn.Module, features: Sequence[Feature], settings: Hyperparameters, pad_id: int
+) -> list[Any]:
+    """One raw output a feature, in their order."""
+    import torch
+
+    model.eval()
+    with torch.inference_mode():
+        batches = fixed_batches(task, features, range(len(features)), settings, pad_id)
+        return [raw for batch in batches for raw in model.predict(**batch)]  # type: ignore[operator]

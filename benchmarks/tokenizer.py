@@ -1,0 +1,167 @@
+"""``python -m benchmarks tokenizer``: vocabularies built, timed and compared on the same text in one run.
+
+Without options it runs on the embedded sample, so anyone can repeat it. Ratios carry over to other machines, absolute
+figures do not. A fresh process for every build; wall time, as the library's trainer is threads and ours processes.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks.material import GIVEN, SAMPLE, mix_texts, write_corpus
+from benchmarks.rivals import build_common_vocabulary
+from benchmarks.timing import fresh_in_turns, timed, versions_of, write_figures
+from corpus.documents.errors import BadInput
+from corpus.documents.shards import shard_paths
+from corpus.documents.units import map_units, shared_processes
+from launch.console import PlainConsole, figures_of, print_table
+from launch.sample.unpack import unpack
+from tokenizer.config import TokenizerConfig
+
+ALPHABETS = {"malmoi": 3_000, "klue": 2_000, "bpe": 2_000}
+COMMON = "common recipe"
+OTHERS = ("klue", "bpe", "malmoi-hardened", "malmoi-8k", "klue-8k")
+SMALL_ALPHABET, SMALL_SIZE = 1_500, 8_000
+
+
+def run_tokenizer_bench(
+    texts: list[str],
+    measured: list[str],
+    golds: list[Path],
+    others: list[Path],
+    megabytes: float,
+    workers: int,
+    rounds: int,
+    timing_only: bool,
+    out: Path | None,
+) -> dict[str, Any]:
+    """Measure, print tables, and write bench.json and the vocabularies into ``out`` if given.
+
+    Args are the command's; ``mix_texts`` tells of ``texts`` (the embedded sample if none), ``measured``, ``megabytes``.
+
+    Returns:
+        "material", "builds", "compared", "workers", "machine", "versions".
+
+    Raises:
+        BadInput: an input cannot be used, or ``megabytes`` is not above 0.
+    """
+    from tokenizer.measuring.compare import compare
+
+    if megabytes <= 0 or workers < 1 or rounds < 1:
+        raise BadInput("--megabytes, --workers and --rounds must be above 0")
+    with TemporaryDirectory(prefix="malmoi-bench-") as folder:
+        scratch = Path(folder)
+        if not texts:
+            unpack(scratch / "sample")
+        mix = mix_texts(texts or [str(scratch / "sample" / "corpus")], measured, megabytes)
+        home, corpus = out or scratch / "vocabularies", write_corpus(mix.documents, scratch / "corpus")
+        builds = build(("malmoi", COMMON), corpus, home, workers, rounds)
+        if not timing_only:
+            builds |= build(OTHERS, corpus, home, workers)
+        held_out = {"held-out text": mix.measured}
+        results: dict[str, Any] = {
+            "material": {"texts": GIVEN if texts else SAMPLE, **mix.describe()},
+            "builds": {"rows": builds, "rounds": rounds, **_times_faster(builds["malmoi"], builds[COMMON])},
+            "compared": [] if timing_only else compare([*(home / n for n in builds), *others], held_out, golds),
+            "workers": workers,
+            "versions": versions_of(("tokenizers", "python-mecab-ko", "python-mecab-ko-dic")),
+        }
+    _print_results(results)
+    return write_figures(results, out / "bench.json" if out else None)
+
+
+# --- building
+
+
+def build(names: tuple[str, ...], corpus: Path, home: Path, workers: int, rounds: int = 1) -> dict[str, dict[str, Any]]:
+    """Tokenizer folders in ``home``, built in fresh processes; of each the seconds of its steps and in all, memory."""
+    from tokenizer.building.export import export, read_vocabulary
+
+    orders = {name: [name, str(corpus), str(home / name), workers] for name in names}
+    for name in names:
+        (home / name).mkdir(parents=True, exist_ok=True)
+    found = fresh_in_turns(run_build, orders, rounds, {"RAYON_NUM_THREADS": str(workers)})
+    for name in names:
+        export(read_vocabulary(home / name / "vocab.txt"), configuration(name), "", home / name)
+    return found
+
+
+def configuration(name: str) -> TokenizerConfig:
+    """Settings of a build by its name: "malmoi", "malmoi-hardened", "klue-8k" …; ids in the order of BERT."""
+    builder = "klue" if name == COMMON else name.split("-")[0]
+    small = name.endswith("-8k")
+    return TokenizerConfig(
+        builder=builder,
+        alphabet=SMALL_ALPHABET if small else ALPHABETS[builder],
+        vocab_size=SMALL_SIZE if small else 32_000,
+        hardened="hardened" in name,
+        special_tokens="bert",
+    )
+
+
+def run_build(order: tuple[str, str, str, int]) -> dict[str, Any]:
+    """In the fresh process: a build with as many processes as threads."""
+    from tokenizer.building.pruning import write_pieces
+
+    name, corpus, target, workers = order
+    way = build_common_vocabulary if name == COMMON else build_ours
+    with TemporaryDirectory(prefix="malmoi-build-") as work, shared_processes(workers):
+        vocabulary, figures = way(Path(corpus), Path(work), configuration(name), workers)
+    write_pieces(Path(target) / "vocab.txt", vocabulary)
+    return figures
+
+
+def build_ours(corpus: Path, work: Path, config: TokenizerConfig, workers: int) -> tuple[list[str], dict[str, Any]]:
+    """The functions of ``tokenizer.run`` one after another, each timed."""
+    from tokenizer.building.export import build_vocabulary
+    from tokenizer.measuring.statistics import measure_fit
+    from tokenizer.run import count_corpus, learn, prune_pieces, weigh_types
+
+    seconds: dict[str, float] = {}
+    step, do = partial(timed, seconds, clock=time.perf_counter), partial(map_units, workers=workers)
+    with step("count_s"):
+        types, counts = count_corpus(shard_paths(corpus / "documents"), work, do)
+    with step("analyse_s"):
+        segmented, analysed = weigh_types(types, counts["frequencies"], config, work, do)
+    with step("merge_s"):
+        learnt, units = learn(segmented, counts["alphabet"], config, work)
+    with step("prune_s"):
+        pieces, pruning = prune_pieces(learnt, segmented, config, work, do)
+    vocabulary = build_vocabulary(pieces, config)
+    with step("fit_s"):
+        measure_fit(vocabulary, types, segmented, config, work, do)
+    sizes = {name: counts[name] for name in ("documents", "eojeols", "eojeol_types")}
+    return vocabulary, {**seconds, "sizes": sizes | analysed | {"units": units}, "pruning": pruning}
+
+
+def _times_faster(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, float]:
+    """With and without the figures over the corpus, which the common recipe does not make."""
+    whole = ours["wall_s"]
+    without_fit = theirs["wall_s"] / (whole - ours["fit_s"])
+    return {"times_faster": theirs["wall_s"] / whole, "times_faster_without_fit": without_fit}
+
+
+def _print_results(results: dict[str, Any]) -> None:
+    """A table for each section, the comparisons last."""
+    from launch.tools.tokenizer_tables import print_comparison
+
+    console, material, builds = PlainConsole(), results["material"], results["builds"]
+    console.print(
+        f"{material['documents']:,} documents, {material['megabytes']:.1f} MB of {material['texts']}; measured on "
+        f"{material['measured_megabytes']:.1f} MB that nothing was learnt from"
+    )
+    columns = {step: f"{{{step}_s:.1f}}" for step in ("count", "analyse", "merge", "prune", "fit")}
+    columns |= {"whole": "{wall_s:,.0f}", "CPU": "{cpu_s:,.0f}", "MiB": "{peak_mib:,.0f}"}
+    note = (
+        f"Seconds with {results['workers']} processes or threads (medians of {builds['rounds']} for the first two), "
+        "CPU seconds, peak memory of the main process and of a worker in MiB. The common recipe is mecab-ko over all "
+        f"text and the library's trainer: {builds['times_faster']:.2f} times the time of malmoi, "
+        f"{builds['times_faster_without_fit']:.2f} times without the figures over the corpus, which it does not make."
+    )
+    print_table(figures_of("Building", builds["rows"], columns | {"worker": "{peak_worker_mib:,.0f}"}, note), console)
+    if results["compared"]:
+        print_comparison(results["compared"], console)

@@ -1,0 +1,100 @@
+"""The model card of a kept model: scores with their intervals, how they came about, data, licences, and how to use it.
+
+All of it stands in ``malmoi.json``, but for the scores of other seeds, which are known when all have been trained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Template
+
+from corpus.documents.escaping import markdown, visible
+from corpus.documents.templates import templates_of
+from finetune.config import FRESH
+
+CARD_NAME = "README.md"
+KINDS = {"pair": "klue-nli", "similarity": "klue-sts", "span": "klue-mrc"}  # of own tasks, by whom they resemble
+EXAMPLES = {
+    "klue-sts": '["비가 온다", "비가 내린다"]',
+    "klue-nli": '["비가 온다", "날이 맑다"]',
+    "klue-re": '"<subj>한빛사</subj>는 <obj>서울</obj>에 있다"',
+    "klue-mrc": '["어디에 있나?", "한빛사는 서울에 있다"]',
+    "wos": '["서울 식당 찾아줘"]',
+}
+NOTES = {
+    "klue-re": ", and the entities stand between <subj> and </subj>, <obj> and </obj>",
+    "klue-sts": "; the one output is the similarity, not to be put through a sigmoid",
+}
+
+
+def kept_card(settings: Mapping[str, Any], predicts: str, architecture: str, seeds: Mapping[int, float | None]) -> str:
+    """README.md in Markdown with the Hub's metadata in front.
+
+    Args:
+        settings: content of ``malmoi.json``.
+        predicts: of the task, what it predicts.
+        architecture: name of the model's class.
+        seeds: headline of each training of which this one was the best, itself included.
+    """
+    task, encoder = settings["task"], settings["encoder"]
+    like = KINDS.get((settings["own"] or {}).get("kind", ""), task)
+    is_token = architecture.endswith("ForTokenClassification")
+    stock = "AutoModelForTokenClassification" if is_token else "AutoModelForSequenceClassification"
+    is_stock = architecture.endswith("Classification")
+    example, note = EXAMPLES.get(like, '"코스피 2,600선 회복"'), NOTES.get(like, "")
+    if settings.get("re_markers") == "typed" or settings.get("re_restricted"):
+        example = example.replace("<subj>", "<subj:ORG>").replace("<obj>", "<obj:LOC>")
+        note = "; how it reads the types of entities, and what it leaves out by them, only malmoi does"
+    return _template().render(
+        settings=settings,
+        task=visible(task),
+        predicts=markdown(predicts),
+        encoder=visible(encoder).replace("`", "'"),
+        hub_id="" if encoder.startswith(FRESH) or encoder.count("/") != 1 else encoder,
+        pipeline=("token-classification" if is_token else "text-classification") if is_stock else None,
+        stock=stock if is_stock else None,
+        note=note,
+        is_own=settings["own"] is not None,
+        example=example,
+        before=markdown(str((settings.get("started_from") or {}).get("task", ""))),
+        split=markdown(settings["split"]),
+        scores=[_score(name, settings) for name in settings["scores"]],
+        seeds=[(f"**{seed}**" if seed == settings["seed"] else seed, _figure(value)) for seed, value in seeds.items()],
+        data=[
+            (split, markdown(file["file"]), markdown(file["version"]), f"`{file['sha256']:.16}`")
+            for split, file in settings["data"].items()
+        ],
+        hyperparameters=[
+            *((name.replace("_", " "), value) for name, value in settings["hyperparameters"].items()),
+            *((name, settings[name]) for name in ("steps", "precision", "seed")),
+            *((name, settings["versions"][name]) for name in ("malmoi", "torch", "transformers")),
+        ],
+        needs_tags=task == "klue-dp" and settings["pos_tags"],
+    )
+
+
+@cache
+def _template() -> Template:
+    return templates_of("finetune.saved_models").get_template("card.md.j2")
+
+
+def _score(name: str, settings: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    interval = settings["intervals"].get(name)
+    between = f"{interval[0]:.2f} – {interval[1]:.2f}" if interval else "–"
+    return name, _figure(settings["scores"][name]), between, _figure(settings["trivial"].get(name))
+
+
+def _figure(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.2f}"
+
+
+def shown_encoder(name: str) -> str:
+    """A Hub name as it is; of a folder only its own name, for where it lay is nobody's business."""
+    fresh = FRESH if name.startswith(FRESH) else ""
+    rest = name.removeprefix(FRESH)
+    is_place = rest.startswith(("/", ".", "~")) or rest.count("/") > 1 or Path(rest).exists()
+    return fresh + (Path(rest).name if is_place else rest)

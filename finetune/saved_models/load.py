@@ -1,0 +1,170 @@
+"""A kept model opened again: the folder ``model/`` of a finished training, or the name of one on the Hub.
+
+``malmoi.json`` beside the weights says which task under which protocol they were trained for, and the digest of every
+file that predictions depend on. What is not as it was saved is refused, since it would predict otherwise than its
+scores say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import ValidationError
+from transformers import AutoModel
+
+from corpus.documents.accelerator import DeviceName, find_device
+from corpus.documents.atomic_files import file_digest, read_object
+from corpus.documents.errors import BadInput
+from corpus.documents.model_files import CONFIG_NAME, check_model_files, refuse_links
+from finetune.config import KEPT_NAME, FinetuneConfig
+from finetune.encoder import load_config, load_tokenizer, read_weights
+from finetune.examples import Module, Tokenizer
+from finetune.heads.labels import load_trained_labeller
+from finetune.heads.pretrained import MODEL_TYPES
+from finetune.registry import find_task, task_of
+from finetune.task import Task
+from finetune.tasks.own import own_task
+from finetune.tasks.wos.published import make_published_speller
+from finetune.tasks.wos.values import make_speller
+
+FORMAT = 1
+DEVICES = get_args(DeviceName)
+MODEL_NAME = "model"  # below the folder of a training
+DEFAULTS: dict[str, Any] = {
+    "protocol": "malmoi", "pos_tags": True, "precision": "fp32", "own": None, "files": {}, "revision": 1,
+    "re_markers": "plain", "re_restricted": False, "learned": None, "searched_on": None,
+    "started_from": None,
+}  # fmt: skip
+OF_TASK = ("protocol", "pos_tags", "re_markers", "re_restricted")
+NEEDED = '{"format": 1, "task": "ynat", "protocol": "malmoi", "max_tokens": 128}'
+SAVE_AGAIN = "copy the folder again, or train again"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A trained task: ``model.predict(**batch)`` gives raw outputs, ``settings`` is the content of ``malmoi.json``."""
+
+    task: Task
+    tokenizer: Tokenizer
+    model: Module
+    settings: Mapping[str, Any]
+
+
+def load_kept(name: str | Path, device: str = "auto") -> Kept:
+    """The kept model in a folder or of a name on the Hub, on ``device``, ready to predict.
+
+    BadInput: there is none, it is of another version's format, or its files are not as they were saved.
+    """
+    if device not in DEVICES:
+        raise BadInput(f"device {device!r}: there are {' and '.join(DEVICES)}")
+    folder = find_kept(str(name))
+    settings = read_settings(folder)
+    task = task_of_settings(settings, folder)
+    if settings["revision"] != task.revision:
+        raise BadInput(
+            f"{folder}: kept by a malmoi whose {task.name} was another (revision {settings['revision']!r:.40}, here it "
+            f"is {task.revision}); use that version, or train again"
+        )
+    check_model_files(folder, str(name))
+    _refuse_changes(folder, settings["files"])
+    tokenizer = load_tokenizer(str(folder), task.special_tokens)
+    model = _load_model(folder, settings, tokenizer)
+    return Kept(task, tokenizer, model.to(find_device("cpu" if device == "cpu" else "auto", "device")).eval(), settings)
+
+
+def find_kept(name: str) -> Path:
+    """The folder that is meant: itself, ``model/`` in the folder of a training, or a copy of a Hub repository."""
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        inner = folder / MODEL_NAME
+        return inner if not (folder / KEPT_NAME).exists() and (inner / KEPT_NAME).is_file() else folder
+    if folder.exists():
+        raise BadInput(f"{name}: a file; give the folder of a kept model, runs/…/seed-42/model")
+    if name.count("/") > 1 or name.startswith((".", "/", "~")):
+        raise BadInput(f"{name}: no such folder; give the folder of a kept model, or NAME/REPOSITORY of the Hub")
+    return _fetch(name)
+
+
+def _fetch(name: str) -> Path:
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(name, allow_patterns=["*.json", "*.safetensors", "*.txt"]))
+    except Exception as error:  # the Hub's client raises many kinds
+        raise BadInput(
+            f"{name}: no such folder here, and the Hub gives no such repository ({type(error).__name__}); give the "
+            "folder of a kept model, or check the name and the network"
+        ) from None
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """The content of ``malmoi.json`` with what it may leave out; ``BadInput`` where it cannot be used."""
+    path = folder / KEPT_NAME
+    refuse_links(folder)
+    if not path.is_file():
+        raise BadInput(
+            f"{folder}: no {KEPT_NAME} here, so this is no model that malmoi kept (those lie in "
+            f"runs/…/finetune/TASK/MODEL/seed-N/{MODEL_NAME}); beside a stock model with the labels of a task in the "
+            f"order of KLUE, write one such as {NEEDED}"
+        )
+    settings = {**DEFAULTS, **read_object(path, SAVE_AGAIN)}
+    if settings.get("format") != FORMAT:
+        raise BadInput(
+            f"{path}: format is {settings.get('format')!r:.40}, this malmoi reads {FORMAT}; use the version of malmoi "
+            "that wrote it, or train again"
+        )
+    if type(settings.get("max_tokens")) is not int or not 8 <= settings["max_tokens"] <= 1 << 20:
+        raise BadInput(
+            f"{path}: max_tokens is {settings.get('max_tokens')!r:.40}, expected tokens of the longest input"
+        )
+    for key, kinds in (
+        ("files", dict), ("own", dict | None), ("learned", dict | None), ("started_from", dict | None),
+    ):  # fmt: skip
+        if not isinstance(settings[key], kinds):
+            raise BadInput(f"{path}: {key} is {settings[key]!r:.40}, expected an object; {SAVE_AGAIN}")
+    if settings["precision"] not in ("fp32", "bf16", "fp16"):
+        raise BadInput(f"{path}: precision is {settings['precision']!r:.40}, expected fp32 or bf16")
+    return settings
+
+
+def task_of_settings(settings: Mapping[str, Any], folder: Path) -> Task:
+    """The task that a model was trained for, as it was trained."""
+    if settings["own"] is not None:
+        return own_task(settings["own"], str(folder / KEPT_NAME))
+    name = find_task(str(settings.get("task"))).name
+    try:
+        config = FinetuneConfig(tasks=(name,), **{key: settings[key] for key in OF_TASK})
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        raise BadInput(
+            f"{folder / KEPT_NAME}: {wrong['loc'][0]} is {wrong['input']!r:.40} ({wrong['msg']}); {SAVE_AGAIN}"
+        ) from None
+    task = task_of(name, config)
+    return task.knowing(settings["learned"] or {}) if task.learn else task
+
+
+def _refuse_changes(folder: Path, files: Mapping[str, Any]) -> None:
+    """``files``: size and sha256 of each file that predictions depend on; a stock model names none."""
+    for name, seal in files.items():
+        if file_digest(folder / Path(name).name) != seal:
+            raise BadInput(
+                f"{folder / name}: not as it was saved ({KEPT_NAME} has its size and sha256); copy the folder again"
+            )
+
+
+def _load_model(folder: Path, settings: Mapping[str, Any], tokenizer: Tokenizer) -> Any:
+    config = read_object(folder / CONFIG_NAME, SAVE_AGAIN)
+    known = config.get("encoder", config).get("vocab_size")
+    if len(tokenizer) > known:
+        raise BadInput(
+            f"{folder}: its tokenizer has {len(tokenizer):,} pieces, its model {known:,} embeddings; {SAVE_AGAIN}"
+        )
+    if config.get("model_type") not in MODEL_TYPES:
+        return load_trained_labeller(str(folder), load_config(str(folder)))
+    model = read_weights(AutoModel, str(folder), is_whole=True)
+    if hasattr(model.net, "spell"):
+        model.net.spell = (make_speller if settings["protocol"] == "malmoi" else make_published_speller)(tokenizer)
+    return model

@@ -1,0 +1,133 @@
+"""A trained model written as a Hugging Face folder: weights, configuration, tokenizer, ``malmoi.json``, card.
+
+Label heads are stock classes; the others are ours (``finetune.heads.pretrained``). The folder appears whole or not at
+all, and its bytes depend on the training alone, so no times and no places of this machine are in it. Which seed's model
+stays under ``best`` is read from the results on the disk, after every training: the order of the trainings and the
+number of workers change nothing. The price: the models of all seeds need disk space until their trainings are scored.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from torch import nn
+
+from corpus.documents.atomic_files import atomic_dir, atomic_write, file_digest, read_object
+from corpus.documents.locks import locked
+from corpus.documents.model_files import CONFIG_NAME
+from corpus.documents.quiet import quiet_transformers
+from finetune.config import KEPT_NAME, FinetuneConfig
+from finetune.data.files import read_json
+from finetune.examples import Tokenizer
+from finetune.heads.labels import Labeller
+from finetune.heads.pretrained import as_pretrained
+from finetune.saved_models.card import CARD_NAME, kept_card, shown_encoder
+from finetune.saved_models.load import FORMAT, MODEL_NAME, read_settings, task_of_settings
+
+log = logging.getLogger(__name__)
+
+RESULTS = (
+    "task", "protocol", "precision", "headline", "scores", "intervals", "trivial", "split", "is_official_dev", "n",
+    "n_train", "seed", "data", "hyperparameters", "selected", "steps", "revision", "versions",
+)  # fmt: skip
+OF_RELATIONS = ("re_markers", "re_restricted")  # written where they are not the defaults
+SAME = ("recipe", "encoder", "revision")  # of trainings that compare
+LOCK_NAME = ".models.lock"  # beside the seeds
+REMOVED = ".model-removed-"  # begins the name of a model that goes
+
+
+class Trained(NamedTuple):
+    """A model and the tokenizer of its inputs."""
+
+    model: nn.Module
+    tokenizer: Tokenizer
+
+
+def keep_or_discard(folder: Path, config: FinetuneConfig, trained: Trained, result: Mapping[str, Any]) -> None:
+    """Write ``model/`` below the folder of a training, ``result`` being its ``scores.json``; or remove an old one."""
+    if config.save == "none":
+        _remove(folder / MODEL_NAME)
+    else:
+        save_kept(folder / MODEL_NAME, trained, result, config.pos_tags)
+
+
+def save_kept(target: Path, trained: Trained, result: Mapping[str, Any], pos_tags: bool = True) -> None:
+    """Write a kept model to the folder ``target``, in place of an older one."""
+    model, tokenizer = trained
+    with atomic_dir(target) as folder, quiet_transformers():
+        network: Any = model.net if isinstance(model, Labeller) else as_pretrained(model)
+        network.save_pretrained(folder)
+        for weights in folder.glob("*.safetensors"):
+            shutil.copymode(folder / CONFIG_NAME, weights)  # safetensors writes for the owner alone
+        tokenizer.backend_tokenizer.no_truncation()  # what the last call set
+        tokenizer.backend_tokenizer.no_padding()
+        tokenizer.save_pretrained(folder)
+        settings = {
+            "format": FORMAT,
+            **{name: result[name] for name in RESULTS},
+            "max_tokens": result["hyperparameters"]["max_tokens"],
+            "pos_tags": pos_tags,
+            "own": result.get("own"),
+            **({"searched_on": result["searched_on"]} if "searched_on" in result else {}),
+            **{key: value for key, value in result.get("recipe", {}).items() if key in OF_RELATIONS},
+            **{key: result[key] for key in ("learned", "started_from") if key in result},
+            "encoder": shown_encoder(result["model"]),
+            "files": {path.name: file_digest(path) for path in sorted(folder.iterdir())},
+        }
+        (folder / KEPT_NAME).write_text(json.dumps(settings, ensure_ascii=False, indent=1) + "\n", "utf-8")
+        _write_card(folder, {result["seed"]: result["scores"][result["headline"]]})
+
+
+def _write_card(folder: Path, seeds: Mapping[int, float | None]) -> None:
+    settings = read_settings(folder)
+    (architecture,) = read_object(folder / CONFIG_NAME, "train again")["architectures"]
+    predicts = task_of_settings(settings, folder).predicts
+    atomic_write(folder / CARD_NAME, kept_card(settings, predicts, architecture, seeds))
+
+
+def settle_best(folder: Path, config: FinetuneConfig) -> None:
+    """Under ``best``: of the finished trainings that differ from this one in the seed alone, only the best keeps its
+    model, and its card names all seeds. Any number of processes may do so at once: the last one sees all results."""
+    if config.save != "best":
+        return
+    with locked(folder.parent / LOCK_NAME, waits=True):
+        finished = {path.parent: read_json(path) for path in sorted(folder.parent.glob("seed-*/scores.json"))}
+        own = finished.get(folder)
+        rivals = {place: result for place, result in finished.items() if own and _are_alike(result, own)}
+        kept = [place for place in rivals if (place / MODEL_NAME / KEPT_NAME).is_file()]
+        best = max(kept, key=lambda place: _rank(rivals[place]), default=None)
+        for place in rivals.keys() - {best}:
+            _remove(place / MODEL_NAME)
+        if best is None:
+            log.warning("%s: finished without a kept model; delete this folder to train it again", folder)
+        elif len(rivals) > 1:
+            seeds = {result["seed"]: result["scores"][result["headline"]] for result in rivals.values()}
+            _write_card(best / MODEL_NAME, dict(sorted(seeds.items())))
+
+
+def _are_alike(result: Any, other: Mapping[str, Any]) -> bool:
+    if not isinstance(result, dict):
+        return False
+    one, two = ({"revision": 1, **found} for found in (result, other))  # the first revisions are not written down
+    return all(one.get(key) == two.get(key) for key in SAME)
+
+
+def _rank(result: Mapping[str, Any]) -> tuple[float, int]:
+    """The headline (undefined: last), then the lower seed."""
+    value = result["scores"].get(result["headline"])
+    return (-float("inf") if value is None else float(value), -int(result["seed"]))
+
+
+def _remove(model: Path) -> None:
+    """Under another name first: what is half removed is no model."""
+    with suppress(FileNotFoundError):  # another process was faster
+        model.rename(model.with_name(f"{REMOVED}{os.getpid()}"))
+    for doomed in model.parent.glob(f"{REMOVED}*"):
+        shutil.rmtree(doomed, ignore_errors=True)

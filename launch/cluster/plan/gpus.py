@@ -1,0 +1,53 @@
+"""The GPUs that a plan knows, and in which precision each would train. Peaks are ``pretrain.metrics.flops``'s."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from launch.errors import LaunchError
+from pretrain.metrics.flops import peak_flops
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """``device`` as torch calls it, ``memory_gib`` as NVIDIA's datasheet counts it."""
+
+    name: str
+    device: str
+    memory_gib: int
+
+    def precision(self, asked: str) -> str:
+        """What stands for ``pretrain.engine.precision`` here: "auto" is bf16, and fp16 where there is no bf16.
+
+        LaunchError: bf16 is asked of a GPU without it.
+        """
+        has_bf16 = peak_flops(self.device, "bf16") is not None
+        if asked == "bf16" and not has_bf16:
+            raise LaunchError(f"pretrain.engine.precision=bf16: {self.name} has no bf16; use auto or fp16")
+        return asked if asked != "auto" else "bf16" if has_bf16 else "fp16"
+
+    def peak(self, precision: str) -> float:
+        """Dense FLOP/s of matrix products."""
+        found = peak_flops(self.device, precision)
+        assert found is not None, (self.device, precision)
+        return found
+
+
+GPUS = {
+    gpu.name: gpu
+    for gpu in (
+        Gpu("v100-16", "Tesla V100-SXM2-16GB", 16),
+        Gpu("v100-32", "Tesla V100-SXM2-32GB", 32),
+        Gpu("a100-40", "NVIDIA A100-SXM4-40GB", 40),
+        Gpu("a100-80", "NVIDIA A100-SXM4-80GB", 80),
+        Gpu("h100", "NVIDIA H100 80GB HBM3", 80),
+        Gpu("h200", "NVIDIA H200", 140),  # 141 GB
+    )
+}
+
+
+def find_gpu(name: str) -> Gpu:
+    """By name in any case; LaunchError where there is none."""
+    if name.lower() in GPUS:
+        return GPUS[name.lower()]
+    raise LaunchError(f"--gpu {name}: no such GPU here; known are {', '.join(GPUS)}")

@@ -1,0 +1,105 @@
+"""One task of a cluster job: a process of its own that finishes every n-th missing unit.
+
+``python -m launch.executors.task HOME RANK TASKS`` is started by the datatrove step. A process of its own costs one
+start of Python per task and buys three things: a task killed for its memory is noticed (a killed process of datatrove's pool
+is waited for without end), text of a failing document cannot reach datatrove's log (which prints the values of
+variables), and nothing is forked out of Ray's threads.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Thread
+
+from corpus.documents.units import COUNTS_NAME, finish_unit, unit_folder
+from launch.errors import USER_ERRORS, LaunchError, one_sentence
+from launch.executors.plan import Failure, Plan, read_plan, write_failure
+
+log = logging.getLogger(__name__)
+
+FAILED = 3  # exit status: a failure file says why
+FRAMES_SHOWN = 6
+
+
+def start_task(home: Path, rank: int, tasks: int) -> None:
+    """Run the task in a process of its own and wait for it; ``LaunchError`` where units are left, a file says why."""
+    plan = read_plan(home)
+    if not plan.directory.is_dir():  # where relative paths start
+        raise LaunchError(f"{plan.directory}: not on this node; start malmoi in a folder that every node sees")
+    command = [sys.executable, "-m", "launch.executors.task", str(home), str(rank), str(tasks)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, cwd=plan.directory) as process:
+        status = process.wait()  # its standard input stays open: the process ends when this one does
+    unfinished = next((number for number in plan.missing[rank::tasks] if not _is_finished(plan, number)), None)
+    if unfinished is None:
+        return
+    if status != FAILED:
+        write_failure(home, Failure(unfinished, False, f"its process ended with {_name_of(status)}"))
+    raise LaunchError(f"task {rank} of {tasks} failed; the reason is in {home}")
+
+
+def run_task(home: Path, rank: int, tasks: int) -> int:
+    """Finish the task's units in order; returns the exit status: 0, or ``FAILED`` once a failure was written."""
+    plan = read_plan(home)
+    for number in plan.missing[rank::tasks]:
+        if _is_finished(plan, number):  # by an earlier attempt
+            continue
+        began = time.monotonic()
+        failure = finish_or_explain(plan, number)
+        if failure is not None:
+            write_failure(home, failure)
+            log.error("unit %d failed", number)
+            return FAILED
+        log.info("unit %d finished in %.1f s", number, time.monotonic() - began)
+    return 0
+
+
+def finish_or_explain(plan: Plan, number: int) -> Failure | None:
+    """Finish one unit. The failure of a bug names code lines only: messages of exceptions may quote the text."""
+    try:
+        finish_unit(plan.work, plan.units[number], unit_folder(plan.folder, number))
+    except USER_ERRORS as error:
+        if isinstance(error, OSError) and _is_finished(plan, number):
+            return None  # an attempt that the cluster took for dead was faster; its bytes are the same
+        return Failure(number, True, one_sentence(error))
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)[-FRAMES_SHOWN:]
+        places = [f"{Path(frame.filename).name}:{frame.lineno} ({frame.name})" for frame in frames]
+        return Failure(number, False, f"{type(error).__name__} at {' > '.join(places)}")
+    return None
+
+
+def _is_finished(plan: Plan, number: int) -> bool:
+    return (unit_folder(plan.folder, number) / COUNTS_NAME).is_file()
+
+
+def _name_of(status: int) -> str:
+    if status >= 0:
+        return f"status {status}"
+    hint = " (most often too little memory: launch.mem_gb_per_cpu)" if status == -signal.SIGKILL else ""
+    return signal.Signals(-status).name + hint
+
+
+def _end_with_parent() -> None:
+    """End this process when its standard input ends, that is, when whoever started it has gone."""
+    standard_input = 0  # the bare descriptor: a thread in `sys.stdin.read` holds a lock that the end of Python needs
+    Thread(target=lambda: (os.read(standard_input, 1), os._exit(1)), daemon=True).start()
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Entry of the process; ``arguments`` are HOME, RANK and TASKS."""
+    _end_with_parent()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    home, rank, tasks = arguments
+    return run_task(Path(home), int(rank), int(tasks))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,122 @@
+"""What pieces can be guessed by counting alone, to stand beside a model's accuracy.
+
+Three tables count training text: which piece is most frequent, which after its left neighbour, and which between its
+two neighbours. A guess whose neighbours were never met, or are masked, comes from the next smaller table. The price is
+some 70 bytes of memory a piece, so at most ``most_tokens`` pieces are counted.
+
+Shapes: B sequences, L positions, V vocabulary, N counted pieces, C contexts, P predictions.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from corpus.documents.errors import BadInput
+from pretrain.batching.batches import causal_batch
+from pretrain.batching.masking import IGNORED, Pieces, mask_rows
+from pretrain.batching.sources import Numbers, RowSource
+from pretrain.config import PretrainConfig
+from pretrain.metrics.held_out import choose_rows, held_out_keys
+from pretrain.rng import derive_key, permute
+
+_ROWS_AT_ONCE = 1024
+
+
+class Baselines(NamedTuple):
+    """Most frequent pieces (the lowest id where several are), of ``tokens`` counted ones."""
+
+    tokens: int
+    unigram: int
+    after_V: Numbers  # after each piece; ``unigram`` after what was never met
+    contexts_C: Numbers  # neighbours that were met, left * V + right, ascending
+    between_C: Numbers  # between them
+
+
+def count_baselines(training: RowSource, pieces: Pieces, most_tokens: int = 20_000_000) -> Baselines:
+    """Count the rows of epoch 0, unmasked: all, or rows chosen at random that hold ``most_tokens`` pieces.
+
+    Special pieces are never a guess, but [CLS] and [SEP] count as neighbours. BadInput where nothing can be counted.
+    """
+    vocab_size = len(pieces.special_V)
+    codes_N = _neighbour_codes(training, pieces, most_tokens)
+    if not len(codes_N):
+        raise BadInput("the training rows hold nothing but special pieces; give text that the tokenizer knows")
+    pieces_N = codes_N % vocab_size
+    counts_V = np.bincount(pieces_N, minlength=vocab_size)
+    unigram = int(counts_V.argmax())
+    after_V = np.full(vocab_size, unigram)
+    after_codes_N = codes_N // vocab_size**2 * vocab_size + pieces_N
+    lefts_C, best_C = _most_frequent(after_codes_N, vocab_size)
+    after_V[lefts_C] = best_C
+    return Baselines(len(codes_N), unigram, after_V, *_most_frequent(codes_N, vocab_size))
+
+
+def score_baselines(
+    baselines: Baselines, held_out: RowSource, pieces: Pieces, config: PretrainConfig
+) -> dict[str, float]:
+    """Accuracies (0..1) on the predictions that ``measure`` scores, rows weighted as there.
+
+    A guess sees the masked row, as the model does; bigram: the left neighbour. Where all rows are causal the next token
+    is guessed, from the one before it alone; where some are, masked words.
+    """
+    is_causal = config.causal_rows == config.global_batch
+    names = ("unigram_accuracy", "bigram_accuracy", "both_sides_accuracy")[: 2 if is_causal else 3]
+    hits, predictions = np.zeros(len(names)), 0.0
+    chosen = choose_rows(held_out, config)
+    places = [(part, begin) for part in chosen for begin in range(0, len(part.rows_B), _ROWS_AT_ONCE)]
+    for part, begin in places:
+        rows_B = part.rows_B[begin : begin + _ROWS_AT_ONCE]
+        rows = held_out.gather(np.zeros_like(rows_B), rows_B)
+        if is_causal:
+            targets_BL = causal_batch(rows).targets_BM.numpy()
+            at = targets_BL != IGNORED
+            targets_P, left_P = targets_BL[at], rows.ids_BL[at]
+            right_P = left_P  # not looked at
+        else:
+            masked = mask_rows(rows, held_out_keys(config, rows), pieces, config.rows.masking.of_held_out)
+            row_P, slots_P = np.nonzero(masked.targets_BM != IGNORED)
+            columns_P, targets_P = masked.positions_BM[row_P, slots_P], masked.targets_BM[row_P, slots_P]
+            left_P, right_P = masked.ids_BL[row_P, columns_P - 1], masked.ids_BL[row_P, columns_P + 1]
+        guesses = _guess(baselines, left_P, right_P, pieces.mask_id)[: len(names)]
+        hits += [part.weight * (guess_P == targets_P).sum() for guess_P in guesses]
+        predictions += part.weight * len(targets_P)
+    return dict(zip(names, (hits / max(predictions, 1.0)).tolist(), strict=True))
+
+
+def _neighbour_codes(training: RowSource, pieces: Pieces, most_tokens: int) -> Numbers:
+    """(left * V + right) * V + piece for every piece that is not special; 63 bits hold vocabularies of 2 million."""
+    vocab_size, total = len(pieces.special_V), training.count(0)
+    codes_N = np.empty(most_tokens, np.int64)  # takes no memory before it is filled
+    found = begin = 0
+    while found < most_tokens and begin < total:
+        # rows in a random order: those of documents come in the order of the corpus, source after source
+        rows_B = permute(np.arange(begin, min(begin + _ROWS_AT_ONCE, total)), total, derive_key(0, "baselines"))
+        ids_BL = training.gather(np.zeros_like(rows_B), rows_B).ids_BL
+        left_BL, middle_BL, right_BL = ids_BL[:, :-2], ids_BL[:, 1:-1], ids_BL[:, 2:]
+        codes = ((left_BL * vocab_size + right_BL) * vocab_size + middle_BL)[~pieces.special_V[middle_BL]]
+        codes = codes[: most_tokens - found]
+        codes_N[found : found + len(codes)] = codes
+        found += len(codes)
+        begin += len(rows_B)
+    return codes_N[:found]
+
+
+def _most_frequent(codes_N: Numbers, vocab_size: int) -> tuple[Numbers, Numbers]:
+    """Contexts and the piece most frequent in each (the lowest id of several), out of codes context * V + piece."""
+    codes, counts = np.unique(codes_N, return_counts=True)
+    contexts, found = np.divmod(codes, vocab_size)
+    order = np.lexsort((-counts, contexts))  # stable: the lowest id first among equals
+    contexts_C, firsts_C = np.unique(contexts, return_index=True)
+    return contexts_C, found[order[firsts_C]]
+
+
+def _guess(baselines: Baselines, left_P: Numbers, right_P: Numbers, mask_id: int) -> tuple[Numbers, ...]:
+    """What each table says of each prediction, from the smallest table to the largest."""
+    unigram_P = np.full(len(left_P), baselines.unigram)
+    after_P = np.where(left_P == mask_id, baselines.unigram, baselines.after_V[left_P])
+    codes_P = left_P * len(baselines.after_V) + right_P
+    places_P = np.minimum(np.searchsorted(baselines.contexts_C, codes_P), len(baselines.contexts_C) - 1)
+    is_known_P = (baselines.contexts_C[places_P] == codes_P) & (left_P != mask_id) & (right_P != mask_id)
+    return unigram_P, after_P, np.where(is_known_P, baselines.between_C[places_P], after_P)

@@ -1,0 +1,115 @@
+"""How long a run will take and what it will cost: before the first step by the device's rate, then by the clock.
+
+The rate before is the device's peak by 40 %, or what one core of this machine does in matrix products by 70 %, which
+is what training reaches there. The second line comes after a handful of steps, the first of which is not timed, and
+says what memory they took.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from datetime import timedelta
+
+import torch
+
+from corpus.documents.accelerator import device_name, product_rate
+from pretrain.config import PretrainConfig
+from pretrain.engine.memory import GIB, memory_of
+from pretrain.engine.world import World, peak_memory
+from pretrain.metrics.flops import peak_flops
+from pretrain.schedule import phases
+
+log = logging.getLogger(__name__)
+
+SHARE_OF_PEAK, SHARE_OF_PRODUCTS = 0.4, 0.7
+TIMED_STEPS = 5
+
+
+class Mark:
+    """A point in the work of a device, which nobody waits for; on a CPU, in time."""
+
+    def __init__(self, device: torch.device) -> None:
+        accelerator = torch.accelerator.current_accelerator()
+        is_own = accelerator is not None and accelerator.type == device.type
+        self._event, self._now = torch.Event(device, enable_timing=True) if is_own else None, time.monotonic()
+        if self._event is not None:
+            self._event.record()
+
+    def is_past(self) -> bool:
+        return self._event is None or self._event.query()
+
+    def seconds_to(self, later: Mark) -> float:
+        if self._event is None or later._event is None:
+            return max(later._now - self._now, 1e-9)
+        return self._event.elapsed_time(later._event) / 1000
+
+
+class Forecast:
+    """Says both lines of one run, in the first process.
+
+    Args:
+        first_step: of this start of the run.
+        flops_of_step: operations to train on a token of a step.
+    """
+
+    def __init__(
+        self, config: PretrainConfig, world: World, first_step: int, flops_of_step: Callable[[int], float]
+    ) -> None:
+        self._config, self._world, self._first, self._flops_of_step = config, world, first_step, flops_of_step
+        self._marks: list[Mark] = []
+
+    def before(self) -> None:
+        """Say what is left to train, and how long it may take where the device's rate is known."""
+        tokens, flops = self._left(self._first - 1)
+        if not self._world.is_first or not tokens:
+            return
+        rate = expected_rate(self._config, self._world) if flops else None
+        time_left = f"about {self._say(flops / rate)}" if rate else "for how long, the first steps will tell"
+        log.info("to train: %s tokens in %s steps, %s", f"{tokens:,}", f"{self._steps(self._first - 1):,}", time_left)
+
+    def end_step(self, step: int) -> None:
+        """Count a step; when the device is through the timed ones, say how long the rest takes."""
+        if step - self._first in (0, TIMED_STEPS):
+            self._marks.append(Mark(self._world.device))
+        if len(self._marks) < 2 or not self._world.is_first or not self._marks[1].is_past():
+            return
+        seconds, last = self._marks[0].seconds_to(self._marks[1]), self._first + TIMED_STEPS
+        self._marks = []
+        tokens, work = (a - b for a, b in zip(self._left(self._first), self._left(last), strict=True))
+        if not work:
+            return
+        rest, device = self._left(last)[1] / work * seconds, self._world.device
+        used, there = peak_memory(device) / GIB, memory_of(device)[1] / GIB
+        log.info(
+            "%s tokens a second in %d steps; the other %s will take %s; peak memory %.2f of %.1f GiB",
+            *(f"{tokens / seconds:,.0f}", TIMED_STEPS, f"{self._steps(last):,}", self._say(rest), used, there),
+        )
+
+    def _steps(self, step: int) -> int:
+        return self._config.steps - step
+
+    def _left(self, step: int) -> tuple[int, float]:
+        """Tokens and operations after a step, padding counted."""
+        tokens, flops = 0, 0.0
+        for phase in phases(self._config):
+            some = max(0, phase.last - max(phase.after, step)) * self._config.global_batch * phase.length
+            tokens, flops = tokens + some, flops + some * self._flops_of_step(phase.last)
+        return tokens, flops
+
+    def _say(self, seconds: float) -> str:
+        """A time, and its price where one is given."""
+        price, devices = self._config.watch.price_per_hour, self._world.size
+        said = str(timedelta(seconds=round(seconds)))
+        if price is None:
+            return said
+        return f"{said}, which costs {seconds / 3600 * devices * price:,.2f} ({devices} x {price:g} an hour)"
+
+
+def expected_rate(config: PretrainConfig, world: World) -> float | None:
+    """Operations a second of all devices together in training; None where nothing is known of them."""
+    if world.device.type == "cpu":
+        return world.size * torch.get_num_threads() * SHARE_OF_PRODUCTS * product_rate("cpu", config.engine.precision)
+    peak = peak_flops(device_name(world.device), config.engine.precision)
+    return None if peak is None else world.size * SHARE_OF_PEAK * peak

@@ -1,0 +1,193 @@
+"""Loss, accuracy and perplexity on text that was never trained on, over all of it and source by source.
+
+Sources are measured one after the other. A small one gets more rows than its share, and its rows count less in the
+overall figures. The masks are always those of epoch 0: figures of two measurements differ by the model alone.
+
+Shapes: B sequences, S segments of a sequence, K measured sources, C sums (``_COLUMNS``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from corpus.documents.errors import BadInput
+from pretrain.batching.batches import Batch, as_batch, causal_batch
+from pretrain.batching.masking import IGNORED, Pieces, mask_rows, mask_single, row_keys
+from pretrain.batching.sources import Numbers, Rows, RowSource
+from pretrain.config import PretrainConfig
+from pretrain.engine.start import Engine
+from pretrain.engine.world import World, widest_float
+from pretrain.model.module import Sums
+from pretrain.rng import Bits, derive_key, permute
+
+MOST_SOURCES = 16  # the largest have figures of their own, all others have theirs together
+OTHERS = "all other sources"
+FEW_ROWS = 16  # every source gets so many before any gets more: about 1,200 predictions in rows of 512
+# counts of rows, masked pieces, next tokens or pairs, and single masked pieces; then sums
+_COLUMNS = ("rows", "predictions", "others", "singles", *Sums._fields, "single_loss")
+
+
+class Chosen(NamedTuple):
+    """Rows of one source that are measured."""
+
+    source: int  # -1: all those that are not among the largest
+    rows_B: Numbers  # ascending
+    weight: float  # held-out rows of the source for each that is measured
+
+
+def measure(
+    engine: Engine, source: RowSource, source_names: list[str], pieces: Pieces, config: PretrainConfig, world: World,
+    micro_batch: int, sign: Callable[[], None] = lambda: None,
+) -> dict[str, Any]:  # fmt: skip
+    """Figures on held-out rows of one segment, without dropout, equal for any number of processes; all must call it.
+
+    Pseudo-perplexity (Salazar et al. 2020, arXiv 1910.14659) is exp of the mean loss of single masked pieces. It is
+    estimated from one piece of each row, so a row counts as much as another, however long it is. ``sign`` is called now
+    and then while it goes on.
+
+    Returns:
+        rows, predictions: what was measured; mlm_loss (nats), masked_accuracy (0..1), pseudo_perplexity; with
+        sentence pairs nsp_loss and nsp_accuracy; for causal rows causal_loss, causal_accuracy and perplexity (of a
+        token) instead, with hybrid objectives both; "sources": the same of each measured source by name. Where nothing
+        of a source could be masked, the figures that need it are missing.
+
+    Raises:
+        BadInput: there is no held-out row, or none of them has anything to predict.
+    """
+    chosen = choose_rows(source, config)
+    sums_KC = torch.zeros(len(chosen), len(_COLUMNS), dtype=widest_float(world.device), device=world.device)
+    was_training = engine.module.training
+    engine.module.eval()
+    try:
+        with torch.no_grad():
+            for place, rows_B, count in _parts_of_rank(chosen, micro_batch, world):
+                batches, singles = _batches(source, rows_B, count, pieces, config)
+                targets = [sum(b.predictions for b in batches), sum(b.others for b in batches)]
+                counts = [count, *targets, sum(b.predictions for b in singles)]
+                counts_4 = torch.tensor(counts, dtype=widest_float(world.device))
+                sums_KC[place, :4] += counts_4.to(world.device, non_blocking=True)
+                for batch in batches:
+                    sums_KC[place, 4:-1] += torch.stack([*engine(*batch.to(world.device))])
+                sign()
+                for batch in singles:
+                    sums_KC[place, -1] += engine(*batch.to(world.device)).mlm_loss
+    finally:
+        engine.module.train(was_training)
+    sums_KC = world.total(sums_KC).cpu()
+    weights_K = torch.tensor([part.weight for part in chosen], dtype=torch.float64)
+    overall = _figures((weights_K[:, None] * sums_KC).sum(0), config)
+    figures = [_figures(sums_C, config) for sums_C in sums_KC]
+    overall |= {name: sum(part[name] for part in figures) for name in ("rows", "predictions")}
+    if not overall["predictions"]:
+        raise BadInput(
+            f"no word of {overall['rows']} held-out rows could be masked; raise pretrain.rows.held_out_share, or give "
+            "text that the tokenizer knows"
+        )
+    names = [OTHERS if part.source < 0 else source_names[part.source] for part in chosen]
+    return overall | {"sources": dict(zip(names, figures, strict=True))}
+
+
+def choose_rows(source: RowSource, config: PretrainConfig) -> list[Chosen]:
+    """The held-out rows that are measured: ``config.watch.measure_rows``, or all if there are fewer; always the same.
+
+    Sources beyond the ``MOST_SOURCES`` with the most rows count as one. All take turns in naming one of their rows at
+    random until each has named ``FEW_ROWS`` or all it has. From then on each has the same share of its rows measured.
+    So a source is left out only where ``measure_rows`` is smaller than their number.
+    """
+    total = source.count(0)
+    if not total:
+        raise BadInput("the held-out part of the corpus has no rows; raise pretrain.rows.held_out_share")
+    rows = permute(np.arange(total), total, derive_key(config.seed, "measured rows"))
+    numbers, sources, sizes = _largest_sources(source.sources(0, rows))
+    by_source = np.argsort(sources, kind="stable")
+    turns = np.empty(total)  # which row of its source it is: 0, 1, 2, …
+    turns[by_source] = np.arange(total) - (np.cumsum(sizes) - sizes)[sources[by_source]]
+    when = np.where(turns < FEW_ROWS, turns - FEW_ROWS, turns / sizes[sources])
+    first = np.argsort(when, kind="stable")[: config.watch.measure_rows]
+    chosen = []
+    for place in np.unique(sources[first]).tolist():
+        rows_B = np.sort(rows[first[sources[first] == place]])
+        chosen.append(Chosen(numbers[place], rows_B, float(sizes[place]) / len(rows_B)))
+    return chosen
+
+
+def _largest_sources(sources_B: Numbers) -> tuple[list[int], Numbers, Numbers]:
+    """Numbers of the sources that are told apart, the place among them of each row, and how many rows each has."""
+    found, sizes = np.unique(sources_B, return_counts=True)
+    largest = np.sort(np.argsort(-sizes, kind="stable")[:MOST_SOURCES])
+    places = np.full(int(found[-1]) + 1, len(largest))
+    places[found[largest]] = np.arange(len(largest))
+    return [*found[largest].tolist(), -1], places[sources_B], np.bincount(places[sources_B])
+
+
+def held_out_keys(config: PretrainConfig, rows: Rows) -> Bits:
+    """Keys of the masks that held-out rows wear: those of epoch 0."""
+    return row_keys(config.seed, config.rows.masking, np.zeros(len(rows.names_B), np.int64), rows.names_B)
+
+
+def _parts_of_rank(chosen: list[Chosen], micro_batch: int, world: World) -> Iterator[tuple[int, Numbers, int]]:
+    """Place of a source, some of its rows, how many of them count: equally many in each part, and parts for each rank.
+
+    ZeRO-3 needs all processes in every forward pass, and a compiled model one shape; so parts are filled up with rows
+    that do not count.
+    """
+    size = min(micro_batch, max(len(part.rows_B) for part in chosen))
+    filler = np.full(size, chosen[0].rows_B[0])
+    parts = []
+    for place, part in enumerate(chosen):
+        for begin in range(0, len(part.rows_B), size):
+            rows_B = part.rows_B[begin : begin + size]
+            parts.append((place, np.append(rows_B, filler[len(rows_B) :]), len(rows_B)))
+    parts += [(0, filler, 0)] * (-len(parts) % world.size)
+    yield from parts[world.rank :: world.size]
+
+
+def _batches(
+    source: RowSource, rows_B: Numbers, count: int, pieces: Pieces, config: PretrainConfig
+) -> tuple[list[Batch], list[Batch]]:
+    """The rows by every objective, and those with a single piece masked; targets only in the first ``count`` rows."""
+    rows = source.gather(np.zeros_like(rows_B), rows_B)
+    fills_B = np.arange(len(rows_B)) >= count
+    if rows.is_random_BS is not None:
+        rows = rows._replace(is_random_BS=np.where(fills_B[:, None], IGNORED, rows.is_random_BS))
+    keys_B = held_out_keys(config, rows)
+
+    def without_fills(batch: Batch) -> Batch:
+        batch.targets_BM[torch.from_numpy(fills_B)] = IGNORED
+        return batch
+
+    causal = [without_fills(causal_batch(rows))] if config.causal_rows else []
+    if config.causal_rows == config.global_batch:
+        return causal, []
+    words, single = (
+        without_fills(as_batch(rows, masked, config))
+        for masked in (
+            mask_rows(rows, keys_B, pieces, config.rows.masking.of_held_out),
+            mask_single(rows, keys_B, pieces),
+        )
+    )
+    return [words, *causal], [single]
+
+
+def _figures(sums_C: Tensor, config: PretrainConfig) -> dict[str, Any]:
+    sums = dict(zip(_COLUMNS, sums_C, strict=True))
+    predictions = sums["others" if config.causal_rows == config.global_batch else "predictions"]
+    figures: dict[str, Any] = {"rows": int(sums["rows"]), "predictions": int(predictions)}
+    if sums["predictions"]:
+        figures["mlm_loss"] = (sums["mlm_loss"] / sums["predictions"]).item()
+        figures["masked_accuracy"] = (sums["mlm_hits"] / sums["predictions"]).item()
+    if sums["singles"]:
+        figures["pseudo_perplexity"] = torch.exp(sums["single_loss"] / sums["singles"]).item()
+    if config.model.nsp:
+        figures["nsp_loss"] = (sums["other_loss"] / sums["rows"]).item()
+        figures["nsp_accuracy"] = (sums["other_hits"] / sums["rows"]).item()
+    if config.causal_rows:
+        loss = sums["other_loss"] / sums["others"]
+        figures |= {"causal_loss": loss.item(), "causal_accuracy": (sums["other_hits"] / sums["others"]).item()}
+        figures["perplexity"] = loss.exp().item()
+    return figures

@@ -1,0 +1,291 @@
+"""What a person watching wants to know: loss, masked accuracy, rate, gradient norm, speed, MFU, memory, time left.
+
+Sums of each step stay on the device and are read once per interval. Averages are over predictions, never means of
+means. Lines of metrics.jsonl after a resumed step are cut off, and the steps of a begun interval travel in the
+checkpoint one by one, so the file of a resumed run and of an undisturbed one differ in timing only.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from corpus.documents.accelerator import device_name
+from corpus.documents.atomic_files import atomic_write, writing
+from corpus.documents.errors import BadInput
+from pretrain.config import PretrainConfig, by_path
+from pretrain.engine.world import World, peak_memory, wait_for_device, widest_float
+from pretrain.metrics.flops import peak_flops
+from pretrain.metrics.forecast import Forecast
+from pretrain.metrics.health import NamesOfStep, StepSums, remember_norms, require_finite_losses, warn_of_jump
+from pretrain.metrics.ranks import OwnTime, Stragglers, spread
+from pretrain.metrics.trackers import Tracker, open_trackers
+from pretrain.model.module import Sums
+
+log = logging.getLogger(__name__)
+
+# all that may differ between equal runs
+TIMING_KEYS = ("seconds", "tokens_per_second", "mfu", "data_wait_share", "memory_gib", "rank_seconds_least",
+               "rank_seconds_median", "rank_seconds_most", "slowest_rank", "slowest_factor")  # fmt: skip
+
+
+class Meter:
+    """Sums over an interval of steps, and the lines made of them.
+
+    Args:
+        path: metrics.jsonl; the first process appends to it, and trackers write beside it.
+        world: the processes; ``write`` and ``state`` must be called by all of them together.
+        resumed: step and state to go on from, (0, None) for a fresh start.
+        flops_of_step: operations to train on a token of a step, for the MFU.
+        names_of_step: what the rows of a step are called, for warnings; with a rank those of its part alone.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        config: PretrainConfig,
+        world: World,
+        resumed: tuple[int, list[float] | None],
+        flops_of_step: Callable[[int], float],
+        names_of_step: NamesOfStep,
+    ) -> None:
+        self._path, self._config, self._world, self._names_of_step = path, config, world, names_of_step
+        last_step, state = resumed
+        self._tokens_before, self._norms, self._steps = _unpack(state or [0.0, 0.0])
+        self._float, steps = widest_float(world.device), config.watch.log_every
+        self._sums_KF = torch.zeros(steps, len(Sums._fields), dtype=self._float, device=world.device)
+        self._norms_K = torch.zeros(steps, dtype=self._float, device=world.device)
+        self._counts = (0, 0, 0)  # predictions, tokens, others of the step that runs, in this process
+        self._ended: list[tuple[int, float, tuple[int, int, int]]] = []  # steps: number, learning rate, counts
+        self._flops_of_step, self._peak = flops_of_step, _peak(config, world)
+        self._forecast = Forecast(config, world, last_step + 1, flops_of_step)
+        self._is_first_line = True
+        self._own = OwnTime(world.device)
+        self._stragglers = Stragglers()
+        self._start_clock()
+        self._trackers: list[Tracker] = []
+        if world.is_first:
+            _cut_lines(path, last_step)
+            self._trackers = open_trackers(config, path.parent, config.model_dump(mode="json"), last_step + 1)
+            _log_formula(flops_of_step(last_step + 1), self._peak, world)
+            self._forecast.before()
+
+    def add(self, sums: Sums, predictions: int, tokens: int, others: int = 0) -> None:
+        """Count one micro-batch of this process: masked targets, tokens without padding, next tokens or pairs."""
+        self._sums_KF[len(self._ended)] += torch.stack([value.detach() for value in sums])
+        before = self._counts
+        self._counts = (before[0] + predictions, before[1] + tokens, before[2] + others)
+
+    def mark(self) -> None:
+        """Called where this process's own part of a step begins, and where it ends (``pretrain.metrics.ranks``)."""
+        self._own.mark()
+
+    def end_step(self, step: int, lr: float, grad_norm: Tensor | float | None, waited_s: float) -> None:
+        """Close the step; ``grad_norm``: None where the engine gives none; ``waited_s``: seconds without a batch."""
+        if isinstance(grad_norm, Tensor):  # not read here; not finite of any kind is inf
+            grad_norm = grad_norm.detach().to(self._float).nan_to_num(math.inf, math.inf, math.inf)
+        elif grad_norm is not None and not math.isfinite(grad_norm):
+            grad_norm = math.inf
+        self._norms_K[len(self._ended)] = math.nan if grad_norm is None else grad_norm
+        self._ended.append((step, lr, self._counts))
+        self._counts = (0, 0, 0)
+        self._waited += waited_s
+        self._own.add_waiting(waited_s)
+        self._forecast.end_step(step)
+
+    def due(self, step: int) -> bool:
+        """Whether a line belongs after this step."""
+        return step % self._config.watch.log_every == 0 or step == self._config.steps
+
+    def state(self, step: int) -> list[float]:
+        """What the checkpoint of ``step`` must hold; BadInput where a loss is not finite."""
+        self._read_device()
+        steps = [float(value) for ended in self._steps for value in ended]
+        return [self._tokens_before, len(self._norms), *self._norms, *steps]
+
+    @property
+    def tokens(self) -> int:
+        """Tokens trained on so far, padding left out, as of the last ``state`` or ``write``."""
+        return int(self._tokens_before + sum(step.tokens for step in self._steps))
+
+    def write(self, step: int) -> None:
+        """Log the interval that ends with ``step`` and begin the next one; BadInput where a loss is not finite."""
+        self._read_device()
+        line = _averages(self._steps, self.tokens, self._config) | self._timing(step)
+        if self._world.is_first:
+            warn_of_jump(self._steps, self._norms, self._config, self._names_of_step)
+            log.info(_readable(line, self._config, self._timed_steps, self._is_first_line))
+            if "slowest_rank" in line:
+                self._stragglers.note(int(line["slowest_rank"]), line["slowest_factor"], self._hosts)
+            self._append(step, line, line)
+        self._norms = remember_norms(self._norms, self._steps)
+        self._tokens_before = line["tokens"]
+        self._steps, self._is_first_line = [], False
+        self._start_clock()
+
+    def write_held_out(self, step: int, scores: dict[str, Any]) -> None:
+        """Add a measurement on held-out rows after ``step``; BadInput where a number is not finite."""
+        numbers = by_path(scores, "held_out/", "/")
+        bad = [name for name, value in numbers.items() if not math.isfinite(value)]
+        if bad:
+            raise BadInput(f"step {step}: {bad[0]} is not finite; training has diverged: lower pretrain.optimizer.lr")
+        if self._world.is_first:
+            self._append(step, {"step": step, "held_out": scores}, numbers)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave out of the speed what is done inside, such as a measurement or a checkpoint."""
+        wait_for_device(self._world.device)  # steps still running there belong to the speed
+        began = time.monotonic()
+        yield
+        self._clock += time.monotonic() - began
+
+    def close(self) -> None:
+        for tracker in self._trackers:
+            tracker.close()
+
+    def _append(self, step: int, line: dict[str, Any], numbers: Mapping[str, float]) -> None:
+        with writing(self._path) as path, path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n")
+        for tracker in self._trackers:
+            tracker.log(step, {name: value for name, value in numbers.items() if name != "step"})
+
+    def _read_device(self) -> None:
+        """Move the ended steps from the device to ``_steps``, summed over all processes; their losses are finite."""
+        count = len(self._ended)
+        counts_KC = torch.tensor([counts for *_, counts in self._ended], dtype=self._float).reshape(count, 3)
+        totals_KF = self._world.total(torch.cat([self._sums_KF[:count], counts_KC.to(self._world.device)], dim=1))
+        rows = torch.cat([totals_KF, self._norms_K[:count, None]], dim=1).tolist()  # every process has the same norm
+        new = [
+            StepSums._make([n, *sums, lr, norm]) for (n, lr, _), (*sums, norm) in zip(self._ended, rows, strict=True)
+        ]
+        self._steps += new
+        self._timed_steps += count
+        self._timed_tokens += sum(step.tokens for step in new)
+        bad = self._bad_ranks(new)
+        self._sums_KF.zero_()
+        self._ended = []
+        require_finite_losses(self._steps, self._config, self._names_of_step, bad)
+
+    def _bad_ranks(self, steps: list[StepSums]) -> dict[int, str]:
+        """Host by rank of the processes whose own part of the first bad step has a loss that is not finite."""
+        bad = next((n for n, step in enumerate(steps) if not math.isfinite(step.loss(self._config))), None)
+        if bad is None or self._world.size == 1:
+            return {}
+        is_bad = not bool(self._sums_KF[bad].isfinite().all())
+        told = self._world.gathered((is_bad, socket.gethostname()))  # all processes are here
+        return {rank: host for rank, (is_bad, host) in enumerate(told) if is_bad}
+
+    def _start_clock(self) -> None:
+        self._clock, self._waited, self._timed_steps, self._timed_tokens = time.monotonic(), 0.0, 0, 0.0
+
+    def _timing(self, step: int) -> dict[str, float]:
+        """Of the steps since the last line, or since the start; the first line holds start-up and compilation too."""
+        told = self._world.gathered((self._waited, self._own.take(), socket.gethostname()))
+        waited, own, self._hosts = zip(*told, strict=True)
+        seconds = max(time.monotonic() - self._clock, 1e-9)
+        speed = self._timed_tokens / seconds
+        timing = {
+            "seconds": round(seconds, 3),
+            "tokens_per_second": round(speed),
+            "data_wait_share": round(sum(waited) / self._world.size / seconds, 4),
+            "memory_gib": round(peak_memory(self._world.device) / 2**30, 3),
+        }
+        if self._peak is not None:
+            timing["mfu"] = round(speed * self._flops_of_step(step) / (self._peak * self._world.size), 4)
+        return timing | (spread(own) if self._world.size > 1 else {})
+
+
+def _averages(steps: list[StepSums], tokens: int, config: PretrainConfig) -> dict[str, float]:
+    """The figures of an interval that equal runs share; ``grad_norm`` is the largest finite one of the interval."""
+    sums = StepSums._make(math.fsum(column) for column in zip(*steps, strict=True))
+    line = {"step": steps[-1].step, "loss": sums.loss(config)}
+    if sums.predictions:
+        line["masked_accuracy"] = sums.mlm_hits / sums.predictions
+    if config.causal_rows:
+        line["causal_accuracy"] = sums.other_hits / sums.others
+    line |= {"lr": steps[-1].lr, "tokens": tokens}
+    norms = [step.grad_norm for step in steps if math.isfinite(step.grad_norm)]
+    if norms:
+        line["grad_norm"] = max(norms)
+    if config.model.nsp:
+        line |= {"mlm_loss": sums.mlm_loss / sums.predictions, "nsp_accuracy": sums.other_hits / max(sums.others, 1)}
+    if config.model.objective == "hybrid":
+        line |= {"mlm_loss": sums.mlm_loss / sums.predictions, "causal_loss": sums.other_loss / sums.others}
+    return line
+
+
+def _readable(line: dict[str, float], config: PretrainConfig, timed_steps: int, is_first: bool) -> str:
+    left = (config.steps - line["step"]) * line["seconds"] / max(timed_steps, 1)
+    norm = f" norm {line['grad_norm']:.2f}" if "grad_norm" in line else ""
+    mfu = f" mfu {100 * line['mfu']:.1f} %" if "mfu" in line else ""
+    accuracy = line.get("masked_accuracy", line.get("causal_accuracy", 0.0))
+    slowest = f" slowest rank {line['slowest_rank']} x {line['slowest_factor']:.2f}" if "slowest_rank" in line else ""
+    return (
+        f"step {line['step']}/{config.steps} loss {line['loss']:.3f} accuracy {accuracy:.3f} "
+        f"lr {line['lr']:.1e}{norm} {line['tokens_per_second'] / 1000:.1f}k tok/s{mfu} "
+        f"data wait {100 * line['data_wait_share']:.1f} % mem {line['memory_gib']:.1f} GiB"
+        f"{slowest} "
+        f"eta {timedelta(seconds=round(left))}{' (start-up included)' if is_first else ''}"
+    )
+
+
+def _unpack(state: list[float]) -> tuple[float, list[float], list[StepSums]]:
+    """Tokens before the interval, norms to compare with, and its steps."""
+    tokens_before, count = state[0], int(state[1])
+    rest, width = state[2 + count :], len(StepSums._fields)
+    rows = [rest[first : first + width] for first in range(0, len(rest), width)]
+    return tokens_before, state[2 : 2 + count], [StepSums._make([int(row[0]), *row[1:]]) for row in rows]
+
+
+def _peak(config: PretrainConfig, world: World) -> float | None:
+    return peak_flops(device_name(world.device), config.engine.precision)
+
+
+def _log_formula(flops_per_token: float, peak: float | None, world: World) -> None:
+    if peak is None:
+        log.info("no MFU: the peak rate of this device is not known")
+        return
+    shown = (flops_per_token / 1e6, world.size, peak / 1e12)
+    log.info("mfu = tokens a second x %.4g MFLOP a token / (%d devices x %.4g TFLOP/s)", *shown)
+
+
+def _cut_lines(path: Path, last_step: int) -> None:
+    """Keep the lines up to a step; what is no line of ours is set aside, so that the run goes on and nothing is lost.
+
+    A last line that was not finished goes: the kill that cut it came after the checkpoint.
+    """
+    kept, damaged = [], []
+    for line in path.read_bytes().splitlines(keepends=True) if path.is_file() else []:
+        step = _step_of(line)
+        if step is None and (line.endswith(b"\n") or not line.startswith(b'{"step": ')):
+            damaged.append(line)
+        elif step is not None and step <= last_step:
+            kept.append(line)
+    if damaged:
+        aside = path.with_name(path.name + ".damaged")
+        log.warning("%s: damaged lines (%d) are in %s now", path, len(damaged), aside.name)
+        atomic_write(aside, (aside.read_bytes() if aside.is_file() else b"") + b"".join(damaged))
+    atomic_write(path, b"".join(kept))
+
+
+def _step_of(line: bytes) -> int | None:
+    """The step of a whole line of ours, None for any other bytes."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    is_whole = line.endswith(b"\n") and isinstance(found, dict) and type(found.get("step")) is int
+    is_ours = is_whole and isinstance(found.get("loss", found.get("held_out")), float | int | dict)
+    return found["step"] if is_ours else None

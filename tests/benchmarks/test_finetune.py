@@ -1,0 +1,124 @@
+"""The finetune bench: both sides get the same batches but for padding; one whole run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks.adapters import run_lora_bench
+from benchmarks.finetune import (
+    learn_vocabulary,
+    make_encoder,
+    predict_by_pipeline,
+    run_finetune_bench,
+    slots_per_token,
+)
+from benchmarks.rivals import fixed_batches, pad_fully
+from corpus.documents.errors import BadInput
+from finetune.encoder import load_tokenizer
+from finetune.examples import IGNORED, Example
+from finetune.inference.predict import predict_texts
+from finetune.registry import TASKS
+from finetune.saved_models.load import Kept
+
+SENTENCES = ("한빛시에 비가 온다", "푸른들팀이 이겼다", "금리가 올랐다, 또", "새 산책로가 놓였다")
+
+
+def pair(text: str) -> Example:
+    return Example(text, 2.5, {"sentence1": text, "sentence2": text[::-1]})
+
+
+def tagged(text: str) -> Example:
+    letters = len(text.replace(" ", ""))
+    return Example(text, ["B-LC", "I-LC", *["O"] * (letters - 2)], {"text": text})
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bench")
+    examples = {"klue-sts": [pair(text) for text in SENTENCES * 3]}
+    return make_encoder(learn_vocabulary(examples, folder / "vocab.txt"), folder / "encoder")
+
+
+def test_fixed_batches_are_ours_with_more_padding(encoder: Path) -> None:
+    task = TASKS["klue-ner"]
+    features = task.featurize([tagged(text) for text in SENTENCES], load_tokenizer(str(encoder)), 64, True)
+    plain = task.collate(features, 0)
+    (full,) = fixed_batches(task, features, range(4), task.defaults, 0)
+    width = plain["input_ids"].shape[1]
+    assert {full[name].shape for name in ("input_ids", "attention_mask", "labels")} == {(4, 510)}
+    for name, filler in (("input_ids", 0), ("attention_mask", 0), ("labels", IGNORED)):
+        assert torch.equal(full[name][:, :width], torch.from_numpy(plain[name]))
+        assert (full[name][:, width:] == filler).all()
+    assert pad_fully({"input_ids": np.ones((2, 3)), "lengths": np.ones(2)}, 5, 0)["lengths"].shape == (2,)
+
+
+def test_slots_count_the_padding_of_every_batch() -> None:
+    assert slots_per_token(np.array([4, 4, 4, 4]), 2) == 1
+    assert slots_per_token(np.array([1, 3]), 2) == 6 / 4
+
+
+@pytest.mark.parametrize(("name", "keys"), [("ynat", ("title",)), ("klue-nli", ("premise", "hypothesis"))])
+def test_new_text_gets_what_a_pipeline_of_transformers_gives(name: str, keys: tuple[str, ...], encoder: Path) -> None:
+    task, tokenizer = TASKS[name], load_tokenizer(str(encoder))
+    torch.manual_seed(1)
+    model = task.model(str(encoder), tokenizer).eval()
+    texts = [dict(zip(keys, (text, text[::-1]), strict=False)) for text in (*SENTENCES, SENTENCES[0] * 9)]
+    ours = predict_texts(Kept(task, tokenizer, model, {"max_tokens": 32, "precision": "fp32"}), texts)
+    theirs = predict_by_pipeline(name, model, tokenizer, texts, 32)
+    for found, expected in zip(ours, theirs, strict=True):
+        ranked = {entry["label"]: pytest.approx(entry["score"], abs=1e-5) for entry in expected[:3]}
+        assert found["likeliest"] == ranked
+        assert found["prediction"] == expected[0]["label"]
+
+
+def test_a_whole_run_prints_a_table_and_keeps_the_figures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], in_this_process: None
+) -> None:
+    records = [
+        {"guid": str(i), "sentence1": text, "sentence2": text, "labels": {"real-label": float(i)}}
+        for i, text in enumerate(SENTENCES)
+    ]
+    path = tmp_path / "klue-sts-v1.1" / "klue-sts-v1.1_dev.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(records, ensure_ascii=False), "utf-8")
+    threads = torch.get_num_threads()
+    try:
+        results = run_finetune_bench(tmp_path, None, ["klue-sts"], 3, 1, tmp_path / "bench.json")
+    finally:
+        torch.set_num_threads(threads)
+    assert json.loads((tmp_path / "bench.json").read_text("utf-8")) == results
+    row = results["tasks"]["klue-sts"]
+    assert row["examples"] == 3
+    ours, theirs = (row["sides"][side] for side in ("malmoi", "published manner"))
+    assert row["times_faster"] == {phase: pytest.approx(theirs[phase] / ours[phase]) for phase in ("epoch", "predict")}
+    assert theirs["slots_per_token"] > 5 > ours["slots_per_token"] >= 1
+    printed = capsys.readouterr().out
+    assert "klue-sts" in printed
+    assert "files given" in printed
+
+
+def test_options_that_cannot_be_met_are_named(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="--task takes klue-ner, klue-dp"):
+        run_finetune_bench(tmp_path, None, ["wos"], None, 1, None)
+    with pytest.raises(BadInput, match=r"klue-ner-v1.1_dev.tsv \(or .zst\) is missing"):
+        run_finetune_bench(tmp_path, None, [], None, 1, None)
+
+
+def test_the_bench_of_adapters_trains_both_sides_of_any_task(
+    encoder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def here(work: Any, orders: dict[str, Any], rounds: int) -> dict[str, Any]:
+        return {side: work(order) for side, order in orders.items()}  # not in fresh processes, for the time
+
+    monkeypatch.setattr("benchmarks.adapters.fresh_in_turns", here)
+    found = run_lora_bench(str(encoder), None, ["re"], 4, 2, 1, None)["tasks"]["klue-re"]["sides"]
+    assert found["full"]["trained"] == found["full"]["all"] == found["LoRA"]["all"] > 2 * found["LoRA"]["trained"]
+    assert "klue-re" in capsys.readouterr().out
+    with pytest.raises(BadInput, match="no such task"):
+        run_lora_bench(None, None, ["nothing"], 4, 2, 1, None)

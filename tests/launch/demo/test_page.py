@@ -1,0 +1,166 @@
+"""The page as a whole: what is shown of a sentence, what is refused, and the page in a real browser."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from launch.demo.app import HOST, MOST_CHARACTERS, view
+from launch.demo.models import Loaded
+from launch.demo.words import EXAMPLES, WORDS
+from tests.command import run_command
+from tests.launch.demo.browser import Page, browse, find_browser
+
+needs_gradio = pytest.mark.skipif(find_spec("gradio") is None, reason="needs gradio (pip install 'malmoi[demo]')")
+needs_browser = pytest.mark.skipif(find_browser() is None, reason="needs Chromium (apt-get install chromium)")
+EVIL = "<script>window.hit=1</script><img src=x onerror=window.hit=1> ${window.hit=1} {{7*7}} </textarea> 서울"
+
+
+def test_every_panel_stands_in_the_view_of_a_sentence(loaded: Loaded) -> None:
+    html = view(EXAMPLES[0], loaded, "en")
+    titles = [html.index(f"<h2>{WORDS[name][0]}") for name in ("pii", "fill", "pieces_title")]
+    assert titles == sorted(titles)
+    assert '<mark class="reach">010-0123-4567' in html and html.count("<li><span>") == 5
+    assert WORDS["no_mask"][1] in view("서울에 간다.", loaded, "ko")
+
+
+def test_text_that_no_file_could_hold_and_decomposed_hangul_are_shown_too(loaded: Loaded) -> None:
+    assert "서울" in view("\u1109\u1165\u110b\u116e\u11af \ud83d \x00", loaded, "ko")
+
+
+def test_nothing_and_too_much_are_answered_with_a_sentence(loaded: Loaded) -> None:
+    assert WORDS["empty"][0] in view(" \n", loaded, "en")
+    html = view("가" * (MOST_CHARACTERS + 1), loaded, "en")
+    assert f"501 characters; the page reads at most {MOST_CHARACTERS}" in html and "가" not in html
+
+
+def test_a_folder_that_is_nothing_and_a_taken_port_are_refused(
+    filler: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run_command(capfd, "demo", str(tmp_path)).refused("no model, no tokenizer and no run")
+    with socket.socket() as other:
+        other.bind((HOST, 0))
+        other.listen()
+        port = str(other.getsockname()[1])
+        run_command(capfd, "demo", str(filler), "--port", port).refused(f"port {port} on {HOST} is taken", "--port")
+
+
+@pytest.mark.skipif(find_spec("gradio") is not None, reason="gradio is installed")
+def test_without_gradio_the_command_says_what_to_install(filler: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    run_command(capfd, "demo", str(filler), "--port", str(free_port())).refused("pip install 'malmoi[demo]'")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def served(filler: Path) -> Iterator[tuple[int, subprocess.Popen[str]]]:
+    """The command in a process of its own, with a proxy for the web that is not there, and its port."""
+    port = free_port()
+    command = [sys.executable, "-m", "malmoi", "demo", str(filler), "--port", str(port), "--language", "ko"]
+    environment = os.environ | {"HTTP_PROXY": "http://127.0.0.1:9", "HTTPS_PROXY": "http://127.0.0.1:9"}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stderr is not None
+        log = ""
+        for line in process.stderr:
+            log += line
+            if "the page is at" in line:
+                break
+        assert process.poll() is None, log
+        yield port, process
+        process.kill()
+
+
+@pytest.fixture(scope="module")
+def page(served: tuple[int, subprocess.Popen[str]], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    program = find_browser()
+    assert program is not None
+    with browse(program, tmp_path_factory.mktemp("chromium")) as opened:
+        opened.resize(390, 844)
+        opened.open(f"http://{HOST}:{served[0]}/")
+        opened.wait_for("document.querySelector('.panels .cut')")
+        yield opened
+
+
+@needs_gradio
+@needs_browser
+def test_the_browser_loads_from_this_machine_alone_and_complains_of_nothing(
+    page: Page, served: tuple[int, subprocess.Popen[str]]
+) -> None:
+    home = f"http://{HOST}:{served[0]}/"
+    assert page.requests and all(address.startswith((home, "data:", "blob:")) for address in page.requests)
+    assert page.problems == []
+
+
+@needs_gradio
+@needs_browser
+def test_what_is_typed_is_shown_as_text_and_runs_nowhere(page: Page) -> None:
+    page.type(EVIL)
+    page.wait_for("document.querySelector('.panels .text').innerText.includes('{{7*7}}')")
+    assert page.evaluate("document.querySelector('.panels .text').innerText").strip() == EVIL
+    assert page.evaluate("window.hit === undefined && !document.querySelector('.panels :is(script, img, textarea)')")
+    assert page.problems == []
+
+
+@needs_gradio
+@needs_browser
+def test_hangul_is_followed_while_it_is_composed(page: Page) -> None:
+    page.type("서울에 ")
+    for composed in ("ㄱ", "가", "간"):
+        page.ask("Input.imeSetComposition", text=composed, selectionStart=1, selectionEnd=1)
+    page.wait_for("document.querySelector('.panels .text').innerText.trim() == '서울에 간'")
+
+
+@needs_gradio
+@needs_browser
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_sticks_out_of_the_window_in_either_colour(page: Page, width: int) -> None:
+    grounds = set()
+    for dark in (False, True):
+        page.resize(width, 900, dark=dark)
+        page.evaluate("window.old = true")
+        page.evaluate("location.reload()")
+        page.wait_for("!window.old && document.querySelector('.panels .cut')")
+        page.type("메일: kim.haneul.with.a.very.long.name.for.one.line@example-company-in-seoul.co.kr [MASK] 끝")
+        page.wait_for("document.querySelector('.panels .text').innerText.includes('끝')")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        grounds.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+    assert len(grounds) == 2
+
+
+@needs_gradio
+def test_only_this_machine_is_answered_and_only_under_its_own_name(served: tuple[int, subprocess.Popen[str]]) -> None:
+    assert _listening(served[0]) == ["0100007F"]  # 127.0.0.1 as /proc writes it
+    for host, status in ((HOST, 200), ("evil.example", 400)):
+        connection = http.client.HTTPConnection(HOST, served[0])
+        connection.request("GET", "/", headers={"Host": host})
+        answer = connection.getresponse()
+        assert answer.status == status
+        assert host != HOST or "default-src 'self'" in (answer.getheader("content-security-policy") or "")
+
+
+def _listening(port: int) -> list[str]:
+    rows = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
+    return [row[1].split(":")[0] for row in rows if row[3] == "0A" and int(row[1].split(":")[1], 16) == port]
+
+
+@needs_gradio
+def test_ctrl_c_ends_it_quietly(served: tuple[int, subprocess.Popen[str]]) -> None:
+    _, process = served
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 0
+    assert process.stderr is not None
+    rest = process.stderr.read()
+    assert "the page is closed" in rest and "Traceback" not in rest

@@ -1,0 +1,191 @@
+"""Ray: a cluster of two nodes, started on the loopback of this machine and stopped again whatever happens."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from corpus.documents.errors import BadInput
+from corpus.documents.units import map_units
+from corpus.run import CorpusInputs
+from launch.config import LaunchConfig
+from launch.errors import LaunchError
+from launch.executors.mapper import check_room, engine_mapper
+from tests.launch.executors.conftest import (
+    build_and_pack,
+    build_while_workers_die,
+    contents,
+    is_running,
+    run_corpus,
+    until,
+)
+
+pytest.importorskip("datatrove")
+
+
+NODE = {
+    "num_cpus": 2,
+    "memory": 4 * 2**30,
+    "object_store_memory": 100 * 2**20,
+    "node_ip_address": "127.0.0.1",
+    "include_dashboard": False,
+}
+
+
+@pytest.fixture(scope="module")
+def cluster(toy: ModuleType) -> Iterator[Any]:
+    """Head and one more node, two CPUs each; `toy` first, since nodes inherit where modules are found."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # read at import; this process says 127.0.0.1 too
+        pytest.importorskip("ray")
+        from ray.cluster_utils import Cluster
+
+        cluster = Cluster()
+        try:
+            for _ in range(2):
+                cluster.add_node(**NODE)
+            cluster.wait_for_nodes(60)
+            yield cluster
+        finally:
+            cluster.shutdown()
+
+
+@pytest.fixture
+def address(cluster: Any) -> str:
+    return str(cluster.address)
+
+
+def on_ray(address: str, **settings: Any) -> LaunchConfig:
+    return LaunchConfig.model_validate({"engine": "ray", "mem_gb_per_cpu": 1, "ray": {"address": address}, **settings})
+
+
+@pytest.mark.slow
+def test_two_nodes_give_the_files_and_counts_of_the_embedded_map(
+    toy: ModuleType, words: list[str], tmp_path: Path, address: str
+) -> None:
+    expected = map_units(toy.shout, words, tmp_path / "embedded")
+    assert engine_mapper(on_ray(address, tasks=4))(toy.shout, words, tmp_path / "units") == expected
+    assert contents(tmp_path / "units") == contents(tmp_path / "embedded")
+
+
+@pytest.mark.slow
+def test_two_nodes_leave_the_bytes_of_the_embedded_corpus_stage(
+    texts: CorpusInputs, tmp_path: Path, address: str
+) -> None:
+    mapper = engine_mapper(on_ray(address, tasks=4))
+    assert run_corpus(tmp_path / "engine", texts, map_units=mapper) == run_corpus(tmp_path / "embedded", texts)
+
+
+@pytest.mark.slow
+def test_two_nodes_leave_the_bytes_of_the_embedded_tokenizer_and_pack(
+    shards: Path, built_here: dict[str, bytes], tmp_path: Path, address: str
+) -> None:
+    assert build_and_pack(tmp_path, shards, engine_mapper(on_ray(address, tasks=4))) == built_here
+
+
+@pytest.mark.slow
+def test_workers_on_two_nodes_that_are_killed_leave_the_bytes_of_the_embedded_tokenizer_and_pack(
+    toy: ModuleType, shards: Path, built_here: dict[str, bytes], tmp_path: Path, address: str
+) -> None:
+    engine, maps = engine_mapper(on_ray(address, tasks=4)), {"count", "fit", "tokens-units"}
+    assert build_while_workers_die(toy, tmp_path / "run", shards, engine, maps) == (built_here, maps)
+
+
+@pytest.mark.slow
+def test_both_nodes_work(toy: ModuleType, tmp_path: Path, address: str) -> None:
+    """Four tasks that wait for each other need four CPUs; a node has two."""
+    work = partial(toy.meet, folder=tmp_path, guests=4)
+    assert len(engine_mapper(on_ray(address, tasks=4))(work, ["가", "나", "다", "라"], tmp_path / "units")) == 4
+
+
+@pytest.mark.slow
+def test_a_killed_task_is_an_error_and_the_next_run_does_only_what_is_missing(
+    toy: ModuleType, words: list[str], tmp_path: Path, address: str
+) -> None:
+    mapper = engine_mapper(on_ray(address, tasks=3, at_once=2))
+    work = partial(toy.die_once, deadly="나무", flag=tmp_path / "flag")
+    with pytest.raises(LaunchError, match="unit 1: its process ended with SIGKILL"):
+        mapper(work, words, tmp_path / "units")
+    done = {path: path.stat().st_mtime_ns for path in (tmp_path / "units").glob("unit-?????/text")}
+    assert len(done) == 5
+    assert mapper(work, words, tmp_path / "units") == map_units(toy.shout, words, tmp_path / "embedded")
+    assert contents(tmp_path / "units") == contents(tmp_path / "embedded")
+    assert {path: path.stat().st_mtime_ns for path in done} == done
+
+
+@pytest.mark.slow
+def test_bad_input_passes_through(toy: ModuleType, words: list[str], tmp_path: Path, address: str) -> None:
+    with pytest.raises(BadInput, match=r"^다리: cannot be read; remove it$"):
+        engine_mapper(on_ray(address, tasks=3))(partial(toy.reject, bad=["다리"]), words, tmp_path)
+
+
+@pytest.mark.slow
+def test_a_task_that_fits_on_no_node_is_an_error(
+    toy: ModuleType, words: list[str], tmp_path: Path, address: str
+) -> None:
+    with pytest.raises(LaunchError, match=r"no Ray node has launch\.cpus_per_task=3"):
+        engine_mapper(on_ray(address, cpus_per_task=3))(toy.shout, words, tmp_path)
+
+
+PROGRAM = """
+import sys
+from functools import partial
+from pathlib import Path
+from toy_work import wait_for
+from launch.config import LaunchConfig
+from launch.executors.mapper import engine_mapper
+config = LaunchConfig.model_validate_json(sys.argv[1])
+print(engine_mapper(config)(partial(wait_for, gate=Path(sys.argv[3])), ["가람"], Path(sys.argv[2])))
+"""
+
+
+@pytest.mark.slow
+def test_tasks_end_with_the_command(toy: ModuleType, tmp_path: Path, address: str) -> None:
+    arguments = [on_ray(address).model_dump_json(), str(tmp_path / "units"), str(tmp_path / "gate")]
+    with subprocess.Popen([sys.executable, "-c", PROGRAM, *arguments]) as command:
+        until((tmp_path / "gate.pid").exists)
+        command.kill()
+    until(lambda: not is_running(int((tmp_path / "gate.pid").read_text())))
+
+
+@pytest.mark.slow
+def test_tasks_of_a_dead_node_are_done_on_another(toy: ModuleType, tmp_path: Path, cluster: Any) -> None:
+    """A third node, the only one with three CPUs, is killed with its tasks; a fourth like it takes over."""
+    settings = on_ray(cluster.address, cpus_per_task=3, mem_gb_per_cpu=1)
+    arguments = [settings.model_dump_json(), str(tmp_path / "units"), str(tmp_path / "gate")]
+    node = cluster.add_node(**NODE | {"num_cpus": 3})
+    with subprocess.Popen([sys.executable, "-c", PROGRAM, *arguments], stdout=subprocess.PIPE, text=True) as command:
+        until((tmp_path / "gate.pid").exists)
+        first = (tmp_path / "gate.pid").read_text()
+        cluster.remove_node(node, allow_graceful=False)
+        other = cluster.add_node(**NODE | {"num_cpus": 3})
+        until(lambda: (tmp_path / "gate.pid").read_text() not in ("", first), seconds=90)
+        (tmp_path / "gate").touch()
+        printed, _ = command.communicate(timeout=90)
+    cluster.remove_node(other)
+    assert printed.splitlines()[-1] == str(map_units(toy.shout, ["가람"], tmp_path / "embedded"))  # Ray prints too
+
+
+def test_room_is_looked_for_on_living_nodes_only() -> None:
+    large = {"Alive": False, "Resources": {"CPU": 8.0, "memory": 64.0 * 2**30}}
+    small = {"Alive": True, "Resources": {"CPU": 2.0, "memory": 4.0 * 2**30}}
+    check_room(LaunchConfig(cpus_per_task=2, mem_gb_per_cpu=2), [large, small])
+    with pytest.raises(LaunchError, match=r"nodes: 2 CPUs 4\.0 GiB"):
+        check_room(LaunchConfig(cpus_per_task=2, mem_gb_per_cpu=3), [large, small])
+
+
+@pytest.mark.slow
+def test_a_cluster_that_is_not_there_is_an_error(toy: ModuleType, words: list[str], tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    assert "RAY_ADDRESS" not in os.environ
+    with pytest.raises(LaunchError, match=r"no Ray cluster at launch\.ray\.address=127\.0\.0\.1:1"):
+        engine_mapper(on_ray("127.0.0.1:1"))(toy.shout, words, tmp_path)

@@ -1,0 +1,237 @@
+"""Slurm, as far as one machine can show it: datatrove's batch script run by stand-ins for Slurm's commands."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from corpus.documents.errors import BadInput
+from corpus.documents.units import map_units
+from corpus.run import CorpusInputs
+from launch.config import LaunchConfig
+from launch.errors import LaunchError
+from launch.executors import slurm
+from launch.executors.mapper import engine_mapper
+from launch.executors.workers import run_tasks
+from tests.launch.executors.conftest import build_and_pack, build_while_workers_die, contents, run_corpus
+from tests.launch.executors.fake_slurm import install
+
+pytest.importorskip("datatrove")
+CONFIG = LaunchConfig.model_validate(
+    {
+        "engine": "slurm",
+        "tasks": 3,
+        "at_once": 2,
+        "slurm": {"partition": "cpu", "hours": 1.5, "setup": "export GREETING=hello", "options": {"account": "nlp"}},
+    }
+)
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toy: ModuleType) -> Iterator[Path]:
+    """A queue of this test alone; what still runs at the end is stopped."""
+    folder = tmp_path / "slurm"
+    for name in ("jobs", "scripts"):
+        (folder / name).mkdir(parents=True)
+    install(tmp_path / "bin")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setenv("FAKE_SLURM", str(folder))
+    monkeypatch.setattr(slurm, "POLL_SECONDS", 0.1)
+    monkeypatch.setattr(slurm, "SETTLE_SECONDS", 0.3)
+    yield folder
+    for runner in (folder / "runners").glob("*"):
+        try:
+            os.killpg(int(runner.name), signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def scripts(state: Path) -> list[str]:
+    return [path.read_text("utf-8") for path in sorted((state / "scripts").iterdir())]
+
+
+def test_a_job_array_gives_the_files_and_counts_of_the_embedded_map(
+    toy: ModuleType, words: list[str], tmp_path: Path, state: Path
+) -> None:
+    expected = map_units(toy.shout, words, tmp_path / "embedded")
+    assert engine_mapper(CONFIG)(toy.shout, words, tmp_path / "units") == expected
+    assert contents(tmp_path / "units") == contents(tmp_path / "embedded")
+    assert len(list((tmp_path / "units").glob("engine-*/slurm_logs/*.out"))) == 3
+
+
+def test_a_job_array_leaves_the_bytes_of_the_embedded_corpus_stage(texts: CorpusInputs, tmp_path: Path) -> None:
+    embedded = run_corpus(tmp_path / "embedded", texts)
+    assert run_corpus(tmp_path / "engine", texts, map_units=engine_mapper(CONFIG)) == embedded
+
+
+@pytest.mark.slow
+def test_job_arrays_leave_the_bytes_of_the_embedded_tokenizer_and_pack(
+    shards: Path, built_here: dict[str, bytes], tmp_path: Path, state: Path
+) -> None:
+    assert build_and_pack(tmp_path / "run", shards, engine_mapper(CONFIG)) == built_here
+    assert len(scripts(state)) == 7  # the merges stay here
+
+
+@pytest.mark.slow
+def test_workers_of_job_arrays_that_are_killed_leave_the_bytes_of_the_embedded_tokenizer_and_pack(
+    toy: ModuleType, shards: Path, built_here: dict[str, bytes], tmp_path: Path
+) -> None:
+    engine, maps = engine_mapper(CONFIG), {"count", "fit", "tokens-units"}
+    assert build_while_workers_die(toy, tmp_path / "run", shards, engine, maps) == (built_here, maps)
+
+
+def test_the_batch_script_says_what_the_settings_say(
+    toy: ModuleType, words: list[str], tmp_path: Path, state: Path
+) -> None:
+    engine_mapper(CONFIG)(toy.shout, words, tmp_path / "units")
+    [script] = scripts(state)  # one array, and no job that merges statistics
+    options = dict(re.findall(r"^#SBATCH --([a-z-]+)(?:=(.*))?$", script, re.MULTILINE))
+    [home] = (tmp_path / "units").glob("engine-*")
+    assert options == {
+        "cpus-per-task": "1",
+        "mem-per-cpu": "2G",
+        "nodes": "1",
+        "partition": "cpu",
+        "job-name": f"malmoi-{home.name.removeprefix('engine-')}",
+        "time": "01:30:00",
+        "output": f"{home}/slurm_logs/%A_%a.out",
+        "error": f"{home}/slurm_logs/%A_%a.out",
+        "array": "0-2%2",
+        "account": "nlp",
+        "requeue": "",
+    }
+    assert "export GREETING=hello && export PATH=" in script
+
+
+def test_an_empty_partition_leaves_the_choice_to_the_cluster(
+    toy: ModuleType, words: list[str], tmp_path: Path, state: Path
+) -> None:
+    engine_mapper(LaunchConfig(engine="slurm"))(toy.shout, words, tmp_path / "units")
+    assert "#SBATCH --partition" not in scripts(state)[0]
+
+
+def test_a_killed_task_is_an_error_that_names_the_logs_and_a_second_job_does_the_rest(
+    toy: ModuleType, words: list[str], tmp_path: Path, state: Path
+) -> None:
+    work = partial(toy.die_once, deadly="나무", flag=tmp_path / "flag")
+    with pytest.raises(LaunchError, match=r"unit 1: its process ended with SIGKILL .*logs: .*slurm_logs"):
+        engine_mapper(CONFIG)(work, words, tmp_path / "units")
+    expected = map_units(toy.shout, words, tmp_path / "embedded")
+    assert engine_mapper(CONFIG)(work, words, tmp_path / "units") == expected
+    assert contents(tmp_path / "units") == contents(tmp_path / "embedded")
+    assert "--array=0-1%2" in scripts(state)[1]  # units 1 and 4, the share of the killed task
+
+
+def test_bad_input_passes_through(toy: ModuleType, words: list[str], tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"^다리: cannot be read; remove it$"):
+        engine_mapper(CONFIG)(partial(toy.reject, bad=["다리"]), words, tmp_path / "units")
+
+
+CONDUCTOR = """
+import sys
+from functools import partial
+from pathlib import Path
+from toy_work import wait_for
+from launch.config import LaunchConfig
+from launch.executors import slurm
+from launch.executors.mapper import engine_mapper
+slurm.POLL_SECONDS = 0.1
+config = LaunchConfig.model_validate_json(sys.argv[1])
+print(engine_mapper(config)(partial(wait_for, gate=Path(sys.argv[3])), sys.argv[4:], Path(sys.argv[2])))
+"""
+
+
+def test_a_command_started_again_waits_for_the_job_it_had_handed_in(
+    toy: ModuleType, words: list[str], tmp_path: Path, state: Path
+) -> None:
+    gate, folder = tmp_path / "gate", tmp_path / "units"
+    arguments = [sys.executable, "-c", CONDUCTOR, CONFIG.model_dump_json(), str(folder), str(gate), *words]
+    with subprocess.Popen(arguments) as first:
+        deadline = time.monotonic() + 60
+        while not list((state / "jobs").iterdir()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        first.kill()
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as second:
+        time.sleep(1)
+        gate.touch()
+        printed, _ = second.communicate(timeout=120)
+    assert printed.strip() == str(map_units(toy.shout, words, tmp_path / "embedded"))
+    assert contents(folder) == contents(tmp_path / "embedded")
+    assert len(scripts(state)) == 1
+
+
+def test_tasks_that_share_jobs_are_no_more_than_there_are_jobs_and_leave_nothing(
+    toy: ModuleType, tmp_path: Path, state: Path
+) -> None:
+    config = CONFIG.model_copy(update={"gpus_per_task": 2, "tasks": 5})
+    assert run_tasks(config, partial(toy.serve, folder=tmp_path), 2, tmp_path / "plans") == []
+    assert len(list(tmp_path.glob("served-*"))) == 2
+    assert not (tmp_path / "plans").exists()
+    [script] = scripts(state)
+    assert "--array=0-1%2" in script and "--gpus=2" in script
+
+
+def test_a_task_that_dies_is_told_and_its_log_kept_and_the_others_go_on(
+    toy: ModuleType, tmp_path: Path, state: Path
+) -> None:
+    [told] = run_tasks(CONFIG, partial(toy.serve, folder=tmp_path, deadly=1), 9, tmp_path / "plans")
+    assert re.fullmatch(r"task 1: its process ended with SIGKILL .*\(logs: (.*)\)", told)
+    assert len(list(Path(told.split("logs: ")[1][:-1]).glob("*.out"))) == 3
+    assert {path.name for path in tmp_path.glob("served-*")} == {"served-0", "served-2"}
+
+
+def test_a_controller_that_does_not_answer_for_a_while_is_asked_again(
+    toy: ModuleType, words: list[str], tmp_path: Path, state: Path
+) -> None:
+    (state / "down").write_text("5")
+    assert len(engine_mapper(CONFIG)(toy.shout, words, tmp_path / "units")) == len(words)
+    assert (state / "down").read_text() == "0"
+
+
+def test_a_controller_that_never_answers_is_an_error(
+    toy: ModuleType, words: list[str], tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slurm, "SILENCE_SECONDS", 0.5)
+    (state / "down").write_text("1000")
+    with pytest.raises(LaunchError, match="squeue does not answer; job malmoi-"):
+        engine_mapper(CONFIG)(toy.shout, words, tmp_path / "units")
+
+
+def test_a_refused_job_is_an_error(toy: ModuleType, words: list[str], tmp_path: Path, state: Path) -> None:
+    (state / "refuse").touch()
+    with pytest.raises(LaunchError, match=r"sbatch refused .*launch_script\.slurm with status 1"):
+        engine_mapper(CONFIG)(toy.shout, words, tmp_path / "units")
+
+
+def test_a_path_that_a_script_cannot_hold_is_refused(toy: ModuleType, words: list[str], tmp_path: Path) -> None:
+    with pytest.raises(LaunchError, match="Slurm scripts cannot hold ' ' in a path"):
+        engine_mapper(CONFIG)(toy.shout, words, tmp_path / "two words")
+
+
+def test_a_task_of_a_job_array_is_no_place_to_start_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "0")
+    with pytest.raises(LaunchError, match="cannot start inside a task of a job array"):
+        engine_mapper(CONFIG)
+
+
+def test_a_machine_without_slurm_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(LaunchError, match="needs the command sbatch"):
+        engine_mapper(CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("hours", "limit"), [(1.5, "01:30:00"), (24, "24:00:00"), (0.001, "00:01:00"), (100, "100:00:00")]
+)
+def test_time_limits_are_spelled_as_slurm_reads_them(hours: float, limit: str) -> None:
+    assert slurm.time_limit(hours) == limit

@@ -1,0 +1,87 @@
+"""The tokenizer stage and pack through an engine: the bytes are those of processes on this machine.
+
+The engine of the first tests needs no optional package: another process, which like a machine knows nothing but the
+plan, does its tasks from the last to the first, each with its units in reverse order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from corpus.documents.units import MapUnits
+from launch.config import LaunchConfig
+from launch.executors.mapper import engine_mapper
+from launch.executors.plan import Plan, engine_home, missing_units, read_counts, write_plan
+from launch.executors.task import run_task
+from tests.launch.executors.conftest import build_and_pack, build_while_workers_die
+
+TASKS = 2
+MAPS = ("count", "types", "units", *(f"uses-{number}" for number in range(4)), "fit")
+
+
+@pytest.fixture(scope="module")
+def machine() -> Iterator[ProcessPoolExecutor]:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+        yield process
+
+
+@pytest.fixture
+def backwards(machine: ProcessPoolExecutor, tmp_path: Path) -> tuple[MapUnits, dict[str, int]]:
+    """The engine, and the number of units of each map that it was given, by folder."""
+    used: dict[str, int] = {}
+
+    def engine(work: Callable[..., Any], units: Any, folder: Path, **options: Any) -> list[dict[str, Any]]:
+        units, folder = list(units), folder.absolute()
+        home = engine_home(work, units, folder)
+        write_plan(home, Plan(work, units, missing_units(folder, len(units))[::-1], folder, Path.cwd()))
+        assert [machine.submit(run_task, home, rank, TASKS).result() for rank in reversed(range(TASKS))] == [0, 0]
+        used[str(folder.relative_to(tmp_path)).replace("/work", "")] = len(units)
+        return read_counts(folder, len(units))
+
+    return engine, used
+
+
+def test_another_process_in_another_order_leaves_the_same_bytes(
+    shards: Path, built_here: dict[str, bytes], tmp_path: Path, backwards: tuple[MapUnits, dict[str, int]]
+) -> None:
+    engine, used = backwards
+    assert {"tokenizer/vocab.txt", "tokens/tokens.bin"} <= built_here.keys()
+    assert build_and_pack(tmp_path, shards, engine) == built_here
+    assert used.keys() == {f"tokenizer/{name}" for name in MAPS} | {"tokens/units"}
+    assert min(used.values()) >= TASKS, "each had work"
+
+
+def test_a_build_begun_on_an_engine_is_ended_by_local_processes(
+    shards: Path, built_here: dict[str, bytes], tmp_path: Path, backwards: tuple[MapUnits, dict[str, int]]
+) -> None:
+    def stops_half_way(work: Any, units: Any, folder: Path, **options: Any) -> list[dict[str, Any]]:
+        if folder.name == "units":
+            raise KeyboardInterrupt
+        return backwards[0](work, units, folder, **options)
+
+    with pytest.raises(KeyboardInterrupt):
+        build_and_pack(tmp_path, shards, stops_half_way)
+    assert list(tmp_path.glob("tokenizer/work/types/unit-?????"))
+    assert build_and_pack(tmp_path, shards, None) == built_here
+
+
+def test_datatrove_leaves_the_same_bytes(shards: Path, built_here: dict[str, bytes], tmp_path: Path) -> None:
+    pytest.importorskip("datatrove")
+    engine = engine_mapper(LaunchConfig(engine="datatrove-local", tasks=TASKS))
+    assert build_and_pack(tmp_path, shards, engine) == built_here
+
+
+@pytest.mark.slow
+def test_workers_of_datatrove_that_are_killed_leave_the_same_bytes(
+    toy: ModuleType, shards: Path, built_here: dict[str, bytes], tmp_path: Path
+) -> None:
+    pytest.importorskip("datatrove")
+    engine, maps = engine_mapper(LaunchConfig(engine="datatrove-local", tasks=TASKS)), {"count", "fit", "tokens-units"}
+    assert build_while_workers_die(toy, tmp_path / "run", shards, engine, maps) == (built_here, maps)

@@ -1,0 +1,93 @@
+"""Operations of a token against the published shapes, and against a count of every matrix product that is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from pretrain.config import PretrainConfig, in_sections
+from pretrain.metrics.flops import attended_length, flops_per_token, peak_flops
+from pretrain.model.isolation import isolate_documents
+from pretrain.model.module import PretrainingModule
+from pretrain.model.networks import build_network
+
+SPECIAL_IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        ({"layers": 6}, 271.7),
+        ({}, 554.9),
+        ({"packing": "documents"}, 561.9),  # the last layer's queries and attention as wide as the others'
+        ({"layers": 24, "hidden": 1024, "heads": 16, "intermediate": 4096}, 1934.7),
+    ],
+)
+def test_the_sizes_of_table_31_cost_what_their_matrices_say(size: dict[str, int], expected: float) -> None:
+    assert flops_per_token(PretrainConfig.model_validate(in_sections(size)), 32_000) / 1e6 == pytest.approx(
+        expected, abs=0.05
+    )
+
+
+@pytest.mark.parametrize("family", [{}, {"architecture": "modernbert", "layers": 3, "global_every": 2}])
+@pytest.mark.parametrize("packing", ["blocks", "documents"])
+def test_the_formula_counts_what_torch_counts(tiny: Callable[..., PretrainConfig], family: dict, packing: str) -> None:
+    config, vocab_size = tiny(**{"layers": 2, "dropout": 0.0, "packing": packing} | family), 96
+    network = build_network(config, vocab_size, SPECIAL_IDS)
+    if packing == "documents":
+        isolate_documents(network)
+    module = PretrainingModule(network)
+    length, most = config.rows.sequence_length, 5  # 15 % of 32
+    ids_BL = torch.randint(5, vocab_size, (3, length))
+    positions_BM = torch.arange(most).expand(3, -1)
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:  # plain products, counted anywhere
+        module(ids_BL, positions_BM, torch.full((3, most), 7), None, torch.full((3, 1), length)).mlm_loss.backward()
+    assert flops_per_token(config, vocab_size) * 3 * length == counter.get_total_flops()
+
+
+def test_isolated_documents_spare_attention_alone(tiny: Callable[..., PretrainConfig]) -> None:
+    config = tiny(packing="documents")
+    lengths_BS = np.array([[24, 8], [32, 0]])
+    attended = attended_length(lengths_BS)
+    assert attended == pytest.approx((24 * 24 + 8 * 8 + 32 * 32) / 64)
+    spared = flops_per_token(config, 96) - flops_per_token(config, 96, lengths_BS)
+    assert spared == pytest.approx(12 * config.model.layers * config.model.hidden * (32 - attended))
+
+
+def test_local_layers_count_the_tokens_in_reach(tiny: Callable[..., PretrainConfig]) -> None:
+    lengths_BS = np.array([[24, 7, 1], [2, 0, 0]])
+    seen = sum(abs(i - j) <= 3 for n in lengths_BS.flat for i in range(n) for j in range(n))
+    assert attended_length(lengths_BS, 3) == pytest.approx(seen / 34)
+    modern = {"architecture": "modernbert", "layers": 5, "packing": "documents"}
+    far, near = (tiny(**modern, local_window=window) for window in (64, 6))
+    spared = flops_per_token(far, 96, lengths_BS) - flops_per_token(near, 96, lengths_BS)
+    assert spared == pytest.approx(3 * 12 * 16 * (attended_length(lengths_BS) - seen / 34))  # layers 1, 2 and 4
+
+
+def test_peaks_are_dense_and_of_the_whole_named_device() -> None:
+    assert peak_flops("NVIDIA H200", "bf16") == 989.5e12
+    assert peak_flops("NVIDIA H100 80GB HBM3", "fp16") == 989.5e12
+    assert peak_flops("NVIDIA H100 PCIe", "bf16") == 756.5e12
+    assert peak_flops("NVIDIA A100-SXM4-80GB", "fp32") == 156e12  # TF32
+    assert peak_flops("NVIDIA GH200 480GB", "bf16") == peak_flops("NVIDIA H800", "bf16") == 989.5e12
+    assert peak_flops("NVIDIA B300 SXM6 AC", "bf16") == peak_flops("NVIDIA B200", "bf16") == 2250e12
+    assert peak_flops("NVIDIA H20", "bf16") == 148e12 and peak_flops("NVIDIA GeForce RTX 5090", "bf16") == 209.5e12
+    assert peak_flops("NVIDIA A100 80GB PCIe", "bf16") == peak_flops("NVIDIA A100-PCIE-40GB", "bf16") == 312e12
+    assert peak_flops("Tesla V100-SXM2-32GB", "fp16") == 125e12
+    assert peak_flops("NVIDIA GeForce RTX 4090", "bf16") == 165.2e12
+
+
+@pytest.mark.parametrize(
+    ("name", "precision"),
+    [
+        ("cpu", "fp32"), ("Tesla V100-SXM2-32GB", "bf16"), ("Tesla T4", "bf16"), ("NVIDIA A10G", "bf16"),
+        ("NVIDIA H100 80GB HBM3 MIG 3g.40gb", "bf16"), ("NVIDIA GeForce RTX 4090 Laptop GPU", "bf16"),
+    ],
+)  # fmt: skip
+def test_no_peak_is_guessed(name: str, precision: str) -> None:
+    assert peak_flops(name, precision) is None
