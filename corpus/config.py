@@ -8,15 +8,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from corpus.documents.accelerator import DeviceName
+from corpus.documents.section import Section
 
 Encoding = Literal["auto", "utf-8", "cp949", "utf-16"]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class SourceConfig(BaseModel, frozen=True, extra="forbid"):
+class SourceConfig(Section):
     """Raw text of one source in the layout it is distributed in; all its documents bear the source's name."""
 
     inputs: list[str] = Field(min_length=1, description="Files, folders, globs, fsspec URLs or hub:NAME data sets.")
@@ -25,7 +26,7 @@ class SourceConfig(BaseModel, frozen=True, extra="forbid"):
     encoding: Encoding | None = Field(None, description="As corpus.encoding, for this source.")
 
 
-class DecontaminateConfig(BaseModel, frozen=True, extra="forbid"):
+class DecontaminateConfig(Section):
     """Removal of sentences that a benchmark holds too: BM25 as the paper says, made a share in 0..1."""
 
     enabled: bool = Field(True, description="Drop sentences that occur in the benchmark files (section 2.3).")
@@ -41,7 +42,7 @@ class DecontaminateConfig(BaseModel, frozen=True, extra="forbid"):
     min_item_words: int = Field(2, ge=1, description="The same for fewer words; the report lists what is ignored.")
 
 
-class NamesConfig(BaseModel, frozen=True, extra="forbid"):
+class NamesConfig(Section):
     """Names of people by a model, beside those that words announce; not in the paper."""
 
     model: Path | None = Field(None, description="Folder of a fine-tuned KLUE-NER model (labels B-PS, I-PS).")
@@ -49,7 +50,7 @@ class NamesConfig(BaseModel, frozen=True, extra="forbid"):
     device: DeviceName = Field("auto", description="cpu: the processor, even where there is an accelerator.")
 
 
-class PiiConfig(BaseModel, frozen=True, extra="forbid"):
+class PiiConfig(Section):
     """What becomes of the 16 types of personal data (section 2.3, Table 29)."""
 
     mode: Literal["replace", "mask", "tag", "drop", "keep"] = Field(
@@ -74,7 +75,7 @@ class PiiConfig(BaseModel, frozen=True, extra="forbid"):
         return self
 
 
-class NearConfig(BaseModel, frozen=True, extra="forbid"):
+class NearConfig(Section):
     """Removal of documents that nearly equal an earlier one."""
 
     enabled: bool = Field(False, description="Drop near-duplicate documents; not in the paper.")
@@ -83,7 +84,7 @@ class NearConfig(BaseModel, frozen=True, extra="forbid"):
     shingle_chars: int = Field(5, ge=2, le=20, description="Letters and digits of one shingle.")
 
 
-class DeduplicateConfig(BaseModel, frozen=True, extra="forbid"):
+class DeduplicateConfig(Section):
     """Keep the first of equal documents and sentences, in input order; the paper does not say that it did."""
 
     documents: bool = Field(True, description="Documents equal but for case, blanks and punctuation.")
@@ -92,7 +93,7 @@ class DeduplicateConfig(BaseModel, frozen=True, extra="forbid"):
     near: NearConfig = Field(NearConfig(), description="Nearly equal documents.")
 
 
-class ToxicityConfig(BaseModel, frozen=True, extra="forbid"):
+class ToxicityConfig(Section):
     """Removal of sentences that a classifier calls toxic."""
 
     enabled: bool = Field(False, description="Score sentences and drop toxic ones; not in the paper's pretraining.")
@@ -111,7 +112,7 @@ class ToxicityConfig(BaseModel, frozen=True, extra="forbid"):
         return self
 
 
-class CardConfig(BaseModel, frozen=True, extra="forbid"):
+class CardConfig(Section):
     """What the data card says of the corpus that nothing in it tells."""
 
     licence: str | None = Field(
@@ -120,7 +121,7 @@ class CardConfig(BaseModel, frozen=True, extra="forbid"):
     pretty_name: str | None = Field(None, min_length=1, description="Title of the data set, for people.")
 
 
-class CorpusConfig(BaseModel, frozen=True, extra="forbid"):
+class CorpusConfig(Section):
     """Raw text in, cleaned and pseudonymized document shards out."""
 
     inputs: list[str] = Field([], description="Files, folders, globs, URLs: .txt, .jsonl, .parquet; or hub:NAME.")

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
     Field,
     ValidationError,
@@ -23,6 +22,7 @@ from pydantic import (
 
 from corpus.documents.accelerator import DeviceName
 from corpus.documents.errors import BadInput
+from corpus.documents.section import Section
 from finetune.sections.ensembles import Ensemble, check_ensembles
 from finetune.sections.own import OWN_NAME, OwnTask
 from finetune.sections.spaces import SearchConfig, Value
@@ -75,7 +75,7 @@ def _known_name(name: Any, info: ValidationInfo) -> Any:
 AnyTaskName = Annotated[str, BeforeValidator(_known_name)]
 
 
-class SwitchOverride(BaseModel, frozen=True, extra="forbid"):
+class SwitchOverride(Section):
     """What the published training does not do; None keeps it off, or a number of it at its default."""
 
     schedule: ScheduleName | None = Field(
@@ -123,7 +123,7 @@ class HyperparameterOverride(SwitchOverride, frozen=True, extra="forbid"):
 SettingsName = Annotated[str, Field(pattern=r"^[^\W_][\w.-]*$", max_length=60)]
 
 
-class Lora(BaseModel, frozen=True, extra="forbid"):
+class Lora(Section):
     """Low-rank adapters in place of the encoder's own weights (Hu et al. 2021), merged after the training."""
 
     rank: int = Field(16, gt=0, description="Rank of each adapter.")
@@ -135,7 +135,7 @@ class Lora(BaseModel, frozen=True, extra="forbid"):
     )
 
 
-class Settings(BaseModel, frozen=True, extra="forbid"):
+class Settings(Section):
     """What differs in further trainings of the same tasks, models and seeds; None is as the recipe says."""
 
     protocol: ProtocolName | None = Field(None, description="As finetune.protocol.")
@@ -168,7 +168,7 @@ def _read_values(key: str, values: tuple[Value, ...]) -> tuple[Value, ...]:
     return tuple(read)
 
 
-class FinetuneConfig(BaseModel, frozen=True, extra="forbid"):
+class FinetuneConfig(Section):
     """Tasks x models x settings x seeds, each trained and scored once (paper section 5)."""
 
     own: dict[str, OwnTask] = Field(  # before the fields that name tasks

@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
+
+from corpus.documents.section import Section
 
 # one line each: these become lines of a batch script
 Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]*$")]
@@ -17,7 +19,7 @@ Name = Annotated[str, Field(pattern=r"^[\w.,:=/@+-]*$")]
 Option = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
 
 
-class SlurmConfig(BaseModel, frozen=True, extra="forbid"):
+class SlurmConfig(Section):
     """What ``sbatch`` is told; ``launch.engine=slurm`` only."""
 
     partition: Name = Field("", description="Partition; empty: the cluster's default.")
@@ -27,7 +29,7 @@ class SlurmConfig(BaseModel, frozen=True, extra="forbid"):
     options: dict[Option, Name] = Field({}, description="Other options of sbatch: {account: nlp}.")
 
 
-class RayConfig(BaseModel, frozen=True, extra="forbid"):
+class RayConfig(Section):
     """Where the Ray cluster is; ``launch.engine=ray`` only."""
 
     address: str = Field(
@@ -35,7 +37,7 @@ class RayConfig(BaseModel, frozen=True, extra="forbid"):
     )
 
 
-class LaunchConfig(BaseModel, frozen=True, extra="forbid"):
+class LaunchConfig(Section):
     """Who executes units of work, and how pages speak; everything but ``engine`` and ``language`` is for clusters."""
 
     engine: Literal["local", "datatrove-local", "slurm", "ray"] = Field(
@@ -64,7 +66,7 @@ class LaunchConfig(BaseModel, frozen=True, extra="forbid"):
         return "ko" if locale.startswith("ko") else "en"
 
 
-class SampleConfig(BaseModel, frozen=True, extra="forbid"):
+class SampleConfig(Section):
     """The embedded sample; its KLUE files are always whole, as ``finetune.max_train_examples`` makes those smaller."""
 
     share: float = Field(1.0, gt=0, le=1, description="Share of the documents, evenly spread over each source.")

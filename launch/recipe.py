@@ -23,6 +23,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, model_validator
 
 from corpus.config import CorpusConfig
+from corpus.documents.section import Section
 from corpus.reading.hub import PREFIX as HUB_PREFIX
 from finetune.config import FRESH, FinetuneConfig
 from launch.config import LaunchConfig, SampleConfig
@@ -48,7 +49,7 @@ SHOWN_CHARACTERS = 80  # of a value that is refused
 Checked = TypeVar("Checked", bound=BaseModel)
 
 
-class Recipe(BaseModel, frozen=True, extra="forbid"):
+class Recipe(Section):
     """A whole run. ``workers`` and ``launch`` are properties of the machine and change no result."""
 
     name: str = Field(pattern=r"^[^\W_][\w.-]*$", description="Names the run folder. Default: the file's name.")
@@ -202,6 +203,7 @@ def _apply(values: dict[str, Any], override: str) -> None:
         override.encode()
     except UnicodeEncodeError:  # arguments that are not UTF-8 reach Python as lone surrogates
         raise LaunchError(f"{override!a}: not UTF-8; rename what it names, or write the override in UTF-8") from None
+    key = _current_key(key)
     *sections, last = key.split(".")
     place = values
     for section in sections:
@@ -209,6 +211,18 @@ def _apply(values: dict[str, Any], override: str) -> None:
         if not isinstance(place, dict):
             raise LaunchError(f"{override}: {section} is a value, not a section")
     place[last] = read_value(text, kind_of(key))
+
+
+def _current_key(key: str) -> str:
+    """The key with each part that a section has renamed replaced."""
+    kind: Any = Recipe
+    parts = []
+    for part in key.split("."):
+        sections = [option for option in _options(kind) if isinstance(option, type) and issubclass(option, Section)]
+        current = sections[0].current_key(part) if sections else part
+        kind = next(_kinds_inside(kind, current), None)
+        parts.append(current)
+    return ".".join(parts)
 
 
 def read_value(text: str, kind: Any) -> Any:

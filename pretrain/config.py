@@ -12,22 +12,23 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field, model_validator
 
 from corpus.documents.accelerator import DeviceName, PrecisionName
+from corpus.documents.section import Section
 
 
-class PackConfig(BaseModel, frozen=True, extra="forbid"):
+class PackConfig(Section):
     """The token store follows from the corpus and the tokenizer; there is little to choose."""
 
     morphemes: bool = Field(False, description="Also store where mecab-ko's morphemes begin, to mask them whole.")
 
 
-class SharePhase(BaseModel, frozen=True, extra="forbid"):
+class SharePhase(Section):
     """The share of masked tokens up to some part of the run."""
 
     share: float = Field(gt=0, lt=1, description="Share of a sequence's tokens to predict.")
     until: float = Field(1.0, gt=0, le=1, description="Share of the steps after which the next phase begins.")
 
 
-class MaskingConfig(BaseModel, frozen=True, extra="forbid"):
+class MaskingConfig(Section):
     """Whole-word masking (paper section 4.1; shares from BERT, arXiv 1810.04805, section 3.1)."""
 
     share: float = Field(0.15, gt=0, lt=1, description="Share of a sequence's tokens to predict (BERT 3.1).")
@@ -68,7 +69,7 @@ class MaskingConfig(BaseModel, frozen=True, extra="forbid"):
         return self
 
 
-class ModelConfig(BaseModel, frozen=True, extra="forbid"):
+class ModelConfig(Section):
     architecture: Literal["bert", "roberta", "modernbert", "gpt"] = Field(
         "roberta", description="Model family (paper Table 31); gpt: GPT-2's, their causal twin at equal sizes."
     )
@@ -143,7 +144,7 @@ class ModelConfig(BaseModel, frozen=True, extra="forbid"):
         return self
 
 
-class RowsConfig(BaseModel, frozen=True, extra="forbid"):
+class RowsConfig(Section):
     """What a training row holds, and which rows are held out."""
 
     sequence_length: int = Field(512, ge=8, description="Tokens per training sequence (section 4.1).")
@@ -170,7 +171,7 @@ class RowsConfig(BaseModel, frozen=True, extra="forbid"):
         return self
 
 
-class OptimizerConfig(BaseModel, frozen=True, extra="forbid"):
+class OptimizerConfig(Section):
     lr: float = Field(1e-4, gt=0, description="Peak learning rate (Table 31).")
     warmup_share: float = Field(0.024, ge=0, lt=1, description="Share of the steps: 24,000 (RoBERTa Table 9).")
     weight_decay: float = Field(0.01, ge=0, description="Not on biases and LayerNorm (RoBERTa Table 9).")
@@ -192,7 +193,7 @@ class OptimizerConfig(BaseModel, frozen=True, extra="forbid"):
     )
 
 
-class EngineConfig(BaseModel, frozen=True, extra="forbid"):
+class EngineConfig(Section):
     """How the work is done; but for the precision, nothing here changes more than rounding."""
 
     name: Literal["auto", "plain", "ddp", "fsdp", "deepspeed"] = Field(
@@ -236,7 +237,7 @@ class EngineConfig(BaseModel, frozen=True, extra="forbid"):
         return self
 
 
-class WatchConfig(BaseModel, frozen=True, extra="forbid"):
+class WatchConfig(Section):
     """What is measured and told along the way."""
 
     log_every: int = Field(100, gt=0, description="Steps between lines of the log and of metrics.jsonl.")
@@ -249,7 +250,7 @@ class WatchConfig(BaseModel, frozen=True, extra="forbid"):
     )
 
 
-class SavedConfig(BaseModel, frozen=True, extra="forbid"):
+class SavedConfig(Section):
     """Checkpoints, and what becomes the model."""
 
     checkpoint_every: int = Field(10_000, gt=0, description="Steps between checkpoints.")
@@ -268,7 +269,7 @@ class SavedConfig(BaseModel, frozen=True, extra="forbid"):
         return self
 
 
-class PretrainConfig(BaseModel, frozen=True, extra="forbid"):
+class PretrainConfig(Section):
     """Pretraining, in sections; the defaults are KLUE-RoBERTa-base (paper Table 31)."""
 
     init_from: str | None = Field(

@@ -9,7 +9,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
+
+from corpus.documents.section import Section
 
 SPECIAL_TOKENS = {
     "bert": ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),  # klue/bert-base
@@ -18,7 +20,7 @@ SPECIAL_TOKENS = {
 SMALLEST_LEARNT = 4  # characters may take half of them, and one takes two: bare and with ##
 
 
-class TokenizerConfig(BaseModel, frozen=True, extra="forbid"):
+class TokenizerConfig(Section):
     """A WordPiece vocabulary: how it is built and how it is exported."""
 
     builder: Literal["klue", "bpe", "malmoi"] = Field(

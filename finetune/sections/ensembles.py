@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pydantic import BaseModel, Field
+from pydantic import Field
+
+from corpus.documents.section import Section
 
 
-class Ensemble(BaseModel, frozen=True, extra="forbid"):
+class Ensemble(Section):
     """Results that are averaged for each seed, and over all seeds; it needs two."""
 
     models: tuple[str, ...] = Field((), description="Of finetune.models. Default: all.")

@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
+
+from corpus.documents.section import Section
 
 OWN_NAME = re.compile(r"[^\W\d_][\w-]*")
 OwnKind = Literal["label", "pair", "similarity", "tagging", "span"]
@@ -21,7 +23,7 @@ OWN_COLUMNS: dict[OwnKind, tuple[str, ...]] = {  # what the files of a kind have
 }
 
 
-class OwnColumns(BaseModel, frozen=True, extra="forbid"):
+class OwnColumns(Section):
     """What an own task is: its kind, what its columns are called, and its labels. A kept model carries this."""
 
     kind: OwnKind = Field(

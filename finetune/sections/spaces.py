@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from math import prod
 from typing import Literal
 
-from pydantic import BaseModel, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
+
+from corpus.documents.section import Section
 
 Value = int | float | bool | str
 Values = Mapping[str, Value]  # hyperparameter to value
@@ -31,7 +33,7 @@ def _several(values: object) -> object:
     return (values,) if is_one else values
 
 
-class SearchConfig(BaseModel, frozen=True, extra="forbid"):
+class SearchConfig(Section):
     """One study for each task and encoder; a longer study begins with the trials of the shorter one."""
 
     method: Literal["grid", "random", "tpe"] = Field(

@@ -1,9 +1,9 @@
 """One task of a cluster job: a process of its own that finishes every n-th missing unit.
 
-``python -m launch.executors.task HOME RANK TASKS`` is started by the datatrove step. A process of its own costs one
-start of Python per task and buys three things: a task killed for its memory is noticed (a killed process of datatrove's pool
-is waited for without end), text of a failing document cannot reach datatrove's log (which prints the values of
-variables), and nothing is forked out of Ray's threads.
+``python -m launch.executors.task HOME RANK TASKS`` is started by the datatrove step. A separate process costs one start
+of Python per task. It has three benefits: a task that is killed for its memory is noticed (datatrove's pool waits
+forever for a killed process), text of a failing document cannot reach datatrove's log (which prints the values of
+variables), and nothing is forked from Ray's threads.
 """
 
 from __future__ import annotations

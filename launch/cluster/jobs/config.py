@@ -9,8 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from corpus.documents.section import Section
 from launch.config import Line, Name, Option
 from launch.errors import LaunchError
 from launch.plain_yaml import NotPlain, read_yaml
@@ -26,7 +27,7 @@ Label = Annotated[str, Field(pattern=r"^([a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?)?$"
 Resource = Annotated[str, Field(pattern=r"^[a-z0-9.-]+/[A-Za-z0-9._-]+$")]
 
 
-class Task(BaseModel, frozen=True, extra="forbid"):
+class Task(Section):
     """What one task asks for: a stage on one machine, a machine of pretraining, or a task of finetune."""
 
     partition: Name = Field("", description="Slurm: partition; empty: slurm.partition.")
@@ -56,7 +57,7 @@ class FinetuneTask(Task, frozen=True, extra="forbid"):
     tasks: int = Field(1, ge=1, le=1_000, description="Most tasks side by side.")
 
 
-class Container(BaseModel, frozen=True, extra="forbid"):
+class Container(Section):
     """An image with malmoi in it, in place of the environment that the command runs in."""
 
     image: Line = Field("", description="File or address of the image; empty: none.")
@@ -64,7 +65,7 @@ class Container(BaseModel, frozen=True, extra="forbid"):
     mounts: list[File] = Field([], description="Folders to be seen inside, besides shared, local and the run's.")
 
 
-class SlurmSite(BaseModel, frozen=True, extra="forbid"):
+class SlurmSite(Section):
     """What ``sbatch`` is told for every stage."""
 
     account: Name = Field("", description="Who pays; empty: the user's default.")
@@ -73,7 +74,7 @@ class SlurmSite(BaseModel, frozen=True, extra="forbid"):
     options: dict[Option, Name] = Field({}, description="Other options of sbatch: {constraint: a100}.")
 
 
-class KubernetesSite(BaseModel, frozen=True, extra="forbid"):
+class KubernetesSite(Section):
     """Where in Kubernetes."""
 
     namespace: Label = Field("", description="Namespace; empty: kubectl's.")
@@ -82,14 +83,14 @@ class KubernetesSite(BaseModel, frozen=True, extra="forbid"):
     restarts: int = Field(20, ge=0, description="How often the whole run starts again after a failure.")
 
 
-class HostsSite(BaseModel, frozen=True, extra="forbid"):
+class HostsSite(Section):
     """Machines that are reached by ssh without a password."""
 
     names: list[Host] = Field([], description="In the order of ranks; the first one also does the other stages.")
     elastic: bool = Field(False, description="torchrun goes on with the machines that are left.")
 
 
-class Site(BaseModel, frozen=True, extra="forbid"):
+class Site(Section):
     """A cluster. Nothing here changes a result."""
 
     shared: Folder = Field("", description="Folder that every node sees under this path; runs lie in its runs/.")

@@ -1,0 +1,63 @@
+"""Base class of every recipe section: strict keys, renamed keys for one release, removed keys with a reason."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, model_validator
+
+log = logging.getLogger(__name__)
+
+
+class Section(BaseModel, frozen=True, extra="forbid"):
+    """A frozen section of a recipe; unknown keys are errors.
+
+    Attributes:
+        renamed: old key to new key of this section. The old key works for one release and logs one line.
+        renamed_values: new key to a map from old value to new value, treated alike.
+        removed: key to what to do instead, or why it was removed.
+    """
+
+    renamed: ClassVar[Mapping[str, str]] = {}
+    renamed_values: ClassVar[Mapping[str, Mapping[str, str]]] = {}
+    removed: ClassVar[Mapping[str, str]] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _translate_old_keys(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping):
+            return values
+        translated: dict[str, Any] = {}
+        for key, value in values.items():
+            if key in cls.removed:
+                raise ValueError(f"{key} was removed: {cls.removed[key]}")
+            current = cls.current_key(key)
+            if current in translated or (current != key and current in values):
+                raise ValueError(f"{key} is the old name of {current}; keep only {current}")
+            translated[current] = cls.current_value(current, value)
+        return translated
+
+    @classmethod
+    def current_key(cls, key: str) -> str:
+        """The present name of ``key``; logs one line if ``key`` is an old name."""
+        if key in cls.renamed:
+            warn_once(f"{key}: renamed to {cls.renamed[key]}; the old name works until the next release")
+        return cls.renamed.get(key, key)
+
+    @classmethod
+    def current_value(cls, key: str, value: Any) -> Any:
+        """The present spelling of a value of ``key``; logs one line if ``value`` is an old spelling."""
+        known = cls.renamed_values.get(key, {})
+        if not isinstance(value, str) or value not in known:
+            return value
+        warn_once(f"{key}: {value} was renamed to {known[value]}; the old value works until the next release")
+        return known[value]
+
+
+@cache
+def warn_once(message: str) -> None:
+    """Log a warning the first time that this process sees the message."""
+    log.warning(message)
