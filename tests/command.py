@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
@@ -32,11 +33,14 @@ class Outcome(NamedTuple):
         return shown
 
 
-def run_command(capfd: pytest.CaptureFixture[str] | None, *arguments: str) -> Outcome:
+def run_command(
+    capfd: pytest.CaptureFixture[str] | None, *arguments: str, command: Callable[[], None] = main
+) -> Outcome:
     """Run ``malmoi`` with the arguments; exceptions that would be tracebacks pass through.
 
     Args:
         capfd: pytest's fixture; None where only the exit code matters.
+        command: the entry point.
     """
     if capfd:
         capfd.readouterr()
@@ -44,7 +48,7 @@ def run_command(capfd: pytest.CaptureFixture[str] | None, *arguments: str) -> Ou
     handlers, level, argv = root.handlers[:], root.level, sys.argv
     sys.argv = ["malmoi", *arguments]
     try:
-        main()
+        command()
         code = 0
     except SystemExit as end:
         code = int(end.code or 0)

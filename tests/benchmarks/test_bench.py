@@ -206,7 +206,7 @@ def test_failure_of_a_fresh_process_is_told_not_measured() -> None:
 
 
 def chatty(order: dict[str, int]) -> dict[str, int]:
-    logging.getLogger("tests.launch.anything").info("half of %d", order["work"])
+    logging.getLogger("tests.benchmarks.anything").info("half of %d", order["work"])
     logging.getLogger("elsewhere").info("not asked for")
     print("to stdout by somebody")
     return order

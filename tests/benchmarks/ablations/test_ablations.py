@@ -12,6 +12,7 @@ import pytest
 from benchmarks.ablations import run as module
 from benchmarks.ablations.cells import READ, UNREAD, Base, Cell, read_vocabularies, steps_within
 from benchmarks.ablations.run import Chosen, Measures, run_ablations
+from benchmarks.commands import main as benchmark
 from benchmarks.material import write_invented
 from corpus.documents.errors import BadInput
 from corpus.documents.locks import locked
@@ -170,7 +171,7 @@ def test_bad_options_are_one_sentence(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("x.txt").write_text("글이다.\n", "utf-8")
-    run_command(capfd, "bench", "ablations", *arguments).refused(words)
+    run_command(capfd, "ablations", *arguments, command=benchmark).refused(words)
 
 
 @pytest.mark.parametrize(("entries", "dtype"), [(4_000, "<u2"), (40_000, "<u4")])
