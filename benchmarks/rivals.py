@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.timing import timed
-from corpus.documents.shards import Portion, documents_of, shard_paths
+from corpus.documents.shards import ShardPortion, iter_documents, shard_paths
 from corpus.documents.units import map_units, unit_folder
 from launch.sample.unpack import Span
 
@@ -165,12 +165,12 @@ def build_common_vocabulary(
     return sorted(ids, key=ids.__getitem__), dict(seconds)
 
 
-def _write_morphemes(portion: Portion, scratch: Path) -> dict[str, Any]:
+def _write_morphemes(portion: ShardPortion, scratch: Path) -> dict[str, Any]:
     from mecab import MeCab
 
     analyser = MeCab()
     with (scratch / "morphemes.txt").open("w", encoding="utf-8") as file:
-        for document in documents_of(portion.tables()):
+        for document in iter_documents(portion.tables()):
             file.writelines(" ".join(analyser.morphs(sentence)) + "\n" for sentence in document.sentences)
     return {}
 

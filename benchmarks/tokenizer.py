@@ -17,7 +17,7 @@ from benchmarks.rivals import build_common_vocabulary
 from benchmarks.timing import fresh_in_turns, timed, versions_of, write_figures
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import shard_paths
-from corpus.documents.units import map_units, shared_processes
+from corpus.documents.units import map_units, reuse_processes
 from launch.console import PlainConsole, figures_of, print_table
 from launch.sample.unpack import unpack
 from tokenizer.config import TokenizerConfig
@@ -109,7 +109,7 @@ def run_build(order: tuple[str, str, str, int]) -> dict[str, Any]:
 
     name, corpus, target, workers = order
     way = build_common_vocabulary if name == COMMON else build_ours
-    with TemporaryDirectory(prefix="malmoi-build-") as work, shared_processes(workers):
+    with TemporaryDirectory(prefix="malmoi-build-") as work, reuse_processes(workers):
         vocabulary, figures = way(Path(corpus), Path(work), configuration(name), workers)
     write_pieces(Path(target) / "vocab.txt", vocabulary)
     return figures

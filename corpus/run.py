@@ -32,7 +32,7 @@ from corpus.config import CorpusConfig
 from corpus.decontamination.report import report_contamination, write_index
 from corpus.documents.atomic_files import atomic_write, link_or_copy
 from corpus.documents.errors import BadInput
-from corpus.documents.escaping import visible_json
+from corpus.documents.escaping import escape_json
 from corpus.documents.units import MapUnits, unit_folder
 from corpus.documents.units import map_units as map_in_processes
 from corpus.drops import Comparisons, find_near, reasons_of_documents, write_drops
@@ -248,4 +248,4 @@ def _remove(folder: Path) -> None:
 
 
 def _write_json(path: Path, value: Any) -> None:
-    atomic_write(path, visible_json(json.dumps(value, ensure_ascii=False, indent=2)))
+    atomic_write(path, escape_json(json.dumps(value, ensure_ascii=False, indent=2)))

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from corpus.config import ToxicityConfig
 from corpus.documents.errors import BadInput, first_line
-from corpus.documents.model_files import INDEX_NAME, check_index, most_tokens, refuse_links
+from corpus.documents.model_files import INDEX_NAME, check_weight_index, max_model_tokens, refuse_links
 from corpus.unit_files import PART_NAME
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def load_classifier(config: ToxicityConfig) -> Classifier:
     if (folder := Path(name)).is_dir():  # transformers would follow an index to a pickle
         refuse_links(folder)
         if (folder / INDEX_NAME).is_file():
-            check_index(folder / INDEX_NAME, f"corpus.toxicity.model {name}")
+            check_weight_index(folder / INDEX_NAME, f"corpus.toxicity.model {name}")
     try:
         model, report = AutoModelForSequenceClassification.from_pretrained(
             name, use_safetensors=True, trust_remote_code=False, output_loading_info=True
@@ -95,7 +95,7 @@ def load_classifier(config: ToxicityConfig) -> Classifier:
         )
     labels = tuple(model.config.id2label[number] for number in range(model.config.num_labels))
     _check_labels(config, labels)
-    longest = most_tokens(model.config, tokenizer.model_max_length)
+    longest = max_model_tokens(model.config, tokenizer.model_max_length)
     if config.max_length > longest:
         raise BadInput(
             f"corpus.toxicity.max_length: {name} reads at most {longest} tokens (got {config.max_length}); "

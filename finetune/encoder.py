@@ -34,8 +34,14 @@ from transformers.models.auto.modeling_auto import (
 )
 
 from corpus.documents.errors import BadInput, first_line
-from corpus.documents.model_files import INDEX_NAME, check_index, check_model_files, check_sizes, refuse_links
-from corpus.documents.quiet import quiet_transformers
+from corpus.documents.model_files import (
+    INDEX_NAME,
+    check_model_files,
+    check_sizes,
+    check_weight_index,
+    quiet_transformers,
+    refuse_links,
+)
 from finetune.config import FRESH, KEPT_NAME, PoolingName
 from finetune.layout import name_roles, wrap_texts
 
@@ -171,7 +177,7 @@ def read_weights(kind: Any, name: str, *, is_whole: bool = False, **settings: An
     if Path(name).is_dir():
         check_model_files(Path(name), name)
     elif index := _index_on_hub(name):
-        check_index(index, name)
+        check_weight_index(index, name)
     with _told_in_one_sentence(name), quiet_transformers():
         model, found = kind.from_pretrained(
             name, dtype=torch.float32, use_safetensors=True, trust_remote_code=False, output_loading_info=True,

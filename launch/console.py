@@ -22,7 +22,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 from tqdm import tqdm
 
-from corpus.documents.escaping import markdown, visible, visible_lines
+from corpus.documents.escaping import escape_controls, escape_markdown, escape_message
 from launch.errors import exit_code, explain_missing_module, is_for_user, one_sentence
 
 QUIET = (
@@ -44,7 +44,7 @@ def run_app(app: Callable[..., object], name: str) -> None:
         if shown is None:
             raise
         prefix = f"[rank {rank()}] " if world_size() > 1 else ""
-        print(visible_lines(f"malmoi: {prefix}{one_sentence(shown)}"), file=sys.stderr)
+        print(escape_message(f"malmoi: {prefix}{one_sentence(shown)}"), file=sys.stderr)
         sys.exit(exit_code(shown))
 
 
@@ -52,10 +52,10 @@ class PlainFormatter(logging.Formatter):
     """Messages without control characters; tracebacks keep their lines."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (the library's name)
-        return visible_lines(super().formatMessage(record))
+        return escape_message(super().formatMessage(record))
 
     def format(self, record: logging.LogRecord) -> str:
-        return visible(super().format(record), keep="\n")
+        return escape_controls(super().format(record), keep="\n")
 
 
 class PlainConsole(Console):
@@ -65,7 +65,7 @@ class PlainConsole(Console):
         super().__init__(markup=False, emoji=False, highlight=False, **settings)
 
     def render_str(self, text: str, **settings: Any) -> Text:
-        return super().render_str(visible(text, keep="\n"), **settings)
+        return super().render_str(escape_controls(text, keep="\n"), **settings)
 
 
 class ProgressAwareHandler(logging.Handler):
@@ -108,7 +108,7 @@ _format_warning = warnings.formatwarning
 
 
 def _plain_warning(*args: Any, **settings: Any) -> str:
-    return visible(_format_warning(*args, **settings), keep="\n")
+    return escape_controls(_format_warning(*args, **settings), keep="\n")
 
 
 def show_any_character() -> None:
@@ -168,14 +168,14 @@ def _fill(form: str, record: Mapping[str, Any]) -> str:
 def print_table(table: Table, console: Console) -> None:
     """Print it, long cells folded; "[UNK]" and the like are no mark-up."""
     printed = RichTable(
-        title=Text(visible(table.title)), title_justify="left",
-        caption=Text(visible(table.note)) if table.note else None, caption_justify="left",
+        title=Text(escape_controls(table.title)), title_justify="left",
+        caption=Text(escape_controls(table.note)) if table.note else None, caption_justify="left",
         padding=(0, 0 if len(table.heads) >= WIDE else 1), min_width=min(76, console.width) if table.note else None,
     )  # fmt: skip
     for column, head in enumerate(table.heads):
         printed.add_column(Text(head), justify="right" if column in table.numbers else "left", overflow="fold")
     for row in table.rows:
-        printed.add_row(*(Text(visible(cell, keep="\n")) for cell in row))
+        printed.add_row(*(Text(escape_controls(cell, keep="\n")) for cell in row))
     console.print(printed)
 
 
@@ -183,9 +183,9 @@ def markdown_table(table: Table) -> str:
     """Its title in bold and its cells, heads in one line; the note is left to the page."""
     heads = [head.replace("\n", " ") for head in table.heads]
     rule = ["---:" if column in table.numbers else "---" for column in range(len(table.heads))]
-    cells = [[*map(markdown, heads)], rule, *([*map(markdown, row)] for row in table.rows)]
+    cells = [[*map(escape_markdown, heads)], rule, *([*map(escape_markdown, row)] for row in table.rows)]
     lines = ("| " + " | ".join(row) + " |" for row in cells)
-    return "\n".join([f"**{markdown(table.title)}**", "", *lines])
+    return "\n".join([f"**{escape_markdown(table.title)}**", "", *lines])
 
 
 def say_duration(seconds: float) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corpus.documents.errors import first_line
-from corpus.documents.quiet import quiet_transformers
+from corpus.documents.model_files import quiet_transformers
 from launch.errors import LaunchError
 from launch.manifest import fingerprint, write_json
 

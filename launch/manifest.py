@@ -21,8 +21,8 @@ from typing import Any
 
 from corpus.documents.atomic_files import atomic_write, fsync, fsync_tree, read_json
 from corpus.documents.errors import BadInput
-from corpus.documents.escaping import visible_json
-from corpus.documents.locks import locked
+from corpus.documents.escaping import escape_json
+from corpus.documents.locks import hold_lock
 from launch.errors import LaunchError
 
 MANIFEST_NAME = "manifest.json"
@@ -184,7 +184,7 @@ def _version(name: str) -> str:
 
 def write_json(path: Path, value: Any) -> None:
     """Write JSON under a temporary name, then rename, waiting for the disk before and after."""
-    atomic_write(path, visible_json(json.dumps(value, ensure_ascii=False, indent=1)) + "\n")
+    atomic_write(path, escape_json(json.dumps(value, ensure_ascii=False, indent=1)) + "\n")
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
@@ -216,7 +216,7 @@ def held(run: Path, stage: str, *, waits: bool = False) -> Iterator[None]:
     A second one would take its unfinished files for leftovers, so it ``waits``, or gets a ``LaunchError``.
     """
     run.mkdir(parents=True, exist_ok=True)
-    with locked(run / f".{stage}.lock", waits=waits) as is_ours:
+    with hold_lock(run / f".{stage}.lock", waits=waits) as is_ours:
         if not is_ours:
             raise LaunchError(
                 f"{run / stage}: another malmoi process is at work in this folder; wait for it, or give this run "

@@ -27,7 +27,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from corpus.documents.atomic_files import atomic_write
-from corpus.documents.errors import BadInput, is_full_disk, located
+from corpus.documents.errors import BadInput, is_full_disk, with_path
 from corpus.documents.units import map_units, unit_folder
 from launch.errors import is_for_user, one_sentence
 from tests.command import run_command
@@ -316,4 +316,4 @@ def test_full_disk_in_a_unit_names_the_folder_and_the_next_run_goes_on(save: Any
 def test_other_errors_are_no_full_disk() -> None:
     assert not any(map(is_full_disk, (ValueError("x"), FileNotFoundError(2, "no"), OSError("Read-only"))))
     error = PermissionError(13, "denied", "there")
-    assert located(error, Path("here")) is error
+    assert with_path(error, Path("here")) is error

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from corpus.documents.escaping import markdown
-from corpus.documents.templates import templates_of
+from corpus.documents.escaping import escape_markdown
+from corpus.documents.templates import load_templates
 from tokenizer.config import TokenizerConfig
 
 HOW = {
@@ -28,7 +28,7 @@ LISTED_SOURCES = 20  # a source may be a file, and there may be thousands
 
 def write_card(config: TokenizerConfig, statistics: Mapping[str, Any]) -> str:
     """Markdown of the card, with the Hub's metadata at its head; ``statistics``: the content of statistics.json."""
-    environment = templates_of("tokenizer")
+    environment = load_templates("tokenizer")
     environment.filters |= {"number": _number, "named": _named}
     fit = statistics["fit"]
     table_35 = {
@@ -51,7 +51,7 @@ def write_card(config: TokenizerConfig, statistics: Mapping[str, Any]) -> str:
 
 def _largest(sources: Mapping[str, int]) -> list[tuple[str, int]]:
     ranked = sorted(sources.items(), key=lambda row: (-row[1], row[0]))
-    rows = [(markdown(name), count) for name, count in ranked[:LISTED_SOURCES]]
+    rows = [(escape_markdown(name), count) for name, count in ranked[:LISTED_SOURCES]]
     if others := ranked[LISTED_SOURCES:]:
         rows.append((f"{len(others):,} others", sum(count for _, count in others)))
     return rows

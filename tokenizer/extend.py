@@ -23,11 +23,11 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 from tokenizers import Tokenizer
 
-from corpus.documents.atomic_files import atomic_write, read_object
+from corpus.documents.atomic_files import atomic_write, read_json_object
 from corpus.documents.errors import BadInput, first_line
 from corpus.documents.model_files import refuse_links
 from corpus.documents.shards import shard_paths
-from corpus.documents.units import MapUnits, shared_processes
+from corpus.documents.units import MapUnits, reuse_processes
 from corpus.documents.units import map_units as map_in_processes
 from tokenizer.building.export import CARD_NAME, ROLES, write_json
 from tokenizer.building.extend import NewPiece, Vocabulary, choose_pieces
@@ -99,7 +99,7 @@ def extend_vocabulary(
     size += -(len(old.entries) + size) % multiple
     work, discarded = out / "work", out / "work.discarded"
     shutil.rmtree(discarded, ignore_errors=True)
-    with shared_processes(workers):
+    with reuse_processes(workers):
         do = partial(map_units or map_in_processes, workers=workers)
         types, counted = count_corpus(shard_paths(corpus / "documents"), work, do)
         if not counted["eojeols"]:
@@ -130,7 +130,7 @@ def extend_as(earlier: Path, base: Path, out: Path) -> dict[str, Any]:
     path, old = earlier / EXTENSION_NAME, read_base(base)
     if not path.is_file():
         raise BadInput(f"{path}: not there; give a folder that `malmoi tokenizer extend` wrote, or a number of pieces")
-    found = read_object(path, AGAIN)
+    found = read_json_object(path, AGAIN)
     if found.get("base_sha256") != digest(old.entries):
         raise BadInput(f"{earlier}: extends another vocabulary than {base}; {AGAIN} from the right one")
     try:

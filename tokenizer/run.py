@@ -24,7 +24,7 @@ import numpy as np
 
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import shard_paths
-from corpus.documents.units import MapUnits, shared_processes, unit_folder
+from corpus.documents.units import MapUnits, reuse_processes, unit_folder
 from corpus.documents.units import map_units as map_in_processes
 from tokenizer.building.alphabet import choose_alphabet, single_pieces
 from tokenizer.building.analysers import load_analyser, versions_of
@@ -69,7 +69,7 @@ def run(
         load_analyser(config.analyser)  # at once, as it may not be installed
     work, discarded = out / "work", out / "work.discarded"
     shutil.rmtree(discarded, ignore_errors=True)
-    with shared_processes(workers):  # none is started where an engine does the work
+    with reuse_processes(workers):  # none is started where an engine does the work
         do = partial(map_units or map_in_processes, workers=workers)
         vocabulary, statistics = build(inputs.corpus, config, work, do)
     write_json(out / "statistics.json", statistics)

@@ -19,7 +19,7 @@ from itertools import accumulate, groupby, pairwise
 from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
-from corpus.documents.mecab import LONGEST_ANALYSED, morphemes_of
+from corpus.documents.mecab import MAX_ANALYZED_CHARS, split_morphemes
 
 LONGEST_WORD = 100  # characters (jamo where the text is decomposed); WordPiece makes [UNK] of longer ones
 
@@ -108,7 +108,7 @@ def cut_apart(words: Sequence[str]) -> list[str]:
 
 
 def split_words(
-    words: Sequence[str], left: str, right: str, analyse: Callable[[str], list[str]] = morphemes_of
+    words: Sequence[str], left: str, right: str, analyse: Callable[[str], list[str]] = split_morphemes
 ) -> list[list[str]]:
     """Morphemes of each BERT word of one eojeol; joined, they give the word back.
 
@@ -117,7 +117,7 @@ def split_words(
         analyse: text to its morphemes as slices, without spaces.
     """
     eojeol = "".join(words)
-    if not 1 < len(eojeol) <= LONGEST_ANALYSED:
+    if not 1 < len(eojeol) <= MAX_ANALYZED_CHARS:
         return [[word] for word in words]
     before, after = _clean(left), _clean(right)
     surfaces = iter(analyse(" ".join(filter(None, (before, eojeol, after))).replace(LIST_DOT, "·")))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from corpus.documents.quiet import quiet_transformers
+from corpus.documents.model_files import quiet_transformers
 from pretrain.model.families import family_of, longest_input
 from pretrain.model.last_layer import pick
 

@@ -23,7 +23,7 @@ from benchmarks.ablations.results import COUNT_NAME, MEASURED_NAME, SETTINGS_NAM
 from benchmarks.timing import versions_of
 from corpus.documents.accelerator import find_device
 from corpus.documents.errors import BadInput
-from corpus.documents.locks import locked
+from corpus.documents.locks import hold_lock
 from corpus.documents.shards import read_documents, shard_paths
 from corpus.reading.inputs import find_inputs
 from finetune.config import full_name
@@ -77,7 +77,7 @@ def run_ablations(base: Base, chosen: Chosen, measures: Measures) -> dict[str, A
     vocabularies = read_vocabularies(chosen.vocabularies, recipe)
     tasks = _tasks(base, recipe, chosen.tasks)
     _settle(base, recipe, measures)
-    with locked(base.out / ".text.lock", waits=True):
+    with hold_lock(base.out / ".text.lock", waits=True):
         _prepare_text(base, recipe, measures, chosen.texts or TEXTS)
     cells = [
         Cell(vocabulary, text, seed)
@@ -173,11 +173,11 @@ def _do(cell: Cell, base: Base, measures: Measures, tasks: Sequence[str]) -> str
     try:
         made = base.folder_of_vocabulary(cell)
         made.mkdir(parents=True, exist_ok=True)
-        with locked(made / ".vocabulary.lock", waits=True):
+        with hold_lock(made / ".vocabulary.lock", waits=True):
             base.vocabulary(cell)
         run = base.folder_of(cell)
         run.mkdir(parents=True, exist_ok=True)
-        with locked(run / ".cell.lock") as is_ours:
+        with hold_lock(run / ".cell.lock") as is_ours:
             if not is_ours:
                 log.info("%s: another command is at work on it", cell.name)
                 return None

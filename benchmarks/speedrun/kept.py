@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from corpus.documents.atomic_files import PARTIAL, writing
+from corpus.documents.atomic_files import PARTIAL_SUFFIX, locate_errors
 from pretrain.engine.start import Engine
 
 WEIGHTS, MOMENTS = "weights", "moments"
@@ -46,8 +46,8 @@ class Kept:
         parts = zip((WEIGHTS, MOMENTS), engine.state(keep=True), strict=True)
         tensors = {f"{part}/{name}": tensor for part, found in parts for name, tensor in found.items()}
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        partial = self._path.with_name(self._path.name + PARTIAL)
-        with writing(partial):
+        partial = self._path.with_name(self._path.name + PARTIAL_SUFFIX)
+        with locate_errors(partial):
             save_file(tensors, partial, {"order": self._order, "state": json.dumps(state)})
         partial.replace(self._path)
 

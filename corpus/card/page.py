@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup, escape
 
-from corpus.documents.escaping import fenced, markdown, visible
-from corpus.documents.templates import templates_of
+from corpus.documents.escaping import code_block, escape_controls, escape_markdown
+from corpus.documents.templates import load_templates
 
 PLOT_WIDTH, PLOT_HEIGHT = 300, 84
 TAG = re.compile(r"\[[A-Z]{2,10}\]")
@@ -173,11 +173,11 @@ def _parts(text: str, first: int, last: int, spans: Sequence[tuple[int, int]]) -
     position = first
     for start, end in ((max(start, first), min(end, last)) for start, end in spans):
         if start < end:
-            yield from (Part(visible(text[position:start])),) if start > position else ()
-            yield Part(visible(text[start:end]), True)
+            yield from (Part(escape_controls(text[position:start])),) if start > position else ()
+            yield Part(escape_controls(text[start:end]), True)
             position = end
     if position < last:
-        yield Part(visible(text[position:last]))
+        yield Part(escape_controls(text[position:last]))
     if last < len(text):
         yield Part("…")
 
@@ -195,19 +195,19 @@ def read_templates() -> list[str]:
 def render(template: str, facts: Mapping[str, Any]) -> str:
     """A page from its template in this folder; ``.html.j2`` templates escape text themselves.
 
-    Whatever a template prints passes through ``visible``; ``lines`` keeps the line ends of preformatted text.
+    Whatever a template prints passes through ``escape_controls``; ``lines`` keeps the line ends of preformatted text.
     """
     is_html = template.endswith("html.j2")
-    environment = templates_of("corpus.card", autoescape=is_html, finalize=_shown if is_html else None)
-    shown = (stylesheet, count, share, size, label, width, plot, to_bars, median_bar, visible, cut, mark_tags)
+    environment = load_templates("corpus.card", autoescape=is_html, finalize=_shown if is_html else None)
+    shown = (stylesheet, count, share, size, label, width, plot, to_bars, median_bar, escape_controls, cut, mark_tags)
     environment.globals |= {function.__name__: function for function in shown}
-    environment.filters |= {"md": markdown, "fenced": fenced, "lines": _lines}
+    environment.filters |= {"md": escape_markdown, "fenced": code_block, "lines": _lines}
     return environment.get_template(template).render(**facts)
 
 
 def _shown(value: Any) -> Any:
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return escape_controls(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _lines(text: str) -> Markup:
-    return escape(visible(text, keep="\n"))
+    return escape(escape_controls(text, keep="\n"))

@@ -20,7 +20,7 @@ from corpus.card.korean import translate_html
 from corpus.card.page import mark_change, mark_replaced, render, to_bars
 from corpus.documents.atomic_files import atomic_write, read_json
 from corpus.documents.errors import BadInput
-from corpus.documents.escaping import visible
+from corpus.documents.escaping import escape_controls
 from corpus.pii.cover import cover
 from corpus.pii.detect import find_pii
 from corpus.pii.types import ALL_TYPES, PII_TYPES
@@ -124,7 +124,7 @@ def _gather_facts(out: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
 def _metadata(documents: int, pretty_name: str, licence: str | None) -> str:
     """What the Hub and ``load_dataset`` read: without the data files, samples would be taken for documents."""
     fields = {
-        "pretty_name": visible(pretty_name),
+        "pretty_name": escape_controls(pretty_name),
         "language": ["ko"],
         "license": licence,
         "size_categories": [SIZES[min(max(0, len(str(documents)) - 3), len(SIZES) - 1)]],

@@ -35,7 +35,7 @@ CLEARLY_FASTER = 1.25  # bf16 rounds, so a tie goes to float32; instructions for
 MUCH_SLOWER = 1.5
 
 
-class Choice(NamedTuple):
+class PrecisionChoice(NamedTuple):
     """A precision, why it is that one, and what to warn of ("" for nothing)."""
 
     precision: PrecisionName
@@ -58,7 +58,7 @@ def find_device(asked: DeviceName, key: str) -> torch.device:
         return torch.device(found.type)
     if has_nvidia_devices():
         raise BadInput(
-            f"this machine has NVIDIA devices, but torch cannot use them: {_why_idle()}; or train on the processor "
+            f"this machine has NVIDIA devices, but torch cannot use them: {_why_unusable()}; or train on the processor "
             f"with {key}=cpu"
         )
     return torch.device("cpu")
@@ -82,7 +82,7 @@ def has_nvidia_devices(root: Path = Path("/")) -> bool:
     return any(path for sign in NVIDIA_SIGNS for path in root.glob(sign))
 
 
-def _why_idle() -> str:
+def _why_unusable() -> str:
     import torch
 
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -97,39 +97,41 @@ def _why_idle() -> str:
     return "it finds none; see nvidia-smi"
 
 
-def choose_precision(asked: PrecisionName, key: str, device: torch.device) -> Choice:
+def choose_precision(asked: PrecisionName, key: str, device: torch.device) -> PrecisionChoice:
     """What to train in on ``device``: "auto" is bf16 where it is clearly faster than float32, and float32 elsewhere.
 
     Any other precision stays; ``key`` is the setting that names it. BadInput: bf16 is asked of a GPU without it.
     """
     if asked not in ("auto", "bf16"):
-        return Choice(asked, f"set by {key}")
+        return PrecisionChoice(asked, f"set by {key}")
     if device.type == "cuda":
         return _by_capability(asked, key, device)
-    fp32, bf16 = product_rate(device.type, "fp32"), product_rate(device.type, "bf16")
+    fp32, bf16 = matmul_flops_per_second(device.type, "fp32"), matmul_flops_per_second(device.type, "bf16")
     times = bf16 / fp32
     found = (
         f"matrix products in bf16 run at {times:.2g} times the speed of float32 here "
         f"({bf16 / 1e9:.0f} and {fp32 / 1e9:.0f} GFLOP/s)"
     )
     if asked == "auto":
-        return Choice("bf16" if times >= CLEARLY_FASTER else "fp32", found)
+        return PrecisionChoice("bf16" if times >= CLEARLY_FASTER else "fp32", found)
     slower = f"{key}=bf16 is {1 / times:.1f} times slower than float32 on this machine; set {key}=auto, or fp32"
-    return Choice(asked, f"set by {key}; {found}", slower if times * MUCH_SLOWER <= 1 else "")
+    return PrecisionChoice(asked, f"set by {key}; {found}", slower if times * MUCH_SLOWER <= 1 else "")
 
 
-def _by_capability(asked: PrecisionName, key: str, device: torch.device) -> Choice:
+def _by_capability(asked: PrecisionName, key: str, device: torch.device) -> PrecisionChoice:
     import torch
 
     name = torch.cuda.get_device_name(device)
     has_bf16 = torch.cuda.is_bf16_supported(including_emulation=False)
     if asked == "bf16" and not has_bf16:
         raise BadInput(f"{key}=bf16: this GPU has no bf16 ({name}); use auto or fp32")
-    return Choice("bf16" if has_bf16 else "fp32", f"{name} has {'' if has_bf16 else 'no '}instructions for bf16")
+    return PrecisionChoice(
+        "bf16" if has_bf16 else "fp32", f"{name} has {'' if has_bf16 else 'no '}instructions for bf16"
+    )
 
 
 @cache
-def product_rate(device_type: str, precision: str) -> float:
+def matmul_flops_per_second(device_type: str, precision: str) -> float:
     """FLOP/s in the three products that a linear layer needs in a step, timed for a quarter of a second at most.
 
     On a CPU that of one core, in CPU time: what else runs there does not decide.
@@ -145,12 +147,12 @@ def product_rate(device_type: str, precision: str) -> float:
     spent: list[float] = []
     began = time.perf_counter()
     while len(spent) < 2 or (len(spent) < PROBE_ROUNDS and time.perf_counter() - began < PROBE_SECONDS):
-        spent.append(_time_products(*given))
+        spent.append(_time_matmuls(*given))
     torch.set_num_threads(threads)
     return 3 * 2 * ROWS * HIDDEN * INNER / max(median(spent[1:]), 1e-9)
 
 
-def _time_products(inputs: Any, weights: Any, gradients: Any) -> float:
+def _time_matmuls(inputs: Any, weights: Any, gradients: Any) -> float:
     """Seconds for the outputs, the gradient of the inputs and that of the weights."""
     import torch
 

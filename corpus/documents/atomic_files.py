@@ -18,14 +18,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from corpus.documents.errors import BadInput, located
+from corpus.documents.errors import BadInput, with_path
 
 # half of a surrogate pair: JSON can spell it, UTF-8 cannot hold it
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 BLOCK_BYTES = 1 << 20
-SETTLED_TOGETHER = 8  # waits that overlap share one commit of the file system's journal: 3 times as fast on ext4
+PARALLEL_FSYNCS = 8  # waits that overlap share one commit of the file system's journal: 3 times as fast on ext4
 DIGEST_KEY = "sha256"  # of all else in a JSON object that carries its digest
-PARTIAL = ".partial"  # ends the name of what is not whole yet; a killed run leaves it, the next one writes it anew
+PARTIAL_SUFFIX = ".partial"  # of unfinished files and folders; the next run replaces those that a killed run left
 
 
 def read_json(path: Path, advice: str) -> Any:
@@ -36,7 +36,7 @@ def read_json(path: Path, advice: str) -> Any:
         raise BadInput(f"{path}: not readable as JSON ({error}); {advice}") from None
 
 
-def read_object(path: Path, advice: str) -> dict[str, Any]:
+def read_json_object(path: Path, advice: str) -> dict[str, Any]:
     """The same where only a JSON object will do."""
     value = read_json(path, advice)
     if not isinstance(value, dict):
@@ -118,7 +118,7 @@ def atomic_write(path: Path, content: str | bytes) -> None:
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
     """A name to write to; ``path`` appears, on the disk for good, if nothing was raised. Folders above it are made."""
-    temporary = path.with_name(path.name + PARTIAL)
+    temporary = path.with_name(path.name + PARTIAL_SUFFIX)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
@@ -128,16 +128,16 @@ def atomic_file(path: Path) -> Iterator[Path]:
     except BaseException as error:
         with suppress(OSError):  # the reason why it cannot be written is the better message
             temporary.unlink(missing_ok=True)
-        raise located(error, path) from error
+        raise with_path(error, path) from error
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[Path]:
+def locate_errors(path: Path) -> Iterator[Path]:
     """Around a library that writes a file: a full disk in its words becomes the system's, with the file's name."""
     try:
         yield path
     except Exception as error:
-        raise located(error, path) from error
+        raise with_path(error, path) from error
 
 
 @contextmanager
@@ -146,7 +146,7 @@ def atomic_dir(path: Path) -> Iterator[Path]:
 
     If something was, nothing of it stays: a full disk gets its space back.
     """
-    temporary = path.with_name(path.name + PARTIAL)
+    temporary = path.with_name(path.name + PARTIAL_SUFFIX)
     try:
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
@@ -157,7 +157,7 @@ def atomic_dir(path: Path) -> Iterator[Path]:
         fsync(path.parent)
     except BaseException as error:
         shutil.rmtree(temporary, ignore_errors=True)
-        raise located(error, path) from error
+        raise with_path(error, path) from error
 
 
 def link_or_copy(source: Path, target: Path) -> None:
@@ -172,7 +172,7 @@ def fsync_tree(folder: Path) -> None:
     """Wait until the disk has every file below ``folder``, and their names; what goes meanwhile is not waited for."""
     walked = [(Path(root), names) for root, _, names in os.walk(folder)]
     files = [path for inner, names in walked for name in names if not (path := inner / name).is_symlink()]
-    with ThreadPoolExecutor(SETTLED_TOGETHER) as threads:
+    with ThreadPoolExecutor(PARALLEL_FSYNCS) as threads:
         for found in ([path for path in files if path.is_file()], [inner for inner, _ in walked]):
             list(threads.map(_fsync_if_there, found))
 

@@ -7,9 +7,9 @@ import os
 import re
 from pathlib import Path
 
-FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+FULL_DISK_CODES = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 # numpy's words for a write that stopped, which carry no errno, and those of Rust for EFBIG, ENOSPC, EDQUOT on Linux
-FULL_WORDS = re.compile(r"^\d+ requested and \d+ written$|\bos error (?:27|28|122)\b")
+FULL_DISK_MESSAGE = re.compile(r"^\d+ requested and \d+ written$|\bos error (?:27|28|122)\b")
 
 
 class BadInput(ValueError):
@@ -28,11 +28,11 @@ def first_line(error: BaseException) -> str:
 def is_full_disk(error: BaseException) -> bool:
     """Whether an error of any library means that the disk is full."""
     if isinstance(error, OSError) and error.errno is not None:
-        return error.errno in FULL
-    return FULL_WORDS.search(str(error)) is not None
+        return error.errno in FULL_DISK_CODES
+    return FULL_DISK_MESSAGE.search(str(error)) is not None
 
 
-def located(error: BaseException, path: Path) -> BaseException:
+def with_path(error: BaseException, path: Path) -> BaseException:
     """The error with the place where it happened, if it says none and is the system's, or any library's full disk."""
     code = error.errno if isinstance(error, OSError) else None
     if (isinstance(error, OSError) and error.filename is not None) or not (code or is_full_disk(error)):

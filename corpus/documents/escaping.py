@@ -15,47 +15,47 @@ import unicodedata
 from collections.abc import Callable
 
 # control, format (bidi, zero width), lone surrogate (a byte that is no text), private use, separators of lines
-UNSHOWN = frozenset(("Cc", "Cf", "Cs", "Co", "Zl", "Zp"))
+ESCAPED_CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Co", "Zl", "Zp"))
 UNUSUAL = re.compile("[^ -~ㄱ-ㅎ가-힣一-鿿]")  # few characters are looked up
 MARKDOWN = re.compile(r"[\\`*_\[\]|~#$]")
 LEADING = re.compile(r"^( ?\d{1,9})([.)])(?= |$)|^( ?)([-+=])(?=[-+=]*(?: |$))")  # begins a list, underlines a heading
 FENCE = re.compile("`{3,}")
 
 
-def visible(text: str, keep: str = "") -> str:
+def escape_controls(text: str, keep: str = "") -> str:
     """``text`` without a character that cannot be seen: ``↵`` for a line end, ``⟨U+202E⟩`` and the like for others.
 
     Args:
         keep: characters that stay, such as line ends where text is shown line by line.
     """
-    return _shown(text, keep, lambda character: "↵" if character == "\n" else f"⟨U+{ord(character):04X}⟩")
+    return _escape(text, keep, lambda character: "↵" if character == "\n" else f"⟨U+{ord(character):04X}⟩")
 
 
-def visible_lines(text: str) -> str:
+def escape_message(text: str) -> str:
     """The same for a message of several lines: further lines are indented in ours, so no name can feign one."""
-    return re.sub(r"\n(?! {2})", "↵", visible(text, keep="\n"))
+    return re.sub(r"\n(?! {2})", "↵", escape_controls(text, keep="\n"))
 
 
-def visible_json(text: str) -> str:
+def escape_json(text: str) -> str:
     """JSON with such characters as ``\\u202e``: the same value, and safe to print. Line ends between values stay."""
-    return _shown(text, "\n", lambda character: json.dumps(character)[1:-1])
+    return _escape(text, "\n", lambda character: json.dumps(character)[1:-1])
 
 
-def _shown(text: str, keep: str, name: Callable[[str], str]) -> str:
+def _escape(text: str, keep: str, name: Callable[[str], str]) -> str:
     def show(found: re.Match[str]) -> str:
-        is_shown = found[0] in keep or unicodedata.category(found[0]) not in UNSHOWN
+        is_shown = found[0] in keep or unicodedata.category(found[0]) not in ESCAPED_CATEGORIES
         return found[0] if is_shown else name(found[0])
 
     return UNUSUAL.sub(show, text)
 
 
-def markdown(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """One line of Markdown, for a paragraph or a table cell, that renders as ``text`` reads, with any content."""
-    line = html.escape(MARKDOWN.sub(r"\\\g<0>", re.sub(r"\s+", " ", visible(text))), quote=False)
+    line = html.escape(MARKDOWN.sub(r"\\\g<0>", re.sub(r"\s+", " ", escape_controls(text))), quote=False)
     return LEADING.sub(lambda found: f"{found[1] or found[3] or ''}\\{found[2] or found[4]}", line)
 
 
-def fenced(text: str, language: str = "") -> str:
+def code_block(text: str, language: str = "") -> str:
     """A code block of Markdown that ``text`` cannot end."""
     ticks = max((len(run) for run in FENCE.findall(text)), default=2) + 1
-    return f"{'`' * ticks}{language}\n{visible(text, keep=chr(10)).rstrip()}\n{'`' * ticks}"
+    return f"{'`' * ticks}{language}\n{escape_controls(text, keep=chr(10)).rstrip()}\n{'`' * ticks}"

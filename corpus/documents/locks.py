@@ -46,12 +46,12 @@ class Process(NamedTuple):
         return f"process {self.pid} on {self.host}"
 
 
-def this_process() -> Process:
+def current_process() -> Process:
     """The one that asks."""
     return Process(socket.gethostname(), os.getpid(), _state_and_start(os.getpid())[1])
 
 
-def as_process(value: Any) -> Process | None:
+def parse_process(value: Any) -> Process | None:
     """One that was written as JSON; None for anything else."""
     try:
         host, pid, began = value
@@ -61,17 +61,17 @@ def as_process(value: Any) -> Process | None:
     return Process(host, pid, began) if is_one else None
 
 
-def sign(path: Path) -> None:
+def write_lock_holder(path: Path) -> None:
     """Leave in a lock's file who holds it; a file that cannot be written stays as it is."""
     with suppress(OSError), path.open("r+", encoding="utf-8") as file:
-        file.write(json.dumps(this_process()) + "\n")
+        file.write(json.dumps(current_process()) + "\n")
         file.truncate()
 
 
-def read_signature(path: Path) -> Process | None:
+def read_lock_holder(path: Path) -> Process | None:
     """Who signed it last; None where nobody did, or it cannot be read."""
     try:
-        return as_process(json.loads(path.read_text("utf-8")))
+        return parse_process(json.loads(path.read_text("utf-8")))
     except (OSError, ValueError, RecursionError):
         return None
 
@@ -86,7 +86,7 @@ def _state_and_start(pid: int) -> tuple[str, int]:
 
 
 @contextmanager
-def locked(path: Path, *, waits: bool = False) -> Iterator[bool]:
+def hold_lock(path: Path, *, waits: bool = False) -> Iterator[bool]:
     """Hold the lock on ``path``, a file that is made for it; whether it is ours, which with ``waits`` it always is."""
     lock = FileLock(path, timeout=-1 if waits else 0, fallback_to_soft=False)  # a soft lock outlives a killed process
     is_ours = True

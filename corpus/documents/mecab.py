@@ -14,33 +14,33 @@ from typing import Any
 
 _SURFACE = re.compile("^([^\t\n]*[^\t\n ]) *\t", re.MULTILINE)  # the dictionary has 캘리 with a space at its end
 _TAGGED = re.compile(f"{_SURFACE.pattern}([^,\n]*)", re.MULTILINE)
-LONGEST_ANALYSED = 200  # characters; longer eojeols are addresses and tables, and cost the analyser memory
+MAX_ANALYZED_CHARS = 200  # characters; longer eojeols are addresses and tables, and cost the analyser memory
 
 
-def morphemes_of(text: str) -> list[str]:
+def split_morphemes(text: str) -> list[str]:
     """Surfaces of the morphemes of a text that is clean and begins with no space; joined, the text without spaces."""
-    return _SURFACE.findall(_analysed(text).to_string())
+    return _SURFACE.findall(_analyze(text).to_string())
 
 
-def tagged_morphemes_of(text: str) -> list[tuple[str, str]]:
+def tag_morphemes(text: str) -> list[tuple[str, str]]:
     """The same surfaces, each with its tags (``VV``, or ``VV+EC`` of a contraction)."""
-    return _TAGGED.findall(_analysed(text).to_string())
+    return _TAGGED.findall(_analyze(text).to_string())
 
 
-def morpheme_begins(text: str) -> list[int]:
+def morpheme_starts(text: str) -> list[int]:
     """Characters at which the same morphemes begin."""
-    return [begin for (begin, _), _ in _analysed(text)]
+    return [begin for (begin, _), _ in _analyze(text)]
 
 
-def _analysed(text: str) -> Any:
-    tagger, lattice = _analyser()
+def _analyze(text: str) -> Any:
+    tagger, lattice = _load_mecab()
     lattice.set_sentence(text)
     tagger.parse(lattice)
     return lattice
 
 
 @cache
-def _analyser() -> tuple[Any, Any]:
+def _load_mecab() -> tuple[Any, Any]:
     # One lattice for all texts: the public parse() builds a record per morpheme and takes twice the time.
     from mecab import MeCab
     from mecab.utils import create_lattice
@@ -48,6 +48,6 @@ def _analyser() -> tuple[Any, Any]:
     return MeCab()._tagger, create_lattice("")
 
 
-def analyser_versions() -> dict[str, str]:
+def mecab_versions() -> dict[str, str]:
     """What cut the text, for the card and the statistics."""
     return {name: version(name) for name in ("python-mecab-ko", "python-mecab-ko-dic")}

@@ -6,12 +6,14 @@ links to anywhere. Only names and headers are read.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from safetensors import safe_open
 
-from corpus.documents.atomic_files import read_object
+from corpus.documents.atomic_files import read_json_object
 from corpus.documents.errors import BadInput
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ ONLY_PICKLES = (
 def check_model_files(folder: Path, name: str) -> None:
     """Refuse a folder, called ``name`` in messages, with weights that are no safetensors, cut short, or elsewhere."""
     refuse_links(folder, name)
-    shards = check_index(folder / INDEX_NAME, name) if (folder / INDEX_NAME).is_file() else []
+    shards = check_weight_index(folder / INDEX_NAME, name) if (folder / INDEX_NAME).is_file() else []
     if missing := [shard for shard in shards if not (folder / shard).is_file()]:
         raise BadInput(f"{name}: {INDEX_NAME} names {missing[0][:80]!r}, which is not there; copy the whole folder")
     if (folder / WEIGHTS_NAME).is_file():
@@ -56,7 +58,7 @@ def check_sizes(folder: Path, name: str) -> None:
     """Refuse a config.json that is missing, no JSON object, or whose sizes are not positive whole numbers."""
     if not (folder / CONFIG_NAME).is_file():
         raise BadInput(f"{name}: no {CONFIG_NAME} here; give the folder of a Hugging Face model")
-    config = read_object(folder / CONFIG_NAME, "save the model again")
+    config = read_json_object(folder / CONFIG_NAME, "save the model again")
     for key in SIZES:
         value = config.get(key, 1)
         if type(value) is not int or not 0 < value < LARGEST:
@@ -79,9 +81,9 @@ def refuse_links(folder: Path, name: str = "") -> None:
             raise BadInput(f"{name or folder}: {path.name} is a link out of the folder; copy the file itself there")
 
 
-def check_index(path: Path, name: str) -> list[str]:
+def check_weight_index(path: Path, name: str) -> list[str]:
     """The files of weights that an index names; refuses what is not a plain name of safetensors, or no name at all."""
-    places = read_object(path, "save the model again").get("weight_map")
+    places = read_json_object(path, "save the model again").get("weight_map")
     if not isinstance(places, dict) or not places or not all(isinstance(file, str) for file in places.values()):
         raise BadInput(f"{name}: {INDEX_NAME} has no weight_map of names to files; save the model again")
     files = sorted(set(places.values()))
@@ -94,9 +96,25 @@ def check_index(path: Path, name: str) -> list[str]:
     return files
 
 
-def most_tokens(config: PretrainedConfig, most: int) -> int:
+def max_model_tokens(config: PretrainedConfig, most: int) -> int:
     """Tokens that a model reads, of the ``most`` that its tokenizer allows."""
     most = min(most, getattr(config, "max_position_embeddings", most))
     if "roberta" in config.model_type:  # its positions begin after that of the padding
         most = min(most, config.max_position_embeddings - config.pad_token_id - 1)
     return most
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Hide the progress bars and warnings of transformers while a model loads; malmoi reports what matters itself."""
+    from transformers.utils import logging
+
+    verbosity, shows_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if shows_bars:
+            logging.enable_progress_bar()

@@ -44,10 +44,10 @@ def shard_paths(folder: Path) -> list[Path]:
 
 def read_documents(shard: Path) -> Iterator[Document]:
     """Documents of one shard in file order, a row group in memory at a time."""
-    return documents_of(read_tables(shard))
+    return iter_documents(read_tables(shard))
 
 
-def documents_of(tables: Iterable[pa.Table]) -> Iterator[Document]:
+def iter_documents(tables: Iterable[pa.Table]) -> Iterator[Document]:
     """Documents of tables of ``SCHEMA``."""
     for table in tables:
         columns = (table[name].to_pylist() for name in SCHEMA.names)
@@ -57,7 +57,7 @@ def documents_of(tables: Iterable[pa.Table]) -> Iterator[Document]:
 
 def read_tables(shard: Path, row_groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
     """The same as tables of ``SCHEMA``: of all row groups, or of those numbered; rows without a value are refused."""
-    with _opened(shard) as file:
+    with _open_shard(shard) as file:
         for batch in file.iter_batches(ROW_GROUP_DOCUMENTS, row_groups, SCHEMA.names):
             table = pa.Table.from_batches([batch]).select(SCHEMA.names).cast(SCHEMA)
             sentences = pc.list_flatten(table["sentences"])
@@ -68,7 +68,7 @@ def read_tables(shard: Path, row_groups: Sequence[int] | None = None) -> Iterato
 
 
 @contextmanager
-def _opened(shard: Path) -> Iterator[pq.ParquetFile]:
+def _open_shard(shard: Path) -> Iterator[pq.ParquetFile]:
     """A shard open for reading; what is wrong with it while it is read is a ``BadInput``."""
     try:
         with pq.ParquetFile(shard) as file:
@@ -79,7 +79,7 @@ def _opened(shard: Path) -> Iterator[pq.ParquetFile]:
         raise BadInput(f"{shard}: a damaged shard ({str(error)[:100]}); {REMAKE}") from error
 
 
-class Portion(NamedTuple):
+class ShardPortion(NamedTuple):
     """Documents that one process works on: row groups of shards, in order, and their bytes before compression."""
 
     groups: tuple[tuple[Path, int], ...]
@@ -91,22 +91,22 @@ class Portion(NamedTuple):
             yield from read_tables(shard, [group])
 
 
-def portions_of(shards: Sequence[Path], size: int) -> list[Portion]:
+def split_into_portions(shards: Sequence[Path], size: int) -> list[ShardPortion]:
     """The shards, of any number and sizes, divided into portions of about ``size`` bytes, in order."""
-    portions: list[Portion] = []
-    held = Portion((), 0)
+    portions: list[ShardPortion] = []
+    held = ShardPortion((), 0)
     for shard in shards:
         for group, more in enumerate(row_group_sizes(shard)):
-            held = Portion((*held.groups, (shard, group)), held.size + more)
+            held = ShardPortion((*held.groups, (shard, group)), held.size + more)
             if held.size >= size:
                 portions.append(held)
-                held = Portion((), 0)
+                held = ShardPortion((), 0)
     return [*portions, held] if held.groups else portions
 
 
 def row_group_sizes(shard: Path) -> list[int]:
     """Bytes of each row group before compression."""
-    with _opened(shard) as file:
+    with _open_shard(shard) as file:
         return [file.metadata.row_group(number).total_byte_size for number in range(file.num_row_groups)]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 
-def templates_of(package: str, folder: str = ".", **settings: Any) -> Environment:
+def load_templates(package: str, folder: str = ".", **settings: Any) -> Environment:
     """The templates that lie in a folder of a package; ``settings`` as Jinja names them (``autoescape`` of HTML)."""
     return Environment(
         loader=PackageLoader(package, folder),

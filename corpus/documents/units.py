@@ -28,7 +28,7 @@ from uuid import uuid4
 from tqdm import tqdm
 
 from corpus.documents.atomic_files import fsync, fsync_tree, read_json
-from corpus.documents.errors import BadInput, located
+from corpus.documents.errors import BadInput, with_path
 
 log = logging.getLogger(__name__)
 COUNTS_NAME = "counts.json"
@@ -89,7 +89,7 @@ def map_units(
                 yield unit, homes[-1]
 
     with tqdm(total=total, desc=title, disable=None, **scale) as bar:
-        done = _here(work, unfinished()) if workers <= 1 else _in_processes(work, unfinished(), workers)
+        done = _run_here(work, unfinished()) if workers <= 1 else _in_processes(work, unfinished(), workers)
         for unit in done:
             bar.update(size_of(unit) if size_of else 1)
     if earlier:
@@ -97,10 +97,10 @@ def map_units(
     return [read_json(home / COUNTS_NAME, f"delete {folder} and run again") for home in homes]
 
 
-def _here(work: Callable[..., Any], jobs: Iterable[tuple[Unit, Path]]) -> Iterator[Unit]:
+def _run_here(work: Callable[..., Any], jobs: Iterable[tuple[Unit, Path]]) -> Iterator[Unit]:
     """Units as they are done."""
     for unit, home in jobs:
-        finish_unit(work, unit, home)
+        run_unit(work, unit, home)
         yield unit
 
 
@@ -108,7 +108,7 @@ _shared_pool: ContextVar[ProcessPoolExecutor | None] = ContextVar("shared_pool",
 
 
 @contextmanager
-def shared_processes(workers: int) -> Iterator[None]:
+def reuse_processes(workers: int) -> Iterator[None]:
     """All calls of ``map_units`` inside use the same processes: a stage of many short maps starts them once."""
     with _start_processes(workers) as pool:
         token = _shared_pool.set(pool)
@@ -125,7 +125,7 @@ def _in_processes(work: Callable[..., Any], jobs: Iterable[tuple[Unit, Path]], w
         running: dict[Future[None], Unit] = {}
         try:
             for unit, home in jobs:
-                running[pool.submit(finish_unit, work, unit, home)] = unit
+                running[pool.submit(run_unit, work, unit, home)] = unit
                 if len(running) > workers:
                     yield from _collect(running)
             while running:
@@ -149,7 +149,7 @@ def unit_folder(folder: Path, number: int) -> Path:
     return folder / f"unit-{number:05}"
 
 
-def finish_unit(work: Callable[[Unit, Path], dict[str, Any]], unit: Unit, home: Path) -> None:
+def run_unit(work: Callable[[Unit, Path], dict[str, Any]], unit: Unit, home: Path) -> None:
     """Do one unit of ``map_units``: its files and counts appear in ``home`` at once, and the disk has them by then."""
     scratch = home.with_name(f"{home.name}.partial-{uuid4().hex}")  # nodes of a cluster may share process numbers
     try:
@@ -160,7 +160,7 @@ def finish_unit(work: Callable[[Unit, Path], dict[str, Any]], unit: Unit, home: 
         scratch.replace(home)
         fsync(home.parent)
     except OSError as error:
-        raise located(error, home.parent) from error
+        raise with_path(error, home.parent) from error
 
 
 def _start_processes(workers: int) -> ProcessPoolExecutor:

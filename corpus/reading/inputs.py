@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from corpus.config import SourceConfig
 from corpus.documents.errors import BadInput
-from corpus.documents.escaping import visible
+from corpus.documents.escaping import escape_controls
 from corpus.reading.encoding import UTF8, settle_encoding
 from corpus.reading.files import find_files, find_texts, format_of, is_local, name_files
 from corpus.reading.formats import ADAPTERS
@@ -69,7 +69,7 @@ def find_inputs(
         first.setdefault(item.path if isinstance(item.path, HubSet) else item.path.resolve(), item)
     files = [item for item in first.values() if not isinstance(item.path, HubSet)]
     names = dict(zip(files, name_files([item.file for item in files]), strict=True))
-    return [item._replace(name=visible(names.get(item, str(item.path)))) for item in first.values()]
+    return [item._replace(name=escape_controls(names.get(item, str(item.path)))) for item in first.values()]
 
 
 def _locate(patterns: Sequence[str], finder: Callable[[Sequence[str]], list[Path]]) -> list[Path | HubSet]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from corpus.documents.errors import BadInput
-from corpus.documents.escaping import visible, visible_json
+from corpus.documents.escaping import escape_controls, escape_json
 from corpus.reading.containers import EXCERPT_BYTES, INVALID_UTF8, NOT_AN_OBJECT, TOO_LONG, Item, Unreadable, parse_json
 from corpus.reading.encoding import UTF8
 from corpus.reading.files import DamagedFile
@@ -141,7 +141,7 @@ def _record(item: Input, place: str, parse: Callable[[Any], Mapping[str, Any]], 
     if SURROGATE.search(text):
         return "lone_surrogate"
     default = item.path.name.rpartition("/")[2] if isinstance(item.path, HubSet) else item.path.name.split(".")[0]
-    source = visible(item.source or _name(fields.get("source"), default))
+    source = escape_controls(item.source or _name(fields.get("source"), default))
     return Record(place, _name(name, place), source, unicodedata.normalize("NFC", text))
 
 
@@ -213,7 +213,7 @@ def quarantine_line(file: str, reject: Reject) -> str:
     """The JSON line of a record; not its words but its form, for no detector can be trusted with broken records."""
     excerpt = mask(reject.raw[:EXCERPT_BYTES])
     row = {"file": file, "line": reject.line, "offset": reject.offset, "reason": reject.reason, "excerpt": excerpt}
-    return visible_json(json.dumps(row, ensure_ascii=False)) + "\n"
+    return escape_json(json.dumps(row, ensure_ascii=False)) + "\n"
 
 
 def mask(raw: bytes) -> str:
@@ -234,7 +234,7 @@ def join_quarantine(parts: Sequence[tuple[Path, int]], out: Path) -> Path:
             for part, before in parts:
                 for row in map(json.loads, part.read_text("utf-8").splitlines()):
                     row["line"] += before
-                    joined.write(visible_json(json.dumps(row, ensure_ascii=False)) + "\n")
+                    joined.write(escape_json(json.dumps(row, ensure_ascii=False)) + "\n")
     return path
 
 

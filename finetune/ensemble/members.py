@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from corpus.documents.atomic_files import read_object
+from corpus.documents.atomic_files import read_json_object
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
 from finetune.queue.jobs import SCORES_NAME, Job, folder_name, read_results
@@ -104,7 +104,7 @@ def plan_recipe(config: FinetuneConfig, jobs: Sequence[Job], out: Path) -> list[
             for settings in apart:
                 wanted = {settings} if ensemble.settings is None else {*ensemble.settings}
                 folders = [job.folder(out) for job in own if job.settings in wanted]
-                found = [Found(folder, read_object(folder / SCORES_NAME, TRAIN), out) for folder in folders]
+                found = [Found(folder, read_json_object(folder / SCORES_NAME, TRAIN), out) for folder in folders]
                 plans += plan_ensembles(found, name, settings)
     return plans
 

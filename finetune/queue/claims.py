@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from corpus.documents.locks import locked, sign
+from corpus.documents.locks import hold_lock, write_lock_holder
 
 CLAIM_NAME = "claim.lock"
 
@@ -18,9 +18,9 @@ CLAIM_NAME = "claim.lock"
 def claimed(folder: Path) -> Iterator[bool]:
     """Whether the job of this folder is ours for now; False where another process is at it."""
     folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder / CLAIM_NAME) as is_ours:
+    with hold_lock(folder / CLAIM_NAME) as is_ours:
         if is_ours:
-            sign(folder / CLAIM_NAME)  # for ``malmoi status``
+            write_lock_holder(folder / CLAIM_NAME)  # for ``malmoi status``
         yield is_ours
         if is_ours:  # finished, and whoever opened the file before it went will find that
             with suppress(OSError):

@@ -16,7 +16,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from corpus.documents.atomic_files import atomic_write
-from corpus.documents.locks import locked
+from corpus.documents.locks import hold_lock
 from finetune.data.files import read_json
 from finetune.queue.jobs import Given, Job, Recipe, name_settings
 
@@ -31,21 +31,21 @@ def named(jobs: Sequence[Job], recipes: Mapping[Job, Recipe], out: Path) -> Iter
     """
     out.mkdir(parents=True, exist_ok=True)
     own = out / f"{PREFIX}-{uuid4().hex}.json"
-    with locked(own.with_suffix(".lock")):
+    with hold_lock(own.with_suffix(".lock")):
         try:
-            with locked(out / f"{PREFIX}.lock", waits=True):
+            with hold_lock(out / f"{PREFIX}.lock", waits=True):
                 found, given = name_settings(jobs, recipes, out, _of_others(out))
                 atomic_write(own, json.dumps(given, ensure_ascii=False))
             yield found
         finally:
-            with locked(out / f"{PREFIX}.lock", waits=True):  # nobody is reading
+            with hold_lock(out / f"{PREFIX}.lock", waits=True):  # nobody is reading
                 _forget(own)
 
 
 @contextmanager
 def alone(out: Path) -> Iterator[bool]:
     """Inside ``named``: whether no other command is at work in this folder; none begins as long as this goes on."""
-    with locked(out / f"{PREFIX}.lock", waits=True):
+    with hold_lock(out / f"{PREFIX}.lock", waits=True):
         yield len(list(_alive(out))) <= 1  # this one
 
 
@@ -57,7 +57,7 @@ def _of_others(out: Path) -> Iterator[Given]:
 def _alive(out: Path) -> Iterator[Path]:
     """What the commands at work name; that of a killed one is forgotten."""
     for path in sorted(out.glob(f"{PREFIX}-*.json")):
-        with locked(path.with_suffix(".lock")) as is_dead:
+        with hold_lock(path.with_suffix(".lock")) as is_dead:
             if is_dead:
                 _forget(path)
             else:

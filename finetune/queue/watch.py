@@ -21,7 +21,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from corpus.documents.escaping import visible, visible_lines
+from corpus.documents.escaping import escape_controls, escape_message
 from finetune.queue.attempts import Outcome
 from finetune.queue.jobs import Job
 
@@ -106,16 +106,16 @@ class Watch:
         title = f"finetune: {self._summary()}, {len(self._running)} running, {waiting} left"
         table = Table(show_header=False, box=None)
         for job, began in list(self._running.items()):
-            table.add_row(str(timedelta(seconds=round(time.monotonic() - began))), Text(visible(str(job))))
+            table.add_row(str(timedelta(seconds=round(time.monotonic() - began))), Text(escape_controls(str(job))))
         for line in self._last:
-            table.add_row("", Text(visible(line), style="dim"))
+            table.add_row("", Text(escape_controls(line), style="dim"))
         return Group(Text(title), table)
 
     def _write(self, line: str, level: int) -> None:
         log.log(level, "%s", line)
         self._log_file.parent.mkdir(parents=True, exist_ok=True)
         with self._log_file.open("a", encoding="utf-8") as file:
-            file.write(f"{datetime.now():%Y-%m-%d %H:%M:%S} {visible_lines(line)}\n")
+            file.write(f"{datetime.now():%Y-%m-%d %H:%M:%S} {escape_message(line)}\n")
 
 
 def describe(result: Mapping[str, Any]) -> str:

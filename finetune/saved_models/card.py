@@ -12,8 +12,8 @@ from typing import Any
 
 from jinja2 import Template
 
-from corpus.documents.escaping import markdown, visible
-from corpus.documents.templates import templates_of
+from corpus.documents.escaping import escape_controls, escape_markdown
+from corpus.documents.templates import load_templates
 from finetune.config import FRESH
 
 CARD_NAME = "README.md"
@@ -51,21 +51,21 @@ def kept_card(settings: Mapping[str, Any], predicts: str, architecture: str, see
         note = "; how it reads the types of entities, and what it leaves out by them, only malmoi does"
     return _template().render(
         settings=settings,
-        task=visible(task),
-        predicts=markdown(predicts),
-        encoder=visible(encoder).replace("`", "'"),
+        task=escape_controls(task),
+        predicts=escape_markdown(predicts),
+        encoder=escape_controls(encoder).replace("`", "'"),
         hub_id="" if encoder.startswith(FRESH) or encoder.count("/") != 1 else encoder,
         pipeline=("token-classification" if is_token else "text-classification") if is_stock else None,
         stock=stock if is_stock else None,
         note=note,
         is_own=settings["own"] is not None,
         example=example,
-        before=markdown(str((settings.get("started_from") or {}).get("task", ""))),
-        split=markdown(settings["split"]),
+        before=escape_markdown(str((settings.get("started_from") or {}).get("task", ""))),
+        split=escape_markdown(settings["split"]),
         scores=[_score(name, settings) for name in settings["scores"]],
         seeds=[(f"**{seed}**" if seed == settings["seed"] else seed, _figure(value)) for seed, value in seeds.items()],
         data=[
-            (split, markdown(file["file"]), markdown(file["version"]), f"`{file['sha256']:.16}`")
+            (split, escape_markdown(file["file"]), escape_markdown(file["version"]), f"`{file['sha256']:.16}`")
             for split, file in settings["data"].items()
         ],
         hyperparameters=[
@@ -79,7 +79,7 @@ def kept_card(settings: Mapping[str, Any], predicts: str, architecture: str, see
 
 @cache
 def _template() -> Template:
-    return templates_of("finetune.saved_models").get_template("card.md.j2")
+    return load_templates("finetune.saved_models").get_template("card.md.j2")
 
 
 def _score(name: str, settings: Mapping[str, Any]) -> tuple[str, str, str, str]:

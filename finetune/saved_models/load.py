@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from transformers import AutoModel
 
 from corpus.documents.accelerator import DeviceName, find_device
-from corpus.documents.atomic_files import file_digest, read_object
+from corpus.documents.atomic_files import file_digest, read_json_object
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import CONFIG_NAME, check_model_files, refuse_links
 from finetune.config import KEPT_NAME, FinetuneConfig
@@ -110,7 +110,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
             f"runs/…/finetune/TASK/MODEL/seed-N/{MODEL_NAME}); beside a stock model with the labels of a task in the "
             f"order of KLUE, write one such as {NEEDED}"
         )
-    settings = {**DEFAULTS, **read_object(path, SAVE_AGAIN)}
+    settings = {**DEFAULTS, **read_json_object(path, SAVE_AGAIN)}
     if settings.get("format") != FORMAT:
         raise BadInput(
             f"{path}: format is {settings.get('format')!r:.40}, this malmoi reads {FORMAT}; use the version of malmoi "
@@ -156,7 +156,7 @@ def _refuse_changes(folder: Path, files: Mapping[str, Any]) -> None:
 
 
 def _load_model(folder: Path, settings: Mapping[str, Any], tokenizer: Tokenizer) -> Any:
-    config = read_object(folder / CONFIG_NAME, SAVE_AGAIN)
+    config = read_json_object(folder / CONFIG_NAME, SAVE_AGAIN)
     known = config.get("encoder", config).get("vocab_size")
     if len(tokenizer) > known:
         raise BadInput(

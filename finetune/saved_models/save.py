@@ -19,10 +19,9 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
-from corpus.documents.atomic_files import atomic_dir, atomic_write, file_digest, read_object
-from corpus.documents.locks import locked
-from corpus.documents.model_files import CONFIG_NAME
-from corpus.documents.quiet import quiet_transformers
+from corpus.documents.atomic_files import atomic_dir, atomic_write, file_digest, read_json_object
+from corpus.documents.locks import hold_lock
+from corpus.documents.model_files import CONFIG_NAME, quiet_transformers
 from finetune.config import KEPT_NAME, FinetuneConfig
 from finetune.data.files import read_json
 from finetune.examples import Tokenizer
@@ -87,7 +86,7 @@ def save_kept(target: Path, trained: Trained, result: Mapping[str, Any], pos_tag
 
 def _write_card(folder: Path, seeds: Mapping[int, float | None]) -> None:
     settings = read_settings(folder)
-    (architecture,) = read_object(folder / CONFIG_NAME, "train again")["architectures"]
+    (architecture,) = read_json_object(folder / CONFIG_NAME, "train again")["architectures"]
     predicts = task_of_settings(settings, folder).predicts
     atomic_write(folder / CARD_NAME, kept_card(settings, predicts, architecture, seeds))
 
@@ -97,7 +96,7 @@ def settle_best(folder: Path, config: FinetuneConfig) -> None:
     model, and its card names all seeds. Any number of processes may do so at once: the last one sees all results."""
     if config.save != "best":
         return
-    with locked(folder.parent / LOCK_NAME, waits=True):
+    with hold_lock(folder.parent / LOCK_NAME, waits=True):
         finished = {path.parent: read_json(path) for path in sorted(folder.parent.glob("seed-*/scores.json"))}
         own = finished.get(folder)
         rivals = {place: result for place, result in finished.items() if own and _are_alike(result, own)}

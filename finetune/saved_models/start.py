@@ -17,8 +17,8 @@ from pathlib import Path
 
 from corpus.documents.atomic_files import atomic_dir
 from corpus.documents.errors import BadInput
-from corpus.documents.locks import locked
-from corpus.documents.quiet import quiet_transformers
+from corpus.documents.locks import hold_lock
+from corpus.documents.model_files import quiet_transformers
 from finetune.encoder import find_encoder
 from finetune.queue.jobs import Job
 from finetune.queue.names import alone
@@ -47,7 +47,7 @@ def has_start(folder: Path) -> bool:
 
 def start_from_model(folder: Path) -> None:
     """Where a finished training kept its model, take the encoder from there, unless it is there already."""
-    with locked(folder.parent / LOCK_NAME, waits=True):  # or another process may find a better seed meanwhile
+    with hold_lock(folder.parent / LOCK_NAME, waits=True):  # or another process may find a better seed meanwhile
         if has_start(folder) or not (folder / MODEL_NAME).is_dir():
             return
         try:

@@ -88,7 +88,7 @@ def this_machine(recipe: Recipe, *, trains: bool = True) -> Machine:
         return Machine(cores, memory, None, world_size(), "fp32" if asked == "auto" else asked)
     import torch
 
-    from corpus.documents.accelerator import choose_precision, product_rate
+    from corpus.documents.accelerator import choose_precision, matmul_flops_per_second
     from pretrain.metrics.flops import peak_flops
 
     may_have_gpu = any(path for name in GPU_DEVICES for path in Path("/dev").glob(name))
@@ -98,7 +98,7 @@ def this_machine(recipe: Recipe, *, trains: bool = True) -> Machine:
     if has_gpu:
         peak = peak_flops(torch.cuda.get_device_name(0), precision)
         return Machine(cores, memory, peak or FLOPS_OF_UNKNOWN_GPU, world_size(), precision)
-    reached = product_rate("cpu", "bf16" if precision == "bf16" else "fp32")
+    reached = matmul_flops_per_second("cpu", "bf16" if precision == "bf16" else "fp32")
     return Machine(cores, memory, None, world_size(), precision, SHARE_OF_PEAK * reached)
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from corpus.documents.atomic_files import read_object
+from corpus.documents.atomic_files import read_json_object
 from corpus.documents.errors import BadInput
 from finetune.config import KEPT_NAME
 from launch.demo.panels import Cut, PieceKind
@@ -136,7 +136,7 @@ def _load_pretrained(item: Found, loaded: Loaded) -> tuple[Tokenizer, str]:
 
 
 def _fills_masks(folder: Path) -> bool:
-    names = read_object(folder / "config.json", "save the model again").get("architectures") or []
+    names = read_json_object(folder / "config.json", "save the model again").get("architectures") or []
     return any(str(name).endswith(("ForMaskedLM", "ForPreTraining")) and name != NO_MASK_HEAD for name in names)
 
 

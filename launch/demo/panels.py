@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from corpus.documents.escaping import visible
+from corpus.documents.escaping import escape_controls
 from corpus.pii.detect import Span
 
 TEMPLATE_SIGNS = str.maketrans({sign: f"&#{ord(sign)};" for sign in "{}$`"})
@@ -62,7 +62,7 @@ class Cut:
 
 def escape(text: str) -> str:
     """Text as HTML that is nothing but text; characters that cannot be seen appear as their numbers."""
-    return html.escape(visible(text)).translate(TEMPLATE_SIGNS)
+    return html.escape(escape_controls(text)).translate(TEMPLATE_SIGNS)
 
 
 def panel(title: str, body: str, note: str = "", kind: str = "") -> str:

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from threading import Thread
 
-from corpus.documents.units import COUNTS_NAME, finish_unit, unit_folder
+from corpus.documents.units import COUNTS_NAME, run_unit, unit_folder
 from launch.errors import USER_ERRORS, LaunchError, one_sentence
 from launch.executors.plan import Failure, Plan, read_plan, write_failure
 
@@ -64,7 +64,7 @@ def run_task(home: Path, rank: int, tasks: int) -> int:
 def finish_or_explain(plan: Plan, number: int) -> Failure | None:
     """Finish one unit. The failure of a bug names code lines only: messages of exceptions may quote the text."""
     try:
-        finish_unit(plan.work, plan.units[number], unit_folder(plan.folder, number))
+        run_unit(plan.work, plan.units[number], unit_folder(plan.folder, number))
     except USER_ERRORS as error:
         if isinstance(error, OSError) and _is_finished(plan, number):
             return None  # an attempt that the cluster took for dead was faster; its bytes are the same

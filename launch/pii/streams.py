@@ -19,7 +19,7 @@ from typing import IO, Any, NamedTuple, cast
 
 import pyarrow as pa
 
-from corpus.documents.atomic_files import PARTIAL, atomic_file
+from corpus.documents.atomic_files import PARTIAL_SUFFIX, atomic_file
 from corpus.documents.errors import BadInput
 from corpus.reading import containers
 from corpus.reading.encoding import UNDECODED
@@ -163,7 +163,7 @@ def open_output(path: Path | None) -> Iterator[IO[bytes]]:
 
 
 def _partial(path: Path) -> Path:
-    return path.with_name(path.name + PARTIAL)
+    return path.with_name(path.name + PARTIAL_SUFFIX)
 
 
 def _open_private(path: Path) -> IO[str]:

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from markupsafe import escape
 
-from corpus.documents.escaping import visible
+from corpus.documents.escaping import escape_controls
 from launch.console import Table as Table  # written as it is printed on the terminal
 
 LARGE, SMALL = (340, 150), (160, 100)  # of a chart with its labels; it scales with the page
@@ -123,9 +123,9 @@ def line_chart(
     ]
     shapes += [_draw(line, x, y) for line in lines]
     if across:
-        shapes.append(f'<text x="{(LEFT + right) / 2}" y="{height - 3}">{escape(visible(across))}</text>')
+        shapes.append(f'<text x="{(LEFT + right) / 2}" y="{height - 3}">{escape(escape_controls(across))}</text>')
     box = f'viewBox="0 0 {width} {height}"'
-    return f'<svg class="plot" {box} role="img" aria-label="{escape(visible(up))}">{"".join(shapes)}</svg>'
+    return f'<svg class="plot" {box} role="img" aria-label="{escape(escape_controls(up))}">{"".join(shapes)}</svg>'
 
 
 def _scale(low: float, high: float, begin: float, end: float) -> Callable[[float], float]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from corpus.documents.atomic_files import read_object
+from corpus.documents.atomic_files import read_json_object
 from launch.errors import LaunchError
 from launch.pipeline import OWN_MODEL
 
@@ -21,7 +21,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """A JSON object that a stage wrote; ``BadInput`` or ``LaunchError`` where it is damaged or missing."""
     advice = f"delete {path.parent} and run again"
     try:
-        return read_object(path, advice)
+        return read_json_object(path, advice)
     except FileNotFoundError:
         raise LaunchError(f"{path}: missing, though its stage is complete; {advice}") from None
 

@@ -12,8 +12,8 @@ from markupsafe import Markup
 
 from corpus.card.korean import translate_html, translate_markdown
 from corpus.card.page import stylesheet
-from corpus.documents.escaping import fenced, markdown, visible
-from corpus.documents.templates import templates_of
+from corpus.documents.escaping import code_block, escape_controls, escape_markdown
+from corpus.documents.templates import load_templates
 from launch.manifest import read_manifest
 from launch.report.blocks import Section, Table, Text
 from launch.report.compare import group_results, verdict_on_scores
@@ -78,18 +78,18 @@ def run(recipe: Recipe, folder: Path, out: Path) -> dict[str, Any]:
 def render(template: str, page: dict[str, Any]) -> str:
     """A page from its template; text is escaped, in HTML by the environment, in Markdown by the filters."""
     is_html = template.endswith("html.j2")
-    environment = templates_of("launch.report", autoescape=is_html, finalize=_shown if is_html else None)
-    environment.filters |= {"plain": markdown, "cell": _cell, "fenced": fenced}
+    environment = load_templates("launch.report", autoescape=is_html, finalize=_shown if is_html else None)
+    environment.filters |= {"plain": escape_markdown, "cell": _cell, "fenced": code_block}
     return environment.get_template(template).render(**page, css=stylesheet())
 
 
 def _shown(value: Any) -> Any:
     """Cells and code keep their line ends."""
-    return visible(value, keep="\n") if isinstance(value, str) and not isinstance(value, Markup) else value
+    return escape_controls(value, keep="\n") if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _cell(text: Any) -> str:
-    return "<br>".join(map(markdown, str(text).split("\n")))
+    return "<br>".join(map(escape_markdown, str(text).split("\n")))
 
 
 def _stage(name: str, manifest: dict[str, Any], results: int) -> dict[str, str]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from markupsafe import escape
 
-from corpus.documents.escaping import visible
+from corpus.documents.escaping import escape_controls
 from launch.report.blocks import (
     BOTTOM,
     LARGE,
@@ -176,12 +176,12 @@ def parallel_coordinates(
         *(f'<path d="M{at:.1f} {TOP}V{floor}"/>' for at in x),
         *(_path(trial, axes, x, y, (trial["score"] - low) / ((high - low) or 1.0), rank / len(known))
           for rank, trial in enumerate(known, 1)),
-        *(f'<text class="over" x="{at - 4:.1f}" y="{y(share) + 3:.1f}">{escape(visible(text))}</text>'
+        *(f'<text class="over" x="{at - 4:.1f}" y="{y(share) + 3:.1f}">{escape(escape_controls(text))}</text>'
           for at, share, text in marks),
-        *(f'<text x="{at:.1f}" y="{floor + 12}">{escape(visible(name))}</text>'
+        *(f'<text x="{at:.1f}" y="{floor + 12}">{escape(escape_controls(name))}</text>'
           for at, name in zip(x, names, strict=True)),
     ]  # fmt: skip
-    label = escape(visible(f"values of {len(known)} trials by {metric}"))
+    label = escape(escape_controls(f"values of {len(known)} trials by {metric}"))
     box = f'viewBox="0 0 {size[0]} {size[1]}"'
     return f'<svg class="plot" {box} role="img" aria-label="{label}">{"".join(shapes)}</svg>'
 

@@ -246,7 +246,7 @@ def tell_archive(path: Path, data: Path | None, samples: int, official: Path | N
     """``malmoi score ARCHIVE``: a line a metric, then how many results came out the same; code 1 unless all did."""
     import typer
 
-    from corpus.documents.escaping import visible
+    from corpus.documents.escaping import escape_controls
 
     typer.echo("task\tmodel\tsettings\tseed\tmetric\tvalue\tstated\tn")
     records, same = [], 0
@@ -255,10 +255,10 @@ def tell_archive(path: Path, data: Path | None, samples: int, official: Path | N
         who = [stated["task"], stated["model"], stated.get("settings", ""), str(stated["seed"])]
         for metric, value in again.scores.items():
             was = stated["scores"].get(metric)
-            typer.echo("\t".join(map(visible, (*who, metric, _figure(value), _figure(was), str(stated["n"])))))
+            typer.echo("\t".join(map(escape_controls, (*who, metric, _figure(value), _figure(was), str(stated["n"])))))
         name = ", ".join(filter(None, (*who[:3], f"seed {who[3]}")))
         for said in again.differences:
-            typer.echo(visible(f"{name}: {said}"), err=True)
+            typer.echo(escape_controls(f"{name}: {said}"), err=True)
         same += again.is_scored and not again.differences
         found = {"scores": again.scores, "stated": stated["scores"], "differences": again.differences}
         records.append({key: stated.get(key, "") for key in ("task", "model", "settings", "seed")} | found)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from corpus.documents.escaping import visible
+from corpus.documents.escaping import escape_controls
 from launch.console import PlainConsole, print_table, set_up_console
 from launch.errors import LaunchError
 
@@ -141,7 +141,7 @@ def score_predictions(
 def _figure(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4f}" if math.isfinite(value) else "undefined"
-    return visible(str(value))
+    return escape_controls(str(value))
 
 
 def write_task_features(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from corpus.documents.atomic_files import PARTIAL, atomic_dir
+from corpus.documents.atomic_files import PARTIAL_SUFFIX, atomic_dir
 from corpus.documents.shards import Document, write_shard
 from launch.console import Table, figures
 from launch.errors import LaunchError
@@ -47,7 +47,7 @@ def extend_in(
                 write_shard(corpus / "documents" / "shard-00000.parquet", _documents(texts))
             return extend_vocabulary(base, corpus, folder, pieces, multiple=multiple, workers=workers)
     except BaseException:
-        shutil.rmtree(out.with_name(out.name + PARTIAL), ignore_errors=True)
+        shutil.rmtree(out.with_name(out.name + PARTIAL_SUFFIX), ignore_errors=True)
         raise
 
 

@@ -81,7 +81,7 @@ def model_repository(folder: Path) -> Repository:
 
     What else lies in the folder stays at home: a run's manifest names places of this machine.
     """
-    from corpus.documents.model_files import CONFIG_NAME, INDEX_NAME, WEIGHTS_NAME, check_index, refuse_links
+    from corpus.documents.model_files import CONFIG_NAME, INDEX_NAME, WEIGHTS_NAME, check_weight_index, refuse_links
 
     if not folder.is_dir():
         raise LaunchError(f"{folder}: no such folder; give a kept model, runs/…/seed-1/model, or a run's model folder")
@@ -90,7 +90,7 @@ def model_repository(folder: Path) -> Repository:
     refuse_links(folder)
     if missing := [name for name in (CARD_NAME, CONFIG_NAME, "tokenizer.json") if not (folder / name).is_file()]:
         raise LaunchError(f"{folder}: no {', '.join(missing)}; give a model folder as malmoi writes it")
-    shards = check_index(folder / INDEX_NAME, str(folder)) if (folder / INDEX_NAME).is_file() else []
+    shards = check_weight_index(folder / INDEX_NAME, str(folder)) if (folder / INDEX_NAME).is_file() else []
     message = _check_kept(folder) if (folder / KEPT_NAME).is_file() else _check_pretrained(folder)
     names = [name for name in (*MODEL_FILES, WEIGHTS_NAME, INDEX_NAME, *shards) if (folder / name).is_file()]
     return Repository(folder, "model", names, (), message)

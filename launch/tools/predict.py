@@ -23,7 +23,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from corpus.documents.errors import BadInput
-from corpus.documents.escaping import visible
+from corpus.documents.escaping import escape_controls
 from launch.console import set_up_console
 from launch.tools.commands import TaskName
 
@@ -81,7 +81,7 @@ def predict_file(kept: Any, path: Path | None, target: Path | None, as_json: boo
                 if as_json:
                     lines = [json.dumps(result, ensure_ascii=False)]
                 else:
-                    lines = [visible(line, keep="\t") for line in lines_for_people(use, result)]
+                    lines = [escape_controls(line, keep="\t") for line in lines_for_people(use, result)]
                 out.write("".join(line + "\n" for line in lines).encode())
             out.flush()
         if not counts["results"]:

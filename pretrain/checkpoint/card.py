@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from corpus.documents.escaping import markdown, visible
-from corpus.documents.templates import templates_of
+from corpus.documents.escaping import escape_controls, escape_markdown
+from corpus.documents.templates import load_templates
 from pretrain.config import PretrainConfig
 from pretrain.model.families import FAMILIES, SIZES, longest_input
 
@@ -48,7 +48,7 @@ def model_card(network: Any, config: PretrainConfig, facts: Mapping[str, Any]) -
     figures = [name for name in FIGURES if name in scores]
     by_source = {**scores.get("sources", {}), "all": scores} if scores else {}
     guesses = scores.get("baselines") or {}
-    template = templates_of("pretrain.checkpoint").get_template("card.md.j2")
+    template = load_templates("pretrain.checkpoint").get_template("card.md.j2")
     return template.render(
         family=family.title,
         model=config.model,
@@ -57,11 +57,11 @@ def model_card(network: Any, config: PretrainConfig, facts: Mapping[str, Any]) -
         is_causal=family.is_causal or config.model.objective == "causal",
         facts={"sources": sources, "parameters": facts["parameters"], "in_jamo": facts.get("in_jamo", False)},
         hub_id="" if is_folder else start,
-        start=visible(Path(start).name if is_folder else start).replace("`", "'"),
+        start=escape_controls(Path(start).name if is_folder else start).replace("`", "'"),
         settings=_settings(network, config, facts),
-        sources=[(markdown(name), f"{n:,}") for name, n in [*sources.items(), ("all", sum(sources.values()))]],
+        sources=[(escape_markdown(name), f"{n:,}") for name, n in [*sources.items(), ("all", sum(sources.values()))]],
         figures=[FIGURES[name] for name in figures],
-        held_out=[(markdown(name), *_row(found, figures)) for name, found in by_source.items()],
+        held_out=[(escape_markdown(name), *_row(found, figures)) for name, found in by_source.items()],
         guesses=[f"{n.removesuffix('_accuracy').replace('_', ' ')} {100 * v:.1f} %" for n, v in guesses.items()],
     )
 

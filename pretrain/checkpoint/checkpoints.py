@@ -33,13 +33,13 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from corpus.documents.atomic_files import (
-    PARTIAL,
+    PARTIAL_SUFFIX,
     atomic_dir,
     atomic_write,
     file_digest,
     fsync_tree,
+    locate_errors,
     with_digest,
-    writing,
 )
 from corpus.documents.errors import BadInput, is_full_disk
 from pretrain.checkpoint.export import MODEL_NAME
@@ -92,7 +92,7 @@ class Checkpoints:
         self._failure: Exception | None = None
         if world.is_first:
             folder.mkdir(parents=True, exist_ok=True)
-            for leftover in folder.glob(f"*{PARTIAL}"):
+            for leftover in folder.glob(f"*{PARTIAL_SUFFIX}"):
                 shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
 
     def due(self, step: int) -> bool:
@@ -173,7 +173,7 @@ class Checkpoints:
     def _write_gathered(self, weights: dict[str, Tensor], moments: dict[str, Tensor], loop: dict[str, Any]) -> None:
         with atomic_dir(self._home(loop)) as folder:
             self._write_model(folder, weights, loop)
-            with writing(folder / OPTIMIZER_NAME) as path:
+            with locate_errors(folder / OPTIMIZER_NAME) as path:
                 save_file(moments, path)
             _seal(folder, loop, {})
         self._prune()
@@ -183,7 +183,7 @@ class Checkpoints:
         home, world = self._home(loop), self._world.for_thread()
         with ExitStack() as stack:
             world.in_first(lambda: str(stack.enter_context(atomic_dir(home))))
-            folder = home.with_name(home.name + PARTIAL)
+            folder = home.with_name(home.name + PARTIAL_SUFFIX)
             seals = write_slices(folder, slices, world)
             if world.is_first:
                 require_seen(folder, seals)

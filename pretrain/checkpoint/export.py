@@ -14,10 +14,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from corpus.documents.atomic_files import read_object
+from corpus.documents.atomic_files import read_json_object
 from corpus.documents.errors import BadInput
-from corpus.documents.model_files import CONFIG_NAME, WEIGHTS_NAME
-from corpus.documents.quiet import quiet_transformers
+from corpus.documents.model_files import CONFIG_NAME, WEIGHTS_NAME, quiet_transformers
 from pretrain.checkpoint.card import CARD_NAME, model_card
 from pretrain.checkpoint.found import MODEL_NAME
 from pretrain.checkpoint.slices import write_tensors
@@ -97,7 +96,7 @@ def _read_result(inputs: ExportInputs) -> dict[str, Any]:
     if not path.is_file() or not (inputs.pretrain / MODEL_NAME).is_dir():
         raise BadInput(f"{path}: not there, so training has not finished; run `malmoi pretrain` first")
     again = "delete the folder of the pretrain stage and run it again"
-    result = read_object(path, again)
+    result = read_json_object(path, again)
     if type(result.get("parameters")) is not int or not isinstance(result.get("vocabulary_sha256"), str):
         raise BadInput(f"{path}: not what `malmoi pretrain` writes; {again}")
     if vocabulary_digest(inputs.tokenizer) != result["vocabulary_sha256"]:
@@ -112,7 +111,7 @@ def _set_tokenizer(folder: Path, described: Any, *, generates: bool) -> dict[str
     path = folder / TOKENIZER_CONFIG_NAME
     only_vocabulary = (folder / VOCABULARY_NAME).is_file() and not (folder / "tokenizer.json").is_file()
     unnamed = {"tokenizer_class": "BertTokenizer" if only_vocabulary else "PreTrainedTokenizerFast"}
-    settings: dict[str, Any] = read_object(path, "save the tokenizer again") if path.is_file() else unnamed
+    settings: dict[str, Any] = read_json_object(path, "save the tokenizer again") if path.is_file() else unnamed
     settings["model_max_length"] = longest_input(described)
     if getattr(described, "type_vocab_size", 1) < 2:
         settings["model_input_names"] = ["input_ids", "attention_mask"]

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from corpus.documents.atomic_files import DIGEST_KEY, digest_matches, file_digest, read_object
+from corpus.documents.atomic_files import DIGEST_KEY, digest_matches, file_digest, read_json_object
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import WEIGHTS_NAME
 from pretrain.config import SCHEDULE_KEYS, PretrainConfig, by_path
@@ -117,7 +117,7 @@ def read_loop(folder: Path) -> dict[str, Any]:
     path = folder / LOOP_NAME
     if not path.is_file():
         raise BadInput(f"{folder}: {LOOP_NAME} is missing")
-    loop = read_object(path, "it is damaged")
+    loop = read_json_object(path, "it is damaged")
     wrong = [key for key, kind in LOOP_KINDS.items() if key not in loop or not isinstance(loop[key], kind)]
     is_misnamed = not wrong and folder.name.startswith("step-") and folder.name != f"step-{loop['step']:09}"
     has_state = not wrong and f"{MODEL_NAME}/{WEIGHTS_NAME}" in loop["files"] and optimizer_files(loop["files"])

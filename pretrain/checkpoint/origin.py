@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from safetensors import safe_open
 from transformers import PreTrainedModel
 
-from corpus.documents.atomic_files import atomic_write, read_object
+from corpus.documents.atomic_files import atomic_write, read_json_object
 from corpus.documents.errors import BadInput
 from pretrain.checkpoint.export import CONFIG_NAME, MODEL_NAME, WEIGHTS_NAME
 from pretrain.checkpoint.found import (
@@ -67,7 +67,7 @@ def _read(config: PretrainConfig, out: Path) -> Origin | None:
     path = out / ORIGIN_NAME
     if not path.is_file():
         return None
-    kept = read_object(path, AGAIN)
+    kept = read_json_object(path, AGAIN)
     if not kept.keys() >= {"continue_from", "folder", *BRANCH_KEYS} or not isinstance(kept["folder"], str):
         raise BadInput(f"{path}: not what a branch notes of its origin; {AGAIN}")
     is_needed = not checkpoint_folders(out / "checkpoints")
@@ -133,7 +133,7 @@ def _other_vocabulary(found: Found, vocabulary_sha256: str) -> str | None:
 
 
 def _other_model(found: Found, network: PreTrainedModel) -> str | None:
-    described = read_object(found.folder / MODEL_NAME / CONFIG_NAME, "give another checkpoint")
+    described = read_json_object(found.folder / MODEL_NAME / CONFIG_NAME, "give another checkpoint")
     kind, own_kind = described.get("model_type"), network.config.model_type
     if kind != own_kind:
         return f"a model of type {kind} there, but {own_kind} here; a branch keeps its model"

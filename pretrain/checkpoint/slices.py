@@ -27,7 +27,7 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
-from corpus.documents.atomic_files import file_digest, fsync, writing
+from corpus.documents.atomic_files import file_digest, fsync, locate_errors
 from corpus.documents.errors import BadInput
 from pretrain.checkpoint.found import OPTIMIZER, part_name
 from pretrain.engine.optimizer import MODEL, Slice
@@ -98,7 +98,7 @@ def write_tensors(
         header[name] = {"dtype": "F32", "shape": list(shapes[name]), "data_offsets": [begin, end]}
     told = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     told += b" " * (-len(told) % 8)
-    with writing(path), path.open("wb") as file:
+    with locate_errors(path), path.open("wb") as file:
         file.write(struct.pack("<Q", len(told)) + told)
         for name in ordered:
             values = tensors[name].detach().to("cpu", torch.float32).contiguous()

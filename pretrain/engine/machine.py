@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from corpus.documents.accelerator import choose_precision, device_name
-from corpus.documents.atomic_files import digest_matches, read_object
+from corpus.documents.atomic_files import digest_matches, read_json_object
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig
 from pretrain.engine.optimizer import fit_micro_batch
@@ -27,7 +27,7 @@ PRECISION_KEY = "pretrain.engine.precision"
 def read_settled(path: Path) -> dict[str, Any]:
     """What an earlier start of this run settled, as ``engine.json`` holds it; empty where there was none."""
     advice = "delete this file; it is written again"
-    found = read_object(path, advice) if path.is_file() else {}
+    found = read_json_object(path, advice) if path.is_file() else {}
     if "settled" in found and not digest_matches(found):
         raise BadInput(f"{path}: not as it was written (its sha256 differs); {advice}")
     settled: dict[str, Any] = found.get("settled", {})

@@ -14,7 +14,7 @@ from datetime import timedelta
 
 import torch
 
-from corpus.documents.accelerator import device_name, product_rate
+from corpus.documents.accelerator import device_name, matmul_flops_per_second
 from pretrain.config import PretrainConfig
 from pretrain.engine.memory import GIB, memory_of
 from pretrain.engine.world import World, peak_memory
@@ -110,6 +110,7 @@ class Forecast:
 def expected_rate(config: PretrainConfig, world: World) -> float | None:
     """Operations a second of all devices together in training; None where nothing is known of them."""
     if world.device.type == "cpu":
-        return world.size * torch.get_num_threads() * SHARE_OF_PRODUCTS * product_rate("cpu", config.engine.precision)
+        rate = matmul_flops_per_second("cpu", config.engine.precision)
+        return world.size * torch.get_num_threads() * SHARE_OF_PRODUCTS * rate
     peak = peak_flops(device_name(world.device), config.engine.precision)
     return None if peak is None else world.size * SHARE_OF_PEAK * peak

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from corpus.documents.accelerator import device_name
-from corpus.documents.atomic_files import atomic_write, writing
+from corpus.documents.atomic_files import atomic_write, locate_errors
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig, by_path
 from pretrain.engine.world import World, peak_memory, wait_for_device, widest_float
@@ -156,7 +156,7 @@ class Meter:
             tracker.close()
 
     def _append(self, step: int, line: dict[str, Any], numbers: Mapping[str, float]) -> None:
-        with writing(self._path) as path, path.open("a", encoding="utf-8") as file:
+        with locate_errors(self._path) as path, path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n")
         for tracker in self._trackers:
             tracker.log(step, {name: value for name, value in numbers.items() if name != "step"})

@@ -25,7 +25,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from corpus.documents.locks import this_process
+from corpus.documents.locks import current_process
 from pretrain.engine.world import World
 from pretrain.interruption import REQUEUE_CODE
 
@@ -107,7 +107,7 @@ class Watchdog:
         """In place, not by a rename: whoever opens it on another host has what was there when it was closed last."""
         self._beats += 1
         record = {
-            "rank": self._world.rank, "process": this_process(), "start": self._start, "beat": self._beats,
+            "rank": self._world.rank, "process": current_process(), "start": self._start, "beat": self._beats,
             "place": self._place, "seconds": round(time.monotonic() - self._since, 1), "ended": self._ended.is_set(),
         }  # fmt: skip
         with suppress(OSError):
@@ -151,7 +151,7 @@ class Watchdog:
         with (self._home / f"rank-{self._world.rank:05}.txt").open("w", encoding="utf-8") as file:
             rows = " ".join(self._rows_of_step(self._place.step)) if self._place.step else ""
             file.write(
-                f"rank {self._world.rank} of {self._world.size}, {this_process()}, for {waited:.0f} s in step "
+                f"rank {self._world.rank} of {self._world.size}, {current_process()}, for {waited:.0f} s in step "
                 f"{self._place.step}, {self._place.doing}\nits rows (epoch:row): {rows}\n\n"
             )
             file.flush()

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corpus.documents.atomic_files import read_object
+from corpus.documents.atomic_files import read_json_object
 from corpus.documents.errors import BadInput
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def read_new_rows(tokenizer: Path, vocab_size: int) -> dict[int, list[int]]:
     if not path.is_file():
         return {}
     again = "extend the tokenizer again"
-    content = read_object(path, again)
+    content = read_json_object(path, again)
     try:
         rows = {int(piece["id"]): [int(id_) for id_ in piece["of"]] for piece in content["pieces"]}
     except (KeyError, TypeError, ValueError, OverflowError) as error:

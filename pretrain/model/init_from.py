@@ -23,9 +23,9 @@ from corpus.documents.model_files import (
     WEIGHTS_NAME,
     check_model_files,
     check_sizes,
+    quiet_transformers,
     refuse_links,
 )
-from corpus.documents.quiet import quiet_transformers
 from pretrain.config import ModelConfig, PretrainConfig
 from pretrain.model.extended import NewRows, add_rows
 from pretrain.model.families import FAMILIES, family_of, longest_input, set_rope_theta, sizes_of

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput, first_line
-from corpus.documents.mecab import LONGEST_ANALYSED, morpheme_begins
+from corpus.documents.mecab import MAX_ANALYZED_CHARS, morpheme_starts
 from pretrain.pack.bulk import BulkEncoder
 from pretrain.pack.store import ROLES, eojeol_bit, token_type
 
@@ -136,12 +136,12 @@ def find_begins(eojeol: str) -> list[int]:
     The analyser takes a NUL for the end and knows composed syllables only. So it sees the text without control
     characters, composed (NFC), and its findings are traced back.
     """
-    if len(eojeol) > LONGEST_ANALYSED:
+    if len(eojeol) > MAX_ANALYZED_CHARS:
         return [0]
     if eojeol.isprintable() and unicodedata.is_normalized("NFC", eojeol):
-        return morpheme_begins(eojeol)
+        return morpheme_starts(eojeol)
     kept = [place for place, character in enumerate(eojeol) if character.isprintable()]
     text = "".join(eojeol[place] for place in kept)
     # where in the text the characters of its NFC begin: the last place before which as much is composed
     homes = {len(unicodedata.normalize("NFC", text[:place])): place for place in range(len(text))}
-    return [kept[homes[begin]] for begin in morpheme_begins(unicodedata.normalize("NFC", text)) if begin in homes]
+    return [kept[homes[begin]] for begin in morpheme_starts(unicodedata.normalize("NFC", text)) if begin in homes]

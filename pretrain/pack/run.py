@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from corpus.documents.atomic_files import atomic_file, atomic_write, with_digest
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import refuse_links
-from corpus.documents.shards import Document, Portion, documents_of, portions_of, shard_paths
+from corpus.documents.shards import Document, ShardPortion, iter_documents, shard_paths, split_into_portions
 from corpus.documents.units import MapUnits, unit_folder
 from corpus.documents.units import map_units as map_in_processes
 from pretrain.config import PackConfig
@@ -87,7 +87,7 @@ def run(
     encoder = _checked_encoder(inputs.tokenizer, config.morphemes)
     units, spent = out / "units", out / "units.spent"
     shutil.rmtree(spent, ignore_errors=True)
-    portions = portions_of(shards, PORTION_BYTES)
+    portions = split_into_portions(shards, PORTION_BYTES)
     work = partial(_pack_portion, inputs.tokenizer, config.morphemes)
     do = map_units or map_in_processes
     counts = do(work, portions, units, workers=workers, title="pack", size_of=attrgetter("size"))
@@ -132,7 +132,7 @@ def _checked_encoder(tokenizer: Path, morphemes: bool) -> EojeolEncoder:
     return encoder
 
 
-def _pack_portion(tokenizer: Path, morphemes: bool, portion: Portion, scratch: Path) -> dict[str, Any]:
+def _pack_portion(tokenizer: Path, morphemes: bool, portion: ShardPortion, scratch: Path) -> dict[str, Any]:
     encoder = _encoder_of(tokenizer, morphemes)
     bit, unknown = eojeol_bit(encoder.dtype), encoder.special_ids["unk"]
     sources: Counter[str] = Counter()
@@ -140,7 +140,7 @@ def _pack_portion(tokenizer: Path, morphemes: bool, portion: Portion, scratch: P
     counts: Counter[str] = Counter(tokens=0, documents=0, sentences=0, eojeols=0, unknown_pieces=0, empty_documents=0)
     with ExitStack() as stack:
         files = [stack.enter_context((scratch / name).open("wb")) for name in FILES]
-        for documents in in_batches(documents_of(portion.tables())):
+        for documents in in_batches(iter_documents(portion.tables())):
             batch = pack_batch(encoder, documents)
             named = np.array([numbers[name] for name in batch.names], NUMBER_TYPE)
             places = (batch.documents + counts["tokens"], batch.sentences + counts["tokens"])

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from corpus.documents.atomic_files import DIGEST_KEY, atomic_write, digest_matches, file_digest, read_object
+from corpus.documents.atomic_files import DIGEST_KEY, atomic_write, digest_matches, file_digest, read_json_object
 from corpus.documents.errors import BadInput
 
 log = logging.getLogger(__name__)
@@ -205,7 +205,7 @@ def _check_order(path: Path, offsets: NDArray[np.int64], tokens: int) -> None:
 
 
 def _read_meta(path: Path) -> dict[str, Any]:
-    meta = read_object(path, AGAIN)
+    meta = read_json_object(path, AGAIN)
     wrong = [key for key, kind in META_KINDS.items() if type(meta.get(key)) is not kind]
     if wrong or (fault := _fault(meta)):
         raise BadInput(f"{path}: {wrong[0] if wrong else fault} is not what a token store says there; {AGAIN}")
@@ -264,7 +264,7 @@ def _vocabulary_bytes(tokenizer: Path) -> bytes:
 def _pieces_of_json(path: Path) -> list[str]:
     """Pieces of a tokenizer.json, those added later included."""
     try:
-        content = read_object(path, "save the tokenizer again")
+        content = read_json_object(path, "save the tokenizer again")
         known = content["model"]["vocab"]  # a list of pieces and scores in SentencePiece's unigram model
         ids = known if isinstance(known, dict) else {piece: id_ for id_, (piece, _) in enumerate(known)}
         by_id = {id_: piece for piece, id_ in ids.items()}

@@ -52,7 +52,7 @@ LEFT_OUT: dict[str, str] = {
     r"launch\.sample\..*": OWN,
     r"launch\.pii\.(?:run\.(?:plan_jobs|process)|work\.read_protection)": NAMES,
     r"launch\.pii\.streams\.(?:explain|tell)": "our own messages",
-    r"corpus\.card\.page\.render|corpus\.documents\.templates\.templates_of|corpus\.noise\.rule\.line\w*_rule": OWN,
+    r"corpus\.card\.page\.render|corpus\.documents\.templates\.load_templates|corpus\.noise\.rule\.line\w*_rule": OWN,
     r"corpus\.reading\.files\..*|corpus\.reading\.inputs\.find_inputs": NAMES,
     r"corpus\.decontamination\.(?:benchmarks\..*|cache\.(?:fetch|keep)_index)": NAMES,
     r"corpus\.decontamination\.index\.build_index|corpus\.duplicates\.near\.signatures|corpus\.toxicity\..*": MODEL,

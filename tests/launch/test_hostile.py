@@ -19,7 +19,7 @@ import pytest
 from markdown_it import MarkdownIt
 from rich.table import Table as RichTable
 
-from corpus.documents.escaping import UNSHOWN
+from corpus.documents.escaping import ESCAPED_CATEGORIES
 from launch.console import PlainConsole, PlainFormatter, set_up_console
 from launch.report.blocks import Bar, Bars, Line, Pictures, Section, Table, Text, line_chart
 from launch.report.run import render
@@ -58,7 +58,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.Comp
 
 
 def unshown(text: str) -> set[str]:
-    return {f"U+{ord(c):04X}" for c in text if c != "\n" and unicodedata.category(c) in UNSHOWN}
+    return {f"U+{ord(c):04X}" for c in text if c != "\n" and unicodedata.category(c) in ESCAPED_CATEGORIES}
 
 
 class Elements(HTMLParser):

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from itertools import pairwise
 
 from corpus.documents.errors import BadInput
-from corpus.documents.mecab import analyser_versions, morphemes_of, tagged_morphemes_of
+from corpus.documents.mecab import mecab_versions, split_morphemes, tag_morphemes
 
 Analyse = Callable[[str], list[str]]
 
@@ -31,14 +31,12 @@ def load_analyser(name: str) -> Callable[[str], list[tuple[str, str]]]:
     Raises:
         BadInput: it is not installed.
     """
-    return tagged_morphemes_of if name == "mecab" else _load_kiwi()
+    return tag_morphemes if name == "mecab" else _load_kiwi()
 
 
 def versions_of(name: str) -> dict[str, str]:
     """What cut the text, for the card and the statistics."""
-    return (
-        analyser_versions() if name == "mecab" else {part: version(part) for part in ("kiwipiepy", "kiwipiepy_model")}
-    )
+    return mecab_versions() if name == "mecab" else {part: version(part) for part in ("kiwipiepy", "kiwipiepy_model")}
 
 
 def finer(name: str) -> Analyse:
@@ -56,7 +54,7 @@ def finer(name: str) -> Analyse:
 def plain(name: str) -> Analyse:
     """The slices of an analyser as they are."""
     if name == "mecab":
-        return morphemes_of
+        return split_morphemes
     analyse = load_analyser(name)
     return lambda text: [surface for surface, _ in analyse(text)]
 

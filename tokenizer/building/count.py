@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from corpus.documents.shards import Document, Portion, portions_of, row_group_sizes, to_table
+from corpus.documents.shards import Document, ShardPortion, row_group_sizes, split_into_portions, to_table
 
 LEFT_NEIGHBOUR, RIGHT_NEIGHBOUR = 4, 3  # characters; what lies further away decides one cut in 2,000
 BATCH_BYTES = 8 << 20
@@ -57,14 +57,14 @@ class EojeolType(NamedTuple):
     documents: int = 1
 
 
-def divide(shards: Sequence[Path]) -> tuple[list[Portion], int]:
+def divide(shards: Sequence[Path]) -> tuple[list[ShardPortion], int]:
     """Portions of all shards, and the number of partitions; both depend on the shards alone."""
     total = sum(size for shard in shards for size in row_group_sizes(shard))
     wanted = min(max(total // MOST_PORTIONS, SMALLEST_PORTION), LARGEST_PORTION)
-    return portions_of(shards, wanted), max(1, round((total / PARTITION_BYTES) ** GROWTH_OF_TYPES))
+    return split_into_portions(shards, wanted), max(1, round((total / PARTITION_BYTES) ** GROWTH_OF_TYPES))
 
 
-def count_portion(portion: Portion, scratch: Path, *, partitions: int) -> dict[str, Any]:
+def count_portion(portion: ShardPortion, scratch: Path, *, partitions: int) -> dict[str, Any]:
     """Unit of work: a portion to runs of eojeol types; returns documents by source, characters and runs."""
     sources: Counter[str] = Counter()
     characters = runs = 0
@@ -84,7 +84,7 @@ def count_portion(portion: Portion, scratch: Path, *, partitions: int) -> dict[s
     return {"sources": dict(sorted(sources.items())), "characters": characters, "runs": runs}
 
 
-def _batches(portion: Portion) -> Iterator[pa.Table]:
+def _batches(portion: ShardPortion) -> Iterator[pa.Table]:
     """Tables of about ``BATCH_BYTES``, small row groups joined and large ones divided, or of one document."""
     held: list[pa.Table] = []
     for table in portion.tables():

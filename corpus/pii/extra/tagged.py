@@ -21,8 +21,7 @@ import numpy as np
 
 from corpus.documents.accelerator import DeviceName, find_device
 from corpus.documents.errors import BadInput, first_line
-from corpus.documents.model_files import check_model_files, check_sizes, most_tokens
-from corpus.documents.quiet import quiet_transformers
+from corpus.documents.model_files import check_model_files, check_sizes, max_model_tokens, quiet_transformers
 from corpus.pii.types import ALL_TYPES
 from corpus.sentences.split import split_sentences
 
@@ -79,7 +78,7 @@ class NameTagger:
         self._backend.no_truncation()
         self._backend.no_padding()
         self._ends = int(tokenizer.cls_token_id), int(tokenizer.sep_token_id)
-        self._size = min(WINDOW_TOKENS, most_tokens(model.config, tokenizer.model_max_length)) - 2
+        self._size = min(WINDOW_TOKENS, max_model_tokens(model.config, tokenizer.model_max_length)) - 2
         self._known: dict[str, list[Name]] = {}
         self._has_batches = self._agrees_with_itself()
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from corpus.documents.errors import BadInput
-from corpus.documents.mecab import LONGEST_ANALYSED, tagged_morphemes_of
+from corpus.documents.mecab import MAX_ANALYZED_CHARS, tag_morphemes
 from finetune.examples import Example, Prediction
 from finetune.task import Given, Use
 from finetune.tasks.dp.words import POS_IDS
@@ -60,7 +60,7 @@ def last_tags(words: Sequence[str]) -> list[str]:
     >>> last_tags(["윤슬이", "두", "번", "웃었다."])
     ['JKS', 'MMN', 'NNB', 'SF']
     """
-    words = [word[-LONGEST_ANALYSED:] for word in words]
+    words = [word[-MAX_ANALYZED_CHARS:] for word in words]
     tags: list[str] = []
     while len(tags) < len(words):
         run, size = list[str](), 0
@@ -74,7 +74,7 @@ def last_tags(words: Sequence[str]) -> list[str]:
 
 
 def _tags_of_run(words: Sequence[str]) -> list[str]:
-    morphemes = iter(tagged_morphemes_of(" ".join(words).replace("\0", "?")))
+    morphemes = iter(tag_morphemes(" ".join(words).replace("\0", "?")))
     tags, left = [], 0
     for word in words:
         left += len(word)

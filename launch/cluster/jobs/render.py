@@ -12,8 +12,8 @@ import shlex
 from collections.abc import Iterable
 from typing import Any
 
-from corpus.documents.escaping import visible
-from corpus.documents.templates import templates_of
+from corpus.documents.escaping import escape_controls
+from corpus.documents.templates import load_templates
 from launch.errors import LaunchError
 
 NOT_IN_DIRECTIVES = re.compile(r"[^\w./+,:@=%-]")
@@ -32,7 +32,7 @@ def render(template: str, **values: Any) -> str:
             return value
         return json.dumps(value) if is_yaml else shlex.quote(str(value))
 
-    environment = templates_of(
+    environment = load_templates(
         "launch.cluster.jobs",
         "templates",
         comment_start_string="{##",  # {# begins the length of an array in bash
@@ -49,7 +49,7 @@ def _words(words: Iterable[str]) -> Plain:
 
 def _comment(text: object) -> Plain:
     """Text on one line after a ``#``."""
-    return Plain(" ".join(visible(str(text)).split()))
+    return Plain(" ".join(escape_controls(str(text)).split()))
 
 
 def _mapping(values: dict[str, str]) -> Plain:

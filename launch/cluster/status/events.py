@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from corpus.documents.escaping import visible_json
-from corpus.documents.locks import this_process
+from corpus.documents.escaping import escape_json
+from corpus.documents.locks import current_process
 from launch.cluster.status.lines import read_lines
 from launch.console import world_size
 from launch.errors import is_for_user, one_sentence
@@ -78,7 +78,7 @@ _one_at_a_time = threading.Lock()
 
 
 def _write(run: Path, stage: str, kind: str, **more: Any) -> None:
-    event = {"time": round(time.time(), 3), "stage": stage, "kind": kind, "process": this_process(), **more}
-    line = visible_json(json.dumps(event, ensure_ascii=False)) + "\n"
+    event = {"time": round(time.time(), 3), "stage": stage, "kind": kind, "process": current_process(), **more}
+    line = escape_json(json.dumps(event, ensure_ascii=False)) + "\n"
     with suppress(OSError, ValueError), _one_at_a_time, (run / EVENTS_NAME).open("a", encoding="utf-8") as file:
         file.write(line)

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from corpus.documents.errors import BadInput
-from corpus.documents.locks import read_signature
+from corpus.documents.locks import read_lock_holder
 from finetune.config import FinetuneConfig
 from finetune.queue.claims import CLAIM_NAME
 from finetune.queue.jobs import FAILED_NAME, SCORES_NAME, Job, folder_name, plan
@@ -33,7 +33,7 @@ def read_jobs(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
     for home in homes:
         if home in results or home in failed or not (home / CLAIM_NAME).is_file():
             continue
-        holder = read_signature(home / CLAIM_NAME)
+        holder = read_lock_holder(home / CLAIM_NAME)
         if holder is not None and holder.lives is False:
             abandoned += 1
         else:

@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from corpus.documents.locks import as_process
+from corpus.documents.locks import parse_process
 from corpus.documents.units import COUNTS_NAME
 from launch.cluster.status.events import BEGAN, DONE, EVENTS_NAME, FAILED, INTERRUPTED, WARNED, read_events
 from launch.cluster.status.jobs import read_jobs
@@ -105,7 +105,7 @@ def _stage(folder: Path, events: list[dict[str, Any]]) -> dict[str, Any] | None:
     found |= {"state": BEGUN, "sign_seconds_ago": _last_sign(folder)}
     if last is None:  # of a release that left no events
         return found
-    process = as_process(last.get("process"))
+    process = parse_process(last.get("process"))
     found |= {"process": process and process._asdict(), "processes": _processes(own)}
     if last["kind"] != BEGAN:
         state = last["kind"] if last["kind"] != DONE else BEGUN

@@ -144,8 +144,8 @@ def unwrap(error: Exception) -> Exception:
 
 def reason_of(error: BaseException) -> str:
     """What an error says in one line, without keys and without the colours of a console."""
-    from corpus.documents.escaping import visible
+    from corpus.documents.escaping import escape_controls
 
     said = re.sub(r"\[/?[a-z ]+\]", "", " ".join(str(error).split()))
     named = f"{type(error).__name__}: {said}" if said else type(error).__name__
-    return visible(hide_keys(named))[:LONGEST_REASON]
+    return escape_controls(hide_keys(named))[:LONGEST_REASON]

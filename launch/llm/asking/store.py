@@ -20,7 +20,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from corpus.documents.locks import locked
+from corpus.documents.locks import hold_lock
 from launch.errors import LaunchError
 
 log = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ class Store:
 def open_store(path: Path) -> Iterator[Store]:
     """The answers of a file, made where there is none; ``LaunchError`` while another command adds to it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with locked(path.with_name(path.name + ".lock")) as is_ours:
+    with hold_lock(path.with_name(path.name + ".lock")) as is_ours:
         if not is_ours:
             raise LaunchError(f"{path}: another command is at work on these answers; wait for it or give another --out")
         answers = dict(_read(path))

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from corpus.documents.atomic_files import read_object
+from corpus.documents.atomic_files import read_json_object
 from corpus.documents.errors import BadInput
 from launch.console import Table, figures
 
@@ -62,7 +62,7 @@ def total_of(understanding: Path, conversation: Path) -> Total:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    return read_object(path, "run the verb that wrote it again")
+    return read_json_object(path, "run the verb that wrote it again")
 
 
 def _understanding(folder: Path, files: Sequence[Mapping[str, Any]]) -> Half:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from corpus.documents.quiet import quiet_transformers
+from corpus.documents.model_files import quiet_transformers
 from launch.errors import LaunchError
 from launch.llm.asking.ask import Messages
 from launch.llm.asking.bare_text import DELIMITER, TEMPLATE

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corpus.documents.mecab import morphemes_of
+from corpus.documents.mecab import split_morphemes
 
 ORDERS = 4
 SETTINGS: dict[str, Any] = {"smooth_method": "exp", "effective_order": True}
@@ -44,7 +44,7 @@ def signature() -> str:
 
 def _cut(text: str) -> str:
     """Morphemes with spaces between them; line ends are spaces, and the analyser is given no NUL."""
-    return " ".join(morphemes_of(" ".join(text.replace("\0", " ").split())))
+    return " ".join(split_morphemes(" ".join(text.replace("\0", " ").split())))
 
 
 @cache

@@ -15,7 +15,7 @@ from benchmarks.ablations.run import Chosen, Measures, run_ablations
 from benchmarks.commands import main as benchmark
 from benchmarks.material import write_invented
 from corpus.documents.errors import BadInput
-from corpus.documents.locks import locked
+from corpus.documents.locks import hold_lock
 from launch.errors import LaunchError
 from launch.recipe import load_recipe
 from launch.sample.unpack import unpack
@@ -108,7 +108,7 @@ def test_cell_that_another_command_is_at_work_on_is_left_to_it(
 ) -> None:
     base, _ = done
     monkeypatch.setattr(Base, "train", lambda *told: pytest.fail("worked at a cell that is not its own"))
-    with locked(base.out / "cells" / "bpe-plain-seed-1" / ".cell.lock"):
+    with hold_lock(base.out / "cells" / "bpe-plain-seed-1" / ".cell.lock"):
         run_ablations(base, ONE._replace(texts=["plain"]), MEASURES)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from corpus.card.korean import translate, translate_html, translate_markdown
 from corpus.card.page import Part, mark_change, mark_replaced, median_bar, plot, read_templates, share, size, to_bars
-from corpus.documents.escaping import visible
+from corpus.documents.escaping import escape_controls
 
 
 def test_bars_have_no_gaps_and_hold_all() -> None:
@@ -49,8 +49,8 @@ TEXT = st.text(alphabet=st.sampled_from("가나 [TEL]01\n\u200b"), max_size=50)
 def test_marking_changes_no_text(before: str, after: str) -> None:
     for mark in (mark_change, mark_replaced):
         left, right = mark(before, after)
-        assert "".join(part.text for part in left) == visible(before)
-        assert "".join(part.text for part in right) == visible(after)
+        assert "".join(part.text for part in left) == escape_controls(before)
+        assert "".join(part.text for part in right) == escape_controls(after)
 
 
 def test_values_are_marked_whole_where_letters_agree() -> None:

@@ -11,7 +11,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from corpus.documents.escaping import UNSHOWN, fenced, markdown, visible, visible_json, visible_lines
+from corpus.documents.escaping import (
+    ESCAPED_CATEGORIES,
+    code_block,
+    escape_controls,
+    escape_json,
+    escape_markdown,
+    escape_message,
+)
 
 BIDI = "\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 HOSTILE = st.text(
@@ -41,10 +48,10 @@ class Page(HTMLParser):
 @given(HOSTILE)
 @example("\x1b[31m" + BIDI)
 def test_nothing_invisible_is_left_and_nothing_visible_changes(text: str) -> None:
-    shown = visible(text)
+    shown = escape_controls(text)
     assert all(c.isprintable() or unicodedata.category(c) in ("Zs", "Cn") for c in shown)  # blanks; not assigned yet
-    assert shown == visible(shown)
-    if all(unicodedata.category(c) not in UNSHOWN for c in text):
+    assert shown == escape_controls(shown)
+    if all(unicodedata.category(c) not in ESCAPED_CATEGORIES for c in text):
         assert shown == text
 
 
@@ -60,20 +67,20 @@ def test_nothing_invisible_is_left_and_nothing_visible_changes(text: str) -> Non
     ],
 )
 def test_what_stood_there_is_named(text: str, shown: str) -> None:
-    assert visible(text) == shown
+    assert escape_controls(text) == shown
 
 
 def test_a_name_cannot_feign_a_line_of_its_own() -> None:
     ours = "recipe.yaml: 2 problems\n  pretrain.lr: too large\n  seed: missing"
-    assert visible_lines(ours) == ours
-    assert visible_lines("a\nmalmoi: all is well.txt: not UTF-8") == "a↵malmoi: all is well.txt: not UTF-8"
+    assert escape_message(ours) == ours
+    assert escape_message("a\nmalmoi: all is well.txt: not UTF-8") == "a↵malmoi: all is well.txt: not UTF-8"
 
 
 @given(st.recursive(HOSTILE, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(HOSTILE, inner, max_size=3)))
 def test_json_keeps_its_value_and_is_safe_to_print(value: object) -> None:
-    text = visible_json(json.dumps(value, ensure_ascii=False, indent=1))
+    text = escape_json(json.dumps(value, ensure_ascii=False, indent=1))
     assert json.loads(text) == value
-    assert not any(unicodedata.category(c) in UNSHOWN for c in text.replace("\n", ""))
+    assert not any(unicodedata.category(c) in ESCAPED_CATEGORIES for c in text.replace("\n", ""))
     text.encode("utf-8")
 
 
@@ -82,7 +89,7 @@ def rendered(source: str) -> Page:
 
 
 def reads_as(text: str) -> str:
-    return " ".join(visible(text).split())
+    return " ".join(escape_controls(text).split())
 
 
 @given(HOSTILE.filter(lambda text: text.strip()))
@@ -93,7 +100,7 @@ def reads_as(text: str) -> str:
 @example("&lt;b&gt; &amp; \\&#60;")
 @example("`` ` ```")
 def test_a_paragraph_renders_as_the_text_reads(text: str) -> None:
-    page = rendered(markdown(text) + "\n")
+    page = rendered(escape_markdown(text) + "\n")
     assert page.elements == ["p"]
     assert " ".join(page.text.split()) == reads_as(text)
 
@@ -102,7 +109,7 @@ def test_a_paragraph_renders_as_the_text_reads(text: str) -> None:
 @example("a | b \\| c \\")
 @example("`a|b`")
 def test_a_table_cell_renders_as_the_text_reads(text: str) -> None:
-    page = rendered(f"| head | n |\n|---|---|\n| {markdown(text)} | 1 |\n")
+    page = rendered(f"| head | n |\n|---|---|\n| {escape_markdown(text)} | 1 |\n")
     assert page.elements == ["table", "thead", "tr", "th", "th", "tbody", "tr", "td", "td"]
     assert " ".join(page.text.split()) == f"head n {reads_as(text)} 1"
 
@@ -111,6 +118,6 @@ def test_a_table_cell_renders_as_the_text_reads(text: str) -> None:
 @example("a\n```\n<script>")
 @example("````")
 def test_no_text_ends_its_code_block(text: str) -> None:
-    page = rendered(f"{fenced(text, 'yaml')}\n\nafter\n")
+    page = rendered(f"{code_block(text, 'yaml')}\n\nafter\n")
     assert page.elements == ["pre", "code", "p"]
     assert page.text.rstrip().endswith("after")

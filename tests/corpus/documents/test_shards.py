@@ -16,10 +16,10 @@ from corpus.documents.errors import BadInput
 from corpus.documents.shards import (
     SCHEMA,
     Document,
-    documents_of,
-    portions_of,
+    iter_documents,
     read_documents,
     shard_paths,
+    split_into_portions,
     write_shard,
 )
 
@@ -47,8 +47,8 @@ def test_a_shard_without_rows_is_nothing_among_others(tmp_path: Path, row_groups
     assert pq.ParquetFile(paths[0]).num_row_groups == row_groups
 
     assert list(read_documents(paths[0])) == []
-    tables = (table for portion in portions_of(paths, 50_000) for table in portion.tables())
-    assert list(documents_of(tables)) == DOCUMENTS
+    tables = (table for portion in split_into_portions(paths, 50_000) for table in portion.tables())
+    assert list(iter_documents(tables)) == DOCUMENTS
 
 
 @pytest.mark.parametrize(

@@ -215,7 +215,7 @@ def test_devices_that_torch_cannot_use_stop_the_run_before_its_first_stage(tmp_p
 
 def test_the_papers_precision_on_a_processor_without_it_is_estimated_as_slow_as_it_is(monkeypatch) -> None:
     monkeypatch.setattr(
-        "corpus.documents.accelerator.product_rate", lambda kind, name: {"fp32": 100e9, "bf16": 5e9}[name]
+        "corpus.documents.accelerator.matmul_flops_per_second", lambda kind, name: {"fp32": 100e9, "bf16": 5e9}[name]
     )
     seconds = {
         name: estimate("pretrain", recipe, this_machine(recipe)).seconds or 0

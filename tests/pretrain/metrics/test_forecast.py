@@ -66,5 +66,5 @@ def test_rates_are_those_of_all_devices_and_none_is_guessed(tiny, monkeypatch) -
     assert expected_rate(tiny(precision="bf16"), GPUS) == pytest.approx(8 * 0.4 * 989.5e12)
     monkeypatch.setattr(forecast, "device_name", lambda device: "NVIDIA unheard of")
     assert expected_rate(tiny(precision="bf16"), GPUS) is None
-    monkeypatch.setattr(forecast, "product_rate", lambda kind, precision: 1e11)
+    monkeypatch.setattr(forecast, "matmul_flops_per_second", lambda kind, precision: 1e11)
     assert expected_rate(tiny(), CPU) == pytest.approx(0.7e11 * torch.get_num_threads())

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mecab import MeCab
 
-from corpus.documents.mecab import LONGEST_ANALYSED
+from corpus.documents.mecab import MAX_ANALYZED_CHARS
 from pretrain.pack.encode import EojeolEncoder, find_begins, mark_morphemes
 from tests.pretrain.conftest import SPECIAL_PIECES
 from tests.pretrain.pack.kinds import byte_level, composing, decomposed, load, plain, portable, save, save_angled
@@ -72,8 +72,8 @@ def test_begins_of_any_text_ascend_and_lie_inside(eojeol: str) -> None:
 
 
 def test_an_endless_eojeol_is_not_analysed() -> None:
-    assert len(find_begins("도서관에서" * (LONGEST_ANALYSED // 5))) > 2
-    assert find_begins("도서관에서" * (LONGEST_ANALYSED // 5) + "는") == [0]
+    assert len(find_begins("도서관에서" * (MAX_ANALYZED_CHARS // 5))) > 2
+    assert find_begins("도서관에서" * (MAX_ANALYZED_CHARS // 5) + "는") == [0]
 
 
 @pytest.mark.parametrize("kind", [plain, portable])

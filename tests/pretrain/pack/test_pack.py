@@ -16,7 +16,7 @@ from transformers import AutoTokenizer
 
 from corpus.documents.atomic_files import file_digest
 from corpus.documents.errors import BadInput
-from corpus.documents.shards import Document, portions_of, read_documents, shard_paths
+from corpus.documents.shards import Document, read_documents, shard_paths, split_into_portions
 from pretrain.config import PackConfig
 from pretrain.pack import run as pack_module
 from pretrain.pack.encode import EojeolEncoder
@@ -147,7 +147,7 @@ def test_portions_of_any_size_and_two_workers_write_the_same_bytes_and_leave_not
     workers: int, portion_bytes: int, made: Path, odd: Path, tmp_path: Path, monkeypatch
 ) -> None:
     monkeypatch.setattr(pack_module, "PORTION_BYTES", portion_bytes)
-    assert len(portions_of(shard_paths(odd / "corpus" / "documents"), portion_bytes)) > 1
+    assert len(split_into_portions(shard_paths(odd / "corpus" / "documents"), portion_bytes)) > 1
     pack(PackConfig(morphemes=True), PackInputs(odd / "corpus", made / "tokenizer"), tmp_path, workers=workers)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted((*FILES, "morphemes.bin"))
     for name in (*FILES, "morphemes.bin"):

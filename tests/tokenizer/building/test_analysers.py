@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from corpus.documents.errors import BadInput
-from corpus.documents.mecab import morphemes_of
+from corpus.documents.mecab import split_morphemes
 from tokenizer.building.analysers import finer, load_analyser, plain, versions_of
 
 TEXTS = [
@@ -62,7 +62,7 @@ def test_compound_verbs_and_particles_are_cut(analyser: str, text: str, slices: 
 
 
 def test_plain_slices_of_mecab_are_the_papers() -> None:
-    assert all(plain("mecab")(text) == morphemes_of(text) for text in TEXTS)
+    assert all(plain("mecab")(text) == split_morphemes(text) for text in TEXTS)
     assert plain("mecab")("이루어지고") == ["이루어지", "고"]
 
 

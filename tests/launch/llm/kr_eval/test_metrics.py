@@ -64,11 +64,11 @@ def test_only_an_answer_with_one_number_is_a_number(text: str, value: float | No
 def test_corpus_bleu_from_counts_is_that_of_sacrebleu() -> None:
     from sacrebleu.metrics import BLEU
 
-    from corpus.documents.mecab import morphemes_of
+    from corpus.documents.mecab import split_morphemes
 
     golds = ["아이가 마당에서 공을 던진다.", "할머니가 시장에서 사과를 산다.", "비가 온다"]
     answers = ["마당에서 아이가 공을 던졌다.", "할머니가 시장에 간다.", "네"]
-    cut = [[" ".join(morphemes_of(text)) for text in side] for side in (answers, golds)]
+    cut = [[" ".join(split_morphemes(text)) for text in side] for side in (answers, golds)]
     expected = BLEU(tokenize="none", force=True, effective_order=True).corpus_score(cut[0], [cut[1]]).score
     counts = sum(pair_counts(answer, gold) for answer, gold in zip(answers, golds, strict=True))
     assert score_counts(counts) == pytest.approx(expected)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from corpus.documents import accelerator as device
-from corpus.documents.accelerator import choose_precision, find_device, product_rate
+from corpus.documents.accelerator import choose_precision, find_device, matmul_flops_per_second
 from corpus.documents.errors import BadInput
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
@@ -19,7 +19,7 @@ KEY = "pretrain.engine.precision"
 def bf16_runs_at(monkeypatch: pytest.MonkeyPatch):
     """A processor whose bf16 has so many times the speed of its float32, 100 GFLOP/s."""
     return lambda times: monkeypatch.setattr(
-        device, "product_rate", lambda kind, precision: 1e11 * (times if precision == "bf16" else 1)
+        device, "matmul_flops_per_second", lambda kind, precision: 1e11 * (times if precision == "bf16" else 1)
     )
 
 
@@ -59,9 +59,9 @@ def test_a_gpu_says_itself_what_it_has(monkeypatch: pytest.MonkeyPatch, major: i
 
 
 def test_the_probe_times_both_precisions_once_and_leaves_the_threads_alone() -> None:
-    product_rate.cache_clear()
+    matmul_flops_per_second.cache_clear()
     threads, drawn = torch.get_num_threads(), torch.random.get_rng_state()
-    rates = [product_rate("cpu", precision) for precision in ("fp32", "bf16", "fp32", "bf16")]
+    rates = [matmul_flops_per_second("cpu", precision) for precision in ("fp32", "bf16", "fp32", "bf16")]
     assert min(rates) > 0 and rates[:2] == rates[2:]
     assert torch.get_num_threads() == threads and torch.equal(torch.random.get_rng_state(), drawn)
 
