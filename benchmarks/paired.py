@@ -13,7 +13,7 @@ from typing import Any
 from finetune.statistics.compare import Pair, Tested
 from finetune.statistics.results import Trained, find_trained
 from launch.console import Table
-from launch.tools.compare import table_of
+from launch.report.differences import table_of
 
 TaskKey = tuple[str, str]  # a task, and the name of the settings it was trained with ("" for those of the recipe)
 

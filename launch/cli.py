@@ -6,6 +6,7 @@ import difflib
 import re
 import sys
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -243,17 +244,22 @@ def doctor(
         raise typer.Exit(1)
 
 
+def _installed_version() -> str:
+    try:
+        return version("malmoi")
+    except PackageNotFoundError:
+        return "(not installed: a clone of the repository)"
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from malmoi import __version__
-
-        typer.echo(f"malmoi {__version__}")
+        typer.echo(f"malmoi {_installed_version()}")
         raise typer.Exit
 
 
 @app.callback()
 def options(
-    version: Annotated[
+    show_version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")
     ] = False,
 ) -> None:

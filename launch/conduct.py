@@ -169,8 +169,8 @@ def show_search(run: Path) -> None:
 
 def show_scores(run: Path) -> None:
     """Print the paper's metrics of every result beside the trivial baseline's."""
+    from launch.numbers import number
     from launch.report.gather import (
-        number,
         paper_metrics,
         read_scores,
         sentence_on_stale,

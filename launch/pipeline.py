@@ -20,13 +20,12 @@ from launch import manifest
 from launch.errors import LaunchError
 from launch.init_from import adopt_tokenizer, extend_adopted, model_files, tokenizer_files
 from launch.manifest import Head, fingerprints
-from launch.recipe import SAMPLE, Recipe
+from launch.recipe import OWN_MODEL, SAMPLE, Recipe
 
 if TYPE_CHECKING:
     from corpus.reading.inputs import Input
 
 Stamps = dict[str, Callable[[], str]]  # what the user gives to read, by name, each with what takes its fingerprint
-OWN_MODEL = "model"  # the encoder that the run itself pretrains
 NO_KLUE_FILES = "finetune.data is empty; name the folder of the KLUE files: finetune.data=FOLDER"
 
 

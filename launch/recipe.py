@@ -33,6 +33,8 @@ from pretrain.config import PLACES, PackConfig, PretrainConfig
 from tokenizer.config import SPECIAL_TOKENS, TokenizerConfig
 
 SAMPLE = "malmoi:sample"  # stands for the embedded sample wherever a recipe names text or benchmark files
+OWN_MODEL = "model"  # the encoder that the run itself pretrains, as results name it
+SEARCH_FOLDER = "finetune-search"  # of a run: the studies of `malmoi search`
 UNSAFE_IN_NAMES = re.compile(r"[^\w.-]+")
 # keys that hold paths; False: a repository on the Hub, too, unless there is such a file
 PATH_KEYS = {

@@ -13,9 +13,8 @@ from typing import Any
 
 from launch.errors import require
 from launch.pipeline import STAGES, Stage, run_finetune
-from launch.recipe import Recipe
+from launch.recipe import SEARCH_FOLDER, Recipe
 
-SEARCH_FOLDER = "finetune-search"
 FINETUNE = next(stage for stage in STAGES if stage.name == "finetune")
 
 

@@ -23,8 +23,8 @@ from benchmarks.pretrain import Given
 from benchmarks.speedrun.pace import LEAST_STEPS, Cost
 from corpus.documents.errors import BadInput
 from launch.conduct import run_stage
-from launch.pipeline import OWN_MODEL, STAGES
-from launch.recipe import Recipe, load_recipe
+from launch.pipeline import STAGES
+from launch.recipe import OWN_MODEL, Recipe, load_recipe
 from pretrain.config import PretrainConfig
 
 PLAIN, PSEUDONYMIZED = TEXTS = ("plain", "pseudonymized")

@@ -19,8 +19,7 @@ from finetune.run import FinetuneInputs
 from finetune.run import run as finetune
 from finetune.statistics.compare import compare
 from launch.console import Table
-from launch.pipeline import OWN_MODEL
-from launch.recipe import load_recipe
+from launch.recipe import OWN_MODEL, load_recipe
 from launch.report.gather import paper_metrics, read_scores, settings_of
 
 QUICK = ("ynat", "klue-nli", "klue-ner", "klue-dp")  # tasks where none are named

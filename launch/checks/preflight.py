@@ -22,8 +22,8 @@ from launch.checks.estimate import GIB, Machine, estimate, planned_tokens
 from launch.console import say_duration
 from launch.errors import is_for_user, missing_modules, one_sentence, require
 from launch.executors.mapper import engine_mapper
-from launch.pipeline import NO_KLUE_FILES, OWN_MODEL, Stage, head_by_now, is_done, may_go_on, raw_inputs, require_stage
-from launch.recipe import SAMPLE, Recipe
+from launch.pipeline import NO_KLUE_FILES, Stage, head_by_now, is_done, may_go_on, raw_inputs, require_stage
+from launch.recipe import OWN_MODEL, SAMPLE, Recipe
 
 LONG_STAGES = {"corpus", "tokenizer", "tokens", "pretrain"}
 LONGEST_ON_CPU = 365 * 86_400  # seconds: nobody means to wait that long

@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import malmoi
 from corpus.documents.errors import BadInput
+from corpus.pii.detect import find_pii
 from corpus.pii.types import ALL_TYPES
 from launch.demo import panels
 from launch.demo.models import MASK, Loaded, cut, fill, load, look
@@ -148,7 +148,7 @@ def view(typed: str, loaded: Loaded, language: str) -> str:
     if not text or len(text) > MOST_CHARACTERS:
         why = words["too_long"].format(n=len(text), most=MOST_CHARACTERS) if text else words["empty"]
         return panels.panel(words["sentence"], panels.message(why))
-    spans = malmoi.find_pii(text, ALL_TYPES)
+    spans = find_pii(text, ALL_TYPES)
     found = panels.personal_data(text, spans, language)
     found += "" if spans else panels.message(words["no_pii"])
     shown = [panels.panel(words["pii"], found, words["pii_note"], kind="wide")]

@@ -120,7 +120,7 @@ def _ask(
     """Run, and print the table, or both of them."""
     from launch.llm.asking.models import refuse_others
     from launch.llm.klue.run import Request, run
-    from launch.llm.klue.table import results_table
+    from launch.report.generative import results_table
 
     if order_check is not None:
         refuse_others(way.model, "--order-check")

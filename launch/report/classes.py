@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from statistics import fmean, stdev
 from typing import Any
 
+from launch.numbers import count, number
 from launch.report.blocks import Block, Table, Text
 from launch.report.compare import Group
-from launch.report.gather import count, number
 
 MOST_LINES = 12  # of one cell: a dialogue state may be wrong in all its slots
 MOST_SAMPLES = 12  # tables of wrong predictions; more are the first model's alone

@@ -10,24 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import fmean, stdev, variance
 
-from corpus.documents.errors import BadInput
 from finetune.score.scores import CORRELATIONS
-from finetune.statistics.compare import compare, pair_up
 from finetune.statistics.estimate import Part, reach
-from finetune.statistics.results import OWN_MODEL, PREDICTIONS_NAME, Trained
-from launch.report.blocks import Block, Table, Text
-from launch.report.gather import Result, number, paper_metrics, settings_of, trivial_of
-from launch.tools.compare import FILES_OF_SAMPLE, HEADS, row_of
+from launch.numbers import number
+from launch.report.gather import Result, paper_metrics, settings_of, trivial_of
 
 NORMAL = 1.96  # as in finetune.score.scores.bootstrap
-MOST_ROWS = 40  # of differences; more are folded
-NOTE_ON_DIFFERENCES = (
-    "b - a with its 95 % interval over seeds and examples together. Holm corrects p for the number of tests. Of one "
-    "seed each only these two trainings are compared. How to read it: docs/experiments.md, Comparing two models."
-)
 LAST_WEIGHTS = "last weights"
 
 
@@ -134,36 +124,3 @@ def _verdict(groups: Sequence[Group]) -> list[str]:
     for standing, said in (("open", "Not distinguishable from it by the first metric"), ("below", "Worse than it")):
         lines += [f"{said}: {found}."] if (found := details(standing)) else []
     return lines
-
-
-def differences(groups: Sequence[Group]) -> list[Block]:
-    """Which differences of the first model of each task to the others are real, from the predictions; nothing where no
-    task has two models whose predictions are there."""
-    order = list(dict.fromkeys(group.task for group in groups))
-    trained = [_trained(group) for group in groups if all(_has_predictions(result) for result in group.results)]
-    trained.sort(key=lambda one: (order.index(one.task), one.first["model"] != OWN_MODEL))
-    if len({one.task for one in trained}) == len(trained):
-        return []
-    above = [place.parent / FILES_OF_SAMPLE for place in trained[0].results[0][0].parents if place.name == "finetune"]
-    data = next(filter(Path.is_dir, above), None)  # the run's own files know the passages of KLUE-MRC
-    try:
-        tested = compare(pair_up(trained, None), data, shuffles=0)
-    except BadInput as error:
-        return [Text(f"Differences between models are not tested: {error}", "warning")]
-    rows = []
-    for found in tested:
-        cells = row_of(found)
-        rows.append(
-            [cells[0], *(f"{name}\n{cell}" for name, cell in zip(found.names, cells[1:3], strict=True)), *cells[3:]]
-        )
-    table = Table(HEADS, rows, range(3, 7), (3,), "Which differences are real", folded=len(rows) > MOST_ROWS)
-    return [table, Text(NOTE_ON_DIFFERENCES, "note")]
-
-
-def _trained(group: Group) -> Trained:
-    results = sorted(group.results, key=lambda result: int(result["seed"]))
-    return Trained(group.task, group.name, tuple((Path(result["folder"]), result) for result in results))
-
-
-def _has_predictions(found: Result) -> bool:
-    return "folder" in found and (Path(found["folder"]) / PREDICTIONS_NAME).is_file()

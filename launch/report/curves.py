@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
-from launch.pipeline import OWN_MODEL
+from launch.recipe import OWN_MODEL
 from launch.report.blocks import COLOURS, SMALL, Block, Line, Pictures, Text, line_chart
 from launch.report.compare import Group
 from launch.report.gather import Result, settings_of

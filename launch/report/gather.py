@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from corpus.documents.atomic_files import read_json_object
 from launch.errors import LaunchError
-from launch.pipeline import OWN_MODEL
+from launch.recipe import OWN_MODEL
 
 Result = dict[str, Any]
 PAPER_MODEL = "klue/roberta-base"
@@ -95,25 +94,3 @@ def trivial_of(found: Result, metric: str) -> float | None:
     by a line, so it gets about 50 on any labels.
     """
     return None if metric == "auprc" else found["trivial"][metric]
-
-
-def number(value: float | None, digits: int = 2) -> str:
-    """A figure for a table; a dash where there is none or an undefined one."""
-    return "–" if value is None or math.isnan(value) else f"{value:,.{digits}f}"
-
-
-def count(value: float) -> str:
-    """A count with thousands separators."""
-    return f"{value:,.0f}"
-
-
-def share(part: float, whole: float) -> str:
-    """A percentage; a dash of nothing."""
-    return f"{100 * part / whole:.2f} %" if whole else "–"
-
-
-def duration(seconds: float) -> str:
-    """``45 s``, ``12.0 min`` or ``2.5 h``."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -15,10 +15,11 @@ from corpus.card.page import stylesheet
 from corpus.documents.escaping import code_block, escape_controls, escape_markdown
 from corpus.documents.templates import load_templates
 from launch.manifest import read_manifest
+from launch.numbers import count, duration
 from launch.report.blocks import Section, Table, Text
 from launch.report.compare import group_results, verdict_on_scores
 from launch.report.files import latex_table, results_csv
-from launch.report.gather import count, duration, read_scores, without_stale
+from launch.report.gather import read_scores, without_stale
 from launch.report.scores import result_sections
 from launch.report.search import search_sections
 from launch.report.stages import corpus_sections, pretraining_section, vocabulary_sections

@@ -9,22 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from launch.llm.klue.table import beside_encoders
-from launch.pipeline import OWN_MODEL
+from launch.numbers import count, number
+from launch.recipe import OWN_MODEL
 from launch.report.blocks import Bar, Bars, Block, Section, Table, Text
 from launch.report.classes import class_tables, error_tables
-from launch.report.compare import LAST_WEIGHTS, Group, differences, group_results, weights_of
+from launch.report.compare import LAST_WEIGHTS, Group, group_results, weights_of
 from launch.report.curves import learning_curves
-from launch.report.gather import (
-    PAPER_MODEL,
-    Result,
-    count,
-    number,
-    paper_metrics,
-    sentence_on_stale,
-    settings_of,
-    trivial_of,
-)
+from launch.report.differences import differences
+from launch.report.gather import PAPER_MODEL, Result, paper_metrics, sentence_on_stale, settings_of, trivial_of
+from launch.report.generative import beside_encoders
 from launch.report.tables import by_models, by_settings, chosen_on, cost, hyperparameters, own_groups
 
 FACTS = {  # column to how it is said once for all results

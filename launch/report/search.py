@@ -15,6 +15,8 @@ from typing import Any
 from markupsafe import escape
 
 from corpus.documents.escaping import escape_controls
+from launch.numbers import count, duration, number
+from launch.recipe import SEARCH_FOLDER
 from launch.report.blocks import (
     BOTTOM,
     LARGE,
@@ -28,9 +30,8 @@ from launch.report.blocks import (
     Text,
     line_chart,
 )
-from launch.report.gather import count, duration, number, read_json, read_lines
+from launch.report.gather import read_json, read_lines
 from launch.report.tables import HYPERPARAMETERS
-from launch.search import SEARCH_FOLDER
 
 MOST_ROWS = 10
 BUDGETS = (1, 2, 5, 10, 20, 50, 100, 200)

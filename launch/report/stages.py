@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from corpus.card.write import PII_NAMES
+from launch.console import figures
+from launch.numbers import count, duration, number, share
 from launch.report.blocks import Bar, Bars, Block, Line, Pictures, Section, Table, Text, line_chart
-from launch.report.gather import count, duration, number, read_json, read_lines, share
-from launch.tools.extension import extension_tables
+from launch.report.gather import read_json, read_lines
 
 SHOWN_SOURCES = 12
+SHOWN_PIECES = 20
 # Paper Table 35: fertility, continued words, unknown tokens; there measured on Korean Wikipedia.
 PAPER_TABLE_35 = {
     "paper, BPE": (2.073, 0.578, 0.011),
@@ -155,6 +157,30 @@ def vocabulary_sections(run: Path) -> list[Section]:
     heads = ["vocabulary", "pieces per eojeol", "eojeols in several pieces", "[UNK] per piece"]
     table = Table(heads, rows, numbers=(1, 2, 3))
     return [Section("Vocabulary", [Text(text), table, Text(note, "note"), Table(["sentence", "pieces"], pieces)])]
+
+
+def extension_tables(found: dict[str, Any]) -> list[Table]:
+    """What the text costs before and after, and the pieces that save most."""
+    text, pieces, base = found["text"], found["pieces"], found["base_size"]
+    rows = [
+        [
+            name, count(size), number(text[f"pieces_{key}"] / text["eojeols"], 3),
+            number(text[f"unknown_{key}"] / text["eojeols"], 4),
+        ]
+        for name, key, size in (("as it was", "before", base), ("extended", "after", base + len(pieces)))
+    ]  # fmt: skip
+    changed = f"{share(text['changed'], text['eojeols'])} of {count(text['eojeols'])} words are encoded otherwise now."
+    best = [
+        [piece["piece"], str(piece["id"]), count(piece["uses"]), count(piece["saved"])]
+        for piece in pieces[:SHOWN_PIECES]
+    ]
+    title = f"{len(best)} of {count(len(pieces))} new pieces, those that save most; extension.json has all"
+    return [
+        figures(
+            "The text before and after", ("vocabulary", "entries", "pieces per word", "[UNK] per word"), rows, changed
+        ),
+        figures(title, ("piece", "id", "uses", "pieces saved"), best),
+    ]
 
 
 def pretraining_section(run: Path) -> Section:

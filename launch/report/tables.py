@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 from typing import Any
 
+from launch.numbers import count, duration, number
 from launch.report.blocks import Block, Table, Text
 from launch.report.compare import LAST_WEIGHTS, Group, weights_of
-from launch.report.gather import PAPER_MODEL, Result, count, duration, number, paper_metrics, settings_of, trivial_of
+from launch.report.gather import PAPER_MODEL, Result, paper_metrics, settings_of, trivial_of
 
 RECIPE = "as the recipe says"  # settings without a name
 PAPER_HEAD = f"{PAPER_MODEL}, Table 36"

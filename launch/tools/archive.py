@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from corpus.documents.atomic_files import digest_matches, parse_json
 from corpus.documents.errors import BadInput
-from launch.tools.package import CONTENTS_NAME, FORMAT, PREDICTIONS_NAME, SCORES_NAME
+from launch.tools.package import CONTENTS_NAME, FORMAT, PREDICTIONS_NAME, SCORES_NAME, task_of_result
 
 if TYPE_CHECKING:
     from finetune.examples import Example, Row
@@ -145,20 +145,6 @@ def _result(archive: zipfile.ZipFile, contents: Mapping[str, Any], path: Path, p
         if not isinstance(found.get(key), kind):
             raise BadInput(f"{where}: '{key}' should be a {kind}, found {found.get(key)!r:.60}")
     return found
-
-
-def task_of_result(result: Mapping[str, Any], place: str) -> Task:
-    """The task of a result, under its protocol; ``BadInput`` with ``place`` where there is none."""
-    from finetune.config import TASK_NAMES
-    from finetune.registry import TASKS
-
-    if result.get("own") is not None:
-        from finetune.tasks.own import own_task
-
-        return own_task(result["own"], place)
-    if result["task"] not in TASK_NAMES:
-        raise BadInput(f"{place}: no task is called {result['task']!r:.60}")
-    return TASKS[result["task"]].under("klue-baseline" if result["protocol"] == "klue-baseline" else "malmoi")
 
 
 def _from_golds(task: Task, stated: Mapping[str, Any], predictions: Path) -> Again:

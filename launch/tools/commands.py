@@ -70,7 +70,8 @@ def extend_tokenizer(
     Example:  malmoi tokenizer extend klue/bert-base contracts/*.txt --pieces 768 --out contracts-tokenizer
     """
     set_up_console()
-    from launch.tools.extension import corpus_folder, extend_in, extension_tables
+    from launch.report.stages import extension_tables
+    from launch.tools.extension import corpus_folder, extend_in
 
     folder = corpus_folder(texts)
     found = extend_in(out, base, folder or chain.from_iterable(map(_texts, texts)), pieces, multiple, workers)

@@ -9,16 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from launch.console import PlainConsole, Table, print_table, set_up_console
+from launch.console import PlainConsole, print_table, set_up_console
 from launch.errors import LaunchError
 
 if TYPE_CHECKING:
     from finetune.statistics.compare import Pair, Tested
-    from finetune.statistics.estimate import Estimate
     from finetune.statistics.results import Trained
-
-HEADS = ("task, metric", "a", "b", "b - a", "95 %", "p", "Holm", "verdict")
-FILES_OF_SAMPLE = Path("sample") / "klue"  # in a run with the embedded data
 
 
 def compare_results(
@@ -39,6 +35,7 @@ def compare_results(
     """
     set_up_console()
     from finetune.statistics.compare import compare, pair_up
+    from launch.report.differences import table_of
 
     tasks = [_full_name(name) for name in task or []]
     first = _find(run, runs, tasks)
@@ -83,6 +80,8 @@ def _find(name: str, runs: Path, tasks: Sequence[str]) -> list[Trained]:
 
 def _files_of(name: str | None, runs: Path) -> Path | None:
     """The embedded KLUE files of a run that has them."""
+    from launch.report.differences import FILES_OF_SAMPLE
+
     places = (Path(name) / FILES_OF_SAMPLE, runs / name / FILES_OF_SAMPLE) if name else ()
     return next(filter(Path.is_dir, places), None)
 
@@ -100,35 +99,3 @@ def warnings_on(pairs: Sequence[Pair]) -> list[str]:
 def _note_on_passages(tested: Sequence[Tested]) -> list[str]:
     loose = any(found.task == "klue-mrc" and found.groups == found.n for found in tested)
     return ["klue-mrc: each question stands for itself here; --data FOLDER keeps those of a passage together"] * loose
-
-
-def table_of(tested: Sequence[Tested], title: str) -> Table:
-    """One row a task and metric; the note says on how many seeds and examples."""
-    seeds = dict.fromkeys(tuple(side.seeds for side in found.estimates) for found in tested)
-    counts = dict.fromkeys(found.n for found in tested)
-    said = " or ".join(f"{x}" if x == y else f"{x} and {y}" for x, y in seeds)
-    tests = "; ".join(dict.fromkeys(found.test for found in tested if found.test))
-    note = f"Seeds: {said}. Examples: {', '.join(f'{count:,}' for count in counts)}. p: {tests}. Holm: over the tasks."
-    return Table(HEADS, [row_of(found) for found in tested], numbers=range(1, 7), title=title, note=note)
-
-
-def row_of(found: Tested) -> list[str]:
-    """The cells of ``HEADS``, two lines each."""
-    difference, middle = found.difference, ["–", "–"]
-    if difference is not None:
-        low, high = difference.interval
-        middle = [f"{difference.value:+.2f}", f"{low:+.2f}\n{high:+.2f}"]
-    cells = [f"{found.task}\n{found.metric}", *map(mean_of, found.estimates), *middle]
-    return [*cells, p_of(found.p), p_of(found.p_holm), found.verdict()]
-
-
-def mean_of(found: Estimate, digits: int = 2) -> str:
-    """``85.18`` and ``± 0.31``: mean and standard deviation over seeds."""
-    if found.mean is None:
-        return "–"
-    return f"{found.mean:.{digits}f}" + (f"\n± {found.sd:.{digits}f}" if found.sd is not None else "")
-
-
-def p_of(value: float | None) -> str:
-    """Three digits; small ones as a bound."""
-    return "–" if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"

@@ -9,11 +9,7 @@ from typing import Any
 
 from corpus.documents.atomic_files import PARTIAL_SUFFIX, atomic_dir
 from corpus.documents.shards import Document, write_shard
-from launch.console import Table, figures
 from launch.errors import LaunchError
-from launch.report.gather import count, number, share
-
-SHOWN_PIECES = 20
 
 
 def corpus_folder(texts: Sequence[Path]) -> Path | None:
@@ -65,27 +61,3 @@ def _on_disk(base: Path, folder: Path) -> Path:
 def _documents(texts: Iterable[str]) -> Iterator[Document]:
     for text in texts:
         yield Document("", "text", tuple(text.splitlines()))
-
-
-def extension_tables(found: dict[str, Any]) -> list[Table]:
-    """What the text costs before and after, and the pieces that save most."""
-    text, pieces, base = found["text"], found["pieces"], found["base_size"]
-    rows = [
-        [
-            name, count(size), number(text[f"pieces_{key}"] / text["eojeols"], 3),
-            number(text[f"unknown_{key}"] / text["eojeols"], 4),
-        ]
-        for name, key, size in (("as it was", "before", base), ("extended", "after", base + len(pieces)))
-    ]  # fmt: skip
-    changed = f"{share(text['changed'], text['eojeols'])} of {count(text['eojeols'])} words are encoded otherwise now."
-    best = [
-        [piece["piece"], str(piece["id"]), count(piece["uses"]), count(piece["saved"])]
-        for piece in pieces[:SHOWN_PIECES]
-    ]
-    title = f"{len(best)} of {count(len(pieces))} new pieces, those that save most; extension.json has all"
-    return [
-        figures(
-            "The text before and after", ("vocabulary", "entries", "pieces per word", "[UNK] per word"), rows, changed
-        ),
-        figures(title, ("piece", "id", "uses", "pieces saved"), best),
-    ]

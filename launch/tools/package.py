@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,6 +28,9 @@ from corpus.documents.errors import BadInput
 from launch.console import Table, markdown_table, set_up_console
 from launch.errors import LaunchError
 from launch.manifest import read_manifest
+
+if TYPE_CHECKING:
+    from finetune.task import Task
 
 FORMAT = 1
 CONTENTS_NAME, CARD_NAME, RECIPE_NAME = "package.json", "README.md", "recipe.yaml"
@@ -201,7 +204,6 @@ def _files_of(entry: Entry, with_golds: bool) -> Iterator[tuple[str, bytes]]:
     """The files of a result by their names in the archive; ``BadInput`` where its predictions are not those that were
     scored."""
     from finetune.score.scores import defined, read_rows
-    from launch.tools.archive import task_of_result
 
     path, result = entry.source / PREDICTIONS_NAME, entry.result
     task = task_of_result(result, str(entry.source))
@@ -216,6 +218,20 @@ def _files_of(entry: Entry, with_golds: bool) -> Iterator[tuple[str, bytes]]:
     card = entry.source / "model" / CARD_NAME
     if card.is_file():
         yield f"{entry.place}/{MODEL_CARD_NAME}", card.read_bytes()
+
+
+def task_of_result(result: Mapping[str, Any], place: str) -> Task:
+    """The task of a result, under its protocol; ``BadInput`` with ``place`` where there is none."""
+    from finetune.config import TASK_NAMES
+    from finetune.registry import TASKS
+
+    if result.get("own") is not None:
+        from finetune.tasks.own import own_task
+
+        return own_task(result["own"], place)
+    if result["task"] not in TASK_NAMES:
+        raise BadInput(f"{place}: no task is called {result['task']!r:.60}")
+    return TASKS[result["task"]].under("klue-baseline" if result["protocol"] == "klue-baseline" else "malmoi")
 
 
 def find_missing(entries: Sequence[Entry]) -> list[str]:

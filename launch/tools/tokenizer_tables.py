@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from launch.console import Table, figures, markdown_table, print_table
 from launch.errors import LaunchError
-from launch.report.gather import count, number, share
+from launch.numbers import count, number, share
 from launch.report.stages import PAPER_TABLE_35
 
 if TYPE_CHECKING:

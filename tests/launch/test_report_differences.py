@@ -11,7 +11,8 @@ from scipy import stats
 
 from launch.console import Table
 from launch.report.blocks import Text
-from launch.report.compare import differences, group_results
+from launch.report.compare import group_results
+from launch.report.differences import differences
 from tests.finetune.statistics.simulated import Benchmark
 from tests.launch.test_report import result
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from launch.console import Table
+from launch.numbers import count, duration, number
 from launch.report.blocks import Block, Text
-from launch.report.gather import count, duration, number, paper_metrics
+from launch.report.gather import paper_metrics
 
 HEADS = ("task, metric", "model", "score", "95 %", "parse", "tokens in, out", "time", "price")
 NOTE = (
