@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from finetune.statistics.compare import Pair, Tested
-from finetune.statistics.results import Trained, find_trained
+from finetune.score.compare import Pair, Tested
+from finetune.score.results import Trained, find_trained
 from launch.console import Table
 from launch.report.differences import table_of
 

@@ -12,7 +12,6 @@ not, jobs are trained twice, with the same result.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,10 +22,9 @@ from threading import Event, Thread
 from typing import Any, NamedTuple
 
 from corpus.documents.accelerator import PrecisionName, find_device
-from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
-from finetune.data.files import read_json
+from finetune.data.files import read_json, write_json
 from finetune.job import find_result, find_trained, finetune_one, origin_of, settings_of
 from finetune.queue.attempts import Outcome
 from finetune.queue.identity import Files, deciding
@@ -147,8 +145,7 @@ def work_off(number: int, scratch: Path, *, share: Share, cores: int, gpus: int)
                 done += 1
             elif outcome.failure is not None and share.failure_of(outcome.job) is None:
                 log.error("%s: failed: %s\n%s", outcome.job, outcome.failure, outcome.trace)
-                told = json.dumps({"failure": outcome.failure, "trace": outcome.trace}, ensure_ascii=False, indent=1)
-                atomic_write(outcome.job.folder(out) / FAILED_NAME, told + "\n")
+                write_json(outcome.job.folder(out) / FAILED_NAME, {"failure": outcome.failure, "trace": outcome.trace})
     return {"done": done}
 
 

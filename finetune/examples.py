@@ -53,40 +53,6 @@ class Row(NamedTuple):
     scores: Any = None
 
 
-def count_row(gold: int, predicted: int, right: int) -> dict[str, Any]:
-    """Columns of a table: the counts, and precision, recall and F1, 0..100, None where undefined."""
-    return {
-        "gold": gold, "predicted": predicted, "right": right,
-        "precision": percent(right, predicted), "recall": percent(right, gold),
-        "f1": percent(2 * right, gold + predicted),
-    }  # fmt: skip
-
-
-def count_sides(
-    gold: NDArray[np.int64], predicted: NDArray[np.int64], owner: NDArray[np.int64], rows: int, classes: int
-) -> NDArray[np.int64]:
-    """How often each class is gold, predicted, and both, in each row: (rows, 3 x classes).
-
-    Args:
-        gold, predicted: the classes of all decisions, one entry each.
-        owner: the row that each belongs to.
-    """
-    keep = gold == predicted
-    places = [owner * classes + gold, owner * classes + predicted, (owner * classes + gold)[keep]]
-    return np.hstack([np.bincount(place, minlength=rows * classes).reshape(rows, classes) for place in places])
-
-
-def percent(part: int, whole: int) -> float | None:
-    """0..100; None of nothing."""
-    return 100 * part / whole if whole else None
-
-
-def softmax(scores: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Probabilities over the last axis, in double precision, so that unequal scores stay unequal."""
-    p = np.exp(scores.astype(np.float64) - scores.max(axis=-1, keepdims=True))
-    return np.asarray(p / p.sum(axis=-1, keepdims=True))
-
-
 def pad_rows(rows: Sequence[Sequence[int] | NDArray[np.integer]], filler: int) -> NDArray[np.int64]:
     """Rows of ids to one (rows, longest) array, ``filler`` after the shorter ones."""
     lengths_B = np.array([len(row) for row in rows])

@@ -24,7 +24,7 @@ from corpus.documents.accelerator import PrecisionName
 from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
 from finetune.config import FinetuneConfig
-from finetune.data.files import SUFFIX, read_json
+from finetune.data.files import SUFFIX, read_json, write_json
 from finetune.data.split import Data, hold_out, load_data
 from finetune.encoder import load_config, load_tokenizer, most_tokens
 from finetune.ensemble.records import RECORDS_NAME, write_records
@@ -35,8 +35,9 @@ from finetune.queue.jobs import SCORES_NAME, Job
 from finetune.registry import task_of
 from finetune.saved_models.save import Trained, keep_or_discard, settle_best
 from finetune.saved_models.start import drop_start, encoder_of, has_start, save_start, start_from_model
+from finetune.score.bootstrap import bootstrap
 from finetune.score.errors import find_errors
-from finetune.score.scores import bootstrap, defined, defined_tables, read_rows
+from finetune.score.scores import defined, defined_tables, read_rows
 from finetune.task import Hyperparameters, Keep, Record, Task
 from finetune.train.predict import predict
 from finetune.train.switches import check_switches
@@ -92,7 +93,7 @@ def finetune_one(
         save_start(folder, trained)
     del trained
     gc.collect()  # the model, before the next one
-    _write_json(folder / SCORES_NAME, result)
+    write_json(folder / SCORES_NAME, result)
     settle_best(folder, config)
     return result
 
@@ -111,7 +112,7 @@ def _write_rows(
     """What was predicted of the scored examples, what of it is wrong, and, if any, the records for ensembles."""
     lines = (json.dumps(row._asdict(), ensure_ascii=False) + "\n" for row in rows)
     atomic_write(folder / PREDICTIONS_NAME, "".join(lines))
-    _write_json(folder / ERRORS_NAME, find_errors(task, examples, rows, seed=seed))
+    write_json(folder / ERRORS_NAME, find_errors(task, examples, rows, seed=seed))
     if records:
         write_records(folder / RECORDS_NAME, examples, task.group, records)
 
@@ -273,7 +274,7 @@ def _find_finished(job: Job, task: Task, data: Data, out: Path, fingerprint: str
     result = _read_result(folder, fingerprint)
     if result is not None and result["bootstrap_samples"] != config.bootstrap_samples:
         rows = read_rows(folder / PREDICTIONS_NAME)
-        _write_json(folder / SCORES_NAME, result | _scores(task, rows, data, config))
+        write_json(folder / SCORES_NAME, result | _scores(task, rows, data, config))
     if result is not None and job.is_start:
         start_from_model(folder)
     return find_result(job, task, out, fingerprint)
@@ -287,10 +288,6 @@ def _read_result(folder: Path, fingerprint: str) -> dict[str, Any] | None:
         log.info("%s: made from another encoder or by another release; training again", folder)
         return None
     return result
-
-
-def _write_json(path: Path, content: Any) -> None:
-    atomic_write(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
 
 
 def _versions() -> dict[str, str]:

@@ -15,10 +15,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.score.resampled import draw
-from finetune.score.scores import SEED
-from finetune.statistics.estimate import EXAMPLES_ONLY, Difference, Estimate, Sample, differ, estimate, holm
-from finetune.statistics.resample import RESAMPLES, SHUFFLES
+from finetune.score.bootstrap import RESAMPLES, SEED, SHUFFLES, Sample, draw
+from finetune.score.significance import EXAMPLES_ONLY, Difference, Estimate, differ, estimate, holm
 
 Array = NDArray[np.float64]
 Amounts = Mapping[str, tuple[float, float]]  # by example: amount, and what it counts for

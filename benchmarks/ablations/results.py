@@ -28,8 +28,8 @@ from corpus.documents.atomic_files import atomic_write
 from corpus.documents.shards import read_documents, shard_paths
 from finetune.data.files import find_file
 from finetune.registry import find_task
-from finetune.statistics.compare import Pair, Tested, compare
-from finetune.statistics.results import Trained
+from finetune.score.compare import Pair, Tested, compare
+from finetune.score.results import Trained
 from launch.console import PlainConsole, Table, figures, markdown_table, print_table
 from launch.manifest import write_json
 from launch.numbers import count

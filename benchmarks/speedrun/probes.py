@@ -17,7 +17,7 @@ from finetune.config import FinetuneConfig
 from finetune.registry import missing_files
 from finetune.run import FinetuneInputs
 from finetune.run import run as finetune
-from finetune.statistics.compare import compare
+from finetune.score.compare import compare
 from launch.console import Table
 from launch.recipe import OWN_MODEL, load_recipe
 from launch.report.gather import paper_metrics, read_scores, settings_of

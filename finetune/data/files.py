@@ -128,6 +128,11 @@ def read_json(path: Path) -> Any:
         raise BadInput(f"{path}: {error}; copy the file again") from None
 
 
+def write_json(path: Path, content: Any) -> None:
+    """Write a result file: JSON with an indent of 1, atomically."""
+    atomic_write(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
+
+
 def format_json(records: Any) -> str:
     """Indented as officially."""
     return json.dumps(records, ensure_ascii=False, indent=4)

@@ -17,13 +17,14 @@ from typing import Any
 
 from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
-from finetune.data.files import read_json
+from finetune.data.files import read_json, write_json
 from finetune.ensemble.members import Found, Plan, check_alike
 from finetune.ensemble.records import RECORDS_NAME, read_records, records_of_rows
 from finetune.examples import Row
 from finetune.queue.jobs import SCORES_NAME
 from finetune.registry import find_task
-from finetune.score.scores import bootstrap, defined, defined_tables, read_rows
+from finetune.score.bootstrap import bootstrap
+from finetune.score.scores import defined, defined_tables, read_rows
 from finetune.task import Member, Task
 
 log = logging.getLogger(__name__)
@@ -91,9 +92,8 @@ def make_ensemble(plan: Plan, out: Path) -> dict[str, Any]:
         **_result(task, plan, rows, groups), "seconds": round(time.perf_counter() - began, 1),
         "fingerprint": fingerprint,
     }  # fmt: skip
-    text = json.dumps(result, ensure_ascii=False, indent=1)
-    atomic_write(folder / SCORES_NAME, text + "\n")
-    return dict(json.loads(text))
+    write_json(folder / SCORES_NAME, result)
+    return dict(read_json(folder / SCORES_NAME))
 
 
 def _fingerprint(members: Sequence[Found]) -> str:

@@ -8,27 +8,20 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
 from finetune.data.files import identify, identify_own
 from finetune.data.tables import nfc
 from finetune.examples import Example, Prediction, Row, Table
 from finetune.registry import find_task
+from finetune.score.bootstrap import SAMPLES, SEED, bootstrap
 from finetune.score.predictions import match, read_lines
-from finetune.score.remarks import in_nfc, remarks
-from finetune.score.resampled import draw, rescore
 from finetune.task import Task
 
 log = logging.getLogger(__name__)
-
-SAMPLES, SEED = 200, 42  # of the bootstrap, as in finetune.config
-CORRELATIONS = ("pearsonr", "spearmanr")  # from -100
 
 
 class Scored(NamedTuple):
@@ -124,25 +117,47 @@ def _pair(task: Task, examples: Sequence[Example], predictions: Path, gold: Path
     return [Row(e.guid, e.gold, *p) for e, p in zip(examples, found, strict=True)]
 
 
-def bootstrap(
-    task: Task, rows: Sequence[Row], groups: Sequence[str], samples: int, seed: int
-) -> dict[str, tuple[float, float] | None]:
-    """95 % interval of each metric: its value ± 1.96 standard deviations over resampled rows, within its range.
-
-    Not the percentiles: metrics that average over classes are biased in a resample, where rare classes are missing.
-    None where there is no interval, or a resample leaves the metric undefined.
-
-    Args:
-        groups: the group of each row; rows are drawn with replacement, a whole group (a dialogue) at a time.
-        samples: how often; fewer than 2 give no intervals.
-    """
-    whole = task.score(rows)
-    found = rescore(task, rows, draw(groups, samples, seed)) if samples > 1 else {}
-    return {name: _interval(name, value, found.get(name, ())) for name, value in whole.items()}
+def in_nfc(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
+    """The rows with golds and predictions in NFC, and what that changed: the same text in NFD would count as wrong."""
+    same = [row._replace(gold=nfc(row.gold), prediction=nfc(row.prediction)) for row in rows]
+    pairs = list(zip(rows, same, strict=True))
+    changed = {
+        "prediction": sum(old.prediction != new.prediction for old, new in pairs),
+        "gold": sum(old.gold != new.gold for old, new in pairs),
+    }
+    return same, [
+        f"{count:,} of {len(rows):,} {kind}s are not in NFC (Unicode's composed form); compared in NFC"
+        for kind, count in changed.items()
+        if count
+    ]
 
 
-def _interval(name: str, value: float, resampled: Sequence[float] | NDArray[np.float64]) -> tuple[float, float] | None:
-    if not len(resampled) or math.isnan(value) or np.isnan(resampled).any():
-        return None
-    reach = 1.96 * float(np.std(resampled, ddof=1))
-    return max(value - reach, -100.0 if name in CORRELATIONS else 0.0), min(value + reach, 100.0)
+def remarks(task: Task, rows: Sequence[Row]) -> list[str]:
+    """One sentence for each thing that the metrics of the task pass over."""
+    kind = task.own["kind"] if task.own is not None else task.name
+    return [
+        said.format(count, len(rows))
+        for name, counts, said in REMARKS
+        if kind == name and (count := sum(counts(row.prediction) for row in rows))
+    ]
+
+
+def _has_slot_twice(state: Any) -> bool:
+    slots = ["-".join(str(entry).split("-", 2)[:2]) for entry in state]
+    return len(set(slots)) < len(slots)
+
+
+def _strays(tags: Any) -> int:
+    """Runs of I- that no B- of their type begins."""
+    return sum(
+        tag.startswith("I-") and (before == "O" or before[2:] != tag[2:])
+        for before, tag in zip(["O", *tags], tags, strict=False)
+    )
+
+
+_STRAY = "{:,} entities in {:,} predictions begin with I-, without a B-; the strict entity F1 counts none of them"
+REMARKS: tuple[tuple[str, Callable[[Any], int], str], ...] = (
+    ("wos", _has_slot_twice, "{:,} of {:,} predicted states have two values of one slot; both are scored"),
+    ("klue-ner", _strays, _STRAY),
+    ("tagging", _strays, _STRAY),
+)

@@ -14,6 +14,7 @@ from typing import Any
 
 from corpus.documents.atomic_files import atomic_write
 from finetune.config import FinetuneConfig, HyperparameterOverride
+from finetune.data.files import write_json
 from finetune.queue.jobs import Job, folder_name
 from finetune.search.maximum import expected_maximum
 from finetune.search.propose import Trial
@@ -78,7 +79,7 @@ def write_study(study: Study, trials: Sequence[Trial], search: SearchConfig, out
     folder.mkdir(parents=True, exist_ok=True)
     lines = (json.dumps(_line(study, trial), ensure_ascii=False) + "\n" for trial in trials)
     atomic_write(folder / TRIALS_NAME, "".join(lines))
-    atomic_write(folder / BEST_NAME, json.dumps(_summary(study, trials, search), ensure_ascii=False, indent=1) + "\n")
+    write_json(folder / BEST_NAME, _summary(study, trials, search))
 
 
 def _line(study: Study, trial: Trial) -> dict[str, Any]:

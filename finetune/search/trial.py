@@ -7,7 +7,6 @@ the study's limits, so a study comes out the same whatever is on the disk alread
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Mapping
@@ -16,9 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from corpus.documents.accelerator import PrecisionName
-from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
-from finetune.data.files import read_json
+from finetune.data.files import read_json, write_json
 from finetune.job import finetune_one, origin_of, settings_of
 from finetune.queue.claims import CLAIM_NAME
 from finetune.queue.identity import Files
@@ -112,7 +110,7 @@ def try_one(
         for path in folder.iterdir():
             if path.is_file() and path.name not in KEPT:
                 path.unlink()
-        atomic_write(folder / RECORD_NAME, json.dumps(record, ensure_ascii=False, indent=1) + "\n")
+        write_json(folder / RECORD_NAME, record)
     assert record is not None
     verdict = judge(record, own)
     assert verdict is not None

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from corpus.documents.errors import BadInput
 from finetune.examples import Example, Row, Shown
+from finetune.metrics import pearson, spearman
 from finetune.sections.own import OwnColumns, OwnTask
 from finetune.task import Files, HubLayout, Merging, Task
 from finetune.tasks import labels, similarity
@@ -170,12 +170,6 @@ def score_numbers(rows: Sequence[Row]) -> dict[str, float]:
     gold_N = np.array([row.gold for row in rows], dtype=float)
     predicted_N = np.array([row.prediction for row in rows], dtype=float)
     return {
-        "pearsonr": similarity.correlation(gold_N, predicted_N),
-        "spearmanr": similarity.correlation(_ranks(gold_N), _ranks(predicted_N)),
+        "pearsonr": pearson(gold_N, predicted_N),
+        "spearmanr": spearman(gold_N, predicted_N),
     }
-
-
-def _ranks(values_N: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Equal values share the mean of their ranks."""
-    _, inverse_N, counts = np.unique(values_N, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - (counts - 1) / 2)[inverse_N]

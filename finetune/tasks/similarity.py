@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
 from finetune.examples import Example, Feature, Module, Prediction, Row, Shown, Table, Tokenizer
+from finetune.metrics import pearson
 from finetune.task import Files, HubLayout, Hyperparameters, Member, Merging, Task, table_36
 from finetune.tasks import labels
 from finetune.tasks.new_text import use_of_texts
@@ -88,13 +89,7 @@ def score_pairs(gold_N: NDArray[np.float64], predicted_N: NDArray[np.float64]) -
     is_gold_N, is_predicted_N = gold_N >= SIMILAR_FROM, predicted_N >= SIMILAR_FROM
     sides = int(is_gold_N.sum() + is_predicted_N.sum())
     f1 = 2 * int((is_gold_N & is_predicted_N).sum()) / sides if sides else 0.0
-    return {"pearsonr": correlation(gold_N, predicted_N), "f1": 100 * f1}
-
-
-def correlation(gold_N: NDArray[np.float64], predicted_N: NDArray[np.float64]) -> float:
-    """Pearson's, -100..100; nan where either side is constant."""
-    is_defined = len(gold_N) > 1 and np.ptp(gold_N) > 0 and np.ptp(predicted_N) > 0
-    return 100 * float(np.corrcoef(gold_N, predicted_N)[0, 1]) if is_defined else float("nan")
+    return {"pearsonr": pearson(gold_N, predicted_N), "f1": 100 * f1}
 
 
 def numbers_of(rows: Sequence[Row]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -2,7 +2,7 @@
 
 The spread over seeds (sample standard deviation) says how far a training with another seed may land. The 95 % intervals
 of single results say something else: how far a score may move on other examples. The interval of several seeds is for
-both together, as in ``finetune.statistics.estimate``, with what the examples do to one seed for what they do to all: a
+both together, as in ``finetune.score.significance``, with what the examples do to one seed for what they do to all: a
 little too wide, but made of the results alone. ``differences`` reads the predictions and has it exactly.
 """
 
@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev, variance
 
-from finetune.score.scores import CORRELATIONS
-from finetune.statistics.estimate import Part, reach
+from finetune.score.bootstrap import Z_95, lowest_value
+from finetune.score.significance import Part, reach
 from launch.numbers import number
 from launch.report.gather import Result, paper_metrics, settings_of, trivial_of
 
-NORMAL = 1.96  # as in finetune.score.scores.bootstrap
 LAST_WEIGHTS = "last weights"
 
 
@@ -62,9 +61,9 @@ class Group:
         sides = (
             max(x - low, high - x) for x, (low, high) in zip(scores, found, strict=True)
         )  # one may end at 0 or 100
-        examples = Part(fmean((side / NORMAL) ** 2 for side in sides), max(1, self.first["n"] - 1))
+        examples = Part(fmean((side / Z_95) ** 2 for side in sides), max(1, self.first["n"] - 1))
         far = reach([Part(variance(scores) / len(scores), len(scores) - 1), examples])
-        return max(value - far, -100.0 if metric in CORRELATIONS else 0.0), min(value + far, 100.0)
+        return max(value - far, lowest_value(metric)), min(value + far, 100.0)
 
     def standing(self) -> str:
         """Whether the headline's whole interval lies above or below the trivial baseline, or what is open."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from corpus.documents.errors import BadInput
-from finetune.statistics.compare import Tested, compare, pair_up
-from finetune.statistics.estimate import Estimate
-from finetune.statistics.results import PREDICTIONS_NAME, Trained
+from finetune.score.compare import Tested, compare, pair_up
+from finetune.score.results import PREDICTIONS_NAME, Trained
+from finetune.score.significance import Estimate
 from launch.console import Table
 from launch.recipe import OWN_MODEL
 from launch.report.blocks import Block, Text

@@ -160,8 +160,8 @@ def _from_data(
     """Score against the file that was scored, found in ``data``; ``known`` keeps what was read."""
     from finetune.data.files import sha256
     from finetune.examples import Row
+    from finetune.score.bootstrap import SEED, bootstrap
     from finetune.score.predictions import match, read_predictions
-    from finetune.score.scores import SEED, bootstrap
 
     recipe = stated["recipe"]
     split = "train" if recipe.get("held_out_share") else "dev"  # a part of train may have been scored in place of dev

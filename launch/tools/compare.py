@@ -13,8 +13,8 @@ from launch.console import PlainConsole, print_table, set_up_console
 from launch.errors import LaunchError
 
 if TYPE_CHECKING:
-    from finetune.statistics.compare import Pair, Tested
-    from finetune.statistics.results import Trained
+    from finetune.score.compare import Pair, Tested
+    from finetune.score.results import Trained
 
 
 def compare_results(
@@ -34,7 +34,7 @@ def compare_results(
     Example:  malmoi compare smoke --b klue/roberta-base
     """
     set_up_console()
-    from finetune.statistics.compare import compare, pair_up
+    from finetune.score.compare import compare, pair_up
     from launch.report.differences import table_of
 
     tasks = [_full_name(name) for name in task or []]
@@ -63,7 +63,7 @@ def _full_name(name: str) -> str:
 
 
 def _find(name: str, runs: Path, tasks: Sequence[str]) -> list[Trained]:
-    from finetune.statistics.results import find_trained, trained_of_file
+    from finetune.score.results import find_trained, trained_of_file
 
     place = Path(name) if Path(name).exists() else runs / name
     if place.is_file():

@@ -13,7 +13,7 @@ from launch.console import Table
 from launch.report.blocks import Text
 from launch.report.compare import group_results
 from launch.report.differences import differences
-from tests.finetune.statistics.simulated import Benchmark
+from tests.finetune.score.simulated import Benchmark
 from tests.launch.test_report import result
 
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from finetune.examples import Example, Feature, Prediction, softmax
+from finetune.examples import Example, Feature, Prediction
+from finetune.metrics import softmax
 from finetune.task import Member, Record
 
 MOST_SPANS = 20  # of a question, as in the published n-best lists

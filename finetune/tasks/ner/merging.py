@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from finetune.examples import Example, Feature, Prediction, softmax
+from finetune.examples import Example, Feature, Prediction
+from finetune.metrics import softmax
 from finetune.task import Member, Record
 from finetune.tasks.ner.align import count_letters
 from finetune.tasks.ner.metrics import NER_TAGS

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.examples import Row, Table, count_row
+from finetune.examples import Row, Table
+from finetune.metrics import count_row
 
 NER_TAGS = (
     "B-PS", "I-PS", "B-LC", "I-LC", "B-OG", "I-OG", "B-DT", "I-DT", "B-TI", "I-TI", "B-QT", "I-QT", "O",

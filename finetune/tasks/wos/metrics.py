@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.examples import Row, Table, count_row, percent
+from finetune.examples import Row, Table
+from finetune.metrics import count_row, percent
 
 
 def score(rows: Sequence[Row]) -> dict[str, float]:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from finetune.score.resampled import draw
+from finetune.score.bootstrap import draw
 from launch.llm.judge.prompts import HIGHEST, LOWEST, Verdict
 from launch.llm.kr_eval.metrics import RESAMPLES, SEED, pearson, ranks
 

@@ -19,10 +19,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from corpus.documents.atomic_files import atomic_write
-from finetune.examples import Prediction, Row, softmax
+from finetune.examples import Prediction, Row
+from finetune.metrics import softmax
 from finetune.queue.jobs import folder_name
+from finetune.score.bootstrap import SAMPLES, SEED, bootstrap
 from finetune.score.errors import find_errors
-from finetune.score.scores import SAMPLES, SEED, bootstrap, defined, defined_tables
+from finetune.score.scores import defined, defined_tables
 from launch.llm.asking.keys import hide_keys
 from launch.llm.asking.store import Answer, busy_seconds
 from launch.llm.klue.material import Material

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.score.resampled import draw
+from finetune.score.bootstrap import draw
 
 Drawn = NDArray[np.int64]  # rows, in any order and repeated
 ScoreRows = Callable[[Drawn], float]

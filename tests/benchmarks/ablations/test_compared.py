@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.ablations.compared import compare_all, measured, swapped
-from finetune.statistics.estimate import EXAMPLES_ONLY, PAIRED
+from finetune.score.significance import EXAMPLES_ONLY, PAIRED
 
 
 def amounts(rng: np.random.Generator, shift: float, seeds: int) -> dict[int, dict[str, tuple[float, float]]]:

@@ -15,7 +15,8 @@ from corpus.documents.errors import BadInput
 from finetune.data.files import sha256
 from finetune.examples import Row
 from finetune.registry import TASKS
-from finetune.score.scores import Scored, bootstrap, score_file
+from finetune.score.bootstrap import bootstrap
+from finetune.score.scores import Scored, score_file
 
 NLI, STS = TASKS["klue-nli"], TASKS["klue-sts"]
 LINES = (

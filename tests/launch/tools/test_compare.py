@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.command import run_command
-from tests.finetune.statistics.simulated import Benchmark
+from tests.finetune.score.simulated import Benchmark
 
 Capture = pytest.CaptureFixture[str]
 

@@ -18,7 +18,8 @@ from finetune.config import TASK_NAMES
 from finetune.data.files import identify
 from finetune.examples import Row
 from finetune.registry import TASKS
-from finetune.score.scores import bootstrap, defined, defined_tables
+from finetune.score.bootstrap import bootstrap
+from finetune.score.scores import defined, defined_tables
 from launch.sample.unpack import read_archive
 from launch.tools.archive import score_archive
 from launch.tools.package import find_entries, write_package

@@ -15,9 +15,9 @@ import pytest
 from typer.testing import CliRunner
 
 from corpus.documents.errors import BadInput
+from finetune.score.compare import compare, pair_up
+from finetune.score.results import find_trained
 from finetune.score.scores import score_file
-from finetune.statistics.compare import compare, pair_up
-from finetune.statistics.results import find_trained
 from launch.cli import app
 from launch.errors import LaunchError
 from launch.llm.asking.ask import Asking

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from corpus.documents.errors import BadInput
-from finetune.statistics.compare import Tested as Comparison
-from finetune.statistics.compare import choose, compare, pair_up
-from finetune.statistics.estimate import Difference, Estimate
-from finetune.statistics.results import find_trained, load, trained_of_file
-from tests.finetune.statistics.simulated import MAKERS, Benchmark, Seeds
+from finetune.score.compare import Tested as Comparison
+from finetune.score.compare import choose, compare, pair_up
+from finetune.score.results import find_trained, load, trained_of_file
+from finetune.score.significance import Difference, Estimate
+from tests.finetune.score.simulated import MAKERS, Benchmark, Seeds
 
 Write = Callable[..., Path]
 

@@ -18,8 +18,7 @@ from finetune.data.files import find_file, read_json
 from finetune.examples import Row
 from finetune.queue.jobs import SCORES_NAME
 from finetune.registry import find_task
-from finetune.score.remarks import in_nfc
-from finetune.score.scores import read_rows
+from finetune.score.scores import in_nfc, read_rows
 from finetune.task import Task
 
 PREDICTIONS_NAME = "predictions.jsonl"

@@ -13,7 +13,7 @@ classes, ``T`` distinct scores.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -21,37 +21,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.examples import Row, count_sides
+from finetune.examples import Row
+from finetune.metrics import count_sides
 from finetune.task import Task
 
 Array = NDArray[Any]
-Drawn = NDArray[np.int64]  # the rows of one resample
+DrawnRows = NDArray[np.int64]  # the rows of one resample
 Scores = list[dict[str, float]]  # of one resample each
-ScoreDrawn = Callable[[Sequence[Drawn]], Scores]
+ScoreDrawn = Callable[[Sequence[DrawnRows]], Scores]
 DRAWN_AT_ONCE = 50  # resamples, so that the counts of 10,000 rows take 4 MB
 
 
-def number_groups(groups: Sequence[str]) -> NDArray[np.int64]:
-    """Each example's group as a number, in the order of their first examples."""
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(groups))}
-    return np.array([numbers[name] for name in groups])
-
-
-def draw(groups: Sequence[str], samples: int, seed: int) -> Iterator[Drawn]:
-    """The rows of each resample: as many groups as there are (examples, dialogues, passages), drawn with replacement by
-    ``seed``, each with all its rows. Depends on the groups and the seed alone."""
-    generator = np.random.default_rng(seed)
-    group_N = number_groups(groups)
-    rows_N, sizes_U = np.argsort(group_N, kind="stable"), np.bincount(group_N)
-    starts_U = np.cumsum(sizes_U) - sizes_U
-    for _ in range(samples):
-        drawn_U = generator.integers(len(sizes_U), size=len(sizes_U))
-        sizes = sizes_U[drawn_U]
-        shift = np.repeat(starts_U[drawn_U] - (np.cumsum(sizes) - sizes), sizes)
-        yield rows_N[np.arange(len(shift)) + shift]
-
-
-def rescore(task: Task, rows: Sequence[Row], resamples: Iterable[Drawn]) -> dict[str, NDArray[np.float64]]:
+def rescore(task: Task, rows: Sequence[Row], resamples: Iterable[DrawnRows]) -> dict[str, NDArray[np.float64]]:
     """The metrics of ``task`` of each resample, (B); nan where one is undefined."""
     prepare = FAST.get(task.name) if task.own is None else None
     score_drawn = prepare(rows) if prepare is not None else partial(_score_again, task, rows)
@@ -61,16 +42,16 @@ def rescore(task: Task, rows: Sequence[Row], resamples: Iterable[Drawn]) -> dict
     return {name: np.array([scores[name] for scores in found]) for name in (found[0] if found else ())}
 
 
-def _score_again(task: Task, rows: Sequence[Row], drawn: Sequence[Drawn]) -> Scores:
+def _score_again(task: Task, rows: Sequence[Row], drawn: Sequence[DrawnRows]) -> Scores:
     """The slow way that is always right."""
     return [task.score([rows[i] for i in rows_of.tolist()]) for rows_of in drawn]
 
 
-def _one_by_one(score: Callable[[Drawn], dict[str, float]]) -> ScoreDrawn:
+def _one_by_one(score: Callable[[DrawnRows], dict[str, float]]) -> ScoreDrawn:
     return lambda drawn: [score(rows_of) for rows_of in drawn]
 
 
-def _often(drawn: Sequence[Drawn], rows: int) -> NDArray[np.float64]:
+def _often(drawn: Sequence[DrawnRows], rows: int) -> NDArray[np.float64]:
     """How often each row is drawn, (B, N)."""
     return np.stack([np.bincount(rows_of, minlength=rows) for rows_of in drawn]).astype(np.float64)
 
@@ -79,7 +60,7 @@ def _summed(counts: Sequence[Array], score: Callable[..., dict[str, float]]) -> 
     """Metrics of sums over the rows, of several counts (N, K) each."""
     counts_NK, ends = np.hstack(counts).astype(np.float64), np.cumsum([part.shape[1] for part in counts])[:-1]
 
-    def score_drawn(drawn: Sequence[Drawn]) -> Scores:
+    def score_drawn(drawn: Sequence[DrawnRows]) -> Scores:
         return [score(*np.split(sums_K, ends)) for sums_K in _often(drawn, len(counts_NK)) @ counts_NK]
 
     return score_drawn
@@ -99,7 +80,7 @@ def _ynat(rows: Sequence[Row]) -> ScoreDrawn:
     gold_N, counts_NK, names = _labels(rows)
     counts_NK = counts_NK.astype(np.float64)
 
-    def score(rows_of: Drawn, sums_K: Array) -> dict[str, float]:
+    def score(rows_of: DrawnRows, sums_K: Array) -> dict[str, float]:
         found, first = np.unique(gold_N[rows_of], return_index=True)
         order = dict.fromkeys([*found[np.argsort(first)].tolist(), *range(len(names))])  # as the classes come up
         sides_C = sums_K.reshape(3, -1).T.tolist()
@@ -138,7 +119,7 @@ def _re(rows: Sequence[Row]) -> ScoreDrawn:
     def area(points_3T: Array) -> float:
         return areas_under(*points_3T[:, points_3T[0] > 0]).auprc
 
-    def score_drawn(drawn: Sequence[Drawn]) -> Scores:
+    def score_drawn(drawn: Sequence[DrawnRows]) -> Scores:
         often_BN = _often(drawn, len(rows))
         often_NB = np.ascontiguousarray(often_BN.T)
         areas_KB = [list(map(area, curve(often_NB))) for curve in curves]

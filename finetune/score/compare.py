@@ -2,7 +2,7 @@
 
 ```
 Trained a ┐  load, same examples? ─▶ resample both alike ─▶ differ: interval and p over seeds and examples
-Trained b ┘                          swap predictions    ─▶ randomise: p over examples ─┴▶ Holm ─▶ verdict
+Trained b ┘                          swap predictions    ─▶ randomize: p over examples ─┴▶ Holm ─▶ verdict
 ```
 What is tested together is corrected together: the first metrics of all tasks and pairs are one family, the second ones
 another.
@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from corpus.documents.errors import BadInput
-from finetune.statistics.estimate import EXAMPLES_ONLY, Difference, Estimate, Sample, differ, estimate, holm
-from finetune.statistics.resample import RESAMPLES, SHUFFLES, randomise, resample
-from finetune.statistics.results import Loaded, Trained, load, passages_of, refuse_incomparable
-from finetune.statistics.student import ALPHA
+from finetune.score.bootstrap import RESAMPLES, SHUFFLES, Sample, randomize, resample
+from finetune.score.results import Loaded, Trained, load, passages_of, refuse_incomparable
+from finetune.score.significance import EXAMPLES_ONLY, Difference, Estimate, differ, estimate, holm
+from finetune.score.student_t import ALPHA
 
 log = logging.getLogger(__name__)
 
@@ -136,7 +136,7 @@ def _randomise(a: Loaded, b: Loaded, groups: Sequence[str], shuffles: int) -> Ma
     if len(a.rows) != len(b.rows):
         return {}
     pairs = [(a.rows[x], b.rows[y]) for x, y in zip(sorted(a.rows), sorted(b.rows), strict=True)]
-    return randomise(a.task, pairs, groups, shuffles)
+    return randomize(a.task, pairs, groups, shuffles)
 
 
 def _test(

@@ -9,8 +9,8 @@ import pytest
 
 from finetune.examples import Row
 from finetune.registry import TASKS
-from finetune.score.resampled import FAST, draw, rescore
-from finetune.score.scores import bootstrap
+from finetune.score.bootstrap import bootstrap, draw
+from finetune.score.rescoring import FAST, rescore
 from finetune.tasks.dp.metrics import DP_LABELS
 from finetune.tasks.labels import NLI_LABELS, YNAT_LABELS
 from finetune.tasks.ner.metrics import NER_TAGS

@@ -8,9 +8,9 @@ from scipy import stats
 
 from finetune.examples import Row
 from finetune.registry import TASKS
-from finetune.statistics.estimate import EXAMPLES_ONLY, Difference, differ
-from finetune.statistics.resample import randomise, resample
-from tests.finetune.statistics.simulated import MAKERS, Benchmark
+from finetune.score.bootstrap import randomize, resample
+from finetune.score.significance import EXAMPLES_ONLY, Difference, differ
+from tests.finetune.score.simulated import MAKERS, Benchmark
 
 NLI = TASKS["klue-nli"]
 
@@ -46,7 +46,7 @@ def test_approximate_randomisation_is_the_permutation_test_of_scipy() -> None:
         (a, b), lambda x, y, axis=-1: y.mean(axis) - x.mean(axis), permutation_type="samples", vectorized=True,
         n_resamples=9_999, rng=np.random.default_rng(1),
     )  # fmt: skip
-    ours = randomise(NLI, [(rows_of(a), rows_of(b))], [str(n) for n in range(200)], 9_999)["accuracy"]
+    ours = randomize(NLI, [(rows_of(a), rows_of(b))], [str(n) for n in range(200)], 9_999)["accuracy"]
     assert 0.005 < theirs.pvalue < 0.5
     assert ours == pytest.approx(theirs.pvalue, rel=0.15)
 
@@ -54,7 +54,7 @@ def test_approximate_randomisation_is_the_permutation_test_of_scipy() -> None:
 def test_groups_are_resampled_and_swapped_whole() -> None:
     a, b = (np.repeat(side[:10], 20) for side in (np.zeros(10), np.array([1.0] * 6 + [0.0] * 4)))
     alone, together = [str(n) for n in range(200)], [str(n // 20) for n in range(200)]
-    p_alone, p_together = (randomise(NLI, [(rows_of(a), rows_of(b))], g, 4_000)["accuracy"] for g in (alone, together))
+    p_alone, p_together = (randomize(NLI, [(rows_of(a), rows_of(b))], g, 4_000)["accuracy"] for g in (alone, together))
     assert p_alone < 0.001
     assert p_together == pytest.approx(2 / 2**6, abs=0.01)  # of six coins all the same
     narrow, wide = (resample(NLI, {1: rows_of(b)}, g, 400)["accuracy"] for g in (alone, together))
@@ -64,7 +64,7 @@ def test_groups_are_resampled_and_swapped_whole() -> None:
 
 def test_two_models_with_the_same_predictions_do_not_differ() -> None:
     rows = rows_of(two_models()[0])
-    assert randomise(NLI, [(rows, rows)], [row.guid for row in rows], 200) == {"accuracy": 1.0}
+    assert randomize(NLI, [(rows, rows)], [row.guid for row in rows], 200) == {"accuracy": 1.0}
 
 
 def test_results_repeat_and_do_not_depend_on_the_order_of_seeds() -> None:
@@ -82,7 +82,7 @@ def p_of_pair(name: str, quality: float, rng: np.random.Generator, seeds: int) -
     a, b = (MAKERS[name](benchmark, seeds, 0.8 + more, luck) for more in (0.0, quality))
     groups, metric = [str(n) for n in range(250)], task.metrics[0]
     if seeds == 1:
-        return randomise(task, [(a[1], b[1])], groups, 300)[metric]
+        return randomize(task, [(a[1], b[1])], groups, 300)[metric]
     found: Difference | None = differ(*(resample(task, side, groups, 100)[metric] for side in (a, b)))
     assert found is not None and found.p is not None and found.test != EXAMPLES_ONLY
     return found.p

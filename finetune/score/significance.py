@@ -26,8 +26,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from finetune.score.scores import CORRELATIONS
-from finetune.statistics.student import ALPHA, power, quantile
+from finetune.score.bootstrap import Sample, lowest_value
+from finetune.score.student_t import ALPHA, power, quantile
 
 Array = NDArray[np.float64]
 Name = TypeVar("Name", bound=Hashable)
@@ -36,20 +36,6 @@ MOST_SEEDS = 1_000
 MANY = 1e6  # degrees of freedom, where t is normal
 PAIRED, UNPAIRED = "t over paired seeds and examples", "t over seeds and examples"
 EXAMPLES_ONLY = "randomisation over examples"
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One metric of one model: the scores of its seeds, and the same on resampled examples."""
-
-    seeds: tuple[int, ...]
-    scores_S: Array
-    resampled_SB: Array
-    groups: int  # units of the resampling: examples, dialogues, passages
-
-    @property
-    def is_defined(self) -> bool:
-        return bool(np.isfinite(self.scores_S).all() and np.isfinite(self.resampled_SB).all())
 
 
 class Estimate(NamedTuple):
@@ -117,8 +103,7 @@ def estimate(sample: Sample, metric: str) -> Estimate:
     if not sample.is_defined:
         return Estimate(mean, sd, None, count)
     far = reach(_parts(sample.scores_S, sample.resampled_SB, sample.groups))
-    lowest = -100.0 if metric in CORRELATIONS else 0.0
-    return Estimate(mean, sd, (max(mean - far, lowest), min(mean + far, 100.0)), count)
+    return Estimate(mean, sd, (max(mean - far, lowest_value(metric)), min(mean + far, 100.0)), count)
 
 
 def differ(a: Sample, b: Sample) -> Difference | None:

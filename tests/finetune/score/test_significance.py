@@ -10,8 +10,9 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestIndPower, TTestPower
 
-from finetune.statistics.estimate import EXAMPLES_ONLY, PAIRED, UNPAIRED, Difference, Sample, differ, estimate, holm
-from finetune.statistics.student import power, quantile, two_sided
+from finetune.score.bootstrap import Sample
+from finetune.score.significance import EXAMPLES_ONLY, PAIRED, UNPAIRED, Difference, differ, estimate, holm
+from finetune.score.student_t import power, quantile, two_sided
 
 EXAMPLES = 300
 WEIGHTS = np.random.default_rng(7).multinomial(EXAMPLES, np.full(EXAMPLES, 1 / EXAMPLES), size=100) / EXAMPLES
