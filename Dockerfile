@@ -17,10 +17,10 @@ RUN apt-get update \
 RUN python3 -m venv /opt/malmoi
 ENV PATH=/opt/malmoi/bin:$PATH PIP_NO_CACHE_DIR=1 PYTHONUTF8=1 HF_HOME=/data/.huggingface
 
-# torch first: its layer stays when the code changes, and the build for this machine is taken from its own index
+# torch first: its layer is cached when the code changes, and its build for this machine comes from its own index
 RUN pip install --index-url "$TORCH_INDEX" "torch>=2.11,<2.14"
 COPY . /src
-RUN pip install --constraint /src/constraints.txt "/src[train]" && rm -rf /src
+RUN pip install --constraint /src/constraints.txt "/src[train,deepspeed,kiwi]" && rm -rf /src
 
 WORKDIR /data
 ENTRYPOINT ["malmoi"]

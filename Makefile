@@ -1,12 +1,12 @@
-# make demo: environment, then the whole pipeline on the embedded sample.  make test: everything the suite needs, then the suite.
+# make demo: install the environment, then run the whole pipeline on the embedded sample.  make test: install what the suite needs, then run it.
 # make test-slow: the tests of twenty seconds and more, after make test.
 # make test-cluster: hosts made of network namespaces, ssh and a real Slurm; as root, with iproute2, openssh-server, pdsh, slurmctld,
-# slurmd, slurm-client, munge; what is missing is skipped and said.
+# slurmd, slurm-client, munge; tests whose tools are missing are skipped with the reason.
 # make mutants: whether the suite would notice a changed operator or constant.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
+INSTALL := $(BIN)/python -m pip install --quiet --constraint
 
 .PHONY: demo test test-slow test-cluster lint mutants clean
 
@@ -36,11 +36,11 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(INSTALL) --editable '.[train]'
+	$(INSTALL) constraints.txt --editable '.[train]'
 	touch $@
 
-$(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
-	$(INSTALL) --editable '.[dev]'
+$(VENV)/.installed-dev: pyproject.toml constraints.txt constraints-dev.txt | $(BIN)/python
+	$(INSTALL) constraints-dev.txt --editable '.[dev]'
 	touch $@ $(VENV)/.installed
 
 clean:

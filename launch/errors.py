@@ -12,7 +12,7 @@ from corpus.documents.errors import BadInput, is_full_disk
 from pretrain.interruption import REQUEUE_CODE, Interrupted
 
 EXTRAS = {  # modules that a verb imports, and the extra of our distribution that brings each
-    "torch": "train", "transformers": "train", "deepspeed": "train", "accelerate": "train",
+    "torch": "train", "transformers": "train", "accelerate": "train", "deepspeed": "deepspeed",
     "matplotlib": "plots", "datasets": "hub", "datasketch": "near", "kiwipiepy": "kiwi", "kss": "kss",
     "datatrove": "cluster", "ray": "ray", "tensorboard": "trackers", "wandb": "trackers",
     "optuna": "search", "peft": "lora", "inspect_ai": "llm", "openai": "llm", "sacrebleu": "llm",
@@ -20,7 +20,7 @@ EXTRAS = {  # modules that a verb imports, and the extra of our distribution tha
 }  # fmt: skip
 NEEDED_BY_STAGE = {
     "tokens": ("transformers",),
-    "pretrain": ("torch", "transformers", "deepspeed"),
+    "pretrain": ("torch", "transformers"),
     "model": ("torch", "transformers"),
     "finetune": ("torch", "transformers", "accelerate"),
     "finetune-search": ("torch", "transformers", "accelerate"),

@@ -165,7 +165,8 @@ def finish(folder: Path, head: Head, counts: Mapping[str, Any], seconds: float, 
     fsync_tree(folder)
     manifest = head.as_json() | {
         "counts": dict(counts),
-        "versions": {"python": platform.python_version()} | {name: _version(name) for name in RECORDED_PACKAGES},
+        "versions": {"python": platform.python_version()}
+        | {name: installed_version(name) for name in RECORDED_PACKAGES},
         "hardware": f"{platform.machine()}, {os.cpu_count()} cores",
         "seconds": round(seconds, 1),
         "peak_memory_mib": peak_mib,
@@ -175,7 +176,8 @@ def finish(folder: Path, head: Head, counts: Mapping[str, Any], seconds: float, 
     (folder / STARTED_NAME).unlink(missing_ok=True)
 
 
-def _version(name: str) -> str:
+def installed_version(name: str) -> str:
+    """The version of an installed package, or "not installed"."""
     try:
         return version(name)
     except PackageNotFoundError:

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from launch.errors import require
 from launch.pipeline import STAGES, Stage, run_finetune
 from launch.recipe import SEARCH_FOLDER, Recipe
 
@@ -19,8 +18,6 @@ FINETUNE = next(stage for stage in STAGES if stage.name == "finetune")
 
 
 def run_search(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
-    if recipe.finetune.search.method == "tpe":
-        require("finetune.search.method=tpe", ["optuna"])
     from finetune.search import run as stage
 
     return run_finetune(recipe, run, out, stage.run)

@@ -47,15 +47,26 @@ def test_the_fixed_packages_stand_in_base_and_extras_and_every_named_extra_exist
     extras = project["optional-dependencies"]
     base = {Requirement(line).name for line in project["dependencies"]}
     train = {Requirement(line).name for name in ("train", "hub") for line in extras[name]}
-    fixed = {"tokenizers", "python-mecab-ko", "transformers", "torch", "deepspeed", "datasets", "rank-bm25", "faker"}
+    fixed = {"tokenizers", "python-mecab-ko", "transformers", "torch", "datasets", "rank-bm25", "faker"}
     assert fixed <= base | train
     assert not base & {"torch", "deepspeed", "accelerate"}
+    assert not {Requirement(line).name for line in extras["train"]} & {"deepspeed", "kiwipiepy"}
     assert set(EXTRAS.values()) <= extras.keys()
 
 
 def test_wheel_has_the_command_and_the_licence(names: list[str]) -> None:
     assert any(name.endswith("entry_points.txt") for name in names)
     assert any(name.endswith("LICENSE") for name in names)
+
+
+def test_each_version_is_pinned_once_and_what_only_tests_need_is_not_pinned_for_users() -> None:
+    user, developer = (
+        {line.partition("==")[0].lower() for line in (ROOT / name).read_text("utf-8").splitlines() if "==" in line}
+        for name in ("constraints.txt", "constraints-dev.txt")
+    )
+    assert not user & developer
+    assert not user & {"pytest", "mypy", "ruff", "flask", "moto", "sqlalchemy", "lm_eval"}
+    assert "-c constraints.txt" in (ROOT / "constraints-dev.txt").read_text("utf-8").splitlines()
 
 
 def test_the_container_gets_what_the_wheel_is_built_from() -> None:

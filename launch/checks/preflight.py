@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -19,11 +19,21 @@ from corpus.documents.accelerator import find_device, has_nvidia_devices
 from finetune.config import FRESH
 from launch import manifest
 from launch.checks.estimate import GIB, Machine, estimate, planned_tokens
-from launch.console import say_duration
+from launch.console import say_duration, world_size
 from launch.errors import is_for_user, missing_modules, one_sentence, require
 from launch.executors.mapper import engine_mapper
-from launch.pipeline import NO_KLUE_FILES, Stage, head_by_now, is_done, may_go_on, raw_inputs, require_stage
-from launch.recipe import OWN_MODEL, SAMPLE, Recipe
+from launch.pipeline import (
+    NO_KLUE_FILES,
+    Stage,
+    head_by_now,
+    is_done,
+    learns_pieces,
+    may_go_on,
+    raw_inputs,
+    require_stage,
+)
+from launch.recipe import OWN_MODEL, SAMPLE, SEARCH_FOLDER, Recipe
+from pretrain.model.sizes import count_parameters
 
 LONG_STAGES = {"corpus", "tokenizer", "tokens", "pretrain"}
 LONGEST_ON_CPU = 365 * 86_400  # seconds: nobody means to wait that long
@@ -46,8 +56,7 @@ def find_problems(verb: str, stages: Sequence[Stage], recipe: Recipe, run: Path,
     checks += [partial(stage.outside, recipe) for stage in stages]
     if names & {"corpus", "tokenizer", "tokens", "finetune"}:
         checks.append(partial(engine_mapper, recipe.launch))
-    if "tokenizer" in names and recipe.tokenizer.analyser == "kiwi":
-        checks.append(partial(require, "tokenizer.analyser=kiwi", ["kiwipiepy"]))
+    checks += [partial(require, key, [module]) for key, module in _optional_modules(names, recipe)]
     if "corpus" in names and SAMPLE not in recipe.corpus.inputs:
         checks.append(partial(raw_inputs, recipe, run))
     if machine is not None and has_nvidia_devices():
@@ -57,11 +66,34 @@ def find_problems(verb: str, stages: Sequence[Stage], recipe: Recipe, run: Path,
     if "finetune" in names:
         checks.append(partial(_klue_files, recipe, reads=bool(names & LONG_STAGES)))
         checks += [partial(_encoder, name) for name in recipe.finetune.models]
-        if recipe.finetune.lora or any(settings.lora for settings in recipe.finetune.settings.values()):
-            checks.append(partial(require, "finetune.lora", ["peft"]))
     if machine is not None:
         checks.append(partial(_resources, waiting, recipe, run, machine))
     return list(dict.fromkeys(problem for check in checks for problem in _collected(check)))
+
+
+def _optional_modules(stages: Collection[str], recipe: Recipe) -> Iterator[tuple[str, str]]:
+    """Settings that need a package of an optional extra, each with the module."""
+    if "corpus" in stages and recipe.corpus.splitter != "rules":
+        yield f"corpus.splitter={recipe.corpus.splitter}", {"kiwi": "kiwipiepy", "kss": "kss"}[recipe.corpus.splitter]
+    if "tokenizer" in stages and learns_pieces(recipe) and recipe.tokenizer.analyser == "kiwi":
+        yield "tokenizer.analyser=kiwi", "kiwipiepy"
+    if "pretrain" in stages and needs_deepspeed(recipe, world_size()):
+        yield "pretrain.engine.name=deepspeed", "deepspeed"
+    if "finetune" in stages and any(one.lora for one in (recipe.finetune, *recipe.finetune.settings.values())):
+        yield "finetune.lora", "peft"
+    if SEARCH_FOLDER in stages and recipe.finetune.search.method == "tpe":
+        yield "finetune.search.method=tpe", "optuna"
+
+
+def needs_deepspeed(recipe: Recipe, processes: int) -> bool:
+    """Whether pretraining in this number of processes will use DeepSpeed, as ``choose_engine`` decides."""
+    from pretrain.engine.start import MOST_OF_DDP
+
+    engine, optimizer = recipe.pretrain.engine, recipe.pretrain.optimizer
+    if engine.name != "auto" or engine.precision == "fp16" or engine.offload:
+        return engine.name in ("auto", "deepspeed")
+    parameters = count_parameters(recipe.pretrain.model, recipe.tokenizer.vocab_size)
+    return processes > 1 and parameters > MOST_OF_DDP and optimizer.name == "adamw" and not optimizer.ema
 
 
 def _collected(check: Check) -> Iterator[str]:

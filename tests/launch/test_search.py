@@ -13,7 +13,7 @@ from launch.conduct import conduct
 from launch.errors import LaunchError
 from launch.pipeline import is_done, stages_of
 from launch.recipe import load_recipe
-from launch.search import FINETUNE, SEARCH_STAGES, run_search, search_stages
+from launch.search import FINETUNE, SEARCH_STAGES, search_stages
 
 OVERRIDES = ("finetune.models=/encoder", "finetune.search.method=random", "finetune.search.trials=3")
 
@@ -58,10 +58,3 @@ def test_a_search_is_no_stage_of_a_run_and_leaves_the_recipes_own_trainings_to_d
         json.loads((run / "finetune-search" / "manifest.json").read_text("utf-8"))["settings"]["search"]["trials"] == 4
     )
     assert not is_done(replace(FINETUNE, after=lambda recipe: ()), recipe, run)
-
-
-def test_tpe_asks_for_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recipe = load_recipe("smoke", [*OVERRIDES, "finetune.search.method=tpe"])
-    monkeypatch.setattr("launch.errors.find_spec", lambda module: None)
-    with pytest.raises(LaunchError, match=r"finetune.search.method=tpe needs optuna: pip install 'malmoi\[search\]'"):
-        run_search(recipe, tmp_path, tmp_path)

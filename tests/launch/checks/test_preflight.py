@@ -14,13 +14,14 @@ from typing import Any
 import pytest
 
 from launch.checks.estimate import GIB, Machine, differing, estimate, this_machine
-from launch.checks.preflight import find_problems
+from launch.checks.preflight import find_problems, needs_deepspeed
 from launch.conduct import conduct
 from launch.console import say_duration
 from launch.errors import LaunchError
 from launch.manifest import Head
 from launch.pipeline import stages_of
 from launch.recipe import load_recipe
+from launch.search import search_stages
 
 LAPTOP = Machine(cores=2, memory=8 * GIB, gpu=None, devices=1)
 CLUSTER = Machine(cores=64, memory=512 * GIB, gpu=989e12, devices=8)
@@ -53,16 +54,43 @@ def test_each_obstacle_is_one_sentence(tmp_path: Path, override: str, words: str
     assert words in problems_of(tmp_path, override)
 
 
-def test_an_analyser_that_is_not_installed_stops_the_run_at_once(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("launch.errors.find_spec", lambda name: None if name == "kiwipiepy" else find_spec(name))
+@pytest.mark.parametrize(
+    ("module", "override", "message"),
+    [
+        ("kiwipiepy", "tokenizer.analyser=kiwi", "tokenizer.analyser=kiwi needs kiwipiepy: pip install 'malmoi[kiwi]'"),
+        ("kiwipiepy", "corpus.splitter=kiwi", "corpus.splitter=kiwi needs kiwipiepy: pip install 'malmoi[kiwi]'"),
+        ("peft", "finetune.lora.rank=8", "finetune.lora needs peft: pip install 'malmoi[lora]'"),
+        *(
+            ("deepspeed", f"pretrain.engine.{setting}", "pretrain.engine.name=deepspeed needs deepspeed: pip install")
+            for setting in ("name=deepspeed", "precision=fp16", "offload=true")
+        ),
+    ],
+)
+def test_a_missing_extra_stops_only_the_recipes_that_need_it(
+    module: str, override: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("launch.errors.find_spec", lambda name: None if name == module else find_spec(name))
+    assert problems_of(tmp_path) == ""
+    assert message in problems_of(tmp_path, override)
 
-    assert "tokenizer.analyser=kiwi needs kiwipiepy" in problems_of(tmp_path, "tokenizer.analyser=kiwi")
+
+@pytest.mark.parametrize(("recipe", "processes", "needed"), [
+    ("klue-roberta-base", 8, False), ("klue-roberta-large", 8, False), ("klue-roberta-large", 1, False),
+])  # fmt: skip
+def test_ddp_is_enough_for_the_papers_models(recipe: str, processes: int, needed: bool) -> None:
+    assert needs_deepspeed(load_recipe(recipe), processes) is needed
 
 
-def test_adapters_without_peft_stop_the_run_at_once(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("launch.errors.find_spec", lambda name: None if name == "peft" else find_spec(name))
+def test_large_models_in_several_processes_need_deepspeed() -> None:
+    recipe = load_recipe("klue-roberta-large", ["pretrain.model.layers=48"])
+    assert needs_deepspeed(recipe, 8) and not needs_deepspeed(recipe, 1)
 
-    assert "finetune.lora needs peft" in problems_of(tmp_path, "finetune.lora.rank=8")
+
+def test_a_search_with_optuna_needs_it_before_it_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("launch.errors.find_spec", lambda name: None if name == "optuna" else find_spec(name))
+    recipe = load_recipe("smoke", ["finetune.search.method=tpe", "finetune.search.trials=3"])
+    found = find_problems("search", search_stages(recipe), recipe, tmp_path / "run", LAPTOP)
+    assert "finetune.search.method=tpe needs optuna: pip install 'malmoi[search]'" in found
 
 
 def test_all_obstacles_are_listed_at_once(tmp_path: Path) -> None:
