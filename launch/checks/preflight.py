@@ -79,7 +79,7 @@ def _optional_modules(stages: Collection[str], recipe: Recipe) -> Iterator[tuple
         yield "tokenizer.analyser=kiwi", "kiwipiepy"
     if "pretrain" in stages and needs_deepspeed(recipe, world_size()):
         yield "pretrain.engine.name=deepspeed", "deepspeed"
-    if "finetune" in stages and any(one.lora for one in (recipe.finetune, *recipe.finetune.settings.values())):
+    if "finetune" in stages and (recipe.finetune.lora or any(one.lora for one in recipe.finetune.settings.values())):
         yield "finetune.lora", "peft"
     if SEARCH_FOLDER in stages and recipe.finetune.search.method == "tpe":
         yield "finetune.search.method=tpe", "optuna"
