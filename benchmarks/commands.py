@@ -221,6 +221,20 @@ def bench_ablations(
     run_ablations(base, chosen, Measures(canaries, others, windows))
 
 
+@bench_app.command("records")
+def bench_records(
+    check: Annotated[bool, typer.Option("--check", help="Only name the outdated pages.")] = False,
+) -> None:
+    """Update the tables of docs/ and the list of records from benchmarks/records/.
+
+    Example:  python -m benchmarks records
+    """
+    set_up_console()
+    from benchmarks.record_tables import run_records
+
+    raise typer.Exit(run_records(check))
+
+
 def main() -> None:
     """Entry point of ``python -m benchmarks``."""
     run_app(bench_app, "python -m benchmarks")
