@@ -20,7 +20,6 @@ from launch.cluster.status.commands import show_status
 from launch.console import PlainConsole, run_app, set_up_console
 from launch.demo.commands import show_page
 from launch.errors import LaunchError
-from launch.llm.commands import llm_app
 from launch.pii.commands import pii_app
 from launch.tools.commands import (
     export_task_predictions,
@@ -34,6 +33,7 @@ from launch.tools.commands import (
 from launch.tools.compare import compare_results
 from launch.tools.copies import copy
 from launch.tools.ensemble import ensemble
+from launch.tools.llm import llm_app
 from launch.tools.models import model_app
 from launch.tools.package import package
 from launch.tools.predict import predict

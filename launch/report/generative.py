@@ -45,7 +45,7 @@ def cost_cells(found: Mapping[str, Any]) -> list[str]:
     return [parse, counted, duration(found["seconds"]), price]
 
 
-def beside_encoders(scores: Sequence[Mapping[str, Any]]) -> list[Block]:
+def compare_with_encoders(scores: Sequence[Mapping[str, Any]]) -> list[Block]:
     """For the report: generative models and the encoders that were scored on the same examples, in one table; nothing
     where there are no generative ones."""
     places = dict.fromkeys((found["task"], found["split"]) for found in scores if "method" in found)

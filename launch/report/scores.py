@@ -17,7 +17,7 @@ from launch.report.compare import LAST_WEIGHTS, Group, group_results, weights_of
 from launch.report.curves import learning_curves
 from launch.report.differences import differences
 from launch.report.gather import PAPER_MODEL, Result, paper_metrics, sentence_on_stale, settings_of, trivial_of
-from launch.report.generative import beside_encoders
+from launch.report.generative import compare_with_encoders
 from launch.report.tables import by_models, by_settings, chosen_on, cost, hyperparameters, own_groups
 
 FACTS = {  # column to how it is said once for all results
@@ -73,7 +73,7 @@ def result_sections(scores: Sequence[Result], stale: Sequence[Result] = ()) -> l
     is_ablated = len(own) < len(groups)
     note = [Text("Of the recipe's own settings; the others have theirs in their scores.json.", "note")] * is_ablated
     parts: list[tuple[str, Sequence[Block]]] = [
-        ("Generative models", beside_encoders(scores)),
+        ("Generative models", compare_with_encoders(scores)),
         ("Settings", by_settings(groups)),
         ("Learning curves", learning_curves(groups)),
         ("By class, type and length", class_tables(own)),

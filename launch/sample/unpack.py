@@ -23,6 +23,7 @@ from launch.errors import LaunchError
 
 HOME = Path(__file__).parent
 ARCHIVE_BYTES = 1 << 24  # unpacked, at most
+SAMPLE = "malmoi:sample"  # names the embedded files on the command line
 SOURCES = ("news", "encyclopedia", "reviews", "dialogue")
 Span = tuple[int, int, str]
 
@@ -75,6 +76,20 @@ def read_archive(name: str) -> dict[str, bytes]:
     with tarfile.open(fileobj=io.BytesIO(read_bytes(HOME / name, ARCHIVE_BYTES))) as archive:
         opened = ((member.name, archive.extractfile(member)) for member in archive)
         return {path: file.read() for path, file in opened if file is not None}
+
+
+def find_klue(data: str, out: Path) -> Path:
+    """The folder of KLUE files that ``data`` names; for ``malmoi:sample`` the embedded files, written below ``out``."""
+    if data != SAMPLE:
+        if not Path(data).is_dir():
+            raise LaunchError(f"--data {data}: no such folder; give a folder like the KLUE repository, or {SAMPLE}")
+        return Path(data)
+    if (existing := out / "sample" / "klue").is_dir():  # of a run
+        return existing
+    for path, content in read_archive("klue.tar.zst").items():
+        if not (out / "llm" / "sample" / path).is_file():
+            atomic_write(out / "llm" / "sample" / path, content)
+    return out / "llm" / "sample" / "klue"
 
 
 def _thin(lines: bytes, share: float) -> bytes:

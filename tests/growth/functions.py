@@ -29,7 +29,7 @@ from corpus.pii.types import ALL_TYPES, EXTRA_TYPES
 from corpus.reading.containers import SCANNERS, Unreadable
 from corpus.reading.read import mask
 from finetune.examples import Example
-from finetune.generation.registry import GENERATIONS
+from finetune.generative.prompts.registry import GENERATIONS
 from launch.pii.json_text import Walker, change_document, change_record
 from launch.pii.plain_text import change_blocks, spans_by_line
 from launch.pii.streams import lines_of
@@ -70,7 +70,7 @@ LEFT_OUT: dict[str, str] = {
     r"tokenizer\.words\.split_words": "words of a vocabulary",
     r"finetune\.(?:encoder|features|registry|train|heads|saved_models|data\.hub|score\.scores)\..*": MODEL,
     r"finetune\.config\.(?:full_name|place_of)": NAMES,
-    r"finetune\.generation\.labels\.(?:make_word_generation|next_label)": NAMES,
+    r"finetune\.generative\.prompts\.labels\.(?:make_word_generation|next_label)": NAMES,
     r"finetune\.queue\..*": "names, settings and processes",
     r"finetune\.score\.resampled\.(?:draw|number_groups)": "names of groups, a look-up each",
     r"tokenizer\.measuring\.(?:statistics|unknown)\..*": SMALL,
@@ -252,12 +252,12 @@ CALLS: dict[str, Callable[[str], object]] = {
     "finetune.tasks.dp.align.locate_words": lambda text: _called("finetune.tasks.dp.align.locate_words")(
         text.split(" "), [(place, place + 1) for place in range(len(text))]
     ),
-    "finetune.generation.answers.find_choice": partial(_answer, "ynat"),
+    "finetune.generative.prompts.answers.find_choice": partial(_answer, "ynat"),
     **{
-        f"finetune.generation.{name.removeprefix('klue-')}.parse": partial(_answer, name)
+        f"finetune.generative.prompts.{name.removeprefix('klue-')}.parse": partial(_answer, name)
         for name in ("klue-ner", "klue-dp", "klue-mrc", "wos")
     },
-    "finetune.generation.similarity.parse": partial(_answer, "klue-sts"),
+    "finetune.generative.prompts.similarity.parse": partial(_answer, "klue-sts"),
     "finetune.tasks.wos.values.restore_value": lambda text: _called("finetune.tasks.wos.values.restore_value")(
         text, {}, [text]
     ),

@@ -1,0 +1,150 @@
+"""KLUE-MRC for generative models: the answer as the passage has it, or "답 없음" (no answer).
+
+Quotes and brackets may belong to an answer (‘사람인’ is one in gold), so what models put around it comes off only as
+far as needed: of the readings of an answer below, each shorter than the one before, the first that the passage has is
+taken. A reading that the passage does not have is scored as it is: models put an answer in their own words. What does
+not parse is one character that no answer has, not "", which would be right wherever the question has no answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from finetune.examples import Example
+from finetune.generative.prompts.answers import bare, clean, lines_of, refuses
+from finetune.generative.prompts.record import Generation
+
+NO_ANSWER = "답 없음"
+UNREADABLE = "\ufffd"
+
+_WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: " ", 0xA0: " "}  # one character for one
+_PREFIX = re.compile(
+    r"(?:최종\s?|위\s?질문의\s?)?(?:정답|답변|답|answer|final answer)"
+    r"(?:(?:은|는)(?=[\s\"'“‘「『《〈])|[\s\"'”’]{0,3}[:=])\s*",
+    re.IGNORECASE,
+)
+_COPULA = re.compile(r"\s?(?:입니다|이에요|예요|이다|임|라고 (?:합니다|볼 수 있습니다))[.!]?$")
+_MARKED = re.compile(r"\*\*([^*\n]{1,200})\*\*|[\"'“‘「『《〈`]([^\"'“”‘’「」『』《》〈〉`\n]{1,200})[\"'”’」』》〉`]")
+_QUOTES = "\"'“”‘’`"
+_PLACE = r"(?:(?:주어진|위|이)\s)?(?:지문|본문|글)(?:에|에는|에서|에서는|만으로는)\s"
+_NONE = re.compile(
+    rf"(?:{_PLACE})?(?:질문(?:에\s대한|의)\s)?(?:정?답|답변|해답)(?:이|은|을|를)?\s?(?:{_PLACE})?"
+    r"(?:(?:나와\s?있지|존재하지|적혀\s?있지)\s않(?:음|습니다|는다|아요)|(?:찾을\s수\s)?없(?:음|습니다|다|어요|네요))"
+)
+_NONE_ENGLISH = re.compile(r"(?:no answer|unanswerable|not answerable)", re.IGNORECASE)
+_UNKNOWN = re.compile(r"알\s?수\s?없|모르겠|I don['’]t know", re.IGNORECASE)
+
+
+def ask(example: Example) -> str:
+    """Passage and question."""
+    return f"지문: {example.inputs['context']}\n질문: {example.inputs['question']}"
+
+
+def tell(example: Example) -> str:
+    """The first answer."""
+    if example.gold is None:
+        raise ValueError(f"{example.guid}: no gold to tell")
+    return example.gold["answers"][0] if example.gold["answers"] else NO_ANSWER
+
+
+def parse(answer: str, example: Example) -> str | None:
+    """The answer, as the passage writes it where it has it; "" for "no answer"; None for nothing or a refusal."""
+    line = find_line(answer)
+    if line is None:
+        return None
+    plain = "".join(lines_of(line))
+    said = bare(_without_prefix(plain))
+    context = example.inputs["context"]
+    folded = context.translate(_WIDE)
+    if says_none(said) and (said == NO_ANSWER or line not in folded):
+        return ""
+    for readings in (_whole_readings, _partial_readings):
+        for reading in filter(None, readings(line, plain)):
+            if (at := folded.find(reading)) >= 0:
+                return str(context[at : at + len(reading)])
+        if refuses(plain) or _UNKNOWN.search(plain):
+            return None
+    return _COPULA.sub("", said)
+
+
+def find_line(answer: str) -> str | None:
+    """The line that gives the answer: the one after "정답:" (on the same line or the next), or else the first; None
+    where there is none, or several are given that differ."""
+    first, given, is_next = None, list[str](), False
+    for line in clean(answer).split("\n"):
+        plain = "".join(lines_of(line))
+        if not plain:
+            continue
+        rest = bare(_without_prefix(plain))
+        if rest and (is_next or _PREFIX.match(plain)):
+            given.append(line.strip())
+        first = first or (line.strip() if rest else None)
+        is_next = not rest
+    if len({bare(_without_prefix("".join(lines_of(line)))) for line in given}) > 1:
+        return None
+    return given[0] if given else first
+
+
+def says_none(said: str) -> bool:
+    """Whether all that is said, or its first sentence, is that there is no answer."""
+    ends = (" (", ". ", ", ")
+    heads = [bare(_COPULA.sub("", head)) for head in (said, *(said.partition(end)[0] for end in ends))]
+    return any(
+        head in (NO_ANSWER, "없음", "없습니다") or _NONE.fullmatch(head) or _NONE_ENGLISH.fullmatch(head)
+        for head in heads
+    )
+
+
+def _without_prefix(plain: str) -> str:
+    while prefix := _PREFIX.match(plain):
+        plain = plain[prefix.end() :]
+    return plain
+
+
+def _whole_readings(line: str, plain: str) -> Iterator[str]:
+    """The line itself; without Markdown, prefix, full stop, quotes, copula."""
+    rest = _without_prefix(plain)
+    yield from (line, plain)
+    told = _COPULA.sub("", rest)
+    for text in (rest, told):
+        yield from (text, text.rstrip(" .!"), text.rstrip(" .!").strip(_QUOTES), bare(text))
+
+
+def _partial_readings(line: str, plain: str) -> Iterator[str]:
+    """The one part in bold or in quotes; what stands before a bracket, or is the first sentence."""
+    marked = {bold or quoted for bold, quoted in _MARKED.findall(clean(line))}
+    if len(marked) == 1:
+        yield from (*marked, *map(bare, marked))
+    rest = _without_prefix(plain)
+    for end in (" (", ". "):
+        if end in rest:
+            shorter = bare(rest.partition(end)[0])
+            yield from (shorter, bare(_COPULA.sub("", shorter)))
+
+
+def unparsed(example: Example) -> str:
+    """A text that is no answer and shares no character with one."""
+    return UNREADABLE
+
+
+def has_answer(example: Example) -> str:
+    """The two kinds of questions."""
+    if example.gold is None:
+        raise ValueError(f"{example.guid}: no gold")
+    return "answer" if example.gold["answers"] else "no answer"
+
+
+KLUE_MRC = Generation(
+    task="klue-mrc",
+    instruction=(
+        "지문을 읽고 질문에 답하세요. 답은 지문에 있는 말을 바꾸지 말고 필요한 부분만 짧게 옮겨 적습니다.\n"
+        f"지문에서 답을 찾을 수 없으면 ‘{NO_ANSWER}’이라고만 쓰세요. 다른 설명은 붙이지 마세요."
+    ),
+    ask=ask,
+    tell=tell,
+    parse=parse,
+    unparsed=unparsed,
+    max_tokens=128,
+    balance=has_answer,
+)

@@ -1,0 +1,125 @@
+"""WoS for generative models: the dialogue so far in, a line "영역-슬롯: 값" for each slot that the state holds out.
+
+Yes, no and "dontcare" are said in Korean. The slots are listed in the instruction; the values of the ontology are not,
+as a model would have to read thousands. It decides about the spaces of a value afterwards, as for the encoders. A line
+of one of the five domains with a slot that does not exist spoils the whole answer: a state that cannot be written down
+must not count as one that was never claimed. Other lines are talk and are passed over.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+from typing import Any
+
+from finetune.examples import Example
+from finetune.generative.prompts.answers import bare, clean, undecorate
+from finetune.generative.prompts.record import Generation
+from finetune.tasks.wos.turns import SLOTS, split_state
+from finetune.tasks.wos.values import restore_value
+
+EMPTY = "없음"
+SPEAKERS = ("상담원", "손님")
+UNREADABLE = f"{SLOTS[0]}-\ufffd"  # an entry of the right form that is in no state
+SAID = {"dontcare": "상관없음", "yes": "예", "no": "아니요"}
+UNDERSTOOD = {
+    "상관없음": "dontcare", "상관 없음": "dontcare", "상관없다": "dontcare", "무관": "dontcare", "dontcare": "dontcare",
+    "don't care": "dontcare", "예": "yes", "네": "yes", "yes": "yes", "아니요": "no", "아니오": "no", "no": "no",
+}  # fmt: skip
+ABSENT = {EMPTY, "none", "null", "미정", "해당 없음", "언급 없음", ""}  # a slot that is listed without a value
+COUNTED = {"예약 명수": "명", "예약 기간": "일|박"}  # slots that hold a number, and what models write after it
+LONGEST_VALUE = 80  # characters; the ontology's longest has 23
+MOST_TOKENS = 512  # 20 entries are the most in dev
+
+_DOMAINS = "|".join(dict.fromkeys(slot.partition("-")[0] for slot in SLOTS))
+_SLOT = rf"[\W_]*({_DOMAINS})\s*[-–—]\s*"
+_LINE = re.compile(_SLOT + r"([^:=→\n]{1,40}?)[\"'`*\s]*(?:[:=→]|->)(.*)")
+_ENTRY = re.compile(_SLOT + r"([^-:=→\n]{1,40})\s*-(?!>)(.*)")  # as the official files write it
+_NEXT = re.compile(rf",\s*(?=[\"'`*]*(?:{_DOMAINS})\s*[-–—])")  # of several entries on one line
+_BY_SPELLING = {"".join(slot.split()): slot for slot in SLOTS}
+
+
+def ask(example: Example) -> str:
+    """All turns so far, the user's last."""
+    turns = list(enumerate(example.inputs["turns"]))
+    return "\n".join(["대화:", *(f"{SPEAKERS[place % 2]}: {text.strip()}" for place, text in turns if text.strip())])
+
+
+def tell(example: Example) -> str:
+    """The entries of the state, a line each."""
+    if example.gold is None:
+        raise ValueError(f"{example.guid}: no gold to tell")
+    entries = (split_state(entry, example.guid) for entry in example.gold)
+    return "\n".join(f"{slot}: {SAID.get(value, value)}" for slot, value in entries) or EMPTY
+
+
+def parse(answer: str, example: Example) -> list[str] | None:
+    """The state as ``domain-slot-value``; None where it has no entry and does not say so, or has an unknown slot."""
+    state: dict[str, None] = {}
+    is_state = False
+    for line in (part for whole in clean(answer).split("\n") for part in _NEXT.split(whole)):
+        is_state = is_state or bare(line) == EMPTY or line.strip() in ("[]", "{}")
+        entry = undecorate(line)
+        found = _ENTRY.fullmatch(entry) or _LINE.fullmatch(entry)
+        if found is None:
+            continue
+        slot = _BY_SPELLING.get("".join(f"{found[1]}-{found[2]}".split()))
+        if slot is None:
+            return None
+        is_state = True
+        if value := _read_value(slot, found[3], example):
+            state[f"{slot}-{value}"] = None
+    return list(state) if is_state else None
+
+
+def _read_value(slot: str, written: str, example: Example) -> str:
+    """The value as the ontology has it, or else the dialogue; "" where the slot has none."""
+    text = written.strip().rstrip(",").strip(" \t\"'`*“”‘’{}[]").removesuffix(".")
+    if text.lower() in ABSENT:
+        return ""
+    if (meant := UNDERSTOOD.get(text.lower())) is not None:
+        return meant
+    if unit := COUNTED.get(slot.partition("-")[2]):
+        number = re.fullmatch(rf"([0-9]{{1,3}})\s?(?:{unit})", text)
+        text = number[1] if number else text
+    if len(text) > LONGEST_VALUE:
+        return text
+    return restore_value(text, example.inputs["ontology"].get(slot, {}), example.inputs["turns"])
+
+
+def unparsed(example: Example) -> list[str]:
+    """A state that is wrong, after an empty gold state, too."""
+    return [UNREADABLE]
+
+
+def domains_of(example: Example) -> str:
+    """The domains of the state, in order: 숙소, 식당 …"""
+    if example.gold is None:
+        raise ValueError(f"{example.guid}: no gold")
+    return " ".join(sorted({entry.partition("-")[0] for entry in example.gold}))
+
+
+def _list_slots() -> str:
+    parted = (slot.split("-") for slot in SLOTS)
+    by_domain: list[tuple[str, list[Any]]] = [(name, list(own)) for name, own in groupby(parted, key=lambda s: s[0])]
+    return "\n".join(f"{name}: {', '.join(slot for _, slot in own)}" for name, own in by_domain)
+
+
+WOS = Generation(
+    task="wos",
+    instruction=(
+        "예약을 돕는 상담원과 손님의 대화를 읽고, 손님이 지금까지 바란 조건을 모두 적으세요. "
+        "앞에서 말한 조건도 바뀌지 않았으면 다시 적습니다.\n"
+        f"영역마다 쓸 수 있는 슬롯은 다음과 같습니다.\n{_list_slots()}\n"
+        "조건마다 한 줄씩 ‘영역-슬롯: 값’ 꼴로 쓰세요. 예: 식당-예약 시간: 18:30\n"
+        f"되는지 묻는 슬롯의 값은 ‘{SAID['yes']}’나 ‘{SAID['no']}’로, "
+        f"아무래도 좋다고 한 값은 ‘{SAID['dontcare']}’으로 쓰고, "
+        f"시각은 24시간제(18:30)로, 명수와 기간은 숫자로만 씁니다. 바란 조건이 없으면 ‘{EMPTY}’이라고만 쓰세요."
+    ),
+    ask=ask,
+    tell=tell,
+    parse=parse,
+    unparsed=unparsed,
+    max_tokens=MOST_TOKENS,
+    balance=domains_of,
+)

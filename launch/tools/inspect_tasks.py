@@ -1,0 +1,26 @@
+"""Entry point for Inspect AI: ``inspect eval malmoi/klue_ner --model … -T data=FOLDER -T shots=5``.
+
+Inspect writes its own logs for its viewer, and ``inspect eval-retry LOG`` finishes an evaluation that failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from finetune.generative.klue.inspect_tasks import make_inspect_task
+from launch.sample.unpack import find_klue
+
+
+@contextmanager
+def _open_klue(data: str) -> Iterator[Path]:
+    with TemporaryDirectory() as folder:
+        yield find_klue(data, Path(folder))
+
+
+klue_ynat, klue_sts, klue_nli, klue_ner, klue_re, klue_dp, klue_mrc, klue_wos = (
+    make_inspect_task(name, _open_klue)
+    for name in ("ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-dp", "klue-mrc", "wos")
+)

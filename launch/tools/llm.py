@@ -1,0 +1,287 @@
+"""``malmoi llm …``: generative models on KLUE, llm-kr-eval and MT-Bench. Heavy imports wait until a verb runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from typer.core import TyperGroup
+
+from launch.console import PlainConsole, Table, print_table, set_up_console
+from launch.errors import LaunchError, require
+
+if TYPE_CHECKING:
+    from finetune.generative.client.ask import Asking
+    from finetune.generative.klue.material import Material
+    from finetune.generative.tables import ResultTable
+
+TOOLS = "Tools"
+MODEL_HELP = "Model as Inspect AI names it: openai-api/NAME/MODEL, hf/FOLDER, vllm/NAME …"
+SEED = 42  # of exported few-shot examples
+
+ModelName = Annotated[str, typer.Option("--model", help=MODEL_HELP)]
+OutFolder = Annotated[Path, typer.Option("--out", help="Output folder. Run again to ask only unanswered questions.")]
+Connections = Annotated[int, typer.Option(min=1, help="Concurrent requests; for hf/ models the batch size.")]
+Device = Annotated[str | None, typer.Option(help="Device for hf/ models, e.g. cpu or cuda. Default: auto-detect.")]
+Shots = Annotated[int, typer.Option(min=0, help="Few-shot examples from train in each question.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Number of examples per task, drawn by seed. Default: all.")]
+
+
+class TasksOrTools(TyperGroup):
+    """``malmoi llm TASK… --model …`` asks the tasks; ``malmoi llm export …`` and the others are tools."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        begins_with_option = args and args[0].startswith("-") and args[0] != "--help"
+        return super().parse_args(ctx, ["ask", *args] if begins_with_option else args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] in self.commands:
+            return super().resolve_command(ctx, args)
+        return "", self.commands["ask"], args
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return ["TASK… --model MODEL [OPTIONS]", f" or  {ctx.command_path} TOOL …"]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Show the options of the hidden command ``ask``, and the tools."""
+        own, self.params = self.params, [*self.commands["ask"].params, *self.params]
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self.params = own
+
+
+ABOUT = """Evaluate generative models on the KLUE tasks.
+
+Example:  malmoi llm ynat nli --model openai-api/local/my-model --data malmoi:sample --limit 50 --out runs/asked
+
+For openai-api/NAME/MODEL, set the environment variables NAME_BASE_URL and NAME_API_KEY.
+"""
+export_app = typer.Typer(no_args_is_help=True, help="Export the KLUE tasks for other evaluation tools.")
+llm_app = typer.Typer(cls=TasksOrTools, no_args_is_help=True, help=ABOUT)
+llm_app.add_typer(export_app, name="export", rich_help_panel=TOOLS)
+
+
+@llm_app.command("ask", hidden=True, help=ABOUT)
+def ask_tasks(
+    tasks: Annotated[list[str], typer.Argument(metavar="TASK…", help="Tasks, or a recipe (its tasks and data).")],
+    model: ModelName,
+    data: Annotated[str | None, typer.Option(help="Folder of KLUE files, or malmoi:sample.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Output folder. Use an existing run folder to show the results in the report of that run."),
+    ] = None,
+    shots: Shots = 0,
+    limit: Limit = None,
+    method: Annotated[
+        Literal["generation", "likelihood"],
+        typer.Option(
+            help="generation: parse the generated text. likelihood: choose the most likely label (hf/ models; YNAT, "
+            "NLI and RE only)."
+        ),
+    ] = "generation",
+    seed: Annotated[int, typer.Option(help="Seed that draws the few-shot examples.")] = 1,
+    connections: Connections = 8,
+    attempts: Annotated[int, typer.Option(min=1, help="Maximum number of requests per question.")] = 6,
+    price_in: Annotated[float | None, typer.Option(min=0, help="Price of a million input tokens.")] = None,
+    price_out: Annotated[float | None, typer.Option(min=0, help="Price of a million output tokens.")] = None,
+    device: Device = None,
+    order_check: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Contamination test (hf/ models only): compare the perplexity of the file order with N shuffled "
+            "orders.",
+        ),
+    ] = None,
+    runs: Annotated[Path, typer.Option("--runs", help="Directory for run outputs, if a recipe is given.")] = Path(
+        "runs"
+    ),
+) -> None:
+    """Ask a generative model the KLUE tasks."""
+    set_up(model)
+    from finetune.generative.client.models import refuse_others
+    from finetune.generative.klue.results import Way
+    from finetune.generative.klue.run import Request, run
+    from launch.report.generative import results_table
+
+    if order_check is not None:
+        refuse_others(model, "--order-check")
+    prices = None if price_in is None and price_out is None else (price_in or 0.0, price_out or 0.0)
+    materials, folder = load_tasks(tasks, data, out, runs, shots, limit, seed)
+    way = Way(model, method, shots, seed, prices)
+    results = run(materials, Request(way, asking_of(model, connections, device, attempts), folder, device=device))
+    print_table(results_table(results), PlainConsole())
+    if order_check is not None:
+        from finetune.generative.klue.contamination import check_order, order_table
+        from finetune.generative.klue.likelihood import load_scorer
+
+        scorer = load_scorer(model, device)
+        show(order_table([check_order(scorer, material, order_check) for material in materials]))
+    PlainConsole().print(f"results: {folder / 'finetune'}", soft_wrap=True)
+
+
+@llm_app.command("run", rich_help_panel=TOOLS)
+def run_kr_eval(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE.json…", help="Evaluation files of llm-kr-eval.")],
+    model: ModelName,
+    out: OutFolder,
+    shots: Annotated[int, typer.Option(min=0, help="Number of few_shots of the file to show.")] = 0,
+    samples: Annotated[int | None, typer.Option(min=1, help="Use only the first N samples of each file.")] = None,
+    as_published: Annotated[
+        bool, typer.Option("--as-published", help="Also show the scores of the published code, bugs included.")
+    ] = False,
+    connections: Connections = 8,
+    device: Device = None,
+) -> None:
+    """Score a model on llm-kr-eval files of any task: metrics over the whole file, with intervals.
+
+    Example:  malmoi llm run kornli.json korsts.json --model openai-api/local/my-model --out results
+    """
+    set_up(model)
+    from finetune.generative.kr_eval.run import run_files
+    from finetune.generative.tables import kr_eval_table
+
+    asking = asking_of(model, connections, device)
+    results = run_files(files, asking, out, shots=shots, samples=samples, as_published=as_published)
+    show(kr_eval_table(results, as_published))
+    for result in results:
+        if result["unanswered"]:
+            typer.echo(f"NOTE: {result['task']}: {result['unanswered']} questions have no answer and count as wrong")
+
+
+@llm_app.command("mt-bench", rich_help_panel=TOOLS)
+def mt_bench(
+    model: ModelName,
+    judge: Annotated[list[str], typer.Option(help="Judge model; repeat for a second judge and their agreement.")],
+    out: OutFolder,
+    questions: Annotated[
+        Path | None,
+        typer.Argument(metavar="[QUESTIONS.jsonl]", help="FastChat or KoMT-Bench questions. Default: 8 built-in ones."),
+    ] = None,
+    references: Annotated[Path | None, typer.Option(help="Reference answers in the format of FastChat.")] = None,
+    against: Annotated[
+        Path | None, typer.Option(help="Another run's folder, or its answers.jsonl: compare the answers in pairs.")
+    ] = None,
+    connections: Connections = 8,
+    device: Device = None,
+) -> None:
+    """Run MT-Bench: answer questions of two turns; judge models score the answers and compare pairs in both orders.
+
+    Example:  malmoi llm mt-bench --model openai-api/local/mine --judge openai-api/judge/large --out results/mt-bench
+    """
+    set_up(model, *judge)
+    from finetune.generative.mt_bench.run import load_bench, run_bench
+    from finetune.generative.tables import mt_bench_tables
+
+    if len(set(judge)) < len(judge):
+        raise LaunchError(f"--judge {judge[0]}: named twice; their agreement needs two different judges")
+    asked, other, about = load_bench(questions, references, against)
+    judges = [asking_of(name, connections, device) for name in judge]
+    for table in mt_bench_tables(run_bench(asked, asking_of(model, connections, device), judges, out, other, about)):
+        show(table)
+
+
+@llm_app.command("total", rich_help_panel=TOOLS)
+def total(
+    understanding: Annotated[Path, typer.Argument(help="Folder that `malmoi llm run` wrote.")],
+    conversation: Annotated[Path, typer.Argument(help="Folder that `malmoi llm mt-bench` wrote.")],
+) -> None:
+    """Compute Horangi's total: the mean of understanding and conversation, each from 0 to 1, with intervals.
+
+    Example:  malmoi llm total results/kr-eval results/mt-bench
+    """
+    set_up_console()
+    from finetune.generative.horangi import total_of, total_table
+
+    show(total_table(total_of(understanding, conversation)))
+
+
+@export_app.command("lm-eval")
+def export_lm_eval(
+    folder: Annotated[Path, typer.Argument(help="Folder to write to.")],
+    tasks: Annotated[list[str] | None, typer.Argument(metavar="[TASK…]", help="Default: all eight.")] = None,
+    data: Annotated[str, typer.Option(help="Folder of KLUE files, or malmoi:sample.")] = "malmoi:sample",
+    shots: Shots = 0,
+    limit: Limit = None,
+) -> None:
+    """Export the tasks for lm-evaluation-harness: YAML files and JSON lines with the questions.
+
+    Tasks with a fixed set of answers are scored by likelihood (acc_norm equals --method likelihood), the others by
+    exact match.
+
+    Example:  malmoi llm export lm-eval klue-tasks ynat nli --data klue
+    """
+    set_up_console()
+    from finetune.config import TASK_NAMES
+    from finetune.generative.klue.lm_eval_tasks import export
+
+    written = export(load_tasks(tasks or TASK_NAMES, data, folder, Path("runs"), shots, limit, SEED)[0], folder)
+    typer.echo(f"{len(written)} tasks: lm_eval --include_path {folder} --tasks {','.join(p.stem for p in written)}")
+
+
+@export_app.command("llm-kr-eval")
+def export_kr_eval(
+    tasks: Annotated[list[str], typer.Argument(metavar="TASK…", help="KLUE tasks such as ner or klue-ner; or all.")],
+    data: Annotated[Path, typer.Option("--data", help="Folder laid out like the KLUE repository.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder to write to.")],
+    samples: Annotated[
+        int | None, typer.Option(min=1, help="Use only the first N dev examples (published: 100).")
+    ] = None,
+) -> None:
+    """Export KLUE tasks as llm-kr-eval files: dev for evaluation, train for few-shot and tuning.
+
+    Example:  malmoi llm export llm-kr-eval ner re --data klue_benchmark --out kr-eval
+    """
+    set_up_console()
+    from finetune.config import full_name
+    from finetune.generative.kr_eval.export import export_table, export_task
+    from finetune.generative.prompts.registry import GENERATIONS
+
+    names = [*GENERATIONS] if tasks == ["all"] else list(dict.fromkeys(full_name(task) for task in tasks))
+    show(export_table([export_task(name, data, out, samples=samples, seed=SEED) for name in names], out))
+
+
+def set_up(*models: str) -> None:
+    """Configure the console, and check that Inspect AI is installed, and what ``hf/`` models need."""
+    set_up_console()
+    needed = ["torch", "transformers", "accelerate"] if any(name.startswith("hf/") for name in models) else []
+    require("malmoi llm", ["inspect_ai", *needed])
+
+
+def show(table: ResultTable) -> None:
+    """Print a table."""
+    numbers = range(table.first_number, len(table.heads))
+    print_table(Table(table.heads, table.rows, numbers, title=table.title, note=table.note), PlainConsole())
+
+
+def asking_of(model: str, connections: int, device: str | None, attempts: int = 6) -> Asking:
+    """How to ask a model; only ``hf/`` models take a device."""
+    from finetune.generative.client.ask import Asking
+
+    arguments = {"device": device} if device and model.startswith("hf/") else {}
+    return Asking(model, connections, attempts, arguments=arguments)
+
+
+def load_tasks(
+    names: Sequence[str], data: str | None, out: Path | None, runs: Path, shots: int, limit: int | None, seed: int
+) -> tuple[list[Material], Path]:
+    """The tasks with their examples, and the output folder; a recipe brings its own tasks, data and run folder."""
+    from finetune.config import FinetuneConfig, full_name
+    from finetune.generative.klue.material import load_material
+    from launch.recipe import load_recipe, shipped_recipes
+    from launch.sample.unpack import find_klue
+
+    config: FinetuneConfig | None = None
+    if names[0] in shipped_recipes() or names[0].endswith((".yaml", ".yml")):
+        recipe = load_recipe(names[0])
+        config, data, out = recipe.finetune, data or recipe.finetune.data, out or runs / recipe.name
+        names = names[1:] or config.tasks
+    if data is None or out is None:
+        missing = "--data FOLDER (or malmoi:sample)" if data is None else "--out FOLDER"
+        raise LaunchError(f"malmoi llm {' '.join(names)}: {missing} is missing; a recipe has both")
+    chosen = dict.fromkeys(full_name(name) for name in names)
+    folder = find_klue(data, out)
+    return [load_material(name, folder, shots, limit, seed, config) for name in chosen], out

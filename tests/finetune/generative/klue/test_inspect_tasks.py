@@ -1,0 +1,88 @@
+"""The KLUE tasks as Inspect has them: found by name, right answers at 100, wrong ones counted."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from finetune.config import TASK_NAMES
+from finetune.generative.klue.material import load_material
+from tests.finetune.generative.conftest import KEY
+from tests.finetune.generative.server import Reply, serving
+
+MODEL = "openai-api/loopback/test"
+NAMES = [f"klue_{name.removeprefix('klue-').replace('-', '_')}" for name in TASK_NAMES]
+
+
+def answered(texts: dict[str, str], spoil: str = "") -> Any:
+    """A mock model that knows what to say to a last user turn."""
+    from inspect_ai.model import ModelOutput, ModelUsage, get_model
+
+    def say(messages: Any, *_: Any) -> Any:
+        output = ModelOutput.from_content("mock", spoil or texts[messages[-1].text])
+        output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
+        return output
+
+    return get_model("mockllm/model", custom_outputs=say, memoize=False)
+
+
+@pytest.mark.parametrize(("name", "inspect_name"), zip(TASK_NAMES, NAMES, strict=True))
+def test_gold_answers_reach_100_in_inspect_and_silence_parses_nowhere(name, inspect_name, klue, tmp_path):
+    from inspect_ai import eval as evaluate
+
+    from launch.tools import inspect_tasks
+
+    material = load_material(name, klue, limit=6)
+    texts = {material.messages(e)[-1][1]: material.generation.tell(e) for e in material.data.scored}
+    made = [getattr(inspect_tasks, inspect_name)(data=str(klue), limit=6) for _ in range(2)]
+    logs = []
+    for one, spoil in zip(made, ("", " "), strict=True):
+        logs += evaluate(one, model=answered(texts, spoil), log_dir=str(tmp_path), display="none")
+    assert [log.status for log in logs] == ["success"] * 2
+    right, silent = ({key: found.value for key, found in log.results.scores[0].metrics.items()} for log in logs)
+    assert right["parse_rate"] == 100
+    assert right[material.task.metrics[0]] >= 99.5  # of KLUE-NER; all others 100
+    assert silent["parse_rate"] == 0
+    assert silent[material.task.metrics[0]] < 50
+
+
+def test_a_likelihood_asked_of_another_provider_is_an_error_and_no_generation(klue, tmp_path):
+    from inspect_ai import eval as evaluate
+
+    from launch.tools import inspect_tasks
+
+    (log,) = evaluate(
+        inspect_tasks.klue_nli(data=str(klue), limit=2, method="likelihood"),
+        model=answered({}, "함의"), log_dir=str(tmp_path), display="none",
+    )  # fmt: skip
+    assert log.status == "error"
+    assert "gives no probabilities" in log.error.message
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not entry_points(group="inspect_ai").select(name="malmoi"),
+    reason="installed before it had entry points for Inspect",
+)
+def test_inspect_finds_the_tasks_by_name_and_its_logs_hold_no_key(klue, point, tmp_path):
+    with serving(lambda asked, before: Reply(f"함의 {KEY}" if before else "함의")) as server:
+        point(server)
+        subprocess.run(
+            [
+                Path(sys.executable).with_name("inspect"), "eval", "malmoi/klue_nli", "--model", MODEL,
+                "-T", f"data={klue}", "-T", "limit=4", "--log-dir", str(tmp_path), "--log-format", "json",
+            ],
+            check=True, env=dict(os.environ), capture_output=True, timeout=120,
+        )  # fmt: skip
+    assert len(server.requests) == 4
+    (path,) = tmp_path.glob("*.json")
+    found = json.loads(path.read_text("utf-8"))
+    assert found["eval"]["task_registry_name"] == "malmoi/klue_nli"
+    assert KEY not in path.read_text("utf-8")

@@ -1,0 +1,219 @@
+"""Likelihoods of answers: by hand on a tiny model, and as lm-evaluation-harness has them."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from finetune.generative.client.ask import Asking
+from finetune.generative.client.bare_text import TEMPLATE, bare_text
+from finetune.generative.klue.likelihood import Choices, likeliest, load_scorer, score_choices
+from finetune.generative.klue.lm_eval_tasks import export
+from finetune.generative.klue.material import load_material
+from finetune.generative.klue.results import Way
+from finetune.generative.klue.run import Request, run
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random causal model of two layers over bytes."""
+    torch = pytest.importorskip("torch")
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+
+    folder = tmp_path_factory.mktemp("tiny")
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {letter: number for number, letter in enumerate(["<|end|>", *letters])}
+    plain = Tokenizer(models.BPE(vocabulary, []))
+    plain.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    plain.decoder = decoders.ByteLevel()
+    PreTrainedTokenizerFast(tokenizer_object=plain, eos_token="<|end|>", bos_token="<|end|>").save_pretrained(folder)
+    torch.manual_seed(3)
+    config = GPT2Config(
+        vocab_size=len(vocabulary), n_positions=1024, n_embd=32, n_layer=2, n_head=2, bos_token_id=0, eos_token_id=0,
+        initializer_range=0.6,
+    )  # fmt: skip
+    GPT2LMHeadModel(config).save_pretrained(folder)
+    return folder
+
+
+def test_the_bare_text_is_what_the_template_renders(tiny):
+    from transformers import AutoTokenizer
+
+    turns = [("user", "제목: 하나"), ("assistant", "정치"), ("user", "제목: 둘")]
+    chat = [{"role": role, "content": text} for role, text in turns]
+    rendered = AutoTokenizer.from_pretrained(tiny).apply_chat_template(chat, chat_template=TEMPLATE, tokenize=False)
+    assert rendered == bare_text(turns) == "제목: 하나\n답: 정치\n\n제목: 둘\n답:"
+
+
+def test_a_sum_is_the_chain_of_next_token_probabilities(tiny):
+    import torch
+
+    scorer = load_scorer(f"hf/{tiny}", "cpu")
+    question = Choices("q", "전제: 비가 온다\n답:", ("함의", "모순이다"))
+    found = scorer.score(question)
+    for answer, value in zip(question.choices, found, strict=True):
+        text = f"{question.context} {answer}"
+        ids = list(text.encode())  # a token a byte
+        before, total = len(question.context.encode()), 0.0
+        vocabulary = scorer.tokenizer.get_vocab()
+        tokens = scorer.tokenizer.encode(text)
+        assert len(tokens) == len(ids) and len(vocabulary) == 257
+        for place in range(before, len(tokens)):
+            with torch.inference_mode():
+                logits = scorer.model(torch.tensor([tokens[:place]])).logits[0, -1]
+            total += float(logits.log_softmax(-1)[tokens[place]])
+        assert value == pytest.approx(total, abs=1e-3)
+
+
+def test_what_is_too_long_loses_its_beginning_and_no_more(tiny):
+    """GPT-2 here has 1,024 positions: so many tokens are read, and one more is predicted."""
+    import torch
+
+    scorer = load_scorer(f"hf/{tiny}", "cpu")
+    context = "가" * 400 + "\n답:"  # 1,200 bytes and a few
+    (found,) = scorer.score(Choices("q", context, ("함의",)))
+    ids = scorer.tokenizer.encode(f"{context} 함의", verbose=False)[-1025:]
+    with torch.inference_mode():
+        log_p = scorer.model(torch.tensor([ids[:-1]])).logits[0].log_softmax(-1)
+    assert found == pytest.approx(sum(float(log_p[place - 1, ids[place]]) for place in range(1018, 1025)), abs=1e-3)
+    assert scorer.cut == 1
+    scorer.score(Choices("q", "가" * 339, ("함의",)))  # 1,017 bytes, 7 of blank and answer: the longest that is whole
+    assert scorer.cut == 1
+
+
+def test_the_context_is_read_once_for_all_answers(tiny):
+    scorer = load_scorer(f"hf/{tiny}", "cpu")
+    question = Choices("q", "전제: 비가 온다\n답:", ("함의", "모순이다", "중립"))
+    found, read = scorer.score(question), []
+    hook = scorer.model.register_forward_pre_hook(
+        lambda module, positional, named: read.append(named["input_ids"].shape), with_kwargs=True
+    )
+    scorer.score(question)
+    hook.remove()
+    before = len(question.context.encode())
+    assert [tuple(shape) for shape in read] == [(1, before - 1), (3, 1 + len(" 모순이다".encode()) - 1)]
+    for answer, value in zip(question.choices, found, strict=True):
+        assert scorer.score(Choices("q", question.context, (answer,))) == pytest.approx([value], abs=1e-3)
+
+
+def test_after_a_chat_template_comes_the_answer_itself_and_one_beginning(tiny):
+    """A template writes its beginning and ends where the model's turn begins: no blank, no second special token."""
+    scorer = load_scorer(f"hf/{tiny}", "cpu")
+    scorer.tokenizer.chat_template = "<|end|>{% for one in messages %}{{ one['content'] }}{% endfor %}|"
+    scorer.prefix = [scorer.tokenizer.bos_token_id]
+    context = scorer.context([("user", "하나")])
+    assert context == "<|end|>하나|"
+    ids, count = scorer.ids(context, "함의")
+    assert ids == scorer.tokenizer.encode("<|end|>하나|함의") and ids.count(0) == 1
+    assert count == len("함의".encode())
+    question = Choices("q", context, ("함의",))
+    with_template = scorer.score(question)
+    scorer.tokenizer.chat_template = None
+    assert scorer.score(question) != with_template  # a blank before the answer, in bare text
+
+
+def test_characters_even_out_the_length_of_answers():
+    sums, choices = [-4.0, -6.0], ["정치", "생활문화"]
+    assert likeliest(sums, choices) == 1  # -1.5 a character against -2
+    assert likeliest(sums, choices, by_character=False) == 0
+
+
+def test_a_second_run_scores_nothing_again(tiny, tmp_path):
+    questions = [Choices("q", "하나\n답:", ("가", "나"))]
+    first = score_choices(questions, f"hf/{tiny}", lambda: load_scorer(f"hf/{tiny}", "cpu"), tmp_path / "a")
+
+    def never() -> object:
+        raise AssertionError("the model is not needed")
+
+    again = score_choices(questions, f"hf/{tiny}", never, tmp_path / "a")  # type: ignore[arg-type]
+    assert [sums for sums, _ in again] == [sums for sums, _ in first]
+
+
+@pytest.mark.slow
+def test_lm_eval_gets_the_same_accuracies_from_the_exported_tasks(tiny, klue, tmp_path, monkeypatch):
+    lm_eval = pytest.importorskip("lm_eval")
+    from lm_eval.tasks import TaskManager
+
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    materials = [load_material(name, klue, limit=40) for name in ("ynat", "klue-nli")]
+    export(materials, tmp_path / "tasks")
+    way = Way(f"hf/{tiny}", "likelihood", 0, 1)
+    ours = run(materials, Request(way, Asking(way.model), tmp_path / "out", device="cpu"))
+    theirs = lm_eval.simple_evaluate(
+        model="hf", model_args={"pretrained": str(tiny), "dtype": "float32"}, tasks=["klue_ynat", "klue_nli"],
+        task_manager=TaskManager(include_path=str(tmp_path / "tasks"), include_defaults=False),
+        device="cpu", batch_size=4, bootstrap_iters=0,
+    )["results"]  # fmt: skip
+    for name, found in zip(("klue_ynat", "klue_nli"), ours, strict=True):
+        assert found["n"] == 40 and found["method"] == "likelihood"
+        assert 100 * theirs[name]["acc_norm,none"] == pytest.approx(found["accuracy"]["character"])
+        assert 100 * theirs[name]["acc,none"] == pytest.approx(found["accuracy"]["sum"])
+    assert ours[1]["scores"]["accuracy"] == pytest.approx(ours[1]["accuracy"]["character"])
+
+
+def test_every_task_is_exported_and_brings_no_code(klue, tmp_path):
+    from finetune.config import TASK_NAMES
+
+    written = export([load_material(name, klue, limit=3) for name in TASK_NAMES], tmp_path)
+    assert len(written) == 8
+    for path in written:
+        assert "!function" not in path.read_text("utf-8")
+        rows = [json.loads(line) for line in path.with_suffix(".jsonl").read_text("utf-8").splitlines()]
+        assert len(rows) == 3 and all(row["text"].endswith("\n답:") for row in rows)
+
+
+def test_a_model_that_learned_the_file_by_heart_prefers_its_order(tiny, klue):
+    import torch
+
+    from finetune.generative.klue.contamination import check_order, order_table
+
+    material = load_material("ynat", klue, limit=40)
+    scorer = load_scorer(f"hf/{tiny}", "cpu")
+    before = check_order(scorer, material, 19)
+    assert before["p"] > 0.05  # random weights know no order
+
+    whole = scorer.model
+
+    class OwnOrder:  # next tokens as in the file's order, with all other tokens behind
+        def parameters(self):
+            return whole.parameters()
+
+        def __call__(self, input_ids):
+            from types import SimpleNamespace
+
+            logits = torch.zeros(1, input_ids.shape[1], 257)
+            for place in range(input_ids.shape[1] - 1):
+                known = tuple(input_ids[0, max(0, place - 40) : place + 2].tolist()) in seen
+                logits[0, place, input_ids[0, place + 1]] = 5.0 if known else 0.0
+            return SimpleNamespace(logits=logits)
+
+    from finetune.generative.klue.contamination import PER_DOCUMENT
+    from finetune.generative.klue.orders import make_orders
+
+    seen = set()
+    for text in make_orders(
+        material.generation, material.data.scored, 1, 1, PER_DOCUMENT, material.task.group
+    ).canonical:
+        ids = scorer.tokenizer.encode(text)
+        seen |= {tuple(ids[max(0, place - 40) : place + 2]) for place in range(len(ids))}
+    scorer.model = OwnOrder()
+    after = check_order(scorer, material, 19)
+    assert after["p"] == pytest.approx(1 / 20) and after["canonical"] < after["shuffled"]
+    assert order_table([after]).rows[0][0] == "ynat"
+
+
+@pytest.mark.slow
+def test_generation_by_the_hf_provider_sees_the_same_text_and_is_counted(tiny, klue, tmp_path):
+    material = load_material("klue-nli", klue, limit=4)
+    way = Way(f"hf/{tiny}", "generation", 0, 1)
+    asking = Asking(way.model, connections=4, arguments={"device": "cpu"})
+    (found,) = run([material], Request(way, asking, tmp_path, max_tokens=4))
+    longest = max(len(bare_text(material.messages(example)).encode()) for example in material.data.scored)
+    assert found["n"] == 4 and found["unanswered"] == 0
+    assert found["tokens"]["in"] == 4 * longest  # padded to the longest of the batch
+    assert math.isfinite(found["scores"]["accuracy"])

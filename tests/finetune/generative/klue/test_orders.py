@@ -1,0 +1,85 @@
+"""Canonical and shuffled orders of a file, and what their values say."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from finetune.data.files import find_file
+from finetune.examples import Example
+from finetune.generative.klue.orders import BETWEEN, Orders, Verdict, compare, count_shared, make_orders
+from finetune.generative.prompts.registry import GENERATIONS
+from finetune.registry import TASKS
+
+YNAT = GENERATIONS["ynat"]
+TITLES = [Example(f"ynat-v1_dev_{number}", "사회", {"title": f"소식 {number}번"}) for number in range(12)]
+
+
+def values(orders: Orders, likelihood) -> Verdict:
+    return compare(
+        [likelihood(text) for text in orders.canonical], [[likelihood(text) for text in own] for own in orders.shuffled]
+    )
+
+
+def test_the_canonical_order_is_by_guid_with_numbers_as_numbers():
+    orders = make_orders(YNAT, TITLES[::-1], shuffles=1, seed=1, per_document=6)
+    assert [text.split(BETWEEN) for text in orders.canonical] == [
+        [f"제목: 소식 {number}번" for number in range(start, start + 6)] for start in (0, 6)
+    ]
+
+
+def test_shuffled_documents_hold_the_same_examples_and_no_gold():
+    orders = make_orders(YNAT, TITLES, shuffles=20, seed=1, per_document=5)
+    assert [len(text.split(BETWEEN)) for text in orders.canonical] == [5, 5, 2]
+    for own in orders.shuffled:
+        assert [sorted(text.split(BETWEEN)) for text in own] == [
+            sorted(text.split(BETWEEN)) for text in orders.canonical
+        ]
+    assert len(set(orders.shuffled)) > 15
+    assert not any("사회" in text for own in (orders.canonical, *orders.shuffled) for text in own)
+
+
+def test_the_seed_decides_and_the_order_of_the_file_does_not():
+    orders = make_orders(YNAT, TITLES, shuffles=3, seed=1)
+    assert orders == make_orders(YNAT, TITLES[::-1], shuffles=3, seed=1)
+    assert orders.shuffled != make_orders(YNAT, TITLES, shuffles=3, seed=2).shuffled
+
+
+def test_an_example_alone_has_no_order():
+    assert len(make_orders(YNAT, TITLES[:7], shuffles=1, seed=1, per_document=3).canonical) == 2
+    with pytest.raises(ValueError, match="1 groups of examples and 5 shuffles; at least 2 and 1 are needed"):
+        make_orders(YNAT, TITLES[:1], shuffles=5, seed=1)
+
+
+def test_neighbours_of_one_group_stay_together():
+    orders = make_orders(YNAT, TITLES, 20, seed=1, group=lambda e: str(int(e.guid.rpartition("_")[2]) // 3))
+    for own in orders.shuffled:
+        titles = own[0].split(BETWEEN)
+        assert all(
+            titles.index(f"제목: 소식 {n + 1}번") == titles.index(f"제목: 소식 {n}번") + 1 for n in (0, 1, 3, 4, 9)
+        )
+
+
+def test_verdicts_are_those_computed_by_hand():
+    """Sums: canonical -6 of two documents; shuffled -10, -6 and -8. One of three is as likely: (1 + 1) / (1 + 3)."""
+    assert compare([-2, -4], [[-5, -5], [-3, -3], [-6, -2]]) == Verdict(margin=(-6 + 8) / 2, p_value=0.5)
+    assert compare([0.0], [[0.0], [0.0]]).p_value == 1  # a model that likes all orders alike
+
+
+def test_a_model_that_has_read_the_file_is_found_and_one_that_has_not_is_not():
+    """A stand-in for a model: it likes each pair of neighbours that it has read."""
+    orders = make_orders(YNAT, TITLES, shuffles=99, seed=1, per_document=6)
+    read = set(pairwise(BETWEEN.join(orders.canonical).split(BETWEEN)))
+    seen = values(orders, lambda text: sum(pair in read for pair in pairwise(text.split(BETWEEN))))
+    assert seen.p_value == 0.01
+    assert values(orders, lambda text: -len(text)).p_value == 1
+
+
+@pytest.mark.parametrize(("name", "is_sorted"), [("klue-nli", True), ("klue-sts", False), ("klue-dp", False)])
+def test_a_file_that_is_sorted_gives_itself_away_without_a_model(name, is_sorted, shared):
+    """KLUE-NLI dev goes through its premises by the alphabet, three hypotheses each."""
+    path = find_file(shared("data/klue/official"), TASKS[name].files.dev)
+    assert path is not None
+    orders = make_orders(GENERATIONS[name], TASKS[name].read(path)[:160], shuffles=49, seed=1)
+    assert (values(orders, count_shared).p_value == 0.02) == is_sorted

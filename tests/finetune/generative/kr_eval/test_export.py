@@ -1,0 +1,81 @@
+"""KLUE tasks as files of llm-kr-eval: gold answers score 100, and no file for training holds a dev example."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from corpus.documents.errors import BadInput
+from finetune.data.files import find_file
+from finetune.generative.kr_eval.export import METRICS, export_task
+from finetune.generative.kr_eval.files import file_name, read_task_file
+from finetune.generative.kr_eval.forms import form_of
+from finetune.generative.kr_eval.metrics import measure
+from finetune.generative.kr_eval.run import golds_of, read_answers
+from finetune.generative.prompts.registry import GENERATIONS
+from finetune.registry import TASKS
+from launch.sample.unpack import unpack
+
+
+@pytest.fixture(scope="module")
+def klue(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("sample")
+    unpack(out, share=0.01)
+    return out / "klue"
+
+
+def gold_scores(path: Path) -> dict[str, float]:
+    """Each metric of a file whose samples are answered with their gold."""
+    task = read_task_file(path)
+    form = form_of(task)
+    read = read_answers(form, task.golds)
+    assert None not in read.answers, f"{task.name}: a gold that is not read"
+    assert read.is_demanded is None or all(read.is_demanded)
+    answers = [answer or "" for answer in read.answers]
+    return {metric: measure(metric, golds_of(task, form), answers, samples=0).value for metric in task.metrics}
+
+
+@pytest.mark.parametrize("task", GENERATIONS)
+def test_exported_files_answered_with_their_golds_score_100(task: str, klue: Path, tmp_path: Path) -> None:
+    counts = export_task(task, klue, tmp_path, shots=2)
+    test = tmp_path / "evaluation" / "test" / f"{file_name(task)}.json"
+    dev = tmp_path / "evaluation" / "dev" / test.name
+    tuning = tmp_path / "tuning" / "train" / test.name
+    assert gold_scores(test) == pytest.approx(dict.fromkeys(METRICS[task], 100))
+    found = read_task_file(test)
+    assert (len(found.samples), len(found.few_shots)) == (counts.samples, counts.few_shots)
+    assert counts.few_shots == 2 and found.instruction == GENERATIONS[task].instruction
+    records = json.loads(tuning.read_text("utf-8"))
+    assert len(records) == counts.tuning > 0
+    asked = {sample.input for sample in found.samples}
+    shown = {shot.input for shot in found.few_shots} | {sample.input for sample in read_task_file(dev).samples}
+    assert not asked & shown and not asked & {record["input"] for record in records}
+
+
+def test_a_dev_example_among_those_for_training_is_left_out_and_counted(klue: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "klue" / "klue-nli-v1.1"
+    folder.mkdir(parents=True)
+    records = {
+        split: json.loads((find_file(klue, TASKS["klue-nli"].files.of(split)) or klue).read_text("utf-8"))
+        for split in ("train", "dev")
+    }
+    records["train"].append({**records["dev"][0], "guid": "klue-nli-v1_train_99999"})
+    for split, found in records.items():
+        (folder / f"klue-nli-v1.1_{split}.json").write_text(json.dumps(found, ensure_ascii=False), "utf-8")
+    counts = export_task("klue-nli", tmp_path / "klue", tmp_path / "out", samples=3)
+    assert counts.left_out == 1 and counts.samples == 3
+    assert counts.few_shots + counts.tuning + 10 == len(records["train"]) - 1
+
+
+def test_the_same_seed_writes_the_same_files(klue: Path, tmp_path: Path) -> None:
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        export_task("ynat", klue, tmp_path / name, seed=seed)
+    a, b, c = ((tmp_path / name / "evaluation" / "test" / "klue_ynat.json").read_bytes() for name in "abc")
+    assert a == b != c
+
+
+def test_a_folder_without_the_train_file_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"no klue-nli-v1\.1/klue-nli-v1\.1_dev\.json there"):
+        export_task("klue-nli", tmp_path, tmp_path / "out")

@@ -1,0 +1,175 @@
+"""Evaluation files: what is read, what is refused in one sentence, and the form that golds demand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from unicodedata import normalize
+
+import pytest
+
+from corpus.documents.errors import BadInput
+from finetune.generative.kr_eval.files import OPENING, Pair, read_task_file, write_task_file, write_tuning_file
+from finetune.generative.kr_eval.forms import clean, form_of
+
+
+def nli(**changes: Any) -> dict[str, Any]:
+    """A file in the shape of KorNLI."""
+    pairs = [
+        ("전제: 아이가 웃는다.\n가설: 아이가 있다.", "entailment"),
+        ("전제: 비가 온다.\n가설: 맑다.", "contradiction"),
+    ]
+    samples = [{"input": question, "output": gold} for question, gold in pairs]
+    whole = {
+        "instruction": "전제와 가설의 관계를 한 낱말로 쓰세요.", "output_length": 8, "metrics": ["exact_match"],
+        "few_shots": [{"input": "전제: 눈이 온다.\n가설: 춥겠다.", "output": "neutral"}], "samples": samples,
+    }  # fmt: skip
+    return whole | changes
+
+
+def write(path: Path, content: Any) -> Path:
+    path.write_text(content if isinstance(content, str) else json.dumps(content, ensure_ascii=False), "utf-8")
+    return path
+
+
+def test_a_file_written_and_read_again_is_the_same(tmp_path: Path) -> None:
+    task = read_task_file(write(tmp_path / "kornli.json", nli()))
+    write_task_file(task, tmp_path / "again" / "kornli.json")
+    assert read_task_file(tmp_path / "again" / "kornli.json") == task
+    assert json.loads((tmp_path / "again" / "kornli.json").read_text("utf-8")) == nli()
+
+
+def test_decomposed_text_and_foreign_line_ends_read_as_the_same_file(tmp_path: Path) -> None:
+    text = json.dumps(nli(), ensure_ascii=False, indent=1)
+    (tmp_path / "a").mkdir()
+    plain = read_task_file(write(tmp_path / "a" / "kornli.json", text))
+    other = tmp_path / "kornli.json"
+    other.write_bytes(b"\xef\xbb\xbf" + normalize("NFD", text).replace("\\n", "\\r\\n").replace("\n", "\r\n").encode())
+    assert read_task_file(other) == plain
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("{", "broken JSON at line 1"),
+        ("[]", "as files for tuning are"),
+        ('"글"', "expected one JSON object"),
+        ({key: value for key, value in nli().items() if key != "samples"}, "no 'samples'"),
+        (nli(samples=[]), "'samples' is empty"),
+        (nli(samples={}), "'samples' should be a list"),
+        (nli(instruction=3), "'instruction' should be a text"),
+        (nli(output_length="8"), "'output_length' should be a whole number"),
+        (nli(output_length=True), "'output_length' should be a whole number"),
+        (nli(output_length=0), "'output_length' is 0"),
+        (nli(metrics=[]), "'metrics' is empty"),
+        (nli(metrics=["comet_wmt22"]), "no metric 'comet_wmt22'; metrics here are exact_match"),
+        (nli(metrics=[["exact_match"]]), "no metric ['exact_match']"),
+        (nli(few_shots=["글"]), "'few_shots' 0: expected an object"),
+        (nli(samples=[{"input": "글"}]), "'samples' 0: 'output' should be a text, found none"),
+        (nli(samples=[{"input": "글", "output": 3}]), "'samples' 0: 'output' should be a text, found 3"),
+        (nli(metrics=["pearson"]), "'samples' 0: 'output' 'entailment' is no number, which pearson need"),
+    ],
+)  # fmt: skip
+def test_a_broken_file_is_one_sentence(tmp_path: Path, content: Any, said: str) -> None:
+    path = write(tmp_path / "kornli.json", content)
+    with pytest.raises(BadInput) as raised:
+        read_task_file(path)
+    assert str(raised.value).startswith(str(path)) and said in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_instruction_and_first_input_are_one_turn_and_examples_come_before(tmp_path: Path) -> None:
+    task = read_task_file(write(tmp_path / "kornli.json", nli()))
+    head = f"{OPENING}\n{task.instruction}\n\n"
+    sample, shot = task.samples[0], task.few_shots[0]
+    assert task.conversation(sample) == [("user", head + sample.input)]
+    expected = [("user", head + shot.input), ("assistant", shot.output), ("user", sample.input)]
+    assert task.conversation(sample, shots=1) == expected
+
+
+def test_tuning_records_hold_their_parts_in_one_text(tmp_path: Path) -> None:
+    write_tuning_file("klue_nli", "관계를 쓰세요.", [Pair("전제: 가\n가설: 나", "neutral")], tmp_path / "t.json")
+    [record] = json.loads((tmp_path / "t.json").read_text("utf-8"))
+    assert list(record) == ["ID", "instruction", "input", "output", "text"] and record["ID"] == "klue_nli-0"
+    parts = ["### 지시:\n관계를 쓰세요.", "### 입력:\n전제: 가\n가설: 나", "### 응답:\nneutral"]
+    assert record["text"] == "\n\n".join([OPENING, *parts])
+
+
+def made(tmp_path: Path, name: str, golds: list[str], metric: str = "exact_match") -> Any:
+    samples = [{"input": f"물음 {number}", "output": gold} for number, gold in enumerate(golds)]
+    return form_of(
+        read_task_file(write(tmp_path / f"{name}.json", nli(metrics=[metric], few_shots=[], samples=samples)))
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "golds", "metric", "form", "about"),
+    [
+        ("kornli", ["neutral"], "exact_match", "choice", "one of entailment, contradiction, neutral"),
+        ("kmmlu_Law", ["A"], "exact_match", "choice", "one of A, B, C, D"),
+        ("kobest_wic", ["예"], "exact_match", "choice", "one of 예, 아니오"),
+        ("mine", ["봄", "봄", "여름", "여름"], "exact_match", "choice", "one of 봄, 여름"),
+        ("mine", ["봄", "여름", "가을"], "exact_match", "text", "any text"),
+        ("korsts", ["1", "1", "2.5", "2.5"], "pearson", "number", "one number"),
+        ("gsm8k", ["12", "705", "3"], "exact_match", "number", "one number"),
+        ("klue_ner", ["한빛시(지역)\n나래(사람)", "모레(날짜)"], "set_f1", "entities", "lines of name(class)"),
+        ("klue_wos", ["관광-지역: 중앙\n관광-이름: 달숲", "없음"], "set_f1", "lines", "any lines"),
+        ("klue_ynat", ["경제"], "exact_match", "choice", "one of 정치, 경제, 사회, 생활문화, 세계, IT과학, 스포츠"),
+        ("korea_cg", ["아이가 뛴다.", "새가 난다."], "bleu", "text", "any text"),
+    ],
+)  # fmt: skip
+def test_golds_tell_the_demanded_form(
+    tmp_path: Path, name: str, golds: list[str], metric: str, form: str, about: str
+) -> None:
+    found = made(tmp_path, name, golds, metric)
+    assert (found.name, found.about) == (form, about)
+    if found.is_demanded:
+        assert all(map(found.is_demanded, golds))
+    assert [found.read(gold) for gold in golds] == golds
+
+
+@pytest.mark.parametrize(
+    ("answer", "read", "demanded"),
+    [
+        ("A", "A", True),
+        ("a", "A", False),
+        ("Ａ", "A", True),
+        ("**A**", "A", False),
+        ("정답: A", "A", False),
+        ("정답은 A입니다.", "A", False),
+        ("A. 한빛시", "A", False),
+        ("```\nA\n```", "A", False),
+        ("A 또는 B", None, False),
+        ("Based on the text", None, False),
+        ("모르겠습니다.", None, False),
+        ("", None, False),
+    ],
+)
+def test_a_letter_is_read_only_where_it_stands_alone(
+    tmp_path: Path, answer: str, read: str | None, demanded: bool
+) -> None:
+    form = made(tmp_path, "kmmlu_Law", ["A"])
+    assert form.read(clean(answer)) == read
+    assert form.is_demanded(clean(answer)) is demanded
+
+
+@pytest.mark.parametrize(
+    ("answer", "read"),
+    [("예입니다.", "예"), ("예술은 예외입니다", None), ("아니오, 다릅니다", "아니오"), ("예 또는 아니오", None),
+     ("‘예’", "예"), (normalize("NFD", "아니오"), "아니오")],
+)  # fmt: skip
+def test_hangul_is_read_as_a_word_with_the_end_of_a_sentence(tmp_path: Path, answer: str, read: str | None) -> None:
+    assert made(tmp_path, "kobest_wic", ["예"]).read(clean(answer)) == read
+
+
+def test_numbers_and_entities_are_read_out_of_sentences(tmp_path: Path) -> None:
+    numbers = made(tmp_path, "gsm8k", ["12", "1200", "3.50"])
+    assert [numbers.read(clean(text)) for text in ("1,200", "답: 1200개", "3.5", "12 + 3")] == [
+        "1200",
+        "1200",
+        "3.5",
+        None,
+    ]
+    entities = made(tmp_path, "klue_ner", ["나래(사람)", "한빛시(지역)\n모레(날짜)"], "set_f1")
+    assert entities.read(clean("다음과 같습니다.\n나래(사람)\n한빛시(지역)")) == "나래(사람)\n한빛시(지역)"
+    assert not entities.is_demanded(clean("다음과 같습니다.\n나래(사람)")) and entities.read("없습니다") is None

@@ -1,0 +1,138 @@
+"""Answers as models give them, and the label that a reader would see in each, or none."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from finetune.examples import Example, Prediction, Row
+from finetune.generative.prompts.answers import lines_of
+from finetune.generative.prompts.registry import GENERATIONS
+from finetune.registry import TASKS
+
+TOPIC = Example("a", "경제", {"title": "은행 금리 오른다"})
+READ = {
+    "경제": "경제",
+    " 경제.\n": "경제",
+    "정답은 '경제'입니다.": "경제",
+    "**경제**": "경제",
+    "- 경제": "경제",
+    "경제입니다. 자세한 것은 알 수 없습니다.": "경제",
+    "1. 경제": "경제",
+    "```\n경제\n```": "경제",
+    "```text\n답: 경제\n```": "경제",
+    "“경제”": "경제",
+    "「경제」": "경제",
+    "답: 경제": "경제",
+    "**정답**: 경제": "경제",
+    "최종 답은 경제입니다": "경제",
+    "답：경제": "경제",
+    unicodedata.normalize("NFD", "정답은 경제입니다."): "경제",
+    "\n\n경제\n\n": "경제",
+    "ＩＴ과학": "IT과학",
+    "IT/과학": "IT과학",
+    "it·과학": "IT과학",
+    "생활/문화": "생활문화",
+    "Economy": "경제",
+    "The answer is economy.": "경제",
+    "경제\n\n제목에 금리가 나오므로 그렇게 보았습니다.": "경제",
+    "경제\n정치와도 조금 관련이 있습니다.": "경제",
+    "이 제목은 경제 분야에 해당합니다.": "경제",
+    "이 기사는 정치가 아니라 경제 기사입니다.": "경제",
+    "정치와 경제를 모두 다루지만 정답은 경제입니다.": "경제",
+    "금리 이야기이므로\n\n답: 경제": "경제",
+    "<think>정치일까 사회일까</think>경제": "경제",
+    "죄송합니다. 다시 답합니다.\n경제": "경제",
+}
+NOT_READ = [
+    "",
+    "   \n",
+    "Based on the title, I pick this one.",
+    "죄송하지만 답할 수 없습니다.",
+    "경제인지 알 수 없습니다.",
+    "경제입니다. 금리 이야기입니다.\n사회입니다.",
+    "경제. 사회",
+    "경제입니다. 아니, 사회입니다.",
+    "I'm sorry, I can't tell whether it is economy.",
+    "경제 또는 사회",
+    "경제 아니면 사회",
+    "경제나 사회",
+    "경제, 사회",
+    "경제\n사회",
+    "정답: 경제 또는 사회",
+    "경제성장률이 나옵니다.",
+    "정치적인 제목입니다.",
+    "경제는 아닙니다.",
+    "not economy",
+    "It is neither economy nor politics.",
+    "경제라고 보기 어렵습니다.",
+    "경제가 아닐까요?",
+    "경제일 수도 있지만 잘 모르겠습니다.",
+    "경제는 어느 것도 아닌 듯합니다.",
+    "Economy? Unclear.",
+    "<think>경제 같은데",
+    "연예",
+    "{'label': None}",
+]
+
+
+@pytest.mark.parametrize(("answer", "label"), READ.items())
+def test_an_answer_is_read_as_people_would_read_it(answer, label):
+    assert GENERATIONS["ynat"].parse(answer, TOPIC) == label
+
+
+@pytest.mark.parametrize("answer", NOT_READ)
+def test_an_answer_that_names_none_or_several_does_not_parse(answer):
+    assert GENERATIONS["ynat"].parse(answer, TOPIC) is None
+
+
+@pytest.mark.parametrize("name", GENERATIONS)
+def test_a_long_answer_takes_time_in_proportion_to_its_length(name, sample):
+    """Such texts would take hours if a pattern or a rule went back over what it has read."""
+    example = sample(name, "dev")[0]
+    for piece in (
+        "정답은 ",
+        "경제 ",
+        "**",
+        "- ",
+        "'",
+        "아니",
+        "((",
+        "답",
+        " \t",
+        "3.",
+        "1: 2 NP\n",
+        "식당-이름: 가\n",
+        "가: 사람\n",
+    ):
+        GENERATIONS[name].parse(piece * 100_000, example)
+
+
+ANSWERS = st.text(
+    st.sampled_from("경제정치사회 답:은는'\"*`-.,\n가나12345=()[]{}<>|식당이름:없음NP_SBJ\u1100\uff11"), max_size=80
+)
+
+
+@pytest.mark.parametrize("name", GENERATIONS)
+@settings(max_examples=50)
+@given(answer=ANSWERS)
+def test_any_answer_gives_a_prediction_of_the_form_of_the_task_or_none(name, answer, sample):
+    example = sample(name, "dev")[0]
+    value = GENERATIONS[name].parse(answer, example)
+    value = GENERATIONS[name].unparsed(example) if value is None else value
+    assert TASKS[name].fault(example, Prediction(value)) is None
+
+
+@pytest.mark.parametrize("name", GENERATIONS)
+def test_what_does_not_parse_is_right_nowhere(name, sample):
+    task, generation = TASKS[name], GENERATIONS[name]
+    for example in sample(name, "dev"):
+        if name != "klue-ner" or generation.tell(example) != "없음":
+            assert task.differs(Row(example.guid, example.gold, generation.unparsed(example)))
+
+
+def test_lines_lose_their_markdown():
+    assert lines_of("# 답\n\n* **하나**\n2) 둘\n> 셋\n") == ["답", "하나", "둘", "셋"]

@@ -1,0 +1,83 @@
+"""KLUE-NER: lines of entities put back on the characters."""
+
+from __future__ import annotations
+
+import pytest
+
+from finetune.examples import Example
+from finetune.generative.prompts.registry import GENERATIONS
+from finetune.tasks.ner.new import find_entities
+
+NER = GENERATIONS["klue-ner"]
+TEXT = "윤슬은 7월 3일 한빛은행에서 윤슬 은행장을 만났다."
+
+
+def tags(text, *entities):
+    """Tags of the characters that are not spaces, of (first character, text, kind)."""
+    marks = ["O"] * len(text)
+    for begin, words, kind in entities:
+        assert text[begin : begin + len(words)] == words
+        marks[begin : begin + len(words)] = [f"B-{kind}", *[f"I-{kind}"] * (len(words) - 1)]
+    return [tag for tag, character in zip(marks, text, strict=True) if character != " "]
+
+
+GOLD = tags(TEXT, (0, "윤슬", "PS"), (4, "7월 3일", "DT"), (10, "한빛은행", "OG"), (17, "윤슬", "PS"))
+EXAMPLE = Example("a", GOLD, {"text": TEXT})
+TOLD = "윤슬: 사람\n7월 3일: 날짜\n한빛은행: 기관\n윤슬: 사람"
+
+
+def found(answer):
+    return [(TEXT[begin:end], kind, begin) for kind, begin, end in find_entities(TEXT, NER.parse(answer, EXAMPLE))]
+
+
+def test_gold_is_told_a_line_an_entity_repeats_included():
+    assert NER.tell(EXAMPLE) == TOLD
+    assert NER.parse(TOLD, EXAMPLE) == GOLD
+    assert NER.ask(EXAMPLE) == f"문장: {TEXT}"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "- **윤슬**: 사람\n- **7월 3일**: 날짜\n- **한빛은행**: 기관\n- **윤슬**: 사람",
+        "```\n윤슬: 사람\n7월 3일: 날짜\n한빛은행: 기관\n윤슬: 사람\n```",
+        "문장에서 찾은 개체입니다.\n\n1. 윤슬 (사람)\n2. 7월 3일 (날짜)\n3. 한빛은행 (기관)\n4. 윤슬 (사람)\n",
+        "윤슬: 사람, 7월 3일: 날짜, 한빛은행: 기관, 윤슬: 사람",
+        "'윤슬' - PS\n'7월 3일' - DT\n'한빛은행' - OG\n'윤슬' - PS",
+        "| 윤슬 | 사람 |\n| 7월 3일 | 날짜 |\n| 한빛은행 | 기관 |\n| 윤슬 | 사람 |",
+        "윤슬： 사람\n７월３일： 날짜\n한빛은행： 기관\n윤슬： 사람",
+    ],
+)
+def test_other_forms_of_the_same_lines_are_read(answer):
+    assert NER.parse(answer, EXAMPLE) == GOLD
+
+
+def test_a_repeated_entity_takes_the_next_place_and_no_more_than_there_are():
+    assert found("윤슬: 사람") == [("윤슬", "PS", 0)]
+    assert found("한빛은행: 기관\n윤슬: 사람\n윤슬: 사람\n윤슬: 사람") == [
+        ("윤슬", "PS", 0), ("한빛은행", "OG", 10), ("윤슬", "PS", 17),
+    ]  # fmt: skip
+
+
+def test_an_entity_that_is_not_in_the_sentence_has_no_place():
+    assert found("서울: 장소\n한빛은행: 기관") == [("한빛은행", "OG", 10)]
+
+
+def test_an_entity_never_covers_another():
+    assert found("한빛은행: 기관\n은행: 기관") == [("한빛은행", "OG", 10), ("은행", "OG", 20)]
+
+
+def test_none_is_an_answer_and_other_text_is_not():
+    assert NER.parse("없음", EXAMPLE) == ["O"] * len(GOLD)
+    assert NER.parse("개체가 없습니다.", EXAMPLE) == ["O"] * len(GOLD)
+    for answer in ("", "죄송하지만 답할 수 없습니다.", "윤슬과 한빛은행입니다.", "윤슬: 동물"):
+        assert NER.parse(answer, EXAMPLE) is None
+
+
+def test_hand_computed_scores_of_changed_answers(score):
+    """Of persons one of two (F1 2/3), the date as time (DT and TI: 0), the bank right (1): (2/3 + 0 + 0 + 1) / 4. An
+    unread answer finds nothing: of the two equal sentences half of the entities, F1 2/3 each."""
+    changed = "윤슬: 사람\n7월 3일: 시간\n한빛은행: 기관"
+    assert score("klue-ner", [EXAMPLE], [changed])["entity_macro_f1"] == pytest.approx(100 * (2 / 3 + 1) / 4)
+    both = score("klue-ner", [EXAMPLE, EXAMPLE], [TOLD, "모르겠습니다."])
+    assert both["entity_macro_f1"] == pytest.approx(200 / 3)
