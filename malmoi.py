@@ -33,7 +33,7 @@ def find_pii(text: str, types: Collection[str] | None = None, *, names: str | Pa
         names: folder of a fine-tuned KLUE-NER model, which finds names of people, too (type "PERSON"); loaded once.
     """
     from corpus.pii import detect
-    from corpus.pii.extra.tagged import load_tagger
+    from corpus.pii.extra.person_by_model import load_tagger
 
     return detect.find_pii(text, _known_types(types), people=load_tagger(Path(names)) if names is not None else None)
 
@@ -54,8 +54,8 @@ def pseudonymize(
         seed: the same replacements each time, for tests: who knows it can test guesses. Random if None.
         key: a secret of at least 16 bytes; a value then maps alike in all texts and runs.
     """
+    from corpus.pii.hide import MODES, Protection
     from corpus.pii.key import MIN_KEY_BYTES, random_secret, seeded_secret
-    from corpus.pii.protect import MODES, Protection
     from launch.pii.work import Hiding
 
     if mode not in MODES:

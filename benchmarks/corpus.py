@@ -125,8 +125,8 @@ def _speeds(splitters: dict[str, Split], texts: list[str]) -> dict[str, float]:
 
 def bench_pii(documents: list[str], labelled: Labelled) -> dict[str, Any]:
     """Scores on ``labelled`` of ours, ko-pii and Presidio where installed; speeds on ``documents``."""
+    from benchmarks.sixteen_passes import find_by_sixteen_passes
     from corpus.pii.detect import find_pii
-    from corpus.pii.passes import find_by_sixteen_passes
     from corpus.sentences.split import split_sentences
 
     detectors: dict[str, Detect] = {"ours": lambda text: [(span.start, span.end, span.type) for span in find_pii(text)]}
@@ -163,22 +163,22 @@ def bench_decontamination(documents: list[str], benchmarks: list[Path]) -> dict[
 
     rank_bm25 weighs every benchmark sentence for every query, so it gets a handful, cut into n-grams beforehand.
     """
-    from corpus.config import DecontaminateConfig
     from corpus.decontamination.benchmarks import read_benchmarks
     from corpus.decontamination.index import build_index
-    from corpus.folding import fold
+    from corpus.decontamination.rule import MatchRule
+    from corpus.sentences.folding import fold
     from corpus.sentences.split import split_sentences
 
-    config = DecontaminateConfig(min_item_words=1)  # folded below, so that each is one word
+    rule = MatchRule(min_item_words=1)  # folded below, so that each is one word
     folded = dict.fromkeys(fold(text.text) for text in read_benchmarks(benchmarks))
-    items = [text for text in folded if len(text) >= config.min_chars]
+    items = [text for text in folded if len(text) >= rule.min_chars]
     few = _evenly(items, MOST_ITEMS)
     queries = [sentence for text in spread(documents, QUERY_MEGABYTES) for sentence in split_sentences(text)]
     batches = [queries[first : first + BATCH] for first in range(0, len(queries), BATCH)]
-    index, everything = (build_index(listed, config)[0] for listed in (few, items))
-    scores = load_bm25(few, config.ngram)
-    long_enough = [text for query in queries if len(text := fold(query)) >= config.min_chars]
-    asked = [list(dict.fromkeys(cut_ngrams(query, config.ngram))) for query in _evenly(long_enough, BRUTE_QUERIES)]
+    index, everything = (build_index(listed, rule)[0] for listed in (few, items))
+    scores = load_bm25(few, rule.ngram)
+    long_enough = [text for query in queries if len(text := fold(query)) >= rule.min_chars]
+    asked = [list(dict.fromkeys(cut_ngrams(query, rule.ngram))) for query in _evenly(long_enough, BRUTE_QUERIES)]
     seconds = time_in_turns(
         {
             "ours": lambda: list(map(index.find, batches)),

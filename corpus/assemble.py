@@ -17,13 +17,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from corpus.audit import Guard, Look, load_guard, scan_shard
+from corpus.card.samples import DROPPED_NAME, Sample, Samples, leave_samples
+from corpus.card.statistics import Tally
 from corpus.config import CorpusConfig
 from corpus.documents.shards import SCHEMA, write_tables
 from corpus.drops import KEPT, OF_DOCUMENTS, PERSONAL, REASONS, REASONS_NAME, RENAMED_NAME, kept_documents
 from corpus.pii.cover import cover
 from corpus.pii.types import ALL_TYPES
-from corpus.samples import DROPPED_NAME, Sample, Samples, leave_samples
-from corpus.statistics import Tally
 from corpus.unit_files import LENGTHS_NAME, PART_NAME
 
 SHARD_NAME = "shard.parquet"
@@ -64,7 +64,7 @@ def write_shard_of(sources: list[Source], scratch: Path, *, config: CorpusConfig
     Raises:
         BadInput: the shard holds personal data.
     """
-    shard = _Shard(load_guard(config, private), Tally(), Samples(config.samples_per_rule, config.seed), [])
+    shard = _Shard(load_guard(config, private), Tally(), Samples(config.seed), [])
     write_tables(scratch / SHARD_NAME, (_keep(batch, shard) for source in sources for batch in _batches(source)))
     leave_samples(scratch / DROPPED_NAME, shard.samples)
     if shard.guard:

@@ -31,9 +31,9 @@ from corpus.documents.errors import BadInput
 from corpus.documents.shards import read_documents
 from corpus.pii.cover import cover
 from corpus.pii.detect import Span, find_pii, find_pii_in_sentences
-from corpus.pii.extra.tagged import NameTagger, load_tagger
+from corpus.pii.extra.person_by_model import NameTagger, load_tagger
+from corpus.pii.hide import Protected, Protection
 from corpus.pii.key import kept_secret, read_key, seeded_secret
-from corpus.pii.protect import Protected, Protection
 from corpus.pii.replace import writings
 from corpus.pii.types import PII_TYPES
 

@@ -18,22 +18,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from corpus.audit import load_guard
+from corpus.card.samples import UnitSamples
+from corpus.card.statistics import Tally
 from corpus.config import CorpusConfig
 from corpus.decontamination.index import ContaminationIndex, Hit
 from corpus.decontamination.report import IN_BENCHMARK, Items
 from corpus.drops import HAS_PII
-from corpus.noise.remove import SentenceLimits, failed_rule, has_many_han_or_kana, remove_noise, rules_without
+from corpus.noise.remove import remove_noise, rules_without
 from corpus.pii.types import ALL_TYPES
+from corpus.quality.han_kana import has_many_han_or_kana, has_too_many_han_or_kana
+from corpus.quality.length import is_too_short, min_sentence_chars
 from corpus.reading.read import Record, Reject, quarantine_line, read_unit
 from corpus.reading.units import Unit
-from corpus.samples import UnitSamples
 from corpus.sentences.splitters import load_splitter
 from corpus.sentences.wrapping import rejoin_lines
-from corpus.statistics import Tally
 from corpus.unit_files import PartWriter, Row
 
 QUARANTINE_NAME = "quarantine.jsonl"
-BESIDE_BENCHMARK = "beside_a_benchmark_sentence"
 REJOINED = "wrapped_line"
 BATCH_CHARS = 200_000
 
@@ -76,6 +77,13 @@ def clean_unit(
     return {"input": unit.input.name, "sources": cleaner.tally, "records": counts, "found": cleaner.found}
 
 
+def _failed_rule(sentence: str, min_chars: int, count_glosses: bool) -> str | None:
+    """The name of the rule that drops the sentence, or None."""
+    if is_too_short(sentence, min_chars):
+        return is_too_short.__name__
+    return has_too_many_han_or_kana.__name__ if has_too_many_han_or_kana(sentence, count_glosses) else None
+
+
 @lru_cache(maxsize=1)
 def _load_index(folder: Path | None) -> tuple[ContaminationIndex, Items] | None:
     return (ContaminationIndex.load(folder), Items(folder)) if folder else None
@@ -91,7 +99,7 @@ class _Cleaner:
         self.guard = load_guard(config, private)
         self.tally = Tally()
         self.found: Counter[int] = Counter()
-        self.shown = UnitSamples(config.samples_per_rule, config.seed, self.guard)
+        self.shown = UnitSamples(config.seed, self.guard)
 
     def draft(self, record: Record) -> Draft:
         """Noise out, sentences apart, limits applied; names that hold personal data give way to public ones."""
@@ -103,13 +111,12 @@ class _Cleaner:
         text = self._without_noise(record)
         sentences = self.split(text)
         counts.update(documents_read=1, characters_read=len(record.text), sentences_split=len(sentences))
-        min_chars = self.config.min_sentence_chars.get(record.source, self.config.min_chars)
-        limits = SentenceLimits(min_chars, self.config.max_han_kana, self.config.count_glosses)
-        if limits.min_chars <= 1 and not has_many_han_or_kana(text, limits):
-            return Draft(record, sentences)  # what the whole text has not, no sentence has
+        min_chars = min_sentence_chars(record.source, self.config.min_sentence_chars)
+        if min_chars <= 1 and not has_many_han_or_kana(text):
+            return Draft(record, sentences)  # then no sentence has too many either
         kept = []
         for before, sentence in zip(["", *sentences], sentences, strict=False):
-            if rule := failed_rule(sentence, limits):
+            if rule := _failed_rule(sentence, min_chars, self.config.count_glosses):
                 counts[f"dropped_sentences.{rule}"] += 1
                 self.shown.drop(rule, record, sentence, before)
             else:
@@ -152,9 +159,6 @@ class _Cleaner:
                     self._count_hits(items, record, sentence, before, of_sentence)
                 else:
                     kept.append(sentence)
-            if len(kept) < len(sentences) and self.config.decontaminate.unit == "document":
-                self.tally[record.source][f"dropped_sentences.{BESIDE_BENCHMARK}"] += len(kept)
-                kept = []
             clean.append(Draft(record, kept))
         return clean or batch
 

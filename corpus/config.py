@@ -1,12 +1,9 @@
-"""Settings of the corpus stage; the defaults are what the KLUE paper did (section 2.3, Appendix B).
-
-Where the paper gives no number (decontamination threshold, duplicates) the description says why this one.
-"""
+"""Settings of the corpus stage; defaults are the values of the KLUE paper (section 2.3, Appendix B)."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -18,139 +15,161 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class SourceConfig(Section):
-    """Raw text of one source in the layout it is distributed in; all its documents bear the source's name."""
+    """Raw text of one source in its original layout; all its documents get the name of the source."""
+
+    removed: ClassVar = {
+        "encoding": "set corpus.encoding, or leave it at auto, which detects the encoding of each file"
+    }
 
     inputs: list[str] = Field(min_length=1, description="Files, folders, globs, fsspec URLs or hub:NAME data sets.")
     format: str = Field("auto", description="auto, or modu, cc100, namuwiki, news, petitions, wikipedia.")
-    text_field: str | None = Field(None, min_length=1, description="As corpus.text_field, for this source.")
-    encoding: Encoding | None = Field(None, description="As corpus.encoding, for this source.")
+    text_field: str | None = Field(None, min_length=1, description="Overrides corpus.text_field for this source.")
 
 
 class DecontaminateConfig(Section):
-    """Removal of sentences that a benchmark holds too: BM25 as the paper says, made a share in 0..1."""
+    """Removal of sentences that also occur in a benchmark (section 2.3); see corpus/decontamination/rule.py."""
+
+    removed: ClassVar = {
+        "unit": "only the sentence is dropped; the rest of the document stays",
+        "cache_index": "the index is built in each run, which takes 12 seconds for all of KLUE",
+        **dict.fromkeys(
+            ("ngram", "window", "threshold_across", "window_across", "min_chars", "min_item_chars", "min_item_words"),
+            "it is fixed in corpus/decontamination/rule.py",
+        ),
+    }
 
     enabled: bool = Field(True, description="Drop sentences that occur in the benchmark files (section 2.3).")
-    unit: Literal["sentence", "document"] = Field("sentence", description="What goes: the sentence, or all around it.")
-    ngram: int = Field(3, ge=1, le=3, description="Characters per token; trigrams survive respacing (measured).")
-    threshold: float = Field(0.6, gt=0, le=1, description="Share of a benchmark sentence's BM25 weight found.")
-    window: float = Field(2.0, ge=1, description="Tokens looked at together, as a multiple of the benchmark sentence.")
-    threshold_across: float = Field(0.7, gt=0, le=1, description="The same where it runs over the ends of sentences.")
-    window_across: float = Field(1.25, ge=1, description="The window there: cut text is no longer than it was.")
-    min_chars: int = Field(12, ge=3, description="Shorter benchmark sentences count when equal; letters, digits.")
-    min_item_chars: int = Field(12, ge=1, description="Benchmark sentences with fewer letters and digits are ignored.")
-    cache_index: bool = Field(True, description="Keep the built index in ~/.cache/malmoi, or $MALMOI_CACHE.")
-    min_item_words: int = Field(2, ge=1, description="The same for fewer words; the report lists what is ignored.")
+    threshold: float = Field(
+        0.6, gt=0, le=1, description="Minimum share of a benchmark sentence's BM25 weight in a dropped sentence."
+    )
 
 
 class NamesConfig(Section):
-    """Names of people by a model, beside those that words announce; not in the paper."""
+    """Detection of names of people by a model, in addition to names that context words announce; not in the paper."""
 
-    model: Path | None = Field(None, description="Folder of a fine-tuned KLUE-NER model (labels B-PS, I-PS).")
-    threshold: float = Field(0.5, gt=0, lt=1, description="Probability that one token of a name reaches.")
-    device: DeviceName = Field("auto", description="cpu: the processor, even where there is an accelerator.")
+    model: Path | None = Field(None, description="Folder of a fine-tuned KLUE-NER model (labels B-PS and I-PS).")
+    threshold: float = Field(
+        0.5, gt=0, lt=1, description="Minimum probability that at least one token of a name must have."
+    )
+    device: DeviceName = Field("auto", description="auto: use an accelerator if there is one. cpu: never use one.")
 
 
 class PiiConfig(Section):
-    """What becomes of the 16 types of personal data (section 2.3, Table 29)."""
+    """Pseudonymization of the 16 types of personal data (section 2.3, Table 29)."""
 
     mode: Literal["replace", "mask", "tag", "drop", "keep"] = Field(
-        "replace", description="An invented value, ***-****, [TEL], the sentence goes, or nothing is done."
+        "replace",
+        description="replace: invented value. mask: ***-****. tag: [TEL]. drop: drop the sentence. keep: do nothing.",
     )
-    key_file: Path | None = Field(None, description="File with a secret: a value maps alike in the whole corpus.")
-    key_variable: str | None = Field(None, description="The same secret in an environment variable of this name.")
+    key_file: Path | None = Field(
+        None, description="File with a secret key; equal values get equal replacements in the whole corpus."
+    )
+    key_variable: str | None = Field(None, description="Environment variable that contains the secret key instead.")
     repeatable: bool = Field(
-        False, description="Without a key: draw from corpus.seed, so that a rerun repeats; whoever knows it can guess."
+        False,
+        description="Draw replacements from corpus.seed, so that reruns are identical. Warning: anyone who knows the "
+        "seed can guess and verify original values.",
     )
-
     extra: list[Literal["PERSON", "ORG_NUMBER", "HANDLE", "CUSTOMS", "COURIER", "MEMBERSHIP"]] = Field(
-        [], description="Types outside Table 29 to hide too: names, company numbers, accounts, parcels, memberships."
+        [], description="Types to hide in addition to Table 29."
     )
-
-    names: NamesConfig = Field(NamesConfig(), description="Names of people by a model: type PERSON is hidden, too.")
+    names: NamesConfig = Field(NamesConfig(), description="Names of people by a model; also hides type PERSON.")
 
     @model_validator(mode="after")
     def _one_key_at_most(self) -> PiiConfig:
         if self.key_file and self.key_variable:
-            raise ValueError("give the secret by key_file or by key_variable, not by both")
+            raise ValueError("set key_file or key_variable, not both")
         return self
 
 
 class NearConfig(Section):
-    """Removal of documents that nearly equal an earlier one."""
+    """Removal of documents that are nearly equal to an earlier one (MinHash); not in the paper."""
 
-    enabled: bool = Field(False, description="Drop near-duplicate documents; not in the paper.")
-    threshold: float = Field(0.8, gt=0, lt=1, description="Jaccard share of shingles from which documents are equal.")
-    permutations: int = Field(128, ge=16, le=1024, description="Numbers in a signature; more tell closer.")
-    shingle_chars: int = Field(5, ge=2, le=20, description="Letters and digits of one shingle.")
+    removed: ClassVar = dict.fromkeys(("permutations", "shingle_chars"), "it is fixed in corpus/duplicates/near.py")
+
+    enabled: bool = Field(False, description="Drop near-duplicate documents.")
+    threshold: float = Field(
+        0.8, gt=0, lt=1, description="Minimum Jaccard similarity of character 5-grams for near-duplicates."
+    )
 
 
 class DeduplicateConfig(Section):
-    """Keep the first of equal documents and sentences, in input order; the paper does not say that it did."""
+    """Removal of repeated documents and sentences; the first one in input order is kept. Not in the paper."""
 
-    documents: bool = Field(True, description="Documents equal but for case, blanks and punctuation.")
-    sentences: bool = Field(True, description="The same for sentences.")
-    min_chars: int = Field(20, ge=1, description="Shorter sentences may repeat: greetings, fillers.")
-    near: NearConfig = Field(NearConfig(), description="Nearly equal documents.")
+    removed: ClassVar = {"min_chars": "it is 20, fixed in corpus/duplicates/exact.py"}
+
+    documents: bool = Field(True, description="Drop documents that are equal except for case, spaces and punctuation.")
+    sentences: bool = Field(True, description="Drop repeated sentences of at least 20 characters in the same way.")
+    near: NearConfig = Field(NearConfig(), description="Near-duplicate documents.")
 
 
 class ToxicityConfig(Section):
-    """Removal of sentences that a classifier calls toxic."""
+    """Removal of sentences that a classifier scores as toxic (section 2.3 does so for the benchmark sources)."""
 
-    enabled: bool = Field(False, description="Score sentences and drop toxic ones; not in the paper's pretraining.")
+    removed: ClassVar = dict.fromkeys(("batch", "max_length"), "it is fixed in corpus/quality/toxicity.py")
+
+    enabled: bool = Field(False, description="Score sentences and drop toxic ones.")
     model: str = Field("", description="Folder or Hub name of a sequence classifier with safetensors weights.")
-    labels: dict[str, Share] = Field({}, description="Label of the model -> score from which a sentence is dropped.")
+    labels: dict[str, Share] = Field({}, description="Minimum score per model label at which a sentence is dropped.")
     sources: dict[str, dict[str, Share]] = Field(
-        {}, description="The same for single sources, in place of the general ones; {} drops nothing there."
+        {}, description="Thresholds for single sources instead of labels; {} drops nothing from that source."
     )
-    batch: int = Field(64, gt=0, description="Sentences per forward pass.")
-    max_length: int = Field(256, gt=2, description="Tokens of a sentence that are looked at.")
 
     @model_validator(mode="after")
     def _names_a_model_and_labels(self) -> ToxicityConfig:
         if self.enabled and not (self.model and (self.labels or any(self.sources.values()))):
-            raise ValueError("needs model and at least one threshold in labels or sources when enabled")
+            raise ValueError("enabled needs model and at least one threshold in labels or sources")
         return self
 
 
 class CardConfig(Section):
-    """What the data card says of the corpus that nothing in it tells."""
+    """Facts of the data card that the corpus itself does not contain."""
 
     licence: str | None = Field(
-        None, pattern=r"^[a-z0-9][a-z0-9.+-]*$", description="Identifier of the Hub: cc-by-sa-4.0, other …"
+        None, pattern=r"^[a-z0-9][a-z0-9.+-]*$", description="Hub identifier of the license, for example cc-by-sa-4.0."
     )
-    pretty_name: str | None = Field(None, min_length=1, description="Title of the data set, for people.")
+    pretty_name: str | None = Field(None, min_length=1, description="Title of the data set.")
 
 
 class CorpusConfig(Section):
-    """Raw text in, cleaned and pseudonymized document shards out."""
+    """The corpus stage: raw text in; cleaned and pseudonymized document shards out."""
 
-    inputs: list[str] = Field([], description="Files, folders, globs, URLs: .txt, .jsonl, .parquet; or hub:NAME.")
+    removed: ClassVar = {
+        "min_chars": "set corpus.min_sentence_chars for the sources that need a minimum",
+        "max_han_kana": "the limit is 10 as in the paper (corpus/quality/han_kana.py)",
+        "samples_per_rule": "50 samples per rule are kept",
+    }
+
+    inputs: list[str] = Field([], description="Files, folders, globs, URLs (.txt, .jsonl, .parquet), or hub:NAME.")
     sources: dict[str, SourceConfig] = Field({}, description="More inputs, by the name of their source.")
     benchmarks: list[str] | None = Field(None, description="KLUE folders or text files to keep out of the corpus.")
-    text_field: str = Field("text", min_length=1, description="Key or column that holds a document's text.")
-    encoding: Encoding = Field("auto", description="Of text files: utf-8, cp949, utf-16; auto looks at each file.")
-    max_documents_per_file: int | None = Field(None, gt=0, description="Read only the first documents of each file.")
-    max_bad_share: float = Field(0.01, ge=0, le=1, description="Unreadable share of the records that stops the run.")
-
-    noise_rules_off: dict[str, list[str]] = Field({}, description="Noise rules not applied, by source.")
-    rejoin_lines: bool = Field(True, description="Join the lines of hard-wrapped text before sentences are split.")
-    splitter: Literal["rules", "kiwi", "kss"] = Field("rules", description="Who finds the ends of sentences.")
-    min_chars: int = Field(1, ge=1, description="Shorter sentences are dropped; the paper has no general limit.")
-    min_sentence_chars: dict[str, int] = Field(
-        {"CC-100": 200, "NEWSCRAWL": 200}, description="The same for single sources (section 2.3)."
+    text_field: str = Field("text", min_length=1, description="Key or column that contains the text of a document.")
+    encoding: Encoding = Field("auto", description="Encoding of text files; auto detects it for each file.")
+    max_documents_per_file: int | None = Field(None, gt=0, description="Read only the first N documents of each file.")
+    max_bad_share: float = Field(
+        0.01, ge=0, le=1, description="Stop the run if a larger share of the records is unreadable."
     )
-    max_han_kana: int = Field(10, ge=0, description="Sentences with more Han or Kana characters go (section 2.3).")
+
+    noise_rules_off: dict[str, list[str]] = Field({}, description="Names of noise rules to skip, by source.")
+    rejoin_lines: bool = Field(True, description="Join the lines of hard-wrapped text before sentences are split.")
+    splitter: Literal["rules", "kiwi", "kss"] = Field("rules", description="Sentence splitter.")
+    min_sentence_chars: dict[str, int] = Field(
+        {"CC-100": 200, "NEWSCRAWL": 200}, description="Drop shorter sentences, by source (section 2.3)."
+    )
     count_glosses: bool = Field(
-        False, description="Han and Kana of glosses count too, as in 대한민국(大韓民國); the paper's rule."
+        False,
+        description="Han and Kana rule (section 2.3): also count characters in glosses such as 대한민국(大韓民國), as "
+        "the paper does.",
     )
 
     decontaminate: DecontaminateConfig = Field(DecontaminateConfig(), description="Benchmark sentences (section 2.3).")
     pii: PiiConfig = Field(PiiConfig(), description="Personal data (section 2.3, Table 29).")
     deduplicate: DeduplicateConfig = Field(DeduplicateConfig(), description="Duplicates; not in the paper.")
-    toxicity: ToxicityConfig = Field(ToxicityConfig(), description="Toxic sentences; the paper argues against it.")
+    toxicity: ToxicityConfig = Field(
+        ToxicityConfig(), description="Toxic sentences; off by default, as in the paper's pretraining corpora."
+    )
 
     card: CardConfig = Field(CardConfig(), description="The data card, README.md.")
 
     shard_documents: int = Field(10_000, gt=0, description="Documents per shard.")
-    samples_per_rule: int = Field(50, ge=0, description="Dropped and changed sentences kept for the reader, per rule.")
-    seed: int = Field(42, ge=0, description="Seed of the samples, and of repeatable replacements.")
+    seed: int = Field(42, ge=0, description="Seed of the samples, and of replacements with pii.repeatable.")

@@ -15,7 +15,7 @@ import numpy as np
 from corpus.config import NearConfig
 from corpus.duplicates.exact import repeats_of
 from corpus.duplicates.near import near_duplicates
-from corpus.toxicity import TOXIC_NAME
+from corpus.quality.toxicity import TOXIC_NAME
 from corpus.unit_files import KEYS_NAME, LENGTHS_NAME, SIGNATURES_NAME
 
 HAS_PII = "has_personal_data"
@@ -40,7 +40,7 @@ class Comparisons(NamedTuple):
 def find_near(folders: Sequence[Path], scratch: Path, *, config: NearConfig) -> dict[str, Any]:
     """Near-duplicates over all units; writes a bool for each document of each."""
     signatures, keys = ([np.load(f / name, mmap_mode="r") for f in folders] for name in (SIGNATURES_NAME, KEYS_NAME))
-    is_near = near_duplicates(signatures, keys, config)
+    is_near = near_duplicates(signatures, keys, config.threshold)
     ends = np.cumsum([len(rows) for rows in signatures])
     for number, part in enumerate(np.split(is_near, ends[:-1])):
         np.save(scratch / NEAR_NAME.format(number), part)

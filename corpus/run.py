@@ -26,6 +26,8 @@ from typing import Any, NamedTuple
 from corpus.assemble import SHARD_NAME, plan_shards, write_shard_of
 from corpus.audit import SECRET_NAME, load_guard, load_people, scan_folder
 from corpus.card.page import read_templates
+from corpus.card.samples import CHANGED, CHANGED_NAME, DROPPED, DROPPED_NAME, Samples, take_samples, write_samples
+from corpus.card.statistics import Tally, describe, group_of
 from corpus.card.write import write_card
 from corpus.clean import QUARANTINE_NAME, clean_unit
 from corpus.config import CorpusConfig
@@ -38,12 +40,10 @@ from corpus.documents.units import map_units as map_in_processes
 from corpus.drops import Comparisons, find_near, reasons_of_documents, write_drops
 from corpus.duplicates.exact import cut_ranges, find_repeats
 from corpus.pii.key import kept_secret, key_fingerprint, read_key
+from corpus.quality.toxicity import SCORES_NAME, load_classifier, score_unit
 from corpus.reading.inputs import Input, stamp
 from corpus.reading.read import check_share, join_quarantine
 from corpus.reading.units import DAMAGED, plan_units, total_bytes
-from corpus.samples import CHANGED, CHANGED_NAME, DROPPED, DROPPED_NAME, Samples, take_samples, write_samples
-from corpus.statistics import Tally, describe, group_of
-from corpus.toxicity import SCORES_NAME, load_classifier, score_unit
 from corpus.unit_files import DOCUMENTS, IDS, SENTENCES
 
 log = logging.getLogger(__name__)
@@ -206,7 +206,7 @@ class _Stage:
             link_or_copy(file, self.out / name / pattern.format(number))
 
     def _join(self, name: str, files: Sequence[Path], columns: tuple[str, ...]) -> Samples:
-        samples = Samples(self.config.samples_per_rule, self.config.seed)
+        samples = Samples(self.config.seed)
         for sample in (sample for file in files for sample in take_samples(file)):
             samples.keep(sample)
         self._publish(name, "", ())

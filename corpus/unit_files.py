@@ -64,11 +64,11 @@ class PartWriter:
         self._lengths += [len(row.sentences) for row in rows]
         self._prints[IDS] += [fingerprint(row.record.id.encode()) for row in rows]
         if rows:
-            documents, sentences = fingerprint_folded([row.originals for row in rows], self._config.min_chars)
+            documents, sentences = fingerprint_folded([row.originals for row in rows])
             self._prints[DOCUMENTS] += documents
             self._prints[SENTENCES] += sentences
         if self._config.near.enabled:
-            self._signatures.append(signatures(["\n".join(row.originals) for row in rows], self._config.near))
+            self._signatures.append(signatures(["\n".join(row.originals) for row in rows]))
 
     def close(self) -> None:
         self._writer.close()
@@ -78,4 +78,4 @@ class PartWriter:
         if self._config.near.enabled:
             signatures_DP = np.concatenate(self._signatures)
             np.save(self._folder / SIGNATURES_NAME, signatures_DP)
-            np.save(self._folder / KEYS_NAME, band_keys(signatures_DP, self._config.near))
+            np.save(self._folder / KEYS_NAME, band_keys(signatures_DP, self._config.near.threshold))

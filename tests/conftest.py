@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,14 +31,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Modules and tests stay to the end: no collection of garbage need go through them again, a quarter second each."""
     gc.collect()
     gc.freeze()
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Nothing is read from or written to the user's cache."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MALMOI_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 @pytest.fixture(scope="session")

@@ -14,17 +14,15 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from corpus.config import DecontaminateConfig
-from corpus.decontamination.index import has_weight
+from corpus.decontamination.rule import RULE, MatchRule
 from corpus.documents.errors import BadInput
-from corpus.folding import fold
 from corpus.reading.files import find_files, format_of, name_files, read_blocks
 from corpus.reading.inputs import Input
 from corpus.reading.read import Reject, read_unit
 from corpus.reading.units import Unit
+from corpus.sentences.folding import fold
 from corpus.sentences.split import split_sentences
 
-DEFAULTS = DecontaminateConfig()
 WHOLE = {"ynat"}  # tasks of headlines
 
 
@@ -122,7 +120,7 @@ def find_benchmarks(patterns: Sequence[str]) -> list[Path]:
     return find_files(patterns, accepts, "benchmark file (a KLUE v1.1 file, or a .txt or .jsonl file named itself)")
 
 
-def read_benchmark(path: Path, name: str | None = None, config: DecontaminateConfig = DEFAULTS) -> list[BenchmarkText]:
+def read_benchmark(path: Path, name: str | None = None, rule: MatchRule = RULE) -> list[BenchmarkText]:
     """All sentences of a benchmark file in file order; ``null`` fields are passed over.
 
     Neighbours that are too short to be items stand together: the reviews of NSMC are often two such sentences.
@@ -144,20 +142,20 @@ def read_benchmark(path: Path, name: str | None = None, config: DecontaminateCon
         BenchmarkText(task, f"{guid}#{field}", sentence)
         for guid, field, text in found
         if isinstance(text, str)
-        for sentence in (_join_short(split_sentences(text), config) if task not in WHOLE else [text])
+        for sentence in (_join_short(split_sentences(text), rule) if task not in WHOLE else [text])
     ]
     if not texts:
         raise BadInput(f"{path}: no text in this benchmark file; remove it from corpus.benchmarks")
     return texts
 
 
-def read_benchmarks(paths: Sequence[Path], config: DecontaminateConfig = DEFAULTS) -> list[BenchmarkText]:
+def read_benchmarks(paths: Sequence[Path], rule: MatchRule = RULE) -> list[BenchmarkText]:
     named = zip(paths, name_files(paths), strict=True)
-    return [text for path, name in named for text in read_benchmark(path, name, config)]
+    return [text for path, name in named for text in read_benchmark(path, name, rule)]
 
 
-def _join_short(sentences: list[str], config: DecontaminateConfig) -> Iterator[str]:
-    for is_long, group in groupby(sentences, lambda sentence: has_weight(sentence, fold(sentence), config)):
+def _join_short(sentences: list[str], rule: MatchRule) -> Iterator[str]:
+    for is_long, group in groupby(sentences, lambda sentence: rule.is_long_enough(sentence, fold(sentence))):
         texts = list(group)
         yield from texts if is_long else [" ".join(texts)]
 

@@ -1,52 +1,28 @@
-"""Which corpus sentences hold a benchmark sentence: BM25 decontamination (paper section 2.3) with an exact fast index.
+"""The index of benchmark sentences, and the search for them in documents. ``rule.py`` defines what a match is.
 
-The paper names BM25 and no threshold. Here r(q, d) = BM25(q, d) / BM25(d, d) over distinct tokens, in 0..1: the share
-of the BM25 weight of benchmark sentence d that corpus sentence q covers, at best within a window of q as long as a
-multiple of d. Tokens are character trigrams of letters and digits, so that spacing does not matter; weights are those
-of rank_bm25's BM25Okapi. Prefix filter: d is listed only under its heaviest tokens, until what is left weighs less than
-the threshold; a q that shares none of them cannot reach it, so decisions equal brute force.
-
-With one letter a token, d = A B C D E, all letters of one weight, and ``|`` between two sentences of a document:
-
-```
-x A B y C D E         1.0   all of d in a window of 2 x 5 letters
-x A B C y             0.6   three of five reach the threshold
-x A B y                     two of five do not
-A B uvwxyzuv C D E    0.6   no window holds A B and D E
-u A B | C D E v       1.0   over the end of a sentence: from 0.7 of d, in a window of 1.25 x 5 letters; both go
-u A B v | w C D x     0.8
-u A B v w y | x C D         the window holds three of five
-```
->>> letters = DecontaminateConfig(ngram=1, min_chars=3, min_item_chars=1, min_item_words=1)
->>> index, _ = build_index(["A B C D E"], letters)
->>> [[hit.ratio for hit in index.find([q])] for q in ("xAByCDE", "xABCy", "xABy", "AB uvwxyzuv CDE")]
-[[1.0], [0.6], [], [0.6]]
->>> documents = (["uAB", "CDEv"], ["uABv", "wCDx"], ["uABvwy", "xCD"])
->>> [[hit.ratio for hit in index.find_in_documents([document])] for document in documents]
-[[1.0, 1.0], [0.8, 0.8], []]
+A benchmark sentence is listed only under its heaviest tokens, until the weight of the others is below the threshold. A
+corpus sentence without any of these tokens cannot reach the threshold, so decisions are equal to brute force.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from corpus.config import DecontaminateConfig
 from corpus.decontamination.ngrams import alike_letters, encode_ngrams, hash_table, look_up, read_batches
+from corpus.decontamination.rule import RULE, MatchRule
 from corpus.decontamination.search import ROUNDING, Ratios, pack_postings, search
-from corpus.folding import fold, fold_all
+from corpus.sentences.folding import fold, fold_all
 
 TOKEN_BITS = 32
-LISTED_DEPTH = 0.6  # below 1 more tokens are listed than exactness needs: fewer candidates to weigh
+LISTED_DEPTH = 0.6  # below 1, more tokens are listed than exactness needs, so fewer candidates are weighed
 K1, B, EPSILON = 1.5, 0.75, 0.25  # BM25Okapi's own
-WORD = re.compile(r"[^\W_]\S*")
 SETTINGS_NAME = "settings.json"
 
 
@@ -140,7 +116,7 @@ class ContaminationIndex:
         return [Hit(*pair, ratio) for pair, ratio in sorted(hits.items())]
 
 
-def build_index(texts: Sequence[str], config: DecontaminateConfig) -> tuple[ContaminationIndex, list[int]]:
+def build_index(texts: Sequence[str], rule: MatchRule = RULE) -> tuple[ContaminationIndex, list[int]]:
     """Index benchmark sentences; equal ones (folded) share a number.
 
     Returns:
@@ -148,18 +124,18 @@ def build_index(texts: Sequence[str], config: DecontaminateConfig) -> tuple[Cont
         and digits, or fewer than ``min_item_words`` words.
     """
     folded = [fold(text) for text in texts]
-    enough = dict.fromkeys(key for text, key in zip(texts, folded, strict=True) if has_weight(text, key, config))
-    long, short = ([key for key in enough if (len(key) < config.min_chars) == is_short] for is_short in (False, True))
+    enough = dict.fromkeys(key for text, key in zip(texts, folded, strict=True) if rule.is_long_enough(text, key))
+    long, short = ([key for key in enough if (len(key) < rule.min_chars) == is_short] for is_short in (False, True))
     number = {text: n for n, text in enumerate(long + short)}
     letter_C = alike_letters()
     letters, sizes = fold_all(long, letter_C)
-    lengths = sizes - config.ngram + 1
-    slot_code_S, item_E, token_E, count_E = _tokenize(letters, sizes, config.ngram)
+    lengths = sizes - rule.ngram + 1
+    slot_code_S, item_E, token_E, count_E = _tokenize(letters, sizes, rule.ngram)
     weight_E = _weigh(item_E, token_E, count_E, lengths)
     order = np.lexsort((-weight_E, item_E))
     entries = item_E[order], token_E[order], weight_E[order]
-    postings, share_P = _list_tokens(entries, len(long), len(slot_code_S), config.threshold)
-    window_D, reach_D = (np.ceil(lengths * share).astype(np.int64) for share in (config.window, config.window_across))
+    postings, share_P = _list_tokens(entries, len(long), len(slot_code_S), rule.threshold)
+    window_D, reach_D = (np.ceil(lengths * share).astype(np.int64) for share in (rule.window, rule.window_across))
     shift_D = np.ceil(np.log2(np.maximum(np.maximum(window_D, reach_D), 2))).astype(np.int64)
     index = ContaminationIndex(
         letter_C=letter_C,
@@ -167,20 +143,14 @@ def build_index(texts: Sequence[str], config: DecontaminateConfig) -> tuple[Cont
         window_D=window_D,
         reach_D=reach_D,
         shift_D=shift_D,
-        ngram=config.ngram,
-        threshold=config.threshold,
-        threshold_across=max(config.threshold, config.threshold_across),
+        ngram=rule.ngram,
+        threshold=rule.threshold,
+        threshold_across=max(rule.threshold, rule.threshold_across),
         short={text: number[text] for text in short},
         posting_cell_P=pack_postings(postings["posting_item_P"], shift_D, share_P),
         **postings,
     )
     return index, [number.get(key, -1) for key in folded]
-
-
-def has_weight(text: str, folded: str, config: DecontaminateConfig) -> bool:
-    """Whether a benchmark sentence has the least length of an item; ``folded`` is ``fold(text)``."""
-    least = config.min_item_words
-    return len(folded) >= config.min_item_chars and sum(1 for _ in islice(WORD.finditer(text), least)) == least
 
 
 def _tokenize(letters: np.ndarray, sizes: np.ndarray, ngram: int) -> tuple[np.ndarray, ...]:

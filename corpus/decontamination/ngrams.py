@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corpus.folding import fold_all, letter_table
+from corpus.sentences.folding import fold_all, letter_table
 
 BATCH_CHARS = 40_000  # arrays of so many letters stay in the processor's cache
 FULL_AND_HALF_WIDTH = range(0xFF01, 0xFFDD)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.feather as feather
 
+from corpus.card.samples import Samples
+from corpus.card.statistics import Tally
 from corpus.config import DecontaminateConfig
 from corpus.decontamination.benchmarks import BenchmarkText, read_benchmarks
-from corpus.decontamination.cache import fetch_index, index_digest, keep_index
 from corpus.decontamination.index import build_index
+from corpus.decontamination.rule import MatchRule
 from corpus.documents.atomic_files import atomic_dir, read_json
-from corpus.folding import fold
 from corpus.reading.files import name_files
-from corpus.samples import Samples
-from corpus.statistics import Tally
+from corpus.sentences.folding import fold
 
 log = logging.getLogger(__name__)
 
@@ -45,17 +46,13 @@ def write_index(config: DecontaminateConfig, benchmarks: list[Path], folder: Pat
     if folder.is_dir():
         return folder
     with atomic_dir(folder) as scratch:
-        digest = index_digest(config, benchmarks) if config.cache_index else ""
-        if not (digest and fetch_index(digest, scratch)):
-            _build(config, benchmarks, scratch)
-            if digest:
-                keep_index(digest, scratch)
+        _build_index(MatchRule(config.threshold), benchmarks, scratch)
     return folder
 
 
-def _build(config: DecontaminateConfig, benchmarks: list[Path], folder: Path) -> None:
-    texts = read_benchmarks(benchmarks, config)
-    index, numbers = build_index([text.text for text in texts], config)
+def _build_index(rule: MatchRule, benchmarks: list[Path], folder: Path) -> None:
+    texts = read_benchmarks(benchmarks, rule)
+    index, numbers = build_index([text.text for text in texts], rule)
     log.info("%d benchmark sentences from %d files", len(texts), len(benchmarks))
     index.save(folder)
     items = sorted((number, n) for n, number in enumerate(numbers) if number >= 0)
@@ -127,4 +124,5 @@ def report_contamination(
                 "too_short": short.get(task, {"count": 0, "examples": []}),
                 "examples": examples[:EXAMPLES_PER_TASK],
             }
-    return {"settings": config.model_dump(), "benchmarks": name_files(benchmarks), "tasks": tasks}
+    settings = {"enabled": config.enabled} | asdict(MatchRule(config.threshold))
+    return {"settings": settings, "benchmarks": name_files(benchmarks), "tasks": tasks}

@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corpus.folding import fold_all, letter_table
+from corpus.sentences.folding import fold_all, letter_table
 
 FINGERPRINT_BYTES = 8
 RANGE_PRINTS = 8 << 20  # about 350 MB while a range is compared
 MAY_REPEAT = 0
+MIN_REPEAT_CHARS = 20  # shorter sentences may repeat: greetings, interjections
 REPEATS_NAME = "repeats.npy"
 
 
@@ -28,14 +29,14 @@ def fingerprint(content: bytes | memoryview) -> int:
     return int.from_bytes(hashlib.blake2b(content, digest_size=FINGERPRINT_BYTES).digest(), "little") or 1
 
 
-def fingerprint_folded(documents: Sequence[Sequence[str]], min_chars: int) -> tuple[list[int], list[int]]:
+def fingerprint_folded(documents: Sequence[Sequence[str]]) -> tuple[list[int], list[int]]:
     """Fingerprints of documents and all their sentences, folded, or as they are where nothing is left of them."""
     sentences = [sentence for document in documents for sentence in document]
     letters, sizes = fold_all(sentences, letter_table())
     content = memoryview(letters.tobytes())
     ends = [0, *(np.cumsum(sizes) * letters.itemsize).tolist()]
     of_sentence = [
-        MAY_REPEAT if len(sentence) < min_chars else fingerprint(content[start:end] or sentence.encode())
+        MAY_REPEAT if len(sentence) < MIN_REPEAT_CHARS else fingerprint(content[start:end] or sentence.encode())
         for sentence, (start, end) in zip(sentences, itertools.pairwise(ends), strict=True)
     ]
     firsts = itertools.accumulate(map(len, documents), initial=0)

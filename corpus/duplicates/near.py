@@ -1,6 +1,6 @@
 """Near-duplicate documents by MinHash (datasketch): copies with small changes, which exact fingerprints cannot see.
 
-Each document becomes ``permutations`` numbers, equal in about as many places as the Jaccard share of its character
+Each document becomes ``PERMUTATIONS`` numbers, equal in about as many places as the Jaccard share of its character
 shingles; documents that agree in a whole band of them are compared. Signatures are made unit by unit, the comparison
 runs once over all, in ranges of band keys, so that memory is bounded. The price is 0.5 KB a document on disk, and that
 pairs near the threshold are found by chance. Not in the paper, which removes no duplicates; off by default.
@@ -14,10 +14,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from corpus.config import NearConfig
-from corpus.folding import fold_all, letter_table
+from corpus.sentences.folding import fold_all, letter_table
 
-LEAST_SHINGLES = 5  # documents with fewer are left to the exact comparison
+PERMUTATIONS = 128  # numbers in a signature; the standard error of a similarity is 0.04
+SHINGLE_CHARS = 5  # letters and digits per shingle
+MIN_SHINGLES = 5  # documents with fewer are left to the exact comparison
 SHINGLES_AT_ONCE = 4096  # their hashes under all permutations stay in the processor's cache
 SOURCES_PER_BAND = 64  # of many documents that agree in a band, each is compared with the first ones only
 NO_KEY = 0
@@ -29,23 +30,23 @@ PAIR_BYTES = 16  # of each number of a signature: both values and their comparis
 MEMORY_BYTES = 1 << 28
 
 
-def signatures(texts: Sequence[str], config: NearConfig) -> np.ndarray:
-    """MinHash signatures, uint32 ``[documents, permutations]``; all at the maximum where a document is too short."""
+def signatures(texts: Sequence[str]) -> np.ndarray:
+    """MinHash signatures, uint32 ``[documents, PERMUTATIONS]``; all at the maximum where a document is too short."""
     from datasketch import MinHash
 
-    empty = MinHash(num_perm=config.permutations, hashfunc=int, scheme="affine32")
-    rows = np.empty((len(texts), config.permutations), np.uint32)
+    empty = MinHash(num_perm=PERMUTATIONS, hashfunc=int, scheme="affine32")
+    rows = np.empty((len(texts), PERMUTATIONS), np.uint32)
     for row, text in zip(rows, texts, strict=True):
-        sketch, hashes = empty.copy(), _shingles(text, config.shingle_chars)
-        for start in range(0, len(hashes) if len(hashes) >= LEAST_SHINGLES else 0, SHINGLES_AT_ONCE):
+        sketch, hashes = empty.copy(), _shingles(text)
+        for start in range(0, len(hashes) if len(hashes) >= MIN_SHINGLES else 0, SHINGLES_AT_ONCE):
             sketch.update_batch(hashes[start : start + SHINGLES_AT_ONCE].tolist())
         row[:] = sketch.hashvalues
     return rows
 
 
-def band_keys(signatures_DP: np.ndarray, config: NearConfig) -> np.ndarray:
+def band_keys(signatures_DP: np.ndarray, threshold: float) -> np.ndarray:
     """One number for each band of each signature, uint64 ``[documents, bands]``; 0 for documents too short."""
-    bands, rows = _bands(config.threshold, config.permutations)
+    bands, rows = _bands(threshold)
     keys = _mix(signatures_DP[:, : bands * rows].reshape(-1, bands, rows))
     keys[_is_too_short(signatures_DP)] = NO_KEY
     return keys
@@ -54,7 +55,7 @@ def band_keys(signatures_DP: np.ndarray, config: NearConfig) -> np.ndarray:
 def near_duplicates(
     signatures_of: Sequence[np.ndarray],
     keys_of: Sequence[np.ndarray],
-    config: NearConfig,
+    threshold: float,
     memory_bytes: int = MEMORY_BYTES,
 ) -> np.ndarray:
     """Whether an earlier document that stays has a band in common and an estimated Jaccard at the threshold or above.
@@ -73,11 +74,11 @@ def near_duplicates(
     for group, number in _buckets(whole, is_duplicate, memory_bytes):
         is_duplicate[number[1:][group[1:] == group[:-1]]] = True  # the first one stands for all equal signatures
     pairs = [np.zeros((0, 2), np.int64)]
-    at_once = max(1, memory_bytes // (PAIR_BYTES * config.permutations))
+    at_once = max(1, memory_bytes // (PAIR_BYTES * PERMUTATIONS))
     for group, number in _buckets(keys_of, is_duplicate, memory_bytes):
         for earlier, later in _pairs(group, number, at_once):
             share = (_take(signatures_of, starts, earlier) == _take(signatures_of, starts, later)).mean(axis=1)
-            is_near = (share >= config.threshold) & (earlier < later)
+            is_near = (share >= threshold) & (earlier < later)
             pairs.append(np.stack([later[is_near], earlier[is_near]], axis=1))
     for later, earlier in np.unique(np.concatenate(pairs), axis=0).tolist():
         if not is_duplicate[earlier]:
@@ -136,21 +137,21 @@ def _pairs(group: np.ndarray, number: np.ndarray, at_once: int) -> Iterator[tupl
         here = stop
 
 
-def _shingles(text: str, size: int) -> np.ndarray:
+def _shingles(text: str) -> np.ndarray:
     """Distinct 32-bit hashes of the shingles of a text, in uint64."""
     letters = fold_all([text], letter_table())[0].astype(np.uint64)
-    hashes = np.zeros(max(0, len(letters) - size + 1), np.uint64)
-    for shift in range(size):
+    hashes = np.zeros(max(0, len(letters) - SHINGLE_CHARS + 1), np.uint64)
+    for shift in range(SHINGLE_CHARS):
         hashes = hashes * PRIME + letters[shift : shift + len(hashes)]
     return np.unique(hashes * GOLDEN >> HIGH_BITS)
 
 
 @lru_cache
-def _bands(threshold: float, permutations: int) -> tuple[int, int]:
+def _bands(threshold: float) -> tuple[int, int]:
     """Bands and rows of each; candidates are compared anyway, so missed ones weigh nine times as much as wrong ones."""
     from datasketch import MinHashLSH
 
-    best = MinHashLSH(threshold=threshold, num_perm=permutations, weights=(0.1, 0.9))
+    best = MinHashLSH(threshold=threshold, num_perm=PERMUTATIONS, weights=(0.1, 0.9))
     return best.b, best.r
 
 

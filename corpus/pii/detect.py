@@ -19,8 +19,8 @@ from itertools import accumulate
 from operator import attrgetter
 
 from corpus.pii.columns import Tables
-from corpus.pii.extra.announced import find_extra
-from corpus.pii.extra.tagged import Name, NameTagger
+from corpus.pii.extra.other_types import find_extra
+from corpus.pii.extra.person_by_model import Name, NameTagger
 from corpus.pii.fold import (
     AFTER_POINT,
     AFTER_SIGN,

@@ -65,7 +65,7 @@ def recognise(sample: bytes) -> str:
     return CP949 if len(korean) > utf8 and _is_korean(b"\n".join(korean)) else UTF8
 
 
-def settle_encoding(path: Path, encoding: str, setting: str) -> str:
+def settle_encoding(path: Path, encoding: str) -> str:
     """The encoding to read a file in; "auto" looks at it. A file that is clearly not the UTF-8 asked for is refused."""
     if encoding not in (AUTO, UTF8):
         return encoding
@@ -78,7 +78,7 @@ def settle_encoding(path: Path, encoding: str, setting: str) -> str:
     found = recognise(sample[:SAMPLE_BYTES])
     if found != UTF8:
         if encoding == UTF8:
-            raise BadInput(f"{path}: looks like {found.upper()}, not UTF-8; set {setting}={found}, or auto")
+            raise BadInput(f"{path}: looks like {found.upper()}, not UTF-8; set corpus.encoding={found}, or auto")
         log.info("%s: read as %s", path, found.upper())
     return found
 

@@ -33,8 +33,7 @@ class Input(NamedTuple):
         """The same with the encoding that the file turns out to be in; refuses one that clearly is not as asked."""
         if isinstance(self.path, HubSet) or self.container == "parquet":
             return self
-        setting = "corpus.encoding" if self.source is None else f"corpus.sources.{self.source}.encoding"
-        return self._replace(encoding=settle_encoding(self.path, self.encoding, setting))
+        return self._replace(encoding=settle_encoding(self.path, self.encoding))
 
     @property
     def file(self) -> Path:
@@ -62,7 +61,7 @@ def find_inputs(
     found = [Input(path, "", text_field=text_field, encoding=encoding) for path in _locate(patterns, find_texts)]
     for name, source in sources.items():
         paths = _locate(source.inputs, _finder(source.format, name))
-        rest = (source.format, name, source.text_field or text_field, source.encoding or encoding)
+        rest = (source.format, name, source.text_field or text_field, encoding)
         found += [Input(path, "", *rest) for path in paths]
     first: dict[Any, Input] = {}
     for item in found:

@@ -21,9 +21,9 @@ from typing import Any, cast
 from corpus.documents.accelerator import DeviceName
 from corpus.documents.errors import BadInput
 from corpus.pii.detect import Span, find_pii
-from corpus.pii.extra.tagged import NameTagger, load_tagger
+from corpus.pii.extra.person_by_model import NameTagger, load_tagger
+from corpus.pii.hide import MODES, Protection
 from corpus.pii.key import random_secret, read_key, seeded_secret
-from corpus.pii.protect import MODES, Protection
 from corpus.pii.types import ALL_TYPES
 
 SpanRow = list[Any] | dict[str, Any]

@@ -15,12 +15,12 @@ import pytest
 
 from corpus import assemble, audit, clean, run
 from corpus.audit import Guard
+from corpus.card.samples import Sample
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import SCHEMA, read_documents, shard_paths
 from corpus.pii.detect import find_pii, find_pii_in_sentences
-from corpus.pii.protect import Protection
+from corpus.pii.hide import Protection
 from corpus.reading.read import quarantine_line
-from corpus.samples import Sample
 from tests.corpus.test_stage import Start, exit_codes
 
 PHONE, OTHER_PHONE, MAIL, ACCOUNT = "010-0123-4567", "010-1234-0567", "gaeun.kim@example.com", "110-123-456789"

@@ -8,7 +8,7 @@ import numpy as np
 
 from corpus.drops import NEAR_NAME, REASONS, REASONS_NAME, RENAMED_NAME, Comparisons, write_drops
 from corpus.duplicates.exact import REPEATS_NAME
-from corpus.toxicity import TOXIC_NAME
+from corpus.quality.toxicity import TOXIC_NAME
 from corpus.unit_files import LENGTHS_NAME
 
 

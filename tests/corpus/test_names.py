@@ -15,7 +15,7 @@ from corpus.config import PiiConfig
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import read_documents
 from corpus.documents.units import map_units
-from corpus.pii.extra import tagged
+from corpus.pii.extra import person_by_model as tagged
 from tests.corpus.pii.name_models import save_model
 
 NAMES = ("가온", "하람", "구름")

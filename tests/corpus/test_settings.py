@@ -69,36 +69,23 @@ def test_with_a_key_a_value_maps_alike_in_all_documents(
 def test_a_missing_key_is_bad_input_before_anything_is_read(tmp_path: Path, clean: Clean) -> None:
     with pytest.raises(BadInput, match="NO_SUCH_SECRET is not set"):
         clean(write(tmp_path / "a.jsonl", CALL), pii={"key_variable": "NO_SUCH_SECRET"})
-    with pytest.raises(ValidationError, match="not by both"):
+    with pytest.raises(ValidationError, match="not both"):
         CorpusConfig.model_validate({"pii": {"key_file": "a", "key_variable": "B"}})
 
 
-def test_a_benchmark_sentence_takes_its_document_along_if_that_is_asked_for(tmp_path: Path, clean: Clean) -> None:
-    (tmp_path / "quiz.txt").write_text("오래된 도서관 앞에서 아이들이 책을 기다렸다.", "utf-8")
-    path = write(tmp_path / "a.jsonl", f"오래된 도서관 앞에서 아이들이 책을 기다렸다. {QUIET}", "다른 글이다.")
-    clean(path, benchmarks=[tmp_path / "quiz.txt"], out="sentence")
-    assert sentences_of(tmp_path / "sentence") == [(QUIET,), ("다른 글이다.",)]
-    counts = clean(path, benchmarks=[tmp_path / "quiz.txt"], out="document", decontaminate={"unit": "document"})
-    assert sentences_of(tmp_path / "document") == [("다른 글이다.",)]
-    assert counts["dropped_sentences"] == {"beside_a_benchmark_sentence": 1, "in_benchmark": 1}
-    assert counts["dropped_documents"] == {"no_sentence_left": 1}
-
-
-def test_short_benchmark_sentences_are_ignored_and_listed_and_can_count(tmp_path: Path, clean: Clean) -> None:
+def test_short_benchmark_sentences_are_ignored_and_listed(tmp_path: Path, clean: Clean) -> None:
     (tmp_path / "quiz.txt").write_text("추천합니다~", "utf-8")
     path = write(tmp_path / "a.jsonl", f"추천합니다! {QUIET}")
-    clean(path, benchmarks=[tmp_path / "quiz.txt"], out="all", decontaminate={"min_item_chars": 1, "min_item_words": 1})
-    clean(path, benchmarks=[tmp_path / "quiz.txt"], out="long")
-    report = json.loads((tmp_path / "long" / "decontamination.json").read_text("utf-8"))
+    clean(path, benchmarks=[tmp_path / "quiz.txt"])
+    report = json.loads((tmp_path / "out" / "decontamination.json").read_text("utf-8"))
     assert report["tasks"]["quiz.txt"]["too_short"] == {"count": 1, "examples": ["추천합니다~"]}
-    assert sentences_of(tmp_path / "all") == [(QUIET,)]
-    assert sentences_of(tmp_path / "long") == [("추천합니다!", QUIET)]
+    assert sentences_of(tmp_path / "out") == [("추천합니다!", QUIET)]
 
 
 @pytest.mark.parametrize("least", [1, 2, 3])
-def test_a_sentence_of_exactly_the_least_length_stays(tmp_path: Path, clean: Clean, least: int) -> None:
+def test_a_sentence_of_exactly_the_minimum_length_is_kept(tmp_path: Path, clean: Clean, least: int) -> None:
     sentences = ("가", "나다", "라마바")
-    counts = clean(write(tmp_path / "a.jsonl", "\n".join(sentences)), min_chars=least)
+    counts = clean(write(tmp_path / "a.jsonl", "\n".join(sentences)), min_sentence_chars={"a": least})
     assert sentences_of(tmp_path / "out") == [sentences[least - 1 :]]
     assert counts["dropped_sentences"] == ({"is_too_short": least - 1} if least > 1 else {})
 

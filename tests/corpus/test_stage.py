@@ -163,7 +163,7 @@ def test_bytes_do_not_depend_on_workers_or_batches(
 ) -> None:
     quiz = tmp_path / "quiz.txt"
     quiz.write_text("오래된 도서관 앞에서 아이들이 책을 기다렸다.", "utf-8")
-    settings = {"benchmarks": [quiz], "shard_documents": 100, "samples_per_rule": 3, "pii": {"repeatable": True}}
+    settings = {"benchmarks": [quiz], "shard_documents": 100, "pii": {"repeatable": True}}
     clean(*many_files, out="one", **settings)
     clean(*many_files, out="two", workers=2, **settings)
     monkeypatch.setattr(cleaning, "BATCH_CHARS", 50)

@@ -16,14 +16,13 @@ from contextlib import suppress
 from functools import cache, partial
 from typing import Any
 
-from corpus.config import DecontaminateConfig
 from corpus.decontamination.index import ContaminationIndex, build_index
+from corpus.decontamination.rule import MatchRule
 from corpus.documents.errors import BadInput
-from corpus.noise.remove import SentenceLimits
 from corpus.pii.cover import cover
 from corpus.pii.detect import find_pii
 from corpus.pii.fold import fold_disguises, fold_signs
-from corpus.pii.protect import Protection
+from corpus.pii.hide import Protection
 from corpus.pii.replace import Originals
 from corpus.pii.types import ALL_TYPES, EXTRA_TYPES
 from corpus.reading.containers import SCANNERS, Unreadable
@@ -54,11 +53,12 @@ LEFT_OUT: dict[str, str] = {
     r"launch\.pii\.streams\.(?:explain|tell)": "our own messages",
     r"corpus\.card\.page\.render|corpus\.documents\.templates\.load_templates|corpus\.noise\.rule\.line\w*_rule": OWN,
     r"corpus\.reading\.files\..*|corpus\.reading\.inputs\.find_inputs": NAMES,
-    r"corpus\.decontamination\.(?:benchmarks\..*|cache\.(?:fetch|keep)_index)": NAMES,
-    r"corpus\.decontamination\.index\.build_index|corpus\.duplicates\.near\.signatures|corpus\.toxicity\..*": MODEL,
-    r"corpus\.folding\.fold_all|corpus\.decontamination\.ngrams\.batch_texts": "array code, measured by bench corpus",
+    r"corpus\.decontamination\.(?:benchmarks\..*)": NAMES,
+    r"corpus\.decontamination\.index\.build_index|corpus\.duplicates\.near\.signatures": MODEL,
+    r"corpus\.quality\.toxicity\..*": MODEL,
+    r"corpus\.sentences\.folding\.fold_all|corpus\.decontamination\.ngrams\.batch_texts": "array code",
     r"corpus\.pii\.formats\.shapes\.(?:\w+_check_digit|is_birth_date|looks_typed|widen_like|refill)": SMALL,
-    r"corpus\.pii\.(?:extra\.announced\.org_check_digit|replace\.canonical)": SMALL,
+    r"corpus\.pii\.(?:extra\.other_types\.org_check_digit|replace\.canonical)": SMALL,
     r"corpus\.pii\.key\..*|corpus\.noise\.remove\.rules_without|corpus\.sentences\.splitters\.load_splitter": NAMES,
     r"corpus\.reading\.hub\.parse_hub_name": NAMES,
     r"corpus\.documents\.accelerator\..*": NAMES,
@@ -115,10 +115,6 @@ def _called(place: str) -> Callable[..., Any]:
     return getattr(importlib.import_module(module), name)  # type: ignore[no-any-return]
 
 
-def _filter(name: str, text: str) -> None:
-    _called(f"corpus.noise.remove.{name}")(text, SentenceLimits(5, 10))
-
-
 def _wrapping(name: str, text: Any) -> None:
     _called(f"corpus.sentences.wrapping.{name}")(text)
 
@@ -168,7 +164,7 @@ def _parts(text: str) -> list[str]:
 @cache
 def _index() -> ContaminationIndex:
     items = ["윤슬동 도서관은 매주 월요일에 문을 닫는다.", "가 " * 30, "010-1234-5678 " * 3, "1-" * 30, "ab " * 20]
-    return build_index(items, DecontaminateConfig(min_item_words=1))[0]
+    return build_index(items, MatchRule(min_item_words=1))[0]
 
 
 def _unless(errors: type[Exception], call: str, text: str, *further: str) -> None:
@@ -187,16 +183,13 @@ def _answer(task: str, text: str) -> None:
 
 CALLS: dict[str, Callable[[str], object]] = {
     "corpus.noise.remove.remove_noise": lambda text: _called("corpus.noise.remove.remove_noise")(text, Counter()),
-    **{
-        f"corpus.noise.remove.{name}": partial(_filter, name)
-        for name in ("is_too_short", "has_too_many_han_or_kana", "has_many_han_or_kana", "failed_rule")
-    },
+    "corpus.quality.length.is_too_short": lambda text: _called("corpus.quality.length.is_too_short")(text, 200),
     "corpus.pii.detect.find_pii_in_sentences": lambda text: _called("corpus.pii.detect.find_pii_in_sentences")(
         _pieces(text)
     ),
     "corpus.pii.detect: all types, a label": lambda text: find_pii(text, ALL_TYPES, "전화"),
     "corpus.pii.detect: table below a head": lambda text: find_pii(f"이름,전화,계좌\n{text}"),
-    "corpus.pii.extra.announced.find_extra": lambda text: _called("corpus.pii.extra.announced.find_extra")(
+    "corpus.pii.extra.other_types.find_extra": lambda text: _called("corpus.pii.extra.other_types.find_extra")(
         text, EXTRA_TYPES
     ),
     "corpus.pii.cover.cover": lambda text: _called("corpus.pii.cover.cover")(text, find_pii(text), "mask"),
@@ -234,9 +227,6 @@ CALLS: dict[str, Callable[[str], object]] = {
     "corpus.sentences.wrapping: every line": lambda text: _called("corpus.sentences.wrapping.rejoin_lines")(
         "\n".join(_pieces(text))
     ),
-    "corpus.decontamination.index.has_weight": lambda text: _called("corpus.decontamination.index.has_weight")(
-        text, text, DecontaminateConfig()
-    ),
     "corpus.decontamination.index: one sentence": lambda text: _index().find([text]),
     "corpus.decontamination.index: many sentences": lambda text: _index().find_in_documents([_pieces(text)]),
     "corpus.reading.namumark.cut_spans": lambda text: _called("corpus.reading.namumark.cut_spans")(text, "(", ")", 9),
@@ -245,10 +235,10 @@ CALLS: dict[str, Callable[[str], object]] = {
     "corpus.sentences.splitters.aligned_starts": lambda text: list(
         _called("corpus.sentences.splitters.aligned_starts")(text, text.split("\n"))
     ),
-    "corpus.pii.protect: replace": partial(_hide, "replace"),
-    "corpus.pii.protect: mask": partial(_hide, "mask"),
-    "corpus.pii.protect: tag": partial(_hide, "tag"),
-    "corpus.pii.protect: drop": partial(_hide, "drop"),
+    "corpus.pii.hide: replace": partial(_hide, "replace"),
+    "corpus.pii.hide: mask": partial(_hide, "mask"),
+    "corpus.pii.hide: tag": partial(_hide, "tag"),
+    "corpus.pii.hide: drop": partial(_hide, "drop"),
     "finetune.tasks.dp.align.locate_words": lambda text: _called("finetune.tasks.dp.align.locate_words")(
         text.split(" "), [(place, place + 1) for place in range(len(text))]
     ),
@@ -261,8 +251,8 @@ CALLS: dict[str, Callable[[str], object]] = {
     "finetune.tasks.wos.values.restore_value": lambda text: _called("finetune.tasks.wos.values.restore_value")(
         text, {}, [text]
     ),
-    "corpus.pii.protect: sentences replaced": partial(_hide_in_sentences, "replace"),
-    "corpus.pii.protect: sentences dropped": partial(_hide_in_sentences, "drop"),
+    "corpus.pii.hide: sentences replaced": partial(_hide_in_sentences, "replace"),
+    "corpus.pii.hide: sentences dropped": partial(_hide_in_sentences, "drop"),
     "corpus.documents.atomic_files.parse_json": partial(
         _unless, ValueError, "corpus.documents.atomic_files.parse_json"
     ),

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from random import Random
 
-from corpus.pii.formats.places import (
+from corpus.pii.formats.regions import (
     CITY_DISTRICTS,
     DISTRICT_PATTERN,
     DISTRICTS,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from random import Random
 
-from corpus.pii.formats.places import COUNTY_STEM_PATTERN, DISTRICTS, REGIONS, SHORT_REGION_PATTERN
+from corpus.pii.formats.regions import COUNTY_STEM_PATTERN, DISTRICTS, REGIONS, SHORT_REGION_PATTERN
 from corpus.pii.types import CERTAIN, LIKELY, Format, PiiType, Scope, words
 
 _PRIVATE = "가나다라마거너더러머버서어저고노도로모보소오조구누두루무부수우주"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from corpus.pii.extra.announced import EXTRA_TABLE
+from corpus.pii.extra.other_types import EXTRA_TABLE
+from corpus.pii.formats.account_brn_card import ACCOUNT, BRN, CARD
 from corpus.pii.formats.address import ADDRESS
-from corpus.pii.formats.identity import DRIVER, FRN, HEALTH, PASSPORT, RRN
+from corpus.pii.formats.email_ip_mac import EMAIL, IP, MAC
 from corpus.pii.formats.mention import MENTION
-from corpus.pii.formats.money import ACCOUNT, BRN, CARD
-from corpus.pii.formats.network import EMAIL, IP, MAC
-from corpus.pii.formats.phones import TEL
+from corpus.pii.formats.passport_driver_health import DRIVER, HEALTH, PASSPORT
 from corpus.pii.formats.plate import PLATE
+from corpus.pii.formats.rrn_frn import FRN, RRN
+from corpus.pii.formats.tel import TEL
 from corpus.pii.formats.url import URL
 from corpus.pii.types import PII_TYPES, PiiType
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from random import Random
 
-from corpus.pii.formats.network import DOMAIN_LABEL, RESERVED_DOMAINS
+from corpus.pii.formats.email_ip_mac import DOMAIN_LABEL, RESERVED_DOMAINS
 from corpus.pii.formats.shapes import draw_user_name, scramble
 from corpus.pii.types import CERTAIN, Format, PiiType, Scope
 

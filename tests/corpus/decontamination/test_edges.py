@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from corpus.config import DecontaminateConfig
 from corpus.decontamination.index import build_index
+from corpus.decontamination.rule import MatchRule
 
-LETTERS = DecontaminateConfig(ngram=1, min_chars=3, min_item_chars=1, min_item_words=1)
+LETTERS = MatchRule(ngram=1, min_chars=3, min_item_chars=1, min_item_words=1)
 
 
 @pytest.mark.parametrize(
@@ -31,10 +33,10 @@ def test_a_share_is_enough_from_exactly_its_limit_on(item: str, document: list[s
 
 def test_lengths_of_items_are_limits_from_exactly_their_number_on() -> None:
     twelve, eleven = "가나다라마바 사아자차카타", "거너더러머버 서어저처커"
-    _, numbers = build_index([twelve, eleven, twelve.replace(" ", "")], DecontaminateConfig())
+    _, numbers = build_index([twelve, eleven, twelve.replace(" ", "")], MatchRule())
     assert numbers == [0, -1, 0]  # too few letters; the third equals the first but has one word
-    assert build_index([twelve.replace(" ", "")], DecontaminateConfig())[1] == [-1]
-    index, _ = build_index([twelve, eleven], DecontaminateConfig(min_item_chars=11))
+    assert build_index([twelve.replace(" ", "")], MatchRule())[1] == [-1]
+    index, _ = build_index([twelve, eleven], MatchRule(min_item_chars=11))
     hits = index.find([f"그 {twelve} 끝", f"그 {eleven} 끝", eleven])
     assert [(hit.sentence, hit.item) for hit in hits] == [(0, 0), (2, 1)]  # below min_chars only where it is all
 
@@ -43,7 +45,7 @@ def test_lengths_of_items_are_limits_from_exactly_their_number_on() -> None:
 def test_an_item_is_found_wherever_it_stands(where: str) -> None:
     """At every place of the blocks in which sentences are searched; its ratio is that of the letters it has."""
     item = "강가의오래된도서관에서소년이책을천천히읽었다바람이불고푸른구름"
-    config = DecontaminateConfig(min_item_words=1)
+    config = MatchRule(min_item_words=1)
     index, _ = build_index(
         ["전혀다른글인데도오래된도서관이나온다고한다", item, "또하나의서로다른문장이다아무도모른다"], config
     )
@@ -62,5 +64,5 @@ def test_the_ratio_of_an_item_is_the_share_of_it_that_is_held() -> None:
     for document, ratio in ((["xABCDEFy"], 0.6), (["xABCD", "EFGy"], 0.7), (["ABCDEF", "GHyy"], 0.8)):
         hits = index.find_in_documents([document])
         assert max(hit.ratio for hit in hits) == hits[-1].ratio == pytest.approx(ratio)
-    short, _ = build_index(["감사합니다."], LETTERS.model_copy(update={"min_chars": 12}))
+    short, _ = build_index(["감사합니다."], replace(LETTERS, min_chars=12))
     assert [hit.ratio for hit in short.find(["감사 합니다!", "정말 감사합니다."])] == [1.0]

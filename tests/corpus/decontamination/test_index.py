@@ -14,16 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
-from corpus.config import DecontaminateConfig
 from corpus.decontamination.benchmarks import find_benchmarks, read_benchmarks
 from corpus.decontamination.index import ContaminationIndex, Hit, build_index
+from corpus.decontamination.rule import MatchRule
 from corpus.decontamination.search import BORNE_SHARE, COVERED_SHARE, WHOLE_RATIO
-from corpus.folding import fold
 from corpus.reading.files import read_blocks
+from corpus.sentences.folding import fold
 from corpus.sentences.split import split_sentences
 
-CONFIG = DecontaminateConfig()
-WITH_SHORT = DecontaminateConfig(min_item_chars=1, min_item_words=1)
+CONFIG = MatchRule()
+WITH_SHORT = MatchRule(min_item_chars=1, min_item_words=1)
 WORDS = ["토끼", "여우", "강아지", "고양이", "바람", "구름", "학교", "도서관", "아침", "저녁", "달렸다", "먹었다"]
 WORDS += ["읽었다", "보았다", "높은", "푸른", "작은", "오래된", "천천히", "다시"]
 BENCHMARK = [
@@ -119,7 +119,7 @@ class BruteForce:
 
 def assert_decides_like_brute_force(benchmark: list[str], queries: list[str], at_least: int) -> None:
     """``benchmark`` holds distinct sentences, each long enough to be indexed."""
-    index, numbers = build_index(benchmark, DecontaminateConfig(min_item_words=1))
+    index, numbers = build_index(benchmark, MatchRule(min_item_words=1))
     assert numbers == list(range(len(benchmark)))
     brute = BruteForce(benchmark)
     expected = {(n, d): r for n, query in enumerate(queries) for d, r in brute.ratios(query).items()}
@@ -194,7 +194,7 @@ def test_documents_of_repetitive_text_are_searched_like_brute_force(
 ) -> None:
     if BM25Okapi([trigrams(text) for text in benchmark]).average_idf <= 1e-9:
         return
-    config_words = DecontaminateConfig(min_item_words=1)
+    config_words = MatchRule(min_item_words=1)
     index, _ = build_index(benchmark, config_words)
     expected = BruteForce(benchmark).sentences(documents)
     assert {hit[:2] for hit in index.find_in_documents(documents)} == expected.keys()
@@ -267,7 +267,7 @@ def test_short_benchmark_sentences_are_left_out() -> None:
 
 
 def test_the_least_length_of_a_benchmark_sentence_can_be_set() -> None:
-    config = DecontaminateConfig(min_item_chars=6, min_item_words=1)
+    config = MatchRule(min_item_chars=6, min_item_words=1)
     index, numbers = build_index(["감사합니다.", "안녕하세요!!!!", "고맙습니다요.", BENCHMARK[0]], config)
     assert numbers == [-1, -1, 1, 0]
     assert [hit[:2] for hit in index.find(["감사합니다.", "고맙습니다요!", BENCHMARK[0]])] == [(1, 1), (2, 0)]
@@ -301,7 +301,7 @@ def test_the_number_of_sentences_looked_at_together_changes_nothing(monkeypatch:
 def test_a_copy_drawn_apart_weighs_the_same_wherever_a_long_sentence_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """Halves that only just lie in one window: 58 trigrams, twice the 29 of the item."""
     item = "강가의오래된도서관에서소년이책을천천히읽었다바람이불고푸른구름"
-    index, _ = build_index([item], DecontaminateConfig(min_item_words=1))
+    index, _ = build_index([item], MatchRule(min_item_words=1))
     other = "zyxwvutsrqponmlkjihgfedcba0123456789" * 6
     monkeypatch.setattr("corpus.decontamination.ngrams.BATCH_CHARS", 70)
     ratios = {

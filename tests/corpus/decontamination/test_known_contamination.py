@@ -9,15 +9,15 @@ from typing import NamedTuple
 
 import pytest
 
-from corpus.config import DecontaminateConfig
 from corpus.decontamination.benchmarks import find_benchmarks, read_benchmarks
 from corpus.decontamination.index import ContaminationIndex, build_index
-from corpus.folding import fold
+from corpus.decontamination.rule import MatchRule
 from corpus.reading.files import read_blocks
+from corpus.sentences.folding import fold
 from corpus.sentences.split import split_sentences
 
 Shared = Callable[[str], Path]
-CONFIG = DecontaminateConfig()
+CONFIG = MatchRule()
 
 
 def read_corpus(path: Path) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from corpus.decontamination import ngrams
 from corpus.decontamination.ngrams import encode_ngrams, hash_table, look_up, read_batches
-from corpus.folding import fold, fold_all, letter_table
+from corpus.sentences.folding import fold, fold_all, letter_table
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,9 @@ from corpus.clean import _Cleaner
 from corpus.config import CorpusConfig
 from corpus.decontamination.benchmarks import find_benchmarks
 from corpus.decontamination.report import write_index
-from corpus.folding import fold
 from corpus.reading.files import read_blocks
 from corpus.reading.read import Record
+from corpus.sentences.folding import fold
 from corpus.sentences.split import split_sentences
 
 OTHER_MARKS = str.maketrans(".,!?'\"()", "!;..\"'[]")

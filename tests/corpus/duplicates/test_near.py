@@ -10,8 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 from corpus.config import NearConfig
-from corpus.duplicates.near import band_keys, near_duplicates, signatures
-from corpus.folding import fold
+from corpus.duplicates.near import PERMUTATIONS, SHINGLE_CHARS, band_keys, near_duplicates, signatures
+from corpus.sentences.folding import fold
 
 datasketch = pytest.importorskip("datasketch", minversion="2.0")
 
@@ -29,7 +29,7 @@ def changed(words: list[str], share: float, rng: Random) -> list[str]:
 
 def jaccard(first: str, second: str) -> float:
     a, b = (
-        {text[at : at + CONFIG.shingle_chars] for at in range(len(text) - CONFIG.shingle_chars + 1)}
+        {text[at : at + SHINGLE_CHARS] for at in range(len(text) - SHINGLE_CHARS + 1)}
         for text in (fold(first), fold(second))
     )
     return len(a & b) / len(a | b)
@@ -48,9 +48,9 @@ def texts() -> list[str]:
     return [" ".join(words) + "." for words in mixed]
 
 
-def find(texts: list[str], config: NearConfig = CONFIG, unit: int = 1000, **settings: int) -> list[bool]:
-    parts = [signatures(texts[at : at + unit], config) for at in range(0, len(texts), unit)]
-    return near_duplicates(parts, [band_keys(part, config) for part in parts], config, **settings).tolist()
+def find(texts: list[str], threshold: float = CONFIG.threshold, unit: int = 1000, **settings: int) -> list[bool]:
+    parts = [signatures(texts[at : at + unit]) for at in range(0, len(texts), unit)]
+    return near_duplicates(parts, [band_keys(part, threshold) for part in parts], threshold, **settings).tolist()
 
 
 def test_copies_go_and_the_rest_stays_as_counted_jaccard_says(texts: list[str]) -> None:
@@ -73,8 +73,8 @@ def test_copies_go_and_the_rest_stays_as_counted_jaccard_says(texts: list[str]) 
 
 def test_decisions_equal_datasketch_index(texts: list[str]) -> None:
     """Its index of the documents that stayed, asked document by document."""
-    rows = signatures(texts, CONFIG)
-    index = datasketch.MinHashLSH(threshold=CONFIG.threshold, num_perm=CONFIG.permutations, weights=(0.1, 0.9))
+    rows = signatures(texts)
+    index = datasketch.MinHashLSH(threshold=CONFIG.threshold, num_perm=PERMUTATIONS, weights=(0.1, 0.9))
     kept: dict[str, object] = {}
     expected = []
     for number, row in enumerate(rows):
@@ -89,15 +89,15 @@ def test_decisions_equal_datasketch_index(texts: list[str]) -> None:
 
 
 def test_signatures_estimate_jaccard(texts: list[str]) -> None:
-    rows = signatures(texts, CONFIG)
-    assert rows.shape == (len(texts), CONFIG.permutations) and rows.dtype == np.uint32
+    rows = signatures(texts)
+    assert rows.shape == (len(texts), PERMUTATIONS) and rows.dtype == np.uint32
     rng = Random(2)
     errors = []
     for _ in range(400):
         a, b = rng.sample(range(len(texts)), 2)
         errors.append(float((rows[a] == rows[b]).mean()) - jaccard(texts[a], texts[b]))
     assert abs(float(np.mean(errors))) < 0.02
-    assert max(map(abs, errors)) < 5 * (0.25 / CONFIG.permutations) ** 0.5
+    assert max(map(abs, errors)) < 5 * (0.25 / PERMUTATIONS) ** 0.5
 
 
 @pytest.mark.parametrize("unit", [1, 7, 64])
@@ -110,26 +110,25 @@ def test_units_and_memory_change_nothing(texts: list[str], unit: int, memory_byt
 
 
 def test_signatures_may_be_memory_mapped_and_units_empty(texts: list[str], tmp_path: Path) -> None:
-    rows = signatures(texts, CONFIG)
+    rows = signatures(texts)
     np.save(tmp_path / "signatures.npy", rows)
-    np.save(tmp_path / "keys.npy", band_keys(rows, CONFIG))
+    np.save(tmp_path / "keys.npy", band_keys(rows, CONFIG.threshold))
     mapped = np.load(tmp_path / "signatures.npy", mmap_mode="r"), np.load(tmp_path / "keys.npy", mmap_mode="r")
-    none = signatures([], CONFIG)
-    found = near_duplicates([none, mapped[0]], [band_keys(none, CONFIG), mapped[1]], CONFIG)
+    none = signatures([])
+    found = near_duplicates([none, mapped[0]], [band_keys(none, CONFIG.threshold), mapped[1]], CONFIG.threshold)
     assert found.tolist() == find(texts)
-    assert near_duplicates([], [], CONFIG).tolist() == []
+    assert near_duplicates([], [], CONFIG.threshold).tolist() == []
 
 
 def test_a_duplicate_of_a_dropped_document_may_stay() -> None:
     """A chain: each is near the one before, the last is far from the first; only what stays is compared with."""
-    config = NearConfig(threshold=0.5, permutations=256)
     rng = Random(3)
     words = invented(rng, 200)
     second = words[45:] + invented(rng, 45)
     chain = [words, second, second[45:] + invented(rng, 45)]
-    assert find([" ".join(text) for text in chain[:2]], config) == [False, True]
-    assert find([" ".join(text) for text in chain[1:]], config) == [False, True]
-    assert find([" ".join(text) for text in chain], config) == [False, True, False]
+    assert find([" ".join(text) for text in chain[:2]], 0.5) == [False, True]
+    assert find([" ".join(text) for text in chain[1:]], 0.5) == [False, True]
+    assert find([" ".join(text) for text in chain], 0.5) == [False, True, False]
 
 
 def test_short_documents_are_left_to_the_exact_comparison() -> None:
@@ -142,18 +141,18 @@ def test_short_documents_are_left_to_the_exact_comparison() -> None:
 
 def test_many_copies_of_one_text_are_no_work() -> None:
     """3,000 copies would be 4.5 million pairs in each band."""
-    rows = np.repeat(signatures(["봄비가 내리는 골목에서 고양이가 졸고 있었다."], CONFIG), 3000, axis=0)
-    found = near_duplicates([rows], [band_keys(rows, CONFIG)], CONFIG)
+    rows = np.repeat(signatures(["봄비가 내리는 골목에서 고양이가 졸고 있었다."]), 3000, axis=0)
+    found = near_duplicates([rows], [band_keys(rows, CONFIG.threshold)], CONFIG.threshold)
     assert found.tolist() == [False] + [True] * 2999
 
 
-@pytest.mark.parametrize("bad", [{"threshold": 1.0}, {"permutations": 4}, {"shingles": 5}])
+@pytest.mark.parametrize("bad", [{"threshold": 1.0}, {"shingles": 5}])
 def test_settings_out_of_range_are_refused(bad: dict[str, float]) -> None:
     with pytest.raises(ValidationError):
         NearConfig(**bad)
 
 
 def test_most_pairs_at_the_threshold_share_a_band(texts: list[str]) -> None:
-    bands = band_keys(signatures(texts[:1], CONFIG), CONFIG).shape[1]
-    rows = CONFIG.permutations // bands
+    bands = band_keys(signatures(texts[:1]), CONFIG.threshold).shape[1]
+    rows = PERMUTATIONS // bands
     assert 1 - (1 - CONFIG.threshold**rows) ** bands > 0.85

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from corpus.config import SourceConfig
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import read_documents, shard_paths
 from corpus.reading import units
@@ -120,10 +119,7 @@ def test_the_stage_reads_cp949_and_says_so(tmp_path: Path, clean: Clean, caplog:
     assert f"{tmp_path / 'a.txt'}: read as CP949" in caplog.messages
 
 
-def test_cp949_that_is_called_utf8_is_told(tmp_path: Path, clean: Clean) -> None:
+def test_cp949_declared_as_utf8_is_refused(tmp_path: Path, clean: Clean) -> None:
     (tmp_path / "a.txt").write_bytes(KOREAN.encode("cp949"))
     with pytest.raises(BadInput, match=r"a\.txt: looks like CP949, not UTF-8; set corpus\.encoding=cp949"):
         clean(tmp_path / "a.txt", encoding="utf-8")
-    source = SourceConfig(inputs=[str(tmp_path / "a.txt")], encoding="utf-8")
-    with pytest.raises(BadInput, match=r"set corpus\.sources\.NEWS\.encoding=cp949"):
-        list(plan_units(find_inputs([], {"NEWS": source}, "text")))

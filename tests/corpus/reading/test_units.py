@@ -75,7 +75,7 @@ def test_bytes_do_not_depend_on_units_workers_ranges_or_batches(
     tmp_path: Path, clean: Clean, files: list[Path], sources: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings: dict[str, Any] = {
-        "shard_documents": 25, "samples_per_rule": 4, "sources": sources, "pii": {"repeatable": True},
+        "shard_documents": 25, "sources": sources, "pii": {"repeatable": True},
     }  # fmt: skip
     clean(*files, out="whole", **settings)
     assert len(shard_paths(tmp_path / "whole" / "documents")) > 2

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.pii.protect import Protection
+from corpus.pii.hide import Protection
 from corpus.reading.containers import Unreadable
 from launch.pii.json_text import Walker, change_record, pieces_of
 from launch.pii.run import sniff_kind

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from corpus.pii.protect import Protection
+from corpus.pii.hide import Protection
 from launch.pii.table_text import Table, choose_delimiter, hide_in_row, looks_like_a_head, rows_of
 from launch.pii.work import Hiding
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.pii.protect import Protection
+from corpus.pii.hide import Protection
 from launch.pii import plain_text
 from launch.pii.plain_text import blocks_of, find_in_block, hide_in_block
 from launch.pii.streams import lines_of

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import get_args
 
 from corpus.pii.detect import find_pii
+from corpus.pii.hide import Mode, Protection
 from corpus.pii.key import seeded_secret
-from corpus.pii.protect import Mode, Protection
 from tests.corpus.pii.layouts.texts import Case
 from tests.corpus.pii.layouts.values import Value
 

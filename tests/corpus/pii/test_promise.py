@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus.documents.errors import BadInput
-from corpus.pii import cover, protect, replace
+from corpus.pii import cover, replace
+from corpus.pii import hide as protect
 from corpus.pii.cover import IN_ITS_WAY
 from corpus.pii.detect import Span, find_pii, find_pii_in_sentences
 from corpus.pii.formats.table import TABLE
+from corpus.pii.hide import MODES, Mode, Protection
 from corpus.pii.key import seeded_secret
-from corpus.pii.protect import MODES, Mode, Protection
 from corpus.pii.replace import Originals, canonical
 
 SECRET, KEY = seeded_secret(1), b"0123456789abcdef"

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from benchmarks.gold import match_spans
 from corpus.pii.detect import Span, find_pii
-from corpus.pii.extra.announced import find_extra
-from corpus.pii.extra.names import PERSON, fake_name
+from corpus.pii.extra.other_types import find_extra
+from corpus.pii.extra.person_by_rules import PERSON, fake_name
 from corpus.pii.types import words
 from tests.corpus.pii.marked_texts import Found, unmark
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from corpus.pii.detect import Span, find_pii
 from corpus.pii.formats.shapes import digits_of
 from corpus.pii.formats.table import BY_NAME, TABLE
+from corpus.pii.hide import Protection
 from corpus.pii.key import seeded_secret
-from corpus.pii.protect import Protection
 
 ROOT = Path(__file__).resolve().parents[3]
 SEEDS = st.integers(0, 2**32)
@@ -131,7 +131,7 @@ def test_text_without_personal_data_comes_back_as_it_is() -> None:
 def test_the_hash_seed_of_python_changes_nothing() -> None:
     code = (
         "import json, sys\n"
-        "from corpus.pii.protect import Protection\n"
+        "from corpus.pii.hide import Protection\n"
         "print(json.dumps([Protection('replace', b'secret').hide(t, 'd') for t in json.loads(sys.argv[1])]))\n"
     )
     texts = json.dumps([f"{kind.context[0]} {kind.example}" for kind in TABLE])

@@ -1,7 +1,6 @@
-"""Numbers that stand for a person: resident and foreigner registration, passport, driving licence, health insurance.
+"""PASSPORT, DRIVER and HEALTH: numbers of passports, driving licenses and health insurance.
 
-Registration numbers lost their check digit in October 2020, so only the date in front is checked. Replacements use the
-region digits 97 to 99, which no office has.
+No block of these numbers is known to be unused, so replacements are random numbers of the same form.
 """
 
 from __future__ import annotations
@@ -9,52 +8,10 @@ from __future__ import annotations
 import re
 from random import Random
 
-from corpus.pii.formats.phones import BARE_END, BARE_START, END, START
-from corpus.pii.formats.places import REGIONS, SHORT_REGION_PATTERN
-from corpus.pii.formats.shapes import digits_of, draw_digits, is_birth_date, looks_typed, refill, resident_check_digit
+from corpus.pii.formats.regions import REGIONS, SHORT_REGION_PATTERN
+from corpus.pii.formats.shapes import digits_of, draw_digits, looks_typed, refill
+from corpus.pii.formats.tel import BARE_END, BARE_START, END, START
 from corpus.pii.types import BY_LABEL, CERTAIN, CLEAR, LIKELY, WEAK, Format, PiiType, Scope, words
-
-# --- RRN and FRN
-
-
-def _registration(century_digits: str, separator: str) -> re.Pattern[str]:
-    date = "(?P<date>[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01]))"
-    start, end = (START, END) if separator else (BARE_START, BARE_END)
-    return re.compile(rf"{start}{date}{separator}(?P<century>[{century_digits}])[0-9]{{6}}{end}")
-
-
-def _registration_formats(century_digits: str) -> tuple[Format, ...]:
-    return (
-        Format(_registration(century_digits, "(?: ?- ?| {1,2})"), CLEAR, _has_birth_date, digits=13),
-        Format(_registration(century_digits, "(?: ?[·~_] ?)"), LIKELY, _has_birth_date, digits=13),
-        Format(_registration(century_digits, "(?: ?[./:,] ?)"), BY_LABEL, _has_birth_date, digits=13),
-        Format(_registration(century_digits, ""), WEAK, _is_no_bar_code, digits=13),
-    )
-
-
-def _has_birth_date(match: re.Match[str], label: str | None) -> bool:
-    return is_birth_date(match["date"], match["century"])
-
-
-def _is_no_bar_code(match: re.Match[str], label: str | None) -> bool:
-    """Bar codes of Korea have 13 digits too, 880 in front and a check digit behind: without a label it is one."""
-    digits = match.group()
-    if label not in ("RRN", "FRN"):
-        odd, even = (sum(map(int, digits[start:12:2])) for start in (0, 1))
-        is_bar_code = digits.startswith("880") and -(odd + 3 * even) % 10 == int(digits[12])
-        if is_bar_code or looks_typed(digits):
-            return False
-    return _has_birth_date(match, label)
-
-
-def _fake_registration(rng: Random, value: str) -> str:
-    """Same century digit (so same type), another birthday, region 97-99, the check digit of old numbers."""
-    century = digits_of(value)[6]
-    year = rng.randrange(0, 20) if century in "3478" else rng.randrange(40, 100)
-    front = f"{year:02}{rng.randrange(1, 13):02}{rng.randrange(1, 29):02}{century}"
-    twelve = front + str(rng.randrange(97, 100)) + draw_digits(rng, 3)
-    return refill(value, twelve + str(resident_check_digit(twelve, 11 if century in "1234" else 13)))
-
 
 # --- PASSPORT
 
@@ -107,16 +64,6 @@ HEALTH_NUMBER = re.compile(rf"{START}[1-9](?: ?[-_~.] ?| )?[0-9]{{10}}{BARE_END}
 
 # --- rows
 
-RRN = PiiType(
-    "RRN",
-    _registration_formats("1-4"),
-    ("주민등록", "주민번호", "주민", "rrn", "jumin", "ssn"),
-    _fake_registration,
-    "000101-3970000",
-)
-FRN = PiiType(
-    "FRN", _registration_formats("5-8"), ("외국인등록", "외국인", "거소", "frn"), _fake_registration, "000101-7970000"
-)
 PASSPORT = PiiType(
     "PASSPORT",
     (

@@ -29,7 +29,7 @@ from transformers import (
 
 from corpus.config import ToxicityConfig
 from corpus.documents.errors import BadInput
-from corpus.toxicity import is_toxic, load_classifier, score_sentences, write_scores
+from corpus.quality.toxicity import is_toxic, load_classifier, score_sentences, write_scores
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 WORDS = ("봄비가", "내린다", "고양이가", "졸고", "있다", "참", "좋은", "날이다", "너무", "춥다", "집에", "가자")
@@ -74,7 +74,7 @@ def save(tmp_path: Path) -> Save:
         tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
         roles = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
         PreTrainedTokenizerFast(tokenizer_object=tokenizer, **roles).save_pretrained(folder)
-        common = {"enabled": True, "model": str(folder), "labels": dict(thresholds), "max_length": 20}
+        common = {"enabled": True, "model": str(folder), "labels": dict(thresholds)}
         return ToxicityConfig(**common | settings)
 
     return build
@@ -91,7 +91,7 @@ def plain_scores(config: ToxicityConfig, sentences: list[str], *, softmax: bool)
     model = BertForSequenceClassification.from_pretrained(config.model).eval()
     rows = []
     for sentence in sentences:
-        words = sentence.split()[: config.max_length - 2]
+        words = sentence.split()[: SIZES["max_position_embeddings"] - 2]
         ids = [2, *(len(SPECIALS) + WORDS.index(word) for word in words), 3]
         with torch.no_grad():
             logits = model(torch.tensor([ids])).logits[0].double().numpy()
@@ -111,10 +111,10 @@ def plain_scores(config: ToxicityConfig, sentences: list[str], *, softmax: bool)
 def test_scores_equal_a_plain_loop(
     save: Save, sentences: list[str], labels: tuple[str, ...], problem_type: str | None, softmax: bool
 ) -> None:
-    config = save("bert", labels, problem_type, thresholds={labels[-1]: 0.5}, batch=7)
+    config = save("bert", labels, problem_type, thresholds={labels[-1]: 0.5})
     classifier = load_classifier(config)
     assert classifier.labels == labels
-    scores = score_sentences(sentences, classifier, config)
+    scores = score_sentences(sentences, classifier)
     expected = plain_scores(config, sentences, softmax=softmax)
     assert scores.dtype == np.float32 and scores.shape == (len(sentences), len(labels))
     np.testing.assert_allclose(scores, expected, atol=1e-6)
@@ -124,12 +124,12 @@ def test_scores_equal_a_plain_loop(
 def test_order_and_batches_do_not_change_scores(save: Save, sentences: list[str]) -> None:
     config = save()
     classifier = load_classifier(config)
-    scores = score_sentences(sentences, classifier, config)
-    assert np.array_equal(scores, score_sentences(sentences, classifier, config))
+    scores = score_sentences(sentences, classifier)
+    assert np.array_equal(scores, score_sentences(sentences, classifier))
     order = Random(2).sample(range(len(sentences)), len(sentences))
-    shuffled = score_sentences([sentences[n] for n in order], classifier, config.model_copy(update={"batch": 5}))
+    shuffled = score_sentences([sentences[n] for n in order], classifier)
     np.testing.assert_allclose(shuffled, scores[order], atol=1e-6)
-    assert score_sentences([], classifier, config).shape == (0, 2)
+    assert score_sentences([], classifier).shape == (0, 2)
 
 
 def test_any_label_above_its_threshold_drops_a_sentence_by_source() -> None:
@@ -192,13 +192,10 @@ def test_code_that_comes_with_a_model_does_not_run(save: Save) -> None:
     assert not Path(str(settings) + ".ran").exists()
 
 
-@pytest.mark.parametrize(("kind", "longest"), [("bert", 40), ("roberta", 39)])
-def test_sentences_longer_than_the_model_reads_are_told_before(save: Save, kind: str, longest: int) -> None:
-    config = save(kind, max_length=longest)
-    scores = score_sentences([" ".join(WORDS * 5)], load_classifier(config), config)
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_sentences_longer_than_the_model_reads_are_truncated(save: Save, kind: str) -> None:
+    scores = score_sentences([" ".join(WORDS * 5)], load_classifier(save(kind)))
     assert np.isfinite(scores).all()
-    with pytest.raises(BadInput, match=rf"max_length={longest}"):
-        load_classifier(config.model_copy(update={"max_length": longest + 1}))
 
 
 @pytest.mark.parametrize(
@@ -217,7 +214,7 @@ def test_settings_that_cannot_work_are_refused(bad: dict[str, object]) -> None:
 
 
 def test_the_settings_load_without_the_model_libraries() -> None:
-    code = "import sys, corpus.toxicity; sys.exit(bool({'torch', 'transformers'} & {*sys.modules}))"
+    code = "import sys, corpus.quality.toxicity; sys.exit(bool({'torch', 'transformers'} & {*sys.modules}))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple, get_args
 from corpus.documents.errors import BadInput
 from corpus.pii.cover import IN_ITS_WAY, MASKED, MAY_HOLD_ONE, ROUNDS, Covered, cover
 from corpus.pii.detect import Span, find_pii, find_pii_in_sentences
-from corpus.pii.extra.tagged import NameTagger
+from corpus.pii.extra.person_by_model import NameTagger
 from corpus.pii.key import random_secret
 from corpus.pii.replace import Pseudonymizer
 from corpus.sentences.split import split_sentences

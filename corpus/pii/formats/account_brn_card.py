@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from random import Random
 
-from corpus.pii.formats.phones import BARE_END, BARE_START, END, START
 from corpus.pii.formats.shapes import (
     business_check_digit,
     digits_of,
@@ -18,6 +17,7 @@ from corpus.pii.formats.shapes import (
     luhn_check_digit,
     refill,
 )
+from corpus.pii.formats.tel import BARE_END, BARE_START, END, START
 from corpus.pii.types import BY_LABEL, CLEAR, LIKELY, WEAK, Format, PiiType, words
 
 # --- ACCOUNT

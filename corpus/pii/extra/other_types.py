@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Collection
 from random import Random
 
-from corpus.pii.extra.names import MAX_DRAWS, PERSON, Announced, find_names
+from corpus.pii.extra.person_by_rules import MAX_DRAWS, PERSON, Announced, find_names
 from corpus.pii.formats.shapes import digits_of, draw_digits, refill, scramble
 from corpus.pii.types import PiiType, words
 

@@ -1,4 +1,4 @@
-"""Regions of Korea and their cities, counties and districts (``places.txt``), for addresses and number plates.
+"""Regions of Korea and their cities, counties and districts (``regions.txt``), for addresses and number plates.
 
 The names are public and change rarely; names in use before a renaming stay, for texts keep them. Districts shared by
 many cities (중구, 동구 …) announce an address only behind their region.
@@ -18,7 +18,7 @@ DISTRICTS: dict[str, tuple[str, ...]] = {}
 CITY_DISTRICTS: dict[str, tuple[str, ...]] = {}
 """Districts inside large cities."""
 
-for _line in Path(__file__).with_name("places.txt").read_text("utf-8").splitlines()[1:]:
+for _line in Path(__file__).with_name("regions.txt").read_text("utf-8").splitlines()[1:]:
     _region, _names, _districts = _line.split("|")
     _found = re.findall(r"(\w++)(?:\(([^()]*+)\))?", _districts)
     REGIONS[_region.strip()] = tuple(_names.split())

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpus.audit import Guard
-from corpus.pii.protect import Protection
+from corpus.card.samples import CHANGED, CHANGED_NAME, DROPPED, DROPPED_NAME, UnitSamples, take_samples, write_samples
+from corpus.pii.hide import Protection
 from corpus.reading.read import Record
-from corpus.samples import CHANGED, CHANGED_NAME, DROPPED, DROPPED_NAME, UnitSamples, take_samples, write_samples
 
 PHONE, HEALTH = "010-0123-4567", "1-2345678901"
 GUARD = Guard(Protection(), b"salt")
@@ -31,7 +31,7 @@ def rows_of(shown: UnitSamples, folder: Path, name: str) -> list[dict[str, Any]]
 def test_a_value_at_the_edge_of_an_excerpt_shows_no_part_of_itself(
     tmp_path: Path, distance: int, is_before: bool
 ) -> None:
-    shown = UnitSamples(5, 0, GUARD)
+    shown = UnitSamples(0, GUARD)
     filler = ("나무가 선다 " * 40)[:distance]
     parts = (f"문의 {PHONE} {filler}", "") if is_before else ("", f"{filler} 문의 {PHONE} 끝")
     shown.change("hashtag", RECORD, f"{parts[0]}#해시{parts[1]}", f"{parts[0]}{parts[1]}")
@@ -41,14 +41,14 @@ def test_a_value_at_the_edge_of_an_excerpt_shows_no_part_of_itself(
 
 
 def test_a_label_in_the_sentence_before_is_heeded(tmp_path: Path) -> None:
-    shown = UnitSamples(5, 0, GUARD)
+    shown = UnitSamples(0, GUARD)
     shown.drop("is_too_short", RECORD, f"{HEALTH}입니다.", "건강보험증 번호를 불러 주세요.")
     [row] = rows_of(shown, tmp_path, DROPPED_NAME)
     assert row["text"] == "[HEALTH]입니다."
 
 
 def test_a_run_that_keeps_personal_data_shows_them(tmp_path: Path) -> None:
-    shown = UnitSamples(5, 0, None)
+    shown = UnitSamples(0, None)
     shown.drop("is_too_short", RECORD, PHONE)
     shown.change("hashtag", RECORD, f"#봄 {PHONE}", f" {PHONE}")
     assert rows_of(shown, tmp_path, DROPPED_NAME)[0]["text"] == PHONE

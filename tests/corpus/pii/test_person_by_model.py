@@ -17,10 +17,10 @@ from transformers import AutoModelForTokenClassification, AutoTokenizer, BertCon
 
 from corpus.documents.errors import BadInput
 from corpus.pii.detect import Span, find_pii
-from corpus.pii.extra import tagged
-from corpus.pii.extra.names import fake_name
-from corpus.pii.extra.tagged import Name, NameTagger, load_tagger
-from corpus.pii.protect import MODES, Mode, Protection
+from corpus.pii.extra import person_by_model as tagged
+from corpus.pii.extra.person_by_model import Name, NameTagger, load_tagger
+from corpus.pii.extra.person_by_rules import fake_name
+from corpus.pii.hide import MODES, Mode, Protection
 from tests.corpus.pii.name_models import SIZES, save_model, save_random_model, save_tokenizer
 
 SENTENCE = "어제 가온솔은 하람을 만났다."

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+MAX_TOKENS = 256  # longer sentences are truncated
+BATCH_SENTENCES = 64
 PLACE_COLUMNS = ("id", "sentence")
 SCORES_NAME = "scores.parquet"
 TOXIC_NAME = "toxic.npy"  # bool per sentence
@@ -37,7 +39,7 @@ def score_unit(folder: Path, scratch: Path, *, config: ToxicityConfig) -> dict[s
     """Write the scores of a unit's sentences and which of them are toxic."""
     classifier = _load(config.model_dump_json())
     rows = pq.read_table(folder / PART_NAME, columns=["id", "source", "sentences"]).to_pylist()
-    scores_SL = score_sentences([text for row in rows for text in row["sentences"]], classifier, config)
+    scores_SL = score_sentences([text for row in rows for text in row["sentences"]], classifier)
     source_S = np.array([row["source"] for row in rows for _ in row["sentences"]], dtype=object)
     is_toxic_S = np.zeros(len(source_S), bool)
     for source in {row["source"] for row in rows}:
@@ -61,6 +63,7 @@ class Classifier(NamedTuple):
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     labels: tuple[str, ...]
+    max_tokens: int
 
 
 def load_classifier(config: ToxicityConfig) -> Classifier:
@@ -68,7 +71,7 @@ def load_classifier(config: ToxicityConfig) -> Classifier:
 
     Raises:
         BadInput: there is no such model, it is not a trained classifier with safetensors weights, it lacks a label that
-            has a threshold, or it cannot read ``max_length`` tokens.
+            has a threshold.
     """
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
@@ -95,29 +98,24 @@ def load_classifier(config: ToxicityConfig) -> Classifier:
         )
     labels = tuple(model.config.id2label[number] for number in range(model.config.num_labels))
     _check_labels(config, labels)
-    longest = max_model_tokens(model.config, tokenizer.model_max_length)
-    if config.max_length > longest:
-        raise BadInput(
-            f"corpus.toxicity.max_length: {name} reads at most {longest} tokens (got {config.max_length}); "
-            f"set corpus.toxicity.max_length={longest}"
-        )
+    max_tokens = min(MAX_TOKENS, max_model_tokens(model.config, tokenizer.model_max_length))
     device = "cuda" if torch.cuda.is_available() else "cpu"
     log.info("toxicity: %s with labels %s on %s", name, ", ".join(labels), device)
-    return Classifier(model.to(device).eval(), tokenizer, labels)
+    return Classifier(model.to(device).eval(), tokenizer, labels, max_tokens)
 
 
-def score_sentences(sentences: Sequence[str], classifier: Classifier, config: ToxicityConfig) -> np.ndarray:
+def score_sentences(sentences: Sequence[str], classifier: Classifier) -> np.ndarray:
     """Scores in 0..1, float32 ``[sentences, labels]``: one sigmoid a label where labels may stand together or there is
     one only, else a softmax."""
     import torch
 
-    model, tokenizer, labels = classifier
+    model, tokenizer, labels, max_tokens = classifier
     is_each_alone = model.config.problem_type == "multi_label_classification" or len(labels) == 1
     scores_SL = np.empty((len(sentences), len(labels)), np.float32)
-    ids = tokenizer(list(sentences), truncation=True, max_length=config.max_length)["input_ids"] if sentences else []
+    ids = tokenizer(list(sentences), truncation=True, max_length=max_tokens)["input_ids"] if sentences else []
     order = sorted(range(len(ids)), key=lambda n: len(ids[n]))  # little padding
-    for start in range(0, len(order), config.batch):
-        chosen = order[start : start + config.batch]
+    for start in range(0, len(order), BATCH_SENTENCES):
+        chosen = order[start : start + BATCH_SENTENCES]
         batch = tokenizer.pad({"input_ids": [ids[n] for n in chosen]}, return_tensors="pt").to(model.device)
         with torch.inference_mode():
             logits_BL = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits.float()

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from corpus.documents.errors import BadInput
 from corpus.pii.detect import find_pii, find_pii_in_sentences
 from corpus.pii.formats.table import TABLE
+from corpus.pii.hide import MODES, Mode, Protection
 from corpus.pii.key import kept_secret, key_fingerprint, random_secret, read_key, seeded_secret
-from corpus.pii.protect import MODES, Mode, Protection
 
 KEY = b"0123456789abcdef"
 SECRET = seeded_secret(1)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from benchmarks.gold import score_spans
 from corpus.pii.detect import Span, find_pii
-from corpus.pii.extra.announced import EXTRA_TABLE, find_extra, org_check_digit
+from corpus.pii.extra.other_types import EXTRA_TABLE, find_extra, org_check_digit
 from corpus.pii.types import EXTRA_TYPES, PII_TYPES
 from tests.corpus.pii.marked_texts import FOLDER, Found, read_marked, unmark
 

@@ -22,9 +22,10 @@ import pyarrow.parquet as pq
 
 from corpus.audit import Guard
 from corpus.pii.cover import cover
-from corpus.pii.protect import Protected
+from corpus.pii.hide import Protected
 from corpus.reading.read import Record
 
+SAMPLES_PER_RULE = 50
 SAMPLE_CHARS = 1_000
 DROPPED = ("rule", "source", "document", "note", "text")
 CHANGED = ("rule", "source", "document", "before", "after")
@@ -58,8 +59,8 @@ class Sample(NamedTuple):
 class Samples:
     """Up to ``limit`` samples per rule; ``seed`` decides which."""
 
-    def __init__(self, limit: int, seed: int) -> None:
-        self._limit, self._seed = limit, seed
+    def __init__(self, seed: int, limit: int = SAMPLES_PER_RULE) -> None:
+        self._seed, self._limit = seed, limit
         self._rules: dict[str, list[Sample]] = {}
         self._bar: dict[str, int] = {}
 
@@ -101,10 +102,10 @@ def write_samples(path: Path, samples: Iterable[Sample], columns: tuple[str, ...
 
 
 class UnitSamples:
-    """Samples of one unit, up to ``limit`` a rule; without a guard where the run keeps personal data."""
+    """Samples of one unit, up to ``SAMPLES_PER_RULE`` per rule; without a guard where the run keeps personal data."""
 
-    def __init__(self, limit: int, seed: int, guard: Guard | None) -> None:
-        self._dropped, self._changed = Samples(limit, seed), Samples(limit, seed)
+    def __init__(self, seed: int, guard: Guard | None) -> None:
+        self._dropped, self._changed = Samples(seed), Samples(seed)
         self._guard = guard
 
     def drop(self, rule: str, record: Record, sentence: str, before: str = "", note: str = "") -> None:

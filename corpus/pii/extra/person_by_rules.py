@@ -18,7 +18,8 @@ from corpus.pii.types import PiiType, words
 
 # --- what a Korean name is made of
 
-_LISTS = dict(line.split(": ") for line in Path(__file__).with_name("names.txt").read_text("utf-8").splitlines()[1:])
+_LINES = Path(__file__).with_name("person_names.txt").read_text("utf-8").splitlines()[1:]
+_LISTS = dict(line.split(": ") for line in _LINES)
 COMMON_SURNAMES, RARE_SURNAMES, LONG_SURNAMES = (_LISTS[f"{kind} surnames"] for kind in ("common", "rare", "long"))
 FIRST_SYLLABLES, LAST_SYLLABLES = _LISTS["first syllables"], _LISTS["last syllables"]
 SINGLE_SYLLABLES = _LISTS["single syllables"]
