@@ -2,7 +2,7 @@
 # make test-slow: the tests of twenty seconds and more, after make test.
 # make test-cluster: hosts made of network namespaces, ssh and a real Slurm; as root, with iproute2, openssh-server, pdsh, slurmctld,
 # slurmd, slurm-client, munge; tests whose tools are missing are skipped with the reason.
-# make mutants: whether the suite would notice a changed operator or constant.
+# make mutants: the share of changed operators and constants that the tests notice; a random sample of all packages.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin

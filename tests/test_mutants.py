@@ -1,14 +1,11 @@
-"""The script behind ``make mutants``: what it changes, and that its lists follow the tree."""
+"""The script behind ``make mutants``: what it changes and which tests it runs."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tests.mutants import PARTS, draw, mutants_of, same_mutants
+from tests.mutants import draw, find_tests, mutants_of, same_mutants, source_files
 
-ROOT = Path(__file__).resolve().parents[1]
 CODE = '''
 def first_long(words: list[str | None], least: int = 3) -> str:
     """Returns 1 word."""
@@ -29,15 +26,25 @@ def test_code_is_changed_and_annotations_and_messages_are_not() -> None:
     ]
 
 
-def test_a_draw_repeats_itself_whatever_else_is_drawn() -> None:
-    together, alone = draw(6, 1, ["masking", "merges"]), draw(3, 1, ["masking"])
-    assert together["masking"] == alone["masking"]
-    assert len(together["merges"]) == 3
+def test_a_draw_covers_all_packages_and_repeats_itself() -> None:
+    drawn = draw(60, 1)
+    assert drawn == draw(60, 1) != draw(60, 2)
+    assert len(set(drawn)) == 60
+    assert {mutant.module.partition("/")[0] for mutant in drawn} >= {"corpus", "finetune", "launch", "pretrain"}
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_modules_and_tests_of_a_part_are_there(part: str) -> None:
-    assert [name for name in PARTS[part].modules + PARTS[part].tests if not (ROOT / name).is_file()] == []
+def test_a_draw_below_a_folder_stays_there() -> None:
+    assert {mutant.module.rpartition("/")[0] for mutant in draw(3, 1, ["tokenizer/building"])} == {"tokenizer/building"}
+
+
+def test_the_mirrored_test_file_runs_first_then_those_that_import_the_module() -> None:
+    tests = find_tests("pretrain/batching/masking.py")
+    assert tests[0] == "tests/pretrain/batching/test_masking.py"
+    assert "tests/pretrain/batching/test_batches.py" in tests
+
+
+def test_every_module_with_mutants_has_tests() -> None:
+    assert [name for name in source_files() if not name.endswith("__init__.py") and not find_tests(name)] == []
 
 
 def test_mutants_without_effect_are_left_out_wherever_their_statement_stands(monkeypatch: pytest.MonkeyPatch) -> None:
