@@ -110,7 +110,7 @@ def _needs_nothing(stage: Stage, recipe: Recipe, run: Path, head: Head) -> bool:
     """Whether the folder holds the result of this head, as the log then says."""
     out = run / stage.name
     is_report = stage.name == "report"  # written again in another language, and where there is more to show
-    is_outdated = is_report and (_language(out) != recipe.launch.spoken() or _has_newer_results(run, out))
+    is_outdated = is_report and (_language(out) != recipe.launch.resolve_language() or _has_newer_results(run, out))
     if may_go_on(stage, recipe, run, head) or not manifest.is_complete(out, head) or is_outdated:
         return False
     log.info("%-9s complete, nothing to do (%s)", stage.name, out)

@@ -58,7 +58,7 @@ def run_corpus(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
 
     against = [*(str(_klue_folder(name, recipe, run)) for name in _benchmarks(recipe)), *write_own_texts(recipe, run)]
     inputs = stage.CorpusInputs(raw_inputs(recipe, run), find_benchmarks(against) if against else [])
-    mapper, language = engine_mapper(recipe.launch), recipe.launch.spoken()
+    mapper, language = engine_mapper(recipe.launch), recipe.launch.resolve_language()
     return stage.run(recipe.corpus, inputs, out, workers=recipe.workers, map_units=mapper, language=language)
 
 

@@ -21,7 +21,7 @@ from launch import manifest
 from launch.checks.estimate import GIB, Machine, estimate, planned_tokens
 from launch.console import say_duration, world_size
 from launch.errors import is_for_user, missing_modules, one_sentence, require
-from launch.executors.mapper import engine_mapper
+from launch.executors.mapper import check_engine
 from launch.pipeline import (
     NO_KLUE_FILES,
     Stage,
@@ -55,7 +55,7 @@ def find_problems(verb: str, stages: Sequence[Stage], recipe: Recipe, run: Path,
     ]
     checks += [partial(stage.outside, recipe) for stage in stages]
     if names & {"corpus", "tokenizer", "tokens", "finetune"}:
-        checks.append(partial(engine_mapper, recipe.launch))
+        checks.append(partial(check_engine, recipe.launch))
     checks += [partial(require, key, [module]) for key, module in _optional_modules(names, recipe)]
     if "corpus" in names and SAMPLE not in recipe.corpus.inputs:
         checks.append(partial(raw_inputs, recipe, run))

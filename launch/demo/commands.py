@@ -30,4 +30,4 @@ def show_page(
     set_up_console()
     from launch.demo.app import serve
 
-    serve(models, port, LaunchConfig(language=language).spoken(), opens=opens)
+    serve(models, port, LaunchConfig(language=language).resolve_language(), opens=opens)

@@ -1,8 +1,9 @@
-"""What the tasks of a cluster must know, in one file that every node reads: the plan.
+"""The plan of a job, one file that every node reads, and the files by which tasks report failures.
 
-It lies in ``<folder>/engine-<digest>`` beside the unit folders. The digest covers the work, its settings, the units and
-the folder, so tasks of other settings never meet these units. Nodes that cannot see the plan do not share the file
-system and say so. The plan is a pickle, as for any process pool: who may write the run folder may run code.
+It is written to ``<folder>/engine-<digest>`` next to the unit folders. The digest covers the work, its settings, the
+units and the folder, so tasks with other settings never touch these units. A node that cannot see the plan does not
+share the file system and reports that. The plan is a pickle, as in any process pool: whoever can write to the run
+folder can run code.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ FAILURES_NAME = "failures"
 
 
 class Plan(NamedTuple):
-    """One call of the map; ``missing`` are numbers of units, ``directory`` is what relative paths start from."""
+    """One call of the map; ``missing``: numbers of units; ``directory``: base of relative paths."""
 
     work: Callable[[Any, Path], dict[str, Any]]
     units: list[Any]
@@ -39,7 +40,7 @@ class Plan(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """Why a unit has no result. ``is_for_user``: the message says what to do, otherwise it names lines of code."""
+    """Why a unit has no result. ``is_for_user``: the message says what to do; otherwise it names lines of code."""
 
     number: int
     is_for_user: bool
@@ -50,25 +51,25 @@ def engine_home(work: Callable[..., Any], units: Sequence[Any], folder: Path) ->
     """Folder of plan and logs for exactly this work on these units in this (absolute) folder.
 
     Raises:
-        LaunchError: ``folder`` already holds units that an engine made with other settings.
+        LaunchError: ``folder`` already holds units that were made with other settings.
     """
     home = home_of(work, units, folder)
     others = [other for other in folder.glob("engine-*") if other != home]
     if others and finished_units(folder):
-        raise LaunchError(f"{folder}: holds units made with other settings or inputs; remove this folder and run again")
+        raise LaunchError(f"{folder}: holds units made with other settings or inputs; delete this folder and run again")
     for other in others:
         shutil.rmtree(other)
     return home
 
 
 def home_of(work: Callable[..., Any], units: Sequence[Any], folder: Path) -> Path:
-    """The name of that folder, whatever else lies beside it."""
+    """The name of that folder."""
     described = json.dumps([str(folder), describe(work), describe(list(units))], sort_keys=True)
     return folder / f"engine-{hashlib.blake2b(described.encode(), digest_size=8).hexdigest()}"
 
 
 def describe(value: Any) -> Any:
-    """``value`` as JSON that is equal in every process: no addresses, no order of sets, every type named."""
+    """``value`` as JSON that is equal in every process: no addresses, sets sorted, every type named."""
     kind = type(value).__qualname__
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -88,7 +89,7 @@ def describe(value: Any) -> Any:
         return [kind, describe({field.name: getattr(value, field.name) for field in dataclasses.fields(value)})]
     if hasattr(value, "__qualname__"):
         return [value.__module__, value.__qualname__]
-    raise TypeError(f"a {type(value).__name__} cannot be part of work for a cluster: its identity is not known")
+    raise TypeError(f"a {type(value).__name__} cannot be part of work for a cluster: it has no stable identity")
 
 
 def missing_units(folder: Path, units: int) -> list[int]:
@@ -98,27 +99,27 @@ def missing_units(folder: Path, units: int) -> list[int]:
 
 
 def finished_units(folder: Path) -> set[int]:
-    """Numbers of finished units. Lists the folder, since a shared file system may remember that a name was absent."""
+    """Numbers of finished units. Lists the folder, since a shared file system may cache that a name was absent."""
     names = [path.name for path in folder.glob("unit-*") if not path.suffix]
     return {int(name.removeprefix("unit-")) for name in names if (folder / name / COUNTS_NAME).is_file()}
 
 
-def remove_left_overs(folder: Path) -> None:
+def remove_unfinished_units(folder: Path) -> None:
     """Remove unfinished work of killed tasks; no task of this folder may be running."""
-    for left_over in folder.glob("unit-*.partial-*"):
-        shutil.rmtree(left_over, ignore_errors=True)
+    for unfinished in folder.glob("unit-*.partial-*"):
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def write_plan(home: Path, plan: Plan) -> None:
-    """Write the plan; forget failures of earlier attempts and unfinished work of their tasks, none of which may run."""
-    remove_left_overs(plan.folder)
+    """Write the plan; remove failures and unfinished work of earlier attempts, none of which may be running."""
+    remove_unfinished_units(plan.folder)
     shutil.rmtree(home, ignore_errors=True)
     (home / FAILURES_NAME).mkdir(parents=True)
     atomic_write(home / PLAN_NAME, pickle.dumps(plan))
 
 
 def read_plan(home: Path) -> Plan:
-    """The plan, read on a node; ``LaunchError`` where it cannot be seen."""
+    """The plan, read on a node; ``LaunchError`` if the node cannot see it."""
     try:
         content = (home / PLAN_NAME).read_bytes()
     except FileNotFoundError:
@@ -131,13 +132,13 @@ def read_plan(home: Path) -> Plan:
 
 
 def write_failure(home: Path, failure: Failure) -> None:
-    """Leave the reason where the conductor looks for it."""
+    """Write the reason to the file that the command reads when the job has ended."""
     text = json.dumps(failure._asdict(), ensure_ascii=False)
     atomic_write(home / FAILURES_NAME / f"unit-{failure.number:05}.json", text)
 
 
 def read_failures(home: Path) -> list[Failure]:
-    """Failures in the order of units; a later attempt may have finished some."""
+    """Failures in unit order; a later attempt may have finished some."""
     paths = (home / FAILURES_NAME).glob("unit-*.json")
     return sorted(Failure(**json.loads(path.read_text("utf-8"))) for path in paths)
 

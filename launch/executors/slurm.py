@@ -1,7 +1,7 @@
-"""Slurm: hand in one job array, then wait until it has left the queue.
+"""Slurm: submit one job array, then wait until it has left the queue.
 
 The job's name holds the digest of the plan, so a command that was stopped and started again finds its own job and
-waits for it instead of handing in a second one. Asking ``squeue`` every few seconds is the price of that.
+waits for it instead of submitting a second one. Cost: one ``squeue`` call every few seconds.
 """
 
 from __future__ import annotations
@@ -20,22 +20,40 @@ from pathlib import Path
 
 from launch.config import LaunchConfig
 from launch.errors import LaunchError
+from launch.executors.plan import Plan, finished_units, write_plan
 
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 10.0
-SETTLE_SECONDS = 90.0  # network file systems show new names after up to a minute
-SILENCE_SECONDS = 1_800.0  # how long the controller may be unreachable
-UNSAFE = re.compile(r"[^\w./+,:@=-]")  # what a batch script reads as more than a path
+VISIBLE_SECONDS = 90.0  # network file systems show new names after up to a minute
+UNREACHABLE_SECONDS = 1_800.0  # how long the controller may not answer
+UNSAFE = re.compile(r"[^\w./+,:@=-]")  # characters with a meaning in a batch script
 
 
 def check_slurm() -> None:
-    """Raises LaunchError where no job can be handed in."""
+    """Raise ``LaunchError`` if no job can be submitted from here."""
     for command in ("sbatch", "squeue"):
         if shutil.which(command) is None:
             raise LaunchError(f"launch.engine=slurm needs the command {command}; run malmoi on a login node")
     if "SLURM_ARRAY_TASK_ID" in os.environ:
         raise LaunchError("launch.engine=slurm cannot start inside a task of a job array; run malmoi on a login node")
+
+
+def execute_on_slurm(config: LaunchConfig, plan: Plan, home: Path) -> None:
+    """Submit a job array, or find the one of a command that was stopped, and wait for it."""
+    name = job_name(home)
+    if is_queued(name):
+        log.info("job %s is already in the queue; waiting for it", name)
+    else:
+        write_plan(home, plan)
+        submit(home, min(config.tasks, len(plan.missing)), config)
+    try:
+        wait(name, lambda: finished_units(plan.folder).issuperset(plan.missing))
+    except KeyboardInterrupt:
+        log.warning(
+            "job %s keeps running; the same command waits for it again, `scancel --name=%s` cancels it", name, name
+        )
+        raise
 
 
 def job_name(home: Path) -> str:
@@ -44,39 +62,40 @@ def job_name(home: Path) -> str:
 
 
 def submit(home: Path, tasks: int, config: LaunchConfig) -> None:
-    """Hand in the job array; ``LaunchError`` for a path that a batch script cannot hold, or where sbatch refuses."""
-    from launch.executors.steps import FinishUnits, SlurmArray
+    """Submit the job array; ``LaunchError`` if a path is not safe in a batch script, or sbatch rejects the job."""
+    from launch.executors.datatrove_steps import FinishUnits, SlurmArray, quiet_datatrove
 
     binaries = Path(sys.executable).parent
     for path in (home, binaries):
-        if found := UNSAFE.search(str(path)):
-            raise LaunchError(f"{path}: Slurm scripts cannot hold {found[0]!r} in a path; choose another folder")
+        if unsafe := UNSAFE.search(str(path)):
+            raise LaunchError(f"{path}: Slurm scripts cannot hold {unsafe[0]!r} in a path; choose another folder")
     setup = [config.slurm.setup] if config.slurm.setup else []
     executor = SlurmArray(
         [FinishUnits(home)],
         tasks=tasks,
         time=time_limit(config.slurm.hours),
-        partition=config.slurm.partition,
+        partition="",  # in options, if any
         cpus_per_task=config.cpus_per_task,
         gpus_per_task=config.gpus_per_task,
         mem_per_cpu_gb=config.mem_gb_per_cpu,
         workers=config.at_once or -1,
         job_name=job_name(home),
-        qos=config.slurm.qos,
+        qos="",
         env_command=" && ".join([*setup, f"export PATH={shlex.quote(str(binaries))}:$PATH"]),
         sbatch_args=dict(config.slurm.options),
         logging_dir=str(home),
-        skip_completed=False,  # a marker says nothing about settings; the units themselves do
+        skip_completed=False,  # a marker says nothing about settings
     )
     try:
-        executor.run()
+        with quiet_datatrove():
+            executor.run()
     except subprocess.CalledProcessError as error:
         script = home / "launch_script.slurm"
-        raise LaunchError(f"sbatch refused {script} with status {error.returncode}; its message is above") from None
+        raise LaunchError(f"sbatch rejected {script} with status {error.returncode}; its message is above") from None
 
 
 def time_limit(hours: float) -> str:
-    """Slurm's spelling of a duration, whole minutes rounded up.
+    """A duration as Slurm reads it, rounded up to whole minutes.
 
     >>> time_limit(1.5), time_limit(48)
     ('01:30:00', '48:00:00')
@@ -86,35 +105,35 @@ def time_limit(hours: float) -> str:
 
 
 def is_queued(name: str) -> bool:
-    """Whether a job of that name waits or runs."""
+    """Whether a job of that name is pending or running."""
     return bool(_queue(name))
 
 
 def wait(name: str, is_done: Callable[[], bool]) -> None:
-    """Return when the job has left the queue and its files can be seen, or everything is there for a while."""
-    shown: Counter[str] = Counter()
+    """Return when the job has left the queue and its files are visible, or all files have been visible for a while."""
+    logged: Counter[str] = Counter()
     done_since: float | None = None
     while states := _queue(name):
-        if states != shown:
+        if states != logged:
             log.info("%s: %s", name, ", ".join(f"{n} {state}" for state, n in sorted(states.items())))
-            shown = states
+            logged = states
         done_since = (done_since or time.monotonic()) if is_done() else None
-        if done_since is not None and time.monotonic() - done_since > SETTLE_SECONDS:
-            log.warning("%s: all units are there; `scancel --name=%s` ends what is left of the job", name, name)
+        if done_since is not None and time.monotonic() - done_since > VISIBLE_SECONDS:
+            log.warning("%s: all units are finished; `scancel --name=%s` cancels the rest of the job", name, name)
             return
         time.sleep(POLL_SECONDS)
-    deadline = time.monotonic() + SETTLE_SECONDS
+    deadline = time.monotonic() + VISIBLE_SECONDS
     while not is_done() and time.monotonic() < deadline:
-        time.sleep(min(POLL_SECONDS, SETTLE_SECONDS))
+        time.sleep(min(POLL_SECONDS, VISIBLE_SECONDS))
 
 
 def _queue(name: str) -> Counter[str]:
-    """States and reasons of the tasks in the queue, such as "PENDING (Priority)"; asks again until Slurm answers."""
+    """States and reasons of the tasks in the queue, such as "PENDING (Priority)"; retries until Slurm answers."""
     command = ["squeue", "--noheader", f"--name={name}", "--format=%T (%r)"]
-    silent_since = time.monotonic()
+    no_answer_since = time.monotonic()
     while (answer := subprocess.run(command, capture_output=True, text=True)).returncode:
         log.warning("squeue: %s", answer.stderr.strip() or f"status {answer.returncode}")
-        if time.monotonic() - silent_since > SILENCE_SECONDS:
-            raise LaunchError(f"squeue does not answer; job {name} goes on, run the same command again to wait for it")
+        if time.monotonic() - no_answer_since > UNREACHABLE_SECONDS:
+            raise LaunchError(f"squeue does not answer; job {name} keeps running; the same command waits for it again")
         time.sleep(POLL_SECONDS)
     return Counter(line.strip() for line in answer.stdout.splitlines() if line.strip())

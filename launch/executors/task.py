@@ -1,9 +1,9 @@
 """One task of a cluster job: a process of its own that finishes every n-th missing unit.
 
-``python -m launch.executors.task HOME RANK TASKS`` is started by the datatrove step. A separate process costs one start
-of Python per task. It has three benefits: a task that is killed for its memory is noticed (datatrove's pool waits
-forever for a killed process), text of a failing document cannot reach datatrove's log (which prints the values of
-variables), and nothing is forked from Ray's threads.
+The datatrove step starts ``python -m launch.executors.task HOME RANK TASKS``. A separate process costs one start of
+Python per task and has three benefits: a task that is killed for its memory is noticed (datatrove's pool waits forever
+for a killed process), text of a failing document cannot reach datatrove's log (which prints the values of variables),
+and nothing is forked from Ray's threads.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ FRAMES_SHOWN = 6
 
 
 def start_task(home: Path, rank: int, tasks: int) -> None:
-    """Run the task in a process of its own and wait for it; ``LaunchError`` where units are left, a file says why."""
+    """Run the task in its own process and wait for it; ``LaunchError`` if units are left; a file holds the reason."""
     plan = read_plan(home)
-    if not plan.directory.is_dir():  # where relative paths start
+    if not plan.directory.is_dir():
         raise LaunchError(f"{plan.directory}: not on this node; start malmoi in a folder that every node sees")
     command = [sys.executable, "-m", "launch.executors.task", str(home), str(rank), str(tasks)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, cwd=plan.directory) as process:
-        status = process.wait()  # its standard input stays open: the process ends when this one does
+        status = process.wait()  # its standard input stays open; the process ends when this one does
     unfinished = next((number for number in plan.missing[rank::tasks] if not _is_finished(plan, number)), None)
     if unfinished is None:
         return
     if status != FAILED:
-        write_failure(home, Failure(unfinished, False, f"its process ended with {_name_of(status)}"))
+        write_failure(home, Failure(unfinished, False, f"its process ended with {_describe_status(status)}"))
     raise LaunchError(f"task {rank} of {tasks} failed; the reason is in {home}")
 
 
@@ -51,13 +51,13 @@ def run_task(home: Path, rank: int, tasks: int) -> int:
     for number in plan.missing[rank::tasks]:
         if _is_finished(plan, number):  # by an earlier attempt
             continue
-        began = time.monotonic()
+        start = time.monotonic()
         failure = finish_or_explain(plan, number)
         if failure is not None:
             write_failure(home, failure)
             log.error("unit %d failed", number)
             return FAILED
-        log.info("unit %d finished in %.1f s", number, time.monotonic() - began)
+        log.info("unit %d finished in %.1f s", number, time.monotonic() - start)
     return 0
 
 
@@ -67,7 +67,7 @@ def finish_or_explain(plan: Plan, number: int) -> Failure | None:
         run_unit(plan.work, plan.units[number], unit_folder(plan.folder, number))
     except USER_ERRORS as error:
         if isinstance(error, OSError) and _is_finished(plan, number):
-            return None  # an attempt that the cluster took for dead was faster; its bytes are the same
+            return None  # an attempt that the cluster considered dead was faster; its bytes are the same
         return Failure(number, True, one_sentence(error))
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)[-FRAMES_SHOWN:]
@@ -80,16 +80,16 @@ def _is_finished(plan: Plan, number: int) -> bool:
     return (unit_folder(plan.folder, number) / COUNTS_NAME).is_file()
 
 
-def _name_of(status: int) -> str:
+def _describe_status(status: int) -> str:
     if status >= 0:
         return f"status {status}"
-    hint = " (most often too little memory: launch.mem_gb_per_cpu)" if status == -signal.SIGKILL else ""
+    hint = " (usually too little memory: raise launch.mem_gb_per_cpu)" if status == -signal.SIGKILL else ""
     return signal.Signals(-status).name + hint
 
 
 def _end_with_parent() -> None:
-    """End this process when its standard input ends, that is, when whoever started it has gone."""
-    standard_input = 0  # the bare descriptor: a thread in `sys.stdin.read` holds a lock that the end of Python needs
+    """End this process when its standard input closes, that is, when the process that started it has ended."""
+    standard_input = 0  # the descriptor: a thread in `sys.stdin.read` holds a lock that Python needs at exit
     Thread(target=lambda: (os.read(standard_input, 1), os._exit(1)), daemon=True).start()
 
 

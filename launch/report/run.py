@@ -69,7 +69,7 @@ def run(recipe: Recipe, folder: Path, out: Path) -> dict[str, Any]:
     if scores:
         (out / "results.csv").write_text(results_csv(scores), "utf-8")
         (out / "report.tex").write_text(latex_table(by_models(own)), "utf-8")
-    language = recipe.launch.spoken()
+    language = recipe.launch.resolve_language()
     for name, translate in (("md", translate_markdown), ("html", translate_html)):
         text = render(f"page.{name}.j2", page)
         (out / f"report.{name}").write_text(translate(text) if language == "ko" else text, "utf-8")

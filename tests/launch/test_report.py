@@ -317,7 +317,7 @@ def test_language_follows_the_locale_unless_the_recipe_names_it(
     monkeypatch.delenv("LC_ALL", raising=False)
     monkeypatch.delenv("LC_MESSAGES", raising=False)
     monkeypatch.setenv("LANG", locale)
-    assert LaunchConfig(language=language).spoken() == spoken
+    assert LaunchConfig(language=language).resolve_language() == spoken
 
 
 def scores_on(accuracy: float, loss: float, **more: Any) -> dict[str, Any]:

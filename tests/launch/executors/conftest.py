@@ -1,4 +1,4 @@
-"""Work that other processes can import, a small invented corpus, and folders to compare."""
+"""Work that other processes can import, a small invented corpus, folders to compare, and a cluster of one machine."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import gzip
 import json
 import time
 from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -19,7 +21,11 @@ from corpus.documents.units import MapUnits
 from corpus.reading import units
 from corpus.reading.inputs import find_inputs
 from corpus.run import CorpusInputs, run
+from launch.config import LaunchConfig
 from launch.errors import LaunchError
+from launch.executors import mapper
+from launch.executors.plan import Plan, write_plan
+from launch.executors.task import start_task
 from launch.pipeline import run_pack, run_tokenizer
 from launch.recipe import load_recipe
 
@@ -104,6 +110,28 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
         yield toy_work
 
 
+def simulated_engine(tasks: int = 3) -> MapUnits:
+    """The map of a cluster whose tasks are processes of this machine, two at a time."""
+
+    def map_here(work: Any, units: Any, folder: Path, **options: Any) -> list[dict[str, Any]]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(mapper.EXECUTE, "slurm", execute_here)
+            return mapper.map_on_cluster(LaunchConfig(engine="slurm", tasks=tasks), work, units, folder, **options)
+
+    return map_here
+
+
+def execute_here(config: LaunchConfig, plan: Plan, home: Path) -> None:
+    def start(rank: int) -> None:
+        with suppress(LaunchError):  # the reason is in the plan's folder
+            start_task(home, rank, tasks)
+
+    write_plan(home, plan)
+    tasks = min(config.tasks, len(plan.missing))
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(start, range(tasks)))
+
+
 @pytest.fixture
 def words() -> list[str]:
     return list(WORDS)
@@ -168,8 +196,8 @@ def built_here(tmp_path_factory: pytest.TempPathFactory, shards: Path) -> dict[s
     return build_and_pack(tmp_path_factory.mktemp("here"), shards, None)
 
 
-def build_and_pack(run: Path, shards: Path, mapper: MapUnits | None) -> dict[str, bytes]:
-    """Files of a vocabulary and of a token store made with it, by the stages as the conductor starts them.
+def build_and_pack(run: Path, shards: Path, map_units: MapUnits | None) -> dict[str, bytes]:
+    """Files of a vocabulary and of a token store made with it, by the stages as a run starts them.
 
     Each map has two units or three.
     """
@@ -181,9 +209,9 @@ def build_and_pack(run: Path, shards: Path, mapper: MapUnits | None) -> dict[str
     with pytest.MonkeyPatch.context() as patch:
         for name in (*sizes, "pretrain.pack.run.PORTION_BYTES"):
             patch.setattr(name, 1_000)
-        patch.setattr("launch.executors.mapper.engine_mapper", lambda config: mapper)
+        patch.setattr("launch.executors.mapper.engine_mapper", lambda config: map_units)
         for name, work in (("tokenizer", run_tokenizer), ("tokens", run_pack)):
-            if not (run / name / "tokenizer.json").exists():  # the conductor passes over what is finished, too
+            if not (run / name / "tokenizer.json").exists():  # a run skips finished stages, too
                 (run / name).mkdir(exist_ok=True)
                 work(recipe, run, run / name)
     return contents(run, "tok*")
@@ -213,7 +241,7 @@ def build_while_workers_die(
 
 
 def until(is_true: Callable[[], bool], seconds: float = 30) -> None:
-    """Wait for it, at most so long."""
+    """Wait until ``is_true()``; fail after ``seconds``."""
     deadline = time.monotonic() + seconds
     while not is_true():
         assert time.monotonic() < deadline

@@ -21,7 +21,7 @@ FLAGS = ("requeue",)
 
 
 def install(folder: Path) -> None:
-    """Write the four commands into ``folder``, which goes on PATH."""
+    """Write the four commands into ``folder``, to be put on PATH."""
     folder.mkdir()
     for name in COMMANDS:
         command = folder / name

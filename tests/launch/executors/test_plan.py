@@ -1,4 +1,4 @@
-"""Settings, the plan and the task process: what an engine needs before datatrove comes into it."""
+"""Settings, the plan and the task process, without datatrove."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from launch.executors.plan import Plan, describe, write_plan
 from launch.executors.task import start_task
 from tests.launch.executors.conftest import is_running, until
 
-LOCAL = LaunchConfig(engine="datatrove-local", tasks=3)
+SLURM = LaunchConfig(engine="slurm", tasks=3)
 
 
 def test_the_default_is_the_embedded_map() -> None:
@@ -29,7 +29,7 @@ def test_the_default_is_the_embedded_map() -> None:
 
 
 @pytest.mark.parametrize(("engine", "extra"), [("slurm", "cluster"), ("ray", "cluster"), ("ray", "ray")])
-def test_a_missing_package_is_named_with_its_cure(monkeypatch: pytest.MonkeyPatch, engine: str, extra: str) -> None:
+def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch, engine: str, extra: str) -> None:
     absent = {"cluster": "datatrove", "ray": "ray"}[extra]
     monkeypatch.setattr(errors, "find_spec", lambda name: None if name == absent else object())
     with pytest.raises(LaunchError, match=rf"needs {absent}: pip install 'malmoi\[{extra}\]'"):
@@ -44,7 +44,7 @@ def test_a_node_without_the_shared_folder_says_so(toy: ModuleType, words: list[s
         start_task(tmp_path / "engine-0", 0, 1)
 
 
-def test_a_task_ends_with_whoever_started_it(toy: ModuleType, tmp_path: Path) -> None:
+def test_a_task_ends_with_the_process_that_started_it(toy: ModuleType, tmp_path: Path) -> None:
     work = partial(toy.wait_for, gate=tmp_path / "gate")
     write_plan(tmp_path / "engine-0", Plan(work, ["가람"], [0], tmp_path, tmp_path))
     program = (
@@ -73,7 +73,7 @@ def test_identity_does_not_depend_on_the_process() -> None:
 
 
 def test_identity_shows_every_difference() -> None:
-    values = [1, "1", [1], (1,), {1}, {"1": 1}, None, Path("1"), b"1", map_units, describe, LOCAL, LaunchConfig()]
+    values = [1, "1", [1], (1,), {1}, {"1": 1}, None, Path("1"), b"1", map_units, describe, SLURM, LaunchConfig()]
     values += [partial(describe, 1), partial(describe, 2), partial(map_units, 1), partial(describe, value=1)]
     assert len({json.dumps(describe(value)) for value in values}) == len(values)
     with pytest.raises(TypeError, match="a object cannot be part of work"):
@@ -84,7 +84,7 @@ def test_identity_shows_every_difference() -> None:
     "values",
     [
         {"setup": "true\nrm important"},
-        {"partition": "cpu\n#SBATCH --array=0"},
+        {"options": {"partition": "cpu\n#SBATCH --array=0"}},
         {"options": {"account": "a b"}},
         {"options": {"account x": "a"}},
     ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,7 +17,8 @@ from corpus.documents.units import map_units
 from corpus.run import CorpusInputs
 from launch.config import LaunchConfig
 from launch.errors import LaunchError
-from launch.executors.mapper import check_room, engine_mapper
+from launch.executors.mapper import engine_mapper
+from launch.executors.ray import check_resources
 from tests.launch.executors.conftest import (
     build_and_pack,
     build_while_workers_die,
@@ -60,58 +60,58 @@ def cluster(toy: ModuleType) -> Iterator[Any]:
 
 
 @pytest.fixture
-def address(cluster: Any) -> str:
-    return str(cluster.address)
+def two_nodes(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", str(cluster.address))
 
 
-def on_ray(address: str, **settings: Any) -> LaunchConfig:
-    return LaunchConfig.model_validate({"engine": "ray", "mem_gb_per_cpu": 1, "ray": {"address": address}, **settings})
+def on_ray(**settings: Any) -> LaunchConfig:
+    return LaunchConfig.model_validate({"engine": "ray", "mem_gb_per_cpu": 1, **settings})
 
 
 @pytest.mark.slow
 def test_two_nodes_give_the_files_and_counts_of_the_embedded_map(
-    toy: ModuleType, words: list[str], tmp_path: Path, address: str
+    toy: ModuleType, words: list[str], tmp_path: Path, two_nodes: None
 ) -> None:
     expected = map_units(toy.shout, words, tmp_path / "embedded")
-    assert engine_mapper(on_ray(address, tasks=4))(toy.shout, words, tmp_path / "units") == expected
+    assert engine_mapper(on_ray(tasks=4))(toy.shout, words, tmp_path / "units") == expected
     assert contents(tmp_path / "units") == contents(tmp_path / "embedded")
 
 
 @pytest.mark.slow
 def test_two_nodes_leave_the_bytes_of_the_embedded_corpus_stage(
-    texts: CorpusInputs, tmp_path: Path, address: str
+    texts: CorpusInputs, tmp_path: Path, two_nodes: None
 ) -> None:
-    mapper = engine_mapper(on_ray(address, tasks=4))
+    mapper = engine_mapper(on_ray(tasks=4))
     assert run_corpus(tmp_path / "engine", texts, map_units=mapper) == run_corpus(tmp_path / "embedded", texts)
 
 
 @pytest.mark.slow
 def test_two_nodes_leave_the_bytes_of_the_embedded_tokenizer_and_pack(
-    shards: Path, built_here: dict[str, bytes], tmp_path: Path, address: str
+    shards: Path, built_here: dict[str, bytes], tmp_path: Path, two_nodes: None
 ) -> None:
-    assert build_and_pack(tmp_path, shards, engine_mapper(on_ray(address, tasks=4))) == built_here
+    assert build_and_pack(tmp_path, shards, engine_mapper(on_ray(tasks=4))) == built_here
 
 
 @pytest.mark.slow
 def test_workers_on_two_nodes_that_are_killed_leave_the_bytes_of_the_embedded_tokenizer_and_pack(
-    toy: ModuleType, shards: Path, built_here: dict[str, bytes], tmp_path: Path, address: str
+    toy: ModuleType, shards: Path, built_here: dict[str, bytes], tmp_path: Path, two_nodes: None
 ) -> None:
-    engine, maps = engine_mapper(on_ray(address, tasks=4)), {"count", "fit", "tokens-units"}
+    engine, maps = engine_mapper(on_ray(tasks=4)), {"count", "fit", "tokens-units"}
     assert build_while_workers_die(toy, tmp_path / "run", shards, engine, maps) == (built_here, maps)
 
 
 @pytest.mark.slow
-def test_both_nodes_work(toy: ModuleType, tmp_path: Path, address: str) -> None:
+def test_both_nodes_work(toy: ModuleType, tmp_path: Path, two_nodes: None) -> None:
     """Four tasks that wait for each other need four CPUs; a node has two."""
     work = partial(toy.meet, folder=tmp_path, guests=4)
-    assert len(engine_mapper(on_ray(address, tasks=4))(work, ["가", "나", "다", "라"], tmp_path / "units")) == 4
+    assert len(engine_mapper(on_ray(tasks=4))(work, ["가", "나", "다", "라"], tmp_path / "units")) == 4
 
 
 @pytest.mark.slow
 def test_a_killed_task_is_an_error_and_the_next_run_does_only_what_is_missing(
-    toy: ModuleType, words: list[str], tmp_path: Path, address: str
+    toy: ModuleType, words: list[str], tmp_path: Path, two_nodes: None
 ) -> None:
-    mapper = engine_mapper(on_ray(address, tasks=3, at_once=2))
+    mapper = engine_mapper(on_ray(tasks=3, at_once=2))
     work = partial(toy.die_once, deadly="나무", flag=tmp_path / "flag")
     with pytest.raises(LaunchError, match="unit 1: its process ended with SIGKILL"):
         mapper(work, words, tmp_path / "units")
@@ -123,17 +123,17 @@ def test_a_killed_task_is_an_error_and_the_next_run_does_only_what_is_missing(
 
 
 @pytest.mark.slow
-def test_bad_input_passes_through(toy: ModuleType, words: list[str], tmp_path: Path, address: str) -> None:
+def test_bad_input_passes_through(toy: ModuleType, words: list[str], tmp_path: Path, two_nodes: None) -> None:
     with pytest.raises(BadInput, match=r"^다리: cannot be read; remove it$"):
-        engine_mapper(on_ray(address, tasks=3))(partial(toy.reject, bad=["다리"]), words, tmp_path)
+        engine_mapper(on_ray(tasks=3))(partial(toy.reject, bad=["다리"]), words, tmp_path)
 
 
 @pytest.mark.slow
 def test_a_task_that_fits_on_no_node_is_an_error(
-    toy: ModuleType, words: list[str], tmp_path: Path, address: str
+    toy: ModuleType, words: list[str], tmp_path: Path, two_nodes: None
 ) -> None:
     with pytest.raises(LaunchError, match=r"no Ray node has launch\.cpus_per_task=3"):
-        engine_mapper(on_ray(address, cpus_per_task=3))(toy.shout, words, tmp_path)
+        engine_mapper(on_ray(cpus_per_task=3))(toy.shout, words, tmp_path)
 
 
 PROGRAM = """
@@ -149,8 +149,8 @@ print(engine_mapper(config)(partial(wait_for, gate=Path(sys.argv[3])), ["가람"
 
 
 @pytest.mark.slow
-def test_tasks_end_with_the_command(toy: ModuleType, tmp_path: Path, address: str) -> None:
-    arguments = [on_ray(address).model_dump_json(), str(tmp_path / "units"), str(tmp_path / "gate")]
+def test_tasks_end_with_the_command(toy: ModuleType, tmp_path: Path, two_nodes: None) -> None:
+    arguments = [on_ray().model_dump_json(), str(tmp_path / "units"), str(tmp_path / "gate")]
     with subprocess.Popen([sys.executable, "-c", PROGRAM, *arguments]) as command:
         until((tmp_path / "gate.pid").exists)
         command.kill()
@@ -158,9 +158,11 @@ def test_tasks_end_with_the_command(toy: ModuleType, tmp_path: Path, address: st
 
 
 @pytest.mark.slow
-def test_tasks_of_a_dead_node_are_done_on_another(toy: ModuleType, tmp_path: Path, cluster: Any) -> None:
+def test_tasks_of_a_dead_node_are_done_on_another(
+    toy: ModuleType, tmp_path: Path, cluster: Any, two_nodes: None
+) -> None:
     """A third node, the only one with three CPUs, is killed with its tasks; a fourth like it takes over."""
-    settings = on_ray(cluster.address, cpus_per_task=3, mem_gb_per_cpu=1)
+    settings = on_ray(cpus_per_task=3, mem_gb_per_cpu=1)
     arguments = [settings.model_dump_json(), str(tmp_path / "units"), str(tmp_path / "gate")]
     node = cluster.add_node(**NODE | {"num_cpus": 3})
     with subprocess.Popen([sys.executable, "-c", PROGRAM, *arguments], stdout=subprocess.PIPE, text=True) as command:
@@ -175,17 +177,19 @@ def test_tasks_of_a_dead_node_are_done_on_another(toy: ModuleType, tmp_path: Pat
     assert printed.splitlines()[-1] == str(map_units(toy.shout, ["가람"], tmp_path / "embedded"))  # Ray prints too
 
 
-def test_room_is_looked_for_on_living_nodes_only() -> None:
+def test_only_living_nodes_count() -> None:
     large = {"Alive": False, "Resources": {"CPU": 8.0, "memory": 64.0 * 2**30}}
     small = {"Alive": True, "Resources": {"CPU": 2.0, "memory": 4.0 * 2**30}}
-    check_room(LaunchConfig(cpus_per_task=2, mem_gb_per_cpu=2), [large, small])
+    check_resources(LaunchConfig(cpus_per_task=2, mem_gb_per_cpu=2), [large, small])
     with pytest.raises(LaunchError, match=r"nodes: 2 CPUs 4\.0 GiB"):
-        check_room(LaunchConfig(cpus_per_task=2, mem_gb_per_cpu=3), [large, small])
+        check_resources(LaunchConfig(cpus_per_task=2, mem_gb_per_cpu=3), [large, small])
 
 
 @pytest.mark.slow
-def test_a_cluster_that_is_not_there_is_an_error(toy: ModuleType, words: list[str], tmp_path: Path) -> None:
+def test_a_cluster_that_is_not_there_is_an_error(
+    toy: ModuleType, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("ray")
-    assert "RAY_ADDRESS" not in os.environ
-    with pytest.raises(LaunchError, match=r"no Ray cluster at launch\.ray\.address=127\.0\.0\.1:1"):
-        engine_mapper(on_ray("127.0.0.1:1"))(toy.shout, words, tmp_path)
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    with pytest.raises(LaunchError, match=r"no Ray cluster at 127\.0\.0\.1:1"):
+        engine_mapper(on_ray())(toy.shout, words, tmp_path)

@@ -1,4 +1,4 @@
-"""Slurm, as far as one machine can show it: datatrove's batch script run by stand-ins for Slurm's commands."""
+"""Slurm, as far as one machine can show it: datatrove's batch script run by simulated Slurm commands."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from corpus.run import CorpusInputs
 from launch.config import LaunchConfig
 from launch.errors import LaunchError
 from launch.executors import slurm
-from launch.executors.mapper import engine_mapper
-from launch.executors.workers import run_tasks
+from launch.executors.mapper import engine_mapper, run_tasks
 from tests.launch.executors.conftest import build_and_pack, build_while_workers_die, contents, run_corpus
 from tests.launch.executors.fake_slurm import install
 
@@ -32,14 +31,18 @@ CONFIG = LaunchConfig.model_validate(
         "engine": "slurm",
         "tasks": 3,
         "at_once": 2,
-        "slurm": {"partition": "cpu", "hours": 1.5, "setup": "export GREETING=hello", "options": {"account": "nlp"}},
+        "slurm": {
+            "hours": 1.5,
+            "setup": "export GREETING=hello",
+            "options": {"partition": "cpu", "account": "nlp"},
+        },
     }
 )
 
 
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toy: ModuleType) -> Iterator[Path]:
-    """A queue of this test alone; what still runs at the end is stopped."""
+    """A queue for this test only; jobs that still run at the end are killed."""
     folder = tmp_path / "slurm"
     for name in ("jobs", "scripts"):
         (folder / name).mkdir(parents=True)
@@ -47,7 +50,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toy: ModuleType) -> I
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setenv("FAKE_SLURM", str(folder))
     monkeypatch.setattr(slurm, "POLL_SECONDS", 0.1)
-    monkeypatch.setattr(slurm, "SETTLE_SECONDS", 0.3)
+    monkeypatch.setattr(slurm, "VISIBLE_SECONDS", 0.3)
     yield folder
     for runner in (folder / "runners").glob("*"):
         try:
@@ -137,6 +140,18 @@ def test_bad_input_passes_through(toy: ModuleType, words: list[str], tmp_path: P
         engine_mapper(CONFIG)(partial(toy.reject, bad=["다리"]), words, tmp_path / "units")
 
 
+def test_text_of_a_failing_document_reaches_no_file_and_no_message(
+    toy: ModuleType, words: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(LaunchError, match=r"unit 0: ValueError at .*toy_work\.py:\d+ \(stumble\)") as caught:
+        engine_mapper(CONFIG)(toy.stumble, words, tmp_path / "units")
+    printed = "".join(capfd.readouterr())
+    paths = (tmp_path / "units").rglob("*")
+    logs = [path.read_bytes() for path in paths if path.is_file() and path.name != "plan.pickle"]
+    assert any(b"Traceback" in log for log in logs)  # datatrove has logged its part
+    assert not any(b"010-0000" in log for log in [*logs, str(caught.value).encode(), printed.encode()])
+
+
 CONDUCTOR = """
 import sys
 from functools import partial
@@ -151,7 +166,7 @@ print(engine_mapper(config)(partial(wait_for, gate=Path(sys.argv[3])), sys.argv[
 """
 
 
-def test_a_command_started_again_waits_for_the_job_it_had_handed_in(
+def test_a_command_started_again_waits_for_the_job_it_had_submitted(
     toy: ModuleType, words: list[str], tmp_path: Path, state: Path
 ) -> None:
     gate, folder = tmp_path / "gate", tmp_path / "units"
@@ -181,12 +196,12 @@ def test_tasks_that_share_jobs_are_no_more_than_there_are_jobs_and_leave_nothing
     assert "--array=0-1%2" in script and "--gpus=2" in script
 
 
-def test_a_task_that_dies_is_told_and_its_log_kept_and_the_others_go_on(
+def test_a_failed_task_is_reported_with_its_log_and_the_others_continue(
     toy: ModuleType, tmp_path: Path, state: Path
 ) -> None:
-    [told] = run_tasks(CONFIG, partial(toy.serve, folder=tmp_path, deadly=1), 9, tmp_path / "plans")
-    assert re.fullmatch(r"task 1: its process ended with SIGKILL .*\(logs: (.*)\)", told)
-    assert len(list(Path(told.split("logs: ")[1][:-1]).glob("*.out"))) == 3
+    [problem] = run_tasks(CONFIG, partial(toy.serve, folder=tmp_path, deadly=1), 9, tmp_path / "plans")
+    assert re.fullmatch(r"task 1: its process ended with SIGKILL .*\(logs: (.*)\)", problem)
+    assert len(list(Path(problem.split("logs: ")[1][:-1]).glob("*.out"))) == 3
     assert {path.name for path in tmp_path.glob("served-*")} == {"served-0", "served-2"}
 
 
@@ -201,7 +216,7 @@ def test_a_controller_that_does_not_answer_for_a_while_is_asked_again(
 def test_a_controller_that_never_answers_is_an_error(
     toy: ModuleType, words: list[str], tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slurm, "SILENCE_SECONDS", 0.5)
+    monkeypatch.setattr(slurm, "UNREACHABLE_SECONDS", 0.5)
     (state / "down").write_text("1000")
     with pytest.raises(LaunchError, match="squeue does not answer; job malmoi-"):
         engine_mapper(CONFIG)(toy.shout, words, tmp_path / "units")
@@ -209,7 +224,7 @@ def test_a_controller_that_never_answers_is_an_error(
 
 def test_a_refused_job_is_an_error(toy: ModuleType, words: list[str], tmp_path: Path, state: Path) -> None:
     (state / "refuse").touch()
-    with pytest.raises(LaunchError, match=r"sbatch refused .*launch_script\.slurm with status 1"):
+    with pytest.raises(LaunchError, match=r"sbatch rejected .*launch_script\.slurm with status 1"):
         engine_mapper(CONFIG)(toy.shout, words, tmp_path / "units")
 
 
@@ -218,7 +233,7 @@ def test_a_path_that_a_script_cannot_hold_is_refused(toy: ModuleType, words: lis
         engine_mapper(CONFIG)(toy.shout, words, tmp_path / "two words")
 
 
-def test_a_task_of_a_job_array_is_no_place_to_start_from(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_engine_does_not_start_inside_a_job_array(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "0")
     with pytest.raises(LaunchError, match="cannot start inside a task of a job array"):
         engine_mapper(CONFIG)

@@ -1,7 +1,7 @@
 """The tokenizer stage and pack through an engine: the bytes are those of processes on this machine.
 
-The engine of the first tests needs no optional package: another process, which like a machine knows nothing but the
-plan, does its tasks from the last to the first, each with its units in reverse order.
+The first tests use an engine that needs no optional package: another process, which knows only the plan, runs the tasks
+from the last to the first, each with its units in reverse order.
 """
 
 from __future__ import annotations
@@ -16,11 +16,9 @@ from typing import Any
 import pytest
 
 from corpus.documents.units import MapUnits
-from launch.config import LaunchConfig
-from launch.executors.mapper import engine_mapper
 from launch.executors.plan import Plan, engine_home, missing_units, read_counts, write_plan
 from launch.executors.task import run_task
-from tests.launch.executors.conftest import build_and_pack, build_while_workers_die
+from tests.launch.executors.conftest import build_and_pack, build_while_workers_die, simulated_engine
 
 TASKS = 2
 MAPS = ("count", "types", "units", *(f"uses-{number}" for number in range(4)), "fit")
@@ -72,16 +70,13 @@ def test_a_build_begun_on_an_engine_is_ended_by_local_processes(
     assert build_and_pack(tmp_path, shards, None) == built_here
 
 
-def test_datatrove_leaves_the_same_bytes(shards: Path, built_here: dict[str, bytes], tmp_path: Path) -> None:
-    pytest.importorskip("datatrove")
-    engine = engine_mapper(LaunchConfig(engine="datatrove-local", tasks=TASKS))
-    assert build_and_pack(tmp_path, shards, engine) == built_here
+def test_a_cluster_leaves_the_same_bytes(shards: Path, built_here: dict[str, bytes], tmp_path: Path) -> None:
+    assert build_and_pack(tmp_path, shards, simulated_engine(TASKS)) == built_here
 
 
 @pytest.mark.slow
-def test_workers_of_datatrove_that_are_killed_leave_the_same_bytes(
+def test_tasks_that_are_killed_leave_the_same_bytes(
     toy: ModuleType, shards: Path, built_here: dict[str, bytes], tmp_path: Path
 ) -> None:
-    pytest.importorskip("datatrove")
-    engine, maps = engine_mapper(LaunchConfig(engine="datatrove-local", tasks=TASKS)), {"count", "fit", "tokens-units"}
+    engine, maps = simulated_engine(TASKS), {"count", "fit", "tokens-units"}
     assert build_while_workers_die(toy, tmp_path / "run", shards, engine, maps) == (built_here, maps)

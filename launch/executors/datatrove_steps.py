@@ -1,27 +1,26 @@
-"""What datatrove executes: one step that finishes units, and its executors without traps we met in 0.10.1.
+"""What datatrove executes: one step that finishes units, and its executors with fixes for bugs of 0.10.1.
 
-This module needs datatrove; nothing imports it before an engine is used. Of datatrove only the executors are taken:
-its readers, filters and writers lose records in silence, and its statistics are wrong after a resume.
+Only this module imports datatrove. Of datatrove only the executors are used: its readers, filters and writers lose
+records silently, and its statistics are wrong after a resume.
 """
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from datatrove.executor.local import LocalPipelineExecutor
 from datatrove.executor.ray import RayPipelineExecutor
 from datatrove.executor.slurm import SlurmPipelineExecutor
 from datatrove.pipeline.base import PipelineStep
-from datatrove.utils.stats import PipelineStats
 
-from launch.errors import LaunchError
 from launch.executors.task import start_task
 
 
 class FinishUnits(PipelineStep):
-    """Finishes units ``missing[rank::world_size]`` of the plan in ``home``; takes and gives no documents."""
+    """Finishes units ``missing[rank::world_size]`` of the plan in ``home``; reads and yields no documents."""
 
     name = "finish units"
     type = "malmoi"
@@ -35,18 +34,8 @@ class FinishUnits(PipelineStep):
         return ()
 
 
-class LocalTasks(LocalPipelineExecutor):
-    """Lets the other tasks go on after one has failed, as the clusters do; datatrove stops them half-way."""
-
-    def _run_for_rank(self, rank: int, local_rank: int = 0, node_rank: int = -1) -> Any:
-        try:
-            return super()._run_for_rank(rank, local_rank, node_rank)
-        except LaunchError:  # what it was lies with the plan
-            return PipelineStats()
-
-
 class SlurmArray(SlurmPipelineExecutor):
-    """One job array. Leaves out the job that merges statistics, which waits for ever after a failed task."""
+    """One job array, without the job that merges statistics, which waits forever after a failed task."""
 
     def launch_merge_stats(self) -> None:
         pass
@@ -58,13 +47,25 @@ class SlurmArray(SlurmPipelineExecutor):
 
 
 class RayTasks(RayPipelineExecutor):
-    """Keeps the log of a task in a folder of its own: datatrove's `/tmp/ray_logs` belongs to whoever made it first."""
+    """Keeps the log of a task in its own folder; datatrove's `/tmp/ray_logs` belongs to the user who created it."""
 
     def _run_for_rank(self, rank: int, local_rank: int = 0, node_rank: int = -1) -> Any:
         before = tempfile.tempdir
-        with tempfile.TemporaryDirectory(prefix="malmoi-") as own:
-            tempfile.tempdir = own
+        with tempfile.TemporaryDirectory(prefix="malmoi-") as folder:
+            tempfile.tempdir = folder
             try:
                 return super()._run_for_rank(rank, local_rank, node_rank)
             finally:
                 tempfile.tempdir = before
+
+
+@contextmanager
+def quiet_datatrove() -> Iterator[None]:
+    """Keep datatrove's log lines off the console; the tasks write log files."""
+    from loguru import logger
+
+    logger.disable("datatrove")
+    try:
+        yield
+    finally:
+        logger.enable("datatrove")
