@@ -17,7 +17,7 @@ from launch import manifest
 from launch.checks.estimate import show_plan, this_machine
 from launch.checks.preflight import find_problems
 from launch.cluster.status.events import recorded
-from launch.console import PlainConsole, Table, peak_memory_mib, print_table, rank, world_size
+from launch.console import PlainConsole, peak_memory_mib, print_table, rank, world_size
 from launch.errors import LaunchError
 from launch.manifest import MANIFEST_NAME, STARTED_NAME, Head, held
 from launch.pipeline import Stage, head_of, may_go_on, stages_of
@@ -168,25 +168,11 @@ def show_search(run: Path) -> None:
 
 
 def show_scores(run: Path) -> None:
-    """Print the paper's metrics of every result beside the trivial baseline's."""
-    from launch.numbers import number
-    from launch.report.gather import (
-        paper_metrics,
-        read_scores,
-        sentence_on_stale,
-        settings_of,
-        trivial_of,
-        without_stale,
-    )
+    """Print the paper's metrics of every result with the trivial baseline."""
+    from launch.report.results import read_results
+    from launch.report.scores import printed_table
 
-    rows = []
-    scores, stale = without_stale(read_scores(run), run)
-    for found in scores:
-        who = [found["task"], ", ".join(filter(None, (found["model"], settings_of(found)))), str(found["seed"])]
-        for metric in paper_metrics(found):
-            score, trivial = number(found["scores"][metric]), number(trivial_of(found, metric))
-            rows.append([*who, metric, score, trivial, f"{found['n']:,}"])
-    heads = ("task", "model", "seed", "metric", "score", "trivial", "n")
-    print_table(Table(heads, rows, numbers=(4, 5, 6), title="Scores"), PlainConsole())
-    if stale:
-        PlainConsole().print(sentence_on_stale(stale), soft_wrap=True)
+    results = read_results(run)
+    print_table(printed_table(results.scores), PlainConsole())
+    if results.stale:
+        PlainConsole().print(results.stale_note, soft_wrap=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from launch.recipe import Recipe, load_recipe
-from launch.report.gather import trivial_of
+from launch.report.results import trivial_of
 from pretrain.config import MACHINE_KEYS, by_path
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -34,7 +34,7 @@ from launch.console import PlainConsole, Table, figures, markdown_table, print_t
 from launch.manifest import write_json
 from launch.numbers import count
 from launch.report.differences import mean_of, p_of
-from launch.report.gather import read_json
+from launch.report.results import read_json
 from launch.tools.tokenizer_tables import compare_tokenizers, comparison_tables
 
 Cells = Mapping[tuple[str, str], Mapping[int, dict[str, Any]]]  # vocabulary and text, to seed, to measured.json

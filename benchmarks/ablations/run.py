@@ -32,7 +32,7 @@ from launch.errors import LaunchError
 from launch.manifest import fingerprints, read_manifest, write_json
 from launch.pipeline import raw_inputs
 from launch.recipe import SAMPLE, Recipe
-from launch.report.gather import read_json
+from launch.report.results import read_json
 from launch.sample.unpack import unpack
 
 log = logging.getLogger(__name__)

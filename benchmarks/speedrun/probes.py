@@ -20,7 +20,7 @@ from finetune.run import run as finetune
 from finetune.score.compare import compare
 from launch.console import Table
 from launch.recipe import OWN_MODEL, load_recipe
-from launch.report.gather import paper_metrics, read_scores, settings_of
+from launch.report.results import paper_metrics, read_scores, settings_of
 
 QUICK = ("ynat", "klue-nli", "klue-ner", "klue-dp")  # tasks where none are named
 EXAMPLES = 1_000  # to train on, where no other number is asked for, and at most so many to score
@@ -80,11 +80,11 @@ def probe(model: Path, probes: Probes, out: Path, seed: int, precision: str) -> 
     inputs = FinetuneInputs(probes.klue, {OWN_MODEL: str(model)})
     finetune(probe_config(probes, seed, precision), inputs, out / "finetune")
     return {
-        ", ".join(filter(None, (found["task"], settings_of(found)))): {
-            name: round(found["scores"][name], 2) for name in paper_metrics(found)
+        ", ".join(filter(None, (result["task"], settings_of(result)))): {
+            name: round(result["scores"][name], 2) for name in paper_metrics(result)
         }
-        for found in read_scores(out)
-        if found["seed"] == seed
+        for result in read_scores(out)
+        if result["seed"] == seed
     }
 
 

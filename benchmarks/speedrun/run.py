@@ -35,7 +35,7 @@ from launch.console import PlainConsole, Table, markdown_table, print_table
 from launch.errors import LaunchError
 from launch.manifest import held, write_json
 from launch.recipe import SAMPLE
-from launch.report.gather import read_lines
+from launch.report.results import read_lines
 from launch.sample.unpack import unpack
 
 log = logging.getLogger(__name__)

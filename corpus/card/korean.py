@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 TAG = re.compile(r"(<[^<>]*>)")
-BETWEEN_MARKS = re.compile(r"(^#+ |^> \*\*Mind:\*\* |^\| ?| \| | \|$)", re.MULTILINE)
+BETWEEN_MARKS = re.compile(r"(^#+ |^> \*\*Warning:\*\* |^\| ?| \| | \|$)", re.MULTILINE)
 KEPT = {"<style>": "style", "<pre>": "pre"}
 
 
@@ -31,7 +31,7 @@ def translate_html(page: str) -> str:
 def translate_markdown(page: str) -> str:
     """The same for Markdown: headings, paragraphs of one line and cells of tables."""
     lines = ("".join(map(translate, BETWEEN_MARKS.split(line))) for line in page.split("\n"))
-    return "\n".join(lines).replace("\n> **Mind:** ", "\n> **주의:** ")
+    return "\n".join(lines).replace("\n> **Warning:** ", "\n> **주의:** ")
 
 
 def translate(text: str) -> str:
@@ -58,4 +58,5 @@ def _catalogue() -> tuple[dict[str, str], list[tuple[re.Pattern[str], str]]]:
     named = (
         (re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.+?)", re.escape(text)), korean) for text, korean in rows if "{" in text
     )
-    return exact, [(re.compile(pattern), korean) for pattern, korean in named]
+    # a longer pattern is more specific: "{a} to {b}" matches every sentence with a "to"
+    return exact, [(re.compile(pattern), korean) for pattern, korean in sorted(named, key=lambda row: -len(row[0]))]

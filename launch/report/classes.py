@@ -1,7 +1,7 @@
 """Figures by class, type and length over all seeds, and samples of wrong predictions of one seed.
 
-One encoder has all columns of its task's tables, as means over seeds; several stand side by side with the one figure
-that matters. The settings beside the recipe's own keep theirs in their ``scores.json``.
+With one encoder a table has all columns, as means over seeds; with several it compares their most important column.
+Results with other settings than the recipe's keep their tables in their ``scores.json``.
 """
 
 from __future__ import annotations
@@ -12,45 +12,36 @@ from typing import Any
 
 from launch.numbers import count, number
 from launch.report.blocks import Block, Table, Text
-from launch.report.compare import Group
+from launch.report.results import Group, by_task
 
-MOST_LINES = 12  # of one cell: a dialogue state may be wrong in all its slots
-MOST_SAMPLES = 12  # tables of wrong predictions; more are the first model's alone
-FIGURES = ("f1", "las", "exact_match", "joint_goal_acc", "mean error")  # of a class, the first that its table has
+MAX_LINES = 12  # of one cell: a dialogue state may be wrong in all its slots
+MAX_SAMPLES = 12  # tables of wrong predictions; if there are more, only those of the first model are shown
+COMPARED = ("f1", "las", "exact_match", "joint_goal_acc", "mean error")  # the column to compare: the first present
 NOTE_ON_ERRORS = (
-    "Where a prediction has several parts, only what differs is shown. A type in brackets is a run of I- tags that no "
-    "B- begins: no entity for the metric. Labels of the benchmark may be wrong, too."
+    "If a prediction has several parts, only the differing parts are shown. A type in brackets is a run of I- tags "
+    "without a B- tag; the metric does not count it as an entity. Labels of the benchmark may also be wrong."
 )
-ORDER_OF_ERRORS = {"probability": "the most certain first", "distance": "the largest distance first"}
+ORDER_OF_ERRORS = {"probability": "most confident first", "distance": "largest distance first"}
 Row = dict[str, Any]
 
 
 def class_tables(groups: Sequence[Group]) -> list[Block]:
-    """A table for each task and title; of several models one figure each, and their confusion matrices."""
+    """A table for each task and title; with several models one column each, and one confusion matrix each."""
     blocks: list[Block] = []
-    for task, alike in _by_task(groups).items():
+    for task, alike in by_task(groups).items():
         titles = dict.fromkeys(
             title for group in alike for title, rows in group.first.get("tables", {}).items() if rows
         )
         for title in titles:
             having = [group for group in alike if group.first.get("tables", {}).get(title)]
-            if len(having) == 1 or _is_confusion(having[0].first["tables"][title]):
-                blocks += [_whole(_named(f"{task}: {title}", one, alike), one, title, len(alike) > 1) for one in having]
-            else:
-                blocks.append(_side_by_side(f"{task}: {title}", having, title))
+            if len(having) > 1 and not _is_confusion(having[0].first["tables"][title]):
+                blocks.append(_comparison(f"{task}: {title}", having, title))
+                continue
+            for group in having:
+                model = f", {group.name}" if len(alike) > 1 else ""
+                seeds = f", mean of {len(group.results)} seeds" if len(group.results) > 1 else ""
+                blocks.append(_full_table(f"{task}: {title}{model}{seeds}", group, title, len(alike) > 1))
     return blocks
-
-
-def _by_task(groups: Sequence[Group]) -> dict[str, list[Group]]:
-    found: dict[str, list[Group]] = {}
-    for group in groups:
-        found.setdefault(group.task, []).append(group)
-    return found
-
-
-def _named(title: str, group: Group, alike: Sequence[Group]) -> str:
-    seeds = f", mean of {len(group.results)} seeds" if len(group.results) > 1 else ""
-    return title + (f", {group.name}" if len(alike) > 1 else "") + seeds
 
 
 def _is_confusion(rows: Sequence[Row]) -> bool:
@@ -69,8 +60,8 @@ def _over_seeds(group: Group, title: str) -> tuple[list[str], dict[str, list[Row
     return list(heads), rows
 
 
-def _mean(values: Sequence[Any], with_spread: bool = True) -> str:
-    """``81.25 ± 0.40`` of figures, a mean count of counts, the text of texts; a dash where one is undefined."""
+def _mean(values: Sequence[Any]) -> str:
+    """``81.25 ± 0.40`` for scores, the mean for counts, the text itself for texts; a dash if one is undefined."""
     if None in values:
         return "–"
     if any(isinstance(value, str) for value in values):
@@ -78,70 +69,70 @@ def _mean(values: Sequence[Any], with_spread: bool = True) -> str:
     mean = fmean(values)
     if all(isinstance(value, int) for value in values):
         return count(mean) if len(set(values)) == 1 else number(mean, 1)
-    return number(mean) + (f" ± {number(stdev(values))}" if with_spread and len(values) > 1 else "")
+    return number(mean) + (f" ± {number(stdev(values))}" if len(values) > 1 else "")
 
 
-def _whole(title: str, group: Group, name: str, is_one_of_several: bool) -> Table:
-    """All columns of one group's table; a confusion matrix is open where it is the only one."""
+def _full_table(title: str, group: Group, name: str, is_one_of_several: bool) -> Table:
+    """All columns of one group; a confusion matrix is open if it is the only one."""
     heads, by_name = _over_seeds(group, name)
-    label, *figures = heads
-    rows = [[one, *(_mean([row.get(head) for row in rows]) for head in figures)] for one, rows in by_name.items()]
+    columns = heads[1:]
+    rows = [[cell, *(_mean([row.get(head) for row in rows]) for head in columns)] for cell, rows in by_name.items()]
+    values = {head: [row.get(head) for rows in by_name.values() for row in rows] for head in columns}
     numeric = [
         place
-        for place, head in enumerate(figures, start=1)
-        if not any(isinstance(row.get(head), str) for some in by_name.values() for row in some)
-        and any(row.get(head) is not None for some in by_name.values() for row in some)
+        for place, head in enumerate(columns, start=1)
+        if not any(isinstance(value, str) for value in values[head]) and any(v is not None for v in values[head])
     ]
     is_confusion = _is_confusion(group.first["tables"][name])
-    sums = [[sum(row.get(head) or 0 for row in some) for head in figures] for some in by_name.values()] * is_confusion
+    sums = [[sum(row.get(head) or 0 for row in rows) for head in columns] for rows in by_name.values()] * is_confusion
     heat = [[n / max(1, sum(counts)) for n in counts] for counts in sums]
-    return Table([label, *figures], rows, numeric, title=title, folded=is_one_of_several or not is_confusion, heat=heat)
+    return Table(heads, rows, numeric, title=title, folded=is_one_of_several or not is_confusion, heat=heat)
 
 
-def _side_by_side(title: str, groups: Sequence[Group], name: str) -> Table:
-    """What the groups share (how often a class is gold), then the figure that matters of each."""
-    found = [_over_seeds(group, name) for group in groups]
-    heads = found[0][0]
-    figure = next((one for one in FIGURES if one in heads), heads[-1])
-    labels = list(dict.fromkeys(label for _, rows in found for label in rows))
+def _comparison(title: str, groups: Sequence[Group], name: str) -> Table:
+    """The columns that all groups share, such as the number of gold labels, then the compared column of each group."""
+    tables = [_over_seeds(group, name) for group in groups]
+    heads = tables[0][0]
+    compared = next((head for head in COMPARED if head in heads), heads[-1])
+    labels = list(dict.fromkeys(label for _, rows in tables for label in rows))
 
     def cells(label: str, head: str) -> list[str]:
-        return [_mean([row.get(head) for row in rows.get(label, [])] or [None]) for _, rows in found]
+        return [_mean([row.get(head) for row in rows.get(label, [])] or [None]) for _, rows in tables]
 
-    shared = [head for head in heads[1:] if head != figure and all(len(set(cells(one, head))) == 1 for one in labels)]
-    rows = [[label, *(cells(label, head)[0] for head in shared), *cells(label, figure)] for label in labels]
+    shared = [h for h in heads[1:] if h != compared and all(len(set(cells(label, h))) == 1 for label in labels)]
+    rows = [[label, *(cells(label, head)[0] for head in shared), *cells(label, compared)] for label in labels]
     columns = [heads[0], *shared, *(group.name for group in groups)]
     seeds = ", mean ± standard deviation over seeds" if any(len(group.results) > 1 for group in groups) else ""
-    return Table(columns, rows, range(1, len(columns)), title=f"{title}, {figure}{seeds}", folded=True)
+    return Table(columns, rows, range(1, len(columns)), title=f"{title}, {compared}{seeds}", folded=True)
 
 
 def error_tables(groups: Sequence[Group]) -> list[Block]:
-    """Samples of what the first seed of each group got wrong; of many groups the first of each task."""
+    """Samples of wrong predictions of the first seed of each group; with many groups only the first of each task."""
     having = [group for group in groups if group.first.get("errors")]
-    few = having if len(having) <= MOST_SAMPLES else [alike[0] for alike in _by_task(having).values()]
+    sampled = having if len(having) <= MAX_SAMPLES else [alike[0] for alike in by_task(having).values()]
     has_models = len({group.name for group in groups}) > 1
     has_seeds = any(len(group.results) > 1 for group in groups)
     blocks: list[Block] = [
         _errors(g.task + f", {g.name}" * has_models + f", seed {g.first['seed']}" * has_seeds, g.first["errors"])
-        for g in few
+        for g in sampled
     ]
     return [*blocks, Text(NOTE_ON_ERRORS, "note")] if blocks else []
 
 
-def _errors(name: str, found: Row) -> Table:
-    samples, sorted_by = found["samples"], found["sorted_by"]
+def _errors(name: str, errors: Row) -> Table:
+    samples, sorted_by = errors["samples"], errors["sorted_by"]
     rows = []
     for sample in samples:
         value = [number(sample["value"])] if sorted_by else []
-        texts = sample["texts"]  # the fields of an example, named where there are several
+        texts = sample["texts"]  # the fields of an example; their names are shown if there are several
         text = "\n".join(f"{field}: {text}" if len(texts) > 1 else text for field, text in texts.items())
         rows.append([text, _lines(sample["gold"]), _lines(sample["predicted"]), *value, sample["guid"]])
-    title = f"{name}: {count(len(samples))} of {count(found['wrong'])} wrong among {count(found['n'])}"
-    title += f", {ORDER_OF_ERRORS.get(sorted_by, 'drawn by seed')}"
-    heads = ["example", "right", "predicted", *([sorted_by] if sorted_by else []), "guid"]
+    title = f"{name}: {count(len(samples))} of {count(errors['wrong'])} errors in {count(errors['n'])} examples"
+    title += f", {ORDER_OF_ERRORS.get(sorted_by, 'random sample')}"
+    heads = ["example", "gold", "predicted", *([sorted_by] if sorted_by else []), "guid"]
     return Table(heads, rows, (3,) if sorted_by else (), title=title, folded=True, is_text=True)
 
 
 def _lines(values: Sequence[str]) -> str:
-    more = [f"… and {len(values) - MOST_LINES} more"] if len(values) > MOST_LINES else []
-    return "\n".join([*values[:MOST_LINES], *more]) or "–"
+    more = [f"… and {len(values) - MAX_LINES} more"] if len(values) > MAX_LINES else []
+    return "\n".join([*values[:MAX_LINES], *more]) or "–"

@@ -1,9 +1,16 @@
-"""The report: one Markdown page and one self-contained HTML page, rendered from the same blocks; CSV, LaTeX."""
+"""Write the report of a run: ``report.md``, ``report.html``, ``results.csv`` and ``report.tex``.
+
+The results are read once (``launch.report.results``). Each section is a function from them, or from the files of its
+stage, to blocks; both pages render the same blocks. Pages are written in English and translated as a whole.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,18 +24,18 @@ from corpus.documents.templates import load_templates
 from launch.manifest import read_manifest
 from launch.numbers import count, duration
 from launch.report.blocks import Section, Table, Text
-from launch.report.compare import group_results, verdict_on_scores
-from launch.report.files import latex_table, results_csv
-from launch.report.gather import read_scores, without_stale
-from launch.report.scores import result_sections
+from launch.report.classes import class_tables, error_tables
+from launch.report.generative import compare_with_encoders
+from launch.report.results import Result, Results, read_results, selection_of, settings_of, trivial_of
+from launch.report.scores import main_table, scores_section, settings_tables, verdict
 from launch.report.search import search_sections
 from launch.report.stages import corpus_sections, pretraining_section, vocabulary_sections
-from launch.report.tables import by_models, own_groups
+from launch.report.trainings import costs, hyperparameters, learning_curves
 
 if TYPE_CHECKING:
     from launch.recipe import Recipe
 
-DESCRIPTIONS: dict[str, Callable[[Path], list[Section]]] = {  # a run that only scores models has none of these stages
+STAGE_SECTIONS: dict[str, Callable[[Path], list[Section]]] = {  # a run that only fine-tunes has none of these
     "corpus": corpus_sections,
     "tokenizer": vocabulary_sections,
     "pretrain": lambda run: [pretraining_section(run)],
@@ -42,66 +49,143 @@ SUMMARIES: dict[str, Callable[[dict[str, Any]], str]] = {  # of the counts in a 
     "model": lambda c: f"{count(c['parameters'])} parameters",
     "finetune": lambda c: f"{count(c['results'])} results",
 }
+NOTE_ON_SETTINGS = "For the recipe settings only; the tables of the other settings are in their scores.json."
+CSV_COLUMNS = (
+    "task", "model", "settings", "seed", "protocol", "split", "n", "n_train", "metric", "score", "lower_95",
+    "upper_95", "trivial", "chosen_by", "members", "seconds", "device",
+)  # fmt: skip
+LATEX_CHARACTERS = {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "–": r"\textendash{}",
+    "`": r"\textasciigrave{}", "'": r"\textquotesingle{}",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    **{sign: f"{{{sign}}}" for sign in "[*"},  # at the start of a line they would be options of the \\ before
+}  # fmt: skip
+LATEX_START = r"""% \usepackage{booktabs,graphicx}, and \usepackage{kotex} with XeLaTeX or LuaLaTeX if names are Korean
+\begin{table}
+\centering\small\setlength{\tabcolsep}{4pt}\setlength{\belowcaptionskip}{6pt}
+"""
+LATEX_FIT = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"  # not wider than the column or page
 
 
 def run(recipe: Recipe, folder: Path, out: Path) -> dict[str, Any]:
-    """Write ``report.md`` and ``report.html`` into ``out`` from the stages below ``folder``, and where there are any
-    results ``results.csv`` and ``report.tex``; returns counts."""
-    scores, stale = without_stale(read_scores(folder), folder)
-    manifests = {name: read_manifest(folder / name) for name in SUMMARIES}
-    sections = [*result_sections(scores, stale), *search_sections(folder)]
-    own = own_groups(group_results(scores))
-    for name, describe in DESCRIPTIONS.items():
-        if manifests[name]:
-            sections += describe(folder)
-    sections.append(_provenance(recipe, manifests["finetune"] or {"versions": {}, "hardware": "unknown"}))
+    """Write the report of the run in ``folder`` to ``out``, results.csv and report.tex only if there are results."""
+    results = read_results(folder)
+    manifests = {name: manifest for name in SUMMARIES if (manifest := read_manifest(folder / name))}
+    sections = [*result_sections(results), *search_sections(folder)]
+    sections += [section for name, of in STAGE_SECTIONS.items() if name in manifests for section in of(folder)]
+    sections.append(_provenance(recipe, manifests.get("finetune", {"versions": {}, "hardware": "unknown"})))
+    card = folder / "corpus" / "card.html"
     page = {
         "title": recipe.name,
         "about": recipe.about,
-        "verdict": verdict_on_scores([found for group in own for found in group.results]),
-        "stages": [_stage(name, manifest, len(scores)) for name, manifest in manifests.items() if manifest],
+        "verdict": verdict(results.main),
+        "stages": [_stage(name, manifest, len(results.scores)) for name, manifest in manifests.items()],
         "sections": sections,
         "links": [
-            *([("Corpus card", "../corpus/card.html")] if (folder / "corpus" / "card.html").is_file() else []),
-            *([("results.csv", "results.csv"), ("report.tex", "report.tex")] if scores else []),
+            *([("Corpus card", "../corpus/card.html")] if card.is_file() else []),
+            *([("results.csv", "results.csv"), ("report.tex", "report.tex")] if results.scores else []),
         ],
     }
-    if scores:
-        (out / "results.csv").write_text(results_csv(scores), "utf-8")
-        (out / "report.tex").write_text(latex_table(by_models(own)), "utf-8")
+    if results.scores:
+        (out / "results.csv").write_text(results_csv(results.scores), "utf-8")
+        (out / "report.tex").write_text(latex_table(main_table(results)), "utf-8")
     language = recipe.launch.resolve_language()
     for name, translate in (("md", translate_markdown), ("html", translate_html)):
         text = render(f"page.{name}.j2", page)
         (out / f"report.{name}").write_text(translate(text) if language == "ko" else text, "utf-8")
-    return {"results": len(scores), "sections": len(sections), "language": language}
+    return {"results": len(results.scores), "sections": len(sections), "language": language}
 
 
-def render(template: str, page: dict[str, Any]) -> str:
-    """A page from its template; text is escaped, in HTML by the environment, in Markdown by the filters."""
-    is_html = template.endswith("html.j2")
-    environment = load_templates("launch.report", autoescape=is_html, finalize=_shown if is_html else None)
-    environment.filters |= {"plain": escape_markdown, "cell": _cell, "fenced": code_block}
-    return environment.get_template(template).render(**page, css=stylesheet())
-
-
-def _shown(value: Any) -> Any:
-    """Cells and code keep their line ends."""
-    return escape_controls(value, keep="\n") if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _cell(text: Any) -> str:
-    return "<br>".join(map(escape_markdown, str(text).split("\n")))
+def result_sections(results: Results) -> list[Section]:
+    """Scores, generative models, settings, learning curves, figures by class, wrong predictions, trainings."""
+    has_settings = len(results.main) < len(results.groups)
+    note = [Text(NOTE_ON_SETTINGS, "note")] if has_settings else []
+    classes, errors = class_tables(results.main), error_tables(results.main)
+    sections = [
+        scores_section(results),
+        Section("Generative models", compare_with_encoders(results.scores)),
+        Section("Settings", settings_tables(results)),
+        Section("Learning curves", learning_curves(results)),
+        Section("By class, type and length", [*note, *classes] if classes else []),
+        Section("Wrong predictions", [*note, *errors] if errors else []),
+        Section("Trainings", [*hyperparameters(results.scores), *costs(results.scores)]),
+    ]
+    return [section for section in sections if section.blocks]
 
 
 def _stage(name: str, manifest: dict[str, Any], results: int) -> dict[str, str]:
-    """``results``: of all commands, where a manifest knows those of the last."""
+    """``results``: of all commands; a manifest counts those of the last command."""
     cost = f"{duration(manifest['seconds'])}, {count(manifest['peak_memory_mib'])} MiB"
     return {"name": name, "summary": SUMMARIES[name]({**manifest["counts"], "results": results}), "cost": cost}
 
 
 def _provenance(recipe: Recipe, manifest: dict[str, Any]) -> Section:
-    said = f"Hardware: {manifest['hardware']}. Every stage's folder holds a manifest with inputs and counts."
+    hardware = f"Hardware: {manifest['hardware']}. The manifest.json of each stage lists its inputs and counts."
     versions = [list(item) for item in manifest["versions"].items()]
     settings = yaml.safe_dump(json.loads(recipe.model_dump_json()), allow_unicode=True, sort_keys=False)
     table = Table(["package", "version"], versions, title="Versions", folded=True)
-    return Section("How this was made", [Text(said), table, Text(settings, "code")], is_folded=True)
+    return Section("How this was made", [Text(hardware), table, Text(settings, "code")], is_folded=True)
+
+
+def render(template: str, page: dict[str, Any]) -> str:
+    """A page from its template; text is escaped, in HTML by the environment, in Markdown by the filters."""
+    is_html = template.endswith("html.j2")
+    environment = load_templates("launch.report", autoescape=is_html, finalize=_without_controls if is_html else None)
+    environment.filters |= {"plain": escape_markdown, "cell": _markdown_cell, "fenced": code_block}
+    return environment.get_template(template).render(**page, css=stylesheet())
+
+
+def _without_controls(value: Any) -> Any:
+    """Text without control characters; cells and code keep their line ends."""
+    is_text = isinstance(value, str) and not isinstance(value, Markup)
+    return escape_controls(value, keep="\n") if is_text else value
+
+
+def _markdown_cell(text: Any) -> str:
+    return "<br>".join(map(escape_markdown, str(text).split("\n")))
+
+
+def results_csv(scores: Sequence[Result]) -> str:
+    """A line for each metric of each result, numbers in full."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(CSV_COLUMNS)
+    for result in scores:
+        names = [result["task"], result["model"], settings_of(result), result["seed"], result["protocol"]]
+        more = [selection_of(result).replace("–", ""), len(result.get("members") or []) or ""]
+        for metric, score in result["scores"].items():
+            low, high = result["intervals"].get(metric) or (None, None)
+            counts = [result["split"], result["n"], result["n_train"]]
+            scored = [metric, score, low, high, trivial_of(result, metric)]
+            writer.writerow([*names, *counts, *scored, *more, result.get("seconds"), result.get("device")])
+    return out.getvalue()
+
+
+def latex_table(table: Table) -> str:
+    """The table with booktabs, without intervals, which do not fit a paper; a task is named only in its first row."""
+    columns = "".join("r" if place in table.numbers else "l" for place in range(len(table.heads)))
+    before, lines = "", []
+    for row in table.rows:
+        task, *cells = (latex(cell.partition("\n")[0]) for cell in row)
+        lines += [r"\midrule"] if before and task != before else []
+        lines.append(" & ".join(["" if task == before else task, *cells]) + r" \\")
+        before = task
+    heads = " & ".join(map(_latex_head, table.heads)) + r" \\"
+    return LATEX_START + "\n".join([
+        rf"\caption{{{latex(table.title)}.}}", LATEX_FIT, rf"\begin{{tabular}}{{{columns}}}", r"\toprule", heads,
+        r"\midrule", *lines, r"\bottomrule", r"\end{tabular}}", r"\end{table}",
+    ]) + "\n"  # fmt: skip
+
+
+def _latex_head(text: str) -> str:
+    """A model name and its settings on separate lines, so that the column is as narrow as its numbers."""
+    parts = [latex(part) for part in text.replace(" (", ", (").split(", ")]
+    lines = r" \\ ".join(parts)
+    return lines if len(parts) == 1 else rf"\shortstack[r]{{{lines}}}"
+
+
+def latex(text: str) -> str:
+    """Any text as LaTeX prints it, in one line."""
+    escaped = "".join(LATEX_CHARACTERS.get(character, character) for character in " ".join(text.split()))
+    return re.sub("-(?=-)", "-{}", escaped)  # LaTeX would print two hyphens as a dash

@@ -1,8 +1,7 @@
-"""Scores beside the trivial baseline and, on the official dev files, beside the paper's Table 36.
+"""The section "Scores": warnings, bars, scores by model, single results; and scores by settings.
 
-What makes a score comparable stands with it: protocol, seed, weights, data version. What all results share is said
-once, above the tables; what differs is a column. Where there are more figures than anybody reads, the page keeps means
-over seeds, and ``results.csv`` beside it every figure.
+Facts that all results share are stated once, below the tables; facts that differ become a column. With many results
+the page shows means over seeds and ``results.csv`` has every score.
 """
 
 from __future__ import annotations
@@ -12,187 +11,278 @@ from collections.abc import Callable, Sequence
 from launch.numbers import count, number
 from launch.recipe import OWN_MODEL
 from launch.report.blocks import Bar, Bars, Block, Section, Table, Text
-from launch.report.classes import class_tables, error_tables
-from launch.report.compare import LAST_WEIGHTS, Group, group_results, weights_of
-from launch.report.curves import learning_curves
 from launch.report.differences import differences
-from launch.report.gather import PAPER_MODEL, Result, paper_metrics, sentence_on_stale, settings_of, trivial_of
-from launch.report.generative import compare_with_encoders
-from launch.report.tables import by_models, by_settings, chosen_on, cost, hyperparameters, own_groups
+from launch.report.results import (
+    LAST_WEIGHTS,
+    PAPER_HEAD,
+    RECIPE_SETTINGS,
+    Group,
+    Result,
+    Results,
+    name_of,
+    over_seeds,
+    paper_metrics,
+    paper_score,
+    selection_of,
+    settings_of,
+    trivial_of,
+    weights_of,
+)
 
-FACTS = {  # column to how it is said once for all results
+FACTS = {  # column, and how a value is stated that all results share
     "model": "encoder {}", "settings": "settings {}", "seed": "seed {}", "protocol": "protocol {}", "weights": "{}",
     "data": "data version {}",
 }  # fmt: skip
-FIRST = "first"  # settings, of those without a name
-MOST_BARS = 16  # more are a table
-MOST_RESULTS = 64  # whose single figures are on the page
-NUMBERS = ("score", "95 % interval", "trivial", "gain", "trained on", "scored on", f"{PAPER_MODEL}, Table 36")
+MAX_BARS = 16  # more groups are in the table only
+MAX_RESULTS = 64  # whose single scores are on the page
+NUMBERS = ("score", "95 % interval", "trivial", "gain", "trained on", "scored on", PAPER_HEAD)
 NOTE = (
     "Scores are 0 to 100. The trivial baseline needs no model: the majority class, the mean, the right-hand neighbour "
     "as head, no answer, an empty state. Intervals come from resampling the scored examples. Scores of different tasks "
     "are never averaged. AUPRC is the area under the precision-recall curve, averaged over the classes; for a constant "
-    "prediction the published code gives about 50 on any labels, so no baseline stands beside it."
+    "prediction the published code gives about 50 on any labels, so no baseline is shown."
 )
 NOTE_ON_MEANS = (
-    "Below a score stands its 95 % interval; of several seeds it is for new seeds and new examples together. Two that "
-    "overlap do not prove two models equal; malmoi compare tests which differences are real."
+    "The 95 % interval is below each score. With several seeds it covers new seeds and new examples. Overlapping "
+    "intervals do not show that two models are equal; malmoi compare tests which differences are significant."
 )
 NOTE_ON_PAPER = (
-    " The figures of Table 36 were made by the published code (here protocol klue-baseline), each the best of many "
-    "evaluations of the dev set that it is reported on."
+    " The scores of Table 36 come from the published code (here protocol klue-baseline). Each is the best of many "
+    "evaluations on the dev set that it is reported on."
 )
-WARNINGS: tuple[tuple[Callable[[Result], bool], str], ...] = (  # about which results, with room for their tasks
+WARNINGS: tuple[tuple[Callable[[Result], bool], str], ...] = (  # condition, and the text with room for the tasks
     (
-        lambda found: found["protocol"] == "klue-baseline",
-        "Protocol klue-baseline ({}): inputs, targets and decoding repeat the faults of the published code. These "
-        "scores compare with published ones, not with scores of protocol malmoi.",
+        lambda result: result["protocol"] == "klue-baseline",
+        "Protocol klue-baseline ({}): inputs, targets and decoding reproduce the published code with its bugs. Compare "
+        "these scores with published ones, not with scores of protocol malmoi.",
     ),
     (
-        lambda found: not found["is_official_dev"] and not found.get("own"),
-        "Not scored on the official dev set: {}. These scores compare only with scores on the very same examples (What "
-        "was scored), not with published ones.",
+        lambda result: not result["is_official_dev"] and not result.get("own"),
+        "Not scored on the official dev set: {}. Compare these scores only with scores on the same examples (see "
+        "Scored files), not with published ones.",
     ),
     (
-        lambda found: weights_of(found) != LAST_WEIGHTS,
-        "The weights were chosen by their score on the examples that are scored here: {}. Such scores are too high for "
-        "new text; the published ones were made in the same way.",
+        lambda result: weights_of(result) != LAST_WEIGHTS,
+        "The weights were selected by their score on the evaluation examples: {}. Such scores are too high for new "
+        "text. The published scores were obtained in the same way.",
     ),
     (
-        lambda found: found.get("searched_on") == "dev",
-        "The hyperparameters were searched on the examples that are scored here: {}. Such scores are too high for new "
-        "text; the published ones were made in the same way.",
+        lambda result: result.get("searched_on") == "dev",
+        "The hyperparameters were tuned on the evaluation examples: {}. Such scores are too high for new text. The "
+        "published scores were obtained in the same way.",
     ),
 )
 
 
-def result_sections(scores: Sequence[Result], stale: Sequence[Result] = ()) -> list[Section]:
-    """Scores, settings, learning curves, figures by class, wrong predictions, trainings; ``stale`` is only named."""
-    groups = group_results(scores)
-    own = own_groups(groups)
-    is_ablated = len(own) < len(groups)
-    note = [Text("Of the recipe's own settings; the others have theirs in their scores.json.", "note")] * is_ablated
-    parts: list[tuple[str, Sequence[Block]]] = [
-        ("Generative models", compare_with_encoders(scores)),
-        ("Settings", by_settings(groups)),
-        ("Learning curves", learning_curves(groups)),
-        ("By class, type and length", class_tables(own)),
-        ("Wrong predictions", error_tables(own)),
-    ]
-    noted = ("By class, type and length", "Wrong predictions")
-    return [
-        _scores(scores, groups, own, stale),
-        *(Section(title, [*(note if title in noted else []), *blocks]) for title, blocks in parts if blocks),
-        *([Section("Trainings", [*hyperparameters(scores), *cost(scores)])] if scores else []),
-    ]
+def verdict(groups: Sequence[Group]) -> list[str]:
+    """On which tasks each model is better than the trivial baseline by the headline metric.
 
-
-def _scores(
-    scores: Sequence[Result], groups: Sequence[Group], own: Sequence[Group], stale: Sequence[Result]
-) -> Section:
-    """Warnings, figure, the main table and, where they are not too many, single figures."""
-    is_compared = len(groups) > len({found["task"] for found in scores}) or len(scores) > len(groups)
-    facts = [facts_of(found) for found in scores]
-    varying = [name for name in FACTS if len({fact[name] for fact in facts}) > 1]
-    alike = [name for name in FACTS if scores and name not in varying and facts[0][name] != FIRST]
-    shared = [FACTS[name].format(facts[0][name]) for name in alike]
-    is_official = any(found["is_official_dev"] for found in scores)
-    paper = [(found, metric) for found in scores for metric in paper_metrics(found)]
-    further = [(found, metric) for found in scores for metric in found["scores"] if metric not in paper_metrics(found)]
-    heads = ["task", *varying, "metric"]
-    single: list[Block] = [
-        _table([*heads, *NUMBERS[: None if is_official else -1]], paper, "Every result" * is_compared, is_compared),
-        _table([*heads, *NUMBERS[:3]], further, "Further metrics", True),
-    ]
-    means: list[Block] = [by_models(own), Text(NOTE_ON_MEANS, "note")]
-    left_out = Text(f"The figures of each of the {count(len(scores))} results stand in results.csv beside this page.")
-    return Section(
-        "Scores",
-        [
-            *warnings(scores),
-            *([Text(sentence_on_stale(stale), "warning")] if stale else []),
-            *_figure(own),
-            *(means if is_compared else []),
-            *differences(groups),
-            *([Text(f"All results: {', '.join(shared)}.")] if shared else []),
-            *(single if len(scores) <= MOST_RESULTS else [left_out]),
-            Text(NOTE + (NOTE_ON_PAPER if is_official else ""), "note"),
-            _files(scores),
-        ],
-    )
-
-
-def facts_of(found: Result) -> dict[str, str]:
-    """What must be the same for two scores of a task to be comparable."""
-    versions = {split: file.get("version", "unknown") for split, file in found.get("data", {}).items()}
-    same = len(set(versions.values())) == 1
-    data = next(iter(versions.values())) if same else ", ".join(f"{split} {name}" for split, name in versions.items())
-    weights = LAST_WEIGHTS if (chosen := chosen_on(found)) == "–" else chosen
-    said = (settings_of(found) or FIRST, str(found["seed"]), found["protocol"], weights, data or "unknown")
-    return dict(zip(FACTS, (found["model"], *said), strict=True))
-
-
-def warnings(scores: Sequence[Result]) -> list[Text]:
-    """What a reader must know before comparing any of these scores with others."""
+    A task counts as better or worse only if the whole interval is above or below the baseline.
+    """
     lines = []
-    for is_meant, said in WARNINGS:
-        meant = [found["task"] for found in scores if is_meant(found)]
-        tasks = ", ".join(dict.fromkeys(meant)) if len(meant) < len(scores) else "all results"
-        lines += [Text(said.format(tasks), "warning")] if meant else []
+    names = list(dict.fromkeys(group.name for group in groups))
+    for name in names:
+        own = [group for group in groups if group.name == name]
+        better, unclear, worse = ([g for g in own if _versus_trivial(g) == sign] for sign in (1, 0, -1))
+        gains = ", ".join(f"{group.task} {group.gain(group.first['headline'])}" for group in better)
+        said = [
+            *([f"Better than the trivial baseline on {len(better)} of {len(own)} tasks (the whole 95 % interval is "
+               f"above it): {gains}."] if better else []),
+            *([f"No clear difference from the trivial baseline: {_gains(unclear)}."] if unclear else []),
+            *([f"Worse than the trivial baseline: {_gains(worse)}."] if worse else []),
+        ]  # fmt: skip
+        lines += [f"{name}: {line[0].lower()}{line[1:]}" for line in said] if len(names) > 1 else said
     return lines
 
 
-def _figure(groups: Sequence[Group]) -> list[Block]:
-    """Bars of the headline of each group with interval and trivial baseline; none where they would be too many."""
-    rows = [_bar(group, group.first["headline"]) for group in groups if group.mean(group.first["headline"]) is not None]
+def _versus_trivial(group: Group) -> int:
+    """1: the interval of the headline metric is above the trivial baseline; -1: below; 0: around it or unknown."""
+    metric = group.first["headline"]
+    interval, baseline = group.interval(metric), group.trivial(metric) or 0.0
+    if interval is None or interval[0] <= baseline <= interval[1]:
+        return 0
+    return 1 if interval[0] > baseline else -1
+
+
+def _gains(groups: Sequence[Group]) -> str:
+    parts = [", ".join(f"{metric} {g.gain(metric)}" for metric in paper_metrics(g.first)) for g in groups]
+    return ", ".join(f"{group.task} ({part})" for group, part in zip(groups, parts, strict=True))
+
+
+def scores_section(results: Results) -> Section:
+    """Warnings, bars, the main table and, if there are not too many, single scores."""
+    scores = results.scores
+    is_compared = len(results.groups) > len({r["task"] for r in scores}) or len(scores) > len(results.groups)
+    facts = [_facts_of(result) for result in scores]
+    varying = [name for name in FACTS if len({fact[name] for fact in facts}) > 1]
+    same = [name for name in FACTS if scores and name not in varying and facts[0][name] != RECIPE_SETTINGS]
+    shared = ", ".join(FACTS[name].format(facts[0][name]) for name in same)
+    is_official = any(result["is_official_dev"] for result in scores)
+    paper = [(result, metric) for result in scores for metric in paper_metrics(result)]
+    further = [
+        (result, metric) for result in scores for metric in result["scores"] if metric not in paper_metrics(result)
+    ]
+    heads = ["task", *varying, "metric"]
+    means: list[Block] = [main_table(results), Text(NOTE_ON_MEANS, "note")]
+    single: list[Block] = [
+        _single_scores([*heads, *NUMBERS[: None if is_official else -1]], paper, "Every result", is_compared),
+        _single_scores([*heads, *NUMBERS[:3]], further, "Further metrics", True),
+    ]
+    left_out = Text(f"The scores of all {count(len(scores))} results are in results.csv in this folder.")
+    return Section("Scores", [
+        *_warnings(scores),
+        *([Text(results.stale_note, "warning")] if results.stale else []),
+        *_bars(results.main),
+        *(means if is_compared else []),
+        *differences(results.groups),
+        *([Text(f"All results: {shared}.")] if shared else []),
+        *(single if len(scores) <= MAX_RESULTS else [left_out]),
+        Text(NOTE + (NOTE_ON_PAPER if is_official else ""), "note"),
+        _scored_files(scores),
+    ])  # fmt: skip
+
+
+def _facts_of(result: Result) -> dict[str, str]:
+    """What must be equal for two scores of a task to be comparable."""
+    versions = {split: file.get("version", "unknown") for split, file in result.get("data", {}).items()}
+    same = len(set(versions.values())) == 1
+    data = next(iter(versions.values())) if same else ", ".join(f"{split} {name}" for split, name in versions.items())
+    weights = LAST_WEIGHTS if (selection := selection_of(result)) == "–" else selection
+    settings = settings_of(result) or RECIPE_SETTINGS
+    values = (result["model"], settings, str(result["seed"]), result["protocol"], weights, data or "unknown")
+    return dict(zip(FACTS, values, strict=True))
+
+
+def _warnings(scores: Sequence[Result]) -> list[Text]:
+    """What a reader must know before comparing any of these scores with others."""
+    warnings = []
+    for applies, text in WARNINGS:
+        tasks = [result["task"] for result in scores if applies(result)]
+        names = ", ".join(dict.fromkeys(tasks)) if len(tasks) < len(scores) else "all results"
+        warnings += [Text(text.format(names), "warning")] if tasks else []
+    return warnings
+
+
+def _bars(groups: Sequence[Group]) -> list[Block]:
+    """Bars of the headline metric of each group with interval and trivial baseline; none if there are too many."""
+    rows = []
+    for group in groups:
+        metric = group.first["headline"]
+        value, interval = group.mean(metric), group.interval(metric)
+        if value is None:
+            continue
+        low, high = (min(max(end, 0.0), 100.0) for end in interval or (0.0, 0.0))
+        rows.append(Bar(
+            name=group.task,
+            detail=metric if group.name == group.model == OWN_MODEL else f"{metric}, {group.name}",
+            value=min(max(value, 0.0), 100.0) / 100,
+            label=f"{value:.1f}",
+            small_label=f"{low:.0f} to {high:.0f}" if interval else "",
+            interval=(low / 100, high / 100) if interval else None,
+            baseline=(group.trivial(metric) or 0.0) / 100,
+        ))  # fmt: skip
     keys = [("", "score, 0 to 100"), ("interval", "95 % interval"), ("base", "trivial baseline")]
-    return [Bars(rows, keys)] if 0 < len(rows) <= MOST_BARS else []
+    return [Bars(rows, keys)] if 0 < len(rows) <= MAX_BARS else []
 
 
-def _bar(group: Group, metric: str) -> Bar:
-    value, interval = group.mean(metric) or 0.0, group.interval(metric)
-    low, high = (min(max(end, 0.0), 100.0) for end in interval or (0.0, 0.0))
-    return Bar(
-        name=group.task,
-        detail=metric if group.name == group.first["model"] == OWN_MODEL else f"{metric}, {group.name}",
-        value=min(max(value, 0.0), 100.0) / 100,
-        said=f"{value:.1f}",
-        said_more=f"{low:.0f} to {high:.0f}" if interval else "",
-        interval=(low / 100, high / 100) if interval else None,
-        baseline=(group.trivial(metric) or 0.0) / 100,
-    )
+def printed_table(scores: Sequence[Result]) -> Table:
+    """The paper's metrics of every result with the trivial baseline, for the terminal."""
+    rows = []
+    for result in scores:
+        for metric in paper_metrics(result):
+            cells = [number(result["scores"][metric]), number(trivial_of(result, metric)), count(result["n"])]
+            rows.append([result["task"], name_of(result), str(result["seed"]), metric, *cells])
+    heads = ("task", "model", "seed", "metric", "score", "trivial", "n")
+    return Table(heads, rows, numbers=(4, 5, 6), title="Scores")
 
 
-def _table(heads: list[str], cells: Sequence[tuple[Result, str]], title: str, folded: bool) -> Table:
+def main_table(results: Results) -> Table:
+    """Task and metric by model with the settings of the recipe; for official dev files with the paper's Table 36."""
+    groups = results.main
+    models = list(dict.fromkeys(group.title for group in groups))
+    is_official = any(group.first["is_official_dev"] for group in groups)
+    count_seeds = len({len(group.results) for group in groups} - {1}) > 1
+    has_selection = any(group.selection != "–" for group in groups)
+    by_examples: dict[tuple[str, str], list[Group]] = {}  # other examples are another row
+    for group in groups:
+        by_examples.setdefault((group.task, group.first["split"]), []).append(group)
+    rows = []
+    for (task, _), alike in by_examples.items():
+        for metric in paper_metrics(alike[0].first):
+            cells = [
+                "\n".join(g.cell_with_interval(metric, count_seeds=count_seeds) for g in alike if g.title == name)
+                for name in models
+            ]
+            rows.append([
+                task, metric, *(cell or "–" for cell in cells), number(alike[0].trivial(metric)),
+                *([number(paper_score(alike[0].first, metric))] if is_official else []),
+                *([_selections(alike)] if has_selection else []),
+            ])  # fmt: skip
+    heads = ["task", "metric", *models, "trivial", *([PAPER_HEAD] if is_official else [])]
+    columns = [*heads, *(["selected by"] if has_selection else [])]
+    return Table(columns, rows, range(2, len(heads)), title=f"Tasks by models{over_seeds(groups)}")
+
+
+def _selections(groups: Sequence[Group]) -> str:
+    """What was selected in a row, by model if the models differ."""
+    selections = {group.title: group.selection for group in groups}
+    if len(set(selections.values())) == 1:
+        return groups[0].selection
+    return "\n".join(f"{name}: {text}" for name, text in selections.items() if text != "–")
+
+
+def _single_scores(heads: list[str], cells: Sequence[tuple[Result, str]], title: str, is_folded: bool) -> Table:
+    """One row for each metric of each result; without a title if it is the only table of scores."""
     numbers = [place for place, head in enumerate(heads) if head in NUMBERS]
     signs = [place for place, head in enumerate(heads) if head == "gain"]
-    rows = [[row[head] for head in heads] for row in (_cells(*cell) for cell in cells)]
-    return Table(heads, rows, numbers, signs, title, folded)
+    rows = []
+    for result, metric in cells:
+        interval, value, trivial = result["intervals"].get(metric), result["scores"][metric], trivial_of(result, metric)
+        row = {"task": result["task"], "metric": metric, **_facts_of(result)}
+        row |= zip(NUMBERS, (
+            number(value),
+            "–" if interval is None else f"{interval[0]:.1f} to {interval[1]:.1f}",
+            number(trivial),
+            "–" if value is None or metric == "auprc" else f"{value - (trivial or 0.0):+.2f}",
+            count(result["n_train"]), count(result["n"]), number(paper_score(result, metric)),
+        ), strict=True)  # fmt: skip
+        rows.append([row[head] for head in heads])
+    return Table(heads, rows, numbers, signs, title if is_folded else "", is_folded)
 
 
-def _cells(found: Result, metric: str) -> dict[str, str]:
-    """One metric of one result, by the heads of the tables."""
-    interval = found["intervals"].get(metric)
-    value, trivial = found["scores"][metric], trivial_of(found, metric)
-    paper = found["paper_dev"][PAPER_MODEL].get(metric) if found["is_official_dev"] else None
-    values = (
-        number(value),
-        "–" if interval is None else f"{interval[0]:.1f} to {interval[1]:.1f}",
-        number(trivial),
-        "–" if value is None or metric == "auprc" else f"{value - (trivial or 0.0):+.2f}",
-        count(found["n_train"]),
-        count(found["n"]),
-        number(paper),
-    )
-    return {"task": found["task"], "metric": metric, **facts_of(found), **dict(zip(NUMBERS, values, strict=True))}
-
-
-def _files(scores: Sequence[Result]) -> Table:
-    """The files behind the scores of each task, and what is known of their version."""
+def _scored_files(scores: Sequence[Result]) -> Table:
+    """The data files of each task and their versions."""
     rows = dict.fromkeys(
-        (found["task"], found["split"], file["file"], file.get("version", "unknown"), file["sha256"][:12])
-        for found in scores
-        for file in found.get("data", {}).values()
+        (result["task"], result["split"], file["file"], file.get("version", "unknown"), file["sha256"][:12])
+        for result in scores
+        for file in result.get("data", {}).values()
     )
     heads = ["task", "scored on", "files", "version", "sha256"]
-    return Table(heads, [list(row) for row in rows], title="What was scored", folded=True)
+    return Table(heads, [list(row) for row in rows], title="Scored files", folded=True)
+
+
+def settings_tables(results: Results) -> list[Block]:
+    """The headline metric of each task and model by settings, with the difference from the recipe's settings; none if
+    there are no other settings."""
+    names = list(dict.fromkeys(group.settings for group in results.groups))
+    by_model: dict[tuple[str, ...], dict[str, list[Group]]] = {}
+    for group in results.groups:
+        key = (group.task, group.first["split"], group.model)
+        by_model.setdefault(key, {}).setdefault(group.settings, []).append(group)
+    has_models = len({model for _, _, model in by_model}) > 1
+    rows = []
+    for (task, _, model), by_settings in by_model.items():
+        if "" not in by_settings or len(by_settings) == 1:
+            continue  # nothing to compare with; ensembles are such a case
+        base, metric = by_settings[""], next(iter(by_settings.values()))[0].first["headline"]
+        cells = ["\n".join(_cell_with_difference(g, base, metric) for g in by_settings.get(name, [])) for name in names]
+        rows.append([task, *([model] if has_models else []), metric, *(cell or "–" for cell in cells)])
+    heads = ["task", *(["model"] if has_models else []), "metric", *(name or RECIPE_SETTINGS for name in names)]
+    numbers = range(len(heads) - len(names), len(heads))
+    return [Table(heads, rows, numbers, title=f"Settings{over_seeds(results.groups)}")] if rows else []
+
+
+def _cell_with_difference(group: Group, base: Sequence[Group], metric: str) -> str:
+    value, other = group.mean(metric), base[0].mean(metric) if len(base) == 1 else None
+    difference = [] if base == [group] or value is None or other is None else [f"{value - other:+.2f}"]
+    return "\n".join([group.cell(metric), *difference, *([group.selection] if group.selection != "–" else [])])

@@ -99,7 +99,7 @@ def plans_of(found: Sequence[Any], name: str, settings: Sequence[str] | None) ->
 def make_tables(plans: Sequence[Plan], made: Sequence[Result]) -> list[Table]:
     """Every result, seeds in order, and the means over the seeds, in one pair for all settings."""
     from finetune.saved_models.card import shown_encoder
-    from launch.report.gather import paper_metrics
+    from launch.report.results import paper_metrics
 
     first, metrics = made[0], paper_metrics(made[0])
     several = len({one.out for plan in plans for one in plan.members}) > 1
@@ -134,7 +134,7 @@ def _each(columns: Mapping[Column, Mapping[int, Result]], metrics: Sequence[str]
 
 def _status(found: Result) -> str:
     """How many members, or which weights, were averaged, or where those come from that were scored."""
-    from launch.report.compare import weights_of
+    from launch.report.results import weights_of
 
     if "members" in found:
         return f"{len(found['members'])} members"

@@ -109,25 +109,22 @@ def find_entries(run: Path) -> list[Entry]:
     """All finished results of a run, tasks in the paper's order, under names without places of this machine; those of
     encoders that have changed since are left out, as in the report."""
     from finetune.config import place_of
-    from finetune.queue.jobs import RESULTS, folder_name
+    from finetune.queue.jobs import folder_name
     from finetune.saved_models.card import shown_encoder
-    from launch.report.gather import read_json, sentence_on_stale, without_stale
+    from launch.report.results import read_results
 
-    root = run / "finetune"
-    found = {path.parent: read_json(path) for path in sorted(p for pattern in RESULTS for p in root.glob(pattern))}
-    current, stale = without_stale(list(found.values()), run)
-    if stale:
-        typer.echo(sentence_on_stale(stale).replace("Not shown", "Left out"), err=True)
-    known = {id(result) for result in current}
-    names = _public_names(sorted({result["model"] for result in current}), shown_encoder)
+    root, results = run / "finetune", read_results(run)
+    if results.stale:
+        typer.echo(results.stale_note.replace("Not shown", "Left out"), err=True)
+    names = _public_names(sorted({result["model"] for result in results.scores}), shown_encoder)
     entries = []
-    for folder, result in found.items():
-        if id(result) in known:
-            task, _, *rest = folder.relative_to(root).parts
-            shown = names[result["model"]]
-            place = "/".join(("finetune", task, folder_name(shown), *rest))
-            public = {key: without_places(result[key]) for key in HOLD_PLACES if key in result}
-            entries.append(Entry(folder, {**result, **public, "model": shown}, place, given=result["model"]))
+    for result in results.scores:
+        folder, shown = Path(result["folder"]), names[result["model"]]
+        task, _, *rest = folder.relative_to(root).parts
+        place = "/".join(("finetune", task, folder_name(shown), *rest))
+        public = {key: without_places(result[key]) for key in HOLD_PLACES if key in result}
+        own = {key: value for key, value in result.items() if key not in ("folder", "errors")}
+        entries.append(Entry(folder, {**own, **public, "model": shown}, place, given=result["model"]))
     if not entries:
         raise LaunchError(f"{root}: no finished results; run `malmoi finetune` first")
     return sorted(entries, key=lambda e: (place_of(e.result["task"]), e.place))
@@ -270,7 +267,7 @@ def _recipe(run: Path) -> bytes | None:
 
 
 def _card(run: Path, entries: Sequence[Entry], missing: Sequence[str], with_golds: bool) -> str:
-    from launch.report.compare import weights_of
+    from launch.report.results import weights_of
 
     def row(entry: Entry) -> list[str]:
         found, metric = entry.result, entry.result["headline"]

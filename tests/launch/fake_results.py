@@ -1,4 +1,4 @@
-"""Results as trainings leave them, invented: eight tasks x models x settings x seeds, for looking at the report.
+"""Invented results in the format of ``scores.json``: eight tasks x models x settings x seeds, to test the report.
 
 ``python -m tests.launch.fake_results FOLDER`` writes 1,280 of them below FOLDER/finetune.
 """

@@ -1,4 +1,4 @@
-"""The report as an appendix: means over seeds, settings, hyperparameters, cost, curves, LaTeX and CSV; many results."""
+"""The report of many results: means over seeds, settings, hyperparameters, cost, curves, LaTeX and CSV."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ import pytest
 from finetune.registry import TASKS
 from launch.recipe import Recipe
 from launch.report.blocks import Pictures, Section, Table, Text
-from launch.report.compare import group_results
-from launch.report.curves import loss_of, score_of
-from launch.report.files import latex, latex_table, results_csv
-from launch.report.run import render, run
-from launch.report.scores import result_sections
-from launch.report.tables import by_models, chosen_on, own_groups
+from launch.report.results import Results, selection_of
+from launch.report.run import latex, latex_table, render, result_sections, results_csv, run
+from launch.report.scores import main_table as table_of_models
+from launch.report.trainings import loss_of, score_of
 from tests.launch.fake_results import fake_result, fake_results, write_results
 
 HEADS = 1  # line of the CSV
@@ -33,11 +31,11 @@ def tables_in(sections: list[Section]) -> list[Table]:
 
 
 def table_of(results: list[dict[str, Any]], title: str) -> Table:
-    return next(table for table in tables_in(result_sections(results)) if table.title.startswith(title))
+    return next(table for table in tables_in(result_sections(Results(results))) if table.title.startswith(title))
 
 
 def main_table(*results: dict[str, Any]) -> str:
-    return latex_table(by_models(own_groups(group_results(list(results)))))
+    return latex_table(table_of_models(Results(results)))
 
 
 def test_a_cell_is_mean_deviation_and_interval_over_the_seeds() -> None:
@@ -48,34 +46,36 @@ def test_a_cell_is_mean_deviation_and_interval_over_the_seeds() -> None:
     assert " to " in cell.split("\n")[1]
 
 
-def test_what_was_chosen_on_the_scored_examples_says_so_in_its_row() -> None:
+def test_selection_on_the_scored_examples_is_shown_in_the_row() -> None:
     chosen = {"by": "macro_f1", "score": 1.0, "step": 9, "evaluations": 16}
     one, other = fake_result("ynat", "a", "", 1), fake_result("ynat", "b", "", 1, selected=chosen)
     row = table_of([one, other], "Tasks by models").rows[0]
-    assert row[-1] == "b: best macro_f1 of 16 evaluations on the scored split"
-    assert "chosen by" not in table_of([one, one | {"seed": 2}], "Tasks by models").heads
+    assert row[-1] == "b: best macro_f1 of 16 evaluations on the scored examples"
+    assert "selected by" not in table_of([one, one | {"seed": 2}], "Tasks by models").heads
     searched = one | {"searched_on": "dev"}
-    assert chosen_on(searched) == "hyperparameters searched on the scored split"
-    warnings = [b for b in result_sections([searched])[0].blocks if isinstance(b, Text) and b.kind == "warning"]
+    assert selection_of(searched) == "hyperparameters tuned on the scored examples"
+    warnings = [
+        b for b in result_sections(Results([searched]))[0].blocks if isinstance(b, Text) and b.kind == "warning"
+    ]
     assert "Such scores are too high" in warnings[0].text
 
 
-def test_settings_stand_beside_the_recipes_own_with_their_difference() -> None:
+def test_other_settings_are_shown_with_their_difference_from_the_recipe() -> None:
     results = [fake_result("ynat", "model", name, seed) for name in ("", "swa") for seed in (1, 2)]
     for found, score in zip(results, (70.0, 72.0, 73.0, 74.0), strict=True):
         found["scores"]["macro_f1"] = score
     table = table_of(results, "Settings, mean ± standard deviation over 2 seeds")
-    assert table.heads == ["task", "metric", "as the recipe says", "swa"]
+    assert table.heads == ["task", "metric", "recipe settings", "swa"]
     assert table.rows == [["ynat", "macro_f1", "71.00 ± 1.41", "73.50 ± 0.71\n+2.50"]]
 
 
-def test_a_model_that_has_other_settings_alone_is_in_the_main_table() -> None:
+def test_a_model_with_only_named_settings_is_in_the_main_table() -> None:
     results = [fake_result("ynat", "model", "", 1), fake_result("ynat", "large", "lr-1e-05", 1)]
     assert list(table_of(results, "Tasks by models").heads[2:4]) == ["model", "large, lr-1e-05"]
-    assert not any(table.title.startswith("Settings") for table in tables_in(result_sections(results)))
+    assert not any(table.title.startswith("Settings") for table in tables_in(result_sections(Results(results))))
 
 
-def test_an_ensemble_is_named_as_such_and_has_no_hyperparameters_and_no_cost() -> None:
+def test_an_ensemble_is_labelled_and_has_no_hyperparameters_or_cost() -> None:
     members = [{"model": "model", "seed": seed} for seed in range(4)]
     ensemble = fake_result("ynat", "both", "", 1, members=members)
     for key in ("hyperparameters", "seconds", "losses", "device"):
@@ -86,13 +86,23 @@ def test_an_ensemble_is_named_as_such_and_has_no_hyperparameters_and_no_cost() -
     assert list(table_of(results, "Cost").heads) == ["task", "model"]
 
 
-def test_trainings_that_were_done_alike_are_one_row() -> None:
+def test_trainings_with_the_same_hyperparameters_are_one_row() -> None:
     results = list(fake_results(["ynat"], seeds=[1]))
     table = table_of(results, "Hyperparameters")
-    assert table.heads == ["task", "trainings", "rate", "epochs", "batch", "warm-up", "decay", "tokens", "average"]
+    assert table.heads == [
+        "task",
+        "trainings",
+        "learning rate",
+        "epochs",
+        "batch size",
+        "warmup",
+        "weight decay",
+        "max tokens",
+        "average",
+    ]
     names = {row[1]: (row[2], row[-1]) for row in table.rows}
     small = "model, klue/bert-base, klue/roberta-base"
-    assert names[f"{small}; as the recipe says, layer-decay, r-drop"] == ("5e-5", "–")
+    assert names[f"{small}; recipe settings, layer-decay, r-drop"] == ("5e-5", "–")
     assert names["klue/roberta-large, swa"] == ("2e-5", "swa")
     assert len(table_of(results[:1], "Hyperparameters").rows) == 1
     other = results[0] | {"settings": "lora", "recipe": {"lora": {"rank": 8}, "data": {"dev": "0"}, "pos_tags": False}}
@@ -103,13 +113,13 @@ def test_trainings_that_were_done_alike_are_one_row() -> None:
 def test_cost_is_summed_by_task_model_and_device() -> None:
     results = [fake_result(task, "model", "", seed, seconds=1800.0) for task in ("ynat", "wos") for seed in (1, 2)]
     results.append(fake_result("wos", "tiny", "", 1, seconds=36.0, device="cpu", peak_mib=1500))
-    gpu, cpu = (table for table in tables_in(result_sections(results)) if table.title.startswith("Cost"))
-    assert gpu.title == "Cost: 2.00 GPU hours, 4 trainings with their scoring"
+    gpu, cpu = (table for table in tables_in(result_sections(Results(results))) if table.title.startswith("Cost"))
+    assert gpu.title == "Cost: 2.00 GPU hours, 4 trainings including scoring"
     assert gpu.rows[0] == ["ynat", "60.0 min\n2 × 30.0 min\n9,000 MiB"] and gpu.rows[-1][0] == "all"
     assert cpu.title.startswith("Cost: 0.0100 CPU hours") and cpu.rows == [["wos", "36 s\n1,500 MiB"]]
 
 
-def test_figures_by_class_are_means_over_the_seeds() -> None:
+def test_tables_by_class_are_means_over_the_seeds() -> None:
     def result(model: str, seed: int, right: int, f1: float | None) -> dict[str, Any]:
         rows = [{"class": "사회", "gold": 10, "right": right, "f1": f1}, {"class": "경제", "gold": 0, "f1": None}]
         return fake_result("ynat", model, "", seed, tables={"classes": rows})
@@ -125,18 +135,18 @@ def test_figures_by_class_are_means_over_the_seeds() -> None:
 
 def test_curves_are_means_over_seeds_with_a_band() -> None:
     results = [fake_result("ynat", "model", "", seed, losses=[2.0 * seed, seed]) for seed in (1, 3)]
-    (section,) = (one for one in result_sections(results) if one.title == "Learning curves")
+    (section,) = (one for one in result_sections(Results(results)) if one.title == "Learning curves")
     (pictures,) = (block for block in section.blocks if isinstance(block, Pictures))
     assert [caption for caption, _ in pictures.charts] == ["ynat"] and 'class="band line0"' in pictures.charts[0][1]
     assert loss_of(results[0]) == [(1.0, 2.0), (2.0, 1.0)]
     assert score_of({"evaluations": [[10, 50.0], [20, None], [30, 60.0]]}) == [(10.0, 50.0), (30.0, 60.0)]
     evaluated = [found | {"evaluations": [[10, 50.0], [20, 60.0]]} for found in results]
-    (section,) = (one for one in result_sections(evaluated) if one.title == "Learning curves")
+    (section,) = (one for one in result_sections(Results(evaluated)) if one.title == "Learning curves")
     heads = [block.text for block in section.blocks if isinstance(block, Text) and block.kind == "heading"]
-    assert heads == ["Training loss by epoch", "Score by step, on the scored split"]
+    assert heads == ["Training loss by epoch", "Score by step, on the evaluation examples"]
 
 
-def test_the_csv_has_every_figure_in_full() -> None:
+def test_the_csv_has_every_score_in_full() -> None:
     results = list(fake_results(["ynat", "klue-dp"], ["model"], ["", "swa"], [1, 2]))
     rows = list(csv.DictReader(io.StringIO(results_csv(results))))
     assert len(rows) == sum(len(found["scores"]) for found in results)
@@ -144,7 +154,7 @@ def test_the_csv_has_every_figure_in_full() -> None:
     assert (rows[0]["settings"], rows[0]["chosen_by"]) == ("", "")
 
 
-def test_latex_shows_any_text_as_it_is() -> None:
+def test_latex_escapes_special_characters() -> None:
     assert latex("macro_f1 100 % \\ ^ ±\nx") == r"macro\_f1 100 \% \textbackslash{} \textasciicircum{} $\pm$ x"
     assert latex("a---b – [*]") == r"a-{}-{}-b \textendash{} {[}{*}]"
     text = main_table(*fake_results(seeds=[1, 2]))
@@ -180,17 +190,24 @@ def test_the_latex_table_can_be_typeset(tmp_path: Path) -> None:
     ] == []
 
 
-def test_many_results_stay_a_page_that_is_read() -> None:
-    """1,280 results: means on the page, every figure in the file beside it."""
+def test_a_page_of_many_results_stays_short() -> None:
+    """1,280 results: means on the page, every score in results.csv."""
     results = list(fake_results())
-    page = {"title": "t", "about": "", "verdict": [], "stages": [], "sections": result_sections(results), "links": []}
+    page = {
+        "title": "t",
+        "about": "",
+        "verdict": [],
+        "stages": [],
+        "sections": result_sections(Results(results)),
+        "links": [],
+    }
     html = render("page.html.j2", page)
     assert len(html) < 250_000 and html.count("<table") < 40 and html.count("<svg") <= 40
-    assert "1,280 results stand in results.csv" in html
+    assert "all 1,280 results are in results.csv" in html
     assert len(results_csv(results).splitlines()) == HEADS + 160 * 14
 
 
-def test_files_stand_beside_the_page(tmp_path: Path) -> None:
+def test_csv_and_latex_are_written_with_the_pages(tmp_path: Path) -> None:
     write_results(tmp_path / "toy", fake_results(["ynat"], ["model"], ["", "swa"], [1]))
     out = tmp_path / "out"
     out.mkdir()
@@ -200,7 +217,7 @@ def test_files_stand_beside_the_page(tmp_path: Path) -> None:
 
 
 def test_one_result_is_a_short_page() -> None:
-    sections = result_sections([fake_result("klue-sts", "model", "", 1)])
+    sections = result_sections(Results([fake_result("klue-sts", "model", "", 1)]))
     assert [section.title for section in sections] == [
         "Scores",
         "Learning curves",

@@ -179,7 +179,7 @@ def test_a_vocabulary_extended_on_the_way_is_trained_and_exported(start: Path, t
     with pytest.raises(LaunchError, match="extend"):
         run_stage(STAGE["tokenizer"], recipe_of(start, "tokenizer.extend=7"), run)
     [section] = vocabulary_sections(run)
-    assert "words are encoded otherwise" in section.blocks[1].text
+    assert "words are now encoded differently" in section.blocks[1].text
     given = recipe_of(start, f"tokenizer.extend={run / 'tokenizer'}")
     assert run_stage(STAGE["tokenizer"], given, tmp_path / "other")  # without a corpus
     same, other = (folder / "tokenizer" / "extension.json" for folder in (run, tmp_path / "other"))

@@ -1,4 +1,4 @@
-"""The report: claims that intervals bear, escaped text, Markdown and HTML from the same blocks, Korean pages."""
+"""The report: verdicts, tables of scores, escaped text, Markdown and HTML from the same blocks, Korean pages."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from corpus.card.korean import translate, translate_html
 from finetune.queue.identity import digest
 from launch.config import LaunchConfig
-from launch.report.blocks import SMALL, Bars, Block, Line, Pictures, Section, Table, Text, line_chart, ticks
-from launch.report.compare import verdict_on_scores
-from launch.report.gather import read_scores, without_stale
-from launch.report.run import render
-from launch.report.scores import result_sections
+from launch.report.blocks import Bars, Block, Pictures, Section, Table, Text
+from launch.report.charts import SMALL, Line, line_chart, ticks
+from launch.report.results import Results, read_results, read_scores
+from launch.report.run import render, result_sections
+from launch.report.scores import verdict
 from launch.report.stages import pretraining_section
 
 
@@ -35,7 +35,11 @@ def result(
 
 
 def blocks_of(*scores: dict[str, Any], stale: Sequence[dict[str, Any]] = ()) -> list[Block]:
-    return [block for section in result_sections(scores, stale) for block in section.blocks]
+    return [block for section in result_sections(Results(scores, stale)) for block in section.blocks]
+
+
+def verdict_on(scores: Sequence[dict[str, Any]]) -> list[str]:
+    return verdict(Results(scores).main)
 
 
 def tables_of(*scores: dict[str, Any]) -> list[Table]:
@@ -46,33 +50,33 @@ def texts_of(*scores: dict[str, Any]) -> str:
     return " ".join(block.text for block in blocks_of(*scores) if isinstance(block, Text))
 
 
-def test_a_task_is_won_only_where_the_whole_interval_clears_the_baseline() -> None:
-    won, unclear, lost = verdict_on_scores([
+def test_a_task_counts_as_better_only_if_the_whole_interval_is_above_the_baseline() -> None:
+    better, unclear, worse = verdict_on([
         result("klue-nli", 60.0, 33.3, intervals={"accuracy": [52.0, 68.0]}),
         result("ynat", 9.0, 3.9, intervals={"accuracy": [3.9, 14.0]}),
         result("klue-re", 1.0, 20.0, intervals={"accuracy": [0.0, 2.0]}),
     ])  # fmt: skip
-    assert won.startswith("Better than the trivial baseline on 1 of 3 tasks") and won.endswith("klue-nli +26.7.")
-    assert unclear == "Not distinguishable from it by the first metric: ynat (accuracy +5.1)."
-    assert lost == "Worse than it: klue-re (accuracy -19.0)."
+    assert better.startswith("Better than the trivial baseline on 1 of 3 tasks") and better.endswith("klue-nli +26.7.")
+    assert unclear == "No clear difference from the trivial baseline: ynat (accuracy +5.1)."
+    assert worse == "Worse than the trivial baseline: klue-re (accuracy -19.0)."
 
 
-def test_one_seed_below_the_baseline_leaves_a_task_open() -> None:
+def test_seeds_that_disagree_give_no_clear_difference() -> None:
     scores = [
         result("ynat", value, 50.0, seed=seed, intervals={"accuracy": [value - 3, value + 3]})
         for seed, value in ((1, 60.0), (2, 52.0))
     ]
-    assert "Not distinguishable" in verdict_on_scores(scores)[0]
-    assert "Better" in verdict_on_scores(scores[:1])[0]
+    assert "No clear difference" in verdict_on(scores)[0]
+    assert "Better" in verdict_on(scores[:1])[0]
 
 
-def test_a_score_without_interval_or_value_claims_nothing() -> None:
-    assert verdict_on_scores([result("klue-sts", None, None), result("ynat", 90.0, 4.0)]) == [
-        "Not distinguishable from it by the first metric: klue-sts (accuracy undefined), ynat (accuracy +86.0)."
+def test_a_score_without_interval_or_value_gives_no_clear_difference() -> None:
+    assert verdict_on([result("klue-sts", None, None), result("ynat", 90.0, 4.0)]) == [
+        "No clear difference from the trivial baseline: klue-sts (accuracy undefined), ynat (accuracy +86.0)."
     ]
 
 
-def test_a_constant_prediction_has_no_auprc() -> None:
+def test_auprc_has_no_trivial_baseline() -> None:
     more = {"headline": "micro_f1", "paper_dev": {"klue/roberta-base": {"micro_f1": 67.0, "auprc": 68.0}}}
     found = result("klue-re", 0.0, 0.0) | more | {
         "scores": {"micro_f1": 33.0, "auprc": 36.9}, "trivial": {"micro_f1": 0.0, "auprc": 52.8}, "intervals": {},
@@ -81,14 +85,14 @@ def test_a_constant_prediction_has_no_auprc() -> None:
     assert [row[4] for row in rows] == ["0.00", "–"] and [row[5] for row in rows] == ["+33.00", "–"]
 
 
-def test_published_figures_stand_only_beside_the_official_dev_file() -> None:
+def test_published_scores_are_shown_only_for_the_official_dev_file() -> None:
     official, other = (tables_of(result("klue-nli", 60.0, 33.3, is_official))[0] for is_official in (True, False))
     assert "85.50" in official.rows[0]
     assert "85.50" not in other.rows[0]
     assert not any("Table 36" in head for head in other.heads)
 
 
-def test_what_results_share_is_said_once_and_what_differs_is_a_column() -> None:
+def test_shared_facts_are_stated_once_and_varying_facts_are_columns() -> None:
     files = {"dev": {"file": "ynat-v1.1_dev.json", "sha256": "0" * 64, "version": "official v1.1"}}
     one = result("ynat", 60.0, 33.3, data=files, selected=None)
     assert "All results: encoder model, seed 1, protocol malmoi, last weights, data version official v1.1." in texts_of(
@@ -100,7 +104,7 @@ def test_what_results_share_is_said_once_and_what_differs_is_a_column() -> None:
     assert ["ynat", "dev", "ynat-v1.1_dev.json", "official v1.1", "0" * 12] in tables_of(one)[-1].rows
 
 
-def test_what_makes_scores_incomparable_stands_above_them() -> None:
+def test_warnings_about_comparability_come_first() -> None:
     def warned(**more: Any) -> str:
         first = result("ynat", 60.0, 4.0, is_official=True)
         blocks = blocks_of(first, result("klue-nli", 60.0, 33.3, **more))
@@ -111,16 +115,16 @@ def test_what_makes_scores_incomparable_stands_above_them() -> None:
 
     assert not warned(is_official=True)
     assert "Not scored on the official dev set" in warned()
-    assert "repeat the faults" in warned(is_official=True, protocol="klue-baseline")
+    assert "with its bugs" in warned(is_official=True, protocol="klue-baseline")
     chosen = warned(is_official=True, selected={"by": "accuracy", "score": 60.0, "step": 80, "evaluations": 16})
-    assert "chosen by their score on the examples that are scored here" in chosen
+    assert "selected by their score on the evaluation examples" in chosen
 
 
 SEEDS = [result("ynat", score, 4.0, is_official=True, seed=seed) for seed, score in ((1, 60.0), (2, 62.0), (3, 64.0))]
 OTHER = result("ynat", 70.0, 4.0, is_official=True, model="klue/roberta-base")
 
 
-def test_models_and_seeds_are_compared_task_by_task() -> None:
+def test_models_and_seeds_are_compared_by_task() -> None:
     first, *others = tables_of(*SEEDS, OTHER, result("klue-nli", 50.0, 33.3))
     assert first.heads == ["task", "metric", "model", "klue/roberta-base", "trivial", "klue/roberta-base, Table 36"]
     assert first.rows == [
@@ -133,7 +137,7 @@ def test_models_and_seeds_are_compared_task_by_task() -> None:
     assert not any("average" in row[0] for table in others for row in table.rows)
 
 
-def test_an_undefined_score_of_one_seed_leaves_no_mean() -> None:
+def test_an_undefined_score_of_one_seed_makes_the_mean_undefined() -> None:
     table = tables_of(*SEEDS[:2], result("ynat", None, 4.0, seed=3))[0]
     assert table.rows[0][2] == "–"
 
@@ -146,13 +150,13 @@ def test_results_on_other_examples_or_protocols_are_not_mixed() -> None:
     assert table.rows[0][2:4] == ["60.00", "90.00"]
 
 
-def test_verdict_speaks_of_each_model_over_its_seeds() -> None:
-    ours, other = verdict_on_scores([*SEEDS, OTHER | {"intervals": {"accuracy": [60.0, 80.0]}}])
-    assert ours == "model: not distinguishable from it by the first metric: ynat (accuracy +58.0)."
+def test_the_verdict_names_each_model() -> None:
+    ours, other = verdict_on([*SEEDS, OTHER | {"intervals": {"accuracy": [60.0, 80.0]}}])
+    assert ours == "model: no clear difference from the trivial baseline: ynat (accuracy +58.0)."
     assert other.startswith("klue/roberta-base: better than the trivial baseline on 1 of 1 tasks")
 
 
-def test_bars_show_interval_and_baseline_and_many_results_are_a_table() -> None:
+def test_bars_show_interval_and_baseline_unless_there_are_too_many() -> None:
     def bars(models: int) -> list[Bars]:
         found = [result("ynat", 50.0, 4.0, model=f"m{n}", intervals={"accuracy": [40.0, 104.0]}) for n in range(models)]
         return [block for block in blocks_of(*found) if isinstance(block, Bars)]
@@ -173,7 +177,7 @@ def test_confusion_matrices_are_coloured_by_row() -> None:
     found = result("ynat", 60.0, 4.0, tables=confusion)
     (table,) = (block for block in blocks_of(found) if isinstance(block, Table) and "confusion" in block.title)
     assert table.heat == [[0.75, 0.25], [0.0, 0.0]] and not table.folded
-    html = render("page.html.j2", page(*result_sections([found])))
+    html = render("page.html.j2", page(*result_sections(Results([found]))))
     assert '<td class="heat right" style="--heat:0.750">3</td>' in html and html.count('class="heat right"') == 2
 
 
@@ -186,25 +190,25 @@ ERRORS = {
 }  # fmt: skip
 
 
-def test_figures_by_class_are_folded_below_the_scores() -> None:
+def test_tables_by_class_are_folded() -> None:
     table = next(table for table in tables_of(result("ynat", 60.0, 4.0, tables=CLASSES)) if "classes" in table.title)
     assert table.folded and table.title == "ynat: classes"
     assert (table.heads, list(table.numbers)) == (["class", "gold", "f1"], [1, 2])
     assert table.rows == [["사회", "1,200", "81.25"], ["경제", "0", "–"]]
 
 
-def test_wrong_predictions_are_folded_below_the_scores() -> None:
+def test_tables_of_wrong_predictions_are_folded() -> None:
     found = [result("ynat", 60.0, 4.0, seed=seed, errors=ERRORS) for seed in (1, 2)]
     (table,) = (table for table in tables_of(*found) if table.is_text)
-    assert table.title == "ynat, seed 1: 1 of 30 wrong among 200, the most certain first"
-    assert table.heads == ["example", "right", "predicted", "probability", "guid"]
+    assert table.title == "ynat, seed 1: 1 of 30 errors in 200 examples, most confident first"
+    assert table.heads == ["example", "gold", "predicted", "probability", "guid"]
     (row,) = table.rows
     assert (row[1], row[3], row[4]) == ("사회", "0.99", "ynat-v1_dev_00001")
     assert row[2].split("\n")[-2:] == ["자리 11", "… and 3 more"]
 
 
 def test_text_of_examples_cannot_break_either_page() -> None:
-    sections = result_sections([result("ynat", 60.0, 4.0, model="<m>`[x](y)", errors=ERRORS, tables=CLASSES)])
+    sections = result_sections(Results([result("ynat", 60.0, 4.0, model="<m>`[x](y)", errors=ERRORS, tables=CLASSES)]))
     html, markdown = render("page.html.j2", page(*sections)), render("page.md.j2", page(*sections))
     assert "&lt;b&gt;새 도서관&lt;/b&gt;" in html and "&lt;m&gt;" in html
     assert "&lt;b&gt;새 도서관&lt;/b&gt; \\| \\*연다\\* |" in markdown
@@ -212,7 +216,7 @@ def test_text_of_examples_cannot_break_either_page() -> None:
     assert "자리 0<br>자리 1<br>" in markdown
 
 
-def test_errors_are_read_beside_the_scores(tmp_path: Path) -> None:
+def test_errors_are_read_with_the_scores(tmp_path: Path) -> None:
     for seed in (1, 2):
         folder = tmp_path / "finetune" / "ynat" / "model" / f"seed-{seed}"
         folder.mkdir(parents=True)
@@ -221,7 +225,7 @@ def test_errors_are_read_beside_the_scores(tmp_path: Path) -> None:
     assert [found["errors"] for found in read_scores(tmp_path)] == [None, ERRORS]
 
 
-def test_results_of_all_settings_are_read_and_stay_apart(tmp_path: Path) -> None:
+def test_results_of_different_settings_are_separate(tmp_path: Path) -> None:
     for settings, seed, score in (("", 1, 60.0), ("", 2, 62.0), ("lr-1e-05", 1, 70.0)):
         folder = tmp_path / "finetune" / "ynat" / "model" / settings / f"seed-{seed}"
         folder.mkdir(parents=True)
@@ -233,12 +237,12 @@ def test_results_of_all_settings_are_read_and_stay_apart(tmp_path: Path) -> None
     assert list(compared.heads) == ["task", "metric", "model", "trivial"]
     assert compared.rows[0][2] == "61.00 ± 1.41"
     (settings,) = (table for table in others if table.title.startswith("Settings"))
-    assert list(settings.heads) == ["task", "metric", "as the recipe says", "lr-1e-05"]
+    assert list(settings.heads) == ["task", "metric", "recipe settings", "lr-1e-05"]
     assert settings.rows == [["ynat", "accuracy", "61.00 ± 1.41", "70.00\n+9.00"]]
-    assert [row[1:3] for row in every.rows] == [["first", "1"], ["first", "2"], ["lr-1e-05", "1"]]
+    assert [row[1:3] for row in every.rows] == [["recipe settings", "1"], ["recipe settings", "2"], ["lr-1e-05", "1"]]
 
 
-def test_results_of_an_encoder_that_has_changed_are_named_and_not_shown(tmp_path: Path) -> None:
+def test_results_of_a_changed_encoder_are_named_but_not_shown(tmp_path: Path) -> None:
     encoder = tmp_path / "encoder"
     encoder.mkdir()
     (encoder / "config.json").write_text("{}", "utf-8")
@@ -246,12 +250,15 @@ def test_results_of_an_encoder_that_has_changed_are_named_and_not_shown(tmp_path
     known = {str(encoder): digest(str(encoder)), f"fresh:{encoder}": digest(f"fresh:{encoder}"), "model": "another"}
     scores = [result("ynat", 60.0, 4.0, model=name, encoder=found) for name, found in known.items()]
     scores += [result("ynat", 60.0, 4.0, model="nobody/knows", encoder="nobody/knows"), result("wos", 1.0, 0.0)]
-    current, stale = without_stale(scores, tmp_path)
-    assert [found["model"] for found in stale] == ["model"]
+    for number, one in enumerate(scores):
+        folder = tmp_path / "finetune" / one["task"] / f"encoder-{number}" / "seed-1"
+        folder.mkdir(parents=True)
+        (folder / "scores.json").write_text(json.dumps(one), "utf-8")
+    assert [one["model"] for one in read_results(tmp_path).stale] == ["model"]
     (encoder / "config.json").write_text('{"hidden_size": 8}', "utf-8")
-    current, stale = without_stale(scores, tmp_path)
-    assert [found["model"] for found in stale] == list(known)
-    texts = [block for block in blocks_of(*current, stale=stale) if isinstance(block, Text)]
+    results = read_results(tmp_path)
+    assert [one["model"] for one in results.stale] == list(known)
+    texts = [block for block in result_sections(results)[0].blocks if isinstance(block, Text)]
     [warning] = [text.text for text in texts if text.text.startswith("Not shown")]
     assert f"; ynat, fresh:{encoder}, seed 1; ynat, model, seed 1. Run" in warning
     assert translate(warning).startswith("인코더의 파일이")
@@ -275,7 +282,7 @@ def test_html_page_needs_nothing_from_outside() -> None:
     assert '"Noto Sans KR"' in html
 
 
-def test_every_section_has_an_anchor_and_what_is_folded_is_closed() -> None:
+def test_every_section_has_an_anchor_and_folded_sections_are_closed() -> None:
     html = render("page.html.j2", page(Section("Personal data"), Section("How this was made", is_folded=True)))
     assert '<a href="#personal-data">Personal data</a>' in html and '<h2 id="personal-data">' in html
     assert '<details class="section" id="how-this-was-made">' in html
@@ -297,9 +304,20 @@ def test_ticks_are_few_and_span_the_values(low: float, span: float) -> None:
     assert 2 <= len(found) <= 9 and found == sorted(found)
 
 
-def test_korean_pages_have_the_same_figures_in_korean_words() -> None:
+def test_notes_of_the_scores_are_translated_as_a_whole() -> None:
+    for is_official in (True, False):
+        note = next(
+            b.text
+            for b in blocks_of(result("ynat", 60.0, 4.0, is_official))
+            if isinstance(b, Text) and "AUPRC" in b.text
+        )
+        assert translate(note).startswith("점수는 0에서 100까지입니다")
+
+
+def test_korean_pages_have_the_same_numbers() -> None:
     html = render(
-        "page.html.j2", page(*result_sections([result("ynat", 60.0, 4.0, intervals={"accuracy": [50.0, 70.0]})]))
+        "page.html.j2",
+        page(*result_sections(Results([result("ynat", 60.0, 4.0, intervals={"accuracy": [50.0, 70.0]})]))),
     )
     korean = translate_html(html)
     assert '<html lang="ko">' in korean and '<h2 id="scores">점수</h2>' in korean
@@ -341,14 +359,14 @@ def write_training(run: Path, held_out: dict[str, Any], **of_lines: float) -> No
     (run / "pretrain" / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
 
 
-def test_pretraining_stands_beside_its_baselines_by_source(tmp_path: Path) -> None:
+def test_pretraining_shows_held_out_scores_and_baselines_by_source(tmp_path: Path) -> None:
     sources = {"수필": scores_on(0.5, 2.0), "일기": scores_on(0.25, 3.0)}
     baselines = {"unigram_accuracy": 0.031, "bigram_accuracy": 0.112}
     write_training(tmp_path, scores_on(0.4, 2.5, sources=sources, baselines=baselines), mfu=0.42)
     first, _, table, _ = pretraining_section(tmp_path).blocks
     assert isinstance(first, Text) and isinstance(table, Table)
     # the first interval, which holds the start-up, is not part of the speed
-    assert "30 s of training at 3,000 tokens a second, 42.0 % of what the device could do at best (MFU)" in first.text
+    assert "30 s of training at 3,000 tokens a second, 42.0 % of the device's peak (MFU)" in first.text
     assert [(row[0], row[4]) for row in table.rows] == [
         ("all", "40.00"), ("수필", "50.00"), ("일기", "25.00"),
         ("all, unigram baseline", "3.10"), ("all, bigram baseline", "11.20"),
@@ -365,7 +383,7 @@ def test_held_out_measurements_are_points_over_the_steps(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("is_hybrid", "charts"), [(False, 2), (True, 4)])
-def test_causal_objectives_have_figures_of_their_own(tmp_path: Path, is_hybrid: bool, charts: int) -> None:
+def test_causal_objectives_have_their_own_curves_and_columns(tmp_path: Path, is_hybrid: bool, charts: int) -> None:
     of_masks = scores_on(0.4, 2.5) if is_hybrid else {"rows": 20, "predictions": 1540}
     scores = of_masks | {"causal_loss": 3.25, "causal_accuracy": 0.35, "perplexity": 25.79}
     held_out = scores | {"sources": {"수필": scores}, "baselines": {"bigram_accuracy": 0.2}}

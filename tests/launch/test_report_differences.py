@@ -11,19 +11,19 @@ from scipy import stats
 
 from launch.console import Table
 from launch.report.blocks import Text
-from launch.report.compare import group_results
 from launch.report.differences import differences
+from launch.report.results import Results
 from tests.finetune.score.simulated import Benchmark
 from tests.launch.test_report import result
 
 
-def test_the_interval_of_several_seeds_is_for_new_seeds_and_new_examples() -> None:
+def test_the_interval_of_several_seeds_covers_new_seeds_and_new_examples() -> None:
     def interval(*scores: float, reach: float) -> tuple[float, float] | None:
         found = [
             result("ynat", score, 4.0, seed=seed, n=10_000, intervals={"accuracy": [score - reach, score + reach]})
             for seed, score in enumerate(scores)
         ]
-        return group_results(found)[0].interval("accuracy")
+        return Results(found).groups[0].interval("accuracy")
 
     assert interval(60.0, reach=2.0) == (58.0, 62.0)
     of_seeds = interval(60.0, 62.0, 64.0, reach=0.0)
@@ -43,14 +43,14 @@ def test_differences_between_models_are_tested_on_their_predictions(tmp_path: Pa
             folder.mkdir(parents=True)
             (folder / "predictions.jsonl").write_text("".join(json.dumps(row._asdict()) + "\n" for row in rows))
             found.append(result("ynat", 50.0, 4.0, model=model, seed=seed, folder=str(folder)))
-    table, note = differences(group_results(found))
+    table, note = differences(Results(found).groups)
     assert isinstance(table, Table) and isinstance(note, Text)
     (row,) = table.rows
     assert row[0] == "ynat\nmacro_f1" and row[1].startswith("model\n") and row[2].startswith("klue/bert-base\n")
     assert row[-1] in ("real: b is better", "not shown; 3 seeds would be needed")
-    assert not differences(group_results(found[:2]))  # one model
+    assert not differences(Results(found[:2]).groups)  # one model
     (tmp_path / "model/seed-1/predictions.jsonl").write_text("{", "utf-8")
-    (said,) = differences(group_results(found))
+    (said,) = differences(Results(found).groups)
     assert isinstance(said, Text) and "line 1" in said.text
     (tmp_path / "model/seed-1/predictions.jsonl").unlink()
-    assert not differences(group_results(found))
+    assert not differences(Results(found).groups)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from corpus.card.korean import translate_html
 from finetune.config import FinetuneConfig
 from finetune.search.propose import State, Trial, propose
 from finetune.search.study import Study, trial_config, write_study
 from launch.report.blocks import Table, Text
+from launch.report.charts import parallel_coordinates
 from launch.report.run import render
-from launch.report.search import parallel_coordinates, read_studies, search_sections
+from launch.report.search import read_studies, search_sections
 
 SPACE: dict[str, Any] = {
     "lr": (1e-4, 3e-4), "epochs": (1, 2, 4), "batch_size": None, "warmup_share": None, "weight_decay": None
@@ -43,54 +41,40 @@ def test_a_run_without_a_search_has_no_section(tmp_path: Path) -> None:
     assert search_sections(tmp_path) == []
 
 
-def test_each_study_has_its_charts_its_budgets_and_its_best_trials(tmp_path: Path) -> None:
+def test_each_study_has_its_charts_and_its_best_trials(tmp_path: Path) -> None:
     write(tmp_path, "wos")
     write(tmp_path)
     (section,) = search_sections(tmp_path)
     assert [about["task"] for about, _ in read_studies(tmp_path)] == ["ynat", "wos"]
     first, *_ = tables = [block for block in section.blocks if isinstance(block, Table)]
     assert [row[3] for row in first.rows] == ["6 of 8"] * 2 and first.rows[0][5] == "54.00"
-    assert tables[1].rows[0] == ["the best of 1", "1", "43.33 ± 19.42", "60 s"]  # of 0, 50, 51, 52, 53 and 54
-    assert [row[1] for row in tables[1].rows][:3] == ["1", "2", "5"]
-    assert [row[0] for row in tables[2].rows] == ["4", "3", "2", "1", "0"]
+    assert [row[0] for row in tables[1].rows] == ["4", "3", "2", "1", "0"]
     assert any(
-        isinstance(b, Text) and b.text.startswith("5 complete, 1 failed; each score is on 20%") for b in section.blocks
+        isinstance(b, Text) and b.text.startswith("5 complete, 1 failed; scores are on 20%") for b in section.blocks
     )
     html = shown(tmp_path)
     assert "&lt;b&gt;" in html and "<b>," not in html
     korean = translate_html(html)
-    assert '<h2 id="search">탐색</h2>' in korean and "5개 중 최고" in korean
+    assert '<h2 id="search">탐색</h2>' in korean and "상위 5개" in korean
 
 
-@pytest.mark.parametrize(("method", "is_known"), [("grid", True), ("random", True), ("tpe", False)])
-def test_the_expected_maximum_is_told_of_trials_that_were_drawn_alike(
-    method: str, is_known: bool, tmp_path: Path
-) -> None:
+def test_a_search_on_dev_gets_a_warning(tmp_path: Path) -> None:
     write(tmp_path)
-    path = next(tmp_path.rglob("best.json"))
-    about = json.loads(path.read_text("utf-8"))
-    about["search"]["method"] = method
-    path.write_text(json.dumps({**about, **({} if is_known else {"expected_maximum": None})}), "utf-8")
-    assert ("What a budget is worth" in shown(tmp_path)) == is_known
-
-
-def test_a_search_on_dev_is_warned_of(tmp_path: Path) -> None:
-    write(tmp_path)
-    assert "Chosen on dev" not in shown(tmp_path)
+    assert "Selected on dev" not in shown(tmp_path)
     write(tmp_path, select_on="dev")
-    assert "Chosen on dev" in shown(tmp_path)
+    assert "Selected on dev" in shown(tmp_path)
 
 
-def test_every_trial_with_a_score_is_a_line_over_the_axes_with_several_values() -> None:
+def test_each_scored_trial_is_a_line_over_the_axes_with_several_values() -> None:
     space = {"lr": [3e-4, 1e-4], "batch_size": [16], "average": ["none", "swa"]}
     trials = [
         {"number": n, "values": {"lr": lr, "batch_size": 16, "average": average}, "score": score}
         for n, (lr, average, score) in enumerate([(1e-4, "none", 40.0), (3e-4, "swa", 60.0), (1e-4, "swa", None)])
     ]
-    svg = parallel_coordinates(space, trials, "f<1")
+    svg = parallel_coordinates(space, trials, "f<1", {"lr": "learning rate"})
     paths = [[float(y) for y in re.findall(r"[\d.]+ ([\d.]+)", d)] for d in re.findall(r'd="M([\d. L]+)"', svg)]
     assert len(paths) == 2 and all(len(path) == 3 for path in paths)  # rate, average, score
     low, high = sorted(paths, key=lambda path: -path[-1])
-    assert all(up < down for up, down in zip(high, low, strict=True))  # larger values stand higher
+    assert all(up < down for up, down in zip(high, low, strict=True))  # larger values are higher
     assert "f&lt;1" in svg and "batch" not in svg
-    assert parallel_coordinates({"lr": [1e-4]}, [], "f1").startswith("<svg")
+    assert parallel_coordinates({"lr": [1e-4]}, [], "f1", {}).startswith("<svg")

@@ -33,7 +33,7 @@ def test_files_become_a_longer_folder_and_a_table(place: Path, capfd: pytest.Cap
     outcome = extend(capfd, "base", "text.txt", "--pieces", "3", "--out", "new/folder")
     assert outcome.code == 0, outcome.errors
     found = json.loads(Path("new/folder/extension.json").read_text("utf-8"))
-    assert "도자기" in outcome.output and "encoded otherwise" in outcome.output
+    assert "도자기" in outcome.output and "now encoded differently" in outcome.output
     assert 1 <= len(found["pieces"]) <= 3 and found["text"]["eojeols"] == 42
     assert not list(Path("new").glob("*.partial")) and not Path("new/folder/work").exists()
 

@@ -1,0 +1,265 @@
+"""The results of a run, read once and grouped: the record that every table, page and file of the report renders.
+
+A result is one ``scores.json``: the scores of one task, model, settings and seed. A group holds the seeds of results
+that were trained and scored in the same way. Scores are averaged over seeds, never over tasks.
+
+The interval of a single result covers other examples. The interval of several seeds covers other seeds and other
+examples (``finetune.score.significance``). It is computed from the scores alone, so it is slightly too wide: it uses
+the variance that resampled examples cause in one seed, not only the part that all seeds share.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from statistics import fmean, stdev, variance
+from typing import Any
+
+from corpus.documents.atomic_files import read_json_object
+from finetune.score.bootstrap import Z_95, lowest_value
+from finetune.score.significance import Part, reach
+from launch.errors import LaunchError
+from launch.numbers import number
+from launch.recipe import OWN_MODEL
+
+Result = dict[str, Any]  # the content of a scores.json
+PAPER_MODEL = "klue/roberta-base"
+PAPER_HEAD = f"{PAPER_MODEL}, Table 36"
+LAST_WEIGHTS = "last weights"
+RECIPE_SETTINGS = "recipe settings"  # the name of settings that have none
+MAX_NAMES = 8  # of stale results
+TUNED_ON = {
+    "train": "hyperparameters tuned on a part of train",
+    "dev": "hyperparameters tuned on the scored examples",
+}
+
+
+def read_results(run: Path) -> Results:
+    """All results of a run, those of encoders whose files have changed since apart."""
+    scores: list[Result] = []
+    stale: list[Result] = []
+    for result in read_scores(run):
+        (stale if _is_stale(result, run) else scores).append(result)
+    return Results(scores, stale)
+
+
+def read_scores(run: Path) -> list[Result]:
+    """All results below ``finetune/``, tasks in the paper's order, custom tasks last.
+
+    Each result gets two more keys: its ``folder``, and ``errors``, its samples of wrong predictions (None without any).
+    """
+    from finetune.config import place_of
+    from finetune.queue.jobs import RESULTS
+
+    results = []
+    for path in sorted(path for pattern in RESULTS for path in (run / "finetune").glob(pattern)):
+        errors = path.with_name("errors.json")
+        more = {"errors": read_json(errors) if errors.is_file() else None, "folder": str(path.parent)}
+        results.append(read_json(path) | more)
+    return sorted(results, key=lambda r: (place_of(r["task"]), r["model"], settings_of(r), r["seed"]))
+
+
+def _is_stale(result: Result, run: Path) -> bool:
+    """Whether the files of the encoder have changed since the training."""
+    from finetune.config import FRESH
+    from finetune.queue.identity import digest
+
+    name = result["model"].removeprefix(FRESH)
+    fresh = FRESH if name != result["model"] else ""
+    folder = run / name if name == OWN_MODEL else Path(name)
+    return "encoder" in result and folder.is_dir() and result["encoder"] != digest(f"{fresh}{folder}")
+
+
+@dataclass(frozen=True)
+class Results:
+    """Results of encoders as they are now, one record a training, and those whose encoder has changed (``stale``)."""
+
+    scores: Sequence[Result]
+    stale: Sequence[Result] = field(default=())
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        """Groups of seeds in the order of ``scores``."""
+        parts: dict[tuple[str, ...], list[Result]] = {}
+        for result in self.scores:
+            key = (result["task"], name_of(result), result["protocol"], weights_of(result), result["split"])
+            parts.setdefault(key, []).append(result)
+        has_protocols = len({result["protocol"] for result in self.scores}) > 1
+        return [Group(f"{key[1]}, {key[2]}" if has_protocols else key[1], some) for key, some in parts.items()]
+
+    @cached_property
+    def main(self) -> list[Group]:
+        """The groups with the settings of the recipe; all groups of a task and model that has none of these."""
+        having = {(group.task, group.model) for group in self.groups if not group.settings}
+        return [g for g in self.groups if not g.settings or (g.task, g.model) not in having]
+
+    @property
+    def stale_note(self) -> str:
+        """A sentence that names the stale results; empty without any."""
+        if not self.stale:
+            return ""
+        names = [f"{result['task']}, {name_of(result)}, seed {result['seed']}" for result in self.stale]
+        more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+        return (
+            "Not shown because the files of their encoders have changed: "
+            f"{'; '.join(names[:MAX_NAMES])}{more}. Run finetune again with these seeds and settings, or delete their "
+            "folders."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The results of one task, model, settings and protocol on the same examples, one for each seed."""
+
+    name: str  # the model, with its settings and protocol if there are several
+    results: list[Result]
+
+    @property
+    def first(self) -> Result:
+        return self.results[0]
+
+    @property
+    def task(self) -> str:
+        return str(self.first["task"])
+
+    @property
+    def model(self) -> str:
+        return str(self.first["model"])
+
+    @property
+    def settings(self) -> str:
+        return settings_of(self.first)
+
+    @property
+    def title(self) -> str:
+        """The name; for an ensemble with the number of its members."""
+        members = self.first.get("members")
+        return f"{self.name} (ensemble of {len(members)})" if members else self.name
+
+    def mean(self, metric: str) -> float | None:
+        """Mean over the seeds; None if it is undefined for one of them."""
+        values = [result["scores"][metric] for result in self.results]
+        return None if None in values else fmean(values)
+
+    def trivial(self, metric: str) -> float | None:
+        """The trivial baseline, which is the same for all seeds."""
+        return trivial_of(self.first, metric)
+
+    def gain(self, metric: str) -> str:
+        """Points above the trivial baseline; a baseline without a defined score counts as 0."""
+        value = self.mean(metric)
+        return "undefined" if value is None else f"{value - (self.trivial(metric) or 0.0):+.1f}"
+
+    def interval(self, metric: str) -> tuple[float, float] | None:
+        """95 % interval for new seeds and examples; None if it is missing for one seed."""
+        intervals = [result["intervals"].get(metric) for result in self.results]
+        value = self.mean(metric)
+        if None in intervals or value is None:
+            return None
+        if len(intervals) == 1:
+            return tuple(intervals[0])
+        scores = [result["scores"][metric] for result in self.results]
+        sides = (max(x - low, high - x) for x, (low, high) in zip(scores, intervals, strict=True))  # clipped at 0, 100
+        examples = Part(fmean((side / Z_95) ** 2 for side in sides), max(1, self.first["n"] - 1))
+        far = reach([Part(variance(scores) / len(scores), len(scores) - 1), examples])
+        return max(value - far, lowest_value(metric)), min(value + far, 100.0)
+
+    def cell(self, metric: str) -> str:
+        """``85.18``, or ``85.18 ± 0.31`` over seeds."""
+        value = self.mean(metric)
+        if value is None or len(self.results) == 1:
+            return number(value)
+        return f"{number(value)} ± {number(stdev(result['scores'][metric] for result in self.results))}"
+
+    def cell_with_interval(self, metric: str, *, count_seeds: bool = False) -> str:
+        """The cell, and below it its interval and optionally the number of seeds."""
+        interval = self.interval(metric)
+        parts = [f"{interval[0]:.1f} to {interval[1]:.1f}"] if interval else []
+        parts += [f"{len(self.results)} seeds"] if count_seeds and len(self.results) > 1 else []
+        return "\n".join([self.cell(metric), *([", ".join(parts)] if parts else [])])
+
+    @property
+    def selection(self) -> str:
+        """What was selected by a score, over all seeds; a dash if nothing was."""
+        return "; ".join(dict.fromkeys(map(selection_of, self.results)))
+
+
+def by_task(groups: Sequence[Group]) -> dict[str, list[Group]]:
+    """The groups of each task."""
+    parts: dict[str, list[Group]] = {}
+    for group in groups:
+        parts.setdefault(group.task, []).append(group)
+    return parts
+
+
+def over_seeds(groups: Sequence[Group]) -> str:
+    """``, mean ± standard deviation over 1 or 3 seeds`` for a title; empty if every group has one seed."""
+    seeds = sorted({len(group.results) for group in groups})
+    if seeds in ([], [1]):
+        return ""
+    numbers = " or ".join(map(str, seeds)) if len(seeds) < 4 else f"{seeds[0]} to {seeds[-1]}"
+    return f", mean ± standard deviation over {numbers} seeds"
+
+
+def settings_of(result: Mapping[str, Any]) -> str:
+    """The name of a result's settings; empty for the recipe's own."""
+    return str(result.get("settings", ""))
+
+
+def name_of(result: Mapping[str, Any]) -> str:
+    """``model``, or ``model, settings``."""
+    return ", ".join(filter(None, (result["model"], settings_of(result))))
+
+
+def paper_metrics(result: Mapping[str, Any]) -> list[str]:
+    """The metrics of a result that the paper's Table 36 has, in its order; all metrics of a custom task."""
+    return list(result["paper_dev"].get(PAPER_MODEL, result["scores"]))
+
+
+def trivial_of(result: Mapping[str, Any], metric: str) -> float | None:
+    """Score of the prediction that needs no model; None for AUPRC.
+
+    The reference code joins the two points of a constant prediction by a line, so its area under the precision-recall
+    curve is about 50 for any labels.
+    """
+    return None if metric == "auprc" else result["trivial"][metric]
+
+
+def paper_score(result: Mapping[str, Any], metric: str) -> float | None:
+    """The paper's score (Table 36); None on other examples than the official dev set."""
+    return result["paper_dev"][PAPER_MODEL].get(metric) if result["is_official_dev"] else None
+
+
+def weights_of(result: Mapping[str, Any]) -> str:
+    """Which weights were scored."""
+    selected = result.get("selected")
+    if not selected:
+        return LAST_WEIGHTS
+    return f"best {selected['by']} of {selected['evaluations']} evaluations on the scored examples"
+
+
+def selection_of(result: Mapping[str, Any]) -> str:
+    """What was selected by which score, of weights and hyperparameters; a dash in the normal case, nothing."""
+    weights, tuned = weights_of(result), TUNED_ON.get(result.get("searched_on") or "")
+    return "; ".join([*([weights] if weights != LAST_WEIGHTS else []), *([tuned] if tuned else [])]) or "–"
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object that a stage wrote; ``BadInput`` if it is damaged, ``LaunchError`` if it is missing."""
+    advice = f"delete {path.parent} and run again"
+    try:
+        return read_json_object(path, advice)
+    except FileNotFoundError:
+        raise LaunchError(f"{path}: missing, although its stage is complete; {advice}") from None
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of a .jsonl file; none if there is no such file."""
+    lines = path.read_bytes().splitlines() if path.is_file() else []  # text would also be split at U+2028
+    try:
+        return [dict(json.loads(line)) for line in lines]
+    except (ValueError, TypeError, RecursionError):
+        raise LaunchError(f"{path}: not lines of JSON objects; delete {path.parent} and run again") from None

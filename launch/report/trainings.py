@@ -1,0 +1,175 @@
+"""How the models were trained: learning curves, hyperparameters and cost.
+
+A curve is a mean over seeds; the band around it reaches from the lowest to the highest seed. A chart holds the models
+of a task with the recipe's settings, or the settings of one model.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from statistics import fmean
+from typing import Any
+
+from launch.numbers import count, duration, number
+from launch.recipe import OWN_MODEL
+from launch.report.blocks import Block, Pictures, Table, Text
+from launch.report.charts import COLOURS, SMALL, Line, line_chart
+from launch.report.results import RECIPE_SETTINGS, Group, Result, Results, by_task, name_of, settings_of
+
+MAX_CHARTS = 16  # of settings; if there are more, only those of one model are shown
+MAX_NAMES = 4
+HYPERPARAMETERS = {  # of every training, with their column heads
+    "lr": "learning rate", "epochs": "epochs", "batch_size": "batch size", "warmup_share": "warmup",
+    "weight_decay": "weight decay", "max_tokens": "max tokens",
+}  # fmt: skip
+Curve = list[tuple[float, float]]
+
+
+def learning_curves(results: Results) -> list[Block]:
+    """Loss by epoch and score by step of each model, then the loss of each setting."""
+    models = by_task(results.main)
+    settings_of_model = Counter((group.task, group.model) for group in results.groups)
+    varied = [group for group in results.groups if settings_of_model[group.task, group.model] > 1]
+    several = len({group.model for group in varied}) > 1
+    settings: dict[str, list[Group]] = {}
+    for group in varied:
+        settings.setdefault(f"{group.task}, {group.model}" if several else group.task, []).append(group)
+    if len(settings) > MAX_CHARTS:
+        names = [group.model for group in varied]
+        one = OWN_MODEL if OWN_MODEL in names else names[0]
+        settings = {caption: groups for caption, groups in settings.items() if groups[0].model == one}
+    return [
+        *_charts("Training loss by epoch", models, loss_of, lambda group: group.name, from_zero=True),
+        *_charts("Score by step, on the evaluation examples", models, score_of, lambda group: group.name),
+        *_charts("Training loss by epoch and settings", settings, loss_of, lambda g: g.settings or RECIPE_SETTINGS,
+                 from_zero=True),
+    ]  # fmt: skip
+
+
+def loss_of(result: Result) -> Curve:
+    """Mean training loss of each epoch, from 1."""
+    return [(float(epoch), loss) for epoch, loss in enumerate(result.get("losses") or [], start=1)]
+
+
+def score_of(result: Result) -> Curve:
+    """Score of each evaluation by step, without undefined ones."""
+    return [(float(step), score) for step, score in result.get("evaluations") or [] if score is not None]
+
+
+def _charts(
+    title: str, parts: dict[str, list[Group]], curve: Callable[[Result], Curve], name: Callable[[Group], str],
+    from_zero: bool = False,
+) -> list[Block]:  # fmt: skip
+    """A chart for each part that has a curve; a name has the same colour in all charts."""
+    names = list(dict.fromkeys(name(group) for groups in parts.values() for group in groups))
+    colours = {name: place for place, name in enumerate(names[:COLOURS])}
+    charts = []
+    for caption, groups in parts.items():
+        lines = [_line(group, curve, colours[name(group)]) for group in groups if name(group) in colours]
+        if any(line.places for line in lines):
+            y_label = title.partition(" by ")[0].lower()
+            charts.append((caption, line_chart(lines, "", y_label, from_zero=from_zero, size=SMALL)))
+    if not charts:
+        return []
+    keys = [(f"line line{place}", name) for name, place in colours.items()] if len(names) > 1 else []
+    seeds = any(len(group.results) > 1 for groups in parts.values() for group in groups)
+    notes = ["Lines are means over seeds; bands reach from the lowest to the highest seed."] if seeds else []
+    if len(names) > COLOURS:
+        notes.append(f"Not shown: {', '.join(names[COLOURS:])}, because a chart has {COLOURS} colours.")
+    note = [Text(" ".join(notes), "note")] if notes else []
+    return [Text(title, "heading"), Pictures(charts, keys, is_small=True), *note]
+
+
+def _line(group: Group, curve: Callable[[Result], Curve], colour: int) -> Line:
+    """Mean, lowest and highest value at the places that all seeds have."""
+    curves = [dict(curve(result)) for result in group.results]
+    places = [place for place in curves[0] if all(place in one for one in curves)]
+    values = [[one[place] for one in curves] for place in places]
+    band = [(min(some), max(some)) for some in values] if len(curves) > 1 else []
+    return Line(places, [fmean(some) for some in values], colour=colour, band=band)
+
+
+def hyperparameters(scores: Sequence[Result]) -> list[Block]:
+    """One row for all trainings of a task with the same settings."""
+    trained = [result for result in scores if result.get("hyperparameters")]
+    rows_by: dict[tuple[str, tuple[tuple[str, Any], ...]], list[Result]] = {}
+    for result in trained:
+        rows_by.setdefault((result["task"], tuple(_all_settings(result).items())), []).append(result)
+    values_of = [dict(items) for _, items in rows_by]
+    others = dict.fromkeys(key for values in values_of for key in values if key not in HYPERPARAMETERS)
+    varying = [key for key in others if len({values.get(key) for values in values_of}) > 1]
+    has_names = len({task for task, _ in rows_by}) < len(rows_by)
+    rows = []
+    for (task, _), alike in rows_by.items():
+        values = _all_settings(alike[0])
+        is_all = len(alike) == sum(result["task"] == task for result in trained)
+        names = ["all" if is_all else _names_of(alike)] if has_names else []
+        rows.append([task, *names, *(_value(values.get(key)) for key in (*HYPERPARAMETERS, *varying))])
+    heads = ["task", *(["trainings"] if has_names else []), *HYPERPARAMETERS.values()]
+    numbers = range(len(heads) - len(HYPERPARAMETERS), len(heads))
+    same = [f"{key.replace('_', ' ')} {_value(values_of[0][key])}" for key in others if key not in varying]
+    heads += [key.replace("_", " ") for key in varying]
+    notes = [Text(f"All trainings: {'; '.join(same)}.", "note")] if same else []
+    return [Table(heads, rows, numbers=numbers, title="Hyperparameters"), *notes] if rows else []
+
+
+def _all_settings(result: Result) -> dict[str, Any]:
+    """Hyperparameters and other settings of the recipe that differ from the defaults, nested ones as JSON."""
+    others = {k: v for k, v in result.get("recipe", {}).items() if k not in ("data", "overrides", "start")}
+    values = {**result["hyperparameters"], **others}
+    return {key: json.dumps(value) if isinstance(value, dict | list) else value for key, value in values.items()}
+
+
+def _names_of(results: Sequence[Result]) -> str:
+    """Which models were trained in this way: models and settings apart if each model has each of the settings."""
+    names = list(dict.fromkeys(map(name_of, results)))
+    models = list(dict.fromkeys(result["model"] for result in results))
+    settings = list(dict.fromkeys(map(settings_of, results)))
+    if len(names) > 1 and len(names) == len(models) * len(settings):
+        named = [_first_names([name or RECIPE_SETTINGS for name in settings])] if settings != [""] else []
+        return "; ".join([_first_names(models), *named])
+    return _first_names(names)
+
+
+def _first_names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(names[:MAX_NAMES]) + more
+
+
+def _value(value: Any) -> str:
+    return "–" if value is None else f"{value:g}".replace("e-0", "e-") if isinstance(value, float) else str(value)
+
+
+def costs(scores: Sequence[Result]) -> list[Block]:
+    """For CPUs and GPUs: time of the trainings of each task and model, and peak memory if it is known."""
+    timed = [r for r in scores if r.get("seconds") is not None and not r.get("members") and "method" not in r]
+    by_device: dict[str, list[Result]] = {}
+    for result in timed:
+        kind = "CPU" if result.get("device", "cpu") == "cpu" else "GPU"
+        by_device.setdefault(kind, []).append(result)
+    return [_cost_table(device, results) for device, results in by_device.items()]
+
+
+def _cost_table(device: str, timed: Sequence[Result]) -> Table:
+    tasks, models = (list(dict.fromkeys(result[key] for result in timed)) for key in ("task", "model"))
+    rows = []
+    for task in [*tasks, *(["all"] if len(tasks) > 1 else [])]:
+        of_task = [result for result in timed if task in (result["task"], "all")]
+        cells = [_time([result for result in of_task if result["model"] == model]) for model in models]
+        rows.append([task, *cells, *([_time(of_task)] if len(models) > 1 else [])])
+    heads = ["task", *models, *(["all"] if len(models) > 1 else [])]
+    hours = sum(result["seconds"] for result in timed) / 3600
+    unit = "CPU hours (one thread each)" if device == "CPU" else "GPU hours"
+    title = f"Cost: {number(hours, 2 if hours >= 0.1 else 4)} {unit}, {count(len(timed))} trainings including scoring"
+    return Table(heads, rows, numbers=range(1, len(heads)), title=title)
+
+
+def _time(results: Sequence[Result]) -> str:
+    if not results:
+        return "–"
+    seconds = [result["seconds"] for result in results]
+    several = f"\n{len(seconds)} × {duration(fmean(seconds))}" if len(seconds) > 1 else ""
+    memory = [result["peak_mib"] for result in results if result.get("peak_mib")]
+    return duration(sum(seconds)) + several + (f"\n{count(max(memory))} MiB" if memory else "")
