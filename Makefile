@@ -24,7 +24,7 @@ test-cluster: $(VENV)/.installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -p no:xdist -rP -m cluster tests/launch
 
 mutants: $(VENV)/.installed-dev
-	$(BIN)/python tests/mutants.py
+	$(BIN)/python -m tests.mutants
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

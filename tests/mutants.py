@@ -1,7 +1,7 @@
 """Mutation testing: change one operator or constant at a time and run the tests of the changed module.
 
     make mutants                                        120 mutants, drawn by seed from all packages
-    python tests/mutants.py --count 30 --seed 3 corpus finetune/tasks
+    python -m tests.mutants --count 30 --seed 3 corpus finetune/tasks
 
 The script draws mutants from all source files; the chance of a file is proportional to its lines of code. For each
 mutant it runs the mirrored test file, then further test files of the module, nearest first, until one fails. It
@@ -34,9 +34,9 @@ from typing import NamedTuple, NoReturn
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.source_graph import PACKAGES, ROOT, module_name, source_files
+
 SAME = ROOT / "tests" / "fixtures" / "same_mutants.txt"
-PACKAGES = ("corpus", "tokenizer", "pretrain", "finetune", "launch", "benchmarks")
 COPIED = (*PACKAGES, "tests", "docs", "malmoi.py", "pyproject.toml", "README.md")
 MIN_KILLED = 0.92
 MAX_TEST_FILES = 12  # per module
@@ -162,13 +162,6 @@ def _one_line(code: str) -> str:
 
 
 @cache
-def source_files() -> tuple[str, ...]:
-    """All modules of the packages and ``malmoi.py``."""
-    files = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
-    return tuple(path.relative_to(ROOT).as_posix() for path in (*files, ROOT / "malmoi.py"))
-
-
-@cache
 def _mutants_of_file(name: str) -> tuple[int, list[Mutant]]:
     """Lines of code of a file, and its mutants."""
     text = (ROOT / name).read_text("utf-8")
@@ -205,7 +198,7 @@ MODULE_NAME = re.compile(rf"(?:{'|'.join(PACKAGES)})(?:\.\w+)+")
 @cache
 def importers() -> Mapping[str, set[str]]:
     """The files, tests included, that import each module."""
-    modules = {name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): name for name in source_files()}
+    modules = {module_name(name): name for name in source_files()}
     users = defaultdict(set)
     tests = [path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("*.py")]
     for name in (*source_files(), *tests):
@@ -271,6 +264,8 @@ def _become_pytest(tree: Path, test: str, limit: int) -> NoReturn:
         for stream in range(3):
             os.dup2(null, stream)
         os.chdir(tree)
+        for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
+            del sys.modules[name]  # the copy has its own
         os.environ["PYTHONPATH"] = sys.path[0] = str(tree)
         options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:faker", f"--basetemp={tree / 'scratch'}"]
         code = int(pytest.main([*options, test]))

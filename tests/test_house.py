@@ -1,17 +1,76 @@
-"""House rules that a reader would otherwise have to check: sizes of files and functions, nothing left unfinished."""
+"""House rules: size of packages, files, functions and docs, structure of imports, number of settings and commands.
+
+A new feature is paid for by deleting. Later issues may raise the limits of packages up to the size guide of the design.
+"""
 
 from __future__ import annotations
 
 import ast
+import statistics
+import tomllib
+import types
+import typing
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer.main
+from pydantic import BaseModel
 
-ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = ("corpus", "tokenizer", "pretrain", "finetune", "launch", "benchmarks", "tests")
+from launch.cli import app
+from launch.recipe import Recipe
+from tests.source_graph import PACKAGES, ROOT, WHEEL, cycles, imports, source_files
+
+MAX_LINES = {
+    "corpus": 10_800,
+    "tokenizer": 3_000,
+    "pretrain": 8_000,
+    "finetune": 15_500,
+    "launch": 9_500,
+    "benchmarks": 5_000,
+    "wheel": 46_000,
+}
+MAX_SETTINGS, MAX_OPTIONS, MAX_COMMANDS = 190, 230, 38
+MAX_DOCS_WORDS, MAX_PAGE_WORDS = 24_000, 1_800
+MAX_FILE_LINES, MAX_FUNCTION_LINES = 400, 40
+MEDIAN_FILE_LINES = range(120, 251)
+SLIVER_LINES = (
+    60  # a shorter module with one importer moves into the importer, unless it is a table or has a reason below
+)
+SLIVERS: dict[str, str] = {}
+
+# limits that are not met yet, with the limit until then
+NOT_YET: dict[str, int] = {
+    "corpus": 11_500,
+    "tokenizer": 3_300,
+    "pretrain": 8_900,
+    "finetune": 18_300,
+    "launch": 13_200,
+    "benchmarks": 5_800,
+    "wheel": 56_000,
+    "settings": 273,
+    "commands": 49,
+    "words": 47_000,
+}
+NOT_YET_PAGES = {
+    "ablations.md", "clusters.md", "corpus.md", "experiments.md", "finetune.md", "llm.md", "personal-data.md",
+    "pretrain.md", "speedrun.md", "switches.md", "tokenizer.md",
+}  # fmt: skip
+NOT_YET_SLIVERS, NOT_YET_CYCLES, NOT_YET_MEDIANS, NOT_YET_CONTRACTS = 24, 1, {"finetune"}, {"tokenizer"}
+
+FOLDERS = (*PACKAGES, "tests")
 FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
-MAX_FILE_LINES = 400
-MAX_FUNCTION_LINES = 40
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+
+
+def lines_of(file: str) -> int:
+    return len((ROOT / file).read_text("utf-8").splitlines())
+
+
+def limit(name: str, value: int) -> int:
+    return NOT_YET.get(name, value)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -23,14 +82,117 @@ def test_files_and_functions_stay_small(path: Path) -> None:
     assert not long
 
 
-def test_every_module_says_what_it_is_for() -> None:
+def test_every_module_has_a_docstring() -> None:
     modules = [path for path in FILES if path.read_text("utf-8").strip()]
-    silent = [str(path) for path in modules if not ast.get_docstring(ast.parse(path.read_text("utf-8")))]
-    assert not silent
+    missing = [str(path) for path in modules if not ast.get_docstring(ast.parse(path.read_text("utf-8")))]
+    assert not missing
+
+
+@pytest.mark.parametrize("name", MAX_LINES)
+def test_packages_stay_within_their_number_of_lines(name: str) -> None:
+    folders = WHEEL if name == "wheel" else (name,)
+    lines = sum(lines_of(file) for file in source_files() if file.partition("/")[0] in folders)
+    assert lines <= limit(name, MAX_LINES[name])
+
+
+@pytest.mark.parametrize("package", [name for name in PACKAGES if name not in NOT_YET_MEDIANS])
+def test_the_median_file_tells_one_story(package: str) -> None:
+    lines = [lines_of(file) for file in source_files() if file.startswith(f"{package}/")]
+    assert round(statistics.median(count for count in lines if count)) in MEDIAN_FILE_LINES
+
+
+def test_no_files_import_one_another_in_a_cycle() -> None:
+    assert len(cycles()) <= NOT_YET_CYCLES, cycles()
+
+
+def test_a_short_module_with_one_importer_is_part_of_the_importer() -> None:
+    users: dict[str, list[str]] = {file: [] for file in source_files()}
+    for file, imported in imports().items():
+        for other in imported:
+            users[other].append(file)
+    slivers = [
+        file
+        for file in source_files()
+        if Path(file).name not in ("__init__.py", "__main__.py")
+        and len(users[file]) == 1
+        and lines_of(file) < SLIVER_LINES
+        and not _is_table(file)
+    ]
+    assert len(set(slivers) - SLIVERS.keys()) <= NOT_YET_SLIVERS, set(slivers) - SLIVERS.keys()
+    assert not SLIVERS.keys() - set(slivers), "no longer needed in SLIVERS"
+
+
+def _is_table(file: str) -> bool:
+    """Whether a module defines values only: no functions, no classes."""
+    tree = ast.parse((ROOT / file).read_text("utf-8"))
+    return not any(isinstance(node, ast.FunctionDef | ast.ClassDef) for node in tree.body)
+
+
+@pytest.mark.parametrize("package", [name for name in WHEEL if name not in NOT_YET_CONTRACTS])
+def test_every_package_has_a_layers_contract(package: str) -> None:
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
+    contracts = [contract for contract in config["contracts"] if contract["type"] == "layers"]
+    inside = [c for c in contracts if package in c.get("containers", ()) or _starts_with(c["layers"], f"{package}.")]
+    assert inside
+
+
+def _starts_with(layers: list[str], prefix: str) -> bool:
+    return any(layer.strip(" ()").startswith(prefix) for layer in layers)
+
+
+def test_a_recipe_has_few_settings() -> None:
+    assert len(list(settings_of(Recipe))) <= limit("settings", MAX_SETTINGS)
+
+
+def test_the_command_line_has_few_commands_and_options() -> None:
+    options = [p.name for _, c in commands() for p in c.params if p.param_type_name == "option" and p.name != "help"]
+    assert len(commands()) <= limit("commands", MAX_COMMANDS)
+    assert len(options) <= limit("options", MAX_OPTIONS)
+
+
+def settings_of(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """Dotted keys of all settings below a section."""
+    for name, field in model.model_fields.items():
+        sections = list(dict.fromkeys(_sections(field.annotation)))
+        if not sections:
+            yield f"{prefix}{name}"
+        for section in sections:
+            yield from settings_of(section, f"{prefix}{name}.")
+
+
+def _sections(annotation: Any) -> Iterator[type[BaseModel]]:
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType, dict, tuple, list, typing.Annotated):
+        for inner in typing.get_args(annotation):
+            yield from _sections(inner)
+    elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+
+
+@cache
+def commands() -> tuple[tuple[str, Any], ...]:
+    """All visible commands with their full names; a hidden "build" is the default of its group and counts."""
+
+    def walk(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+        if inner := getattr(command, "commands", None):
+            for name, sub in inner.items():
+                yield from walk(sub, (*path, name))
+        elif not command.hidden or path[-1] == "build":
+            yield " ".join(path), command
+
+    return tuple(walk(typer.main.get_command(app), ()))
+
+
+def test_docs_stay_short() -> None:
+    assert sum(len(page.read_text("utf-8").split()) for page in PAGES) <= limit("words", MAX_DOCS_WORDS)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in NOT_YET_PAGES], ids=lambda page: page.name)
+def test_a_page_stays_short(page: Path) -> None:
+    assert len(page.read_text("utf-8").split()) <= MAX_PAGE_WORDS
 
 
 def _body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Lines of code from `def` to the end, the docstring not counted."""
+    """Lines of code from `def` to the end, without the docstring."""
     first = function.body[0]
     has_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
     docstring = (first.end_lineno or 0) - first.lineno + 1 if has_docstring else 0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.mutants import draw, find_tests, mutants_of, same_mutants, source_files
+from tests.mutants import draw, find_tests, mutants_of, same_mutants
+from tests.source_graph import source_files
 
 CODE = '''
 def first_long(words: list[str | None], least: int = 3) -> str:
