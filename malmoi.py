@@ -1,7 +1,8 @@
-"""malmoi from Python: the public and stable interface (docs/python.md). All in the folders beside it is internal.
+"""The public and stable Python interface of malmoi (docs/python.md). The packages in this folder are internal.
 
-Each function imports what it needs when it is called, so ``import malmoi`` costs nothing. Bad input is a ``ValueError``
-whose message says what to do.
+Each function imports what it needs when it is called, so ``import malmoi`` is fast. Bad input raises a ``ValueError``
+whose message says what to do. The import raises an ``ImportError`` if Python would find another package under one of
+our names (``tokenizer``, ``launch`` …).
 """
 
 from __future__ import annotations
@@ -20,17 +21,37 @@ if TYPE_CHECKING:
     from finetune.task import Task
     from launch.recipe import Recipe
 
+PACKAGES = ("corpus", "tokenizer", "pretrain", "finetune", "launch")
 __version__ = "0.1.0"
 __all__ = ["find_pii", "load_recipe", "load_task", "pseudonymize", "register_models", "run", "score", "split_sentences"]
 
 
+def _foreign_package() -> str | None:
+    """A sentence if one of our packages would be imported from somewhere else. Nothing is imported to find out."""
+    home = Path(__file__).resolve().parent
+    for name in PACKAGES:
+        spec = find_spec(name)
+        place = next(iter(spec.submodule_search_locations or ()), spec.origin) if spec else None
+        if place is None or Path(place).resolve() != home / name:
+            return (
+                f"the package `{name}` resolves to {place or 'nowhere'}, not to malmoi's {home / name}; uninstall the "
+                f"other `{name}` package, start Python in another folder, or use a separate virtual environment"
+            )
+    return None
+
+
+# the command prints the same sentence and exits with code 2 (see main)
+if __name__ == "malmoi" and Path(sys.argv[0] if sys.argv else "").name != "malmoi" and (_problem := _foreign_package()):
+    raise ImportError(f"malmoi cannot be imported: {_problem}")
+
+
 def find_pii(text: str, types: Collection[str] | None = None, *, names: str | Path | None = None) -> list[Span]:
-    """Personal data in a text: spans with ``start``, ``end``, ``type``, ``score`` (0..1) and ``why``, in order.
+    """Find personal data in a text: spans with ``start``, ``end``, ``type``, ``score`` (0..1) and ``why``, in order.
 
     Args:
         text: in NFC (``unicodedata.normalize``); offsets are ``str`` indices.
-        types: names such as "TEL" and "PERSON"; the sixteen of the paper's Table 29 if None.
-        names: folder of a fine-tuned KLUE-NER model, which finds names of people, too (type "PERSON"); loaded once.
+        types: names such as "TEL" and "PERSON". Default: the sixteen types of the paper's Table 29.
+        names: folder of a fine-tuned KLUE-NER model that also finds names of people (type "PERSON"); loaded once.
     """
     from corpus.pii import detect
     from corpus.pii.extra.person_by_model import load_tagger
@@ -46,28 +67,29 @@ def pseudonymize(
     seed: int | None = None,
     key: bytes | None = None,
 ) -> str:
-    """The text without personal data; all else stays as it is, and equal values of the text map alike.
+    """Return the text without personal data. The rest is unchanged; equal values get equal replacements.
 
     Args:
-        mode: invented values of the same format, ``***-****``, ``[TEL]``, or without the sentence.
+        mode: "replace": invented values of the same format; "mask": ``***-****``; "tag": ``[TEL]``; "drop": remove the
+            sentence.
         types: as for ``find_pii``.
-        seed: the same replacements each time, for tests: who knows it can test guesses. Random if None.
-        key: a secret of at least 16 bytes; a value then maps alike in all texts and runs.
+        seed: makes replacements reproducible, for tests. Anyone who knows it can verify guesses. Default: random.
+        key: a secret of at least 16 bytes; equal values then get equal replacements in all texts and runs.
     """
     from corpus.pii.hide import MODES, Protection
     from corpus.pii.key import MIN_KEY_BYTES, random_secret, seeded_secret
     from launch.pii.work import Hiding
 
     if mode not in MODES:
-        raise ValueError(f"mode {mode!r}: there are {', '.join(MODES)}")
+        raise ValueError(f"mode {mode!r}: expected one of {', '.join(MODES)}")
     if key is not None and (seed is not None or len(key) < MIN_KEY_BYTES):
-        raise ValueError(f"a key has at least {MIN_KEY_BYTES} bytes and goes without a seed")
+        raise ValueError(f"key: expected at least {MIN_KEY_BYTES} bytes, and no seed at the same time")
     secret = random_secret() if seed is None else seeded_secret(seed)
     return Hiding(Protection(mode, secret, key, _known_types(types))).hidden(text, document="")
 
 
 def split_sentences(text: str) -> list[str]:
-    """Sentences of a text in order, stripped, none empty; every line end is a boundary."""
+    """Split a text into sentences: in order, stripped, none empty. Every line end is a boundary."""
     from corpus.sentences import split
 
     return split.split_sentences(text)
@@ -78,14 +100,14 @@ def load_task(name: TaskName, *, device: Literal["auto", "cpu"] = "auto") -> Tas
 @overload
 def load_task(name: str | Path, *, device: Literal["auto", "cpu"] = "auto") -> Task | TaskModel: ...
 def load_task(name: str | Path, *, device: Literal["auto", "cpu"] = "auto") -> Task | TaskModel:
-    """A KLUE task by name, or a model that was kept for one, by its folder or its name on the Hub.
+    """Load a KLUE task by name, or a fine-tuned model from its folder or from the Hub.
 
-    ``load_task("ynat")``: ``read`` gives the examples of an official file, ``score`` the metrics of rows.
-    ``load_task("runs/real-small/finetune/ynat/model/seed-1/model").predict(["코스피 2,600선 회복"])``: a result a text,
-    in order, with the text and its "prediction" (docs/finetune.md says what else).
+    ``load_task("ynat")``: ``read`` returns the examples of an official file, ``score`` the metrics of rows.
+    ``load_task("runs/real-small/finetune/ynat/model/seed-1/model").predict(["코스피 2,600선 회복"])``: one result for
+    each text, in order, with the text and its "prediction" (docs/finetune.md lists the other keys).
 
     Args:
-        device: of a model: the accelerator that torch knows, or "cpu".
+        device: for models; "auto": the accelerator if torch finds one, otherwise the CPU.
     """
     if isinstance(name, str) and "/" not in name and not Path(name).is_dir():
         from finetune.registry import find_task
@@ -98,15 +120,15 @@ def load_task(name: str | Path, *, device: Literal["auto", "cpu"] = "auto") -> T
 
 
 def score(task: str, predictions: str | Path, gold: str | Path | None = None, *, samples: int = 200) -> Scored:
-    """Metrics of a predictions file, 0..100, as the KLUE paper counts them.
+    """Compute the metrics of the KLUE paper (0..100) for a predictions file.
 
     Args:
-        predictions: JSON lines with guid and prediction, or one JSON map from guid to prediction.
-        gold: an official file of the task, plain or ``.zst``; None where the predictions hold their golds.
-        samples: bootstrap resamples of the 95 % intervals; 0: none.
+        predictions: JSON lines with guid and prediction, or one JSON object from guid to prediction.
+        gold: an official file of the task, plain or ``.zst``; not needed if the predictions include their gold labels.
+        samples: bootstrap resamples for the 95 % intervals; 0: no intervals.
 
     Returns:
-        ``scores`` and ``intervals`` by metric, ``tables`` by class and the like, ``n`` examples.
+        ``scores`` and ``intervals`` by metric, ``tables`` by class or type, the number of examples ``n``.
     """
     from finetune.score.scores import score_file
 
@@ -114,27 +136,27 @@ def score(task: str, predictions: str | Path, gold: str | Path | None = None, *,
 
 
 def register_models() -> None:
-    """Let ``AutoModel`` of transformers know the networks of KLUE-DP, KLUE-MRC and WoS, so that it loads kept ones."""
+    """Register the networks of KLUE-DP, KLUE-MRC and WoS, so that transformers' ``AutoModel`` loads saved models."""
     import finetune.heads.pretrained  # noqa: F401
 
 
 def load_recipe(name: str | Path, *overrides: str) -> Recipe:
-    """A shipped recipe by name or a YAML file, with overrides such as ``"pretrain.steps=500"``; all keys checked."""
+    """Load a shipped recipe or a YAML file with overrides such as ``"pretrain.steps=500"``; check all keys."""
     from launch.recipe import load_recipe
 
     return load_recipe(str(name), overrides)
 
 
 def run(recipe: str | Path, *overrides: str, verb: str = "run", runs: str | Path = "runs") -> Path:
-    """Do what ``malmoi VERB RECIPE`` does and return the folder of the run; finished stages are not done again.
+    """Run ``malmoi VERB RECIPE`` and return the folder of the run; finished stages are skipped.
 
-    Stages start processes that import the calling script, so call it below ``if __name__ == "__main__":``.
+    Stages start processes that import the calling script, so call this under ``if __name__ == "__main__":``.
     """
     from launch.conduct import conduct
     from launch.pipeline import VERBS
 
     if verb not in VERBS:
-        raise ValueError(f"verb {verb!r}: there are {', '.join(VERBS)}")
+        raise ValueError(f"verb {verb!r}: expected one of {', '.join(VERBS)}")
     conduct(verb, str(recipe), overrides, Path(runs), dry_run=False)
     return Path(runs) / load_recipe(recipe, *overrides).name
 
@@ -143,21 +165,14 @@ def _known_types(names: Collection[str] | None) -> frozenset[str] | None:
     from corpus.pii.types import ALL_TYPES
 
     if unknown := sorted(set(names or ()) - set(ALL_TYPES)):
-        raise ValueError(f"no type {', '.join(unknown)}; there are {', '.join(ALL_TYPES)}")
+        raise ValueError(f"unknown type {', '.join(unknown)}; expected {', '.join(ALL_TYPES)}")
     return None if names is None else frozenset(names)
 
 
 def main() -> None:
-    """The command ``malmoi``, also ``python -m malmoi``; looks first for what would fail far away from its cause."""
-    home = Path(__file__).resolve().parent / "launch"
-    spec = find_spec("launch")
-    places = list(spec.submodule_search_locations or ()) if spec else []
-    if not places or Path(places[0]).resolve() != home:
-        where = places[0] if places else spec.origin if spec else "nowhere"
-        print(
-            f"malmoi: the package `launch` resolves to {where}, not to malmoi's {home}; start malmoi in another folder",
-            file=sys.stderr,
-        )
+    """The command ``malmoi``, also ``python -m malmoi``. It checks the environment before it imports our packages."""
+    if problem := _foreign_package():
+        print(f"malmoi: {problem}", file=sys.stderr)
         sys.exit(2)
     from launch.checks.guard import check_start
 

@@ -1,4 +1,4 @@
-"""The public module: light to import, complete on its page, and strict about what it is given."""
+"""The public module: fast to import, documented in full, with clear errors for bad input and foreign packages."""
 
 from __future__ import annotations
 
@@ -24,6 +24,17 @@ def test_importing_it_imports_none_of_the_packages() -> None:
     )
     result = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("name", malmoi.PACKAGES)
+def test_a_foreign_package_of_our_name_stops_the_import(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "__init__.py").write_text("raise SystemExit('imported')\n")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\ntry: import malmoi\nexcept ImportError as e: print(e)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert f"the package `{name}` resolves to {tmp_path / name}, not to malmoi's" in result.stdout
+    assert "separate virtual environment" in result.stdout and len(result.stdout.splitlines()) == 1
 
 
 def test_tasks_scores_and_personal_data_need_no_torch() -> None:
@@ -58,11 +69,11 @@ def test_equal_seeds_and_equal_keys_repeat_replacements() -> None:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: malmoi.find_pii("가", types=["PHONE"]), "no type PHONE; there are"),
-        (lambda: malmoi.pseudonymize("가", mode="hide"), "mode 'hide': there are replace"),  # type: ignore[arg-type]
+        (lambda: malmoi.find_pii("가", types=["PHONE"]), "unknown type PHONE; expected"),
+        (lambda: malmoi.pseudonymize("가", mode="hide"), "mode 'hide': expected one of replace"),  # type: ignore[arg-type]
         (lambda: malmoi.pseudonymize("가", key=b"short"), "at least 16 bytes"),
         (lambda: malmoi.load_task("nothing"), "no such task"),
-        (lambda: malmoi.run("smoke", verb="train"), "verb 'train': there are sample"),
+        (lambda: malmoi.run("smoke", verb="train"), "verb 'train': expected one of sample"),
     ],
 )
 def test_bad_input_is_a_value_error_that_says_what_to_do(call: object, words: str) -> None:

@@ -23,8 +23,7 @@ def test_foreign_package_is_named(tmp_path: Path) -> None:
 def test_command_refuses_to_start_beside_a_foreign_tokenizer(tmp_path: Path) -> None:
     (tmp_path / "tokenizer").mkdir()
     (tmp_path / "tokenizer" / "__init__.py").write_text("raise SystemExit('imported')\n")
-    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from malmoi import main; main()"
-    result = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True)
+    result = subprocess.run([sys.executable, "-m", "malmoi", "--help"], capture_output=True, text=True, cwd=tmp_path)
     assert result.returncode == 2
     assert "the package `tokenizer` resolves to" in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
