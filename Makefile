@@ -3,12 +3,13 @@
 # make test-cluster: hosts made of network namespaces, ssh and a real Slurm; as root, with iproute2, openssh-server, pdsh, slurmctld,
 # slurmd, slurm-client, munge; tests whose tools are missing are skipped with the reason.
 # make mutants: the share of changed operators and constants that the tests notice; a random sample of all packages.
+# make docs: the site of the documentation, in site/; a broken link is an error.  make package: the release, in dist/.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --constraint
 
-.PHONY: demo test test-slow test-cluster lint mutants clean
+.PHONY: demo test test-demo test-slow test-cluster lint docs package mutants clean
 
 demo: $(VENV)/.installed
 	$(BIN)/malmoi run smoke
@@ -16,6 +17,9 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+
+test-demo: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -m demo
 
 test-slow: $(VENV)/.installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder -m slow
@@ -32,6 +36,12 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: $(VENV)/.installed-docs
+	$(BIN)/mkdocs build --strict
+
+package: $(VENV)/.installed-dev
+	$(BIN)/python -m build
+
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -43,5 +53,9 @@ $(VENV)/.installed-dev: pyproject.toml constraints.txt constraints-dev.txt | $(B
 	$(INSTALL) constraints-dev.txt --editable '.[dev]'
 	touch $@ $(VENV)/.installed
 
+$(VENV)/.installed-docs: pyproject.toml constraints.txt constraints-dev.txt | $(BIN)/python
+	$(INSTALL) constraints-dev.txt --editable '.[docs]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) runs build dist *.egg-info
+	rm -rf $(VENV) runs build dist site *.egg-info

@@ -36,6 +36,7 @@ def test_wheel_holds_every_module_and_nothing_else(names: list[str]) -> None:
     modules = {str(p.relative_to(ROOT)) for package in PACKAGES for p in (ROOT / package).rglob("*.py")}
     kinds = (".yaml", ".j2", ".css", ".txt")
     data = {str(p.relative_to(ROOT)) for package in PACKAGES for p in (ROOT / package).rglob("*") if p.suffix in kinds}
+    data |= {f"{package}/py.typed" for package in PACKAGES}
     data |= {f"launch/sample/{name}" for name in ("documents.tar.zst", "klue.tar.zst", "SHA256SUMS", "README.md")}
     held = {name for name in names if ".dist-info/" not in name}
     assert held == modules | data | {"malmoi.py"}
