@@ -30,11 +30,13 @@ LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)(#[^)\s]*)?\)")
 
 def on_files(files: Any, config: Any) -> Any:
     """Add the pages from the top of the repository and the reference pages."""
+    pages = {"reference/settings.md": render_settings(), "reference/commands.md": render_commands()}
     for source, page in TOP_PAGES.items():
-        text = with_site_links((ROOT / source).read_text("utf-8"), ROOT / source, page)
+        pages[page] = with_site_links((ROOT / source).read_text("utf-8"), ROOT / source, page)
+    for page, text in pages.items():
+        if committed := files.get_file_from_path(page):  # docs/reference/ says where the pages come from
+            files.remove(committed)
         files.append(File.generated(config, page, content=text))
-    files.append(File.generated(config, "reference/settings.md", content=render_settings()))
-    files.append(File.generated(config, "reference/commands.md", content=render_commands()))
     return files
 
 

@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from launch.cli import app
+from launch.cluster.jobs.config import Site
 from launch.recipe import Recipe
 
 SCALARS = {str: "text", int: "integer", float: "number", bool: "true or false"}
@@ -24,6 +25,7 @@ ABOUT_SETTINGS = """# Settings
 
 A recipe sets these keys, nested as YAML. On the command line, write `KEY=VALUE`, for example `pretrain.steps=500`.
 Defaults are the values of the KLUE paper, where it states them. An unknown key is an error that names the nearest key.
+The last table has the keys of [`site.yaml`](../clusters.md#run-a-recipe), which describes a cluster.
 """
 ABOUT_COMMANDS = """# Commands
 
@@ -104,6 +106,7 @@ def render_settings() -> str:
     for setting in find_settings():
         top = setting.key.split(".")[0] if "." in setting.key else "recipe"
         tables.setdefault(top, []).append(setting)
+    tables["site.yaml"] = list(find_settings(Site))
     lines = [ABOUT_SETTINGS]
     for top, settings in tables.items():
         lines += [f"## {top}", "", "| key | type | default | description |", "|---|---|---|---|"]
@@ -139,17 +142,18 @@ def find_commands(command: Any = None, path: tuple[str, ...] = ("malmoi",)) -> I
     command = command or typer.main.get_command(app)
     subcommands = getattr(command, "commands", {})
     if len(path) > 1:
-        # a stage with tools keeps the parameters of the stage itself in a hidden command
-        yield path, subcommands.get("build", command)
-    for name, subcommand in subcommands.items():
-        if not subcommand.hidden:
-            yield from find_commands(subcommand, (*path, name))
+        # a group with arguments of its own, such as `malmoi tokenizer RECIPE`, keeps them in a hidden command
+        yield path, next((hidden for hidden in subcommands.values() if hidden.hidden), command)
+    for name in command.list_commands(None) if subcommands else ():
+        if not subcommands[name].hidden:
+            yield from find_commands(subcommands[name], (*path, name))
 
 
 def _parameter_row(parameter: Any) -> str:
     is_option = parameter.param_type_name == "option"
-    metavar = "" if getattr(parameter, "is_flag", False) else f" {parameter.metavar or parameter.name.upper()}"
-    names = ", ".join(parameter.opts) + metavar if is_option else parameter.metavar or parameter.name.upper()
+    word = parameter.metavar or parameter.name.strip("_").upper()
+    is_flag = getattr(parameter, "is_flag", False)
+    names = ", ".join(parameter.opts) + ("" if is_flag else f" {word}") if is_option else word
     default = parameter.default
     shown = (
         "required"
@@ -167,4 +171,5 @@ def _prose(text: str) -> str:
 
 def _cell(text: str) -> str:
     """Text that Markdown and HTML take as it is."""
-    return text.replace("\n", " ").replace("|", "\\|").replace("<", "&lt;")
+    plain = text.replace("\n", " ").replace("\\[", "[")  # rich's way to write a bracket
+    return plain.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")

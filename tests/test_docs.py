@@ -1,4 +1,4 @@
-"""README and docs tell the truth: commands run and print what is shown, every file and function named exists.
+"""README and docs are correct: commands print what is shown; files, functions, settings and options exist.
 
 A ``console`` block holds commands after ``$`` and what they print; ``…`` at the end of a line, or alone, stands
 for output left out. Commands that read ``runs/smoke`` are checked after the demo (mark ``demo``); those that start a
@@ -13,13 +13,17 @@ import importlib
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from launch.recipe import load_recipe
+from docs.reference import find_commands, find_settings, render_commands, render_settings
+from launch.cluster.jobs.config import Site
+from launch.recipe import Recipe, load_recipe
 from tests.recorded_demo import RECORD, changed_settings, scores_of_run, table
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -134,6 +138,97 @@ def test_korean_pages_have_the_commands_and_figures_of_the_english(english: Path
     assert sorted(names[0]) == sorted(names[1])
     prose = [NOT_PROSE.sub("", BLOCK.sub("", text)) for text in texts]
     assert sorted(FIGURE.findall(prose[0])) == sorted(FIGURE.findall(prose[1]))
+
+
+SETTINGS = frozenset(setting.key for setting in find_settings())
+KEY = re.compile(r"(?<![\w./-])(?:corpus|tokenizer|pack|pretrain|finetune|launch)(?:\.[a-z_][\w-]*)+(?![\w/(])")
+NOT_KEYS = re.compile(r"\.(?:md|py|yaml|json|jsonl|html)\b|```python.*?```|`inspect.*?`|https?:\S+", re.DOTALL)
+
+
+def exists(key: str) -> bool:
+    """Whether ``key`` is a setting, a section of settings, or a key below a map with names of the user's choice."""
+    words = key.split(".")
+    for setting in SETTINGS:
+        known = setting.split(".")
+        pairs = zip(words, known, strict=False)
+        if len(words) <= len(known) and all(word == other or other in ("NAME", "N") for word, other in pairs):
+            return True
+    parents = [".".join(words[:end]) for end in range(2, len(words))]
+    return any(parent in FREE_MAPS for parent in parents)
+
+
+FREE_MAPS = {setting.key for setting in find_settings() if setting.type.startswith(("map of", "list of map"))}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_settings_named_exist(page: Path) -> None:
+    text = re.sub(
+        r"```(?:python|console)?\n.*?```", lambda m: m[0] if "malmoi" in m[0] else "", page.read_text("utf-8")
+    )
+    text = NOT_KEYS.sub(" ", text)
+    assert [key for key in KEY.findall(text) if not exists(key)] == []
+
+
+def shown_commands(page: Path) -> Iterator[list[str]]:
+    """Words of every ``malmoi`` command line in code blocks and code spans of a page."""
+    text = page.read_text("utf-8").replace("\\\n", " ")
+    lines = [line for block in BLOCK.findall(text) for line in block.splitlines()]
+    lines += re.findall(r"`(malmoi [^`]+)`", BLOCK.sub("", text))
+    for line in lines:
+        for part in re.split(r"\||&&|;|#", line):
+            if found := re.search(r"(?:^|[ $])(?:malmoi|-m launch|--module launch) (.+)", part):
+                yield found[1].replace("…", "").split()
+
+
+COMMANDS = {path[1:]: command for path, command in find_commands()}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_and_options_named_exist(page: Path) -> None:
+    for words in shown_commands(page):
+        if words[0].startswith("-") or not re.fullmatch(r"[a-z0-9-]+", words[0]):
+            continue  # malmoi --help; malmoi COMMAND
+        path = next((tuple(words[:n]) for n in (3, 2, 1) if tuple(words[:n]) in COMMANDS), None)
+        assert path, f"malmoi {words[0]}"
+        options = {option for parameter in COMMANDS[path].params for option in parameter.opts}
+        named = {word.split("=")[0] for word in words if word.startswith("--") and len(word) > 2}
+        assert named <= options | {"--help"}, f"malmoi {' '.join(path)}"
+
+
+STEP = re.compile(r"─+ ([a-z][\w ]*?) ─*▶")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_steps_in_diagrams_exist(page: Path) -> None:
+    """A step between two arrows is called like a function, a module or a folder."""
+    for block in BLOCK.findall(page.read_text("utf-8")):
+        for step in STEP.findall(block):
+            assert step.replace(" ", "_") in NAMES_IN_CODE, step
+
+
+def names_in_code() -> frozenset[str]:
+    """Names of folders, modules and functions of all stages; of ``decide_drops`` also ``decide``."""
+    found: set[str] = set()
+    for path in (path for stage in STAGES for path in (ROOT / stage).rglob("*.py")):
+        found |= {path.stem, path.parent.name, *re.findall(r"def (\w+)", path.read_text("utf-8"))}
+    return frozenset(found | {name.split("_")[0] for name in found})
+
+
+NAMES_IN_CODE = names_in_code()
+
+
+def test_every_setting_has_a_description_on_the_reference_page() -> None:
+    page = render_settings()
+    assert [s.key for s in [*find_settings(Recipe), *find_settings(Site)] if not s.description] == []
+    assert all(f"| `{key}` |" in page for key in SETTINGS)
+
+
+def test_every_command_is_on_the_reference_page_with_its_options() -> None:
+    page = render_commands()
+    assert {"run", "corpus", "score", "pii", "plan", "doctor"} <= {path[0] for path in COMMANDS}
+    for path, command in COMMANDS.items():
+        assert f"## {shlex.join(('malmoi', *path))}" in page
+        assert command.help
 
 
 def test_scores_in_the_readme_were_recorded_from_the_recipe_as_it_is() -> None:
