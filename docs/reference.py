@@ -44,7 +44,7 @@ class Setting:
 
 
 def find_settings(section: type[BaseModel] = Recipe, prefix: str = "") -> Iterator[Setting]:
-    """Every setting below ``section``, in the order of the code. NAME and N stand for keys that the user chooses."""
+    """Every setting below ``section``, in the order of the code. NAME and N are keys that the user chooses."""
     for name, field in section.model_fields.items():
         key = f"{prefix}{name}"
         nested = dict(_nested_sections(field.annotation))

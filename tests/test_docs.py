@@ -1,8 +1,8 @@
 """README and docs are correct: commands print what is shown; files, functions, settings and options exist.
 
-A ``console`` block holds commands after ``$`` and what they print; ``…`` at the end of a line, or alone, stands
-for output left out. Commands that read ``runs/smoke`` are checked after the demo (mark ``demo``); those that start a
-launcher or make itself are what ``tests/launch/test_launchers.py`` and the continuous integration run.
+A ``console`` block has commands after ``$`` and their output; ``…`` at the end of a line, or alone, replaces omitted
+output. Commands that read ``runs/smoke`` are tested after the demo (mark ``demo``). ``tests/launch/test_launchers.py``
+and the continuous integration run commands that start a launcher or make.
 """
 
 from __future__ import annotations
