@@ -79,7 +79,8 @@ def _optional_modules(stages: Collection[str], recipe: Recipe) -> Iterator[tuple
         yield "tokenizer.analyser=kiwi", "kiwipiepy"
     if "pretrain" in stages and needs_deepspeed(recipe, world_size()):
         yield "pretrain.engine.name=deepspeed", "deepspeed"
-    if "finetune" in stages and (recipe.finetune.lora or any(one.lora for one in recipe.finetune.settings.values())):
+    settings = ("", *recipe.finetune.settings)
+    if "finetune" in stages and any(recipe.finetune.with_settings(name).lora for name in settings):
         yield "finetune.lora", "peft"
     if SEARCH_FOLDER in stages and recipe.finetune.search.method == "tpe":
         yield "finetune.search.method=tpe", "optuna"
@@ -133,7 +134,7 @@ def _klue_files(recipe: Recipe, *, reads: bool) -> Iterator[str]:
             "with finetune.tasks=…"
         )
     elif reads:
-        for name in config.tasks if is_folder else config.own.keys() & set(config.tasks):
+        for name in config.tasks if is_folder else config.custom.keys() & set(config.tasks):
             yield from _collected(partial(_read_task, name, recipe))
 
 

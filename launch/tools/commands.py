@@ -19,7 +19,7 @@ from launch.errors import LaunchError
 
 
 def _task_names() -> list[str]:
-    from finetune.config import TASK_NAMES
+    from finetune.task_names import TASK_NAMES
 
     return list(TASK_NAMES)
 

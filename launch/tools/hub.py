@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from finetune.config import KEPT_NAME
+from finetune.config import MODEL_INFO_NAME
 from launch.errors import LaunchError
 from launch.manifest import MANIFEST_NAME, read_manifest
 from launch.recipe import load_recipe
 
 CARD_NAME = "README.md"
 MODEL_FILES = (
-    CARD_NAME, KEPT_NAME, "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
+    CARD_NAME, MODEL_INFO_NAME, "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
     "special_tokens_map.json", "vocab.txt",
 )  # fmt: skip
 TOKEN = re.compile(r"hf_\w+")
@@ -91,7 +91,7 @@ def model_repository(folder: Path) -> Repository:
     if missing := [name for name in (CARD_NAME, CONFIG_NAME, "tokenizer.json") if not (folder / name).is_file()]:
         raise LaunchError(f"{folder}: no {', '.join(missing)}; give a model folder as malmoi writes it")
     shards = check_weight_index(folder / INDEX_NAME, str(folder)) if (folder / INDEX_NAME).is_file() else []
-    message = _check_kept(folder) if (folder / KEPT_NAME).is_file() else _check_pretrained(folder)
+    message = _check_kept(folder) if (folder / MODEL_INFO_NAME).is_file() else _check_pretrained(folder)
     names = [name for name in (*MODEL_FILES, WEIGHTS_NAME, INDEX_NAME, *shards) if (folder / name).is_file()]
     return Repository(folder, "model", names, (), message)
 

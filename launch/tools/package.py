@@ -78,7 +78,7 @@ def package(
     Example:  malmoi package smoke    then    malmoi score smoke-predictions.zip --data klue
     """
     set_up_console()
-    from finetune.config import full_name
+    from finetune.task_names import full_name
 
     run = find_run(name, runs)
     target = target or Path(f"{run.resolve().name}-predictions.zip")
@@ -108,9 +108,9 @@ def find_run(name: str, runs: Path) -> Path:
 def find_entries(run: Path) -> list[Entry]:
     """All finished results of a run, tasks in the paper's order, under names without places of this machine; those of
     encoders that have changed since are left out, as in the report."""
-    from finetune.config import place_of
     from finetune.queue.jobs import folder_name
     from finetune.saved_models.card import shown_encoder
+    from finetune.task_names import sort_key
     from launch.report.results import read_results
 
     root, results = run / "finetune", read_results(run)
@@ -127,7 +127,7 @@ def find_entries(run: Path) -> list[Entry]:
         entries.append(Entry(folder, {**own, **public, "model": shown}, place, given=result["model"]))
     if not entries:
         raise LaunchError(f"{root}: no finished results; run `malmoi finetune` first")
-    return sorted(entries, key=lambda e: (place_of(e.result["task"]), e.place))
+    return sorted(entries, key=lambda e: (sort_key(e.result["task"]), e.place))
 
 
 def _public_names(models: Sequence[str], shown: Callable[[str], str]) -> dict[str, str]:
@@ -219,8 +219,8 @@ def _files_of(entry: Entry, with_golds: bool) -> Iterator[tuple[str, bytes]]:
 
 def task_of_result(result: Mapping[str, Any], place: str) -> Task:
     """The task of a result, under its protocol; ``BadInput`` with ``place`` where there is none."""
-    from finetune.config import TASK_NAMES
     from finetune.registry import TASKS
+    from finetune.task_names import TASK_NAMES
 
     if result.get("own") is not None:
         from finetune.tasks.own import own_task
@@ -228,12 +228,12 @@ def task_of_result(result: Mapping[str, Any], place: str) -> Task:
         return own_task(result["own"], place)
     if result["task"] not in TASK_NAMES:
         raise BadInput(f"{place}: no task is called {result['task']!r:.60}")
-    return TASKS[result["task"]].under("klue-baseline" if result["protocol"] == "klue-baseline" else "malmoi")
+    return TASKS[result["task"]].with_protocol("klue-baseline" if result["protocol"] == "klue-baseline" else "malmoi")
 
 
 def find_missing(entries: Sequence[Entry]) -> list[str]:
     """KLUE tasks without any result, and what single trainings lack: ``wos``, ``model, seed 2 (klue-re)``."""
-    from finetune.config import TASK_NAMES
+    from finetune.task_names import TASK_NAMES
 
     by_who: dict[str, set[str]] = {}
     for entry in entries:
@@ -260,9 +260,9 @@ def _recipe(run: Path) -> bytes | None:
     if isinstance(found.get("data"), str):
         found["data"] = shown_encoder(found["data"])
     found["models"] = [shown_encoder(name) for name in found["models"]]
-    for task in (own := {name: dict(task) for name, task in (found.get("own") or {}).items()}).values():
+    for task in (custom := {name: dict(task) for name, task in (found.get("custom") or {}).items()}).values():
         task |= {split: Path(task[split]).name for split in ("train", "dev", "test") if task.get(split)}
-    recipe = {"name": run.resolve().name, "finetune": {**found, **({"own": own} if own else {})}}
+    recipe = {"name": run.resolve().name, "finetune": {**found, **({"custom": custom} if custom else {})}}
     return yaml.safe_dump(recipe, allow_unicode=True, sort_keys=False).encode()
 
 
