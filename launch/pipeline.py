@@ -116,7 +116,7 @@ def run_finetune(
     """``work``: what is done with data and encoders; None: the recipe's own trainings."""
     from finetune import run as stage
     from finetune.registry import klue_tasks
-    from launch.executors.workers import engine_cluster
+    from launch.executors.mapper import engine_cluster
 
     data = recipe.finetune.data
     if not data and klue_tasks(recipe.finetune):
