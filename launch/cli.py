@@ -14,9 +14,8 @@ import typer
 from rich.table import Column, Table
 from typer.core import TyperGroup
 
-from launch.cluster.jobs.commands import launch_app
+from launch.cluster.commands import launch_on_cluster, show_status
 from launch.cluster.plan.command import plan
-from launch.cluster.status.commands import show_status
 from launch.console import PlainConsole, run_app, set_up_console
 from launch.demo.commands import show_page
 from launch.errors import LaunchError
@@ -164,7 +163,7 @@ for _verb, _purpose, _example in STAGE_VERBS:
 app.add_typer(pii_app, name="pii", rich_help_panel=TOOLS)
 app.add_typer(model_app, name="model", rich_help_panel=TOOLS)
 app.add_typer(llm_app, name="llm", rich_help_panel=TOOLS)
-app.add_typer(launch_app, name="launch", rich_help_panel=STAGES)
+app.command("launch", rich_help_panel=STAGES)(launch_on_cluster)
 app.command("predict", rich_help_panel=TOOLS)(predict)
 app.command("score", rich_help_panel=TOOLS)(score_predictions)
 app.command("compare", rich_help_panel=TOOLS)(compare_results)
@@ -233,7 +232,7 @@ def doctor(
     """
     set_up_console()
     if cluster:
-        from launch.cluster.nodes.run import examine_cluster
+        from launch.cluster.node_checks import examine_cluster
 
         if not examine_cluster(runs, local):
             raise typer.Exit(2)

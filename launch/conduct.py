@@ -16,7 +16,7 @@ from types import FrameType
 from launch import manifest
 from launch.checks.estimate import show_plan, this_machine
 from launch.checks.preflight import find_problems
-from launch.cluster.status.events import recorded
+from launch.cluster.events import record_events
 from launch.console import PlainConsole, peak_memory_mib, print_table, rank, world_size
 from launch.errors import LaunchError
 from launch.manifest import MANIFEST_NAME, STARTED_NAME, Head, held
@@ -95,7 +95,7 @@ def run_stage(stage: Stage, recipe: Recipe, run: Path) -> bool:
         if joins:
             alone.close()
         began = time.monotonic()
-        with recorded(run, stage.name) if rank() == 0 else nullcontext():
+        with record_events(run, stage.name) if rank() == 0 else nullcontext():
             counts = stage.work(recipe, run, out)
         seconds = time.monotonic() - began
         if joins:

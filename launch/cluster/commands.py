@@ -1,0 +1,102 @@
+"""``malmoi launch`` and ``malmoi status``. Heavy imports wait until one runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from launch.console import PlainConsole, print_table, set_up_console
+from launch.errors import LaunchError
+
+
+def launch_on_cluster(
+    where: Annotated[
+        Literal["slurm", "k8s", "hosts", "site"],
+        typer.Argument(metavar="slurm|k8s|hosts|site", help="Kind of cluster; site: print a site.yaml to edit."),
+    ],
+    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A shipped recipe or a .yaml file.")] = "",
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Overrides, for example pretrain.steps=500.")
+    ] = None,
+    site: Annotated[
+        Path | None, typer.Option("--site", help="Description of the cluster. Default: ./site.yaml if it exists.")
+    ] = None,
+    runs: Annotated[
+        Path | None, typer.Option("--runs", help="Directory for run outputs. Default: runs/ of the site's shared folder.")
+    ] = None,
+    stages: Annotated[str, typer.Option("--stages", help="Only these stages, for example pretrain,finetune.")] = "",
+    one_job: Annotated[bool, typer.Option("--one-job", help="Slurm: run all stages in one job.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the files, then exit. No files are written.")] = False,
+    submit: Annotated[bool, typer.Option("--submit", help="Submit the jobs after the files are written.")] = False,
+) -> None:
+    """Write the files that run a recipe on Slurm, Kubernetes or hosts reached by ssh.
+
+    slurm: one batch script per stage and submit.sh. k8s: a JobSet. hosts: run.sh, which starts the stages by ssh and
+    waits.
+
+    Example:  malmoi launch slurm klue-roberta-base corpus.inputs=/data/text finetune.data=/data/KLUE --submit
+    """
+    set_up_console()
+    from launch.cluster import jobs
+    from launch.cluster.site import load_site
+
+    if where == "site":
+        typer.echo(jobs.starter_site(), nl=False)
+        return
+    if not recipe:
+        raise LaunchError(f"launch {where}: name a recipe; `malmoi recipes` lists the shipped ones")
+    names = [name.strip() for name in stages.split(",") if name.strip()]
+    launch = jobs.plan_launch(recipe, overrides or [], load_site(site), runs, names)
+    if where == "slurm":
+        from launch.cluster.slurm import slurm_files
+
+        jobs.check_launch(launch)
+        files, start = slurm_files(launch, one_job=one_job), ["bash", "submit.sh"]
+    elif where == "hosts":
+        from launch.cluster.hosts import hosts_files
+
+        jobs.check_launch(launch)
+        files, start = hosts_files(launch), ["bash", "run.sh"]
+    else:  # the inputs may be visible to the pods only, so nothing is checked here
+        from launch.cluster.kubernetes import kubernetes_files
+
+        files, start = kubernetes_files(launch), ["kubectl", "apply", "-f", "jobset.yaml"]
+    jobs.deliver(launch, files, start, dry_run=dry_run, submit=submit)
+
+
+def show_status(
+    run: Annotated[
+        str | None, typer.Argument(help="A run's folder, or its name in --runs. Default: all runs in --runs.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--read", help="Read the last checkpoint and verify its digests, not only its file sizes.")
+    ] = False,
+    runs: Annotated[Path, typer.Option("--runs", help="Directory that holds the run folders.")] = Path("runs"),
+) -> None:
+    """Show the status of a run: stage, progress, time left, health, last checkpoint and jobs. Read-only.
+
+    Example:  malmoi status smoke
+    """
+    set_up_console()
+    from launch.cluster.run_state import find_run, read_run, runs_in
+    from launch.cluster.status import run_lines, runs_table
+
+    if run is not None:
+        state = read_run(find_run(run, runs), verify=verify)
+    else:
+        folders = runs_in(runs)
+        if not folders:
+            raise LaunchError(f"{runs}: no runs in this folder; name the folder of a run, or set --runs")
+        state = {"runs": [read_run(folder, verify=verify) for folder in folders]}
+    console = PlainConsole()
+    if as_json:
+        typer.echo(json.dumps(state, ensure_ascii=True, indent=1))
+    elif run is None:
+        print_table(runs_table(state["runs"]), console)
+    else:
+        for line in run_lines(state):
+            console.print(line, soft_wrap=True)

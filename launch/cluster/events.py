@@ -1,0 +1,123 @@
+"""``events.jsonl`` of a run: stage starts, warnings and ends; and readers for files that are still being written.
+
+One process per command appends lines; several commands may write at once. Readers skip incomplete lines. Nothing
+depends on this file, so a failure to write it is ignored.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from corpus.documents.escaping import escape_json
+from corpus.documents.locks import current_process
+from launch.console import world_size
+from launch.errors import is_for_user, one_sentence
+from pretrain.interruption import Interrupted
+
+EVENTS_NAME = "events.jsonl"
+BEGAN, WARNED, DONE, INTERRUPTED, FAILED = "began", "warned", "done", "interrupted", "failed"
+MAX_WARNINGS = 200  # recorded per stage of a command; the console shows all
+MAX_BYTES = 4 << 20  # read from the end of a file of lines
+
+
+class _Warnings(logging.Handler):
+    """Records the warnings of the stage."""
+
+    def __init__(self, run: Path, stage: str) -> None:
+        super().__init__(logging.WARNING)
+        self._run, self._stage, self._left = run, stage, MAX_WARNINGS
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self._left:
+            self._left -= 1
+            _write(self._run, self._stage, WARNED, text=record.getMessage())
+
+
+@contextmanager
+def record_events(run: Path, stage: str) -> Iterator[None]:
+    """Record the start, the warnings and the end of the stage that runs inside the block."""
+    _write(run, stage, BEGAN, processes=world_size())
+    handler, root = _Warnings(run, stage), logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield
+    except BaseException as error:
+        is_interrupt = isinstance(error, Interrupted | KeyboardInterrupt | SystemExit)
+        _write(run, stage, INTERRUPTED if is_interrupt else FAILED, text=_describe(error))
+        raise
+    else:
+        _write(run, stage, DONE)
+    finally:
+        root.removeHandler(handler)
+
+
+def read_events(run: Path) -> list[dict[str, Any]]:
+    """The readable events, oldest first: "time" (seconds since 1970), "stage", "kind", "process" and more."""
+    return [
+        event
+        for event in read_lines(run / EVENTS_NAME)
+        if isinstance(event.get("time"), float | int) and {type(event.get(key)) for key in ("stage", "kind")} == {str}
+    ]
+
+
+def _describe(error: BaseException) -> str:
+    if is_for_user(error) and isinstance(error, Exception):
+        return one_sentence(error)
+    first = (str(error).strip().splitlines() or [""])[0]
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__
+
+
+_write_lock = threading.Lock()
+
+
+def _write(run: Path, stage: str, kind: str, **more: Any) -> None:
+    event = {"time": round(time.time(), 3), "stage": stage, "kind": kind, "process": current_process(), **more}
+    line = escape_json(json.dumps(event, ensure_ascii=False)) + "\n"
+    with suppress(OSError, ValueError), _write_lock, (run / EVENTS_NAME).open("a", encoding="utf-8") as file:
+        file.write(line)
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The JSON objects of a file of lines, oldest first; of a long file only those near its end."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - MAX_BYTES))
+            lines = file.read().split(b"\n")
+    except OSError:
+        return []
+    records = []
+    for line in lines:
+        with suppress(ValueError, RecursionError):
+            value = json.loads(line)
+            records += [value] if isinstance(value, dict) else []
+    return records
+
+
+def read_record(path: Path) -> dict[str, Any] | None:
+    """The JSON object of a file; None if the file is missing or unreadable."""
+    with suppress(OSError, ValueError, RecursionError):
+        value = json.loads(path.read_text("utf-8"))
+        return value if isinstance(value, dict) else None
+    return None
+
+
+def age_of(path: Path) -> float | None:
+    """Seconds since a file or folder was written, 0 if its clock is ahead; None if it does not exist."""
+    try:
+        return max(0.0, time.time() - path.stat().st_mtime)
+    except OSError:
+        return None
+
+
+def number_of(record: dict[str, Any], key: str) -> float | None:
+    """The number under a key; None for anything else."""
+    value = record.get(key)
+    return value if isinstance(value, float | int) and not isinstance(value, bool) else None

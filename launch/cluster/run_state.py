@@ -1,0 +1,220 @@
+"""The state of one run: which stage is running or stopped, its progress, whether its process is alive. Read-only.
+
+```
+manifest.json alone              complete
+started.json, process alive      running          on another host: judged by the age of the newest file
+started.json, process gone       interrupted, failed (both from events.jsonl), or killed (no end event)
+```
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from corpus.documents.errors import BadInput
+from corpus.documents.locks import parse_process, read_lock_holder
+from corpus.documents.units import COUNTS_NAME
+from finetune.config import FinetuneConfig
+from finetune.queue.claims import CLAIM_NAME
+from finetune.queue.jobs import FAILED_NAME, SCORES_NAME, Job, folder_name, plan
+from launch.checks.jobs import has_settings_of
+from launch.cluster.events import (
+    BEGAN,
+    DONE,
+    EVENTS_NAME,
+    FAILED,
+    INTERRUPTED,
+    WARNED,
+    age_of,
+    number_of,
+    read_events,
+    read_record,
+)
+from launch.cluster.training_state import read_training
+from launch.errors import LaunchError
+from launch.manifest import MANIFEST_NAME, STARTED_NAME
+from launch.pipeline import STAGES
+
+NAMES = tuple(stage.name for stage in STAGES)
+RUNNING, SILENT, KILLED, COMPLETE, EMPTY, BEGUN = "running", "silent", "killed", "complete", "empty", "begun"
+SILENCE_SECONDS = 120.0  # without a written file: too long for a training process
+ACTIVITY_FILES = ("metrics.jsonl", "ranks", "jobs.log", ".", "checkpoints")
+LISTED_WARNINGS = 3
+JOB_FOLDERS = ("*/*/seed-*", "*/*/*/seed-*")  # the second with settings
+
+
+def find_run(name: str, runs: Path) -> Path:
+    """The folder of a run by its path, or its name below ``runs``; ``LaunchError`` if that is no run."""
+    folder = next((path for path in (Path(name), runs / name) if path.exists()), None)
+    if folder is None:
+        known = ", ".join(path.name for path in runs_in(runs)) or "none"
+        raise LaunchError(f"{name}: no such run, neither here nor in {runs} (runs there: {known}); name its folder")
+    if not is_run(folder) and is_run(folder.parent) and folder.name in NAMES:  # the folder of a stage
+        return folder.parent
+    if not folder.is_dir() or (not is_run(folder) and any(folder.iterdir())):
+        raise LaunchError(f"{folder}: not the folder of a run (none of {', '.join(NAMES)} was started there)")
+    return folder
+
+
+def runs_in(folder: Path) -> list[Path]:
+    """The runs in a folder of runs, by name."""
+    return sorted(path for path in folder.iterdir() if is_run(path)) if folder.is_dir() else []
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a stage was started in a folder."""
+    heads = (folder / name / file for name in NAMES for file in (MANIFEST_NAME, STARTED_NAME))
+    return folder.is_dir() and any(path.is_file() for path in (folder / EVENTS_NAME, *heads))
+
+
+def read_run(run: Path, *, verify: bool = False) -> dict[str, Any]:
+    """The state of a run as JSON; ``verify``: check every byte of the last checkpoint against its sha256."""
+    events = read_events(run)
+    stages = {name: stage for name in NAMES if (stage := _read_stage(run / name, events))}
+    incomplete = [name for name, stage in stages.items() if stage["state"] != COMPLETE]
+    active = [name for name in incomplete if stages[name]["state"] in (RUNNING, SILENT)]
+    current = next(iter([*active, *incomplete[-1:], *reversed(stages)]), None)
+    state: dict[str, Any] = {
+        "run": str(run),
+        "state": stages[current]["state"] if current else EMPTY,
+        "stage": current,
+        "stages": stages,
+        "warnings": _read_warnings(events, current),
+    }
+    if "pretrain" in stages:
+        steps = _read_settings(run / "pretrain").get("steps")
+        state["training"] = read_training(run / "pretrain", steps if isinstance(steps, int) else None, verify=verify)
+        _apply_hang(stages["pretrain"], state)
+    if "finetune" in stages:
+        state["jobs"] = read_jobs(run / "finetune", _read_settings(run / "finetune"))
+        if state["jobs"]["running"] and stages["finetune"]["state"] not in (RUNNING, COMPLETE):
+            stages["finetune"]["state"] = RUNNING  # by tasks of a cluster, or another command
+            state |= {"state": RUNNING, "stage": "finetune"}
+    return state
+
+
+def _apply_hang(stage: dict[str, Any], state: dict[str, Any]) -> None:
+    """The watchdog ends processes without an event; its own record gives the reason."""
+    hang = state["training"]["hang"] or {}
+    age = time.time() - (number_of(hang, "time") or 0.0)
+    if stage["state"] == KILLED and age < stage["since_seconds"]:
+        stage |= {"state": FAILED, "reason": str(hang.get("sentence")), "seconds_ago": max(0.0, age)}
+        state["state"] = FAILED if state["stage"] == "pretrain" else state["state"]
+
+
+def _read_stage(folder: Path, events: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """State of a stage, None if it was not started."""
+    manifest, started = (folder / name for name in (MANIFEST_NAME, STARTED_NAME))
+    if not manifest.is_file() and not started.is_file():
+        return None
+    own = [event for event in events if event["stage"] == folder.name]
+    last = next((event for event in reversed(own) if event["kind"] in (BEGAN, DONE, INTERRUPTED, FAILED)), None)
+    if not started.is_file():
+        seconds = (read_record(manifest) or {}).get("seconds")
+        return {"state": COMPLETE, "seconds": seconds, "seconds_ago": age_of(manifest)}
+    stage: dict[str, Any] = {"state": BEGUN, "activity_seconds_ago": _last_activity(folder)}
+    if last is None:  # events.jsonl could not be written
+        return stage
+    process = parse_process(last.get("process"))
+    stage |= {"process": process and process._asdict(), "processes": _process_count(own)}
+    if last["kind"] != BEGAN:
+        state = last["kind"] if last["kind"] != DONE else BEGUN
+        return stage | {"state": state, "reason": last.get("text"), "seconds_ago": max(0.0, time.time() - last["time"])}
+    is_alive = process.lives if process else None
+    is_active = (stage["activity_seconds_ago"] or 0.0) < SILENCE_SECONDS
+    stage["state"] = {True: RUNNING, False: KILLED, None: RUNNING if is_active else SILENT}[is_alive]
+    stage["is_alive"] = is_alive
+    stage["since_seconds"] = max(0.0, time.time() - last["time"])
+    if units := sum(1 for _ in _finished_units(folder)):
+        stage["units_done"] = units
+    return stage
+
+
+def _process_count(events: list[dict[str, Any]]) -> int:
+    counts = [event.get("processes") for event in events if event["kind"] == BEGAN]
+    return counts[-1] if counts and isinstance(counts[-1], int) else 1
+
+
+def _finished_units(folder: Path) -> Iterator[Path]:
+    return chain.from_iterable(folder.glob(f"{depth}unit-*[0-9]/{COUNTS_NAME}") for depth in ("", "*/", "*/*/"))
+
+
+def _last_activity(folder: Path) -> float | None:
+    """Seconds since one of the files that a running stage updates was written."""
+    paths = [folder / name for name in ACTIVITY_FILES] + list((folder / "ranks").glob("*"))
+    return min((age for path in paths if (age := age_of(path)) is not None), default=None)
+
+
+def _read_settings(folder: Path) -> dict[str, Any]:
+    """The settings that a stage was started with."""
+    head = read_record(folder / STARTED_NAME) or read_record(folder / MANIFEST_NAME) or {}
+    settings = head.get("settings")
+    return settings if isinstance(settings, dict) else {}
+
+
+def _read_warnings(events: list[dict[str, Any]], stage: str | None) -> dict[str, Any]:
+    """Number of warnings since the last start of the stage, and the newest ones."""
+    own = [event for event in events if event["stage"] == stage]
+    first = max((place for place, event in enumerate(own) if event["kind"] == BEGAN), default=0)
+    texts = [str(event.get("text")) for event in own[first:] if event["kind"] == WARNED]
+    return {"count": len(texts), "last": texts[-LISTED_WARNINGS:]}
+
+
+def read_jobs(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    """Counts of the fine-tuning jobs in a finetune folder; ``settings``: those that the stage was started with.
+
+    "planned" and "left" are None if the settings cannot be read. "running" counts claimed jobs by host; "abandoned"
+    counts claims of processes of this host that have ended.
+    """
+    homes = sorted(home for pattern in JOB_FOLDERS for home in folder.glob(pattern) if home.is_dir())
+    results = {home: result for home in homes if (result := read_record(home / SCORES_NAME))}
+    failed = [home for home in homes if home not in results and (home / FAILED_NAME).is_file()]
+    running, abandoned = Counter[str](), 0
+    for home in homes:
+        if home in results or home in failed or not (home / CLAIM_NAME).is_file():
+            continue
+        holder = read_lock_holder(home / CLAIM_NAME)
+        if holder is not None and holder.lives is False:
+            abandoned += 1
+        else:
+            running[holder.host if holder else "an unknown host"] += 1
+    planned = _plan_jobs(settings)
+    done = len(results) if planned is None else sum(_is_done(job, results, folder) for job in planned)
+    return {
+        "planned": None if planned is None else len(planned),
+        "done": done,
+        "failed": len(failed),
+        "running": dict(running),
+        "abandoned": abandoned,
+        "left": None if planned is None else len(planned) - done,
+        "failures": {str(home.relative_to(folder)): _reason(home) for home in failed},
+    }
+
+
+def _plan_jobs(settings: dict[str, Any]) -> list[Job] | None:
+    try:
+        config = FinetuneConfig.model_validate(settings)
+        return list(dict.fromkeys(plan(config, {name: name for name in config.models})))
+    except (ValidationError, BadInput):
+        return None
+
+
+def _is_done(job: Job, results: dict[Path, dict[str, Any]], folder: Path) -> bool:
+    """Whether a result has the settings of the job; only the run itself checks the encoder's digest."""
+    for home, result in results.items():
+        task, model, *_, seed = home.relative_to(folder).parts
+        is_same = (task, model, seed) == (job.task, folder_name(job.model), f"seed-{job.seed}")
+        if is_same and isinstance(result.get("recipe"), dict) and has_settings_of(result, job):
+            return True
+    return False
+
+
+def _reason(home: Path) -> str:
+    return str((read_record(home / FAILED_NAME) or {}).get("failure", "no reason recorded"))

@@ -1,0 +1,200 @@
+"""``site.yaml``: a description of the cluster, written once for all recipes and read by ``malmoi launch``.
+
+Every value becomes part of a script or a manifest, so each is one line with a checked form. There is no key for shell
+code; modules, files to source and variables are data.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import Field
+
+from corpus.documents.section import Section
+from launch.config import Line, Name, Option
+from launch.errors import LaunchError
+from launch.plain_yaml import NotPlain, read_yaml
+from launch.recipe import validated
+
+Folder = Annotated[str, Field(pattern=r"^(/[^\x00-\x1f\x7f]*)?$")]
+File = Annotated[str, Field(pattern=r"^/[^\x00-\x1f\x7f]+$")]
+Module = Annotated[str, Field(pattern=r"^\w[\w.,:=/@+-]*$")]
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Interface = Annotated[str, Field(pattern=r"^[\w=^][\w.,:-]*$|^$")]
+Host = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*@)?[A-Za-z0-9._:-]*$")]
+Label = Annotated[str, Field(pattern=r"^([a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?)?$")]
+Resource = Annotated[str, Field(pattern=r"^[a-z0-9.-]+/[A-Za-z0-9._-]+$")]
+
+SINFO_FIELDS = "%P|%D|%c|%G|%l"  # partition (* marks the default), nodes, cores, other resources, time limit
+MAX_HOURS = 24.0  # of the starter file; a job that asks for less starts sooner
+
+
+class Task(Section):
+    """What one task asks for: a stage on one machine, one machine of pretraining, or one task of finetune."""
+
+    partition: Name = Field("", description="Slurm partition; empty: slurm.partition.")
+    cpus: int = Field(8, ge=1, description="Cores.")
+    gpus: int = Field(0, ge=0, description="GPUs.")
+    memory_gb: int | None = Field(None, ge=1, description="GiB of host memory; null: the cluster's default.")
+    hours: float = Field(24.0, gt=0, description="Time limit; the job is requeued and resumes after it.")
+
+
+class PretrainTask(Task, frozen=True, extra="forbid"):
+    """The machines of pretraining."""
+
+    gpus: int = Field(1, ge=0, description="GPUs of each machine.")
+    nodes: int = Field(1, ge=1, description="Machines.")
+    processes: int | None = Field(None, ge=1, description="Processes per machine; null: one per GPU, or one.")
+
+    @property
+    def processes_per_node(self) -> int:
+        """Processes on each machine."""
+        return self.processes or self.gpus or 1
+
+    @property
+    def threads(self) -> int:
+        """Threads of each process."""
+        return max(1, self.cpus // self.processes_per_node)
+
+
+class FinetuneTask(Task, frozen=True, extra="forbid"):
+    """Tasks that take fine-tuning jobs from one queue."""
+
+    gpus: int = Field(1, ge=0, description="GPUs of each task; 0: one process per core.")
+    tasks: int = Field(1, ge=1, le=1_000, description="Maximum tasks at the same time.")
+
+
+class Container(Section):
+    """An image with malmoi, used instead of the environment of the command."""
+
+    image: Line = Field("", description="File or address of the image; empty: no container.")
+    runtime: Literal["apptainer", "pyxis"] = Field("apptainer", description="Runtime under Slurm and on hosts.")
+    mounts: list[File] = Field([], description="Folders to mount in addition to shared, local and the run's folder.")
+
+
+class SlurmSite(Section):
+    """Options of ``sbatch`` for every stage."""
+
+    account: Name = Field("", description="Account; empty: the user's default.")
+    partition: Name = Field("", description="Partition; empty: the cluster's default.")
+    qos: Name = Field("", description="Quality of service; empty: the cluster's default.")
+    options: dict[Option, Name] = Field({}, description="Other options of sbatch: {constraint: a100}.")
+
+
+class KubernetesSite(Section):
+    """Where the JobSet runs in Kubernetes."""
+
+    namespace: Label = Field("", description="Namespace; empty: kubectl's default.")
+    claim: Label = Field("", description="PersistentVolumeClaim (ReadWriteMany) to mount at shared.")
+    gpu: Resource = Field("nvidia.com/gpu", description="Name of the GPU resource.")
+    restarts: int = Field(20, ge=0, description="Maximum restarts of the run after failures.")
+
+
+class HostsSite(Section):
+    """Machines that ssh reaches without a password."""
+
+    names: list[Host] = Field([], description="Hosts in rank order; the first one also runs the other stages.")
+    elastic: bool = Field(False, description="Let torchrun continue with the remaining hosts when one is lost.")
+
+
+class Site(Section):
+    """A cluster. Nothing here changes a result."""
+
+    shared: Folder = Field("", description="Folder that every node sees under this path; runs are in its runs/.")
+    local: Folder = Field("", description="Fast folder of each node for compiled kernels; empty: $TMPDIR or /tmp.")
+    interface: Interface = Field("", description="Network interface of gloo and nccl; empty: that of the route.")
+    port: int | None = Field(None, ge=1024, le=65_535, description="Rendezvous port; null: derived from the job number.")
+    sources: list[File] = Field([], description="Files that the shell sources first: /etc/profile.d/modules.sh.")
+    modules: list[Module] = Field([], description="Arguments of `module load`.")
+    environment: dict[Variable, Line] = Field({}, description="Environment variables on every node.")
+    container: Container = Container()
+    launcher: Literal["torchrun", "deepspeed"] = Field("torchrun", description="Launcher of the pretraining processes.")
+    prepare: Task = Field(Task(), description="Tasks of corpus, tokenizer, pack and report.")
+    pretrain: PretrainTask = PretrainTask()
+    finetune: FinetuneTask = FinetuneTask()
+    slurm: SlurmSite = SlurmSite()
+    k8s: KubernetesSite = KubernetesSite()
+    hosts: HostsSite = HostsSite()
+
+
+def load_site(path: Path | None) -> Site:
+    """The site of a YAML file; None: ``site.yaml`` of the current folder if it exists, else the defaults.
+
+    Raises:
+        LaunchError: no such file, broken YAML, or invalid values; every problem is listed with its key.
+    """
+    if path is None:
+        path = Path("site.yaml")
+        if not path.is_file():
+            return Site()
+    if not path.is_file():
+        raise LaunchError(f"{path}: no such file; create one with `malmoi launch site > site.yaml`")
+    try:
+        values = read_yaml(path)
+    except NotPlain as error:
+        raise LaunchError(f"{path}: not readable as YAML: {error}") from None
+    if not isinstance(values, dict | None):
+        raise LaunchError(f"{path}: a site is a mapping of settings, this file holds a {type(values).__name__}")
+    return validated(Site, values or {}, path, "site")
+
+
+class Partition(NamedTuple):
+    """A Slurm partition with machines of one kind; ``cpus`` and ``gpus`` are those of one machine."""
+
+    partition: str
+    is_default: bool
+    nodes: int
+    cpus: int
+    gpus: int
+    hours: float
+
+
+def starter_partitions() -> tuple[Partition, Partition]:
+    """Partitions for a new site.yaml, without and with GPUs, from ``sinfo``; defaults where there is no Slurm."""
+    command = ["sinfo", "--noheader", f"--format={SINFO_FIELDS}"]
+    output = subprocess.run(command, capture_output=True, text=True).stdout if shutil.which("sinfo") else ""
+    return choose_partitions(read_partitions(output.splitlines()))
+
+
+def read_partitions(lines: Iterable[str]) -> list[Partition]:
+    """Partitions from the output of ``sinfo`` with ``SINFO_FIELDS``.
+
+    >>> read_partitions(["gpu*|4|64+|gpu:a100:8(S:0-1)|2-00:00:00"])
+    [Partition(partition='gpu', is_default=True, nodes=4, cpus=64, gpus=8, hours=24.0)]
+    """
+    partitions = []
+    for line in lines:
+        name, nodes, cpus, resources, limit = line.split("|")
+        match = re.search(r"\bgpu:(?:[^:,()]+:)?(\d+)", resources)
+        gpus, hours = int(match[1]) if match else 0, min(MAX_HOURS, _hours(limit))
+        is_default = name.endswith("*")
+        partitions.append(Partition(name.rstrip("*"), is_default, int(nodes), int(cpus.rstrip("+")), gpus, hours))
+    return partitions
+
+
+def choose_partitions(partitions: list[Partition]) -> tuple[Partition, Partition]:
+    """One for stages on CPUs and one for training; the default partition if it fits, else the largest."""
+    if not partitions:
+        nothing_known = Partition("", True, 1, 8, 1, MAX_HOURS)
+        return nothing_known, nothing_known
+
+    def size(partition: Partition) -> tuple[int, bool, int]:
+        return partition.gpus, partition.is_default, partition.nodes * partition.cpus
+
+    without_gpus = [partition for partition in partitions if not partition.gpus] or partitions
+    return max(without_gpus, key=lambda partition: size(partition)[1:]), max(partitions, key=size)
+
+
+def _hours(limit: str) -> float:
+    """Hours of Slurm's ``[days-][hours:]minutes:seconds``; ``MAX_HOURS`` for ``infinite``."""
+    if not re.fullmatch(r"(\d+-)?(\d+:){0,2}\d+", limit):
+        return MAX_HOURS
+    days, _, clock = limit.rpartition("-")
+    parts = [int(part) for part in clock.split(":")]
+    hours, minutes = (parts[-3] if len(parts) > 2 else 0), (parts[-2] if len(parts) > 1 else 0)
+    return int(days or 0) * 24 + hours + minutes / 60

@@ -1,0 +1,103 @@
+"""Batch scripts for Slurm: one per stage, submitted with dependencies by ``submit.sh``, or one for all.
+
+Every stage runs under srun, so that signals reach it and its exit code is known. Files on disk decide whether a
+pretraining job is requeued, not its exit code, because torchrun ends with 1 for every error: a job that wrote a newer
+checkpoint is requeued.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from launch.cluster.jobs import Launch, environment_binaries, render
+from launch.cluster.site import FinetuneTask, PretrainTask, Task
+from launch.errors import LaunchError
+from launch.executors.slurm import UNSAFE, time_limit
+
+SIGNAL_SECONDS = 300  # before the time limit; Slurm may send it a minute early
+MAX_HANGS = 3  # of pretraining after one checkpoint; more need a person
+MAX_RESTARTS = 50  # of a stage that reached its time limit; each resumes from the finished units
+ALL = "all"  # the job that runs every stage
+
+
+def slurm_files(launch: Launch, *, one_job: bool = False) -> dict[str, str]:
+    """Texts by file name; ``submit.sh`` submits the others in order.
+
+    Raises:
+        LaunchError: the path of the logs is not safe in a batch script.
+    """
+    if unsafe := UNSAFE.search(str(launch.folder)):
+        raise LaunchError(f"{launch.folder}: Slurm scripts cannot hold {unsafe[0]!r} in a path; choose another --runs")
+    jobs = {ALL: launch.verbs} if one_job else {verb: (verb,) for verb in launch.verbs}
+    files = {f"{job}.sbatch": _job(launch, job, verbs) for job, verbs in jobs.items()}
+    return files | {"submit.sh": render("submit.sh.j2", launch=launch, jobs=list(jobs))}
+
+
+def _job(launch: Launch, job: str, verbs: Sequence[str]) -> str:
+    task = launch.site.pretrain if job == ALL else launch.task(job)
+    return render(
+        "job.sbatch.j2",
+        launch=launch,
+        verbs=list(verbs),
+        directives=_directives(launch, job, task),
+        commands={verb: launch.arguments(verb, task) for verb in verbs},
+        binaries=environment_binaries(),
+        srun=["srun", "--kill-on-bad-exit=1", *_pyxis(launch)],
+        prefix=container_prefix(launch),
+        max_restarts=MAX_RESTARTS,
+        max_hangs=MAX_HANGS,
+    )
+
+
+def _directives(launch: Launch, job: str, task: Task) -> list[str]:
+    slurm, minutes = launch.site.slurm, math.ceil(task.hours * 60)
+    is_array = job != ALL and isinstance(task, FinetuneTask)
+    options: dict[str, object] = {
+        "job-name": f"{launch.recipe.name}-{job}",
+        "output": f"{launch.folder}/logs/{job}-{'%A_%a' if is_array else '%j'}.log",
+        "open-mode": "append",
+        "account": slurm.account,
+        "partition": task.partition or slurm.partition,
+        "qos": slurm.qos,
+        "array": f"0-{task.tasks - 1}" if isinstance(task, FinetuneTask) and is_array else "",
+        "nodes": task.nodes if isinstance(task, PretrainTask) else 1,
+        "ntasks-per-node": 1,
+        "cpus-per-task": task.cpus,
+        "gres": f"gpu:{task.gpus}" if task.gpus else "",
+        "mem": f"{task.memory_gb}G" if task.memory_gb else "",
+        "time": time_limit(task.hours),
+        "signal": f"USR1@{min(SIGNAL_SECONDS, minutes * 60 // 3)}",
+    }
+    options |= slurm.options
+    return [f"--{name}={value}" for name, value in options.items() if value != ""] + ["--requeue"]
+
+
+def container_prefix(launch: Launch) -> list[str]:
+    """Words before a command that run it in the site's image; none for pyxis, where srun does it, or no image."""
+    container = launch.site.container
+    if not container.image or container.runtime == "pyxis":
+        return []
+    gpus = ["--nv"] if launch.site.pretrain.gpus else []
+    mounts = [word for folder in _mounts(launch) for word in ("--bind", folder)]
+    return ["apptainer", "exec", *gpus, *mounts, "--pwd", str(launch.directory), container.image]
+
+
+def _pyxis(launch: Launch) -> list[str]:
+    container = launch.site.container
+    if not container.image or container.runtime != "pyxis":
+        return []
+    mounts = ",".join(f"{folder}:{folder}" for folder in _mounts(launch))
+    where = f"--container-workdir={launch.directory}"
+    return [f"--container-image={container.image}", f"--container-mounts={mounts}", where]
+
+
+def _mounts(launch: Launch) -> list[str]:
+    """Folders that a container needs, each once; ``LaunchError`` for a path with a separator of the option."""
+    site = launch.site
+    own = filter(None, (site.shared, site.local, str(launch.runs), str(launch.directory)))
+    folders = list(dict.fromkeys([*own, *site.container.mounts]))
+    for folder in folders:
+        if "," in folder or ":" in folder:
+            raise LaunchError(f"{folder}: the path of a mounted folder cannot hold ',' or ':'")
+    return folders

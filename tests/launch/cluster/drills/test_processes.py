@@ -1,0 +1,128 @@
+"""Something of two hosts that train dies or hangs: the training goes on to the undisturbed end, or says what to do.
+
+``pytest -m cluster -rP tests/launch/cluster/drills`` prints for each drill how long it took to be noticed and how
+many steps were done again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+
+from tests.launch.cluster.drills.training import (
+    BEGIN,
+    GOES_ON,
+    STEPS,
+    TOLD,
+    Site,
+    Training,
+    assert_undisturbed,
+    tell,
+)
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+
+
+def kill_a_rank(training: Training) -> None:
+    os.kill(training.workers(1)[0], signal.SIGKILL)
+
+
+def kill_the_first_rank(training: Training) -> None:
+    os.kill(training.workers(0)[0], signal.SIGKILL)
+
+
+def kill_what_a_host_trains(training: Training) -> None:
+    for number in training.launchers(1) + training.workers(1):
+        os.kill(number, signal.SIGKILL)
+
+
+def kill_a_launcher(training: Training) -> None:
+    os.kill(training.launchers(1)[0], signal.SIGKILL)
+
+
+def hang_a_rank(training: Training) -> None:
+    os.kill(training.workers(1)[0], signal.SIGSTOP)
+
+
+DRILLS = {  # by the step at which they begin: each after another checkpoint
+    "a rank is killed": (50, kill_a_rank),
+    "the first rank is killed": (90, kill_the_first_rank),
+    "all that a host trains is killed": (130, kill_what_a_host_trains),
+    "a launcher is killed": (170, kill_a_launcher),
+    "a rank hangs": (210, hang_a_rank),
+}
+
+
+def test_one_training_survives_all_of_them(training: Training, undisturbed: Training) -> None:
+    training.start()
+    for name, (step, begins) in DRILLS.items():
+        training.until_step(step)
+        said = len(training.log)
+        begins(training)
+        reached = training.reached()
+        told = training.until_said(TOLD, said)
+        tell(name, told, told + training.until_said(GOES_ON, said), reached - training.saved()[-1])
+        if begins is kill_a_launcher:  # its processes found out, and saved
+            assert training.saved()[-1] >= reached - 1
+    assert training.end() == 0, training.log[-6000:]
+    assert re.search(r"\[rank 0\] lost another process: .*; the same command goes on", training.log)
+    assert "no sign of life from rank 1" in training.log
+    assert_undisturbed(training, undisturbed)
+
+
+def test_a_host_that_is_gone_stops_the_script_with_a_sentence_and_with_it_back_the_same_script_goes_on(
+    site: Site, training: Training, undisturbed: Training
+) -> None:
+    training.start()
+    training.until_step(BEGIN)
+    site.hosts[1].kill()
+    reached = training.reached()
+    told = training.until_said(TOLD)
+    ended = told + training.until_said("pretrain: ended with 255 and nothing newer saved than")
+    assert training.end() == 255
+    assert re.search(rf"connect to host {site.hosts[1].name} port 22: Connection refused", training.log)
+    assert "run this script again when that is mended" in training.log.splitlines()[-1]
+    again = reached - training.saved()[-1]
+    server = site.ssh.serve(site.hosts[1])
+    try:
+        training.start()
+        assert training.end() == 0, training.log[-6000:]
+    finally:
+        site.servers.append(server)
+    tell("a host is gone", told, ended, again)
+    assert_undisturbed(training, undisturbed)
+
+
+def test_elastic_hosts_go_on_with_those_that_are_left(site: Site, training: Training, undisturbed: Training) -> None:
+    training.shape(2, elastic=True)
+    training.start()
+    training.until_step(BEGIN)
+    site.hosts[1].kill()
+    reached, before = training.reached(), training.saved()[-1]
+    told = training.until_said(TOLD)
+    on = told + training.until_said("going on from")
+    site.servers.append(site.ssh.serve(site.hosts[1]))
+    assert training.end() == 0, training.log[-6000:]
+    tell("a host is gone, elastic", told, on, reached - before)
+    assert_undisturbed(training, undisturbed)
+
+
+def test_a_second_script_waits_for_what_a_killed_one_left_behind(
+    site: Site, training: Training, undisturbed: Training
+) -> None:
+    training.start()
+    training.until_step(BEGIN)
+    training.process.kill()
+    training.process.wait()
+    command = site.hosts[0].inside(["bash", str(training.script)])
+    second = subprocess.run(command, env=site.environment, capture_output=True, text=True)
+    assert second.returncode == 2 and "run.sh is at work already, or what it started is" in second.stderr
+    assert training.reached() < STEPS
+    training.until_gone()
+    training.start()
+    assert training.end() == 0, training.log[-6000:]
+    assert_undisturbed(training, undisturbed)

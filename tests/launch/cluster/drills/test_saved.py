@@ -1,0 +1,81 @@
+"""The disk is full, the newest checkpoint is torn, hosts and processes change: the end is the undisturbed one."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.launch.cluster.drills.training import BEGIN, EVERY, Site, Training, assert_undisturbed, copied, tell
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+WEIGHTS = "model/model.safetensors"
+
+
+def truncated(checkpoint: Path) -> None:
+    path = checkpoint / WEIGHTS
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def flipped(checkpoint: Path) -> None:
+    path = checkpoint / "optimizer.safetensors"
+    data = bytearray(path.read_bytes())
+    data[-100] ^= 1
+    path.write_bytes(data)
+
+
+def without_a_file(checkpoint: Path) -> None:
+    (checkpoint / "loop.json").unlink()
+
+
+def test_torn_checkpoints_are_passed_over_for_a_whole_one(training: Training, undisturbed: Training) -> None:
+    training.start()
+    training.until_step(4 * EVERY)
+    assert training.interrupt() == 75
+    *_, whole, first, second, third = training.checkpoints()
+    for tear, checkpoint in ((truncated, first), (flipped, second), (without_a_file, third)):
+        tear(checkpoint)
+    training.start()
+    assert training.end() == 0, training.log[-6000:]
+    for checkpoint in (first, second, third):
+        assert re.search(rf"{checkpoint.name}\S* .*; going on from the checkpoint before", training.log)
+    assert f"going on from {whole}" in training.log
+    assert_undisturbed(training, undisturbed)
+
+
+def test_a_full_disk_stops_the_script_with_a_sentence_and_with_room_the_same_script_goes_on(
+    site: Site, packed: Path, undisturbed: Training, tmp_path: Path
+) -> None:
+    training = Training(site, copied(packed, site.disk / "home"), log=tmp_path / "log")
+    training.start()
+    training.until_step(BEGIN)
+    ballast = site.disk / "ballast"
+    subprocess.run(["dd", "if=/dev/zero", f"of={ballast}", "bs=64k"], capture_output=True)  # until the disk is full
+    reached = training.reached()
+    told = training.until_said("make room")
+    ended = told + training.until_said("pretrain: ended with 1 and nothing newer saved than")
+    assert training.end() == 1
+    again = reached - training.saved()[-1]
+    ballast.unlink()
+    training.start()
+    assert training.end() == 0, training.log[-6000:]
+    tell("the disk is full", told, ended, again)
+    assert_undisturbed(training, undisturbed)
+
+
+def test_four_processes_then_two_then_three(training: Training, undisturbed: Training) -> None:
+    """On two hosts, on two and on three, sent back twice by Ctrl-C; each process writes its part of a checkpoint."""
+    for (hosts, processes), step in (((2, 2), BEGIN // 2), ((2, 1), BEGIN)):
+        training.shape(hosts, processes, engine="fsdp")
+        training.start()
+        training.until_step(step)
+        assert training.interrupt() == 75
+        assert f"a step is {hosts * processes} processes" in training.log
+    training.shape(3, 1, engine="fsdp")
+    training.start()
+    assert training.end() == 0, training.log[-6000:]
+    assert "a step is 3 processes" in training.log
+    assert_undisturbed(training, undisturbed)

@@ -1,0 +1,217 @@
+"""Batch scripts hold what recipe and site say, as data, whatever that is; a real Slurm runs them in test_slurm.py."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from launch.cluster.site import Site, load_site
+from launch.cluster.jobs import check_launch, plan_launch
+from launch.cluster.slurm import slurm_files
+from launch.errors import LaunchError
+
+HOSTILE = [
+    "$(touch pwned)",
+    "`touch pwned`",
+    "'; touch pwned; '",
+    '"; touch pwned; "',
+    "a b",
+    "\n touch pwned",
+    "\\",
+    "#",
+]
+TOLD = '#!/bin/bash\nprintf "%s\\0" "$(basename "$0")" "$@" "END" >> "$TOLD"\n'
+RUNS_ITS_COMMAND = '#!/bin/bash\nwhile [ "$1" != bash ]; do shift; done; "$@"\n'
+
+
+@pytest.fixture
+def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What a batch script calls, in front of PATH: srun does its task, the others note their words in a file."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name, text in {
+        "srun": RUNS_ITS_COMMAND,
+        **dict.fromkeys(("malmoi", "torchrun", "module", "apptainer"), TOLD),
+    }.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    (folder / "scontrol").write_text("#!/bin/bash\necho first-host\necho second-host\n")
+    (folder / "scontrol").chmod(0o755)
+    monkeypatch.setattr("launch.cluster.slurm.own_binaries", lambda: str(folder))
+    return folder
+
+
+def run_script(text: str, folder: Path, **variables: str) -> list[list[str]]:
+    """What the commands of a script were called with."""
+    told = folder / "told"
+    told.unlink(missing_ok=True)
+    slurm = {"SLURM_JOB_ID": "7", "SLURM_NNODES": "2", "SLURM_NODEID": "0", "SLURMD_NODENAME": "first-host"}
+    slurm |= {"SLURM_CPUS_PER_TASK": "2", "SLURM_JOB_NODELIST": "first-host,second-host", "TOLD": str(told)}
+    environment = os.environ | slurm | variables
+    done = subprocess.run(["bash"], input=text, text=True, env=environment, capture_output=True, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    words = told.read_text("utf-8").split("\0")
+    return [
+        call.split("\1")
+        for call in "\1".join(words).removesuffix("\1").replace("\1END", "\2").strip("\2").split("\2\1")
+    ]
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_no_value_of_recipe_or_site_is_more_than_a_word_of_a_command(
+    value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stand_ins: Path
+) -> None:
+    here = tmp_path / f"folder {value}".replace("/", "")
+    here.mkdir()
+    monkeypatch.chdir(here)
+    site = Site(environment={"HOSTILE": value.replace("\n", "")}, pretrain={"cpus": 2})
+    about = f"about={value}"
+    launch = plan_launch("smoke", [about], site, tmp_path / "runs")
+    files = slurm_files(launch)
+    for verb in ("corpus", "pretrain"):
+        (call,) = run_script(files[f"{verb}.sbatch"], here)
+        first = 1 if verb == "corpus" else call.index("pretrain")
+        assert call[first : first + 3] == [verb, "smoke", about]
+        assert call[-2:] == ["--runs", str(tmp_path / "runs")]
+    assert not list(tmp_path.rglob("pwned"))
+
+
+def test_variables_and_caches_reach_the_command(tmp_path: Path, stand_ins: Path) -> None:
+    site = Site(environment={"HOSTILE": "$(id) '"}, local=str(tmp_path / "fast disk"), interface="ib0")
+    (stand_ins / "malmoi").write_text(
+        '#!/bin/bash\nprintf "%s\\0" "$HOSTILE" "$TRITON_CACHE_DIR" "$NCCL_SOCKET_IFNAME" > "$TOLD"\n'
+    )
+    script = slurm_files(plan_launch("smoke", [], site, tmp_path / "runs"))["corpus.sbatch"]
+    run_script(script, tmp_path)
+    hostile, cache, interface, _ = (tmp_path / "told").read_text().split("\0")
+    assert (hostile, cache, interface) == ("$(id) '", f"{tmp_path}/fast disk/malmoi-{os.getuid()}/triton", "ib0")
+    assert (tmp_path / "fast disk" / f"malmoi-{os.getuid()}").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_cache_folder_of_somebody_else_is_not_used(tmp_path: Path, stand_ins: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    (tmp_path / f"malmoi-{os.getuid()}").symlink_to(theirs)
+    (stand_ins / "malmoi").write_text('#!/bin/bash\necho -n "$TRITON_CACHE_DIR" > "$TOLD"\n')
+    script = slurm_files(plan_launch("smoke", [], Site(local=str(tmp_path)), tmp_path / "runs"))["corpus.sbatch"]
+    run_script(script, tmp_path)
+    assert not (tmp_path / "told").read_text().startswith(str(tmp_path / "malmoi-"))
+
+
+def test_pretraining_meets_at_the_first_host(tmp_path: Path, stand_ins: Path) -> None:
+    site = Site(pretrain={"nodes": 2, "gpus": 4, "cpus": 32})
+    launch = plan_launch("smoke", [], site, tmp_path / "runs")
+    script = slurm_files(launch)["pretrain.sbatch"]
+    (call,) = run_script(script, tmp_path, SLURM_NODEID="1", SLURMD_NODENAME="second-host")
+    assert call[0] == "torchrun"
+    assert {"--nnodes=2", "--nproc-per-node=4", "--rdzv-backend=c10d", "--rdzv-endpoint=first-host:20007"} <= set(call)
+    assert {"--rdzv-conf=is_host=0", "--local-addr=second-host"} <= set(call)
+    assert "export OMP_NUM_THREADS=8" in script
+    assert {"#SBATCH --nodes=2", "#SBATCH --gres=gpu:4", "#SBATCH --requeue", "#SBATCH --signal=USR1@300"} <= set(
+        script.splitlines()
+    )
+
+
+LEFT = {  # by what a training that failed has left: hangs before its newest checkpoint and after, what it did, whether
+    "nothing": (1, 1, "", False),  # it goes on
+    "a checkpoint": (0, 3, "checkpoints/step-000000020", True),
+    "a hang": (0, 0, "hang-9", True),
+    "the third hang": (5, 2, "hang-9", True),
+    "the fourth hang": (0, 3, "hang-9", False),
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_pretraining_goes_back_into_the_queue_after_progress_and_some_hangs(
+    name: str, tmp_path: Path, stand_ins: Path
+) -> None:
+    earlier, later, leaves, goes_on = LEFT[name]
+    launch = plan_launch("smoke", [], Site(), tmp_path / "runs")
+    pretrain = launch.run / "pretrain"
+    for number in range(earlier):
+        (pretrain / f"hang-{number}").mkdir(parents=True)
+        os.utime(pretrain / f"hang-{number}", (1, 1))
+    (pretrain / "checkpoints" / "step-000000010").mkdir(parents=True)
+    os.utime(pretrain / "checkpoints" / "step-000000010", (1000, 1000))
+    for number in range(earlier, earlier + later):
+        (pretrain / f"hang-{number}").mkdir()
+    does = f"mkdir {pretrain / leaves}" if leaves else "true"
+    (stand_ins / "srun").write_text(f"#!/bin/bash\n{does}\nexit 1\n")
+    (stand_ins / "scontrol").write_text(TOLD.replace("$TOLD", str(tmp_path / "told")))
+    environment = os.environ | {"SLURM_JOB_ID": "7", "SLURM_CPUS_PER_TASK": "2", "SLURM_NNODES": "2"}
+    script = slurm_files(launch)["pretrain.sbatch"]
+    done = subprocess.run(["bash"], input=script, text=True, env=environment, capture_output=True, cwd=tmp_path)
+    assert done.returncode == 1
+    assert ("requeue\0" in (tmp_path / "told").read_text()) == goes_on
+    assert (str(pretrain / leaves) in done.stdout and "back into the queue" in done.stdout) == goes_on
+
+
+def test_what_a_line_of_sbatch_could_misread_is_refused(tmp_path: Path) -> None:
+    launch = plan_launch("smoke", [], Site(), tmp_path / "two words")
+    with pytest.raises(LaunchError, match="Slurm scripts cannot hold ' ' in a path"):
+        slurm_files(launch)
+    for broken in ({"account": "a b"}, {"options": {"comment": "x\n#SBATCH --uid=0"}}, {"options": {"a=b": "c"}}):
+        with pytest.raises(ValidationError):
+            Site(slurm=broken)
+
+
+def test_a_container_holds_every_command(tmp_path: Path, stand_ins: Path) -> None:
+    site = Site(shared="/shared", container={"image": "/shared/my image.sif"})
+    files = slurm_files(plan_launch("smoke", [], site, tmp_path / "runs"))
+    for verb, program in (("corpus", "malmoi"), ("pretrain", "torchrun")):
+        (call,) = run_script(f"PATH={stand_ins}:$PATH\n" + files[f"{verb}.sbatch"], tmp_path)
+        assert call[:3] == ["apptainer", "exec", "--nv"]
+        assert call[call.index("/shared/my image.sif") + 1] == program
+        assert call[3:5] == ["--bind", "/shared"]
+    pyxis = Site(container={"image": "docker://x#y", "runtime": "pyxis"})
+    script = slurm_files(plan_launch("smoke", [], pyxis, tmp_path / "runs"))["corpus.sbatch"]
+    assert "'--container-image=docker://x#y'" in script
+
+
+def test_one_job_does_all_stages_on_the_allocation_of_pretraining(tmp_path: Path, stand_ins: Path) -> None:
+    launch = plan_launch("smoke", [], Site(pretrain={"nodes": 2, "cpus": 4}), tmp_path / "runs")
+    files = slurm_files(launch, one_job=True)
+    assert set(files) == {"all.sbatch", "submit.sh"}
+    calls = run_script(files["all.sbatch"], tmp_path)
+    verbs = [call[1] if call[0] == "malmoi" else call[call.index("launch") + 1] for call in calls]
+    assert verbs == ["corpus", "tokenizer", "pack", "pretrain", "finetune", "report"]
+    assert "workers=4" in calls[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("partition: gpu", "partition: unknown key"),
+        ("pretrain: {node: 2}", "pretrain.node: unknown key; did you mean pretrain.nodes?"),
+        ("pretrain: {gpus: -1}", "pretrain.gpus: Input should be greater than or equal to 0 (got -1)"),
+        ("- a", "a site is a mapping of settings, this file holds a list"),
+        ("a: [", "not readable as YAML"),
+        ("modules: ['x; rm -rf /']", "modules.0"),
+        ("sources: [relative.sh]", "sources.0"),
+        ("environment: {'A B': x}", "environment"),
+    ],
+)
+def test_a_wrong_site_is_told_with_its_key(text: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "site.yaml").write_text(text)
+    with pytest.raises(LaunchError) as caught:
+        load_site(tmp_path / "site.yaml")
+    assert told in str(caught.value)
+
+
+def test_what_would_stop_every_machine_is_told_before_anything_is_handed_in(tmp_path: Path) -> None:
+    launch = plan_launch("klue-roberta-base", [], Site(), tmp_path)
+    with pytest.raises(LaunchError, match=r"corpus\.inputs is empty"):
+        check_launch(launch)
+    later = plan_launch("smoke", [], Site(), tmp_path, ["pretrain"])
+    with pytest.raises(LaunchError, match="run `malmoi pack` with the same recipe first"):
+        check_launch(later)
+    check_launch(plan_launch("smoke", ["pretrain.steps=10000000"], Site(), tmp_path))  # too long for this machine alone
+
+
+def test_an_unknown_stage_is_told(tmp_path: Path) -> None:
+    with pytest.raises(LaunchError, match="no such stage; stages are corpus"):
+        plan_launch("smoke", [], Site(), tmp_path, ["pretraining"])

@@ -1,0 +1,168 @@
+"""The generated batch scripts on a real Slurm of two hosts (``cluster.py`` in this folder)."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.hosts import until
+from tests.launch.cluster.slurm_cluster import Slurm, slurm
+from tests.launch.cluster.conftest import MALMOI, TINY, assert_trained_like_one_process, losses
+
+pytestmark = pytest.mark.cluster
+
+SITE = """
+environment: {DS_ACCELERATOR: cpu}
+prepare: {cpus: 2, hours: 0.5}
+pretrain: {nodes: 2, gpus: 1, cpus: 1, hours: 0.5}
+finetune: {tasks: 2, gpus: 0, cpus: 1, hours: 0.5}
+"""
+FINETUNE = (
+    "finetune.tasks=ynat,klue-sts", "finetune.max_train_examples=32",
+    "finetune.overrides={ynat: {epochs: 1}, klue-sts: {epochs: 1}}",
+)  # fmt: skip
+LONG = 600  # seconds that a job may take on a machine that others use, too
+DONE = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL"}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
+    with slurm(tmp_path_factory.mktemp("slurm")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that a user on the login node is in."""
+    folder = tmp_path_factory.mktemp("home")
+    (folder / "site.yaml").write_text(SITE)
+    return folder
+
+
+def malmoi(cluster: Slurm, home: Path, *words: str) -> str:
+    done = subprocess.run([MALMOI, *words], env=cluster.environment, cwd=home, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def hand_in(cluster: Slurm, home: Path, *words: str) -> dict[str, str]:
+    """Numbers of the jobs by stage."""
+    told = malmoi(cluster, home, "launch", "slurm", "smoke", *TINY, *FINETUNE, *words, "--submit")
+    return dict(re.findall(r"^(\w+)\.sbatch: job (\d+)$", told, re.MULTILINE))
+
+
+def wait_for(cluster: Slurm, job: str) -> dict[str, str]:
+    until(lambda: cluster.job(job)["JobState"] in DONE, LONG)
+    return cluster.job(job)
+
+
+def log_of(home: Path, name: str) -> str:
+    found = home / "runs" / "smoke" / "launch" / "logs" / f"{name}.log"
+    return found.read_text("utf-8") if found.exists() else ""
+
+
+def interrupt(cluster: Slurm, job: str, log: Callable[[], str], times: int = 1) -> dict[str, str]:
+    """SIGUSR1, as Slurm sends when the time is nearly over, until it is back in the queue; what is then told of it.
+
+    Again and again, as processes that are being started take no notice.
+    """
+
+    def is_back() -> bool:
+        if log().count("back into the queue") == times:
+            return True
+        cluster.ask("scancel", "--signal=USR1", job)
+        return False
+
+    until(is_back, times * LONG)
+    return wait_for(cluster, job)
+
+
+@pytest.mark.slow
+def test_a_run_goes_through_dependencies_three_requeues_and_an_array(cluster: Slurm, home: Path, packed: Path) -> None:
+    jobs = hand_in(cluster, home)
+    assert list(jobs) == ["corpus", "tokenizer", "pack", "pretrain", "finetune", "report"]
+    assert cluster.job(jobs["report"])["Reason"] == "Dependency"
+
+    corpus = jobs["corpus"]
+    until(lambda: "corpus    →" in log_of(home, f"corpus-{corpus}"), LONG)
+    assert interrupt(cluster, corpus, lambda: log_of(home, f"corpus-{corpus}"))["JobState"] == "COMPLETED"
+
+    pretrain = jobs["pretrain"]
+    until(lambda: "pretrain  →" in log_of(home, f"pretrain-{pretrain}"), LONG)
+    found = interrupt(cluster, pretrain, lambda: log_of(home, f"pretrain-{pretrain}"), times=2)
+    assert (found["JobState"], found["Restarts"], found["NumNodes"]) == ("COMPLETED", "2", "2")
+    log = log_of(home, f"pretrain-{pretrain}")
+    assert re.search(r"ended with 1 after saving \S+/step-0000000\d\d; back into the queue", log)
+    assert "going on from" in log
+
+    assert wait_for(cluster, jobs["report"])["JobState"] == "COMPLETED"
+    tasks = [log_of(home, f"finetune-{jobs['finetune']}_{number}") for number in (0, 1)]
+    assert all(re.search(r"(ynat|klue-sts), model, seed 1: ", task) for task in tasks), "each task took a job"
+    assert (home / "runs" / "smoke" / "report" / "report.md").is_file()
+
+    assert_trained_like_one_process(home / "runs", packed)
+
+
+@pytest.mark.slow
+def test_deepspeed_trains_on_both_hosts_in_one_job(cluster: Slurm, home: Path, packed: Path) -> None:
+    shutil.copytree(packed, home / "other")
+    (home / "deepspeed.yaml").write_text(SITE + "launcher: deepspeed\n")
+    words = ("--site", "deepspeed.yaml", "--runs", "other", "--one-job", "--stages", "corpus,tokenizer,pack,pretrain")
+    jobs = hand_in(cluster, home, *words)
+    assert wait_for(cluster, jobs["all"])["JobState"] == "COMPLETED"
+    told = (home / "other" / "smoke" / "launch" / "logs" / f"all-{jobs['all']}.log").read_text("utf-8")
+    assert "a step is 2 processes" in told
+    assert "tokens    complete, nothing to do" in told
+    assert_trained_like_one_process(home / "other", packed)
+
+
+@pytest.mark.slow
+def test_what_the_watchdog_ends_goes_back_into_the_queue_without_a_checkpoint(
+    cluster: Slurm, home: Path, packed: Path
+) -> None:
+    shutil.copytree(packed, home / "hangs")
+    steps = ("pretrain.steps=300", "pretrain.watch.hang_minutes=0.5")
+    jobs = hand_in(cluster, home, *steps, "--runs", "hangs", "--stages", "pretrain")
+    until(lambda: len(losses(home / "hangs")) >= 20, LONG)
+    os.kill(cluster.hosts[1].processes("-u -m launch pretrain")[0], signal.SIGSTOP)
+    assert len(losses(home / "hangs")) < 300
+    found = wait_for(cluster, jobs["pretrain"])
+    assert (found["JobState"], found["Restarts"]) == ("COMPLETED", "1")
+    log = (home / "hangs" / "smoke" / "launch" / "logs" / f"pretrain-{jobs['pretrain']}.log").read_text("utf-8")
+    assert "no sign of life from rank 1" in log
+    assert re.search(r"pretrain: ended with \d+ by the watchdog, see \S+/hang-\S+; back into the queue", log)
+    shutil.copytree(packed, home / "whole")
+    malmoi(cluster, home, "pretrain", "smoke", *TINY, *steps, "--runs", "whole")
+    assert losses(home / "hangs") == pytest.approx(losses(home / "whole"), abs=1e-4)
+
+
+def test_a_newcomer_has_a_model_of_the_paper_queued_after_two_commands(cluster: Slurm, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("다람쥐가 도토리를 모았다.\n" * 50)
+    (tmp_path / "site.yaml").write_text(malmoi(cluster, tmp_path, "launch", "site"))
+    given = ("corpus.inputs=text.txt", "finetune.data=malmoi:sample")
+    told = malmoi(cluster, tmp_path, "launch", "slurm", "klue-roberta-base", *given, "--submit")
+    jobs = dict(re.findall(r"^(\w+)\.sbatch: job (\d+)$", told, re.MULTILINE))
+    assert list(jobs) == ["corpus", "tokenizer", "pack", "pretrain", "finetune", "report"]
+    queued = {name: cluster.job(job) for name, job in jobs.items()}
+    cluster.ask("scancel", *jobs.values())
+    assert {job["Partition"] for job in queued.values()} == {"main"}
+    assert queued["corpus"]["JobState"] in ("PENDING", "RUNNING")
+    assert [name for name, job in queued.items() if "(unfulfilled)" in job["Dependency"]] == list(jobs)[1:]
+    assert "gpu" in queued["pretrain"]["TresPerNode"]
+
+
+@pytest.mark.slow
+def test_stages_after_a_failed_one_leave_the_queue(cluster: Slurm, home: Path) -> None:
+    text = home / "text.txt"
+    text.write_text("다람쥐가 도토리를 모았다.\n")
+    jobs = hand_in(cluster, home, "name=fails", "corpus.inputs=text.txt", "--stages", "corpus,tokenizer")
+    text.unlink()
+    states = [wait_for(cluster, jobs[name])["JobState"] for name in ("corpus", "tokenizer")]
+    assert states == ["FAILED", "CANCELLED"]
