@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from launch.cli import app
-from launch.cluster.jobs.config import Site
+from launch.cluster.site import Site
 from launch.recipe import Recipe
 
 SCALARS = {str: "text", int: "integer", float: "number", bool: "true or false"}

@@ -15,7 +15,7 @@ from types import FrameType
 
 from launch import manifest
 from launch.checks.estimate import show_plan, this_machine
-from launch.checks.preflight import find_problems
+from launch.checks.preflight import find_problems, format_problems
 from launch.cluster.events import record_events
 from launch.console import PlainConsole, peak_memory_mib, print_table, rank, world_size
 from launch.errors import LaunchError
@@ -47,7 +47,7 @@ def conduct(
     run = runs / recipe.name
     stages = search_stages(recipe) if verb == "search" else stages_of(verb, recipe)
     machine = this_machine(recipe, trains=any(stage.name in ("pretrain", "finetune") for stage in stages))
-    problems = find_problems(verb, stages, recipe, run, machine)
+    problems = find_problems(verb, stages, recipe, run, machine, world_size())
     if dry_run:
         if rank() == 0:
             show_plan(verb, stages, recipe, run, machine, problems)
@@ -55,7 +55,7 @@ def conduct(
             sys.exit(2)
         return
     if problems:
-        raise LaunchError("\n".join(problems))
+        raise LaunchError(format_problems(recipe.name, problems))
     with ends_quietly(run, stages) if on_terminal else nullcontext():
         for stage in stages:
             if stage.name == "pretrain" or rank() == 0:

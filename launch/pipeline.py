@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from corpus.reading.inputs import Input
 
 Stamps = dict[str, Callable[[], str]]  # what the user gives to read, by name, each with what takes its fingerprint
-NO_KLUE_FILES = "finetune.data is empty; name the folder of the KLUE files: finetune.data=FOLDER"
+NO_TEXT = "corpus.inputs: set files, folders or globs, for example corpus.inputs=/data/text"
+NO_KLUE_FILES = "finetune.data: set the folder of the KLUE files, or finetune.data=klue to download them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,7 @@ def raw_inputs(recipe: Recipe, run: Path | None = None) -> list[Input]:
     own = [name for name in settings.inputs if name != SAMPLE]
     names = own if run is None else [str(run / "sample" / "corpus") if n == SAMPLE else n for n in settings.inputs]
     if run is not None and not names and not settings.sources:
-        raise LaunchError("corpus.inputs is empty; give files, folders or globs: corpus.inputs=PATH[,PATH…]")
+        raise LaunchError(NO_TEXT)
     return find_inputs(names, settings.sources, settings.text_field, settings.encoding)
 
 

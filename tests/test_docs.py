@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from docs.reference import find_commands, find_settings, render_commands, render_settings
-from launch.cluster.jobs.config import Site
+from launch.cluster.site import Site
 from launch.recipe import Recipe, load_recipe
 from tests.recorded_demo import RECORD, changed_settings, scores_of_run, table
 

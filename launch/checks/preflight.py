@@ -19,11 +19,12 @@ from corpus.documents.accelerator import find_device, has_nvidia_devices
 from finetune.config import FRESH
 from launch import manifest
 from launch.checks.estimate import GIB, Machine, estimate, planned_tokens
-from launch.console import say_duration, world_size
+from launch.console import say_duration
 from launch.errors import is_for_user, missing_modules, one_sentence, require
 from launch.executors.mapper import check_engine
 from launch.pipeline import (
     NO_KLUE_FILES,
+    NO_TEXT,
     Stage,
     head_by_now,
     is_done,
@@ -40,7 +41,9 @@ LONGEST_ON_CPU = 365 * 86_400  # seconds: nobody means to wait that long
 Check = Callable[[], object]
 
 
-def find_problems(verb: str, stages: Sequence[Stage], recipe: Recipe, run: Path, machine: Machine | None) -> list[str]:
+def find_problems(
+    verb: str, stages: Sequence[Stage], recipe: Recipe, run: Path, machine: Machine | None, processes: int = 1
+) -> list[str]:
     """Sentences about what would stop the stages of a verb, each saying what to do; none where they can start.
 
     ``machine``: the one that works, which is this one; None: others, of which nothing is known.
@@ -56,7 +59,7 @@ def find_problems(verb: str, stages: Sequence[Stage], recipe: Recipe, run: Path,
     checks += [partial(stage.outside, recipe) for stage in stages]
     if names & {"corpus", "tokenizer", "tokens", "finetune"}:
         checks.append(partial(check_engine, recipe.launch))
-    checks += [partial(require, key, [module]) for key, module in _optional_modules(names, recipe)]
+    checks += [partial(require, key, [module]) for key, module in _optional_modules(names, recipe, processes)]
     if "corpus" in names and SAMPLE not in recipe.corpus.inputs:
         checks.append(partial(raw_inputs, recipe, run))
     if machine is not None and has_nvidia_devices():
@@ -71,13 +74,24 @@ def find_problems(verb: str, stages: Sequence[Stage], recipe: Recipe, run: Path,
     return list(dict.fromkeys(problem for check in checks for problem in _collected(check)))
 
 
-def _optional_modules(stages: Collection[str], recipe: Recipe) -> Iterator[tuple[str, str]]:
+def format_problems(name: str, problems: Sequence[str]) -> str:
+    """The problems of the recipe ``name`` as an error message, one per line."""
+    missing = all(problem in (NO_TEXT, NO_KLUE_FILES) for problem in problems)
+    if len(problems) == 1 and not missing:
+        return problems[0]
+    plural = "s" if len(problems) > 1 else ""
+    count = f"{len(problems)} setting{plural} {'are' if plural else 'is'} missing" if missing else ""
+    lines = [f"{name}: {count or f'{len(problems)} problem{plural}'}", *problems]
+    return "\n  ".join(line.replace("\n", "\n  ") for line in lines)
+
+
+def _optional_modules(stages: Collection[str], recipe: Recipe, processes: int) -> Iterator[tuple[str, str]]:
     """Settings that need a package of an optional extra, each with the module."""
     if "corpus" in stages and recipe.corpus.splitter != "rules":
         yield f"corpus.splitter={recipe.corpus.splitter}", {"kiwi": "kiwipiepy", "kss": "kss"}[recipe.corpus.splitter]
     if "tokenizer" in stages and learns_pieces(recipe) and recipe.tokenizer.analyser == "kiwi":
         yield "tokenizer.analyser=kiwi", "kiwipiepy"
-    if "pretrain" in stages and needs_deepspeed(recipe, world_size()):
+    if "pretrain" in stages and needs_deepspeed(recipe, processes):
         yield "pretrain.engine.name=deepspeed", "deepspeed"
     settings = ("", *recipe.finetune.settings)
     if "finetune" in stages and any(recipe.finetune.with_settings(name).lora for name in settings):

@@ -25,11 +25,12 @@ def launch_on_cluster(
         Path | None, typer.Option("--site", help="Description of the cluster. Default: ./site.yaml if it exists.")
     ] = None,
     runs: Annotated[
-        Path | None, typer.Option("--runs", help="Directory for run outputs. Default: runs/ of the site's shared folder.")
+        Path | None,
+        typer.Option("--runs", help="Directory for run outputs. Default: the site's shared folder."),
     ] = None,
     stages: Annotated[str, typer.Option("--stages", help="Only these stages, for example pretrain,finetune.")] = "",
     one_job: Annotated[bool, typer.Option("--one-job", help="Slurm: run all stages in one job.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the files, then exit. No files are written.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the files. Write nothing.")] = False,
     submit: Annotated[bool, typer.Option("--submit", help="Submit the jobs after the files are written.")] = False,
 ) -> None:
     """Write the files that run a recipe on Slurm, Kubernetes or hosts reached by ssh.

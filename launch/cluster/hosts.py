@@ -28,7 +28,12 @@ def hosts_files(launch: Launch) -> dict[str, str]:
     if site.container.runtime == "pyxis" and site.container.image:
         raise LaunchError("container.runtime: pyxis is part of Slurm; set apptainer for hosts")
     commands = {verb: launch.arguments(verb, launch.task(verb)) for verb in launch.verbs}
-    values = {"launch": launch, "commands": commands, "prefix": container_prefix(launch), "binaries": environment_binaries()}
+    values = {
+        "launch": launch,
+        "commands": commands,
+        "prefix": container_prefix(launch),
+        "binaries": environment_binaries(),
+    }
     return {
         "hostfile": "".join(f"{name} slots={site.pretrain.processes_per_node}\n" for name in site.hosts.names),
         "node.sh": render("node.sh.j2", max_restarts=MAX_RESTARTS, **values),

@@ -51,7 +51,7 @@ def examine_cluster(runs: Path, local: Path | None) -> bool:
     """
     store = SharedStore()
     name_interface(os.environ["MASTER_ADDR"])
-    facts = {"network": _check_network(store), "folder": _check_folder(store, runs)}
+    facts: dict[str, Any] = {"network": _check_network(store), "folder": _check_folder(store, runs)}
     facts |= {"address": store.address, "interface": store.interface} | _describe_process()
     if store.is_leader:
         facts["gpus"] = _query_gpus()

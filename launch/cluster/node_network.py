@@ -119,7 +119,9 @@ def connect_to_peers(own_rank: int, endpoints: dict[int, Endpoint]) -> dict[str,
             offsets[rank] = clock - (start + time.time()) / 2
         except (OSError, ValueError) as error:
             reason = f"no answer in {CONNECT_SECONDS:.0f} s" if isinstance(error, TimeoutError) else str(error)
-            errors[rank] = f"{peer.host} at {peer.address}:{peer.port} (its interface {peer.interface or '–'}): {reason}"
+            errors[rank] = (
+                f"{peer.host} at {peer.address}:{peer.port} (its interface {peer.interface or '–'}): {reason}"
+            )
     return {"errors": errors, "clock_offsets": offsets}
 
 

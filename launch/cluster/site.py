@@ -108,7 +108,7 @@ class Site(Section):
     shared: Folder = Field("", description="Folder that every node sees under this path; runs are in its runs/.")
     local: Folder = Field("", description="Fast folder of each node for compiled kernels; empty: $TMPDIR or /tmp.")
     interface: Interface = Field("", description="Network interface of gloo and nccl; empty: that of the route.")
-    port: int | None = Field(None, ge=1024, le=65_535, description="Rendezvous port; null: derived from the job number.")
+    port: int | None = Field(None, ge=1024, le=65_535, description="Rendezvous port; null: from the job number.")
     sources: list[File] = Field([], description="Files that the shell sources first: /etc/profile.d/modules.sh.")
     modules: list[Module] = Field([], description="Arguments of `module load`.")
     environment: dict[Variable, Line] = Field({}, description="Environment variables on every node.")

@@ -71,7 +71,9 @@ def _process_lines(stage: Mapping[str, Any]) -> Iterator[str]:
     if state in (RUNNING, SILENT) and stage.get("process"):
         count = stage.get("processes", 1)
         total = f", {count} processes" if count > 1 else ""
-        activity = "" if stage.get("is_alive") else f"; last activity {_duration(stage.get('activity_seconds_ago'))} ago"
+        activity = (
+            "" if stage.get("is_alive") else f"; last activity {_duration(stage.get('activity_seconds_ago'))} ago"
+        )
         since = _duration(stage.get("since_seconds"))
         yield f"process     {stage['process']['pid']} on {stage['process']['host']}{total}, for {since}{activity}"
     if stage.get("reason"):

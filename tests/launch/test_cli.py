@@ -149,7 +149,11 @@ def test_dry_run_says_what_is_missing_then_the_plan_and_writes_nothing(
     result = malmoi("run", recipe, "--dry-run")
     needs_inputs = recipe != "smoke"
     assert result.code == (2 if needs_inputs else 0), result.errors
-    assert ("corpus.inputs is empty" in result.output) == ("finetune.data is empty" in result.output) == needs_inputs
+    assert (
+        ("corpus.inputs: set files" in result.output)
+        == ("finetune.data: set the folder" in result.output)
+        == needs_inputs
+    )
     assert result.output.index("stop this run") < result.output.index("to do") < result.output.index("What differs")
     assert re.search(r"finetuning: (8|16|24|48|50|64) trainings", result.output)
     assert list(tmp_path.iterdir()) == []

@@ -41,9 +41,9 @@ def test_the_demo_has_no_problems(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("override", "words"),
     [
-        ("corpus.inputs=", "corpus.inputs is empty"),
+        ("corpus.inputs=", "corpus.inputs: set files, folders or globs"),
         ("corpus.inputs=absent.jsonl", "absent.jsonl"),
-        ("finetune.data=", "finetune.data is empty"),
+        ("finetune.data=", "finetune.data: set the folder"),
         ("finetune.data=nowhere", "nowhere: no such file or folder"),
         ("finetune.models=./nothing/here", "./nothing/here: not an encoder that transformers can load"),
         ("pretrain.steps=2000000000", "there is no GPU"),

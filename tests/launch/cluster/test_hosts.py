@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from launch.cluster.site import Site
 from launch.cluster.hosts import hosts_files
 from launch.cluster.jobs import plan_launch
+from launch.cluster.site import Site
 from launch.errors import LaunchError
 from tests.hosts import Host, Ssh, network_of, until
 from tests.launch.cluster.conftest import MALMOI, TINY, assert_trained_like_one_process

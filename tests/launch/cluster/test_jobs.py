@@ -1,4 +1,4 @@
-"""Batch scripts hold what recipe and site say, as data, whatever that is; a real Slurm runs them in test_slurm.py."""
+"""Batch scripts hold the values of recipe and site as data; a real Slurm runs them in test_slurm.py."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from launch.cluster.site import Site, load_site
 from launch.cluster.jobs import check_launch, plan_launch
+from launch.cluster.site import Site, load_site
 from launch.cluster.slurm import slurm_files
 from launch.errors import LaunchError
 
@@ -24,37 +24,37 @@ HOSTILE = [
     "\\",
     "#",
 ]
-TOLD = '#!/bin/bash\nprintf "%s\\0" "$(basename "$0")" "$@" "END" >> "$TOLD"\n'
+RECORD = '#!/bin/bash\nprintf "%s\\0" "$(basename "$0")" "$@" "END" >> "$CALLS"\n'
 RUNS_ITS_COMMAND = '#!/bin/bash\nwhile [ "$1" != bash ]; do shift; done; "$@"\n'
 
 
 @pytest.fixture
-def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What a batch script calls, in front of PATH: srun does its task, the others note their words in a file."""
+def fake_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Fake commands in front of PATH: srun runs its task, the others record their arguments in a file."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for name, text in {
         "srun": RUNS_ITS_COMMAND,
-        **dict.fromkeys(("malmoi", "torchrun", "module", "apptainer"), TOLD),
+        **dict.fromkeys(("malmoi", "torchrun", "module", "apptainer"), RECORD),
     }.items():
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
     (folder / "scontrol").write_text("#!/bin/bash\necho first-host\necho second-host\n")
     (folder / "scontrol").chmod(0o755)
-    monkeypatch.setattr("launch.cluster.slurm.own_binaries", lambda: str(folder))
+    monkeypatch.setattr("launch.cluster.slurm.environment_binaries", lambda: str(folder))
     return folder
 
 
 def run_script(text: str, folder: Path, **variables: str) -> list[list[str]]:
-    """What the commands of a script were called with."""
-    told = folder / "told"
-    told.unlink(missing_ok=True)
+    """The arguments of the commands that a script called."""
+    calls = folder / "calls"
+    calls.unlink(missing_ok=True)
     slurm = {"SLURM_JOB_ID": "7", "SLURM_NNODES": "2", "SLURM_NODEID": "0", "SLURMD_NODENAME": "first-host"}
-    slurm |= {"SLURM_CPUS_PER_TASK": "2", "SLURM_JOB_NODELIST": "first-host,second-host", "TOLD": str(told)}
+    slurm |= {"SLURM_CPUS_PER_TASK": "2", "SLURM_JOB_NODELIST": "first-host,second-host", "CALLS": str(calls)}
     environment = os.environ | slurm | variables
     done = subprocess.run(["bash"], input=text, text=True, env=environment, capture_output=True, cwd=folder)
     assert done.returncode == 0, done.stderr
-    words = told.read_text("utf-8").split("\0")
+    words = calls.read_text("utf-8").split("\0")
     return [
         call.split("\1")
         for call in "\1".join(words).removesuffix("\1").replace("\1END", "\2").strip("\2").split("\2\1")
@@ -63,7 +63,7 @@ def run_script(text: str, folder: Path, **variables: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("value", HOSTILE)
 def test_no_value_of_recipe_or_site_is_more_than_a_word_of_a_command(
-    value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stand_ins: Path
+    value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fake_commands: Path
 ) -> None:
     here = tmp_path / f"folder {value}".replace("/", "")
     here.mkdir()
@@ -80,29 +80,29 @@ def test_no_value_of_recipe_or_site_is_more_than_a_word_of_a_command(
     assert not list(tmp_path.rglob("pwned"))
 
 
-def test_variables_and_caches_reach_the_command(tmp_path: Path, stand_ins: Path) -> None:
+def test_variables_and_caches_reach_the_command(tmp_path: Path, fake_commands: Path) -> None:
     site = Site(environment={"HOSTILE": "$(id) '"}, local=str(tmp_path / "fast disk"), interface="ib0")
-    (stand_ins / "malmoi").write_text(
-        '#!/bin/bash\nprintf "%s\\0" "$HOSTILE" "$TRITON_CACHE_DIR" "$NCCL_SOCKET_IFNAME" > "$TOLD"\n'
+    (fake_commands / "malmoi").write_text(
+        '#!/bin/bash\nprintf "%s\\0" "$HOSTILE" "$TRITON_CACHE_DIR" "$NCCL_SOCKET_IFNAME" > "$CALLS"\n'
     )
     script = slurm_files(plan_launch("smoke", [], site, tmp_path / "runs"))["corpus.sbatch"]
     run_script(script, tmp_path)
-    hostile, cache, interface, _ = (tmp_path / "told").read_text().split("\0")
+    hostile, cache, interface, _ = (tmp_path / "calls").read_text().split("\0")
     assert (hostile, cache, interface) == ("$(id) '", f"{tmp_path}/fast disk/malmoi-{os.getuid()}/triton", "ib0")
     assert (tmp_path / "fast disk" / f"malmoi-{os.getuid()}").stat().st_mode & 0o777 == 0o700
 
 
-def test_a_cache_folder_of_somebody_else_is_not_used(tmp_path: Path, stand_ins: Path) -> None:
+def test_a_cache_folder_of_another_user_is_not_used(tmp_path: Path, fake_commands: Path) -> None:
     theirs = tmp_path / "theirs"
     theirs.mkdir()
     (tmp_path / f"malmoi-{os.getuid()}").symlink_to(theirs)
-    (stand_ins / "malmoi").write_text('#!/bin/bash\necho -n "$TRITON_CACHE_DIR" > "$TOLD"\n')
+    (fake_commands / "malmoi").write_text('#!/bin/bash\necho -n "$TRITON_CACHE_DIR" > "$CALLS"\n')
     script = slurm_files(plan_launch("smoke", [], Site(local=str(tmp_path)), tmp_path / "runs"))["corpus.sbatch"]
     run_script(script, tmp_path)
-    assert not (tmp_path / "told").read_text().startswith(str(tmp_path / "malmoi-"))
+    assert not (tmp_path / "calls").read_text().startswith(str(tmp_path / "malmoi-"))
 
 
-def test_pretraining_meets_at_the_first_host(tmp_path: Path, stand_ins: Path) -> None:
+def test_pretraining_meets_at_the_first_host(tmp_path: Path, fake_commands: Path) -> None:
     site = Site(pretrain={"nodes": 2, "gpus": 4, "cpus": 32})
     launch = plan_launch("smoke", [], site, tmp_path / "runs")
     script = slurm_files(launch)["pretrain.sbatch"]
@@ -116,8 +116,8 @@ def test_pretraining_meets_at_the_first_host(tmp_path: Path, stand_ins: Path) ->
     )
 
 
-LEFT = {  # by what a training that failed has left: hangs before its newest checkpoint and after, what it did, whether
-    "nothing": (1, 1, "", False),  # it goes on
+FAILED = {  # hangs before the newest checkpoint and after it, what the failed training wrote, whether it is requeued
+    "nothing": (1, 1, "", False),
     "a checkpoint": (0, 3, "checkpoints/step-000000020", True),
     "a hang": (0, 0, "hang-9", True),
     "the third hang": (5, 2, "hang-9", True),
@@ -125,11 +125,9 @@ LEFT = {  # by what a training that failed has left: hangs before its newest che
 }
 
 
-@pytest.mark.parametrize("name", LEFT)
-def test_pretraining_goes_back_into_the_queue_after_progress_and_some_hangs(
-    name: str, tmp_path: Path, stand_ins: Path
-) -> None:
-    earlier, later, leaves, goes_on = LEFT[name]
+@pytest.mark.parametrize("name", FAILED)
+def test_pretraining_is_requeued_after_progress_and_some_hangs(name: str, tmp_path: Path, fake_commands: Path) -> None:
+    earlier, later, leaves, is_requeued = FAILED[name]
     launch = plan_launch("smoke", [], Site(), tmp_path / "runs")
     pretrain = launch.run / "pretrain"
     for number in range(earlier):
@@ -140,17 +138,17 @@ def test_pretraining_goes_back_into_the_queue_after_progress_and_some_hangs(
     for number in range(earlier, earlier + later):
         (pretrain / f"hang-{number}").mkdir()
     does = f"mkdir {pretrain / leaves}" if leaves else "true"
-    (stand_ins / "srun").write_text(f"#!/bin/bash\n{does}\nexit 1\n")
-    (stand_ins / "scontrol").write_text(TOLD.replace("$TOLD", str(tmp_path / "told")))
+    (fake_commands / "srun").write_text(f"#!/bin/bash\n{does}\nexit 1\n")
+    (fake_commands / "scontrol").write_text(RECORD.replace("$CALLS", str(tmp_path / "calls")))
     environment = os.environ | {"SLURM_JOB_ID": "7", "SLURM_CPUS_PER_TASK": "2", "SLURM_NNODES": "2"}
     script = slurm_files(launch)["pretrain.sbatch"]
     done = subprocess.run(["bash"], input=script, text=True, env=environment, capture_output=True, cwd=tmp_path)
     assert done.returncode == 1
-    assert ("requeue\0" in (tmp_path / "told").read_text()) == goes_on
-    assert (str(pretrain / leaves) in done.stdout and "back into the queue" in done.stdout) == goes_on
+    assert ("requeue\0" in (tmp_path / "calls").read_text()) == is_requeued
+    assert (str(pretrain / leaves) in done.stdout and "requeued" in done.stdout) == is_requeued
 
 
-def test_what_a_line_of_sbatch_could_misread_is_refused(tmp_path: Path) -> None:
+def test_values_that_sbatch_could_misread_are_refused(tmp_path: Path) -> None:
     launch = plan_launch("smoke", [], Site(), tmp_path / "two words")
     with pytest.raises(LaunchError, match="Slurm scripts cannot hold ' ' in a path"):
         slurm_files(launch)
@@ -159,11 +157,11 @@ def test_what_a_line_of_sbatch_could_misread_is_refused(tmp_path: Path) -> None:
             Site(slurm=broken)
 
 
-def test_a_container_holds_every_command(tmp_path: Path, stand_ins: Path) -> None:
+def test_a_container_holds_every_command(tmp_path: Path, fake_commands: Path) -> None:
     site = Site(shared="/shared", container={"image": "/shared/my image.sif"})
     files = slurm_files(plan_launch("smoke", [], site, tmp_path / "runs"))
     for verb, program in (("corpus", "malmoi"), ("pretrain", "torchrun")):
-        (call,) = run_script(f"PATH={stand_ins}:$PATH\n" + files[f"{verb}.sbatch"], tmp_path)
+        (call,) = run_script(f"PATH={fake_commands}:$PATH\n" + files[f"{verb}.sbatch"], tmp_path)
         assert call[:3] == ["apptainer", "exec", "--nv"]
         assert call[call.index("/shared/my image.sif") + 1] == program
         assert call[3:5] == ["--bind", "/shared"]
@@ -172,7 +170,7 @@ def test_a_container_holds_every_command(tmp_path: Path, stand_ins: Path) -> Non
     assert "'--container-image=docker://x#y'" in script
 
 
-def test_one_job_does_all_stages_on_the_allocation_of_pretraining(tmp_path: Path, stand_ins: Path) -> None:
+def test_one_job_does_all_stages_on_the_allocation_of_pretraining(tmp_path: Path, fake_commands: Path) -> None:
     launch = plan_launch("smoke", [], Site(pretrain={"nodes": 2, "cpus": 4}), tmp_path / "runs")
     files = slurm_files(launch, one_job=True)
     assert set(files) == {"all.sbatch", "submit.sh"}
@@ -183,7 +181,7 @@ def test_one_job_does_all_stages_on_the_allocation_of_pretraining(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("partition: gpu", "partition: unknown key"),
         ("pretrain: {node: 2}", "pretrain.node: unknown key; did you mean pretrain.nodes?"),
@@ -195,16 +193,16 @@ def test_one_job_does_all_stages_on_the_allocation_of_pretraining(tmp_path: Path
         ("environment: {'A B': x}", "environment"),
     ],
 )
-def test_a_wrong_site_is_told_with_its_key(text: str, told: str, tmp_path: Path) -> None:
+def test_a_wrong_site_is_reported_with_its_key(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "site.yaml").write_text(text)
     with pytest.raises(LaunchError) as caught:
         load_site(tmp_path / "site.yaml")
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_what_would_stop_every_machine_is_told_before_anything_is_handed_in(tmp_path: Path) -> None:
+def test_problems_of_every_machine_are_reported_before_submission(tmp_path: Path) -> None:
     launch = plan_launch("klue-roberta-base", [], Site(), tmp_path)
-    with pytest.raises(LaunchError, match=r"corpus\.inputs is empty"):
+    with pytest.raises(LaunchError, match=r"corpus\.inputs: set files"):
         check_launch(launch)
     later = plan_launch("smoke", [], Site(), tmp_path, ["pretrain"])
     with pytest.raises(LaunchError, match="run `malmoi pack` with the same recipe first"):
@@ -212,6 +210,6 @@ def test_what_would_stop_every_machine_is_told_before_anything_is_handed_in(tmp_
     check_launch(plan_launch("smoke", ["pretrain.steps=10000000"], Site(), tmp_path))  # too long for this machine alone
 
 
-def test_an_unknown_stage_is_told(tmp_path: Path) -> None:
+def test_an_unknown_stage_is_reported(tmp_path: Path) -> None:
     with pytest.raises(LaunchError, match="no such stage; stages are corpus"):
         plan_launch("smoke", [], Site(), tmp_path, ["pretraining"])

@@ -9,9 +9,9 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from launch.cluster.site import Site
-from launch.cluster.kubernetes import dns_name, kubernetes_files
 from launch.cluster.jobs import plan_launch
+from launch.cluster.kubernetes import dns_name, kubernetes_files
+from launch.cluster.site import Site
 from launch.errors import LaunchError
 
 VERSION = "1.30"  # of Kubernetes
@@ -106,14 +106,14 @@ def test_names_are_those_of_dns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"container": {}}, "Kubernetes needs container.image in site.yaml"),
         ({"k8s": {}, "shared": ""}, "Kubernetes needs shared, k8s.claim"),
-        ({"launcher": "deepspeed"}, "pods are started by torchrun"),
-        ({"shared": "/elsewhere"}, "lies outside of /elsewhere"),
+        ({"launcher": "deepspeed"}, "Kubernetes needs launcher: torchrun"),
+        ({"shared": "/elsewhere"}, "outside of /elsewhere"),
     ],
 )
-def test_what_is_missing_is_told(settings: dict[str, Any], told: str, tmp_path: Path) -> None:
-    with pytest.raises(LaunchError, match=told):
+def test_missing_settings_are_reported(settings: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(LaunchError, match=message):
         manifest(tmp_path, **settings)

@@ -1,4 +1,4 @@
-"""``malmoi launch site``: a file to begin with, which loads and takes the partitions of Slurm."""
+"""``malmoi launch site``: a new site.yaml that loads and names the partitions of Slurm."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from launch.cluster.site import Site, load_site
-from launch.cluster.jobs.starter import choose_partitions, read_partitions, starter_site
+from launch.cluster.jobs import starter_site
+from launch.cluster.site import Site, choose_partitions, load_site, read_partitions
 
 SINFO = "cpu*|40|128|(null)|4-00:00:00\ngpu|6|64+|gpu:a100:8(S:0-1)|2:00:00\nold|2|32|gpu:2|infinite\n"
 
@@ -40,7 +40,7 @@ def test_the_file_loads_and_names_the_partitions(tmp_path: Path, monkeypatch: py
 
 
 def test_without_slurm_it_holds_the_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("launch.cluster.jobs.starter.shutil.which", lambda name: None)
+    monkeypatch.setattr("launch.cluster.site.shutil.which", lambda name: None)
     monkeypatch.chdir(tmp_path)
     Path("site.yaml").write_text(starter_site(), "utf-8")
     assert load_site(None).model_copy(update={"shared": ""}) == Site()

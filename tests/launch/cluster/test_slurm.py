@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.hosts import until
-from tests.launch.cluster.slurm_cluster import Slurm, slurm
 from tests.launch.cluster.conftest import MALMOI, TINY, assert_trained_like_one_process, losses
+from tests.launch.cluster.slurm_cluster import Slurm, slurm
 
 pytestmark = pytest.mark.cluster
 

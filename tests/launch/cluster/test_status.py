@@ -1,4 +1,4 @@
-"""`malmoi status`: the truth about runs that are begun, at work, torn, finished, failed, killed or none at all."""
+"""`malmoi status` of runs that are running, finished, failed, killed, damaged or absent."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ import pytest
 
 from corpus.documents.atomic_files import file_digest, with_digest
 from corpus.documents.errors import BadInput
-from launch.cluster.events import EVENTS_NAME, read_events, recorded
-from launch.cluster.status.look import look_at
-from launch.cluster.status.training import last_checkpoint, read_training
+from launch.cluster.events import EVENTS_NAME, read_events, record_events
+from launch.cluster.run_state import read_run
+from launch.cluster.training_state import last_checkpoint, read_training
 from pretrain.checkpoint.found import LOOP_NAME, STATE_NAMES
 from tests.command import run_command
 
 HOLDS = """
 import sys, time
 from pathlib import Path
-from launch.cluster.events import recorded
-with recorded(Path(sys.argv[1]), sys.argv[2]):
-    print("at work", flush=True)
+from launch.cluster.events import record_events
+with record_events(Path(sys.argv[1]), sys.argv[2]):
+    print("running", flush=True)
     time.sleep(600)
 """
 
@@ -64,20 +64,20 @@ def write_checkpoint(folder: Path, step: int) -> Path:
 
 
 @pytest.fixture
-def at_work(tmp_path: Path) -> Iterator[subprocess.Popen]:
-    """A process that works on the pretrain stage of ``tmp_path / "run"``."""
+def running(tmp_path: Path) -> Iterator[subprocess.Popen]:
+    """A process thrunnings on the pretrain stage of ``tmp_path / "run"``."""
     begin(tmp_path / "run", "pretrain", steps=400)
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDS, str(tmp_path / "run"), "pretrain"], stdout=subprocess.PIPE, text=True
     )
-    assert process.stdout and process.stdout.readline() == "at work\n"
+    assert process.stdout and process.stdout.readline() == "running\n"
     yield process
     process.kill()
     process.communicate()
 
 
-def test_a_run_at_work_says_who_holds_it_and_how_far_it_is(
-    at_work: subprocess.Popen, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+def test_a_running_run_is_shown_with_its_process_and_progress(
+    running: subprocess.Popen, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "run"
     for stage in ("corpus", "tokenizer", "tokens"):
@@ -85,34 +85,34 @@ def test_a_run_at_work_says_who_holds_it_and_how_far_it_is(
     lines = [line(step, seconds=40.0 if step == 20 else 20.0) for step in (10, 20, 30, 40, 100)]
     (run / "pretrain" / "metrics.jsonl").write_text("".join(lines) + '{"step": 110, "lo', "utf-8")  # torn
     write_checkpoint(run / "pretrain" / "checkpoints", 100)
-    told = look_at(run)
-    assert (told["state"], told["stage"]) == ("running", "pretrain")
-    assert told["stages"]["pretrain"]["process"]["pid"] == at_work.pid
-    training = told["training"]
+    state = read_run(run)
+    assert (state["state"], state["stage"]) == ("running", "pretrain")
+    assert state["stages"]["pretrain"]["process"]["pid"] == running.pid
+    training = state["training"]
     assert (training["step"], training["steps"]) == (100, 400)
-    assert training["seconds_a_step"] == 2.0  # the median: neither the slow line nor the long interval moves it
+    assert training["seconds_per_step"] == 2.0  # the median: neither the slow line nor the long interval moves it
     assert training["seconds_left"] == 600.0
-    assert training["checkpoint"]["is_whole"] and training["checkpoint"]["step"] == 100
-    shown = run_command(capfd, "status", str(run))
-    assert shown.code == 0
+    assert training["checkpoint"]["is_complete"] and training["checkpoint"]["step"] == 100
+    output = run_command(capfd, "status", str(run))
+    assert output.code == 0
     for words in (
         "pretrain running, 100/400 (25%), 0:10:00 left",
         "corpus, tokenizer, tokens",
-        f"{at_work.pid} on ",
+        f"{running.pid} on ",
         "loss 5.500",
         "norm 1.25",
         "step 100, ",
-        "whole by the sizes",
+        "complete (file sizes checked)",
     ):
-        assert words in shown.output, shown.output
+        assert words in output.output, output.output
 
 
-def test_a_killed_run_is_told_from_one_at_work(at_work: subprocess.Popen, tmp_path: Path) -> None:
-    at_work.send_signal(signal.SIGKILL)
-    os.waitid(os.P_PID, at_work.pid, os.WEXITED | os.WNOWAIT)  # dead, and still in the table of processes
-    told = look_at(tmp_path / "run")
-    assert (told["state"], told["stages"]["pretrain"]["lives"]) == ("killed", False)
-    for start, ago, state in (
+def test_a_killed_run_differs_from_a_running_one(running: subprocess.Popen, tmp_path: Path) -> None:
+    running.send_signal(signal.SIGKILL)
+    os.waitid(os.P_PID, running.pid, os.WEXITED | os.WNOWAIT)  # a zombie: dead, but still in the process table
+    state = read_run(tmp_path / "run")
+    assert (state["state"], state["stages"]["pretrain"]["is_alive"]) == ("killed", False)
+    for start, ago, expected in (
         ("20261122-1", 10**6, "killed"),
         ("20261123-1", 0, "failed"),
     ):  # an earlier hang, and its own
@@ -120,37 +120,37 @@ def test_a_killed_run_is_told_from_one_at_work(at_work: subprocess.Popen, tmp_pa
         home.mkdir()
         record = {"time": time.time() - ago, "sentence": "rank 3 hangs"}
         (home / "hang.json").write_text(json.dumps(record), "utf-8")
-        told = look_at(tmp_path / "run")
-        assert told["state"] == state
-    assert told["stages"]["pretrain"]["reason"] == "rank 3 hangs"
+        state = read_run(tmp_path / "run")
+        assert state["state"] == expected
+    assert state["stages"]["pretrain"]["reason"] == "rank 3 hangs"
 
 
-def test_a_process_of_another_host_lives_as_long_as_it_writes(tmp_path: Path) -> None:
+def test_a_process_of_another_host_is_running_while_it_writes(tmp_path: Path) -> None:
     home = begin(tmp_path, "pretrain", steps=10)
     event = {"time": time.time(), "stage": "pretrain", "kind": "began", "process": ["node-b.invalid", 1, 1]}
     (tmp_path / EVENTS_NAME).write_text(json.dumps(event) + "\n", "utf-8")
     (home / "metrics.jsonl").write_text(line(5), "utf-8")
-    assert look_at(tmp_path)["state"] == "running"
+    assert read_run(tmp_path)["state"] == "running"
     long_ago = time.time() - 900
     for path in (home / "metrics.jsonl", home):
         os.utime(path, (long_ago, long_ago))
-    told = look_at(tmp_path)
-    assert told["state"] == "silent"
-    assert told["stages"]["pretrain"]["sign_seconds_ago"] == pytest.approx(900, abs=60)
+    state = read_run(tmp_path)
+    assert state["state"] == "silent"
+    assert state["stages"]["pretrain"]["activity_seconds_ago"] == pytest.approx(900, abs=60)
 
 
-def test_a_failed_stage_keeps_its_sentence_and_a_later_start_forgets_it(
+def test_a_failed_stage_shows_its_message_until_the_next_start(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     begin(tmp_path, "pretrain", steps=10)
-    with pytest.raises(BadInput), recorded(tmp_path, "pretrain"):
+    with pytest.raises(BadInput), record_events(tmp_path, "pretrain"):
         raise BadInput("step 7: the loss is not finite (nan) \x1b[2J")
-    told = look_at(tmp_path)
-    assert told["state"] == "failed" and "step 7" in told["stages"]["pretrain"]["reason"]
-    shown = run_command(capfd, "status", str(tmp_path)).output
-    assert "the loss is not finite" in shown and "\x1b" not in shown
-    with recorded(tmp_path, "pretrain"):
-        assert look_at(tmp_path)["state"] == "running"
+    state = read_run(tmp_path)
+    assert state["state"] == "failed" and "step 7" in state["stages"]["pretrain"]["reason"]
+    output = run_command(capfd, "status", str(tmp_path)).output
+    assert "the loss is not finite" in output and "\x1b" not in output
+    with record_events(tmp_path, "pretrain"):
+        assert read_run(tmp_path)["state"] == "running"
 
 
 def test_warnings_are_kept_since_the_last_start(tmp_path: Path) -> None:
@@ -158,30 +158,30 @@ def test_warnings_are_kept_since_the_last_start(tmp_path: Path) -> None:
 
     begin(tmp_path, "pretrain", steps=10)
     for text in ("of an earlier start", "gradient norm 90 is 30 times the median"):
-        with recorded(tmp_path, "pretrain"):
+        with record_events(tmp_path, "pretrain"):
             logging.getLogger("pretrain.metrics.health").warning(text)
-    assert look_at(tmp_path)["warnings"] == {"count": 1, "last": ["gradient norm 90 is 30 times the median"]}
+    assert read_run(tmp_path)["warnings"] == {"count": 1, "last": ["gradient norm 90 is 30 times the median"]}
 
 
-def test_damage_of_the_last_checkpoint_is_seen(tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_detected(tmp_path: Path) -> None:
     assert last_checkpoint(tmp_path) is None
     write_checkpoint(tmp_path, 100)
     newest = write_checkpoint(tmp_path, 200)
-    assert last_checkpoint(tmp_path)["is_whole"]
+    assert last_checkpoint(tmp_path)["is_complete"]
     name = sorted(STATE_NAMES)[0]
     (newest / name).write_bytes(b"weightz " * 100)  # the size is right
-    assert last_checkpoint(tmp_path)["is_whole"]
-    assert name in last_checkpoint(tmp_path, reads=True)["fault"]
+    assert last_checkpoint(tmp_path)["is_complete"]
+    assert name in last_checkpoint(tmp_path, verify=True)["error"]
     (newest / name).write_bytes(b"weights")
-    assert name in last_checkpoint(tmp_path)["fault"]
+    assert name in last_checkpoint(tmp_path)["error"]
     (newest / LOOP_NAME).write_text('{"step"', "utf-8")
-    assert not last_checkpoint(tmp_path)["is_whole"]
+    assert not last_checkpoint(tmp_path)["is_complete"]
 
 
 @pytest.mark.parametrize(
     "torn", [b"", b"\x00" * 40, b'{"step": true, "loss": 1}\n', b"[" * 9000 + b"\n", b'{"step": 3}\n']
 )
-def test_whatever_the_metrics_hold_is_no_traceback(torn: bytes, tmp_path: Path) -> None:
+def test_damaged_metrics_raise_no_error(torn: bytes, tmp_path: Path) -> None:
     begin(tmp_path, "pretrain")
     (tmp_path / "pretrain" / "metrics.jsonl").write_bytes(torn)
     (tmp_path / EVENTS_NAME).write_bytes(
@@ -189,7 +189,7 @@ def test_whatever_the_metrics_hold_is_no_traceback(torn: bytes, tmp_path: Path) 
     )
     assert len(read_events(tmp_path)) == 1
     assert read_training(tmp_path / "pretrain", None)["checkpoint"] is None
-    assert look_at(tmp_path)["stage"] == "pretrain"
+    assert read_run(tmp_path)["stage"] == "pretrain"
 
 
 def test_jobs_are_counted_by_host(tmp_path: Path) -> None:
@@ -216,37 +216,37 @@ def test_jobs_are_counted_by_host(tmp_path: Path) -> None:
     elsewhere.mkdir()
     (elsewhere / "claim.lock").write_text('["node-b.invalid", 7, 1]', "utf-8")
     with claimed(home / "ynat" / "model" / "seed-3"):
-        told = look_at(tmp_path)
-    jobs = told["jobs"]
+        state = read_run(tmp_path)
+    jobs = state["jobs"]
     assert (jobs["planned"], jobs["done"], jobs["left"], jobs["failed"], jobs["abandoned"]) == (6, 1, 5, 1, 1)
     assert jobs["running"] == {os.uname().nodename: 1, "node-b.invalid": 1}
     assert jobs["failures"] == {"klue-ner/model/seed-1": "out of memory"}
-    assert told["state"] == "running"  # by somebody, whoever began it
+    assert state["state"] == "running"  # by another process than the one that started it
     assert not (home / "ynat" / "model" / "seed-3" / "claim.lock").exists()
 
 
-def test_no_run_is_one_sentence_and_an_empty_one_is_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_without_a_run_is_one_sentence(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     empty, other = tmp_path / "empty", tmp_path / "other"
     empty.mkdir()
     other.mkdir()
     (other / "letter.txt").write_text("no run", "utf-8")
     runs = ("--runs", str(tmp_path))
-    assert "nothing begun yet" in run_command(capfd, "status", "empty", *runs).output
+    assert "nothing started yet" in run_command(capfd, "status", "empty", *runs).output
     run_command(capfd, "status", "other", *runs).refused("not the folder of a run")
     run_command(capfd, "status", str(other / "letter.txt"), *runs).refused("not the folder of a run")
     run_command(capfd, "status", "nowhere", *runs).refused("no such run")
-    run_command(capfd, "status", *runs).refused("no runs there")
+    run_command(capfd, "status", *runs).refused("no runs in this folder")
 
 
-def test_all_runs_stand_in_one_table_and_in_json(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_all_runs_are_listed_as_table_and_json(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     complete(tmp_path / "first", "corpus")
     begin(tmp_path / "second", "pretrain", steps=20)
     (tmp_path / "second" / "pretrain" / "metrics.jsonl").write_text(line(5), "utf-8")
-    shown = run_command(capfd, "status", "--runs", str(tmp_path)).output
-    assert "first" in shown and "complete" in shown and "5/20" in shown
-    told = json.loads(run_command(capfd, "status", "--json", "--runs", str(tmp_path)).output)["runs"]
-    assert [Path(one["run"]).name for one in told] == ["first", "second"]
-    assert told[1]["training"]["last_line"]["loss"] == 5.5
+    output = run_command(capfd, "status", "--runs", str(tmp_path)).output
+    assert "first" in output and "complete" in output and "5/20" in output
+    state = json.loads(run_command(capfd, "status", "--json", "--runs", str(tmp_path)).output)["runs"]
+    assert [Path(one["run"]).name for one in state] == ["first", "second"]
+    assert state[1]["training"]["last_line"]["loss"] == 5.5
     assert run_command(capfd, "status", str(tmp_path / "second" / "pretrain")).output.startswith(
         str(tmp_path / "second:")[:-1]
     )
