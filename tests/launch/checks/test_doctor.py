@@ -24,13 +24,13 @@ def test_this_machine_passes(check: object) -> None:
 def test_failing_check_stops_the_doctor_and_shows_the_repair(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lines = [Check("one", True, "fine"), Check("two", False, "broken", "mend it"), Check("three", None, "no GPU")]
+    lines = [Check("one", True, "fine"), Check("two", False, "broken", "fix it"), Check("three", None, "no GPU")]
     monkeypatch.setattr(doctor, "_checks", lambda: iter(lines))
     assert not doctor.examine()
     output = capsys.readouterr().out
     assert "✓ one" in output
     assert "✗ two" in output
-    assert "not ready; repair first:\n  two: mend it\n" in output
+    assert "not ready; repair first:\n  two: fix it\n" in output
 
 
 def test_check_that_crashes_is_a_cross(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,6 +113,6 @@ class Slurm:
         return subprocess.run(command, env=self.environment, capture_output=True, text=True).stdout.strip()
 
     def job(self, number: str) -> dict[str, str]:
-        """What ``scontrol show job`` tells by key."""
-        told = self.ask("scontrol", "--oneliner", "show", "job", number)
-        return dict(part.split("=", 1) for part in told.split() if "=" in part)
+        """The fields of ``scontrol show job``."""
+        output = self.ask("scontrol", "--oneliner", "show", "job", number)
+        return dict(part.split("=", 1) for part in output.split() if "=" in part)

@@ -42,31 +42,34 @@ def test_no_value_is_more_than_a_word_of_a_hosts_command(value: str, launcher: s
     launch = plan_launch("smoke", [f"about={value}"], site, tmp_path / "runs")
     (launch.folder / "logs").mkdir(parents=True)
     (launch.folder / "node.sh").write_text(hosts_files(launch)["node.sh"].replace("export PATH=", "# "))
-    told = tmp_path / "told"
+    output = tmp_path / "output"
     (tmp_path / "bin").mkdir()
     for name in ("malmoi", "torchrun", "python"):
-        (tmp_path / "bin" / name).write_text(f'#!/bin/bash\nprintf "%s\\0" "$@" > {told}\n')
+        (tmp_path / "bin" / name).write_text(f'#!/bin/bash\nprintf "%s\\0" "$@" > {output}\n')
         (tmp_path / "bin" / name).chmod(0o755)
     environment = os.environ | {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
     for verb in ("corpus", "pretrain"):
         words = ["bash", str(launch.folder / "node.sh"), verb, "1", "2", "gpu1", "gpu2"]
         subprocess.run(words, check=True, env=environment, cwd=tmp_path)
-        words = told.read_text().split("\0")
+        words = output.read_text().split("\0")
         assert words[words.index(verb) : words.index(verb) + 3] == [verb, "smoke", f"about={value}"]
     assert not list(tmp_path.rglob("pwned"))
     subprocess.run(["bash", "-n"], input=hosts_files(launch)["run.sh"], check=True, text=True)
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"hosts": {}}, "no hosts; name them in site.yaml"),
-        ({"hosts": {"names": ["a"], "elastic": True}, "launcher": "deepspeed"}, "hosts.elastic is for torchrun"),
-        ({"container": {"image": "x", "runtime": "pyxis"}}, "hosts need apptainer"),
+        (
+            {"hosts": {"names": ["a"], "elastic": True}, "launcher": "deepspeed"},
+            "hosts.elastic needs launcher: torchrun",
+        ),
+        ({"container": {"image": "x", "runtime": "pyxis"}}, "set apptainer for hosts"),
     ],
 )
-def test_what_does_not_go_together_is_told(settings: dict, told: str, tmp_path: Path) -> None:
-    with pytest.raises(LaunchError, match=told):
+def test_contradicting_settings_are_reported(settings: dict, message: str, tmp_path: Path) -> None:
+    with pytest.raises(LaunchError, match=message):
         hosts_files(plan_launch("smoke", [], site_of(**settings), tmp_path))
 
 
@@ -110,7 +113,7 @@ def test_two_hosts_train_like_one(
 
 @pytest.mark.cluster
 @pytest.mark.slow
-def test_ctrl_c_saves_and_the_same_script_goes_on(
+def test_ctrl_c_saves_and_the_same_script_resumes(
     hosts: list[Host], environment: dict[str, str], packed: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(packed, tmp_path / "runs")

@@ -54,8 +54,8 @@ def malmoi(cluster: Slurm, home: Path, *words: str) -> str:
 
 def hand_in(cluster: Slurm, home: Path, *words: str) -> dict[str, str]:
     """Numbers of the jobs by stage."""
-    told = malmoi(cluster, home, "launch", "slurm", "smoke", *TINY, *FINETUNE, *words, "--submit")
-    return dict(re.findall(r"^(\w+)\.sbatch: job (\d+)$", told, re.MULTILINE))
+    output = malmoi(cluster, home, "launch", "slurm", "smoke", *TINY, *FINETUNE, *words, "--submit")
+    return dict(re.findall(r"^(\w+)\.sbatch: job (\d+)$", output, re.MULTILINE))
 
 
 def wait_for(cluster: Slurm, job: str) -> dict[str, str]:
@@ -69,13 +69,13 @@ def log_of(home: Path, name: str) -> str:
 
 
 def interrupt(cluster: Slurm, job: str, log: Callable[[], str], times: int = 1) -> dict[str, str]:
-    """SIGUSR1, as Slurm sends when the time is nearly over, until it is back in the queue; what is then told of it.
+    """SIGUSR1, as Slurm sends when the time is nearly over, until it is back in the queue; what is then output of it.
 
     Again and again, as processes that are being started take no notice.
     """
 
     def is_back() -> bool:
-        if log().count("back into the queue") == times:
+        if log().count("requeued") == times:
             return True
         cluster.ask("scancel", "--signal=USR1", job)
         return False
@@ -99,7 +99,7 @@ def test_a_run_goes_through_dependencies_three_requeues_and_an_array(cluster: Sl
     found = interrupt(cluster, pretrain, lambda: log_of(home, f"pretrain-{pretrain}"), times=2)
     assert (found["JobState"], found["Restarts"], found["NumNodes"]) == ("COMPLETED", "2", "2")
     log = log_of(home, f"pretrain-{pretrain}")
-    assert re.search(r"ended with 1 after saving \S+/step-0000000\d\d; back into the queue", log)
+    assert re.search(r"ended with 1 after saving \S+/step-0000000\d\d; requeued", log)
     assert "going on from" in log
 
     assert wait_for(cluster, jobs["report"])["JobState"] == "COMPLETED"
@@ -117,9 +117,9 @@ def test_deepspeed_trains_on_both_hosts_in_one_job(cluster: Slurm, home: Path, p
     words = ("--site", "deepspeed.yaml", "--runs", "other", "--one-job", "--stages", "corpus,tokenizer,pack,pretrain")
     jobs = hand_in(cluster, home, *words)
     assert wait_for(cluster, jobs["all"])["JobState"] == "COMPLETED"
-    told = (home / "other" / "smoke" / "launch" / "logs" / f"all-{jobs['all']}.log").read_text("utf-8")
-    assert "a step is 2 processes" in told
-    assert "tokens    complete, nothing to do" in told
+    output = (home / "other" / "smoke" / "launch" / "logs" / f"all-{jobs['all']}.log").read_text("utf-8")
+    assert "a step is 2 processes" in output
+    assert "tokens    complete, nothing to do" in output
     assert_trained_like_one_process(home / "other", packed)
 
 
@@ -137,7 +137,7 @@ def test_what_the_watchdog_ends_goes_back_into_the_queue_without_a_checkpoint(
     assert (found["JobState"], found["Restarts"]) == ("COMPLETED", "1")
     log = (home / "hangs" / "smoke" / "launch" / "logs" / f"pretrain-{jobs['pretrain']}.log").read_text("utf-8")
     assert "no sign of life from rank 1" in log
-    assert re.search(r"pretrain: ended with \d+ by the watchdog, see \S+/hang-\S+; back into the queue", log)
+    assert re.search(r"pretrain: the watchdog ended it \(code \d+\), see \S+/hang-\S+; requeued", log)
     shutil.copytree(packed, home / "whole")
     malmoi(cluster, home, "pretrain", "smoke", *TINY, *steps, "--runs", "whole")
     assert losses(home / "hangs") == pytest.approx(losses(home / "whole"), abs=1e-4)
@@ -147,8 +147,8 @@ def test_a_newcomer_has_a_model_of_the_paper_queued_after_two_commands(cluster: 
     (tmp_path / "text.txt").write_text("다람쥐가 도토리를 모았다.\n" * 50)
     (tmp_path / "site.yaml").write_text(malmoi(cluster, tmp_path, "launch", "site"))
     given = ("corpus.inputs=text.txt", "finetune.data=malmoi:sample")
-    told = malmoi(cluster, tmp_path, "launch", "slurm", "klue-roberta-base", *given, "--submit")
-    jobs = dict(re.findall(r"^(\w+)\.sbatch: job (\d+)$", told, re.MULTILINE))
+    output = malmoi(cluster, tmp_path, "launch", "slurm", "klue-roberta-base", *given, "--submit")
+    jobs = dict(re.findall(r"^(\w+)\.sbatch: job (\d+)$", output, re.MULTILINE))
     assert list(jobs) == ["corpus", "tokenizer", "pack", "pretrain", "finetune", "report"]
     queued = {name: cluster.job(job) for name, job in jobs.items()}
     cluster.ask("scancel", *jobs.values())

@@ -1,4 +1,4 @@
-"""Something of two hosts that train dies or hangs: the training goes on to the undisturbed end, or says what to do.
+"""A process of two training hosts dies or hangs: the training ends as if undisturbed, or says what to do.
 
 ``pytest -m cluster -rP tests/launch/cluster/drills`` prints for each drill how long it took to be noticed and how
 many steps were done again.
@@ -15,13 +15,13 @@ import pytest
 
 from tests.launch.cluster.drills.training import (
     BEGIN,
-    GOES_ON,
+    REPORTED,
+    RESUMES,
     STEPS,
-    TOLD,
     Site,
     Training,
     assert_undisturbed,
-    tell,
+    print_row,
 )
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
@@ -64,8 +64,8 @@ def test_one_training_survives_all_of_them(training: Training, undisturbed: Trai
         said = len(training.log)
         begins(training)
         reached = training.reached()
-        told = training.until_said(TOLD, said)
-        tell(name, told, told + training.until_said(GOES_ON, said), reached - training.saved()[-1])
+        reported = training.until_said(REPORTED, said)
+        print_row(name, reported, reported + training.until_said(RESUMES, said), reached - training.saved()[-1])
         if begins is kill_a_launcher:  # its processes found out, and saved
             assert training.saved()[-1] >= reached - 1
     assert training.end() == 0, training.log[-6000:]
@@ -74,18 +74,16 @@ def test_one_training_survives_all_of_them(training: Training, undisturbed: Trai
     assert_undisturbed(training, undisturbed)
 
 
-def test_a_host_that_is_gone_stops_the_script_with_a_sentence_and_with_it_back_the_same_script_goes_on(
-    site: Site, training: Training, undisturbed: Training
-) -> None:
+def test_after_a_host_is_back_the_same_script_resumes(site: Site, training: Training, undisturbed: Training) -> None:
     training.start()
     training.until_step(BEGIN)
     site.hosts[1].kill()
     reached = training.reached()
-    told = training.until_said(TOLD)
-    ended = told + training.until_said("pretrain: ended with 255 and nothing newer saved than")
+    reported = training.until_said(REPORTED)
+    ended = reported + training.until_said("pretrain: ended with 255 and saved nothing newer than")
     assert training.end() == 255
     assert re.search(rf"connect to host {site.hosts[1].name} port 22: Connection refused", training.log)
-    assert "run this script again when that is mended" in training.log.splitlines()[-1]
+    assert "fix the cause, then run this script again" in training.log.splitlines()[-1]
     again = reached - training.saved()[-1]
     server = site.ssh.serve(site.hosts[1])
     try:
@@ -93,7 +91,7 @@ def test_a_host_that_is_gone_stops_the_script_with_a_sentence_and_with_it_back_t
         assert training.end() == 0, training.log[-6000:]
     finally:
         site.servers.append(server)
-    tell("a host is gone", told, ended, again)
+    print_row("a host is gone", reported, ended, again)
     assert_undisturbed(training, undisturbed)
 
 
@@ -103,11 +101,11 @@ def test_elastic_hosts_go_on_with_those_that_are_left(site: Site, training: Trai
     training.until_step(BEGIN)
     site.hosts[1].kill()
     reached, before = training.reached(), training.saved()[-1]
-    told = training.until_said(TOLD)
-    on = told + training.until_said("going on from")
+    reported = training.until_said(REPORTED)
+    on = reported + training.until_said("going on from")
     site.servers.append(site.ssh.serve(site.hosts[1]))
     assert training.end() == 0, training.log[-6000:]
-    tell("a host is gone, elastic", told, on, reached - before)
+    print_row("a host is gone, elastic", reported, on, reached - before)
     assert_undisturbed(training, undisturbed)
 
 

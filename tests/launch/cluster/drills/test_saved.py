@@ -1,4 +1,4 @@
-"""The disk is full, the newest checkpoint is torn, hosts and processes change: the end is the undisturbed one."""
+"""Full disks, damaged checkpoints and other numbers of processes: the result is that of an undisturbed training."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.launch.cluster.drills.training import BEGIN, EVERY, Site, Training, assert_undisturbed, copied, tell
+from tests.launch.cluster.drills.training import BEGIN, EVERY, Site, Training, assert_undisturbed, copied, print_row
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 WEIGHTS = "model/model.safetensors"
@@ -31,7 +31,7 @@ def without_a_file(checkpoint: Path) -> None:
     (checkpoint / "loop.json").unlink()
 
 
-def test_torn_checkpoints_are_passed_over_for_a_whole_one(training: Training, undisturbed: Training) -> None:
+def test_damaged_checkpoints_are_skipped(training: Training, undisturbed: Training) -> None:
     training.start()
     training.until_step(4 * EVERY)
     assert training.interrupt() == 75
@@ -46,7 +46,7 @@ def test_torn_checkpoints_are_passed_over_for_a_whole_one(training: Training, un
     assert_undisturbed(training, undisturbed)
 
 
-def test_a_full_disk_stops_the_script_with_a_sentence_and_with_room_the_same_script_goes_on(
+def test_after_a_full_disk_the_same_script_resumes(
     site: Site, packed: Path, undisturbed: Training, tmp_path: Path
 ) -> None:
     training = Training(site, copied(packed, site.disk / "home"), log=tmp_path / "log")
@@ -55,14 +55,14 @@ def test_a_full_disk_stops_the_script_with_a_sentence_and_with_room_the_same_scr
     ballast = site.disk / "ballast"
     subprocess.run(["dd", "if=/dev/zero", f"of={ballast}", "bs=64k"], capture_output=True)  # until the disk is full
     reached = training.reached()
-    told = training.until_said("make room")
-    ended = told + training.until_said("pretrain: ended with 1 and nothing newer saved than")
+    reported = training.until_said("make room")
+    ended = reported + training.until_said("pretrain: ended with 1 and saved nothing newer than")
     assert training.end() == 1
     again = reached - training.saved()[-1]
     ballast.unlink()
     training.start()
     assert training.end() == 0, training.log[-6000:]
-    tell("the disk is full", told, ended, again)
+    print_row("the disk is full", reported, ended, again)
     assert_undisturbed(training, undisturbed)
 
 

@@ -23,8 +23,8 @@ from tests.launch.cluster.conftest import MALMOI, TINY, lines_of
 
 STEPS, EVERY = 240, 40
 BEGIN = 100  # the step at which a drill begins, two checkpoints and some steps after the start
-TOLD = "lost another process|no sign of life|does not answer|stopped by a signal or with its launcher"
-GOES_ON = "pretrain: ended with .* goes on"
+REPORTED = "lost another process|no sign of life|does not answer|stopped by a signal or with its launcher"
+RESUMES = "pretrain: (ended with|the watchdog ended it) .* resuming"
 HANG_S = 30  # far longer than any place of these steps takes, on a busy machine, too
 LONG = 600.0  # seconds that a start may take on a machine that others use, too
 SETTINGS = (
@@ -63,7 +63,7 @@ class Training:
     def shape(
         self, hosts: int, processes: int = 1, *, elastic: bool = False, hang_s: float = HANG_S, engine: str = "auto"
     ) -> None:
-        """Write the scripts for so many hosts and processes of each, as a user does by the command."""
+        """Write the scripts for N hosts and processes of each, as a user does by the command."""
         names = ", ".join(host.name for host in self.site.hosts[:hosts])
         (self.folder / "site.yaml").write_text(
             "environment: {DS_ACCELERATOR: cpu}\n"
@@ -155,9 +155,9 @@ def distance(training: Training, other: Training) -> tuple[float, float]:
     return losses, max(float(torch.max(torch.abs(mine[name] - its[name]))) for name in mine)
 
 
-def tell(name: str, told: float, ended: float, again: int) -> None:
+def print_row(name: str, reported: float, ended: float, again: int) -> None:
     """Print what a drill cost: seconds until its sentence, until all had ended, and steps that are trained again."""
-    print(f"\n{name}: told after {told:.1f} s, all ended after {ended:.1f} s, {max(0, again)} steps again")
+    print(f"\n{name}: reported after {reported:.1f} s, all ended after {ended:.1f} s, {max(0, again)} steps again")
 
 
 def assert_undisturbed(training: Training, undisturbed: Training) -> None:
