@@ -20,22 +20,15 @@ from launch.console import PlainConsole, run_app, set_up_console
 from launch.demo.commands import show_page
 from launch.errors import LaunchError
 from launch.pii.commands import pii_app
-from launch.tools.commands import (
-    export_task_predictions,
-    extend_tokenizer,
-    measure_tokenizers,
-    push_corpus,
-    push_tokenizer,
-    score_predictions,
-    write_task_features,
-)
 from launch.tools.compare import compare_results
 from launch.tools.copies import copy
 from launch.tools.ensemble import ensemble
 from launch.tools.llm import llm_app
-from launch.tools.models import model_app
 from launch.tools.package import package
 from launch.tools.predict import predict
+from launch.tools.push import push
+from launch.tools.score import export_task_predictions, model_app, score_predictions, write_task_features
+from launch.tools.tokenizers import extend_tokenizer, measure_tokenizers
 
 ABOUT = """Raw Korean text in; a pseudonymized corpus, a vocabulary, a pretrained encoder and its KLUE scores out.
 
@@ -59,8 +52,7 @@ STAGE_VERBS = (  # in the order of a run, each with its purpose and an example
     ("report", "Write report.md and report.html, results.csv and report.tex.", "malmoi report smoke"),
 )
 STAGE_TOOLS: dict[str, dict[str, Callable[..., None]]] = {
-    "corpus": {"push": push_corpus},
-    "tokenizer": {"stats": measure_tokenizers, "extend": extend_tokenizer, "push": push_tokenizer},
+    "tokenizer": {"stats": measure_tokenizers, "extend": extend_tokenizer},
     "finetune": {"features": write_task_features, "export": export_task_predictions},
 }
 
@@ -143,6 +135,8 @@ def _stage_command(verb: str) -> Callable[..., None]:
         verbose: Verbose = False,
     ) -> None:
         set_up_console(verbose=verbose)
+        if recipe == "push":  # the spelling before `malmoi push`
+            raise LaunchError(f"{verb} push: use `malmoi push FOLDER NAME/REPOSITORY`, such as runs/smoke/{verb}")
         from launch.conduct import conduct
 
         conduct(verb, recipe, overrides or [], runs, dry_run=dry_run, on_terminal=True)
@@ -167,6 +161,7 @@ app.command("launch", rich_help_panel=STAGES)(launch_on_cluster)
 app.command("predict", rich_help_panel=TOOLS)(predict)
 app.command("score", rich_help_panel=TOOLS)(score_predictions)
 app.command("compare", rich_help_panel=TOOLS)(compare_results)
+app.command("push", rich_help_panel=TOOLS)(push)
 app.command("package", rich_help_panel=TOOLS)(package)
 app.command("copy", rich_help_panel=TOOLS)(copy)
 app.command("ensemble", rich_help_panel=TOOLS)(ensemble)
@@ -206,8 +201,8 @@ def tasks() -> None:
 
     Example:  malmoi tasks
     """
+    from finetune.config import SHORT_NAMES
     from finetune.registry import TASKS
-    from finetune.task_names import SHORT_NAMES
 
     table = Table("task", "or", "predicts", "metrics", "folder", "paper")
     for short, name in SHORT_NAMES.items():

@@ -26,8 +26,8 @@ from corpus.documents.escaping import escape_controls, escape_markdown, escape_m
 from launch.errors import exit_code, explain_missing_module, is_for_user, one_sentence
 
 QUIET = (
-    "DeepSpeed", "deepspeed", "transformers", "datasets", "urllib3", "huggingface_hub", "faker", "matplotlib",
-    "fontTools", "torch", "httpx", "httpx2", "openai",
+    "DeepSpeed", "deepspeed", "transformers", "datasets", "urllib3", "huggingface_hub", "faker", 
+    "torch", "httpx", "httpx2", "openai",
 )  # fmt: skip
 WIDE = 7  # columns from which the terminal's 80 letters have none to spare for padding
 

@@ -13,7 +13,7 @@ from pretrain.interruption import REQUEUE_CODE, Interrupted
 
 EXTRAS = {  # modules that a verb imports, and the extra of our distribution that brings each
     "torch": "train", "transformers": "train", "accelerate": "train", "deepspeed": "deepspeed",
-    "matplotlib": "plots", "datasets": "hub", "datasketch": "near", "kiwipiepy": "kiwi", "kss": "kss",
+    "datasets": "hub", "datasketch": "near", "kiwipiepy": "kiwi", "kss": "kss",
     "datatrove": "cluster", "ray": "ray", "tensorboard": "trackers", "wandb": "trackers",
     "optuna": "search", "peft": "lora", "inspect_ai": "llm", "openai": "llm", "sacrebleu": "llm",
     "presidio_analyzer": "presidio", "gradio": "demo", "sklearn": "dev", "seqeval": "dev",

@@ -17,7 +17,7 @@ def write_own_texts(recipe: Recipe, run: Path) -> list[str]:
     if recipe.corpus.benchmarks is not None:
         return []
     written = []
-    for name in (task for task in recipe.finetune.tasks if task in recipe.finetune.custom):
+    for name in (task for task in recipe.finetune.tasks if task in recipe.finetune.own):
         task = task_of(name, recipe.finetune)
         for split in ("dev", "test"):
             if path := task.files.of(split):

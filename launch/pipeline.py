@@ -198,10 +198,10 @@ def encoder_folders(recipe: Recipe) -> list[Path]:
 
 def own_files(recipe: Recipe, *splits: str) -> list[Path]:
     """The files of the own tasks that are trained."""
-    own = [recipe.finetune.custom[name] for name in recipe.finetune.tasks if name in recipe.finetune.custom]
+    own = [recipe.finetune.own[name] for name in recipe.finetune.tasks if name in recipe.finetune.own]
     found = [Path(path) for task in own for split in splits if (path := getattr(task, split)) is not None]
     if missing := [str(path) for path in found if not path.is_file()]:
-        raise LaunchError(f"{', '.join(missing)}: no such file; correct the path in finetune.custom")
+        raise LaunchError(f"{', '.join(missing)}: no such file; correct the path in finetune.own")
     return found
 
 

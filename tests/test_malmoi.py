@@ -42,7 +42,7 @@ def test_tasks_scores_and_personal_data_need_no_torch() -> None:
         "import sys\n"
         f"sys.modules.update(dict.fromkeys({sorted(EXTRAS)}))\n"
         "import malmoi, finetune.registry, finetune.score.scores\n"
-        "import corpus.run, tokenizer.run, launch.tools.hub, launch.pii.run\n"
+        "import corpus.run, tokenizer.run, launch.tools.push, launch.pii.run\n"
         "malmoi.find_pii('010-0123-4567'), malmoi.split_sentences('가. 나.'), malmoi.load_recipe('smoke')\n"
         "for name in finetune.registry.TASKS: malmoi.load_task(name)"
     )

@@ -1,7 +1,7 @@
 """An exported tokenizer as a repository of the Hugging Face Hub: which files it is, and that they say the same.
 
 It is checked before anything is sent, because a tokenizer whose files disagree loads without complaint and encodes
-wrongly. statistics.json stays at home: it lists words of the corpus. ``launch.tools.hub`` does the sending.
+wrongly. statistics.json stays at home: it lists words of the corpus. ``launch.tools.push`` does the sending.
 """
 
 from __future__ import annotations

@@ -19,8 +19,7 @@ from typing import Any
 from torch import nn
 
 from finetune.encoder import find_encoder
-from finetune.hyperparameters import Hyperparameters
-from finetune.train.averaging import START_EPOCHS
+from finetune.task import Hyperparameters
 
 CYCLES_PER_EPOCH = 5  # times that the cosine goes down or up
 LOWEST = 0.1  # of the rate, where the cosine turns
@@ -31,7 +30,7 @@ def rate_at(step: int, settings: Hyperparameters, warmup: float, steps: float) -
     linear to 0 or a cosine that goes down and up, as torch's ``CosineAnnealingLR`` does; constant where ``swa``
     averages."""
     epoch = steps / settings.epochs
-    if settings.average == "swa" and step >= START_EPOCHS * epoch:
+    if settings.average == "swa" and step >= settings.average_after * epoch:
         return 1.0 if settings.swa_lr is None else settings.swa_lr / settings.lr
     if step < warmup:
         return step / warmup
@@ -52,7 +51,7 @@ def decay_by_layer(
         for weight in group["params"]:
             by_depth[depths.get(weight, top + 1)].append(weight)
         for depth, weights in sorted(by_depth.items()):
-            factor = 1.0 if depth > top else settings.layer_decay ** (top - depth)
+            factor = settings.head_lr_factor if depth > top else settings.layer_decay ** (top - depth)
             parted.append({**group, "params": weights, "lr": group["lr"] * factor})
     return parted
 

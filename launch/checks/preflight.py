@@ -93,8 +93,7 @@ def _optional_modules(stages: Collection[str], recipe: Recipe, processes: int) -
         yield "tokenizer.analyser=kiwi", "kiwipiepy"
     if "pretrain" in stages and needs_deepspeed(recipe, processes):
         yield "pretrain.engine.name=deepspeed", "deepspeed"
-    settings = ("", *recipe.finetune.settings)
-    if "finetune" in stages and any(recipe.finetune.with_settings(name).lora for name in settings):
+    if "finetune" in stages and (recipe.finetune.lora or any(one.lora for one in recipe.finetune.settings.values())):
         yield "finetune.lora", "peft"
     if SEARCH_FOLDER in stages and recipe.finetune.search.method == "tpe":
         yield "finetune.search.method=tpe", "optuna"
@@ -148,7 +147,7 @@ def _klue_files(recipe: Recipe, *, reads: bool) -> Iterator[str]:
             "with finetune.tasks=…"
         )
     elif reads:
-        for name in config.tasks if is_folder else config.custom.keys() & set(config.tasks):
+        for name in config.tasks if is_folder else config.own.keys() & set(config.tasks):
             yield from _collected(partial(_read_task, name, recipe))
 
 

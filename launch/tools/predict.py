@@ -25,7 +25,7 @@ import typer
 from corpus.documents.errors import BadInput
 from corpus.documents.escaping import escape_controls
 from launch.console import set_up_console
-from launch.tools.commands import TaskName
+from launch.tools.score import TaskName
 
 Form = Literal["plain", "records", "official"]
 MOST_CHARACTERS = 1 << 20  # of a line, and of what is looked at for the form

@@ -71,7 +71,7 @@ def test_brackets_of_spans_are_shown(malmoi: Malmoi, monkeypatch: pytest.MonkeyP
     assert "[start, end, TYPE]" in malmoi("pii", "detect", "--help").output
 
 
-@pytest.mark.parametrize(("stage", "tools"), [("corpus", ["push"]), ("tokenizer", ["stats", "push"]),
+@pytest.mark.parametrize(("stage", "tools"), [("tokenizer", ["stats", "extend"]),
                                               ("finetune", ["features", "export"])])  # fmt: skip
 def test_help_of_a_stage_with_tools_shows_both(stage: str, tools: list[str], malmoi: Malmoi) -> None:
     shown = malmoi(stage, "--help").output
@@ -86,7 +86,9 @@ def test_help_of_a_stage_with_tools_shows_both(stage: str, tools: list[str], mal
     [
         (["pretian"], "Did you mean 'pretrain'?"),
         (["tokenizer", "stat", "vocab.txt"], "did you mean `malmoi tokenizer stats`?"),
-        (["corpus", "psuh"], "did you mean `malmoi corpus push`?"),
+        (["corpus", "push", "smoke", "me/text"], "use `malmoi push FOLDER NAME/REPOSITORY`, such as runs/smoke/corpus"),
+        (["tokenizer", "push", "runs/smoke/tokenizer", "me/words"], "use `malmoi push FOLDER NAME/REPOSITORY`"),
+        (["model", "push", "runs/smoke/model", "me/model", "--private"], "use `malmoi push FOLDER NAME/REPOSITORY`"),
         (["finetune", "real-mni"], "did you mean real-mini?"),
         (["run", "recipes/mien.yaml"], "did you mean recipes/mine.yaml?"),
     ],

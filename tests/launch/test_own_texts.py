@@ -45,5 +45,5 @@ def test_named_benchmarks_are_all(tmp_path: Path) -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     recipe = load_recipe(put_recipe(tmp_path))
     (tmp_path / "dev.csv").unlink()
-    with pytest.raises(LaunchError, match=r"dev.csv: no such file; correct the path in finetune.custom"):
+    with pytest.raises(LaunchError, match=r"dev.csv: no such file; correct the path in finetune.own"):
         finetune_outside(recipe)

@@ -1,4 +1,4 @@
-"""Predictions of all eight tasks in one archive: scored again elsewhere, byte for byte the same, safe to open."""
+"""``malmoi package`` and ``malmoi score ARCHIVE``: equal bytes, equal scores elsewhere, safe with hostile archives."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ import pytest
 
 from corpus.documents.atomic_files import atomic_write, with_digest
 from corpus.documents.errors import BadInput
+from finetune.config import TASK_NAMES
 from finetune.data.files import identify
 from finetune.examples import Row
 from finetune.registry import TASKS
 from finetune.score.bootstrap import bootstrap
 from finetune.score.scores import defined, defined_tables
-from finetune.task_names import TASK_NAMES
 from launch.sample.unpack import read_archive
 from launch.tools.archive import score_archive
-from launch.tools.package import find_entries, write_package
-from tests.launch.tools.test_commands import malmoi
+from launch.tools.package import write_package
+from tests.launch.tools.test_score import malmoi
 
 SECRET = "/home/somebody/encoders/mine"
 SAMPLES = 3
 
 
 def write_result(run: Path, klue: Path, name: str, model: str = "model", seed: int = 1, **more: Any) -> Path:
-    """What a training of a task leaves, its predictions being those that need no model."""
+    """Write the files of a training whose predictions are the trivial ones."""
     task = TASKS[name]
     train, dev = (klue / task.files.of(split) for split in ("train", "dev"))
     scored_on = train if more.get("recipe", {}).get("held_out_share") else dev
@@ -77,7 +77,7 @@ def finished(klue: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def packed(finished: Path, tmp_path: Path) -> Path:
     path = tmp_path / "toy-predictions.zip"
-    write_package(finished, find_entries(finished), path)
+    write_package(finished, path)
     return path
 
 
@@ -87,7 +87,7 @@ def files_of(path: Path) -> dict[str, bytes]:
 
 
 def pack_again(path: Path, change: Callable[[dict[str, bytes], dict[str, Any]], object]) -> Path:
-    """The archive with its files or its contents changed, with_digest as somebody would who means harm."""
+    """The archive with changed files or manifest and a new digest, as an attacker would write it."""
     files = files_of(path)
     contents = json.loads(files.pop("package.json"))
     change(files, contents)
@@ -104,10 +104,10 @@ def test_all_eight_tasks_score_the_same_elsewhere(packed: Path, klue: Path) -> N
     assert all(again.scores == again.stated["scores"] for again in found)
 
 
-def test_a_part_of_train_that_was_scored_is_scored_again(klue: Path, tmp_path: Path) -> None:
+def test_a_scored_part_of_train_is_scored_again(klue: Path, tmp_path: Path) -> None:
     held = {"every": 5, "split": "20% of the training examples", "recipe": {"held_out_share": 0.2}}
     write_result(tmp_path, klue, "klue-nli", **held)
-    write_package(tmp_path, find_entries(tmp_path), tmp_path / "p.zip")
+    write_package(tmp_path, tmp_path / "p.zip")
     (again,) = score_archive(tmp_path / "p.zip", klue, 200)
     assert again.is_scored and not again.differences
 
@@ -115,35 +115,34 @@ def test_a_part_of_train_that_was_scored_is_scored_again(klue: Path, tmp_path: P
 def test_equal_results_give_equal_bytes(finished: Path, packed: Path, tmp_path: Path) -> None:
     copy = tmp_path / "elsewhere" / "toy"
     shutil.copytree(finished, copy)
-    write_package(copy, find_entries(copy), tmp_path / "again.zip")
+    write_package(copy, tmp_path / "again.zip")
     assert (tmp_path / "again.zip").read_bytes() == packed.read_bytes()
 
 
-def test_golds_and_texts_stay_at_home_unless_golds_are_asked_for(finished: Path, packed: Path, tmp_path: Path) -> None:
+def test_texts_are_never_packed_and_golds_only_on_request(finished: Path, packed: Path, tmp_path: Path) -> None:
     files = files_of(packed)
     lines = b"".join(content for name, content in files.items() if name.endswith(".jsonl"))
     assert b'"gold"' not in lines and "비밀" not in b"".join(files.values()).decode()
-    assert "Gold labels are not in it." in files["README.md"].decode()
     with pytest.raises(BadInput, match="no gold labels"):
         list(score_archive(packed, None, 200))
-    write_package(finished, find_entries(finished), tmp_path / "golds.zip", with_golds=True)
-    assert "CC BY-SA 4.0" in files_of(tmp_path / "golds.zip")["README.md"].decode()
+    write_package(finished, tmp_path / "golds.zip", with_golds=True)
+    assert "CC BY-SA 4.0" in json.loads(files_of(tmp_path / "golds.zip")["package.json"])["licence"]
     assert [again.differences for again in score_archive(tmp_path / "golds.zip", None, 200)] == [[]] * 9
 
 
-def test_places_of_this_machine_stay_at_home(klue: Path, tmp_path: Path) -> None:
+def test_paths_of_this_machine_are_not_packed(klue: Path, tmp_path: Path) -> None:
     members = [{"model": SECRET, "seed": 1}, {"model": f"fresh:{SECRET}", "seed": 1}]
     for model in (SECRET, "/another/mine"):
         write_result(
             tmp_path / "run", klue, "ynat", model, members=members, hyperparameters={"start": SECRET, "lr": 1.0}
         )
-    write_package(tmp_path / "run", find_entries(tmp_path / "run"), tmp_path / "p.zip")
+    write_package(tmp_path / "run", tmp_path / "p.zip")
     files = files_of(tmp_path / "p.zip")
     assert "finetune/ynat/mine/seed-1/scores.json" in files and "finetune/ynat/mine-2/seed-1/scores.json" in files
     assert b"somebody" not in b"".join(files.values())
 
 
-def test_other_files_are_told_from_those_that_were_scored(packed: Path, klue: Path, tmp_path: Path) -> None:
+def test_other_files_than_the_scored_ones_are_reported(packed: Path, klue: Path, tmp_path: Path) -> None:
     other = tmp_path / "klue"
     shutil.copytree(klue, other)
     path = other / TASKS["klue-nli"].files.dev
@@ -160,33 +159,21 @@ def test_other_files_are_told_from_those_that_were_scored(packed: Path, klue: Pa
     assert not found["klue-sts"].differences
 
 
-def test_predictions_in_the_official_layout_are_written_beside(packed: Path, klue: Path, tmp_path: Path) -> None:
-    list(score_archive(packed, klue, 0, tmp_path / "official"))
-    written = sorted(path.name for path in (tmp_path / "official").rglob("*dev*"))
-    assert written == sorted(Path(TASKS[name].files.dev).name for name in TASK_NAMES)
-    path = next((tmp_path / "official").rglob("klue-nli-v1.1_dev.json"))
-    labels = {example.gold for example in TASKS["klue-nli"].read(path)}
-    assert len(labels) == 1  # the majority class, in place of the labels
-
-
 def test_predictions_that_do_not_give_their_scores_are_not_packed(klue: Path, tmp_path: Path) -> None:
     folder = write_result(tmp_path, klue, "ynat")
     lines = (folder / "predictions.jsonl").read_text("utf-8").splitlines(keepends=True)
     (folder / "predictions.jsonl").write_text("".join(lines[1:]), "utf-8")
-    with pytest.raises(BadInput, match="does not give the scores beside it"):
-        write_package(tmp_path, find_entries(tmp_path), tmp_path / "p.zip")
+    with pytest.raises(BadInput, match="does not give the scores in"):
+        write_package(tmp_path, tmp_path / "p.zip")
     assert not (tmp_path / "p.zip").exists()
 
 
-def test_the_command_packs_what_is_named_and_says_what_is_missing(finished: Path, klue: Path, tmp_path: Path) -> None:
-    result = malmoi("package", str(finished), "--task", "nli", "--task", "ynat", "--seed", "1", cwd=tmp_path)
-    told = result.stdout.decode().splitlines()
-    assert told[0].startswith("toy-predictions.zip: 2 results, without gold labels, ")
-    assert told[1] == "missing: klue-sts; klue-ner; klue-re; klue-dp; klue-mrc; wos"
+def test_the_command_packs_all_results_and_scores_them(finished: Path, klue: Path, tmp_path: Path) -> None:
+    result = malmoi("package", str(finished), cwd=tmp_path)
+    assert result.stdout.decode().startswith("toy-predictions.zip: 9 results, without gold labels, ")
     again = malmoi("score", "toy-predictions.zip", "--data", str(klue), cwd=tmp_path)
     assert again.returncode == 0
-    assert again.stdout.decode().splitlines()[-1] == "2 of 2 results are the same to the last digit"
-    malmoi("package", str(finished), cwd=tmp_path)
+    assert again.stdout.decode().splitlines()[-1] == "9 of 9 results are the same to the last digit"
     (tmp_path / "empty").mkdir()
     again = malmoi("score", "toy-predictions.zip", "--data", "empty", cwd=tmp_path)
     assert again.returncode == 1 and b"0 of 9 results" in again.stdout
@@ -197,15 +184,11 @@ def test_the_command_packs_what_is_named_and_says_what_is_missing(finished: Path
     [
         (("package", "nowhere"), "no finetune folder"),
         (("package", "{run}", "out.tar"), "ends in .zip"),
-        (("package", "{run}", "--model", "klue/bert"), "--model klue/bert: no result has it; there are 'model'"),
-        (("package", "{run}", "--task", "ner", "--seed", "2"), "name less"),
         (("score", "nothing.zip", "--data", "."), "nothing.zip: no such file"),
-        (("score", "ynat"), "which predictions?"),
+        (("score", "ynat"), "no predictions; give"),
     ],
 )
-def test_what_cannot_be_packed_or_scored_is_one_sentence(
-    arguments: tuple[str, ...], said: str, finished: Path, tmp_path: Path
-) -> None:
+def test_bad_arguments_are_one_sentence(arguments: tuple[str, ...], said: str, finished: Path, tmp_path: Path) -> None:
     result = malmoi(*(word.format(run=finished) for word in arguments), cwd=tmp_path)
     assert result.returncode == 2 and said in result.stderr.decode()
     assert len(result.stderr.decode().splitlines()) == 1
@@ -220,16 +203,16 @@ def escape(files: dict[str, bytes], contents: dict[str, Any]) -> None:
 
 
 HARM: Mapping[str, tuple[Callable[[dict[str, bytes], dict[str, Any]], object], str]] = {
-    "outside": (escape, "is no result of it"),
+    "outside": (escape, "is not a result of it"),
     "unlisted": (lambda files, contents: files.update({"../../evil": b""}), "not those that package.json lists"),
     "changed": (lambda files, contents: files.update({"finetune/wos/model/seed-1/scores.json": b"{}"}), "not the file"),
     "none": (lambda files, contents: contents.update(results=[]), "lists no results"),
-    "format": (lambda files, contents: contents.update(format=2), "another release"),
+    "format": (lambda files, contents: contents.update(format=1), "another release"),
 }
 
 
 @pytest.mark.parametrize("harm", HARM)
-def test_an_archive_that_means_harm_is_refused(harm: str, packed: Path, klue: Path) -> None:
+def test_a_manipulated_archive_is_rejected(harm: str, packed: Path, klue: Path) -> None:
     change, said = HARM[harm]
     with pytest.raises(BadInput, match=said):
         list(score_archive(pack_again(packed, change), klue, 0))

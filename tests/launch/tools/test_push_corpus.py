@@ -22,8 +22,7 @@ from corpus.run import CorpusInputs
 from corpus.run import run as clean
 from launch.errors import LaunchError
 from launch.manifest import Head, finish
-from launch.tools.hub import corpus_repository
-from launch.tools.hub import push as send
+from launch.tools.push import corpus_repository, find_repository, upload
 from tests.launch.fake_hub import TOKEN, Hub
 
 PUBLISHED = ["README.md", "decontamination.json", "statistics.json"]
@@ -59,8 +58,8 @@ def folder(made: Path, tmp_path: Path) -> Path:
 
 
 def push(folder: Path, name: str = "someone/letters", *, with_personal_data: bool = False, **settings: Any) -> str:
-    repository = corpus_repository(str(folder), Path("runs"), with_personal_data=with_personal_data)
-    return send(repository, name, token=TOKEN, **settings)
+    repository = corpus_repository(folder, with_personal_data=with_personal_data)
+    return upload(repository, name, token=TOKEN, **settings)
 
 
 def shards_of(folder: Path) -> list[str]:
@@ -125,7 +124,7 @@ def test_private_and_branch_are_heeded(hub: Hub, folder: Path) -> None:
     assert hub.private == {"someone/letters": True}
     assert list(hub.files["someone/letters", "main"]) == [".gitattributes"]
     push(folder, "someone/open")
-    with pytest.raises(LaunchError, match="someone/open: is public already"):
+    with pytest.raises(LaunchError, match="someone/open: this repository is public"):
         push(folder, "someone/open", private=True)
 
 
@@ -154,8 +153,8 @@ def cut(path: Path) -> None:
     ("damage", "message"),
     [
         (lambda f: (f / "manifest.json").rename(f / "started.json"), "is not finished"),
-        (lambda f: (f / "manifest.json").write_text('{"stage": "tokenizer", "key": "k"}'), "not of a corpus"),
-        (lambda f: shutil.rmtree(f), "no corpus there"),
+        (lambda f: (f / "manifest.json").write_text('{"stage": "tokenizer", "key": "k"}'), "not from the corpus stage"),
+        (lambda f: shutil.rmtree(f), "no such folder"),
         (lambda f: (f / "README.md").unlink(), r"no README\.md; run"),
         (lambda f: (f / "README.md").write_text("# ours"), "its data files are not"),
         (lambda f: (f / "README.md").write_text("---\nconfigs: [{path: '*'}]\n---\n"), "cannot be read"),
@@ -169,17 +168,15 @@ def cut(path: Path) -> None:
         (lambda f: (f / "documents" / "notes.txt").write_text("mine"), "malmoi did not write this"),
     ],
 )
-def test_what_is_unfinished_or_damaged_is_never_sent(
+def test_an_unfinished_or_damaged_corpus_is_never_sent(
     hub: Hub, folder: Path, damage: Callable[[Path], object], message: str
 ) -> None:
     damage(folder)
     with pytest.raises((LaunchError, BadInput), match=message):
-        push(folder)
+        upload(find_repository(folder), "someone/letters", token=TOKEN)
     assert hub.requests == []
 
 
-def test_a_corpus_is_named_by_recipe_run_or_folder(folder: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.yaml").write_text("name: letters\n")
-    for name in ("letters", "mine.yaml", "runs/letters", "runs/letters/corpus"):
-        assert corpus_repository(name, Path("runs")).folder.resolve() == folder
+def test_a_run_is_refused_with_the_folders_that_can_be_pushed(folder: Path) -> None:
+    with pytest.raises(LaunchError, match=f"nothing to publish here; name one of {folder}"):
+        find_repository(folder.parent)

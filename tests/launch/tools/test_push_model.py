@@ -14,7 +14,7 @@ from finetune.registry import TASKS
 from finetune.saved_models.load import load_kept
 from finetune.saved_models.save import Trained, save_kept
 from launch.errors import LaunchError, is_for_user
-from launch.tools.hub import model_repository, push
+from launch.tools.push import find_repository, upload
 from tests.finetune.conftest import build_tiny_encoder
 from tests.launch.fake_hub import TOKEN, Hub
 
@@ -42,7 +42,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.mark.parametrize("kind", ["kept", "pretrained"])
 def test_the_files_of_a_model_arrive_byte_for_byte_and_no_others(kind: str, hub: Hub, folders: dict[str, Path]) -> None:
-    url = push(model_repository(folders[kind]), "someone/model", token=TOKEN)
+    url = upload(find_repository(folders[kind]), "someone/model", token=TOKEN)
     stored = hub.files["someone/model", "main"]
     expected = {"README.md", "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
     assert set(stored) - {".gitattributes"} == expected | ({"malmoi.json"} if kind == "kept" else set())
@@ -52,7 +52,7 @@ def test_the_files_of_a_model_arrive_byte_for_byte_and_no_others(kind: str, hub:
 
 
 def test_what_was_pushed_loads_again(hub: Hub, folders: dict[str, Path], tmp_path: Path) -> None:
-    push(model_repository(folders["kept"].parent), "someone/topics", private=True, token=TOKEN)
+    upload(find_repository(folders["kept"]), "someone/topics", private=True, token=TOKEN)
     for name, content in hub.files["someone/topics", "main"].items():
         (tmp_path / name).write_bytes(content)
     assert load_kept(tmp_path, "cpu").settings["scores"] == {"macro_f1": 61.25}
@@ -67,14 +67,14 @@ def cut(path: Path) -> None:
     ("kind", "damage", "message"),
     [
         ("kept", shutil.rmtree, "no such folder"),
-        ("kept", lambda f: (f / "README.md").unlink(), "no README.md"),
+        ("kept", lambda f: (f / "README.md").unlink(), "README.md is missing"),
         ("kept", lambda f: (f / "malmoi.json").write_text("{}"), "format is None"),
         ("kept", lambda f: cut(f / "model.safetensors"), "no whole safetensors file"),
         ("pretrained", lambda f: cut(f / "model.safetensors"), "no whole safetensors file"),
         ("pretrained", lambda f: (f / "tokenizer.json").write_text("{"), "does not load"),
         ("pretrained", lambda f: (f / "config.json").write_text("[]"), "expected a JSON object"),
         ("pretrained", lambda f: (f / "config.json").write_text(json.dumps({"model_type": "bert", "vocab_size": 3})),
-         "its model 3 embeddings"),
+         "but the model 3 embeddings"),
     ],
 )  # fmt: skip
 def test_a_damaged_model_is_never_sent(
@@ -86,6 +86,6 @@ def test_a_damaged_model_is_never_sent(
     with pytest.raises(
         ValueError if message.startswith(("format", "no whole", "expected")) else LaunchError, match=message
     ) as told:
-        push(model_repository(folder), "someone/model", token=TOKEN)
+        upload(find_repository(folder), "someone/model", token=TOKEN)
     assert is_for_user(told.value)
     assert hub.requests == []

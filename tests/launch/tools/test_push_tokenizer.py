@@ -15,8 +15,7 @@ from transformers import AutoTokenizer
 
 from corpus.documents.errors import BadInput
 from launch.errors import LaunchError
-from launch.tools.hub import push as send
-from launch.tools.hub import tokenizer_repository
+from launch.tools.push import tokenizer_repository, upload
 from tests.launch.fake_hub import TOKEN, Hub, reach
 from tokenizer.building.alphabet import ALWAYS_PIECES
 from tokenizer.building.export import build_vocabulary, export
@@ -29,7 +28,7 @@ CARD = "---\nlanguage: ko\n---\n\n# 낱말 조각\n"
 
 
 def push(folder: Path, name: str, **settings: Any) -> str:
-    return send(tokenizer_repository(folder), name, **settings)
+    return upload(tokenizer_repository(folder), name, **settings)
 
 
 @pytest.fixture
@@ -107,7 +106,7 @@ def test_private_is_asked_for_and_never_lost(hub: Hub, folder: Path) -> None:
     (folder / "README.md").write_text(CARD + "secret", "utf-8")
 
     assert hub.private == {"someone/hidden": True, "someone/open": False}
-    with pytest.raises(LaunchError, match="someone/open: is public already"):
+    with pytest.raises(LaunchError, match="someone/open: this repository is public"):
         push(folder, "someone/open", private=True, token=TOKEN)
     assert hub.files["someone/open", "main"] == before
 
@@ -145,10 +144,10 @@ def test_a_token_that_cannot_be_is_not_sent(hub: Hub, folder: Path, token: str) 
 
 def test_other_answers_of_the_hub_are_passed_on(hub: Hub, folder: Path) -> None:
     hub.refuses["/commit/"] = (409, "A commit has happened since.")
-    with pytest.raises(LaunchError, match=r"the Hub answers 409, A commit has happened since;"):
+    with pytest.raises(LaunchError, match=r"the Hub answered 409, A commit has happened since;"):
         push(folder, "someone/words", token=TOKEN)
     hub.refuses = {"validate-yaml": (400, "Invalid metadata")}
-    with pytest.raises(LaunchError, match=r"the Hub takes no such README\.md"):
+    with pytest.raises(LaunchError, match=r"the Hub rejects README\.md"):
         push(folder, "someone/words", token=TOKEN)
 
 

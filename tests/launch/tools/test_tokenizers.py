@@ -1,4 +1,4 @@
-"""``malmoi tokenizer extend``: files or a corpus in, one new folder out, and wrong use told in one sentence."""
+"""``malmoi tokenizer stats`` and ``malmoi tokenizer extend``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from corpus.documents.shards import Document
 from tests.command import run_command
 from tests.pretrain.conftest import invented_documents, write_corpus, write_tokenizer
 
+Capture = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
 TEXT = "윤슬은 바다에서 도자기마을을 보았다.\n가람은 도자기마을에서 노래했다.\n\n"
 
 
@@ -29,7 +31,7 @@ def extend(capfd: pytest.CaptureFixture[str], *arguments: str):
     return run_command(capfd, "tokenizer", "extend", *arguments, "--workers", "1")
 
 
-def test_files_become_a_longer_folder_and_a_table(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_files_of_text_extend_a_tokenizer(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
     outcome = extend(capfd, "base", "text.txt", "--pieces", "3", "--out", "new/folder")
     assert outcome.code == 0, outcome.errors
     found = json.loads(Path("new/folder/extension.json").read_text("utf-8"))
@@ -38,16 +40,16 @@ def test_files_become_a_longer_folder_and_a_table(place: Path, capfd: pytest.Cap
     assert not list(Path("new").glob("*.partial")) and not Path("new/folder/work").exists()
 
 
-def test_a_run_or_its_corpus_is_text_too(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_run_or_its_corpus_can_be_the_text(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write_corpus(Path("run/corpus"), invented_documents(30), shards=2)
     for number, name in enumerate(("run", "run/corpus")):
         assert extend(capfd, "base", name, "--pieces", "2", "--out", f"out{number}").code == 0
     one, two = ({path.name: path.read_bytes() for path in Path(name).iterdir()} for name in ("out0", "out1"))
     assert one == two and "extension.json" in one
-    extend(capfd, "base", "run", "text.txt", "--out", "new").refused("a corpus folder stands alone")
+    extend(capfd, "base", "run", "text.txt", "--out", "new").refused("give either one corpus folder or files of text")
 
 
-def test_a_base_may_be_on_the_hub(place: Path, capfd: pytest.CaptureFixture[str], monkeypatch) -> None:
+def test_the_base_can_be_on_the_hub(place: Path, capfd: pytest.CaptureFixture[str], monkeypatch) -> None:
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     extend(capfd, "someone/absent", "text.txt", "--out", "new").refused("someone/absent: no tokenizer")
     monkeypatch.setattr("finetune.encoder._read_tokenizer", lambda name: AutoTokenizer.from_pretrained("base"))
@@ -57,7 +59,7 @@ def test_a_base_may_be_on_the_hub(place: Path, capfd: pytest.CaptureFixture[str]
     assert new.startswith(old) and new != old
 
 
-def test_wrong_use_is_one_sentence_and_leaves_nothing(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_wrong_use_is_one_sentence_and_leaves_no_files(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
     Path("empty.txt").write_text("\n", "utf-8")
     Path("taken").mkdir()
     Path("taken/file").write_text("", "utf-8")
@@ -73,3 +75,47 @@ def test_wrong_use_is_one_sentence_and_leaves_nothing(place: Path, capfd: pytest
     assert sorted(place.rglob("*")) == before
     extend(capfd, "base", "empty.txt", "--out", "new").refused("no words in the text")
     assert not Path("new").exists()
+
+
+def test_an_unreadable_line_stops_the_statistics(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n", "utf-8")
+    (tmp_path / "a.jsonl").write_text('{"text": "눈"}\n{"text"\n', "utf-8")
+    result = run_command(capfd, "tokenizer", "stats", "vocab.txt", "a.jsonl")
+    assert result.code == 2
+    assert "a.jsonl, line 2" in result.errors
+
+
+def test_statistics_of_a_bare_vocabulary(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "새", "강좌", "##를", "연다", "."]
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces) + "\n", "utf-8")
+    (tmp_path / "a.txt").write_text("새 강좌를 연다.", "utf-8")
+    result = run_command(capfd, "tokenizer", "stats", "vocab.txt", "a.txt")
+    assert result.code == 0, result.errors
+    assert "1.667" in result.output  # five pieces in three eojeols
+
+
+def test_statistics_of_several_texts_and_gold_files(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "새", "강좌", "##를", "연다", "."]
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces) + "\n", "utf-8")
+    (tmp_path / "news.txt").write_text("새 강좌를 연다.", "utf-8")
+    (tmp_path / "talk.jsonl").write_text('{"text": "새 강좌를ㅋ 연다."}\n', "utf-8")
+    (tmp_path / "a.conllu").write_text("1\t강좌를\t강좌+를" + "\t_" * 7 + "\n", "utf-8")
+    (tmp_path / "dp.tsv").write_text("1\t강좌를\t강좌 를\tNNG+JKO\t0\tNP_OBJ\n", "utf-8")
+    options = ["--gold", "a.conllu", "--gold", "dp.tsv", "--out", "all.json"]
+    result = run_command(capfd, "tokenizer", "stats", "vocab.txt", "news.txt", "talk.jsonl", *options)
+    assert result.code == 0, result.errors
+    [found] = json.loads((tmp_path / "all.json").read_text("utf-8"))
+    assert [on["text"] for on in (found["whole"], *found["texts"])] == ["all 2 texts", "news", "talk"]
+    assert [on["fit"]["unknown_hangul"] for on in (found["whole"], *found["texts"])] == [1, 0, 1]
+    assert [(on["file"], on["convention"]) for on in found["golds"]] == [("a", "CoNLL-U"), ("dp", "KLUE-DP")]
+    result = run_command(capfd, "tokenizer", "stats", "vocab.txt", "news.txt", "news.txt")
+    assert (result.code, "this text is given twice" in result.errors) == (2, True)

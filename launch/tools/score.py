@@ -1,0 +1,148 @@
+"""Scores of predictions, and files of the KLUE tasks: ``malmoi score``, ``finetune features|export``, ``model export``.
+
+Heavy imports wait until a command runs.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from corpus.documents.escaping import escape_controls
+from launch.console import set_up_console
+from launch.errors import LaunchError
+
+model_app = typer.Typer(no_args_is_help=True, help="Export a fine-tuned model.")
+
+
+def _task_names() -> list[str]:
+    from finetune.config import TASK_NAMES
+
+    return list(TASK_NAMES)
+
+
+TaskName = Annotated[
+    str, typer.Argument(help="A name from `malmoi tasks`, such as klue-ner or ner.", autocompletion=_task_names)
+]
+
+
+def score_predictions(
+    task: Annotated[
+        str,
+        typer.Argument(
+            metavar="TASK|ARCHIVE.zip",
+            help="A name from `malmoi tasks`, or an archive of `malmoi package`.",
+            autocompletion=_task_names,
+        ),
+    ],
+    gold: Annotated[
+        Path | None,
+        typer.Argument(help="Official file of the task, plain or .zst. Not needed if PREDICTIONS has gold labels."),
+    ] = None,
+    predictions: Annotated[
+        Path | None,
+        typer.Argument(
+            help="JSON lines with guid, prediction (KLUE-RE: scores), or one JSON object guid to prediction."
+        ),
+    ] = None,
+    samples: Annotated[int, typer.Option(min=0, help="Bootstrap resamples for the intervals. 0: no intervals.")] = 200,
+    tables: Annotated[bool, typer.Option("--tables", help="Also print scores by class or question type.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all results to this file.")] = None,
+    data: Annotated[Path | None, typer.Option(help="For an archive: folder of the KLUE files.")] = None,
+) -> None:
+    """Score predictions with the metrics of the KLUE paper and 95 % intervals. Does not need torch.
+
+    A predictions.jsonl of malmoi includes the gold labels, so it needs no GOLD file. An archive of `malmoi package` is
+    scored again, and differences from its scores are reported.
+
+    Example:  malmoi score klue-nli klue-nli-v1.1_dev.json mine.jsonl --tables
+    """
+    from finetune.registry import find_task
+    from finetune.score.scores import score_file
+
+    if task.endswith(".zip"):
+        from launch.tools.archive import print_archive_scores
+
+        return print_archive_scores(Path(task), data or gold, samples, json_file)
+    if gold is None:
+        raise LaunchError(f"score {task}: no predictions; give a predictions file, or an official file and predictions")
+    file = predictions or gold
+    scored = score_file(task, file, gold if predictions else None, samples)
+    typer.echo("metric\tvalue\tlower_95\tupper_95\tn")
+    for metric, value in scored.scores.items():
+        lower, upper = scored.intervals[metric] or ("-", "-")
+        typer.echo("\t".join(map(_cell, (metric, value, lower, upper, scored.n))))
+    for title, rows in scored.tables.items() if tables else ():
+        columns = list(dict.fromkeys(column for row in rows for column in row))
+        typer.echo("\n" + title + "\n" + "\t".join(columns))
+        for row in rows:
+            typer.echo("\t".join(_cell(row.get(column, "")) for column in columns))
+    if json_file is not None:
+        record = {"task": find_task(task).name, "predictions": file.name, **scored.as_json()}
+        json_file.write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", "utf-8")
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4f}" if math.isfinite(value) else "undefined"
+    return escape_controls(str(value))
+
+
+def write_task_features(
+    task: TaskName,
+    file: Annotated[Path, typer.Argument(help="Official file of the task, plain or .zst.")],
+    tokenizer: Annotated[str, typer.Argument(help="Tokenizer folder, Hub name or vocab.txt.")],
+    output: Annotated[Path, typer.Argument(help="Output file, .jsonl.")],
+    protocol: Annotated[Literal["malmoi", "klue-baseline"], typer.Option(help="Evaluation protocol.")] = "malmoi",
+    max_tokens: Annotated[int | None, typer.Option(min=16, help="Maximum input length. Default: as published.")] = None,
+) -> None:
+    """Write the model inputs and targets of each example as JSON lines.
+
+    Example:  malmoi finetune features klue-ner klue-ner-v1.1_dev.tsv klue/bert-base ner.jsonl --protocol klue-baseline
+    """
+    set_up_console()
+    from finetune.features import write_features
+
+    written = write_features(task, file, tokenizer, output, protocol, max_tokens)
+    typer.echo(f"{output}: {written:,} records")
+
+
+def export_task_predictions(
+    task: TaskName,
+    official: Annotated[Path, typer.Argument(help="Official file of the task, with or without labels.")],
+    predictions: Annotated[Path, typer.Argument(help="JSON lines with guid and prediction, or one JSON object.")],
+    output: Annotated[Path, typer.Argument(help="Output: the official file with predictions in place of labels.")],
+) -> None:
+    """Write predictions in the format of an official file, such as a test file. Every example needs a prediction.
+
+    Example:  malmoi finetune export ynat ynat-v1.1_test.json predictions.jsonl ynat-predicted.json
+    """
+    set_up_console()
+    from finetune.score.predictions import export_predictions
+
+    typer.echo(f"{output}: {export_predictions(task, official, predictions, output):,} predictions")
+
+
+@model_app.command("export")
+def export_model(
+    folder: Annotated[str, typer.Argument(help="Fine-tuned model that labels texts or tokens: folder or Hub name.")],
+    out: Annotated[Path, typer.Argument(help="New folder for model.onnx, configuration and tokenizer.")],
+) -> None:
+    """Export a fine-tuned model of YNAT, STS, NLI, NER or RE as ONNX and check that its outputs are the same.
+
+    Example:  malmoi model export runs/smoke/finetune/ynat/model/seed-1/model topics-onnx
+    """
+    set_up_console()
+    from finetune.saved_models.export import export_onnx
+
+    typer.echo(f"{out}: outputs differ by {export_onnx(folder, out):.1e} at most")
+
+
+@model_app.command("push", hidden=True, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def push_is_one_command() -> None:
+    """Moved to `malmoi push`."""
+    raise LaunchError("model push: use `malmoi push FOLDER NAME/REPOSITORY`")
