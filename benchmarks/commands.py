@@ -164,7 +164,7 @@ def bench_speedrun(
 ) -> None:
     """Which recipe for pretraining learns most in a fixed budget of computing, on the same text.
 
-    Example:  python -m benchmarks speedrun --minutes 10 --contestant paper --contestant 'muon: paper …'
+    Example:  python -m benchmarks speedrun --minutes 10 --contestant paper --contestant 'wsd: paper …'
     """
     set_up_console()
     from benchmarks.speedrun.pace import Budget

@@ -35,7 +35,7 @@ from pretrain.config import PretrainConfig, in_sections
 from pretrain.engine.start import ready_for_engine, start_engine
 from pretrain.engine.world import join_world, peak_memory
 from pretrain.interruption import StopRequest
-from pretrain.loop import Watch, train
+from pretrain.loop import Monitors, train
 from pretrain.metrics.flops import flops_per_token, peak_flops
 from pretrain.metrics.meter import Meter
 from pretrain.model.isolation import isolate_documents
@@ -57,7 +57,7 @@ MODES: dict[str, dict[str, Any]] = {  # one process on the device there is
     "fp32": {}, "bf16": {"precision": "bf16"}, "bf16, compiled": {"precision": "bf16", "compile": True},
     "bf16, documents": {"precision": "bf16", "packing": "documents"},
     "bf16, documents, compiled": {"precision": "bf16", "packing": "documents", "compile": True},
-    "bf16, ddp": {"precision": "bf16", "engine": "ddp"}, "bf16, fsdp": {"precision": "bf16", "engine": "fsdp"},
+    "bf16, ddp": {"precision": "bf16", "engine": "ddp"},
     "bf16, deepspeed": {"precision": "bf16", "engine": "deepspeed"},
 }  # fmt: skip
 LOADER_BATCHES, LOADER_LENGTH = 16, 512
@@ -120,12 +120,11 @@ class Given(NamedTuple):
     def open(cls, tokens: str | Path, tokenizer: str | Path, config: PretrainConfig) -> Given:
         store = open_store(Path(tokens), Path(tokenizer))
         special_ids = store.meta["special_ids"]
-        counts_V = store.piece_counts() if config.rows.masking.rare_power else None
-        pieces = describe_pieces(read_pieces(Path(tokenizer)), special_ids, counts_V)
+        pieces = describe_pieces(read_pieces(Path(tokenizer)), special_ids)
         return cls(pieces, split_rows(store, config), config, store.meta["vocab_size"], special_ids)
 
     def batches(self) -> TrainingBatches:
-        return TrainingBatches(self.split, self.pieces, self.config, 0, 1, self.config.engine.most_sequences)
+        return TrainingBatches(self.split, self.pieces, self.config, 0, 1, self.config.engine.max_sequences)
 
     def network(self) -> PreTrainedModel:
         network = build_network(self.config, self.vocab_size, self.special_ids)
@@ -299,7 +298,7 @@ def train_ours(given: Given, network: PreTrainedModel, out: Path) -> list[Mark]:
     with join_world() as world, ready_for_engine(config, world):
         engine = start_engine(config, PretrainingModule(network), world)
         with closing(Meter(path, config, world, (0, None), lambda step: 0.0, batches.names_of_step)) as meter:
-            train(engine, batches, Watch(meter, checkpoints, dict, StopRequest()), config, world, 1)
+            train(engine, batches, Monitors(meter, checkpoints, dict, StopRequest()), config, world, 1)
     lines = map(json.loads, path.read_text("utf-8").splitlines())
     return [(line["step"], line["loss"], *clocks[line["step"]]) for line in lines]
 
@@ -313,7 +312,7 @@ def examples_of_run(given: Given) -> list[dict[str, Any]]:
 
 def held_out_loss(given: Given, network: Any, tokenizer: Path) -> float:
     """Mean loss on all held-out rows, without dropout, under masks of the collator, as the Trainer has them."""
-    collate, micro_batch = collator(tokenizer), given.config.engine.most_sequences
+    collate, micro_batch = collator(tokenizer), given.config.engine.max_sequences
     network.eval()
     total, loss, predictions = given.split.held_out.count(0), 0.0, 0
     for first in range(0, total, micro_batch):

@@ -199,6 +199,8 @@ def train_with_trainer(
     import torch
     from transformers import Trainer, TrainerCallback, TrainingArguments
 
+    from pretrain.engine.optimizer import EPSILON
+
     marks: list[tuple[int, float, float, float]] = []
 
     class Clock(TrainerCallback):
@@ -211,7 +213,7 @@ def train_with_trainer(
         output_dir=str(out), max_steps=config.steps, per_device_train_batch_size=config.global_batch,
         learning_rate=adam.lr, lr_scheduler_type="linear", warmup_steps=round(config.steps * adam.warmup_share),
         weight_decay=adam.weight_decay, adam_beta1=adam.betas[0], adam_beta2=adam.betas[1],
-        adam_epsilon=adam.epsilon, max_grad_norm=adam.clip, bf16=config.engine.precision == "bf16", seed=config.seed,
+        adam_epsilon=EPSILON, max_grad_norm=adam.clip, bf16=config.engine.precision == "bf16", seed=config.seed,
         logging_steps=config.watch.log_every, save_strategy="no", report_to="none", disable_tqdm=True,
         remove_unused_columns=False, dataloader_pin_memory=torch.cuda.is_available(),
         use_cpu=not torch.accelerator.is_available(),  # it must be told, for bf16
@@ -227,13 +229,12 @@ def train_with_stock_steps(
     """The same without the Trainer: the collator, the model's own loss, torch's AdamW, and nothing beside them."""
     import torch
 
+    from pretrain.engine.optimizer import EPSILON
     from pretrain.schedule import learning_rate
 
     adam, size, collate = config.optimizer, config.global_batch, collator(tokenizer)
     network.to(device)
-    optimizer = torch.optim.AdamW(
-        network.parameters(), adam.lr, adam.betas, adam.epsilon, adam.weight_decay, fused=True
-    )
+    optimizer = torch.optim.AdamW(network.parameters(), adam.lr, adam.betas, EPSILON, adam.weight_decay, fused=True)
     marks = []
     network.train()
     for step in range(1, config.steps + 1):

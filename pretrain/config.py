@@ -1,68 +1,69 @@
-"""Settings of the pack and pretrain stages; defaults are KLUE-RoBERTa-base (paper section 4.1 and Table 31).
+"""Settings of the pack and pretrain stages; the defaults are KLUE-RoBERTa-base (paper section 4.1 and Table 31).
 
-What the paper leaves open is taken from RoBERTa (arXiv 1907.11692, Table 9): "hyperparameters not named are those of
-BERT and RoBERTa". Each such field names its source.
+The paper takes hyperparameters that it does not name from BERT and RoBERTa (arXiv 1907.11692, Table 9). Each such field
+names its source.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
 from corpus.documents.accelerator import DeviceName, PrecisionName
 from corpus.documents.section import Section
 
+DECAY_SHARE = 0.2  # last share of the steps, over which wsd decays (Hägele et al. 2024)
+
 
 class PackConfig(Section):
-    """The token store follows from the corpus and the tokenizer; there is little to choose."""
+    """The token store."""
 
-    morphemes: bool = Field(False, description="Also store where mecab-ko's morphemes begin, to mask them whole.")
+    morphemes: bool = Field(
+        False, description="Store where morphemes of mecab-ko begin, for rows.masking.unit=morpheme."
+    )
 
 
 class SharePhase(Section):
-    """The share of masked tokens up to some part of the run."""
+    """The share of masked tokens in one part of the run."""
 
-    share: float = Field(gt=0, lt=1, description="Share of a sequence's tokens to predict.")
-    until: float = Field(1.0, gt=0, le=1, description="Share of the steps after which the next phase begins.")
+    share: float = Field(gt=0, lt=1, description="Share of the tokens of a row that are predicted.")
+    until: float = Field(1.0, gt=0, le=1, description="End of this part, as a share of the steps.")
 
 
 class MaskingConfig(Section):
     """Whole-word masking (paper section 4.1; shares from BERT, arXiv 1810.04805, section 3.1)."""
 
-    share: float = Field(0.15, gt=0, lt=1, description="Share of a sequence's tokens to predict (BERT 3.1).")
-    mask_share: float = Field(0.8, ge=0, le=1, description="Share of the chosen shown as [MASK] (BERT 3.1).")
-    random_share: float = Field(0.1, ge=0, le=1, description="Share shown as random pieces; the rest stays (BERT 3.1).")
+    removed: ClassVar[Mapping[str, str]] = {
+        "mask_share": "80 % of the chosen pieces become [MASK], as in BERT",
+        "random_share": "10 % of the chosen pieces become a random piece, as in BERT",
+        "duplicates": "pairs and static masks repeat after 10 epochs (BERT's dupe_factor)",
+        "length_bias": "words are chosen as in BERT's code",
+        "rare_power": "all words are chosen with equal weight",
+    }
+
+    # of the chosen pieces, shown as [MASK] and as a random piece; the rest stays (BERT 3.1)
+    mask_share: ClassVar[float] = 0.8
+    random_share: ClassVar[float] = 0.1
+
+    share: float = Field(0.15, gt=0, lt=1, description="Share of the tokens of a row that are predicted (BERT 3.1).")
     unit: Literal["word", "eojeol", "morpheme"] = Field(
         "word",
-        description="What is masked whole: a piece and its ## pieces (KLUE 4.1, BERT's code), all between two blanks, "
-        "or a morpheme of mecab-ko.",
+        description="Unit that is masked as a whole. word: a piece and its ## pieces (KLUE 4.1, BERT's code). eojeol: "
+        "all pieces between two spaces. morpheme: a morpheme of mecab-ko (needs pack.morphemes=true).",
     )
     mode: Literal["dynamic", "static"] = Field(
-        "dynamic", description="dynamic: new masks every epoch (RoBERTa); static: they repeat (BERT) (Table 31)."
+        "dynamic", description="dynamic: new masks in every epoch (RoBERTa). static: masks repeat (BERT) (Table 31)."
     )
-    duplicates: int = Field(10, gt=0, description="Epochs until pairs and static masks repeat (BERT's dupe_factor).")
     shares: tuple[SharePhase, ...] = Field(
         (),
-        description="Training shares that change on the way (Ankner et al. 2023), such as [{share: 0.3, until: 0.5}, "
-        "{share: 0.15}]; held-out rows keep share, so that runs compare.",
+        description="Masked shares that change during training (Ankner et al. 2023), for example [{share: 0.3, "
+        "until: 0.5}, {share: 0.15}]. Held-out rows always use share, so that runs can be compared.",
     )
-    length_bias: Literal["bert", "none"] = Field(
-        "bert",
-        description="bert: words are taken while they fit, so long ones less often (BERT's code); none: all alike.",
-    )
-    rare_power: float = Field(0.0, ge=0, le=1, description="Rare words are hidden more: 1 / frequency to this power.")
-
-    @property
-    def of_held_out(self) -> MaskingConfig:
-        """As held-out rows are masked, so that runs compare."""
-        return self.model_copy(update={"rare_power": 0.0})
 
     @model_validator(mode="after")
-    def _shares_fit(self) -> MaskingConfig:
-        if self.mask_share + self.random_share > 1:
-            raise ValueError("mask_share + random_share must be at most 1")
+    def _phases_cover_the_run(self) -> MaskingConfig:
         ends = [phase.until for phase in self.shares]
         if ends and (ends != sorted(set(ends)) or ends[-1] != 1):
             raise ValueError(f"shares: until must rise from phase to phase and be 1 in the last (got {ends})")
@@ -70,54 +71,59 @@ class MaskingConfig(Section):
 
 
 class ModelConfig(Section):
+    """The network; the defaults are the base size of paper Table 31."""
+
+    renamed: ClassVar[Mapping[str, str]] = {
+        "position_start": "position_init", "embedding_start": "embedding_init", "attention_start": "attention_init",
+    }  # fmt: skip
+    renamed_values: ClassVar[Mapping[str, Mapping[str, str]]] = {"attention_init": {"counted": "from_counts"}}
+    removed: ClassVar[Mapping[str, str]] = {
+        "causal_share": "the hybrid objective was removed; choose objective masked or causal",
+        "global_every": "every third layer of ModernBERT is global, as published",
+        "local_window": "local layers of ModernBERT see 128 tokens, as published",
+        "rope_theta": "the base of ModernBERT's global layers is 160,000, as published",
+    }
+
     architecture: Literal["bert", "roberta", "modernbert", "gpt"] = Field(
-        "roberta", description="Model family (paper Table 31); gpt: GPT-2's, their causal twin at equal sizes."
+        "roberta", description="Model family (paper Table 31). gpt: GPT-2, the causal counterpart at equal sizes."
     )
-    layers: int = Field(12, gt=0, description="Transformer layers (base size, paper Table 31).")
+    layers: int = Field(12, gt=0, description="Number of Transformer layers (base size, paper Table 31).")
     hidden: int = Field(768, gt=0, description="Width of the hidden states (base size, paper Table 31).")
-    heads: int = Field(12, gt=0, description="Attention heads; divides hidden (base size, paper Table 31).")
+    heads: int = Field(12, gt=0, description="Number of attention heads; must divide hidden (base size, Table 31).")
     intermediate: int = Field(3072, gt=0, description="Width of the feed-forward layers (base size).")
     dropout: float = Field(0.1, ge=0, lt=1, description="Hidden and attention dropout (RoBERTa Table 9).")
-    positions: int = Field(512, ge=8, description="Longest input of the finished model, tokens (section 4.1).")
-    position_start: Literal["normal", "sinusoidal"] = Field(
+    positions: int = Field(512, ge=8, description="Longest input of the finished model, in tokens (section 4.1).")
+    position_init: Literal["normal", "sinusoidal"] = Field(
         "normal",
-        description="First values of the learned positions: normal as in BERT, or sinusoids (arXiv 1706.03762), which "
-        "tell neighbours apart at once, so that small models learn from context much sooner.",
+        description="Initialization of learned positions. normal: random, as in BERT. sinusoidal: sines and cosines "
+        "(arXiv 1706.03762), with which small models learn from context sooner.",
     )
     nsp: bool = Field(False, description="Add next sentence prediction on sentence pairs; BERT only (Table 31).")
-    global_every: int = Field(
-        3, gt=0, description="ModernBERT: every so many layers, from the first on, all tokens are seen (2412.13663)."
-    )
-    local_window: int = Field(
-        128, ge=2, multiple_of=2, description="ModernBERT: tokens seen by its other layers, half on either side."
-    )
-    rope_theta: float | None = Field(
-        None, gt=1, description="ModernBERT: base of the rotary positions of global layers; 160,000 unless init_from."
-    )
     output_bias: Literal["zero", "frequency"] = Field(
-        "zero", description="First values of the vocabulary head's bias; frequency: log frequencies of the pieces."
+        "zero",
+        description="Initialization of the bias of the vocabulary head. frequency: log frequencies of the pieces.",
     )
-    embedding_start: Literal["normal", "cooccurrence"] = Field(
+    embedding_init: Literal["normal", "cooccurrence"] = Field(
         "normal",
-        description="First values of the piece embeddings; cooccurrence: singular vectors of the mutual information of "
-        "neighbouring pieces.",
+        description="Initialization of the token embeddings. normal: random. cooccurrence: SVD of the mutual "
+        "information of neighboring tokens.",
     )
-    attention_start: Literal["normal", "counted"] = Field(
+    attention_init: Literal["normal", "from_counts"] = Field(
         "normal",
-        description="counted: ModernBERT's first two layers begin as a guess from the pieces around them.",
+        description="Initialization of the attention layers. from_counts: the first two layers of ModernBERT predict "
+        "a token from the counted tokens around it.",
     )
-    objective: Literal["masked", "causal", "hybrid"] = Field(
+    objective: Literal["masked", "causal"] = Field(
         "masked",
-        description="masked: words from both sides (section 4.1); causal (the default of gpt): each token from those "
-        "before it; hybrid: some rows causal, the others masked, in one network (GPT-BERT, arXiv 2410.24159).",
+        description="masked: predict masked words from both sides (section 4.1). causal (the default of gpt): predict "
+        "each token from the tokens before it.",
     )
-    causal_share: float = Field(0.5, gt=0, lt=1, description="Share of a hybrid step's rows, and weight, of causal.")
 
     @model_validator(mode="before")
     @classmethod
-    def _gpt_is_causal(cls, given: Any) -> Any:
-        is_gpt = isinstance(given, Mapping) and given.get("architecture") == "gpt"
-        return {"objective": "causal", **given} if is_gpt else given
+    def _gpt_is_causal(cls, values: Any) -> Any:
+        is_gpt = isinstance(values, Mapping) and values.get("architecture") == "gpt"
+        return {"objective": "causal", **values} if is_gpt else values
 
     @model_validator(mode="after")
     def _settings_agree(self) -> ModelConfig:
@@ -126,43 +132,48 @@ class ModelConfig(Section):
         if self.nsp and self.architecture != "bert":
             raise ValueError("nsp needs architecture bert: no other has a sentence-pair head")
         if self.nsp and self.objective != "masked":
-            raise ValueError(f"nsp needs objective masked: {self.objective} rows hold no sentence pairs")
+            raise ValueError("nsp needs objective masked: causal rows hold no sentence pairs")
         if self.architecture == "gpt" and self.objective == "masked":
-            raise ValueError(
-                "gpt reads from left to right; choose objective causal or hybrid, or an encoder for masked"
-            )
-        turns = self.architecture == "modernbert" and self.layers > 1 and self.embedding_start == "cooccurrence"
-        if self.attention_start == "counted" and not turns:
-            raise ValueError("attention_start counted needs modernbert, layers > 1 and embedding_start cooccurrence")
+            raise ValueError("gpt reads from left to right; choose objective causal, or an encoder for masked")
+        can_count = self.architecture == "modernbert" and self.layers > 1 and self.embedding_init == "cooccurrence"
+        if self.attention_init == "from_counts" and not can_count:
+            raise ValueError("attention_init from_counts needs modernbert, layers > 1 and embedding_init cooccurrence")
         if self.architecture == "modernbert":
             if self.objective != "masked":
                 raise ValueError(f"objective {self.objective} needs architecture roberta, bert or gpt")
-            if self.position_start != "normal":
-                raise ValueError("position_start is for learned positions; modernbert turns queries and keys instead")
+            if self.position_init != "normal":
+                raise ValueError("position_init is for learned positions; modernbert has rotary positions")
             if self.hidden // self.heads % 2:
-                raise ValueError(f"hidden {self.hidden} / heads {self.heads} must be even: modernbert turns pairs")
+                raise ValueError(
+                    f"hidden {self.hidden} / heads {self.heads} must be even: rotary positions rotate pairs"
+                )
         return self
 
 
 class RowsConfig(Section):
-    """What a training row holds, and which rows are held out."""
+    """The contents of a training row, and the held-out share."""
+
+    removed: ClassVar[Mapping[str, str]] = {
+        "short_share": "10 % of the pairs are shorter, as in BERT's code (short_seq_prob)",
+        "nsp_balance": "sentence pairs follow BERT's code",
+    }
 
     sequence_length: int = Field(512, ge=8, description="Tokens per training sequence (section 4.1).")
     packing: Literal["blocks", "documents"] = Field(
         "blocks",
-        description="blocks: full rows across documents (RoBERTa 4.2), pairs padded; documents: several documents (or "
-        "pairs) a row, none of which sees another, without attention dropout.",
+        description="blocks: full rows that cross document borders (RoBERTa 4.2); sentence pairs are padded. "
+        "documents: several documents (or pairs) per row that cannot attend to each other; no attention dropout.",
     )
-    short_length: int | None = Field(None, ge=8, description="Tokens per sequence of the first steps (128 in BERT).")
-    short_length_share: float = Field(0.9, gt=0, lt=1, description="Share of the steps that are short (BERT's README).")
-    short_share: float = Field(0.1, ge=0, le=1, description="Share of pairs drawn shorter (BERT code, short_seq_prob).")
-    held_out_share: float = Field(0.001, gt=0, lt=1, description="Share of the blocks (or documents) never trained on.")
+    short_length: int | None = Field(
+        None, ge=8, description="Tokens per sequence in the first steps (128 in BERT). Default: no short steps."
+    )
+    short_length_share: float = Field(
+        0.9, gt=0, lt=1, description="Share of the steps that use short_length (BERT's README)."
+    )
+    held_out_share: float = Field(
+        0.001, gt=0, lt=1, description="Share of the blocks (or documents) that are held out from training."
+    )
     masking: MaskingConfig = Field(default_factory=MaskingConfig, description="Whole-word masking (section 4.1).")
-    nsp_balance: Literal["bert", "half"] = Field(
-        "bert",
-        description="bert: more than half of the pairs are random, as lone sentences have no other B (BERT's code); "
-        "half: a lone sentence is paired with its neighbour, and every pair is random with chance 1/2.",
-    )
 
     @model_validator(mode="after")
     def _short_is_shorter(self) -> RowsConfig:
@@ -172,125 +183,134 @@ class RowsConfig(Section):
 
 
 class OptimizerConfig(Section):
+    """AdamW and the learning rate schedule."""
+
+    removed: ClassVar[Mapping[str, str]] = {
+        "name": "AdamW is the only optimizer",
+        "ema": "weights are not averaged in pretraining",
+        "epsilon": "Adam's epsilon is 1e-6 (RoBERTa Table 9)",
+        "decay_share": "wsd decays over the last 20 % of the steps; for another decay, continue with schedule linear",
+    }
+
     lr: float = Field(1e-4, gt=0, description="Peak learning rate (Table 31).")
-    warmup_share: float = Field(0.024, ge=0, lt=1, description="Share of the steps: 24,000 (RoBERTa Table 9).")
-    weight_decay: float = Field(0.01, ge=0, description="Not on biases and LayerNorm (RoBERTa Table 9).")
-    betas: tuple[float, float] = Field((0.9, 0.98), description="Adam's averages (RoBERTa Table 9).")
-    epsilon: float = Field(1e-6, gt=0, description="Adam's epsilon (RoBERTa Table 9).")
-    clip: float = Field(0.0, ge=0, description="Largest gradient norm, 0 for no limit (RoBERTa Table 9).")
-    schedule: Literal["linear", "cosine", "wsd"] = Field(
-        "linear", description="How the rate falls after the warm-up (linear: BERT, RoBERTa); wsd: only at the end."
+    warmup_share: float = Field(
+        0.024, ge=0, lt=1, description="Warm-up, as a share of the steps: 24,000 of 1,000,000 (RoBERTa Table 9)."
     )
-    decay_share: float = Field(0.2, gt=0, le=1, description="Last share of the steps, in which the rate of wsd falls.")
+    weight_decay: float = Field(
+        0.01, ge=0, description="Weight decay; biases and LayerNorm have none (RoBERTa Table 9)."
+    )
+    betas: tuple[float, float] = Field((0.9, 0.98), description="Adam's betas (RoBERTa Table 9).")
+    clip: float = Field(0.0, ge=0, description="Largest gradient norm; 0: no clipping (RoBERTa Table 9).")
+    schedule: Literal["linear", "wsd"] = Field(
+        "linear",
+        description="Decay of the learning rate. linear: from the warm-up to the end (BERT, RoBERTa). wsd: constant, "
+        "with a decay over the last 20 % of the steps.",
+    )
     warmup_steps: int | None = Field(
-        None, ge=0, description="Steps of the warm-up in place of its share, so that a longer run warms up alike."
-    )
-    name: Literal["adamw", "muon"] = Field(
-        "adamw", description="muon: for the matrices of the layers, at the same rate; AdamW moves the rest."
-    )
-    ema: float = Field(
-        0.0, ge=0, lt=1, description="Share of the old in a running average of the weights, which is the model; 0: off."
+        None, ge=0, description="Warm-up in steps; replaces warmup_share, so that a longer run has the same warm-up."
     )
 
 
 class EngineConfig(Section):
-    """How the work is done; but for the precision, nothing here changes more than rounding."""
+    """How and where the computation runs. Apart from the precision, only rounding depends on it."""
 
-    name: Literal["auto", "plain", "ddp", "fsdp", "deepspeed"] = Field(
+    removed: ClassVar[Mapping[str, str]] = {
+        "offload": "use more devices or zero_stage 3",
+    }
+
+    name: Literal["auto", "plain", "ddp", "deepspeed"] = Field(
         "auto",
-        description="auto: plain for one process, ddp for more up to 400 M parameters, deepspeed above and for fp16.",
+        description="plain: one process. ddp: several processes with torch. deepspeed: ZeRO stages 0 to 3. auto: plain "
+        "for one process, ddp for several up to 400 M parameters, deepspeed above that and for fp16.",
     )
     precision: PrecisionName = Field(
-        "auto", description="Of matrix products; weights are fp32. auto: bf16 where it is clearly faster, else fp32."
+        "auto",
+        description="Precision of matrix products; weights are fp32. auto: bf16 if it is clearly faster, else fp32.",
     )
     micro_batch: int | Literal["auto"] = Field(
         "auto",
-        description="Most sequences at once on one device; accumulation does the rest. auto: 32 on a CPU, else as many "
-        "as make a device faster, found by dry steps before the first.",
+        description="Largest number of sequences at once on one device; gradients are accumulated. auto: 32 on a CPU; "
+        "on an accelerator, found by trial steps before training.",
     )
-    zero_stage: int = Field(1, ge=0, le=3, description="DeepSpeed ZeRO: what is sharded over the devices.")
-    offload: bool = Field(False, description="DeepSpeed ZeRO: optimizer and its averages in host memory.")
+    zero_stage: int = Field(1, ge=0, le=3, description="Stage of DeepSpeed ZeRO: what is sharded over the devices.")
     store_cache: str | None = Field(
-        None, description="Folder on each node's own disk, for a checked copy of the token store to read from."
+        None, description="Folder on the local disk of each node for a verified copy of the token store."
     )
     compile: bool | Literal["auto"] = Field(
         "auto",
-        description="Fuse operations with torch.compile; needs a C++ compiler or a GPU. auto: on CUDA, where it works.",
+        description="Use torch.compile; needs a C++ compiler or a GPU. auto: on CUDA, if compiling succeeds.",
     )
-    device: DeviceName = Field("auto", description="cpu: the processor, even where there is an accelerator.")
+    device: DeviceName = Field("auto", description="auto: the accelerator, if there is one. cpu: always the CPU.")
 
     @property
-    def most_sequences(self) -> int:
-        """``micro_batch``, or what stands for "auto" until a device has been tried."""
+    def max_sequences(self) -> int:
+        """``micro_batch`` as a number; 32 for "auto", until a trial on the device replaces it."""
         return 32 if self.micro_batch == "auto" else self.micro_batch
 
     @model_validator(mode="after")
     def _settings_agree(self) -> EngineConfig:
-        if self.most_sequences < 1:
+        if self.max_sequences < 1:
             raise ValueError(f"micro_batch must be auto or greater than 0 (got {self.micro_batch})")
         if self.precision == "fp16" and self.name not in ("auto", "deepspeed"):
             raise ValueError("precision fp16 needs name deepspeed, which scales the loss; or choose bf16")
         if self.precision == "fp16" and self.zero_stage == 0:
             raise ValueError("precision fp16 needs zero_stage 1 or more: stage 0 keeps no exact weights")
-        if self.offload and (self.zero_stage == 0 or self.name not in ("auto", "deepspeed")):
-            raise ValueError("offload needs name deepspeed and zero_stage 1 or more")
         return self
 
 
 class WatchConfig(Section):
-    """What is measured and told along the way."""
+    """Log lines, held-out measurements and monitoring."""
 
     log_every: int = Field(100, gt=0, description="Steps between lines of the log and of metrics.jsonl.")
     measure_every: int = Field(10_000, gt=0, description="Steps between measurements on held-out rows.")
-    measure_rows: int = Field(2048, gt=0, description="At most this many held-out rows are measured.")
-    trackers: tuple[Literal["tensorboard", "wandb"], ...] = Field((), description="Also get metrics.jsonl.")
-    price_per_hour: float | None = Field(None, ge=0, description="Of one device, for the cost of the run in the log.")
+    measure_rows: int = Field(2048, gt=0, description="Largest number of held-out rows that are measured.")
+    trackers: tuple[Literal["tensorboard", "wandb"], ...] = Field(
+        (), description="Trackers that also receive the lines of metrics.jsonl."
+    )
+    price_per_hour: float | None = Field(None, ge=0, description="Price of one device per hour, to report the cost.")
     hang_minutes: float = Field(
-        15.0, ge=0, description="At one place of a step, after which a process hangs and the job ends; 0: never."
+        15.0,
+        ge=0,
+        description="Minutes without progress after which a process counts as hanging and the job ends; 0: never.",
     )
 
 
 class SavedConfig(Section):
-    """Checkpoints, and what becomes the model."""
+    """Checkpoints."""
+
+    removed: ClassVar[Mapping[str, str]] = {
+        "average_last": "the weights of the last step are the model",
+        "sharded": "with ZeRO 1 to 3 and several processes, each process writes its own part",
+    }
 
     checkpoint_every: int = Field(10_000, gt=0, description="Steps between checkpoints.")
-    keep_checkpoints: int = Field(2, gt=0, description="Newest checkpoints that stay on disk, beside the best.")
-    average_last: int = Field(1, gt=0, description="Checkpoints whose mean weights become the model; 1: the last.")
-    sharded: bool | Literal["auto"] = Field(
-        "auto",
-        description="Each process writes what it holds, and nothing is gathered; auto: where the engine cuts the state "
-        "over processes (fsdp, ZeRO 1 to 3).",
+    keep_checkpoints: int = Field(
+        2, gt=0, description="Number of newest checkpoints that are kept; the best one is kept as well."
     )
-
-    @model_validator(mode="after")
-    def _as_many_are_kept(self) -> SavedConfig:
-        if self.average_last > self.keep_checkpoints:
-            raise ValueError(f"average_last {self.average_last} exceeds keep_checkpoints {self.keep_checkpoints}")
-        return self
 
 
 class PretrainConfig(Section):
-    """Pretraining, in sections; the defaults are KLUE-RoBERTa-base (paper Table 31)."""
+    """Pretraining; the defaults are KLUE-RoBERTa-base (paper Table 31)."""
 
     init_from: str | None = Field(
         None,
-        description="Go on from this Hugging Face model (folder or Hub id), with its own tokenizer.",
+        description="Initialize from this Hugging Face model (folder or Hub id) and use its tokenizer and sizes.",
     )
     continue_from: str | None = Field(
         None,
-        description="Begin with weights and optimizer of this checkpoint (its folder, or that of a run: the newest) of "
-        "the same model and vocabulary, with steps, rate and data of one's own.",
+        description="Start from the weights and optimizer of this checkpoint (its folder, or a run: its newest), which "
+        "must have the same model and vocabulary. Steps, learning rate and data are those of this recipe.",
     )
-    steps: int = Field(1_000_000, gt=0, description="Optimizer steps (Table 31).")
+    steps: int = Field(1_000_000, gt=0, description="Number of optimizer steps (Table 31).")
     global_batch: int = Field(2048, gt=0, description="Sequences per step, over all devices (Table 31).")
-    seed: int = Field(1, ge=0, description="Source of all randomness.")
+    seed: int = Field(1, ge=0, description="Seed of all random numbers.")
     model: ModelConfig = Field(default_factory=ModelConfig, description="The network.")
-    rows: RowsConfig = Field(default_factory=RowsConfig, description="What a training row holds.")
+    rows: RowsConfig = Field(default_factory=RowsConfig, description="Training rows and held-out rows.")
     optimizer: OptimizerConfig = Field(
         default_factory=OptimizerConfig, description="The optimizer and its learning rate."
     )
-    engine: EngineConfig = Field(default_factory=EngineConfig, description="How the work is done.")
-    watch: WatchConfig = Field(default_factory=WatchConfig, description="What is measured and told.")
+    engine: EngineConfig = Field(default_factory=EngineConfig, description="How and where the computation runs.")
+    watch: WatchConfig = Field(default_factory=WatchConfig, description="Log lines, measurements and monitoring.")
     saved: SavedConfig = Field(default_factory=SavedConfig, description="Checkpoints.")
 
     @model_validator(mode="after")
@@ -300,51 +320,30 @@ class PretrainConfig(Section):
             raise ValueError(f"rows.sequence_length {length} exceeds model.positions {positions}")
         return self
 
-    @model_validator(mode="after")
-    def _hybrid_steps_hold_both(self) -> PretrainConfig:
-        if self.model.objective == "hybrid" and not 0 < self.causal_rows < self.global_batch:
-            raise ValueError(
-                f"model.causal_share {self.model.causal_share} of global_batch {self.global_batch} leaves one "
-                "objective without a row; raise global_batch or choose a share nearer to 0.5"
-            )
-        return self
-
     @property
-    def causal_rows(self) -> int:
-        """Rows of a step, over all devices, that are causal; the others are masked."""
-        hybrid = round(self.global_batch * self.model.causal_share)
-        return {"masked": 0, "causal": self.global_batch, "hybrid": hybrid}[self.model.objective]
-
-    @property
-    def loss_weights(self) -> tuple[float, float]:
-        """Of the mean loss of masked words, and of that of the objective beside it (``Sums``).
-
-        Hybrid objectives count by their rows, as in GPT-BERT; by predictions, causal rows would outweigh the masked.
-        """
-        share = self.causal_rows / self.global_batch
-        return (1 - share, share) if self.model.objective == "hybrid" else (1.0, 1.0)
+    def is_causal(self) -> bool:
+        """Whether every token predicts the next one."""
+        return self.model.objective == "causal"
 
     @model_validator(mode="after")
     def _rate_reaches_its_peak(self) -> PretrainConfig:
         optimizer, steps = self.optimizer, self.steps
         share = optimizer.warmup_share if optimizer.warmup_steps is None else optimizer.warmup_steps / steps
-        falls = optimizer.decay_share if optimizer.schedule == "wsd" else 0
-        if share + falls > 1 or share == 1:
-            what = f"{share:.1%} of the steps" + (f" and decay_share {falls:.1%}" if falls else "")
+        decay = DECAY_SHARE if optimizer.schedule == "wsd" else 0
+        if share + decay > 1 or share == 1:
+            what = f"{share:.1%} of the steps" + (f" and a decay of {decay:.1%}" if decay else "")
             raise ValueError(f"optimizer: a warm-up of {what} leaves no step for the rest")
         return self
 
     @model_validator(mode="after")
-    def _first_values_are_free(self) -> PretrainConfig:
-        counted = self.model.output_bias != "zero" or self.model.embedding_start != "normal"
-        if counted and self.init_from is not None:
-            raise ValueError(
-                "init_from brings its own first values; leave out model.output_bias, model.embedding_start"
-            )
+    def _fresh_models_alone_are_initialized(self) -> PretrainConfig:
+        counts = self.model.output_bias != "zero" or self.model.embedding_init != "normal"
+        if counts and self.init_from is not None:
+            raise ValueError("init_from brings trained weights; leave out model.output_bias and model.embedding_init")
         return self
 
     def identity(self) -> dict[str, Any]:
-        """The settings that decide the result, as JSON: all but those of the machine and of watching."""
+        """The settings that decide the result, as JSON; those of the machine and of monitoring are left out."""
         return self.model_dump(mode="json", exclude=MACHINE_KEYS)
 
     def replaced(self, section: str, **values: Any) -> PretrainConfig:
@@ -352,29 +351,29 @@ class PretrainConfig(Section):
         return self.model_copy(update={section: getattr(self, section).model_copy(update=values)})
 
 
-# May change between a run's start and its end: they move work between devices, but change nothing but rounding
+# These may change between the start and the end of a run: only rounding depends on them
 MACHINE_KEYS = {
-    "engine": {"name", "zero_stage", "offload", "micro_batch", "compile", "device", "store_cache"},
+    "engine": {"name", "zero_stage", "micro_batch", "compile", "device", "store_cache"},
     "watch": {"log_every", "trackers", "price_per_hour", "hang_minutes"},
-    "saved": {"keep_checkpoints", "sharded"},
+    "saved": {"keep_checkpoints"},
 }
-# May change as well where every step trained so far stays as it was (``schedule.first_difference``)
+# These may change as well if all completed steps stay as they were (``schedule.first_difference``)
 SCHEDULE_KEYS = {
-    "steps", "optimizer.schedule", "optimizer.decay_share", "optimizer.warmup_share", "optimizer.warmup_steps",
-    "rows.short_length_share", "rows.masking.shares",
+    "steps", "optimizer.schedule", "optimizer.warmup_share", "optimizer.warmup_steps", "rows.short_length_share",
+    "rows.masking.shares",
 }  # fmt: skip
 SECTIONS: dict[str, type[BaseModel]] = {
     "model": ModelConfig, "rows": RowsConfig, "optimizer": OptimizerConfig,
     "engine": EngineConfig, "watch": WatchConfig, "saved": SavedConfig,
 }  # fmt: skip
-# Where the keys of the sections stand; before there were sections, all stood at the top
+# Keys of earlier versions, which had no sections, and where they are now
 PLACES = {"engine": "engine.name"} | {
     key: f"{name}.{key}" for name, section in SECTIONS.items() for key in section.model_fields if key != "name"
 }
 
 
 def in_sections(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by key, put into their sections.
+    """Settings by key, sorted into their sections.
 
     >>> in_sections({"steps": 7, "lr": 1e-3, "engine": "plain"})
     {'steps': 7, 'optimizer': {'lr': 0.001}, 'engine': {'name': 'plain'}}

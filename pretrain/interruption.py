@@ -1,10 +1,10 @@
-"""A signal asks for an end: the step is finished, a checkpoint saved, and the process leaves with a code.
+"""Stopping on a signal: the step is finished, a checkpoint is saved, and the process exits with a special code.
 
-Slurm sends SIGTERM or SIGUSR1 before the time of a job is over, cloud machines before they are taken away, a person
-presses Ctrl-C (SIGINT). The exit code ``REQUEUE_CODE`` (EX_TEMPFAIL of sysexits.h) tells a batch script that the same
-command goes on where this one ended. A second Ctrl-C quits at once, without a checkpoint.
+Slurm sends SIGTERM or SIGUSR1 before a job reaches its time limit, cloud machines before they are preempted, and Ctrl-C
+is SIGINT. The exit code ``REQUEUE_CODE`` (EX_TEMPFAIL of sysexits.h) means that the same command resumes the run. A
+second Ctrl-C quits at once, without a checkpoint.
 
-The end of torchrun or deepspeed asks for it, too: nobody would be left to start or to end these processes.
+The end of torchrun or deepspeed stops a run too, because no process would be left to restart or stop the workers.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ import time
 from types import FrameType
 
 REQUEUE_CODE = 75
-GOES_ON = "the same command goes on from there"
+RESUME_ADVICE = "run the same command again to resume"
 SIGNALS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT)
-# torchrun passes on the Ctrl-C that its processes have from the terminal already; an echo is not a second request
+# torchrun forwards the Ctrl-C that its processes already received from the terminal; that is not a second request
 ECHO_SECONDS = 1.0
 LAUNCHERS = ("LOCAL_WORLD_SIZE", "LOCAL_SIZE")  # set by torchrun and deepspeed, the parents of their processes
 
 
 class Interrupted(Exception):
-    """Training was asked to end and has saved a checkpoint; the message says how to go on."""
+    """Training was stopped and has saved a checkpoint; the message says how to resume."""
 
 
 class ProcessLost(Interrupted):
-    """Another process of the training has ended, or cannot be reached any more."""
+    """Another process of the training ended, or cannot be reached."""
 
 
 class StopRequest:
-    """Notes the signals while the block runs; outside of the main thread nothing is noted."""
+    """Catches the signals while the block runs; only in the main thread."""
 
     def __init__(self) -> None:
         self._is_signalled, self._made_at = False, 0.0
@@ -50,7 +50,7 @@ class StopRequest:
 
     @property
     def is_made(self) -> bool:
-        """Whether this process is to end."""
+        """Whether this process should stop."""
         return self._is_signalled or (self._launcher is not None and os.getppid() != self._launcher)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
@@ -61,5 +61,5 @@ class StopRequest:
         if not self._is_signalled:
             self._is_signalled, self._made_at = True, time.monotonic()
             if number == signal.SIGINT and os.environ.get("RANK", "0") == "0":
-                # not through logging, which the signal may have interrupted
+                # not with logging, which the signal may have interrupted
                 os.write(2, b"\nmalmoi: saving a checkpoint after this step; Ctrl-C again quits at once\n")

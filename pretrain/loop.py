@@ -1,7 +1,7 @@
-"""The training loop: batches in, updates, and what is due after a step.
+"""The training loop: one update per step, then log lines, held-out measurements and checkpoints that are due.
 
-Everything that differs between models, machines and precisions is settled before: the same loop runs on one CPU and on
-a cluster. No step waits for the device: sums stay there until a line of the log is due.
+The loop is the same on one CPU and on a cluster, for all models and precisions. No step waits for the device: sums stay
+there until a log line is due.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from pretrain.checkpoint.checkpoints import Checkpoints
 from pretrain.config import PretrainConfig
 from pretrain.engine.start import Engine
 from pretrain.engine.world import World
-from pretrain.interruption import GOES_ON, Interrupted, StopRequest
+from pretrain.interruption import RESUME_ADVICE, Interrupted, StopRequest
 from pretrain.metrics.meter import Meter
 from pretrain.metrics.watchdog import SAVING
 from pretrain.model.module import mean_loss
 from pretrain.rng import derive_key
 from pretrain.schedule import learning_rate
 
-BATCH = "waiting for its batch"
+BATCH = "waiting for a batch"
 
 
-class Watch(NamedTuple):
-    """``at`` is told of each place in a step, so that a process which hangs can be named."""
+class Monitors(NamedTuple):
+    """What runs after the updates. ``at`` notes each place in a step, so the watchdog can name a process that hangs."""
 
     meter: Meter
     checkpoints: Checkpoints
@@ -39,20 +39,20 @@ class Watch(NamedTuple):
 
 
 def train(
-    engine: Engine, batches: TrainingBatches, watch: Watch, config: PretrainConfig, world: World, first_step: int
+    engine: Engine, batches: TrainingBatches, watch: Monitors, config: PretrainConfig, world: World, first_step: int
 ) -> None:
     """Train from ``first_step`` to the last, both included.
 
-    BadInput: the loss is not finite, or a step has nothing to predict. Interrupted: a signal asked for the end.
+    BadInput: the loss is not finite, or a step has nothing to predict. Interrupted: stopped by a signal.
     """
     ready = ready_steps(batches, first_step, config.steps, world.device)
     quiet = None if world.is_first else True  # None: quiet unless on a terminal
     watch.at(first_step, BATCH)
-    for found in tqdm(ready, "pretrain", config.steps, initial=first_step - 1, unit="step", disable=quiet):
-        stops = _train_step(engine, found, watch, config, world)
-        step, meter = found.step, watch.meter
+    for ready_step in tqdm(ready, "pretrain", config.steps, initial=first_step - 1, unit="step", disable=quiet):
+        stops = _train_step(engine, ready_step, watch, config, world)
+        step, meter = ready_step.step, watch.meter
         if meter.due(step):
-            watch.at(step, "writing a line")
+            watch.at(step, "writing a log line")
             meter.write(step)
         saves = watch.checkpoints.due(step)
         measures = saves or step % config.watch.measure_every == 0
@@ -69,33 +69,33 @@ def train(
                     watch.checkpoints.save(engine, progress, state, held_out)
         if stops and step < config.steps:
             watch.checkpoints.wait()
-            raise Interrupted(f"stopped by a signal or with its launcher after step {step}; {GOES_ON}")
+            raise Interrupted(f"stopped by a signal or with its launcher after step {step}; {RESUME_ADVICE}")
         watch.at(step + 1, BATCH)
 
 
-def _train_step(engine: Engine, found: ReadyStep, watch: Watch, config: PretrainConfig, world: World) -> bool:
-    """One update; returns whether any process was asked to stop."""
+def _train_step(engine: Engine, ready: ReadyStep, watch: Monitors, config: PretrainConfig, world: World) -> bool:
+    """One update; returns whether any process is requested to stop."""
     # dropout depends on seed, step and rank only, so that a resumed run repeats it
-    torch.manual_seed(int(derive_key(config.seed, "dropout", found.step, world.rank)))
-    rate = learning_rate(config, found.step)
-    watch.at(found.step, "agreeing with the others on the step")
-    counts = [sum(batch.predictions for batch in found.batches), sum(batch.others for batch in found.batches)]
+    torch.manual_seed(int(derive_key(config.seed, "dropout", ready.step, world.rank)))
+    rate = learning_rate(config, ready.step)
+    watch.at(ready.step, "synchronizing the step with the other processes")
+    counts = [sum(batch.predictions for batch in ready.batches), sum(batch.others for batch in ready.batches)]
     flags = [int(watch.stop.is_made), int(watch.checkpoints.has_failed)]
     predictions, others, stops, failures = world.totals([*counts, *flags])
     if failures:
-        watch.checkpoints.wait()  # tells all processes why
-    if not predictions and config.causal_rows < config.global_batch:
-        raise BadInput(f"step {found.step}: no word could be masked; the sequences hold nothing but special pieces")
+        watch.checkpoints.wait()  # raises the error in all processes
+    if not predictions and not config.is_causal:
+        raise BadInput(f"step {ready.step}: no word could be masked; the sequences hold only special pieces")
     watch.meter.mark()
-    for number, batch in enumerate(found.batches, 1):
-        watch.at(found.step, f"forward pass of micro-batch {number}")
+    for number, batch in enumerate(ready.batches, 1):
+        watch.at(ready.step, f"forward pass of micro-batch {number}")
         sums = engine(*batch.to(world.device))
-        if number == len(found.batches):
-            watch.meter.mark()  # from here on processes wait for one another
-        watch.at(found.step, f"backward pass of micro-batch {number}")
-        engine.backward(mean_loss(sums, predictions, others, config))
+        if number == len(ready.batches):
+            watch.meter.mark()  # after this, processes wait for each other
+        watch.at(ready.step, f"backward pass of micro-batch {number}")
+        engine.backward(mean_loss(sums, predictions, others))
         watch.meter.add(sums, batch.predictions, batch.tokens, batch.others)
-    watch.at(found.step, "updating the weights")
+    watch.at(ready.step, "updating the weights")
     norm = engine.update(rate)
-    watch.meter.end_step(found.step, rate, norm, found.waited_s)
+    watch.meter.end_step(ready.step, rate, norm, ready.waited_s)
     return stops > 0

@@ -1,9 +1,9 @@
-"""Random numbers and shuffles as pure functions of a key and a place, so nothing has to be remembered or skipped.
+"""Random numbers and shuffles as pure functions of a key and a place, so there is no state to save.
 
 Keys are blake2b of the seed and a name; random numbers are the splitmix64 finalizer over key and place (Steele et al.
-2014), vectorised. Shuffles are a keyed Feistel network over the next power of two, walked until it lands inside (Black
-and Rogaway 2002), so nothing is stored, whatever the corpus size. The price is one multiplication chain a number; the
-gain is that any rank, batch size or restart sees the same numbers.
+2014), vectorized. Shuffles are a keyed Feistel network over the next power of two, repeated until the image is inside
+the range (Black and Rogaway 2002), so nothing is stored for any size of corpus. Any rank, batch size or restart sees
+the same numbers; the cost is one chain of multiplications per number.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def derive_key(seed: int, *names: str | int) -> np.uint64:
 
 def random_bits(key: np.uint64 | Bits, place: NDArray[np.integer]) -> Bits:
     """Uniform 64-bit numbers, one for each place; ``key`` broadcasts against ``place``."""
-    word = (place.astype(np.uint64) + np.uint64(1)) * _GOLDEN ^ key  # arrays wrap around in silence
+    word = (place.astype(np.uint64) + np.uint64(1)) * _GOLDEN ^ key  # arrays overflow without a warning
     word = (word ^ word >> np.uint64(30)) * _MULTIPLY_1
     word = (word ^ word >> np.uint64(27)) * _MULTIPLY_2
     return word ^ word >> np.uint64(31)
 
 
 def as_uniform(words: Bits) -> NDArray[np.float64]:
-    """The same draws as numbers from 0 (inclusive) to 1 (exclusive)."""
+    """Random bits as numbers from 0 (inclusive) to 1 (exclusive)."""
     return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
@@ -61,7 +61,7 @@ def permute(index: NDArray[np.int64], size: int, key: np.uint64) -> NDArray[np.i
 def _feistel(
     words: NDArray[np.uint64], left_bits: int, right_bits: int, keys: NDArray[np.uint64]
 ) -> NDArray[np.uint64]:
-    """Halves of unequal width change places every round, so after an even number each is where it was."""
+    """Halves of unequal width swap in every round, so after an even number of rounds each is back in its place."""
     masks = np.uint64((1 << left_bits) - 1), np.uint64((1 << right_bits) - 1)
     left, right = words >> np.uint64(right_bits), words & masks[1]
     for round_, key in enumerate(keys):

@@ -16,7 +16,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -29,7 +29,7 @@ from launch.pipeline import require_stage
 from pretrain.batching.batches import Batch, as_batch
 from pretrain.batching.masking import Pieces, describe_pieces, mask_rows
 from pretrain.batching.sources import Blocks, RowSource, total_blocks
-from pretrain.config import PackConfig, PretrainConfig, in_sections
+from pretrain.config import MaskingConfig, PackConfig, PretrainConfig, in_sections
 from pretrain.metrics.baselines import count_baselines, score_baselines
 from pretrain.metrics.held_out import choose_rows, held_out_keys
 from pretrain.pack.run import PackInputs
@@ -101,17 +101,21 @@ def _of_part(documents: Iterator[Document], part: str) -> Iterator[Document]:
 # --- what all are measured on
 
 
+class AllMasked(MaskingConfig):
+    """All chosen pieces are shown as [MASK]."""
+
+    mask_share: ClassVar[float] = 1.0
+    random_share: ClassVar[float] = 0.0
+
+
 class Judge:
     """Held-out rows, at most ``rows`` of them by chance, and the words hidden in them; the same for all."""
 
     def __init__(self, text: Text, rows: int) -> None:
         self._source, self.pieces = open_blocks(text.held_out, text.tokenizer, rows)
         self._config = PretrainConfig.model_validate(
-            in_sections(
-                {"seed": SEED, "measure_rows": rows, "sequence_length": LENGTH}
-                | {"masking": {"mask_share": 1.0, "random_share": 0.0}}
-            )
-        )
+            in_sections({"seed": SEED, "measure_rows": rows, "sequence_length": LENGTH})
+        ).replaced("rows", masking=AllMasked())
         self._chosen = choose_rows(self._source, self._config)
 
     def batches(self, config: PretrainConfig) -> list[tuple[float, Batch]]:
@@ -123,7 +127,7 @@ class Judge:
                 rows = self._source.gather(np.zeros_like(rows_B), rows_B)
                 keys_B = held_out_keys(self._config, rows)
                 masked = mask_rows(rows, keys_B, self.pieces, self._config.rows.masking)
-                found.append((part.weight, as_batch(rows, masked, config)))
+                found.append((part.weight, as_batch(rows, masked)))
         return found
 
     def baselines(self, text: Text) -> dict[str, float]:

@@ -22,7 +22,6 @@ from corpus.documents.errors import BadInput
 from pretrain.batching.batches import TrainingBatches
 from pretrain.config import PretrainConfig
 from pretrain.engine.start import Engine
-from pretrain.engine.updates import layer_matrices
 from pretrain.metrics.flops import flops_by_phase
 from pretrain.schedule import phases
 
@@ -31,7 +30,6 @@ log = logging.getLogger(__name__)
 Unit = Literal["cpu_s", "operations"]
 LEAST_STEPS = 5  # of a plan; with fewer there is no schedule
 WARM_STEPS, TIMED_STEPS, TIMED_SHARE = 2, 4, 0.01  # of the calibration: at least so many, and that of the budget
-NEWTON_SCHULZ = 5  # iterations of Muon
 STATE = (
     "step",
     "tokens",
@@ -59,9 +57,8 @@ class Cost:
         """``stock``: the model scores every position, as transformers' own loss does."""
         network: Any = module
         counted = config.replaced("model", objective="causal") if stock else config
-        own = muon_operations(module) if config.optimizer.name == "muon" else 0.0
         parts = zip(batches.phases, flops_by_phase(batches, counted, network.config.vocab_size), strict=True)
-        return cls({(p.length, p.share): flops * config.global_batch * p.length + own for p, flops in parts})
+        return cls({(p.length, p.share): flops * config.global_batch * p.length for p, flops in parts})
 
     def of_steps(self, config: PretrainConfig, first: int, last: int) -> float:
         """Of the steps ``first`` to ``last``, both included, of a run with these settings."""
@@ -78,13 +75,6 @@ class Cost:
             return self.of_steps(config.model_copy(update={"steps": steps}), done + 1, steps)
 
         return done + bisect_right(range(done + 1, most + 1), operations, key=left)
-
-
-def muon_operations(module: nn.Module) -> float:
-    """Of one step of Muon: two products with the short side and one of its square, in every iteration."""
-    chosen = layer_matrices(module)
-    sides = [sorted(p.shape) for p in module.parameters() if id(p) in chosen]
-    return NEWTON_SCHULZ * sum(4.0 * short * short * long + 2.0 * short**3 for short, long in sides)
 
 
 class Pace:

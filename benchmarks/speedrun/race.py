@@ -15,12 +15,11 @@ from benchmarks.speedrun.contestants import Side
 from benchmarks.speedrun.kept import Kept
 from benchmarks.speedrun.pace import Budget, Calibration, Cost, Race
 from benchmarks.speedrun.ways import SIDES, Course, Weights
-from pretrain.checkpoint.export import save_model
-from pretrain.checkpoint.states import with_usual_states
+from pretrain.checkpoint.export import save_model, with_export_scales
 from pretrain.config import PretrainConfig
 from pretrain.engine.start import ready_for_engine
 from pretrain.engine.world import join_world
-from pretrain.model.starts import count_first_values, give_first_values
+from pretrain.model.starts import count_initial_values, write_initial_values
 from pretrain.pack.store import vocabulary_digest
 
 KEPT_NAME = "race.safetensors"
@@ -69,8 +68,8 @@ def run_race(told: dict[str, Any]) -> dict[str, Any]:
         race = Race(config, order.budget, cost, order.points, seconds, kept)
         network = given.network()
         if not kept.state:
-            first = count_first_values(given.split.training, given.pieces, network.config.hidden_size, config)
-            give_first_values(network, first)
+            first = count_initial_values(given.split.training, given.pieces, network.config.hidden_size, config)
+            write_initial_values(network, first)
         weights = SIDES[order.side](course, network, race)
     found = {
         "steps": race.step,
@@ -99,4 +98,4 @@ def _save(
 ) -> None:
     order.model.mkdir(parents=True, exist_ok=True)
     facts = {"step": found["steps"], "vocabulary_sha256": vocabulary_digest(order.tokenizer), **found}
-    save_model(order.model, network, with_usual_states(weights), order.tokenizer, config, facts)
+    save_model(order.model, network, with_export_scales(weights), order.tokenizer, config, facts)

@@ -30,7 +30,7 @@ from pretrain.engine.optimizer import fit_micro_batch
 from pretrain.engine.start import start_engine
 from pretrain.engine.world import World
 from pretrain.interruption import StopRequest
-from pretrain.loop import Watch, train
+from pretrain.loop import Monitors, train
 from pretrain.model.last_layer import pick
 from pretrain.model.module import PretrainingModule, loss_and_hits
 from pretrain.schedule import learning_rate
@@ -64,8 +64,7 @@ def train_ours(course: Course, network: PreTrainedModel, pace: Pace) -> Weights:
         return sums.mlm_loss, sums.mlm_hits
 
     def measure() -> dict[str, float]:
-        with engine.averaged():
-            return _measured(engine.module, course, sums_of)
+        return _measured(engine.module, course, sums_of)
 
     engine.module.train()
     pace.ready(measure, engine)
@@ -76,7 +75,7 @@ def train_ours(course: Course, network: PreTrainedModel, pace: Pace) -> Weights:
     return engine.state(keep=True)[0]
 
 
-def _watch(pace: Pace) -> Watch:
+def _watch(pace: Pace) -> Monitors:
     """What the loop reports to: the tokens of each step go to the pace."""
     seen: list[int] = []
 
@@ -92,7 +91,7 @@ def _watch(pace: Pace) -> Watch:
 
     meter = SimpleNamespace(add=add, end_step=lambda *_: None, due=due, mark=lambda: None)
     checkpoints = SimpleNamespace(due=lambda step: False, has_failed=False)
-    return Watch(cast(Any, meter), cast(Any, checkpoints), dict, StopRequest())
+    return Monitors(cast(Any, meter), cast(Any, checkpoints), dict, StopRequest())
 
 
 def train_theirs(course: Course, network: PreTrainedModel, pace: Pace) -> Weights:

@@ -22,12 +22,11 @@ from launch.console import PlainConsole, Table, print_table, say_duration, world
 from launch.errors import is_for_user
 from launch.pipeline import Stage, is_done, learns_pieces, raw_inputs
 from launch.recipe import SAMPLE, Recipe
-from pretrain.engine.memory import needed_memory
+from pretrain.engine.memory import CHECKPOINT_BYTES, GIB, TRAINING_BYTES, needed_memory
 from pretrain.metrics.flops import flops_per_token
 from pretrain.model.sizes import count_parameters
 from pretrain.schedule import of_phase, phases
 
-GIB = 1 << 30
 # text a second and core, with everything on; pack works in one process per core as well
 BYTES_PER_SECOND = {"corpus": 3.8e6, "tokenizer": 8e6, "tokens": 8.8e6}
 PROCESS_BYTES = {"corpus": GIB // 4, "tokenizer": GIB // 2, "tokens": GIB // 2}
@@ -38,8 +37,6 @@ FLOPS_PER_CORE = 40e9  # the demo on two cores; where torch can measure, what it
 FLOPS_OF_UNKNOWN_GPU = 60e12
 SHARE_OF_PEAK = 0.4  # MFU of a small model on one GPU; of what products reach on a core
 PROCESS_WITH_TORCH = int(0.6 * GIB)
-ADAM_BYTES = 16  # per parameter: weights, gradient and two averages in float32
-SAVED_BYTES = 12  # per parameter in a checkpoint: weights and two averages
 GPU_DEVICES = ("nvidia*", "kfd", "dxg")  # NVIDIA, AMD, Windows: without one torch is not asked for any
 
 
@@ -161,13 +158,13 @@ def planned_flops(recipe: Recipe) -> float:
 def _training(recipe: Recipe, machine: Machine) -> Cost:
     settings, engine, vocab_size = recipe.pretrain, recipe.pretrain.engine, recipe.tokenizer.vocab_size
     size = count_parameters(settings.model, vocab_size)
-    rows = min(engine.most_sequences, settings.global_batch)
+    rows = min(engine.max_sequences, settings.global_batch)
     known = settings.replaced("engine", precision=machine.precision)
     return Cost(
         seconds=planned_flops(recipe) / machine.flops,
-        disk=(settings.saved.keep_checkpoints + 2) * SAVED_BYTES * size,  # the best one, and one half written
+        disk=(settings.saved.keep_checkpoints + 2) * CHECKPOINT_BYTES * size,  # the best one, and one half written
         memory=PROCESS_WITH_TORCH + sum(needed_memory(known, vocab_size, size, rows, machine.devices)),
-        least_memory=ADAM_BYTES * size / (machine.devices if engine.zero_stage else 1),
+        least_memory=TRAINING_BYTES * size / (machine.devices if engine.zero_stage else 1),
     )
 
 

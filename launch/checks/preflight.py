@@ -101,13 +101,13 @@ def _optional_modules(stages: Collection[str], recipe: Recipe, processes: int) -
 
 def needs_deepspeed(recipe: Recipe, processes: int) -> bool:
     """Whether pretraining in this number of processes will use DeepSpeed, as ``choose_engine`` decides."""
-    from pretrain.engine.start import MOST_OF_DDP
+    from pretrain.engine.start import MAX_PARAMETERS_OF_DDP
 
-    engine, optimizer = recipe.pretrain.engine, recipe.pretrain.optimizer
-    if engine.name != "auto" or engine.precision == "fp16" or engine.offload:
+    engine = recipe.pretrain.engine
+    if engine.name != "auto" or engine.precision == "fp16":
         return engine.name in ("auto", "deepspeed")
     parameters = count_parameters(recipe.pretrain.model, recipe.tokenizer.vocab_size)
-    return processes > 1 and parameters > MOST_OF_DDP and optimizer.name == "adamw" and not optimizer.ema
+    return processes > 1 and parameters > MAX_PARAMETERS_OF_DDP
 
 
 def _collected(check: Check) -> Iterator[str]:

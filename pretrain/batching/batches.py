@@ -1,9 +1,10 @@
-"""Masked batches of a step, a pure function of (config, step, rank, ranks), made ready two steps ahead.
+"""The split into training and held-out rows, and the masked batches of every step.
 
-The store is divided once: blocks, or documents where rows are made of documents or pairs, are put into a fixed order;
-the first of them are held out, at every length. Order, masks and pairs depend on the number of a sequence alone, so any
-number of ranks, any micro batch and any restart see the same global batches, and jumping to a step costs milliseconds
-(with pairs, the time to lay out the passes before it).
+The store is split once: blocks (or documents, if rows are made of documents or pairs) get a fixed order, and the first
+of them are held out, at every row length (``split_rows``). A batch is a pure function of (config, step, rank, ranks)
+and is prepared two steps ahead. Order, masks and pairs depend only on the number of a sequence, so any number of ranks,
+any micro-batch and any restart see the same global batches, and jumping to a step takes milliseconds (with pairs, the
+time to lay out the passes before it).
 
 Shapes: B sequences, L positions, M most predictions in a sequence, S segments of a sequence.
 """
@@ -21,7 +22,7 @@ import torch
 from torch import Tensor
 
 from corpus.documents.errors import BadInput
-from pretrain.batching.masking import IGNORED, Masked, Pieces, mask_rows, row_keys
+from pretrain.batching.masking import DUPLICATES, IGNORED, Masked, Pieces, mask_rows, row_keys
 from pretrain.batching.packing import Packed
 from pretrain.batching.pairs import Pairs
 from pretrain.batching.sources import Blocks, Documents, Numbers, Rows, RowSource, total_blocks
@@ -30,11 +31,11 @@ from pretrain.pack.store import TokenStore
 from pretrain.rng import derive_key, permute
 from pretrain.schedule import Phase, of_phase, phases
 
-AHEAD = 2  # steps made ready while the device computes; one thread is enough, as numpy lets go of the interpreter
+STEPS_AHEAD = 2  # prepared while the device computes; one thread is enough, as numpy releases the interpreter lock
 
 
 class Split(NamedTuple):
-    """Rows of a run: ``short`` for its first steps (None where all steps are alike), ``training``, ``held_out``."""
+    """Rows of a run: ``short`` for its first steps (None if all rows have one length), ``training``, ``held_out``."""
 
     short: RowSource | None
     training: RowSource
@@ -42,18 +43,18 @@ class Split(NamedTuple):
 
 
 def split_rows(store: TokenStore, config: PretrainConfig) -> Split:
-    """Divide the store; BadInput where the corpus is too small to give both."""
+    """Split the store into training and held-out rows; BadInput if the corpus is too small for both."""
     rows, nsp = config.rows, config.model.nsp
     of_documents = nsp or rows.packing == "documents"
-    least = 2 if nsp else 1  # a pair needs another document to draw from
+    min_units = 2 if nsp else 1  # a pair needs another document to draw from
     total = len(store.documents) - 1 if of_documents else total_blocks(store, rows.sequence_length)
-    if total < 2 * least:
+    if total < 2 * min_units:
         what = "documents" if of_documents else f"blocks of {rows.sequence_length}"
         raise BadInput(
-            f"the token store holds {len(store.tokens)} tokens, {total} {what}; training needs at least {2 * least}: "
-            "give more text or a smaller pretrain.rows.sequence_length"
+            f"the token store holds {len(store.tokens)} tokens, {total} {what}; training needs at least "
+            f"{2 * min_units}: give more text or lower pretrain.rows.sequence_length"
         )
-    held_out = min(max(least, round(total * rows.held_out_share)), total - least)
+    held_out = min(max(min_units, round(total * rows.held_out_share)), total - min_units)
     key = derive_key(config.seed, "split")
 
     def source(length: int, first: int, stop: int) -> Blocks | Documents | Pairs:
@@ -68,21 +69,15 @@ def split_rows(store: TokenStore, config: PretrainConfig) -> Split:
         found = source(length, held_out, total)
         if rows.packing != "documents" or isinstance(found, Blocks):
             return found
-        repeat = rows.masking.duplicates if rows.masking.mode == "static" else None
+        repeat = DUPLICATES if rows.masking.mode == "static" else None
         return Packed(found, length, derive_key(config.seed, "packing"), repeat)
 
     short = None if rows.short_length is None else training(rows.short_length)
-    split = Split(short, training(rows.sequence_length), source(rows.sequence_length, 0, held_out))
-    if nsp and not (split.training.count(0) and split.held_out.count(0)):
-        raise BadInput(
-            "no document of the training or of the held-out part has two sentences to make a pair of; set "
-            "pretrain.rows.nsp_balance=bert or raise pretrain.rows.held_out_share"
-        )
-    return split
+    return Split(short, training(rows.sequence_length), source(rows.sequence_length, 0, held_out))
 
 
 class Batch(NamedTuple):
-    """What the model takes: ids, where to predict and what (see ``Masked``), and the rest of ``Rows``.
+    """The input of the model: ids, positions and targets of the predictions (see ``Masked``), and the rest of ``Rows``.
 
     Causal rows have no positions: every token predicts the next one, and M is L.
     """
@@ -96,18 +91,18 @@ class Batch(NamedTuple):
 
     @property
     def predictions(self) -> int:
-        """Masked pieces to predict."""
+        """Number of masked pieces to predict."""
         return 0 if self.positions_BM is None else int((self.targets_BM != IGNORED).sum())
 
     @property
     def others(self) -> int:
-        """What the objective beside masked words counts: next tokens of causal rows, or sentence pairs."""
+        """Number of targets of the other objective: next tokens of causal rows, or sentence pairs."""
         targets = self.targets_BM if self.positions_BM is None else self.is_random_BS
         return 0 if targets is None else int((targets != IGNORED).sum())
 
     @property
     def tokens(self) -> int:
-        """Tokens, padding left out."""
+        """Number of tokens without padding."""
         return self.ids_BL.numel() if self.lengths_BS is None else int(self.lengths_BS.sum())
 
     def each(self, change: Callable[[Tensor], Tensor]) -> Batch:
@@ -122,12 +117,12 @@ class Batch(NamedTuple):
         return [self.each(operator.itemgetter(part)) for part in parts]
 
 
-class Order:
-    """The endless sequence of rows: epoch after epoch (those of pairs differ in size), each in its own order."""
+class RowOrder:
+    """The endless sequence of rows: epoch after epoch, each in its own order. Epochs of pairs differ in size."""
 
     def __init__(self, rows_in: Callable[[int], int], seed: int, first_epoch: int = 0) -> None:
         self._rows_in, self._seed, self._first_epoch = rows_in, seed, first_epoch
-        self._ends: list[int] = []  # sequences up to and including each epoch met so far
+        self._ends: list[int] = []  # sequences up to and including each epoch so far
 
     def locate(self, sequences: Numbers) -> tuple[Numbers, Numbers]:
         """Epoch and row of each global sequence number (0 is the first sequence of the first step)."""
@@ -145,11 +140,9 @@ class Order:
 
 
 class TrainingBatches:
-    """Micro-batches of process ``rank`` of ``ranks`` for any step; ``micro_batch`` is of ``fit_micro_batch``.
+    """Micro-batches of process ``rank`` of ``ranks`` for any step; ``micro_batch`` comes from ``fit_micro_batch``.
 
-    The first ``config.causal_rows`` rows of a step are causal. As rows are shuffled anew each epoch, which they are is
-    a draw by seed, epoch and row. All rows of a micro-batch are of one kind, and the share of a step is exact.
-    ``first_epoch``: the epoch that the run begins with, for order and masks; those of a branch are new ones.
+    ``first_epoch``: the first epoch of the run, which decides order and masks; a branch starts with a new one.
     """
 
     def __init__(
@@ -168,31 +161,26 @@ class TrainingBatches:
         self._configs = [of_phase(config, phase) for phase in self.phases]
         sources = {config.rows.short_length: split.short, config.rows.sequence_length: split.training}
         self._rows = {
-            n: (source, Order(source.count, config.seed, first_epoch)) for n, source in sources.items() if n and source
+            n: (source, RowOrder(source.count, config.seed, first_epoch))
+            for n, source in sources.items()
+            if n and source
         }
 
     def of_step(self, step: int) -> list[Batch]:
-        """The micro-batches of step 1, 2, …; causal ones come first."""
-        config, batches = self._configs[self.phase_of(step)], []
-        border = config.causal_rows
-        for first, last in ((0, border), (border, config.global_batch)):
-            share = (last - first) // self._ranks
-            if share:
-                source, epochs_B, rows_B = self._locate(step, first + self._rank * share, share)
-                rows = source.gather(epochs_B, rows_B)
-                whole = mask_batch(rows, epochs_B, self._pieces, config) if first == border else causal_batch(rows)
-                batches += whole.split(self._micro_batch)
-        return batches
+        """The micro-batches of step 1, 2, …"""
+        config = self._configs[self.phase_of(step)]
+        share = config.global_batch // self._ranks
+        source, epochs_B, rows_B = self._locate(step, self._rank * share, share)
+        rows = source.gather(epochs_B, rows_B)
+        batch = causal_batch(rows) if config.is_causal else mask_batch(rows, epochs_B, self._pieces, config)
+        return batch.split(self._micro_batch)
 
     def names_of_step(self, step: int, rank: int | None = None) -> list[str]:
-        """What a whole step is made of, or a rank's part of it: epoch and row of each sequence, "0:1234"."""
+        """Names of the rows of a step, or of a rank's part of it: epoch and row of each sequence, "0:1234"."""
         _, epochs_B, rows_B = self._locate(step, 0, self._config.global_batch)
         names = [f"{epoch}:{row}" for epoch, row in zip(epochs_B.tolist(), rows_B.tolist(), strict=True)]
-        if rank is None:
-            return names
-        border, last = self._config.causal_rows, self._config.global_batch
-        shares = [(0, border // self._ranks), (border, (last - border) // self._ranks)]
-        return [name for first, share in shares for name in names[first + rank * share :][:share]]
+        share = len(names) // self._ranks
+        return names if rank is None else names[rank * share :][:share]
 
     def progress(self, step: int) -> dict[str, Any]:
         epochs = 0.0
@@ -215,13 +203,13 @@ class TrainingBatches:
 
 
 def mask_batch(rows: Rows, epochs_B: Numbers, pieces: Pieces, config: PretrainConfig) -> Batch:
-    """Rows as the model takes them, wearing the masks of their epochs."""
+    """A batch of rows with the masks of their epochs."""
     keys_B = row_keys(config.seed, config.rows.masking, epochs_B, rows.names_B)
-    return as_batch(rows, mask_rows(rows, keys_B, pieces, config.rows.masking), config)
+    return as_batch(rows, mask_rows(rows, keys_B, pieces, config.rows.masking))
 
 
 def causal_batch(rows: Rows) -> Batch:
-    """Rows in which every token predicts the next one of its own segment; nothing follows the last."""
+    """Rows in which every token but the last of a segment predicts the next one."""
     targets_BL = np.full_like(rows.ids_BL, IGNORED)
     targets_BL[:, :-1] = rows.ids_BL[:, 1:]
     if rows.lengths_BS is not None:
@@ -232,10 +220,8 @@ def causal_batch(rows: Rows) -> Batch:
     return Batch(torch.from_numpy(rows.ids_BL), None, torch.from_numpy(targets_BL), lengths_BS=lengths_BS)
 
 
-def as_batch(rows: Rows, masked: Masked, config: PretrainConfig) -> Batch:
-    """Masked rows for the model; beside causal rows a piece is predicted one place before it, as theirs are."""
-    if config.model.objective == "hybrid":  # the first token of a segment is [CLS], never masked
-        masked = masked._replace(positions_BM=np.maximum(masked.positions_BM - 1, 0))
+def as_batch(rows: Rows, masked: Masked) -> Batch:
+    """A batch of masked rows."""
     rest = (rows.types_BL, rows.lengths_BS, rows.is_random_BS)
     return Batch(
         *map(torch.from_numpy, masked), *(None if field is None else torch.from_numpy(field) for field in rest)
@@ -243,7 +229,7 @@ def as_batch(rows: Rows, masked: Masked, config: PretrainConfig) -> Batch:
 
 
 class ReadyStep(NamedTuple):
-    """A step's micro-batches of this process, and for how many seconds the training stood still for them."""
+    """A step's micro-batches of this process, and the seconds that the training waited for them."""
 
     step: int
     batches: list[Batch]
@@ -251,7 +237,7 @@ class ReadyStep(NamedTuple):
 
 
 def ready_steps(batches: TrainingBatches, first: int, last: int, device: torch.device) -> Iterator[ReadyStep]:
-    """Steps ``first`` to ``last``, both included; pinned (a GPU reads them by itself) where there is a GPU."""
+    """Steps ``first`` to ``last``, both included; in pinned memory, which a GPU reads directly, if there is a GPU."""
 
     def prepare(step: int) -> list[Batch]:
         found = batches.of_step(step)
@@ -259,13 +245,13 @@ def ready_steps(batches: TrainingBatches, first: int, last: int, device: torch.d
 
     thread = ThreadPoolExecutor(1, "batches")
     try:
-        coming = {step: thread.submit(prepare, step) for step in range(first, min(first + AHEAD, last + 1))}
+        coming = {step: thread.submit(prepare, step) for step in range(first, min(first + STEPS_AHEAD, last + 1))}
         for step in range(first, last + 1):
             began = time.monotonic()
             found = coming.pop(step).result()
             waited_s = time.monotonic() - began
-            if step + AHEAD <= last:
-                coming[step + AHEAD] = thread.submit(prepare, step + AHEAD)
+            if step + STEPS_AHEAD <= last:
+                coming[step + STEPS_AHEAD] = thread.submit(prepare, step + STEPS_AHEAD)
             yield ReadyStep(step, found, waited_s)
     finally:
         thread.shutdown(cancel_futures=True)

@@ -1,11 +1,11 @@
 """Whole-word masking with an exact budget, as a pure function of (seed, epoch, row, position).
 
-A word is a piece and the pieces after it that continue it (KLUE paper 4.1). Words are taken in random order while they
-fit, until round(share x tokens) pieces are chosen: 77 in every full block of 512. A word longer than what is left is
-passed over, as in google-research/bert. Vectorised over rows; equal to the plain loop.
+A word is a piece and the pieces that continue it (KLUE paper 4.1). Words are taken in random order while they fit,
+until round(share x tokens) pieces are chosen: 77 in every full block of 512. A word that is longer than the rest of the
+budget is skipped, as in google-research/bert. Vectorized over rows; equal to the plain loop.
 
 Shapes: B rows, L positions, M most predictions in a row, N words (of all rows, in one flat list), K candidates, W most
-candidates in a row, V vocabulary. A place is a position counted through all rows: row x L + column.
+candidates in a row, V vocabulary. A place is a position counted over all rows: row x L + column.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pretrain.config import MaskingConfig
 from pretrain.rng import Bits, as_uniform, derive_key, random_bits
 
 IGNORED = -100  # a target that does not count
+DUPLICATES = 10  # epochs after which pairs and static masks repeat (dupe_factor of BERT's code)
 CONTINUATION_SIGN = "##"  # WordPiece: in front of pieces that continue a word
 BLANK_SIGNS = ("Ġ", "▁")  # byte-level BPE, SentencePiece: in front of pieces that begin one
 UNUSED_SIGNS = ("[unused", "<unused")
@@ -28,10 +29,7 @@ UNUSED_SIGNS = ("[unused", "<unused")
 _LAST = np.uint64(2**64 - 1)  # after every draw
 _RANK_BITS = np.uint64(16)  # low bits of a draw that hold a word's rank in its row, so a row has at most 65,536 words
 _RANKS = (np.uint64(1) << _RANK_BITS) - np.uint64(1)
-_DRAW_BITS = np.uint64(36)  # of a draw that order the words of one length; 28 are left for row and length
-_KIND_KEY, _REPLACEMENT_KEY, _SINGLE_KEY, _ROUNDING_KEY = (
-    derive_key(0, name) for name in ("kind", "replacement", "single", "rounding")
-)
+_KIND_KEY, _REPLACEMENT_KEY, _SINGLE_KEY = (derive_key(0, name) for name in ("kind", "replacement", "single"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +38,21 @@ class Pieces:
     special_V: NDArray[np.bool_]  # [CLS], [SEP], [PAD], [UNK], [MASK]; never chosen
     ordinary_ids: Numbers  # those that may replace a piece: neither special nor "[unused…]"
     mask_id: int
-    counts_V: Numbers | None = None  # how often each comes in the text, for ``MaskingConfig.rare_power``
 
 
 class Masked(NamedTuple):
-    """Rows to show and what to predict."""
+    """Masked rows and their targets."""
 
     ids_BL: Numbers
     positions_BM: Numbers  # of the predictions in their row, ascending; 0 where there are fewer than M
-    targets_BM: Numbers  # the pieces that stood there; ``IGNORED`` where there are fewer than M
+    targets_BM: Numbers  # the original pieces; ``IGNORED`` where there are fewer than M
 
 
-def describe_pieces(vocabulary: list[str], special_ids: dict[str, int], counts_V: Numbers | None = None) -> Pieces:
-    """Look the vocabulary over once; ``special_ids`` names at least "mask".
+def describe_pieces(vocabulary: list[str], special_ids: dict[str, int]) -> Pieces:
+    """Classify the pieces of a vocabulary; ``special_ids`` names at least "mask".
 
-    Which family of tokenizers it comes from is told by the sign that most pieces carry: "##" continues a word, "Ġ" and
-    "▁" stand for the blank in front of one. Where no piece has a sign, every piece is a word.
+    The most frequent sign identifies the family of tokenizers: "##" continues a word, "Ġ" and "▁" are the space before
+    a word. If no piece has a sign, every piece is a word.
     """
 
     def begin_with(sign: str | tuple[str, ...]) -> NDArray[np.bool_]:
@@ -64,10 +61,10 @@ def describe_pieces(vocabulary: list[str], special_ids: dict[str, int], counts_V
     special_V = np.zeros(len(vocabulary), bool)
     special_V[list(special_ids.values())] = True
     signs = {sign: begin_with(sign) for sign in (CONTINUATION_SIGN, *BLANK_SIGNS)}
-    sign = max(signs, key=lambda sign: np.count_nonzero(signs[sign]))  # the first of them where none occurs
+    sign = max(signs, key=lambda sign: np.count_nonzero(signs[sign]))  # the first if none occurs
     continues_V = signs[sign] if sign == CONTINUATION_SIGN else ~signs[sign] & ~special_V
     ordinary_ids = np.flatnonzero(~special_V & ~begin_with(UNUSED_SIGNS))
-    return Pieces(continues_V, special_V, ordinary_ids, special_ids["mask"], counts_V)
+    return Pieces(continues_V, special_V, ordinary_ids, special_ids["mask"])
 
 
 def most_predictions(length: int, share: float) -> int:
@@ -76,13 +73,13 @@ def most_predictions(length: int, share: float) -> int:
 
 
 def row_keys(seed: int, config: MaskingConfig, epochs_B: Numbers, rows_B: Numbers) -> Bits:
-    """Keys of rows: static masks repeat after ``duplicates`` epochs, dynamic ones never (Table 31)."""
-    passes_B = epochs_B % config.duplicates if config.mode == "static" else epochs_B
+    """Keys of rows: static masks repeat after ``DUPLICATES`` epochs, dynamic ones never (Table 31)."""
+    passes_B = epochs_B % DUPLICATES if config.mode == "static" else epochs_B
     return random_bits(random_bits(derive_key(seed, "masks"), passes_B), rows_B)
 
 
 def mask_rows(rows: Rows, row_keys_B: Bits, pieces: Pieces, config: MaskingConfig) -> Masked:
-    """Mask rows; the outcome for a row depends on nothing but the row and its key (``row_keys``).
+    """Mask rows; the result for a row depends only on the row and its key (``row_keys``).
 
     The budget counts [CLS] and [SEP]. Words are those of the vocabulary unless the rows say where units begin.
     """
@@ -92,18 +89,13 @@ def mask_rows(rows: Rows, row_keys_B: Bits, pieces: Pieces, config: MaskingConfi
     starts_N, sizes_N = _words_of(rows, pieces)
     rows_N, columns_N = np.divmod(starts_N, length)
     draws_N = random_bits(row_keys_B[rows_N], columns_N)
-    if config.rare_power and pieces.counts_V is not None:
-        draws_N = _earlier(draws_N, _weights(ids_BL.reshape(-1), starts_N, sizes_N, pieces.counts_V, config.rare_power))
     draws_N <<= _RANK_BITS
-    if config.length_bias == "none":
-        taken = _choose_evenly(sizes_N, rows_N, draws_N, row_keys_B, budget_B)
-    else:
-        taken = _choose_words(sizes_N, rows_N, draws_N, budget_B, config.share)
+    taken = _choose_words(sizes_N, rows_N, draws_N, budget_B, config.share)
     places = runs(starts_N[taken], sizes_N[taken])
     numbers, columns = np.divmod(places, length)
     targets = ids_BL.reshape(-1)[places]
     masked_BL = ids_BL.copy()
-    masked_BL.reshape(-1)[places] = _shown(targets, row_keys_B[numbers], columns, pieces, config)
+    masked_BL.reshape(-1)[places] = _replace(targets, row_keys_B[numbers], columns, pieces, config)
     found_B = np.bincount(numbers, minlength=count)
     slots = np.arange(len(places)) - np.repeat(np.cumsum(found_B) - found_B, found_B)
     positions_BM = np.zeros((count, most_predictions(length, config.share)), np.int64)
@@ -114,9 +106,9 @@ def mask_rows(rows: Rows, row_keys_B: Bits, pieces: Pieces, config: MaskingConfi
 
 
 def mask_single(rows: Rows, row_keys_B: Bits, pieces: Pieces) -> Masked:
-    """Show one piece of each row as [MASK], any of its ordinary pieces alike (for the pseudo-perplexity); M is 1.
+    """Mask one ordinary piece of each row, each with the same chance (for the pseudo-perplexity); M is 1.
 
-    The target of a row that holds nothing but special pieces is ``IGNORED``.
+    The target of a row with special pieces only is ``IGNORED``.
     """
     ids_BL = rows.ids_BL
     draws_BL = random_bits((row_keys_B ^ _SINGLE_KEY)[:, None], np.arange(ids_BL.shape[1])[None])
@@ -133,7 +125,8 @@ def mask_single(rows: Rows, row_keys_B: Bits, pieces: Pieces) -> Masked:
 def _words_of(rows: Rows, pieces: Pieces) -> tuple[Numbers, Numbers]:
     """The words of all rows, in order: the place of the first piece, and the number of pieces.
 
-    Words end at the next word, special piece or row; a row may open in the middle of one, whose rest is a word.
+    Words end at the next word, special piece or row; a row may start in the middle of a word; the rest of it counts as
+    a word.
     """
     special_BL = pieces.special_V[rows.ids_BL]
     border_BL = ~pieces.continues_V[rows.ids_BL] if rows.units_BL is None else rows.units_BL.copy()
@@ -146,29 +139,12 @@ def _words_of(rows: Rows, pieces: Pieces) -> tuple[Numbers, Numbers]:
     return borders[is_word], sizes[is_word]
 
 
-def _weights(ids: Numbers, starts_N: Numbers, sizes_N: Numbers, counts_V: Numbers, power: float) -> NDArray[np.float64]:
-    """How much more often a word is chosen than most: that of its rarest piece; 1 on average over the text."""
-    weights_V = 1.0 / np.maximum(counts_V, 1) ** power
-    weights_V /= (counts_V * weights_V).sum() / max(counts_V.sum(), 1)
-    places = runs(starts_N, sizes_N)
-    return np.maximum.reduceat(weights_V[ids[places]], np.cumsum(sizes_N) - sizes_N) if len(places) else np.ones(0)
-
-
-def _earlier(draws_N: Bits, weights_N: NDArray[np.float64]) -> Bits:
-    """Draws in the order of a choice by weights without replacement (Efraimidis and Spirakis 2006).
-
-    A draw is when an exponential clock rings, and the clock of a word runs as fast as its weight says.
-    """
-    rings_N = -np.log1p(-as_uniform(draws_N)) / weights_N
-    return (rings_N / (1.0 + rings_N) * 2.0**48).astype(np.uint64)  # below 2**48 however late a clock rings
-
-
 def _choose_words(sizes_N: Numbers, rows_N: Numbers, draws_N: Bits, budget_B: Numbers, share: float) -> Numbers:
     """Numbers of the words chosen, ascending.
 
-    Draws order the words, and only the first few are needed: those that fill ``share`` of the row. So only the words
-    whose draw lies in the lowest 2 x share of its range are sorted, twice as many as are needed on average; a row that
-    has budget left after them is done once more, with all its words.
+    Draws order the words, and only the first few are needed: those that fill ``share`` of the row. So only words with
+    a draw in the lowest 2 x share of its range are sorted, twice as many as needed on average. A row with budget left
+    is repeated with all its words.
     """
     likely_share = min(2 * share, 0.5)
     likely_K = np.flatnonzero(draws_N <= np.uint64(2**64 * likely_share))  # a draw is anything below 2**64
@@ -176,47 +152,10 @@ def _choose_words(sizes_N: Numbers, rows_N: Numbers, draws_N: Bits, budget_B: Nu
     again_B = left_B > 0
     if again_B.any():
         again_K = np.flatnonzero(again_B[rows_N])
-        numbers_N = (np.cumsum(again_B) - 1)[rows_N]  # counting only the rows done once more
+        numbers_N = (np.cumsum(again_B) - 1)[rows_N]  # counting only the repeated rows
         again, _ = _take_words(sizes_N, numbers_N, draws_N, again_K, budget_B[again_B])
         taken = np.concatenate([taken[~again_B[rows_N[taken]]], again])
     return np.sort(taken)
-
-
-def _choose_evenly(sizes_N: Numbers, rows_N: Numbers, draws_N: Bits, row_keys_B: Bits, budget_B: Numbers) -> Numbers:
-    """Numbers of the words chosen, ascending: every word of a row has the same chance, whatever its length.
-
-    The lengths have their turns, the longest first. In each, the chance is what is left of the budget by the pieces of
-    the words that are left; so many of the words of this length are taken, rounded at random up or down, those with the
-    lowest draws. The chance is a martingale: as a word takes on average its share of both, the next chance is on
-    average the one before. Words of one piece come last and take the rest exactly:
-
-        pieces         4          3          2          1
-        words          1          2          6          12       31 pieces, budget 5
-        taken       5/31 → 0  10/31 → 1  12/24 → 0   2 of 12     each word with 5/31 on average
-
-    Only where words do not fit at all (seven pieces into a budget of six, two into a last one) others take their place.
-    """
-    count, longest = len(budget_B), int(sizes_N.max(initial=1))
-    kinds_N = rows_N * (longest + 1) + sizes_N  # words of one row and one length
-    counts_BS = np.bincount(kinds_N, minlength=count * (longest + 1)).reshape(count, -1)
-    taken_BS = np.zeros_like(counts_BS)
-    left_B, pieces_B = budget_B.copy(), counts_BS @ np.arange(longest + 1)
-    for size in np.flatnonzero(counts_BS.any(axis=0))[::-1].tolist():
-        words_B = counts_BS[:, size]
-        expected_B = words_B * left_B / np.maximum(pieces_B, 1)
-        pieces_B = pieces_B - words_B * size
-        rounded_B = np.floor(expected_B + as_uniform(random_bits(row_keys_B ^ _ROUNDING_KEY, np.array([size]))))
-        least_B = -(-(left_B - pieces_B) // size)  # what is left must not exceed the pieces of the shorter words
-        most_B = np.minimum(left_B // size, words_B)
-        taken_BS[:, size] = np.minimum(np.maximum(rounded_B.astype(np.int64), least_B), most_B)
-        left_B = left_B - taken_BS[:, size] * size
-    # the draw rides in the low bits of the kind: one sort instead of two
-    order_N = np.argsort(
-        kinds_N.astype(np.uint64) << _DRAW_BITS | draws_N >> (np.uint64(64) - _DRAW_BITS), kind="stable"
-    )
-    ends_K = np.cumsum(counts_BS.reshape(-1))
-    ranks_N = np.arange(len(order_N)) - (ends_K - counts_BS.reshape(-1))[kinds_N[order_N]]
-    return np.sort(order_N[ranks_N < taken_BS.reshape(-1)[kinds_N[order_N]]])
 
 
 def _take_words(
@@ -228,7 +167,7 @@ def _take_words(
     first_B = np.cumsum(counts_B) - counts_B
     ranks_K = np.arange(len(candidates_K)) - np.repeat(first_B, counts_B)
     draws_BW = np.full((len(budget_B), counts_B.max(initial=0)), _LAST)
-    # the rank in its row rides in the low bits of a draw, so sorting draws sorts words, equal ones by their places
+    # the low bits of a draw hold the rank in the row, so sorting draws sorts words, and equal draws by place
     draws_BW[rows_K, ranks_K] = draws_N[candidates_K] | ranks_K.astype(np.uint64)
     draws_BW.sort(axis=1)
     is_word_BW = np.arange(draws_BW.shape[1]) < counts_B[:, None]
@@ -246,7 +185,7 @@ def _take_while_they_fit(sizes_BW: NDArray[np.int32], budget_B: Numbers) -> tupl
     Words A B C D E in the order of their draws, and a budget of 4 pieces:
 
         pieces   2  3  1  2  1
-        left   4 2  .  1  .  0    B and D do not fit and are passed over
+        left   4 2  .  1  .  0    B and D do not fit and are skipped
 
     >>> taken_BW, left_B = _take_while_they_fit(np.array([[2, 3, 1, 2, 1]], np.int32), np.array([4]))
     >>> taken_BW.tolist(), left_B.tolist()
@@ -264,8 +203,8 @@ def _take_while_they_fit(sizes_BW: NDArray[np.int32], budget_B: Numbers) -> tupl
     return taken_BW, left_B
 
 
-def _shown(targets: Numbers, keys: Bits, columns: Numbers, pieces: Pieces, config: MaskingConfig) -> Numbers:
-    """What stands in the place of each chosen piece: [MASK], another ordinary piece, or the piece itself."""
+def _replace(targets: Numbers, keys: Bits, columns: Numbers, pieces: Pieces, config: MaskingConfig) -> Numbers:
+    """What is shown for each chosen piece: [MASK], a random ordinary piece, or the piece itself."""
     kind = as_uniform(random_bits(keys ^ _KIND_KEY, columns))
     shown = np.where(kind < config.mask_share, pieces.mask_id, targets)
     replaced = np.flatnonzero((kind >= config.mask_share) & (kind < config.mask_share + config.random_share))

@@ -1,8 +1,8 @@
 """Several documents or sentence pairs in one row.
 
 Rows are filled by best fit on the histogram of lengths (Krell et al. 2021, arXiv 2107.02027, longest-pack-first): the
-longest first, each into the fullest row that still holds it. Which segment takes which place of its length is shuffled
-anew every epoch; the price is that a process keeps a list of all segments, 6 bytes each, and 8 bytes a row.
+longest segment first, each into the fullest row that still has room. Which segment takes which slot of its length is
+shuffled in every epoch. The cost: a process keeps a list of all segments (6 bytes each) and 8 bytes per row.
 
 Shapes: B rows, L positions, S segments of a row, N segments.
 """
@@ -20,40 +20,40 @@ from pretrain.batching.masking import IGNORED
 from pretrain.batching.sources import Numbers, Rows, RowSource, runs
 from pretrain.rng import permute, random_bits
 
-# A row is closed at so many times the mean number of segments, at least at so many: every row of a batch pays for the
-# segments of the fullest one, and without a limit the shortest documents would meet in the last rows; at 4, geometric
-# and log-normal lengths still fill 98 to 99 %
-_MEANS, _LEAST_LIMIT = 4, 8
+# A row is closed at 4 times the mean number of segments, but not below 8: every row of a batch has the cost of the row
+# with most segments, and without a limit the shortest documents would all end up in the last rows. At 4, geometric and
+# log-normal lengths still fill 98 to 99 %.
+_MEANS, _SMALLEST_LIMIT = 4, 8
 _AT_ONCE = 1 << 20  # segments: bounds the memory of laying out an epoch
 
 
 class Segments(RowSource, Protocol):
-    """Rows of one segment, whose lengths are known before they are read: ``Documents``, ``Pairs``."""
+    """Rows of one segment with lengths that are known before reading: ``Documents``, ``Pairs``."""
 
     def lengths(self, epoch: int) -> NDArray[np.integer]:
         """Tokens of every row of an epoch, special pieces counted."""
 
 
-class Kind(NamedTuple):
-    """Rows filled alike: how many, and the lengths of their segments, longest first."""
+class RowLayout(NamedTuple):
+    """Rows with the same segment lengths: their number, and the lengths, longest first."""
 
     rows: int
     lengths: tuple[int, ...]
 
 
 class Packed:
-    """Several segments of a source, padded to ``length``, in each row; every segment stands in one row of an epoch.
+    """Several segments of a source in each row, padded to ``length``; every segment is in one row of an epoch.
 
-    ``key`` names the shuffles; after ``repeat`` epochs they repeat, for masks that are to repeat (None: never).
+    ``key`` seeds the shuffles; they repeat after ``repeat`` epochs, for static masks (None: never).
     """
 
     def __init__(self, source: Segments, length: int, key: np.uint64, repeat: int | None = None) -> None:
         self._source, self._length, self._key, self._repeat = source, length, key, repeat
-        self._kinds = lru_cache(maxsize=64)(self._fill)
+        self._layouts = lru_cache(maxsize=64)(self._fill)
         self._rows = lru_cache(maxsize=2)(self._deal)
 
     def count(self, epoch: int) -> int:
-        return sum(kind.rows for kind in self._kinds(self._pass(epoch)))
+        return sum(layout.rows for layout in self._layouts(self._pass(epoch)))
 
     def gather(self, epochs_B: Numbers, rows_B: Numbers) -> Rows:
         segments_BS, lengths_BS = self._segments(epochs_B, rows_B)
@@ -70,7 +70,7 @@ class Packed:
             joined_BL.reshape(-1)[write] = field_NL.reshape(-1)[read]
             return joined_BL
 
-        pad_id = segments.ids_BL[lengths_N.argmin(), -1]  # where the shortest has no padding, no row will have any
+        pad_id = segments.ids_BL[lengths_N.argmin(), -1]  # if the shortest has no padding, no row has any
         is_random_BS = None
         if segments.is_random_BS is not None:
             is_random_BS = np.full(lengths_BS.shape, IGNORED, np.int64)
@@ -89,10 +89,10 @@ class Packed:
         return self._source.sources(epoch, segments[begins[rows_B]].astype(np.int64))
 
     def _segments(self, epochs_B: Numbers, rows_B: Numbers) -> tuple[Numbers, Numbers]:
-        """Numbers and lengths of the segments of rows, in the order of the row, then zeros; both B x S."""
+        """Numbers and lengths of the segments of rows, in order, then zeros; both B x S."""
         passes_B = epochs_B if self._repeat is None else epochs_B % self._repeat
         passes = np.unique(passes_B).tolist()
-        width = max((len(kind.lengths) for number in passes for kind in self._kinds(number)), default=1)
+        width = max((len(layout.lengths) for number in passes for layout in self._layouts(number)), default=1)
         segments_BS, lengths_BS = np.zeros((2, len(rows_B), width), np.int64)
         for number in passes:
             begins, segments, lengths = self._rows(number)
@@ -107,54 +107,57 @@ class Packed:
     def _pass(self, epoch: int) -> int:
         return epoch if self._repeat is None else epoch % self._repeat
 
-    def _fill(self, number: int) -> list[Kind]:
+    def _fill(self, number: int) -> list[RowLayout]:
         histogram = np.bincount(self._source.lengths(number), minlength=self._length + 1)
         tokens = int(histogram @ np.arange(len(histogram)))
         mean = -(-int(histogram.sum()) * self._length // max(1, tokens))
-        return pack_histogram(histogram.tolist(), self._length, max(_LEAST_LIMIT, _MEANS * mean))
+        return pack_histogram(histogram.tolist(), self._length, max(_SMALLEST_LIMIT, _MEANS * mean))
 
     def _deal(self, number: int) -> tuple[Numbers, NDArray[np.unsignedinteger], NDArray[np.uint16]]:
-        """Where the segments of each row begin (then their number), and all segments and their lengths, row after row.
+        """Where the segments of each row begin (and the total number), and all segments and their lengths, row after
+        row.
 
         Rows of 3 + 2 + 2 tokens take the next segment of 3 tokens and the next two of 2, out of a shuffled list.
         """
-        kinds, lengths_N = self._kinds(number), self._source.lengths(number).astype(np.uint16)
+        layouts, lengths_N = self._layouts(number), self._source.lengths(number).astype(np.uint16)
         key = random_bits(self._key, np.array([number]))[0]
         segments_N = np.empty(len(lengths_N), np.min_scalar_type(len(lengths_N)))
         for begin in range(0, len(lengths_N), _AT_ONCE):
             end = min(begin + _AT_ONCE, len(lengths_N))
             segments_N[begin:end] = permute(np.arange(begin, end), len(lengths_N), key)
-        segments_N = segments_N[np.argsort(lengths_N[segments_N], kind="stable")]  # 16 bits are sorted in linear time
+        segments_N = segments_N[
+            np.argsort(lengths_N[segments_N], kind="stable")
+        ]  # 16-bit integers are sorted in linear time
         histogram = np.bincount(lengths_N, minlength=self._length + 1)
         place = (np.cumsum(histogram) - histogram).tolist()  # of the next segment of each length
         parts = []
-        for rows, lengths in kinds:
+        for rows, lengths in layouts:
             columns = []
             for size, count in Counter(lengths).items():
                 columns.append(segments_N[place[size] : place[size] + rows * count].reshape(rows, count))
                 place[size] += rows * count
             parts.append(np.hstack(columns).reshape(-1))
-        counts = np.repeat([len(kind.lengths) for kind in kinds], [kind.rows for kind in kinds])
-        row_lengths = np.concatenate([np.tile(np.array(kind.lengths, np.uint16), kind.rows) for kind in kinds])
+        counts = np.repeat([len(layout.lengths) for layout in layouts], [layout.rows for layout in layouts])
+        row_lengths = np.concatenate([np.tile(np.array(layout.lengths, np.uint16), layout.rows) for layout in layouts])
         return np.append(0, np.cumsum(counts)), np.concatenate(parts), row_lengths
 
 
-def pack_histogram(histogram: list[int], length: int, most_segments: int) -> list[Kind]:
+def pack_histogram(histogram: list[int], length: int, most_segments: int) -> list[RowLayout]:
     """Fill rows of ``length`` tokens with ``histogram[n]`` segments of n tokens; a row of ``most_segments`` is closed.
 
     Segments A to F, the longest first, each into the fullest row of 8 tokens that still holds it:
 
-        A A A A A A D D    A begins a row, B another; C fills that of B, D that of A
+        A A A A A A D D    A starts a row, B another; C fills the row of B, D the row of A
         B B B B B C C C
-        E E F . . . . .    E finds both full and begins a third, which holds F as well
+        E E F . . . . .    both are full, so E starts a third row, which has room for F
 
     >>> lengths = [6, 5, 3, 2, 2, 1]
-    >>> [kind.lengths for kind in pack_histogram(np.bincount(lengths, minlength=9).tolist(), 8, 4)]
+    >>> [layout.lengths for layout in pack_histogram(np.bincount(lengths, minlength=9).tolist(), 8, 4)]
     [(5, 3), (6, 2), (2, 1)]
 
-    A million times as many segments make hardly more kinds, each of a million times as many rows.
+    With a million times as many segments there are hardly more layouts, each with a million times as many rows.
     """
-    open_rows: list[list[Kind]] = [[] for _ in range(length + 1)]  # by the space left in them
+    open_rows: list[list[RowLayout]] = [[] for _ in range(length + 1)]  # by free space
     for size in range(length, 0, -1):
         left = histogram[size]
         for space in range(size, length):  # the fullest first
@@ -162,21 +165,21 @@ def pack_histogram(histogram: list[int], length: int, most_segments: int) -> lis
                 left = _place(open_rows, space, size, left, most_segments)
         if left:
             together = min(length // size, most_segments)
-            open_rows[length].append(Kind(-(-left // together), ()))
+            open_rows[length].append(RowLayout(-(-left // together), ()))
             _place(open_rows, length, size, left, most_segments)
-    return [kind for kinds in open_rows for kind in kinds]
+    return [layout for layouts in open_rows for layout in layouts]
 
 
-def _place(open_rows: list[list[Kind]], space: int, size: int, left: int, most_segments: int) -> int:
-    """Put up to ``left`` segments into the rows with ``space``; returns how many found no place."""
-    kinds, open_rows[space] = open_rows[space], []
-    for rows, lengths in kinds:
+def _place(open_rows: list[list[RowLayout]], space: int, size: int, left: int, most_segments: int) -> int:
+    """Put up to ``left`` segments into the rows with ``space``; returns how many did not fit."""
+    layouts, open_rows[space] = open_rows[space], []
+    for rows, lengths in layouts:
         together = min(space // size, most_segments - len(lengths))
         filled = min(rows, left // together) if together else 0
-        last = min(together, left - filled * together) if filled < rows else 0  # of one row that is not filled up
+        last = min(together, left - filled * together) if filled < rows else 0  # of one row that is not full
         shares = ((filled, together), (int(last > 0), last), (rows - filled - (last > 0), 0))
         for number, count in shares:
             if number:
-                open_rows[space - count * size].append(Kind(number, lengths + (size,) * count))
+                open_rows[space - count * size].append(RowLayout(number, lengths + (size,) * count))
         left -= filled * together + last
     return left

@@ -1,10 +1,9 @@
 """Sentence pairs for next sentence prediction, by the rules of google-research/bert (create_pretraining_data.py).
 
-Sentences of a document are gathered up to a target length and cut into A and B at a random sentence. Half the time, and
-always when there is one sentence only, B comes from a random other document and the sentences it displaced are used
-again. The longer side loses pieces at a random end until the pair fits. So more than half are random; with the balance
-"half", a lone sentence takes its neighbour into its chunk, and every pair is random with chance 1/2. A pass, a pure
-function of (seed, pass), is laid out before it is read: 25 bytes of memory for each pair.
+Sentences of a document are collected up to a target length and split into A and B at a random sentence. With chance
+1/2, and always if there is only one sentence, B comes from a random other document and the sentences it replaced are
+used again; so more than half of the pairs are random. The longer side loses pieces at a random end until the pair fits.
+A pass is a pure function of (seed, pass) and is laid out before it is read: 25 bytes of memory per pair.
 
 Shapes: D chosen documents, P pairs, B rows, L positions, S segments of a row (one).
 """
@@ -19,16 +18,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pretrain.batching.masking import DUPLICATES
 from pretrain.batching.sources import Numbers, Rows, fill_rows, runs
 from pretrain.config import PretrainConfig
 from pretrain.pack.store import TokenStore
 from pretrain.rng import Bits, as_uniform, derive_key, random_bits
 
 SPECIAL_PIECES = 3  # [CLS] A [SEP] B [SEP]
+SHORT_PAIR_SHARE = 0.1  # of the documents aim at shorter pairs (short_seq_prob of BERT's code)
 OTHER_DOCUMENT_TRIALS = 10
-SLAB_SENTENCES = 1 << 19  # worked on at once: arrays of a few megabytes
+SLAB_SENTENCES = 1 << 19  # processed at once: arrays of a few megabytes
 
-# What a draw is for, under the key of a document (the first two) or a chunk; OTHER_DOCUMENT has a draw for each trial
+# Purposes of draws, by the key of a document (the first two) or of a chunk; OTHER_DOCUMENT has one draw per trial
 IS_SHORT, SHORT_TARGET, FIRST_CHUNK = range(3)
 CUT, IS_RANDOM, FLIPS_A, FLIPS_B, OTHER_BEGIN, OTHER_DOCUMENT = range(6)
 
@@ -44,23 +45,23 @@ class Layout(NamedTuple):
 
 
 class _Chunks(NamedTuple):
-    """Sentences gathered up to the target, all numbered within the store, and where they are cut into A and B."""
+    """Sentences collected up to the target, numbered within the store, and where they are split into A and B."""
 
     slots_P: Numbers  # which of the chosen documents
     firsts_P: Numbers  # first sentence of A
     cuts_P: Numbers  # first sentence of B, if B follows A
     lasts_P: Numbers  # the sentence after B
-    targets_P: Numbers  # pieces that A and B aim at
+    targets_P: Numbers  # target length of A and B together
     keys_P: Bits
     is_random_P: NDArray[np.bool_]
 
 
 class Sentences:
-    """Where the sentences of chosen documents (at least two, none of them empty) lie in the store."""
+    """Places of the sentences of chosen documents (at least two, none of them empty) in the store."""
 
     def __init__(self, store: TokenStore, documents: Numbers) -> None:
         self.documents_D = documents
-        self.begins = np.asarray(store.sentences)  # a plain array is quicker than a memory map, and still one
+        self.begins = np.asarray(store.sentences)  # a plain array over the memory map is faster
         self._first = np.searchsorted(self.begins, store.documents)  # sentence of every document of the store
 
     def bounds(self, slots: Numbers) -> tuple[Numbers, Numbers]:
@@ -78,7 +79,7 @@ class Sentences:
         return begins, self.begins[lasts] - (lasts == stops) - begins  # the separator belongs to no sentence
 
     def slabs(self, sentences: int) -> Iterator[Numbers]:
-        """Places of documents that have about so many sentences together, or of one document."""
+        """Groups of documents with about ``sentences`` sentences in total, or of one document."""
         firsts, stops = self.bounds(np.arange(len(self.documents_D)))
         totals = np.cumsum(stops - firsts)
         cuts = np.searchsorted(totals, np.arange(sentences, totals[-1] + sentences, sentences)) + 1
@@ -92,50 +93,38 @@ def lay_out_pass(
     seed: int,
     number: int,
     slab_sentences: int = SLAB_SENTENCES,
-    balance: str = "bert",
 ) -> Layout:
-    """All pairs of pass ``number``; how a document is cut depends on nothing but its sentences, the seed and the pass.
+    """All pairs of pass ``number``; the pairs of a document depend only on its sentences, the seed and the pass.
 
-    A pair has at most ``length`` tokens (5 or more), special ones counted; ``short_share`` of the documents aim at
-    less, drawn evenly from 2 to all that fits. ``slab_sentences`` bounds the memory of the work, and changes no pair.
-    ``balance``: as ``rows.nsp_balance``.
+    A pair has at most ``length`` tokens (5 or more), special ones counted; ``short_share`` of the documents have a
+    shorter target, uniform from 2 to the longest. ``slab_sentences`` bounds the memory and changes no pair.
     """
     key = derive_key(seed, "pairs", number)
     most_pieces = length - SPECIAL_PIECES
-    chunk = partial(_chunk, sentences, half=balance == "half")
-    chunked = (chunk(slots, most_pieces, short_share, key) for slots in sentences.slabs(slab_sentences))
+    chunked = (_chunk(sentences, slots, most_pieces, short_share, key) for slots in sentences.slabs(slab_sentences))
     parts = list(zip(*(_pair(sentences, chunks, most_pieces) for chunks in chunked), strict=True))
-    # popped, so that no more than one field lies in memory twice
+    # popped, so that at most one field is in memory twice
     return Layout(*(np.concatenate(parts.pop(0)) for _ in Layout._fields))
 
 
-def _chunk(
-    sentences: Sentences, slots_D: Numbers, most_pieces: int, short_share: float, key: np.uint64, *, half: bool
-) -> _Chunks:
-    """Round i makes the i-th chunk of every document that still has sentences.
-
-    With ``half``, every chunk has two sentences at least, so that none must be random: one that fills the target alone
-    takes in the next; the last of a document, left alone by a random B, takes in the one before, and the document ends.
-    Documents of one sentence then give no pair, only random Bs.
-    """
+def _chunk(sentences: Sentences, slots_D: Numbers, most_pieces: int, short_share: float, key: np.uint64) -> _Chunks:
+    """Round i makes the i-th chunk of every document that still has sentences."""
     origins_D, stops_D = sentences.bounds(slots_D)
     document_keys_D = random_bits(key, sentences.documents_D[slots_D])
     is_short_D = as_uniform(_draw(document_keys_D, IS_SHORT)) < short_share
     short_D = 2 + _draw_below(document_keys_D, SHORT_TARGET, np.int64(most_pieces - 1))
     targets_D = np.where(is_short_D, short_D, most_pieces)
     rounds: list[_Chunks] = []
-    alive = np.flatnonzero(stops_D - origins_D > half)
+    alive = np.flatnonzero(stops_D > origins_D)
     firsts = origins_D[alive]
     while len(alive) or not rounds:
         stops, targets = stops_D[alive], targets_D[alive]
-        lasts = np.minimum(np.maximum(sentences.reach(firsts, targets, stops), firsts + 1 + half), stops)
+        lasts = sentences.reach(firsts, targets, stops)
         keys = random_bits(document_keys_D[alive], firsts - origins_D[alive] + FIRST_CHUNK)
-        is_lone = lasts - firsts == 1
-        begins = firsts - (is_lone & half)
-        cuts = begins + 1 + _draw_below(keys, CUT, np.maximum(lasts - begins - 1, 1))
-        is_random = (as_uniform(_draw(keys, IS_RANDOM)) < 0.5) | (is_lone & (not half))
-        rounds.append(_Chunks(slots_D[alive], begins, cuts, lasts, targets, keys, is_random))
-        nexts = np.where(is_random & ~(is_lone & half), cuts, lasts)  # what a random B displaced is used again
+        cuts = firsts + 1 + _draw_below(keys, CUT, np.maximum(lasts - firsts - 1, 1))
+        is_random = (as_uniform(_draw(keys, IS_RANDOM)) < 0.5) | (lasts - firsts == 1)
+        rounds.append(_Chunks(slots_D[alive], firsts, cuts, lasts, targets, keys, is_random))
+        nexts = np.where(is_random, cuts, lasts)  # sentences that a random B replaced are used again
         is_left = nexts < stops
         alive, firsts = alive[is_left], nexts[is_left]
     by_document_P = np.argsort(np.concatenate([part.slots_P for part in rounds]), kind="stable")
@@ -143,7 +132,7 @@ def _chunk(
 
 
 def _pair(sentences: Sentences, chunks: _Chunks, most_pieces: int) -> Layout:
-    """A and B of every chunk, cut down to ``most_pieces``."""
+    """A and B of every chunk, shortened to ``most_pieces``."""
     _, stops_P = sentences.bounds(chunks.slots_P)
     a_begins_P, a_lengths_P = sentences.stretch(chunks.firsts_P, chunks.cuts_P, stops_P)
     b_begins_P, b_lengths_P = sentences.stretch(chunks.cuts_P, chunks.lasts_P, stops_P)
@@ -164,7 +153,7 @@ def _pair(sentences: Sentences, chunks: _Chunks, most_pieces: int) -> Layout:
 def _stretch_elsewhere(
     sentences: Sentences, slots_P: Numbers, targets_P: Numbers, keys_P: Bits
 ) -> tuple[Numbers, Numbers]:
-    """First piece and number of pieces of some sentences of another document, from a random one of them on."""
+    """First piece and number of pieces of sentences of another document, from a random sentence on."""
     others_P = slots_P.copy()
     for trial in range(OTHER_DOCUMENT_TRIALS):
         same = np.flatnonzero(others_P == slots_P)
@@ -177,8 +166,8 @@ def _stretch_elsewhere(
 def split_losses(a_lengths_P: Numbers, b_lengths_P: Numbers, most_pieces: int) -> tuple[Numbers, Numbers]:
     """Pieces that A and B must lose to have ``most_pieces`` together.
 
-    Piece by piece the longer side loses one, and B at a tie: first the longer alone until both are equal, then B and A
-    in turn. Of 7 and 4 pieces, 6 are to stay: A loses three alone (4 and 4), then B one and A one.
+    The longer side loses one piece at a time, and B at a tie. For example, 7 and 4 pieces are shortened to 6 in total:
+    A loses three (4 and 4 are left), then B one and A one.
 
     >>> split_losses(np.array([7]), np.array([4]), 6)
     (array([4]), array([1]))
@@ -191,7 +180,7 @@ def split_losses(a_lengths_P: Numbers, b_lengths_P: Numbers, most_pieces: int) -
 
 
 def _front_losses(losses_P: Numbers, keys_P: Bits, purpose: int) -> Numbers:
-    """How many of the lost pieces come from the front: heads among as many fair flips, 64 in a word."""
+    """How many of the lost pieces come from the front: heads among as many fair coin flips, 64 per word."""
     fronts_P = np.zeros_like(losses_P)
     at, left, word = np.flatnonzero(losses_P), losses_P[losses_P > 0], 0
     keys = _draw(keys_P[at], purpose)
@@ -208,38 +197,34 @@ def _draw(keys: Bits, place: int) -> Bits:
 
 
 def _draw_below(keys: Bits, place: int, bounds: Numbers | np.int64) -> Numbers:
-    """Draws from 0 to before ``bounds``, all alike but for the remainder's bias: below 2^-30 for any corpus."""
+    """Uniform draws from 0 to before ``bounds``; the bias of the remainder is below 2^-30 for any corpus."""
     return (_draw(keys, place) % bounds.astype(np.uint64)).astype(np.int64)
 
 
 class Pairs:
     """Sentence pairs of chosen documents (at least two) as rows of one segment, padded to ``length``.
 
-    Passes over the corpus repeat after ``masking.duplicates`` epochs, as the copies of google-research/bert do. The
-    last two passes stay in memory.
+    Passes over the corpus repeat after ``DUPLICATES`` epochs, as the copies of google-research/bert do. The last two
+    passes stay in memory.
     """
 
     def __init__(self, store: TokenStore, documents: Numbers, length: int, config: PretrainConfig) -> None:
         self._store, self._length, self._unit = store, length, config.rows.masking.unit
-        self._passes = config.rows.masking.duplicates
-        lay_out = partial(
-            lay_out_pass, Sentences(store, documents), length, config.rows.short_share, config.seed,
-            balance=config.rows.nsp_balance,
-        )  # fmt: skip
+        lay_out = partial(lay_out_pass, Sentences(store, documents), length, SHORT_PAIR_SHARE, config.seed)
         self._layout = lru_cache(maxsize=2)(lay_out)
         self._count = lru_cache(maxsize=None)(lambda number: len(self._layout(number).is_random_P))
 
     def count(self, epoch: int) -> int:
-        return self._count(epoch % self._passes)
+        return self._count(epoch % DUPLICATES)
 
     def lengths(self, epoch: int) -> Numbers:
-        layout = self._layout(epoch % self._passes)
+        layout = self._layout(epoch % DUPLICATES)
         return layout.a_lengths_P + layout.b_lengths_P + np.int64(SPECIAL_PIECES)
 
     def gather(self, epochs_B: Numbers, rows_B: Numbers) -> Rows:
         a_begins_B, a_lengths_B, b_begins_B, b_lengths_B, is_random_B = self._find(epochs_B, rows_B)
         special_ids = self._store.meta["special_ids"]
-        starts_B = np.arange(len(rows_B)) * self._length  # of rows, then of B and of its end, as places of all rows
+        starts_B = np.arange(len(rows_B)) * self._length  # of rows; below, of B and of its end; counted over all rows
         b_starts_B = starts_B + a_lengths_B + 2
         ends_B = b_starts_B + b_lengths_B
         lengths_2B = np.stack([a_lengths_B, b_lengths_B], 1).reshape(-1)
@@ -254,11 +239,11 @@ class Pairs:
         return Rows(ids_BL, rows_B, lengths_B1, types_BL, is_random_B.astype(np.int64)[:, None], units_BL)
 
     def sources(self, epoch: int, rows_B: Numbers) -> Numbers:
-        return self._store.sources_at(self._layout(epoch % self._passes).a_begins_P[rows_B])
+        return self._store.sources_at(self._layout(epoch % DUPLICATES).a_begins_P[rows_B])
 
     def _find(self, epochs_B: Numbers, rows_B: Numbers) -> Layout:
-        """The pairs asked for, in that order; int64."""
-        passes_B = epochs_B % self._passes
+        """The requested pairs, in that order; int64."""
+        passes_B = epochs_B % DUPLICATES
         found = np.empty((len(Layout._fields), len(rows_B)), np.int64)
         for number in np.unique(passes_B).tolist():
             here = np.flatnonzero(passes_B == number)

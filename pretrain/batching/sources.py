@@ -1,8 +1,8 @@
 """Unmasked training rows of the token store: full blocks (RoBERTa), or one document a row.
 
 Blocks are FULL-SENTENCES of RoBERTa: the corpus as one stream with a separator after each document, cut every
-``length - 2`` pieces, so no position is padding; the tail that fills no block is left out. Shorter blocks, of the first
-steps, are cut out of the same long ones, so that what is held out at one length is held out at the other.
+``length - 2`` pieces, so no position is padding; the tail that does not fill a block is dropped. Shorter blocks, of the
+first steps, are cut from the same long ones, so the same text is held out at both lengths.
 
 Shapes: B rows, L positions, S segments (documents or sentence pairs) of a row, N segments, D documents.
 """
@@ -20,18 +20,20 @@ from pretrain.pack.store import TokenStore
 from pretrain.rng import permute
 
 Numbers = NDArray[np.int64]
-_AT_ONCE = 1 << 20  # rows: bounds the memory of finding all lengths
+_AT_ONCE = 1 << 20  # rows: bounds the memory for computing all lengths
 
 
 class Rows(NamedTuple):
     """Rows before masking, padded with [PAD] after the last segment."""
 
     ids_BL: Numbers
-    names_B: Numbers  # for drawing masks: the same name and epoch give the same mask
+    names_B: Numbers  # seeds the masks: the same name and epoch give the same mask
     lengths_BS: Numbers | None = None  # tokens of each segment, special ones counted, then zeros; None: one of L tokens
     types_BL: Numbers | None = None  # 0 for A, 1 for B; None where there are no pairs
-    is_random_BS: Numbers | None = None  # 1 where B does not follow A, -100 where no segment is; None without pairs
-    units_BL: NDArray[np.bool_] | None = None  # where eojeols or morphemes begin; None: words, known by their pieces
+    is_random_BS: Numbers | None = None  # 1 where B does not follow A, -100 for unused segments; None without pairs
+    units_BL: NDArray[np.bool_] | None = (
+        None  # where eojeols or morphemes begin; None: words, identified by their pieces
+    )
 
     @property
     def tokens_B(self) -> Numbers:  # noqa: N802
@@ -47,7 +49,7 @@ class RowSource(Protocol):
         """Number of rows of an epoch."""
 
     def gather(self, epochs_B: Numbers, rows_B: Numbers) -> Rows:
-        """The rows asked for, in that order."""
+        """The requested rows, in that order."""
 
     def sources(self, epoch: int, rows_B: Numbers) -> Numbers:
         """Number of the source (``TokenStore.source_names``) in which each row begins."""
@@ -59,7 +61,7 @@ class Blocks:
     Args:
         long_length: tokens of a long block, its [CLS] and [SEP] counted.
         first, stop: which of the long blocks, in the order of the permutation that ``key`` names; stop is exclusive.
-        unit: what is masked whole.
+        unit: the unit of masking (``MaskingConfig.unit``).
     """
 
     def __init__(
@@ -95,10 +97,10 @@ class Blocks:
 class Documents:
     """Chosen documents (their numbers, ascending) as rows of one segment, [CLS] pieces [SEP], padded to ``length``.
 
-    A document longer than ``length - 2`` pieces is cut into full parts and a rest; a rest of less than an eighth of a
-    row takes pieces from the part before, so that no mask is guessed from a handful of pieces. (Even parts would leave
-    a tenth of the packed rows empty.) The document's own last separator is the row's [SEP]. In rows of 16 tokens, 14 of
-    them pieces, a document of 29 pieces becomes 14 + 13 + 2.
+    A document longer than ``length - 2`` pieces is cut into full parts and a rest. A rest of less than an eighth of a
+    row takes pieces from the part before, so that masks have enough context. (Equal parts would leave a tenth of the
+    packed rows empty.) The document's last separator is the row's [SEP]. In rows of 16 tokens, 14 of them pieces, a
+    document of 29 pieces becomes 14 + 13 + 2.
     """
 
     def __init__(self, store: TokenStore, documents: Numbers, length: int, unit: str) -> None:
@@ -138,7 +140,7 @@ class Documents:
         return self._store.documents[numbers_B + 1] - self._store.documents[numbers_B] - 1
 
     def _stretches(self, rows_B: Numbers) -> tuple[Numbers, Numbers]:
-        """Where the pieces of rows begin and end in the store."""
+        """Begin and end of the pieces of rows in the store."""
         places_B = np.searchsorted(self._first_row, rows_B, side="right") - 1
         part_B = rows_B - self._first_row[places_B]
         is_last_B = rows_B == self._first_row[places_B + 1] - 1
@@ -157,7 +159,7 @@ def total_blocks(store: TokenStore, length: int) -> int:
 
 
 def runs(begins_N: Numbers, lengths_N: Numbers) -> Numbers:
-    """The numbers begin, begin + 1, … of every run, one after the other.
+    """The numbers begin, begin + 1, … of every run, concatenated.
 
     >>> runs(np.array([10, 40]), np.array([3, 2])).tolist()
     [10, 11, 12, 40, 41]
@@ -169,10 +171,10 @@ def runs(begins_N: Numbers, lengths_N: Numbers) -> Numbers:
 def fill_rows(
     store: TokenStore, unit: str, shape: tuple[int, int], at: Numbers, places: Numbers
 ) -> tuple[Numbers, NDArray[np.bool_] | None]:
-    """Rows of [PAD] with pieces of the store, and where units of masking begin (``Rows.units_BL``).
+    """Rows of [PAD], filled with pieces of the store, and where units of masking begin (``Rows.units_BL``).
 
     Args:
-        at: where pieces go, counted through all rows; ``places``: where they lie in the store.
+        at: positions of the pieces, counted over all rows; ``places``: their places in the store.
     """
     ids_BL = np.full(shape, store.meta["special_ids"]["pad"], np.int64)
     ids_BL.reshape(-1)[at] = store.ids(store.tokens[places])

@@ -1,7 +1,7 @@
-"""The model card: what a reader of a model folder must know about data, training and held-out scores.
+"""The model card of a model folder: data, training and held-out scores.
 
-Everything in it was measured or set in the run; where a figure is not known yet (a checkpoint before the first
-measurement), its section is left out. The names are those of the Hub, so that a pushed folder is found and linked.
+All values were measured or set in the run; a section without values (a checkpoint before the first measurement) is left
+out. The metadata has the names of the Hub, so that a pushed folder is indexed and linked.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any
 
 from corpus.documents.escaping import escape_controls, escape_markdown
 from corpus.documents.templates import load_templates
-from pretrain.config import PretrainConfig
+from pretrain.config import DECAY_SHARE, PretrainConfig
+from pretrain.engine.optimizer import EPSILON
 from pretrain.model.families import FAMILIES, SIZES, longest_input
 
 CARD_NAME = "README.md"
@@ -29,22 +30,21 @@ FIGURES = {
 OBJECTIVES = {
     "masked": "masked language modelling with whole-word masking",
     "causal": "causal language modelling",
-    "hybrid": "masked language modelling with whole-word masking and, in {:.0%} of the rows, causal language modelling",
 }
 
 
 def model_card(network: Any, config: PretrainConfig, facts: Mapping[str, Any]) -> str:
-    """README.md of a model folder, in Markdown with the Hub's metadata in front.
+    """README.md of a model folder, in Markdown with the Hub's metadata at the top.
 
     Args:
-        network: configuration of the Hugging Face model; it knows the sizes, also of a model gone on from.
-        facts: ``step``, ``tokens`` (seen), ``parameters``, ``vocabulary_sha256``; where known also ``epochs``,
-            ``sources`` (tokens of the store by source), ``held_out`` (of ``watch.held_out.measure``, ``baselines``) and
-            ``in_jamo``, whether the tokenizer takes syllables apart.
+        network: configuration of the Hugging Face model, with its sizes.
+        facts: ``step``, ``tokens`` (trained on), ``parameters``, ``vocabulary_sha256``; if known also ``epochs``,
+            ``sources`` (tokens of the store by source), ``held_out`` (from ``held_out.measure``, and ``baselines``) and
+            ``in_jamo``, whether the tokenizer decomposes syllables.
     """
     start, sources, scores = config.init_from or "", facts.get("sources") or {}, facts.get("held_out") or {}
     family = FAMILIES[config.model.architecture]
-    is_folder = Path(start).expanduser().is_dir()  # otherwise it is a Hub id; where a folder lay is nobody's business
+    is_folder = Path(start).expanduser().is_dir()  # else a Hub id; local paths do not belong on a card
     figures = [name for name in FIGURES if name in scores]
     by_source = {**scores.get("sources", {}), "all": scores} if scores else {}
     guesses = scores.get("baselines") or {}
@@ -52,16 +52,15 @@ def model_card(network: Any, config: PretrainConfig, facts: Mapping[str, Any]) -
     return template.render(
         family=family.title,
         model=config.model,
-        objective=OBJECTIVES[config.model.objective].format(config.model.causal_share),
-        generates=config.model.objective != "masked",
-        is_causal=family.is_causal or config.model.objective == "causal",
+        objective=OBJECTIVES[config.model.objective],
+        generates=config.is_causal,
         facts={"sources": sources, "parameters": facts["parameters"], "in_jamo": facts.get("in_jamo", False)},
         hub_id="" if is_folder else start,
         start=escape_controls(Path(start).name if is_folder else start).replace("`", "'"),
         settings=_settings(network, config, facts),
         sources=[(escape_markdown(name), f"{n:,}") for name, n in [*sources.items(), ("all", sum(sources.values()))]],
         figures=[FIGURES[name] for name in figures],
-        held_out=[(escape_markdown(name), *_row(found, figures)) for name, found in by_source.items()],
+        held_out=[(escape_markdown(name), *_row(values, figures)) for name, values in by_source.items()],
         guesses=[f"{n.removesuffix('_accuracy').replace('_', ' ')} {100 * v:.1f} %" for n, v in guesses.items()],
     )
 
@@ -74,7 +73,7 @@ def _settings(network: Any, config: PretrainConfig, facts: Mapping[str, Any]) ->
     shares = ", then ".join(f"{part.share:.0%}" for part in (masking.shares or (masking,)))
     masks = f"{shares} of the tokens, whole {masking.unit}s, {masking.mode}"
     warmup = f"{optimizer.warmup_share:.1%} of the" if optimizer.warmup_steps is None else f"{optimizer.warmup_steps:,}"
-    fall = f", {optimizer.schedule}" + (f", {optimizer.decay_share:.0%} of them" if optimizer.schedule == "wsd" else "")
+    decay = f", {optimizer.schedule}" + (f", {DECAY_SHARE:.0%} of them" if optimizer.schedule == "wsd" else "")
     origin = facts.get("continued_from")
     branch = (
         f"step {origin['step']:,} of {origin['steps']:,}, sha256 `{origin['weights_sha256']:.16}`" if origin else ""
@@ -84,22 +83,20 @@ def _settings(network: Any, config: PretrainConfig, facts: Mapping[str, Any]) ->
         ("layers x hidden x heads", sizes),
         ("longest input, tokens", f"{longest_input(network)}"),
         ("pieces in the vocabulary", f"{network.vocab_size:,}, sha256 `{facts['vocabulary_sha256']:.16}`"),
-        *([] if config.causal_rows == config.global_batch else [("masks", masks)]),
+        *([] if config.is_causal else [("masks", masks)]),
         ("training rows, tokens", f"{rows.sequence_length}{short}; {rows.packing}"),
         ("steps x sequences", f"{facts['step']:,} of {config.steps:,} x {config.global_batch:,}"),
         ("tokens seen", f"{facts['tokens']:,}{epochs}"),
-        ("peak learning rate, warm-up, fall", f"{optimizer.lr}, {warmup} steps{fall}"),
-        ("AdamW betas, epsilon, weight decay", f"{optimizer.betas}, {optimizer.epsilon}, {optimizer.weight_decay}"),
-        *([("matrices of the layers", "Muon")] if optimizer.name == "muon" else []),
-        *([("these weights", f"average over the steps, {optimizer.ema} of the old each")] if optimizer.ema else []),
+        ("peak learning rate, warm-up, decay", f"{optimizer.lr}, {warmup} steps{decay}"),
+        ("AdamW betas, epsilon, weight decay", f"{optimizer.betas}, {EPSILON}, {optimizer.weight_decay}"),
         ("largest gradient norm", f"{optimizer.clip or 'no limit'}"),
         ("dropout, precision, seed", f"{config.model.dropout}, {config.engine.precision}, {config.seed}"),
     ]
 
 
 def _row(scores: Mapping[str, Any], names: list[str]) -> list[str]:
-    shown = [f"{scores['rows']:,}"]
+    cells = [f"{scores['rows']:,}"]
     for name in names:
         value, share = scores.get(name), name.endswith("accuracy")
-        shown.append("" if value is None else f"{100 * value:.2f}" if share else f"{value:,.4g}")
-    return shown
+        cells.append("" if value is None else f"{100 * value:.2f}" if share else f"{value:,.4g}")
+    return cells

@@ -1,14 +1,20 @@
-"""Trained weights and their tokenizer as a Hugging Face model folder, at every kept checkpoint and at the end.
+"""Trained weights and their tokenizer as a Hugging Face model folder, in every checkpoint and at the end.
 
-The folder is what anybody's ``AutoModel.from_pretrained`` and ``AutoTokenizer.from_pretrained`` take: config.json,
-model.safetensors, the tokenizer's files and a model card. A tokenizer is told not to give token types where the model
-knows one type only (a pair's second type crashes the released KLUE-RoBERTa).
+``AutoModel.from_pretrained`` and ``AutoTokenizer.from_pretrained`` load the folder: config.json, model.safetensors, the
+files of the tokenizer and a model card. If the model has one token type, the tokenizer gives no token types (the second
+type of a pair crashes the released KLUE-RoBERTa).
+
+The last norm of a ModernBERT that was initialized from counts (``pretrain.model.contexts``) is about a tenth of that of
+other models, but heads of tasks learn best from hidden states of the usual size. So an exported model has a power of
+two moved from that norm into the matrix of the vocabulary head, and back when training resumes: all scores stay the
+same, bit for bit (``export_scales``).
 """
 
 from __future__ import annotations
 
 import copy
 import json
+import math
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +25,7 @@ from corpus.documents.errors import BadInput
 from corpus.documents.model_files import CONFIG_NAME, WEIGHTS_NAME, quiet_transformers
 from pretrain.checkpoint.card import CARD_NAME, model_card
 from pretrain.checkpoint.found import MODEL_NAME
-from pretrain.checkpoint.slices import write_tensors
+from pretrain.checkpoint.slices import StoredTensors, write_tensors
 from pretrain.config import ModelConfig, PretrainConfig
 from pretrain.model.families import FAMILIES, longest_input, readable_by_older
 from pretrain.model.init_from import TOKENIZER_NAMES
@@ -31,19 +37,20 @@ if TYPE_CHECKING:
 
 RESULT_NAME = "result.json"
 TOKENIZER_CONFIG_NAME = "tokenizer_config.json"
+LAST_NORM, HEAD_MATRIX = "final_norm.weight", "head.dense.weight"  # ends of names of ModernBERT's weights
 
 
 class ExportInputs(NamedTuple):
-    """``pretrain``: what ``pretrain.run`` left; ``tokenizer``: the folder it was trained with."""
+    """``pretrain``: output folder of ``pretrain.run``; ``tokenizer``: the folder it was trained with."""
 
     pretrain: Path
     tokenizer: Path
 
 
 def run(config: PretrainConfig, inputs: ExportInputs, out: Path, *, workers: int = 1) -> dict[str, Any]:
-    """Copy the finished model into ``out`` and prove that it loads; returns parameters and sizes.
+    """Copy the finished model into ``out`` and check that it loads; returns parameters and sizes.
 
-    BadInput: training has not finished, or the tokenizer is not the one it was done with.
+    BadInput: training has not finished, or it used another tokenizer.
     """
     result = _read_result(inputs)
     for path in sorted((inputs.pretrain / MODEL_NAME).iterdir()):
@@ -60,13 +67,13 @@ def save_model(
     config: PretrainConfig,
     facts: Mapping[str, Any],
 ) -> None:
-    """Write a model folder that transformers loads into ``folder``, which is empty.
+    """Write a model folder for transformers into the empty ``folder``.
 
     Args:
-        network: gives class and configuration; its own weights are not looked at.
+        network: gives class and configuration; its weights are not used.
         weights: by the names of ``network``; written as float32, tied ones once.
-        tokenizer: the folder the token store was packed with.
-        facts: for the card; see ``model_card``.
+        tokenizer: the folder that the token store was packed with.
+        facts: values for the card; see ``model_card``.
     """
     described = copy.deepcopy(network.config)
     described.architectures = [type(network).__name__]
@@ -82,27 +89,51 @@ def save_model(
     (folder / CARD_NAME).write_text(model_card(described, config, facts), "utf-8")
 
 
+def export_scales(weights: Mapping[str, Tensor]) -> dict[str, float]:
+    """Factors for two weights, by name, that give the last hidden states the usual size.
+
+    Empty for other architectures, and if the norm is near 1.
+    """
+    norm, head = (next((name for name in weights if name.endswith(end)), None) for end in (LAST_NORM, HEAD_MATRIX))
+    if norm is None or head is None or not (mean := float(weights[norm].detach().abs().mean())) > 0:
+        return {}
+    size = 2.0 ** round(math.log2(mean))
+    return {} if size == 1 else {norm: 1 / size, head: size}
+
+
+def scaled(weights: Mapping[str, Tensor], scales: Mapping[str, float]) -> Mapping[str, Tensor]:
+    """The weights, with those named in ``scales`` multiplied; stored weights stay on the disk."""
+    if isinstance(weights, StoredTensors):
+        return weights.scaled(scales)
+    return {**weights, **{name: weights[name] * scale for name, scale in scales.items()}}
+
+
+def with_export_scales(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    """The weights of a finished model."""
+    return scaled(weights, export_scales(weights))
+
+
 def _names_without_ties(network: PreTrainedModel, weights: Mapping[str, Tensor]) -> set[str]:
-    tied: dict[str, str] = network.all_tied_weights_keys  # each name to the one that is kept for both
+    tied: dict[str, str] = network.all_tied_weights_keys  # name to the name that is saved for both
     kept = weights.keys() - tied.keys()
-    wanted = {name for name, _ in network.named_parameters()} - tied.keys()
-    if kept != wanted:
-        raise RuntimeError(f"weights missing or unknown: {sorted(kept ^ wanted)[:5]}")
+    expected = {name for name, _ in network.named_parameters()} - tied.keys()
+    if kept != expected:
+        raise RuntimeError(f"weights missing or unknown: {sorted(kept ^ expected)[:5]}")
     return kept
 
 
 def _read_result(inputs: ExportInputs) -> dict[str, Any]:
     path = inputs.pretrain / RESULT_NAME
     if not path.is_file() or not (inputs.pretrain / MODEL_NAME).is_dir():
-        raise BadInput(f"{path}: not there, so training has not finished; run `malmoi pretrain` first")
+        raise BadInput(f"{path}: file not found, so training has not finished; run `malmoi pretrain` first")
     again = "delete the folder of the pretrain stage and run it again"
     result = read_json_object(path, again)
     if type(result.get("parameters")) is not int or not isinstance(result.get("vocabulary_sha256"), str):
-        raise BadInput(f"{path}: not what `malmoi pretrain` writes; {again}")
+        raise BadInput(f"{path}: not written by `malmoi pretrain`; {again}")
     if vocabulary_digest(inputs.tokenizer) != result["vocabulary_sha256"]:
         raise BadInput(
-            f"{inputs.tokenizer}: another vocabulary than {inputs.pretrain} was trained with; give the tokenizer that "
-            "the token store was packed with"
+            f"{inputs.tokenizer}: {inputs.pretrain} was trained with another vocabulary; give the tokenizer of the "
+            "token store"
         )
     return result
 
@@ -115,7 +146,7 @@ def _set_tokenizer(folder: Path, described: Any, *, generates: bool) -> dict[str
     settings["model_max_length"] = longest_input(described)
     if getattr(described, "type_vocab_size", 1) < 2:
         settings["model_input_names"] = ["input_ids", "attention_mask"]
-    if generates:  # what a text begins with, and what ends it
+    if generates:  # begin and end of a generated text
         settings["bos_token"], settings["eos_token"] = (
             settings.get(f"{n}_token", f"[{n.upper()}]") for n in ("cls", "sep")
         )

@@ -1,6 +1,6 @@
-"""Checkpoints as they are found: whole or passed over, and under which settings their run may go on.
+"""Finding checkpoints on disk, and deciding whether a run can resume from one with the present settings.
 
-Who only looks at them, as ``malmoi status`` does, needs no torch.
+Reading checkpoints, as ``malmoi status`` does, needs no torch.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from corpus.documents.atomic_files import DIGEST_KEY, digest_matches, file_digest, read_json_object
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import WEIGHTS_NAME
-from pretrain.config import SCHEDULE_KEYS, PretrainConfig, by_path
+from pretrain.config import SCHEDULE_KEYS, ModelConfig, PretrainConfig, by_path
 from pretrain.schedule import first_difference
 
 if TYPE_CHECKING:
@@ -24,17 +24,23 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MODEL_NAME = "model"  # below the folder of the pretrain stage, and of a checkpoint
+MODEL_NAME = "model"  # in the folder of the pretrain stage, and in a checkpoint
 LOOP_NAME = "loop.json"
 OPTIMIZER = "optimizer"
 OPTIMIZER_NAME = f"{OPTIMIZER}.safetensors"
 STATE_NAMES = {f"{MODEL_NAME}/{WEIGHTS_NAME}", OPTIMIZER_NAME}
+# removed settings that are part of the identity of runs, with their last defaults
+REMOVED_DEFAULTS: dict[str, Any] = {
+    "mask_share": 0.8, "random_share": 0.1, "duplicates": 10, "length_bias": "bert", "rare_power": 0.0,
+    "short_share": 0.1, "nsp_balance": "bert", "causal_share": 0.5, "global_every": 3, "local_window": 128,
+    "rope_theta": None, "name": "adamw", "ema": 0.0, "epsilon": 1e-6, "decay_share": 0.2, "average_last": 1,
+}  # fmt: skip
 LOOP_KINDS = {"step": int, "progress": dict, "meter": list, "held_out": dict | None, "scaling": dict, "config": dict,
               "vocabulary_sha256": str, "files": dict}  # fmt: skip
 
 
 def part_name(stem: str, number: int, count: int) -> str:
-    """Name of the file that the ``number``-th of ``count`` processes writes, as Hugging Face names parts.
+    """Name of the file of the ``number``-th of ``count`` processes, in the style of Hugging Face.
 
     >>> part_name("optimizer", 1, 2)
     'optimizer-00001-of-00002.safetensors'
@@ -43,68 +49,71 @@ def part_name(stem: str, number: int, count: int) -> str:
 
 
 def optimizer_files(names: Iterable[str]) -> list[str]:
-    """Of the files of a checkpoint those of the optimizer, one or one for each process; none where one is missing."""
+    """The optimizer files of a checkpoint, one or one per process; empty if one is missing."""
     parts = sorted(name for name in names if name.startswith(f"{OPTIMIZER}-"))
-    are_all = parts == [part_name(OPTIMIZER, number, len(parts)) for number in range(1, len(parts) + 1)]
-    return [OPTIMIZER_NAME] if OPTIMIZER_NAME in names else parts if are_all else []
+    is_complete = parts == [part_name(OPTIMIZER, number, len(parts)) for number in range(1, len(parts) + 1)]
+    return [OPTIMIZER_NAME] if OPTIMIZER_NAME in names else parts if is_complete else []
 
 
-class Found(NamedTuple):
-    """A whole checkpoint: its folder and what loop.json holds."""
+class Checkpoint(NamedTuple):
+    """A complete checkpoint: its folder and the content of loop.json."""
 
     folder: Path
     loop: dict[str, Any]
 
     def weights(self) -> Mapping[str, Tensor]:
-        """Those that training goes on with, read one by one; two of them were scaled when they were written."""
-        from pretrain.checkpoint.slices import Stored
+        """The trained weights, read one by one; the export scales of ModernBERT are reversed."""
+        from pretrain.checkpoint.slices import StoredTensors
 
         scales: dict[str, float] = self.loop.get("scales", {})
-        return Stored([self.folder / MODEL_NAME / WEIGHTS_NAME]).scaled({name: 1 / by for name, by in scales.items()})
+        return StoredTensors([self.folder / MODEL_NAME / WEIGHTS_NAME]).scaled(
+            {name: 1 / by for name, by in scales.items()}
+        )
 
-    def give_to(self, engine: Engine) -> None:
-        from pretrain.checkpoint.slices import Stored
+    def restore(self, engine: Engine) -> None:
+        """Give weights, moments and loss scaling to an engine."""
+        from pretrain.checkpoint.slices import StoredTensors
 
-        moments = Stored([self.folder / name for name in optimizer_files(self.loop["files"])])
+        moments = StoredTensors([self.folder / name for name in optimizer_files(self.loop["files"])])
         engine.restore(self.weights(), moments, updates_of(self.loop))
         engine.restore_scaling(self.loop["scaling"])
 
 
 def checkpoint_folders(folder: Path) -> list[Path]:
-    """Those in a folder "checkpoints", oldest first."""
+    """Checkpoint folders in a folder "checkpoints", oldest first."""
     return sorted(path for path in folder.glob("step-" + "[0-9]" * 9) if path.is_dir())
 
 
-def read_checkpoint(folder: Path) -> Found:
-    """A checkpoint whose files are all as they were written; BadInput names those that are not."""
+def read_checkpoint(folder: Path) -> Checkpoint:
+    """A checkpoint whose files are unchanged since they were written; BadInput names those that are not."""
     loop = read_loop(folder)
-    damaged = [name for name, seal in loop["files"].items() if file_digest(folder / name) != seal]
+    damaged = [name for name, digest in loop["files"].items() if file_digest(folder / name) != digest]
     if damaged:
         raise BadInput(f"{folder}: {', '.join(damaged)} is damaged")
-    return Found(folder, loop)
+    return Checkpoint(folder, loop)
 
 
-def whole_checkpoints(folder: Path) -> Iterator[Found]:
-    """Those in a folder "checkpoints", newest first; a warning names each one that is passed over.
+def complete_checkpoints(folder: Path) -> Iterator[Checkpoint]:
+    """Checkpoints in a folder "checkpoints", newest first; a warning names each one that is skipped.
 
-    BadInput: there are some, and none is whole.
+    BadInput: there are checkpoints, but none is complete.
     """
-    fault, are_none = "", True
+    problem, is_empty = "", True
     for one in reversed(checkpoint_folders(folder)):
         try:
-            found = read_checkpoint(one)
+            checkpoint = read_checkpoint(one)
         except (BadInput, OSError) as error:
-            fault = fault or str(error)
-            log.warning("%s; going on from the checkpoint before", error)
+            problem = problem or str(error)
+            log.warning("%s; using the checkpoint before it", error)
         else:
-            are_none = False
-            yield found
-    if fault and are_none:
-        raise BadInput(f"{folder}: no checkpoint is whole; delete the folder to start afresh (the newest: {fault})")
+            is_empty = False
+            yield checkpoint
+    if problem and is_empty:
+        raise BadInput(f"{folder}: no checkpoint is complete; delete the folder to start again (the newest: {problem})")
 
 
 def read_loops(folder: Path) -> dict[Path, dict[str, Any]]:
-    """What loop.json of each checkpoint holds, by folder, oldest first; without those that cannot be read."""
+    """Content of the loop.json of each checkpoint by folder, oldest first; unreadable ones are left out."""
     loops = {}
     for one in checkpoint_folders(folder):
         with suppress(BadInput, OSError):
@@ -113,7 +122,7 @@ def read_loops(folder: Path) -> dict[Path, dict[str, Any]]:
 
 
 def read_loop(folder: Path) -> dict[str, Any]:
-    """loop.json of a checkpoint; BadInput where it is missing or not as it was written."""
+    """Content of the loop.json of a checkpoint; BadInput if it is missing or damaged."""
     path = folder / LOOP_NAME
     if not path.is_file():
         raise BadInput(f"{folder}: {LOOP_NAME} is missing")
@@ -122,54 +131,64 @@ def read_loop(folder: Path) -> dict[str, Any]:
     is_misnamed = not wrong and folder.name.startswith("step-") and folder.name != f"step-{loop['step']:09}"
     has_state = not wrong and f"{MODEL_NAME}/{WEIGHTS_NAME}" in loop["files"] and optimizer_files(loop["files"])
     if wrong or is_misnamed or not has_state:
-        raise BadInput(f"{path}: {(wrong or ['step or files'])[0]} is not what the checkpoint of this name says there")
-    # checkpoints of before there were seals have none, and end with "files"
+        raise BadInput(f"{path}: {(wrong or ['step or files'])[0]} has an invalid value")
+    # older checkpoints have no sha256 and end with "files"
     if not digest_matches(loop) and (DIGEST_KEY in loop or next(reversed(loop)) != "files"):
-        raise BadInput(f"{path}: is damaged (its sha256 differs)")
+        raise BadInput(f"{path}: damaged (its sha256 differs)")
     return loop
 
 
-def why_not_under(found: Found, config: PretrainConfig) -> str | None:
-    """The sentence about settings under which a checkpoint's run cannot go on.
+def resume_problem(checkpoint: Checkpoint, config: PretrainConfig) -> str | None:
+    """The error message if the run of a checkpoint cannot resume with these settings.
 
-    Those of its schedule may differ where all that was trained is as they say: then the run equals one that had them
-    from the start.
+    Settings of the schedule may change if all completed steps are the same with them: then the run equals one that had
+    them from the start.
     """
-    changes = changed_settings(found.loop["config"], config)
+    changes = changed_settings(checkpoint.loop["config"], config)
     if not changes:
         return None
-    shown = ", ".join(f"pretrain.{key}: {was} -> {now}" for key, (was, now) in changes.items())
-    told, step = f"{found.folder}: written with other settings ({shown})", found.loop["step"]
+    listed = ", ".join(f"pretrain.{key}: {was} -> {now}" for key, (was, now) in changes.items())
+    problem, step = f"{checkpoint.folder}: written with other settings ({listed})", checkpoint.loop["step"]
     if not changes.keys() <= SCHEDULE_KEYS:
-        return f"{told}; use those, or another output folder"
-    branch = f"begin a branch in another output folder with pretrain.continue_from={found.folder}"
+        return f"{problem}; use those, or another output folder"
+    branch = f"start a branch in another output folder with pretrain.continue_from={checkpoint.folder}"
     if config.steps < step:
-        return f"{told}, and {step} steps are trained already; use those, or {branch}"
-    differs = first_difference(PretrainConfig.model_validate(found.loop["config"]), config, step)
+        return f"{problem}, and {step} steps are already trained; use those, or {branch}"
+    differs = first_difference(PretrainConfig.model_validate(current_settings(checkpoint.loop["config"])), config, step)
     if differs is not None:
         return (
-            f"{told}, under which step {differs} would have been trained otherwise; delete the checkpoints of step "
-            f"{differs} and later ones, if there is an earlier one to go on from, or {branch}"
+            f"{problem}, which change step {differs}; delete the checkpoints of step {differs} and later to resume "
+            f"from an earlier one, or {branch}"
         )
     return None
 
 
 def require_extendable(folder: Path, config: PretrainConfig) -> None:
-    """Refuse (BadInput) settings under which the run whose checkpoints ``folder`` holds cannot go on."""
+    """Raise BadInput if the run with these checkpoints cannot resume with the settings."""
     for newest, loop in list(read_loops(folder).items())[-1:]:
-        fault = why_not_under(Found(newest, loop), config)
-        if fault:
-            raise BadInput(fault)
+        problem = resume_problem(Checkpoint(newest, loop), config)
+        if problem:
+            raise BadInput(problem)
+
+
+def current_settings(before: dict[str, Any]) -> dict[str, Any]:
+    """Settings of a checkpoint of an earlier version: renamed as now, without removed ones that had their default."""
+    names, values = ModelConfig.renamed, ModelConfig.renamed_values["attention_init"]
+    return {
+        names.get(key, key): current_settings(value) if isinstance(value, dict) else values.get(str(value), value)
+        for key, value in before.items()
+        if not (key in REMOVED_DEFAULTS and value == REMOVED_DEFAULTS[key])
+    }
 
 
 def changed_settings(before: dict[str, Any], config: PretrainConfig) -> dict[str, tuple[Any, Any]]:
     """Settings by path that differ from those of a checkpoint (``identity``), with both values."""
-    was, now = by_path(before), by_path(config.identity())
-    defaults = by_path(PretrainConfig().identity())  # of a setting that is newer than the checkpoint
+    was, now = by_path(current_settings(before)), by_path(config.identity())
+    defaults = by_path(PretrainConfig().identity())  # for settings that are newer than the checkpoint
     keys = sorted(key for key in was.keys() | now.keys() if was.get(key, defaults.get(key)) != now.get(key))
     return {key: (was.get(key), now.get(key)) for key in keys}
 
 
 def updates_of(loop: dict[str, Any]) -> int:
-    """How often the weights of a checkpoint were moved, in its run and in those it is a branch of."""
+    """Number of updates of the weights of a checkpoint, in its run and in the runs it is a branch of."""
     return int(loop["step"] + (loop.get("origin") or {}).get("updates", 0))

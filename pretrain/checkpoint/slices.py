@@ -1,13 +1,13 @@
-"""Tensors written in slices, by each process what it holds of them, and read whole by any number of processes.
+"""Tensors written in slices, by each process its own part, and read in full by any number of processes.
 
 ```
-optimizer-00001-of-00002.safetensors    slices of one dimension; the header's metadata says of each the shape of its
-optimizer-00002-of-00002.safetensors    tensor and where in it, row by row, it begins
-weights-00001-of-00002.safetensors      the same, until the first process has put them together as model.safetensors
+optimizer-00001-of-00002.safetensors    one-dimensional slices; the metadata of the header has the shape of each full
+optimizer-00002-of-00002.safetensors    tensor and the index at which the slice begins
+weights-00001-of-00002.safetensors      the same, until the first process has joined them as model.safetensors
 ```
-Slices are put together tensor by tensor, on the disk: no process needs room for more than its own and one tensor. The
-price is that the weights are written twice. Processes of several nodes meet in one folder; of the file system nothing
-more is asked than that who opens a file sees what was written before it was closed, as on NFS.
+Slices are joined tensor by tensor, on the disk: a process needs memory for its own part and one tensor. The cost is
+that the weights are written twice. All nodes must share one folder; the file system must only guarantee that a process
+that opens a file sees what was written before the file was closed, as on NFS.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from pretrain.checkpoint.found import OPTIMIZER, part_name
 from pretrain.engine.optimizer import MODEL, Slice
 from pretrain.engine.world import World
 
-FOR_TORCH = MappingProxyType({"format": "pt"})  # what transformers looks for
+FOR_TORCH = MappingProxyType({"format": "pt"})  # required by transformers
 SLICES = "slices"  # in the metadata of a file: {key: [shape, start]}
 WEIGHTS = "weights"
-SEEN_WITHIN_SECONDS = 60.0  # a network file system may remember for so long that there was no such file
-Seals = dict[str, list[int | str]]
+VISIBLE_WITHIN_SECONDS = 60.0  # a network file system may cache for this long that a file does not exist
+Digests = dict[str, list[int | str]]  # size and sha256 by file name
 
 
-class Stored(Mapping[str, Tensor]):
-    """Tensors of safetensors files, each read when it is asked for, and put together where the files hold slices."""
+class StoredTensors(Mapping[str, Tensor]):
+    """Tensors of safetensors files, each read on access, and joined if the files hold slices."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self.shapes: dict[str, tuple[int, ...]] = {}
@@ -63,14 +63,15 @@ class Stored(Mapping[str, Tensor]):
                 break
             ends += values.numel()
         if ends != math.prod(shape):
-            raise RuntimeError(f"{key}: slices of {ends} values in a row, where {math.prod(shape)} were expected")
+            raise RuntimeError(f"{key}: slices with {ends} consecutive values, expected {math.prod(shape)}")
         whole = (pieces[0][1] if len(pieces) == 1 else torch.cat([values for _, values in pieces])).reshape(shape)
         return whole * self._scales[key] if key in self._scales else whole
 
-    def scaled(self, scales: Mapping[str, float]) -> Stored:
-        """The same files, with the tensors that ``scales`` names multiplied when they are read."""
+    def scaled(self, scales: Mapping[str, float]) -> StoredTensors:
+        """The same files, with the tensors named in ``scales`` multiplied on access."""
         other = copy(self)
-        other._scales = dict(scales)
+        changed = {name: self._scales.get(name, 1.0) * scale for name, scale in scales.items()}
+        other._scales = {**self._scales, **changed}
         return other
 
     def close(self) -> None:
@@ -86,76 +87,80 @@ class Stored(Mapping[str, Tensor]):
 def write_tensors(
     path: Path, tensors: Mapping[str, Tensor], names: Iterable[str], metadata: Mapping[str, str] = FOR_TORCH
 ) -> None:
-    """A safetensors file of some of the tensors in float32, one after the other; byte for byte as by ``save_file``.
+    """Write a safetensors file of the named tensors in float32, one by one; the same bytes as ``save_file`` writes.
 
-    safetensors itself takes all of them at once, and then holds them twice.
+    ``save_file`` itself needs all tensors at once, and then holds them twice.
     """
-    shapes = tensors.shapes if isinstance(tensors, Stored) else {name: tuple(t.shape) for name, t in tensors.items()}
+    shapes = (
+        tensors.shapes if isinstance(tensors, StoredTensors) else {name: tuple(t.shape) for name, t in tensors.items()}
+    )
     header: dict[str, object] = {"__metadata__": dict(metadata)}
     ordered, end = sorted(names), 0
     for name in ordered:
         begin, end = end, end + 4 * math.prod(shapes[name])
         header[name] = {"dtype": "F32", "shape": list(shapes[name]), "data_offsets": [begin, end]}
-    told = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
-    told += b" " * (-len(told) % 8)
+    header_bytes = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    header_bytes += b" " * (-len(header_bytes) % 8)
     with locate_errors(path), path.open("wb") as file:
-        file.write(struct.pack("<Q", len(told)) + told)
+        file.write(struct.pack("<Q", len(header_bytes)) + header_bytes)
         for name in ordered:
             values = tensors[name].detach().to("cpu", torch.float32).contiguous()
             file.write(values.numpy().astype("<f4", copy=False).data)
 
 
 def copied(slices: Iterable[Slice]) -> list[Slice]:
-    """Copies on the CPU, one by one, without what is empty."""
+    """Copies on the CPU, one by one, without empty slices."""
     return [cut._replace(values=cut.values.to("cpu", copy=True)) for cut in slices if cut.values.numel()]
 
 
-def write_slices(folder: Path, slices: list[Slice], world: World) -> Seals:
-    """Write what this process holds into ``folder``, which the first process has made; all call it together.
+def write_slices(folder: Path, slices: list[Slice], world: World) -> Digests:
+    """Write this process's slices into ``folder``, which the first process has made; all processes call it together.
 
-    Returns size and sha256 of the files of all processes, by name, which are on the disk by then. BadInput or OSError,
-    on all processes: one of them could not write. ``slices`` is emptied.
+    Returns size and sha256 of the files of all processes, by name; they are on the disk by then. BadInput or OSError,
+    in all processes: one of them could not write. ``slices`` is emptied.
     """
     try:
-        found: Seals | Exception = _write_own(folder, slices, world)
+        own: Digests | Exception = _write_own(folder, slices, world)
     except (BadInput, OSError) as error:
-        found = error
-    except Exception as error:  # what others cannot be sent must not keep them waiting
-        found = RuntimeError(f"process {world.rank}: {error!r}")
-    seals: Seals = {}
-    for one in world.gathered(found):
-        if isinstance(one, Exception):
-            raise one
-        seals |= one
-    return seals
+        own = error
+    except Exception as error:  # as text, because the error itself may not be picklable
+        own = RuntimeError(f"process {world.rank}: {error!r}")
+    digests: Digests = {}
+    for part in world.gathered(own):
+        if isinstance(part, Exception):
+            raise part
+        digests |= part
+    return digests
 
 
-def require_seen(folder: Path, seals: Seals) -> None:
-    """BadInput where a file that another process wrote is not there, as on a node with a disk of its own."""
-    for name, (size, _) in seals.items():
+def require_visible(folder: Path, digests: Digests) -> None:
+    """BadInput if a file of another process is not visible, for example on the local disk of another node."""
+    for name, (size, _) in digests.items():
         _wait_for(folder / name, partial(_has_size, size))
 
 
 @contextmanager
-def put_together(folder: Path, seals: Seals) -> Iterator[Stored]:
-    """The weights whose slices lie in a folder; afterwards their files are deleted.
+def joined_weights(folder: Path, digests: Digests) -> Iterator[StoredTensors]:
+    """The weights whose slices are in a folder; afterwards their files are deleted.
 
-    BadInput: one of them is not as it was written.
+    BadInput: a file changed after it was written.
     """
-    paths = [folder / name for name in seals if name.startswith(f"{WEIGHTS}-")]
+    paths = [folder / name for name in digests if name.startswith(f"{WEIGHTS}-")]
     for path in paths:
-        if file_digest(path) != seals[path.name]:
-            raise BadInput(f"{path}: not as it was written; check the file system, and run the same command again")
-    weights = Stored(paths)
+        if file_digest(path) != digests[path.name]:
+            raise BadInput(
+                f"{path}: changed after it was written; check the file system and run the same command again"
+            )
+    weights = StoredTensors(paths)
     yield weights
-    weights.close()  # what somebody has open NFS keeps under another name
+    weights.close()  # NFS keeps open files under another name
     for path in paths:
         path.unlink()
 
 
-def _write_own(folder: Path, slices: list[Slice], world: World) -> Seals:
+def _write_own(folder: Path, slices: list[Slice], world: World) -> Digests:
     _wait_for(folder, Path.is_dir)
-    seals: Seals = {}
+    digests: Digests = {}
     by_file: dict[str, list[Slice]] = {WEIGHTS: [], OPTIMIZER: []}
     for cut in slices:
         by_file[WEIGHTS if cut.key.startswith(f"{MODEL}/") else OPTIMIZER].append(cut)
@@ -166,8 +171,8 @@ def _write_own(folder: Path, slices: list[Slice], world: World) -> Seals:
         places = json.dumps({cut.key.removeprefix(f"{MODEL}/"): [cut.shape, cut.start] for cut in cuts})
         write_tensors(path, values, values, {SLICES: places})
         fsync(path)
-        seals[path.name] = file_digest(path)
-    return seals
+        digests[path.name] = file_digest(path)
+    return digests
 
 
 def _has_size(size: int | str, path: Path) -> bool:
@@ -175,7 +180,7 @@ def _has_size(size: int | str, path: Path) -> bool:
 
 
 def _wait_for(path: Path, is_there: Callable[[Path], bool]) -> None:
-    ends = time.monotonic() + SEEN_WITHIN_SECONDS
+    ends = time.monotonic() + VISIBLE_WITHIN_SECONDS
     while True:
         try:
             if is_there(path):
@@ -184,7 +189,7 @@ def _wait_for(path: Path, is_there: Callable[[Path], bool]) -> None:
             pass
         if time.monotonic() > ends:
             raise BadInput(
-                f"{path}: written by another process, and after {SEEN_WITHIN_SECONDS:.0f} s not seen by this one; the "
-                "folder of the run must be on a file system that all nodes share"
+                f"{path}: written by another process, but not visible here after {VISIBLE_WITHIN_SECONDS:.0f} s; "
+                "put the folder of the run on a file system that all nodes share"
             )
         time.sleep(0.05)

@@ -1,10 +1,11 @@
-"""The memory that training needs, counted before the first step, and one sentence where it does not suffice.
+"""The memory that training needs, computed before the first step, and the advice if it is not enough.
 
-Counted are 16 bytes a parameter (float32 weights, gradients and Adam's two averages; cut over the processes where the
-engine does so; in fp16 DeepSpeed's two, two, and twelve of exact weights and averages, as in arXiv 1910.02054), what
-the backward pass needs of each layer (after arXiv 2205.05198, equation 2, without the products of attention, which its
-kernels do not keep), the scores over the vocabulary at the predictions, and what engines hold besides. It tells what
-fits from what does not, not 10 GiB from 12. On processors a step keeps what it freed for the next one.
+Counted are 16 bytes per parameter (float32 weights, gradients and Adam's two moments; sharded over the processes with
+ZeRO; in fp16 DeepSpeed has two bytes of weights, two of gradients and twelve of float32 weights and moments, as in
+arXiv 1910.02054), the activations that the backward pass needs (after arXiv 2205.05198, equation 2, without the
+attention matrices, which the kernels do not store), the scores over the vocabulary at the predictions, and buffers of
+the engines. The sum tells whether a model fits; it is not exact to 20 %. On CPUs, freed memory is kept for the next
+step.
 """
 
 from __future__ import annotations
@@ -24,12 +25,14 @@ if TYPE_CHECKING:
     from pretrain.engine.world import World
 
 GIB = 1 << 30
+# bytes per parameter, float32: the model alone, a checkpoint (with Adam's two moments), and training (with gradients)
+MODEL_BYTES, CHECKPOINT_BYTES, TRAINING_BYTES = 4, 12, 16
 ACTIVATION_BYTES = {"fp32": 68, "bf16": 42, "fp16": 34}  # per token, layer and hidden unit; autocast copies inputs
-SCORE_BYTES = 8  # per prediction and piece: the scores and their shares
-MOST_CAUSAL = 1 << 27  # scores at once where every token predicts (pretrain.model.module)
-BUCKET = 500_000_000  # gradients that DeepSpeed keeps room for from stage 1 on, however small the model is
+SCORE_BYTES = 8  # per prediction and piece: the score and its share
+MAX_CAUSAL_SCORES = 1 << 27  # scores at once if every token predicts (pretrain.model.module)
+BUCKET = 500_000_000  # gradients that DeepSpeed reserves buffers for from stage 1 on, for any size of model
 KEEP = {-4: 0, -1: (1 << 31) - 1, -2: 1 << 26}  # glibc's M_MMAP_MAX, M_TRIM_THRESHOLD and M_TOP_PAD
-NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")  # torch's words on GPUs and CPUs
+NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")  # messages of torch on GPUs and CPUs
 
 
 class Needed(NamedTuple):
@@ -37,40 +40,32 @@ class Needed(NamedTuple):
 
     weights: float
     gradients: float
-    averages: float
+    moments: float
     activations: float
     scores: float
     buffers: float
 
 
 def needed_memory(config: PretrainConfig, vocab_size: int, parameters: int, sequences: int, ranks: int) -> Needed:
-    """For ``sequences`` at once in the heaviest phase of a run of ``ranks`` processes; the precision is settled."""
-    engine, net, is_fsdp = config.engine, config.model, config.engine.name == "fsdp"
-    zero = 3 if is_fsdp else engine.zero_stage if engine.name == "deepspeed" else 0
-    is_deepspeed = zero > 0 and not is_fsdp
-    whole = (2.0 if engine.precision == "fp16" and is_deepspeed else 4.0) * parameters
-    # ZeRO cuts averages from stage 1 on, gradients from 2, weights from 3; FSDP sums whole gradients up until the last
-    # micro-batch of a step, and DeepSpeed updates a float32 copy of its part of the weights
-    sums_up = is_fsdp and config.global_batch // ranks > sequences
-    weights, gradients = (whole / ranks if is_cut else whole for is_cut in (zero == 3, zero > 1 and not sums_up))
-    weights += 4 * parameters / ranks if is_deepspeed and not engine.offload else 0
-    averages = (12.0 if config.optimizer.ema else 8.0) * parameters / (ranks if zero else 1)
+    """For ``sequences`` at once in the heaviest phase of a run of ``ranks`` processes; the precision is resolved."""
+    engine, model = config.engine, config.model
+    stage = engine.zero_stage if engine.name == "deepspeed" else 0
+    full = (2.0 if engine.precision == "fp16" and stage else 4.0) * parameters
+    # ZeRO shards moments from stage 1 on, gradients from 2, weights from 3
+    weights, gradients = (full / ranks if is_sharded else full for is_sharded in (stage == 3, stage > 1))
+    weights += 4 * parameters / ranks if stage else 0  # DeepSpeed updates a float32 copy of its part of the weights
+    moments = 8.0 * parameters / (ranks if stage else 1)
     tokens = max(phase.length for phase in phases(config)) * sequences
     predictions = max(phase.length * phase.share for phase in phases(config)) * sequences
-    scores = max(predictions * vocab_size, min(tokens * vocab_size, MOST_CAUSAL) if config.causal_rows else 0)
-    activations = tokens * net.hidden * net.layers * ACTIVATION_BYTES[engine.precision]
-    copies = 2.0 * parameters if engine.precision == "bf16" else 0.0  # autocast's, of each matrix, for a micro-batch
-    buffers = copies + (BUCKET * whole / parameters if is_deepspeed else 0)
-    return Needed(weights, gradients, 0 if engine.offload else averages, activations, scores * SCORE_BYTES, buffers)
-
-
-def host_memory_of_offload(parameters: int, ranks: int) -> float:
-    """Bytes of host memory a process where the optimizer works there: exact weights, gradients, both averages."""
-    return 16.0 * parameters / ranks
+    scores = min(tokens * vocab_size, MAX_CAUSAL_SCORES) if config.is_causal else predictions * vocab_size
+    activations = tokens * model.hidden * model.layers * ACTIVATION_BYTES[engine.precision]
+    copies = 2.0 * parameters if engine.precision == "bf16" else 0.0  # of each matrix, made by autocast
+    buffers = copies + (BUCKET * full / parameters if stage else 0)
+    return Needed(weights, gradients, moments, activations, scores * SCORE_BYTES, buffers)
 
 
 def memory_of(device: torch.device) -> tuple[int, int]:
-    """Bytes that are free on a device, and all of them."""
+    """Free bytes and all bytes of a device."""
     import psutil
     import torch
 
@@ -94,19 +89,19 @@ def describe_memory(needed: Needed, sequences: int, device: torch.device) -> str
 
 
 def keep_freed_memory() -> None:
-    """Let glibc keep large tensors that were freed, up to 2 GiB, for the next step of the same sizes.
+    """Make glibc keep up to 2 GiB of freed tensors for the next step, which needs the same sizes.
 
-    It gives them back to the system, which clears every page that is asked for again. The most that a process holds
-    stays the same. Other C libraries stay as they are.
+    By default, glibc returns them to the system, which clears every page that is requested again. The peak memory of
+    the process stays the same. Other C libraries are not changed.
     """
-    with suppress(AttributeError, OSError, TypeError):  # TypeError: Windows has no library of the process itself
+    with suppress(AttributeError, OSError, TypeError):  # TypeError: on Windows
         mallopt = ctypes.CDLL(None).mallopt
         for parameter, value in KEEP.items():
             mallopt(parameter, value)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error of torch or Python means that memory did not suffice."""
+    """Whether an error of torch or Python means that there was not enough memory."""
     return isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError) and any(words in str(error) for words in NO_MEMORY)
     )
@@ -114,7 +109,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 @contextmanager
 def explained_memory(config: PretrainConfig, world: World, sequences: int) -> Iterator[None]:
-    """Let what runs out of memory inside say what to set, as a BadInput."""
+    """Turn an out-of-memory error inside the block into a BadInput with advice."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
@@ -124,18 +119,18 @@ def explained_memory(config: PretrainConfig, world: World, sequences: int) -> It
 
 
 def out_of_memory(config: PretrainConfig, world: World, sequences: int) -> str:
-    """What to say of it, and what to set."""
-    there = memory_of(world.device)[1] / GIB
+    """The error message, with the setting to change."""
+    total = memory_of(world.device)[1] / GIB
     length = max(phase.length for phase in phases(config))
     if sequences > 1:
         advice = f"set pretrain.engine.micro_batch={sequences // 2}; the batches of a step stay the same"
-    elif world.size > 1 and config.engine.name not in ("fsdp", "deepspeed"):
-        advice = "set pretrain.engine.name=fsdp, which cuts the model over the processes, or take a smaller model"
+    elif world.size > 1 and config.engine.name != "deepspeed":
+        advice = "set pretrain.engine.name=deepspeed, which shards the optimizer, or use a smaller model"
     elif config.engine.name == "deepspeed" and config.engine.zero_stage < 3 and world.size > 1:
-        advice = f"set pretrain.engine.zero_stage={config.engine.zero_stage + 1}, or take a smaller model"
+        advice = f"set pretrain.engine.zero_stage={config.engine.zero_stage + 1}, or use a smaller model"
     else:
-        advice = "use more devices, lower pretrain.rows.sequence_length, or take a smaller model"
+        advice = "use more devices, lower pretrain.rows.sequence_length, or use a smaller model"
     return (
-        f"out of memory: a micro-batch of {sequences} x {length} tokens does not fit the {there:.1f} GiB of "
+        f"out of memory: a micro-batch of {sequences} x {length} tokens does not fit the {total:.1f} GiB of "
         f"{world.device}; {advice}"
     )

@@ -1,28 +1,26 @@
-"""AdamW, how a step is cut into micro-batches, and a state into slices: the same for every engine."""
+"""AdamW, the micro-batches of a step, and slices of its state: the same for every engine."""
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
-from torch.nn.utils import get_total_norm
 
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig
 
-MOMENTS = ("exp_avg", "exp_avg_sq")  # Adam's averages, by the names of torch
-UPDATES = "updates"  # among the moments of a checkpoint: how many steps moved the weights
+MOMENTS = ("exp_avg", "exp_avg_sq")  # Adam's moments, by the names of torch
+EPSILON = 1e-6  # RoBERTa, Table 9
+UPDATES = "updates"  # key of a checkpoint: how many steps changed the weights
 MODEL = "model"  # kind of the slices that become the model
 
 
 class Slice(NamedTuple):
-    """What one process holds of a tensor: ``values`` (one dimension) from place ``start`` of it, row by row.
+    """One process's part of a tensor: the one-dimensional ``values`` from index ``start`` of the flattened tensor.
 
-    ``key`` is "kind/name of the parameter", the kind being ``MODEL`` for the weights that become the model, or
-    ``UPDATES``; ``shape`` is that of the whole tensor.
+    ``key`` is "kind/name of the parameter", where the kind is ``MODEL`` for weights or one of ``MOMENTS``; or it is
+    ``UPDATES``. ``shape`` is that of the full tensor.
     """
 
     key: str
@@ -31,17 +29,10 @@ class Slice(NamedTuple):
     values: Tensor
 
 
-def even_slice(whole: Tensor, rank: int, ranks: int) -> tuple[int, Tensor]:
-    """Start and values of a process's share of a tensor that all have whole."""
-    flat = whole.detach().flatten()
-    start, end = (len(flat) * part // ranks for part in (rank, rank + 1))
-    return start, flat[start:end]
-
-
 def adamw(config: PretrainConfig, parameters: list[nn.Parameter]) -> torch.optim.AdamW:
-    """AdamW without decay on biases and LayerNorm, as BERT and RoBERTa do.
+    """AdamW without weight decay on biases and LayerNorm, as in BERT and RoBERTa.
 
-    DeepSpeed gets it too: its own Adam would be compiled at first use, which takes minutes.
+    DeepSpeed uses it as well: its own Adam is compiled at first use, which takes minutes.
     """
     return torch.optim.AdamW(
         [
@@ -50,42 +41,26 @@ def adamw(config: PretrainConfig, parameters: list[nn.Parameter]) -> torch.optim
         ],
         lr=config.optimizer.lr,
         betas=config.optimizer.betas,
-        eps=config.optimizer.epsilon,
+        eps=EPSILON,
         fused=True,
     )
 
 
-def total_norm(gradients: list[Tensor]) -> Tensor:
-    """The norm of what lies cut over all processes."""
-    squared = get_total_norm(gradients).square()
-    dist.all_reduce(squared)
-    return squared.sqrt()
+def skip_unless_finite(optimizer: torch.optim.Optimizer, norm: Tensor) -> None:
+    """Make the next step of a fused AdamW change nothing if the gradient norm is not finite.
 
-
-def leave_out_unless_finite(optimizer: torch.optim.Optimizer, norm: Tensor) -> None:
-    """Let the next step of a fused AdamW change nothing where the gradient's norm is not finite.
-
-    The kernel reads it on the device, so nobody waits; it is what torch's GradScaler sets.
+    The kernel reads the flag on the device, so the host does not wait. It is the flag that torch's GradScaler sets.
     """
     optimizer.found_inf = norm.isfinite().logical_not().float()  # type: ignore[attr-defined]
 
 
 def fit_micro_batch(config: PretrainConfig, ranks: int) -> int:
-    """Sequences per micro-batch: the largest divisor of a process's share that is at most ``micro_batch``.
-
-    Of its causal rows and of its masked rows alike, where a step has both.
-    """
+    """Sequences per micro-batch: the largest divisor of a process's share of the batch up to ``micro_batch``."""
     if config.global_batch % ranks:
         nearest = max(ranks, round(config.global_batch / ranks) * ranks)
         raise BadInput(
             f"pretrain.global_batch {config.global_batch} is not divisible by {ranks} processes; "
             f"the nearest value that is: {nearest}"
         )
-    both = math.gcd(config.causal_rows, config.global_batch - config.causal_rows)
-    if both % ranks:
-        raise BadInput(
-            f"{config.causal_rows} rows of pretrain.global_batch {config.global_batch} are causal, and {ranks} "
-            "processes cannot share both kinds evenly; change pretrain.model.causal_share or global_batch"
-        )
-    share = both // ranks
-    return max(size for size in range(1, min(config.engine.most_sequences, share) + 1) if share % size == 0)
+    share = config.global_batch // ranks
+    return max(size for size in range(1, min(config.engine.max_sequences, share) + 1) if share % size == 0)

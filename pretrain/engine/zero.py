@@ -1,18 +1,18 @@
-"""Training by DeepSpeed, ``deepspeed.initialize`` with a torch AdamW: many processes, ZeRO stages 0 to 3, fp16.
+"""Training with DeepSpeed (``deepspeed.initialize`` with torch's AdamW): several processes, ZeRO stages 0 to 3, fp16.
 
-DeepSpeed is told of float32 only, and so adds up and reduces in it; bf16 is autocast inside the module. Its own checks
-of the gradient would wait for the device in every step, so norm and clipping are done here. Where it knows no way
-around them, at stage 3, offloading and in fp16, they stay.
+DeepSpeed sees float32 only, and so sums and reduces in float32; bf16 is autocast inside the module. DeepSpeed's own
+checks of the gradient wait for the device in every step, so norm and clipping are computed here. At stage 3 and in fp16
+its checks cannot be avoided.
 
-State is told by parameter, whole or each process's slice of it, and given back whole, so checkpoints do not depend on
-the stage or the number of processes and need no conversion.
+State is saved by parameter, in full or as each process's slice, and restored from full tensors, so checkpoints do not
+depend on the stage or the number of processes and need no conversion.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -21,17 +21,7 @@ from torch import Tensor, nn
 from torch.nn.utils import get_total_norm
 
 from pretrain.config import PretrainConfig
-from pretrain.engine.optimizer import (
-    MODEL,
-    MOMENTS,
-    UPDATES,
-    Slice,
-    adamw,
-    even_slice,
-    fit_micro_batch,
-    leave_out_unless_finite,
-    total_norm,
-)
+from pretrain.engine.optimizer import MODEL, MOMENTS, UPDATES, Slice, adamw, fit_micro_batch, skip_unless_finite
 from pretrain.engine.world import World
 from pretrain.model.module import PretrainingModule, Sums
 
@@ -39,63 +29,61 @@ SCALER_NAMES = ("cur_scale", "cur_iter", "last_overflow_iter", "cur_hysteresis")
 
 
 def zero_settings(config: PretrainConfig, ranks: int) -> dict[str, Any]:
-    """The DeepSpeed configuration that follows from the recipe; saved for the record, never edited by hand."""
+    """The DeepSpeed configuration of the recipe; also saved as a record."""
     micro_batch = fit_micro_batch(config, ranks)
     checks = _checks_itself(config)
     stage: dict[str, Any] = {"stage": config.engine.zero_stage}
     if config.engine.zero_stage in (1, 2):
         stage["compute_grad_norm"] = checks
-    if config.engine.offload:
-        stage["offload_optimizer"] = {"device": "cpu", "pin_memory": True}
     return {
         "train_batch_size": config.global_batch,
         "train_micro_batch_size_per_gpu": micro_batch,
         "gradient_accumulation_steps": config.global_batch // ranks // micro_batch,
-        "gradient_clipping": config.optimizer.clip if checks else 0.0,  # otherwise by ``ZeroEngine.update``
+        "gradient_clipping": config.optimizer.clip if checks else 0.0,  # otherwise ``ZeroEngine.update`` clips
         "zero_optimization": stage,
         "fp16": {"enabled": config.engine.precision == "fp16"},
         "zero_allow_untested_optimizer": True,
-        "zero_force_ds_cpu_optimizer": False,  # offloaded, too, torch's own moves the weights
+        "zero_force_ds_cpu_optimizer": False,
         "steps_per_print": 2**31,
     }
 
 
 def _checks_itself(config: PretrainConfig) -> bool:
-    """Whether norm, clipping and the passing over of a bad gradient are DeepSpeed's."""
-    return config.engine.zero_stage == 3 or config.engine.precision == "fp16" or config.engine.offload
+    """Whether DeepSpeed itself computes the norm, clips, and skips a gradient that is not finite."""
+    return config.engine.zero_stage == 3 or config.engine.precision == "fp16"
 
 
 @contextmanager
-def joined_deepspeed(world: World) -> Iterator[None]:
-    """Let DeepSpeed pick up the processes, without its compiled shared-memory collective for CPUs.
+def deepspeed_group(world: World) -> Iterator[None]:
+    """The process group of DeepSpeed, without its compiled shared-memory collective for CPUs.
 
-    The collective takes 23 s of C++ at first use, and without ninja and a compiler DeepSpeed would not start at all.
+    Compiling the collective takes 23 s at first use, and without ninja and a compiler DeepSpeed would not start at all.
     """
     if world.device.type == "cpu":
-        os.environ.setdefault("DS_ACCELERATOR", "cpu")  # spares a warning about missing GPUs
+        os.environ.setdefault("DS_ACCELERATOR", "cpu")  # avoids a warning about missing GPUs
     is_alone, linear = "LOCAL_RANK" not in os.environ, nn.functional.linear
     if is_alone:
-        os.environ["LOCAL_RANK"] = "0"  # DeepSpeed reads it; other libraries take it for a launcher's, so not for long
+        os.environ["LOCAL_RANK"] = "0"  # DeepSpeed reads it; removed below, as other libraries would assume a launcher
     try:
         if not dist.is_initialized():
             dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
         import deepspeed
 
         if world.device.type == "cpu":
-            # the table of compiled parts that may be built: private, but the only way past the collective, and filling
-            # it tries the linker; a test without a compiler guards this line
+            # the private table of extensions that can be compiled: emptying it is the only way to avoid the collective;
+            # a test without a compiler covers this line
             deepspeed.ops.__compatible_ops__ = {}
         deepspeed.init_distributed(verbose=False)
         yield
     finally:
-        deepspeed.comm.destroy_process_group()  # torch's, and the groups DeepSpeed made of it
-        nn.functional.linear = linear  # ZeRO 3 leaves its own there, which rounds otherwise, for whatever comes next
+        deepspeed.comm.destroy_process_group()  # the group of torch and those that DeepSpeed derived from it
+        nn.functional.linear = linear  # ZeRO 3 leaves its own version there, which rounds differently
         if is_alone:
             os.environ.pop("LOCAL_RANK", None)
 
 
 class ZeroEngine:
-    """This process's part of many; see ``pretrain.engine.start.Engine``."""
+    """One of several processes; see ``pretrain.engine.start.ShardedEngine``."""
 
     def __init__(self, config: PretrainConfig, module: PretrainingModule, world: World) -> None:
         import deepspeed
@@ -112,7 +100,7 @@ class ZeroEngine:
         self._named = dict(module.network.named_parameters())
         self._stage, self._is_exact = config.engine.zero_stage, config.engine.precision != "fp16"
         self._shares = world.size * settings["gradient_accumulation_steps"]  # the engine averages over both
-        self._rank, self._ranks, self._utils = world.rank, world.size, deepspeed.utils
+        self._rank, self._utils = world.rank, deepspeed.utils
         self._clip, self._checks_itself = config.optimizer.clip, _checks_itself(config)
 
     def __call__(self, *fields: Tensor | None) -> Sums:
@@ -131,15 +119,16 @@ class ZeroEngine:
             self._engine.step()
             return self._engine.get_global_grad_norm()
         gradients = self._gradients()
-        norm = get_total_norm(gradients) if self._stage == 0 else total_norm(gradients)
+        norm = get_total_norm(gradients)
+        if self._stage:  # each process holds a part of the gradient
+            squared = norm.square()
+            dist.all_reduce(squared)
+            norm = squared.sqrt()
         if self._clip:
-            torch._foreach_mul_(gradients, (self._clip / (norm + 1e-6)).clamp(max=1.0))  # as torch does
-        leave_out_unless_finite(self._base, norm)
+            torch._foreach_mul_(gradients, (self._clip / (norm + 1e-6)).clamp(max=1.0))  # as in torch
+        skip_unless_finite(self._base, norm)
         self._engine.step()
         return norm
-
-    def averaged(self) -> AbstractContextManager[None]:
-        return nullcontext()
 
     def state(self, *, keep: bool) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         weights: dict[str, Tensor] = {}
@@ -177,19 +166,19 @@ class ZeroEngine:
         scaler = getattr(self._engine.optimizer, "loss_scaler", None)
         return {name: getattr(scaler, name) for name in SCALER_NAMES if hasattr(scaler, name)}
 
-    def restore_scaling(self, found: Mapping[str, float]) -> None:
-        for name, value in found.items():
+    def restore_scaling(self, scaling: Mapping[str, float]) -> None:
+        for name, value in scaling.items():
             setattr(self._engine.optimizer.loss_scaler, name, value)
 
     @property
     def _base(self) -> torch.optim.Optimizer:
-        """torch's optimizer, which DeepSpeed wraps from stage 1 on."""
+        """The optimizer of torch, which DeepSpeed wraps from stage 1 on."""
         optimizer = self._engine.optimizer
         base: torch.optim.Optimizer = optimizer if self._stage == 0 else optimizer.optimizer
         return base
 
     def _gradients(self) -> list[Tensor]:
-        """Those of the step that this process updates by, to be changed in place; private from stage 1 on."""
+        """The gradients with which this process updates, to be changed in place; private from stage 1 on."""
         if self._stage == 0:
             return [p.grad for p in self._named.values() if p.grad is not None]
         return [gradient for group in self._engine.optimizer.averaged_gradients.values() for gradient in group]
@@ -204,16 +193,13 @@ class ZeroEngine:
         return whole.reshape(p.ds_shape if hasattr(p, "ds_shape") else p.shape).float()
 
     def _slice(self, p: Any, key: str | None) -> tuple[int, Tensor]:
-        """Start and values of this process's part of a parameter, or of its moment ``key``."""
+        """Start and values of this process's part of a parameter, or of its moment ``key``; from stage 1 on."""
         utils: Any = self._utils
-        if self._stage == 0:
-            whole = p if key is None else self._engine.optimizer.state[p][key]
-            return even_slice(whole, self._rank, self._ranks)
         if self._stage == 3:
             part = utils.safe_get_local_fp32_param(p) if key is None else utils.safe_get_local_optimizer_state(p, key)
-            start = min(part.numel() * self._rank, p.ds_numel)  # the last part is filled up
+            start = min(part.numel() * self._rank, p.ds_numel)  # the last part is padded
             return start, part.detach().flatten()[: p.ds_numel - start]
-        held = p._hp_mapping  # private; None where the cut leaves nothing of it here
+        held = p._hp_mapping  # private; None if this process holds nothing of it
         if held is None:
             return 0, torch.empty(0)
         return held.lp_fragment_address.start, held.get_hp_fragment(key).detach().flatten()
@@ -223,11 +209,11 @@ class ZeroEngine:
         if self._stage == 0:
             self._engine.optimizer.state[p][key].copy_(whole)
         elif self._stage == 3:
-            # it cuts a parameter into equal parts, the last one filled up; DeepSpeed's own way forgets the filling
+            # parameters are split into equal parts, the last one padded; DeepSpeed's own function ignores the padding
             part = utils.safe_get_local_fp32_param(p) if key is None else utils.safe_get_local_optimizer_state(p, key)
             own = whole.flatten()[part.numel() * self._rank :][: part.numel()]
             part.flatten()[: own.numel()].copy_(own)
-            if key is None:  # offloaded, the part is a copy
+            if key is None:
                 utils.safe_set_local_fp32_param(p, part)
             else:
                 utils.safe_set_local_optimizer_state(p, part, key)
@@ -237,7 +223,7 @@ class ZeroEngine:
             utils.safe_set_full_optimizer_state(p, whole, key)
 
     def _prepare_moments(self, updates: float) -> None:
-        """Empty moments where AdamW would make them at its first update, and the number of updates so far."""
+        """Zero moments, which AdamW would make at its first update, and the number of updates so far."""
         optimizer, base = self._engine.optimizer, self._base
         sharded = "fp32_partitioned_groups_flat" if self._stage == 3 else "single_partition_of_fp32_groups"
         held = list(self._named.values()) if self._stage == 0 else getattr(optimizer, sharded)
@@ -247,9 +233,9 @@ class ZeroEngine:
         self._link_moments()
 
     def _link_moments(self) -> None:
-        """Let parameters know where their moments lie.
+        """Link parameters to their moments; private.
 
-        DeepSpeed does it at the first update, but when only the first group of parameters has moments; private.
+        DeepSpeed does this at the first update, but only if the first group of parameters alone has moments.
         """
         if self._stage in (1, 2):
             optimizer = self._engine.optimizer

@@ -1,8 +1,8 @@
-"""What pieces can be guessed by counting alone, to stand beside a model's accuracy.
+"""Counting baselines: how many predictions are right with frequency tables alone, for comparison with a model.
 
-Three tables count training text: which piece is most frequent, which after its left neighbour, and which between its
-two neighbours. A guess whose neighbours were never met, or are masked, comes from the next smaller table. The price is
-some 70 bytes of memory a piece, so at most ``most_tokens`` pieces are counted.
+Three tables count training text: the most frequent piece, the most frequent piece after its left neighbor, and the most
+frequent piece between its two neighbors. If the neighbors are masked or do not occur in the table, the next smaller
+table is used. A counted piece takes about 70 bytes of memory, so at most ``max_tokens`` pieces are counted.
 
 Shapes: B sequences, L positions, V vocabulary, N counted pieces, C contexts, P predictions.
 """
@@ -25,24 +25,24 @@ _ROWS_AT_ONCE = 1024
 
 
 class Baselines(NamedTuple):
-    """Most frequent pieces (the lowest id where several are), of ``tokens`` counted ones."""
+    """Most frequent pieces (ties: the lowest id) among ``tokens`` counted pieces."""
 
     tokens: int
     unigram: int
-    after_V: Numbers  # after each piece; ``unigram`` after what was never met
-    contexts_C: Numbers  # neighbours that were met, left * V + right, ascending
+    after_V: Numbers  # after each piece; ``unigram`` after pieces that do not occur
+    contexts_C: Numbers  # pairs of neighbors that occur, left * V + right, ascending
     between_C: Numbers  # between them
 
 
-def count_baselines(training: RowSource, pieces: Pieces, most_tokens: int = 20_000_000) -> Baselines:
-    """Count the rows of epoch 0, unmasked: all, or rows chosen at random that hold ``most_tokens`` pieces.
+def count_baselines(training: RowSource, pieces: Pieces, max_tokens: int = 20_000_000) -> Baselines:
+    """Count the unmasked rows of epoch 0: all, or random rows with ``max_tokens`` pieces in total.
 
-    Special pieces are never a guess, but [CLS] and [SEP] count as neighbours. BadInput where nothing can be counted.
+    Special pieces are never predicted, but [CLS] and [SEP] count as neighbors. BadInput if nothing can be counted.
     """
     vocab_size = len(pieces.special_V)
-    codes_N = _neighbour_codes(training, pieces, most_tokens)
+    codes_N = _neighbor_codes(training, pieces, max_tokens)
     if not len(codes_N):
-        raise BadInput("the training rows hold nothing but special pieces; give text that the tokenizer knows")
+        raise BadInput("the training rows hold only special pieces; give text that the tokenizer can encode")
     pieces_N = codes_N % vocab_size
     counts_V = np.bincount(pieces_N, minlength=vocab_size)
     unigram = int(counts_V.argmax())
@@ -56,12 +56,12 @@ def count_baselines(training: RowSource, pieces: Pieces, most_tokens: int = 20_0
 def score_baselines(
     baselines: Baselines, held_out: RowSource, pieces: Pieces, config: PretrainConfig
 ) -> dict[str, float]:
-    """Accuracies (0..1) on the predictions that ``measure`` scores, rows weighted as there.
+    """Accuracies (0..1) on the predictions that ``measure`` scores, with the same weights of rows.
 
-    A guess sees the masked row, as the model does; bigram: the left neighbour. Where all rows are causal the next token
-    is guessed, from the one before it alone; where some are, masked words.
+    The tables see the masked row, as the model does; bigram: the left neighbor. With a causal objective they predict
+    the next token from the token before it.
     """
-    is_causal = config.causal_rows == config.global_batch
+    is_causal = config.is_causal
     names = ("unigram_accuracy", "bigram_accuracy", "both_sides_accuracy")[: 2 if is_causal else 3]
     hits, predictions = np.zeros(len(names)), 0.0
     chosen = choose_rows(held_out, config)
@@ -73,9 +73,9 @@ def score_baselines(
             targets_BL = causal_batch(rows).targets_BM.numpy()
             at = targets_BL != IGNORED
             targets_P, left_P = targets_BL[at], rows.ids_BL[at]
-            right_P = left_P  # not looked at
+            right_P = left_P  # not used
         else:
-            masked = mask_rows(rows, held_out_keys(config, rows), pieces, config.rows.masking.of_held_out)
+            masked = mask_rows(rows, held_out_keys(config, rows), pieces, config.rows.masking)
             row_P, slots_P = np.nonzero(masked.targets_BM != IGNORED)
             columns_P, targets_P = masked.positions_BM[row_P, slots_P], masked.targets_BM[row_P, slots_P]
             left_P, right_P = masked.ids_BL[row_P, columns_P - 1], masked.ids_BL[row_P, columns_P + 1]
@@ -85,35 +85,35 @@ def score_baselines(
     return dict(zip(names, (hits / max(predictions, 1.0)).tolist(), strict=True))
 
 
-def _neighbour_codes(training: RowSource, pieces: Pieces, most_tokens: int) -> Numbers:
+def _neighbor_codes(training: RowSource, pieces: Pieces, max_tokens: int) -> Numbers:
     """(left * V + right) * V + piece for every piece that is not special; 63 bits hold vocabularies of 2 million."""
     vocab_size, total = len(pieces.special_V), training.count(0)
-    codes_N = np.empty(most_tokens, np.int64)  # takes no memory before it is filled
-    found = begin = 0
-    while found < most_tokens and begin < total:
-        # rows in a random order: those of documents come in the order of the corpus, source after source
+    codes_N = np.empty(max_tokens, np.int64)  # takes no memory before it is filled
+    counted = begin = 0
+    while counted < max_tokens and begin < total:
+        # rows in random order, because rows of documents are ordered by source
         rows_B = permute(np.arange(begin, min(begin + _ROWS_AT_ONCE, total)), total, derive_key(0, "baselines"))
         ids_BL = training.gather(np.zeros_like(rows_B), rows_B).ids_BL
         left_BL, middle_BL, right_BL = ids_BL[:, :-2], ids_BL[:, 1:-1], ids_BL[:, 2:]
         codes = ((left_BL * vocab_size + right_BL) * vocab_size + middle_BL)[~pieces.special_V[middle_BL]]
-        codes = codes[: most_tokens - found]
-        codes_N[found : found + len(codes)] = codes
-        found += len(codes)
+        codes = codes[: max_tokens - counted]
+        codes_N[counted : counted + len(codes)] = codes
+        counted += len(codes)
         begin += len(rows_B)
-    return codes_N[:found]
+    return codes_N[:counted]
 
 
 def _most_frequent(codes_N: Numbers, vocab_size: int) -> tuple[Numbers, Numbers]:
-    """Contexts and the piece most frequent in each (the lowest id of several), out of codes context * V + piece."""
+    """Contexts and the most frequent piece of each (ties: the lowest id), from codes context * V + piece."""
     codes, counts = np.unique(codes_N, return_counts=True)
-    contexts, found = np.divmod(codes, vocab_size)
-    order = np.lexsort((-counts, contexts))  # stable: the lowest id first among equals
+    contexts, candidates = np.divmod(codes, vocab_size)
+    order = np.lexsort((-counts, contexts))  # stable: the lowest id first for equal counts
     contexts_C, firsts_C = np.unique(contexts, return_index=True)
-    return contexts_C, found[order[firsts_C]]
+    return contexts_C, candidates[order[firsts_C]]
 
 
 def _guess(baselines: Baselines, left_P: Numbers, right_P: Numbers, mask_id: int) -> tuple[Numbers, ...]:
-    """What each table says of each prediction, from the smallest table to the largest."""
+    """The guess of each table for each prediction, from the smallest table to the largest."""
     unigram_P = np.full(len(left_P), baselines.unigram)
     after_P = np.where(left_P == mask_id, baselines.unigram, baselines.after_V[left_P])
     codes_P = left_P * len(baselines.after_V) + right_P

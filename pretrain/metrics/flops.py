@@ -1,11 +1,10 @@
-"""Floating-point operations of a token in training, and what a device could do at best: the two halves of the MFU.
+"""Floating-point operations (FLOP) to train on one token.
 
-Counted are the matrix products of forward and backward pass (three times the forward pass), the vocabulary head and
-all of the last layer but keys and values on the predicted positions only (where documents are isolated, all but its
-attention), of local attention what a token may see, nothing for the sentence-pair head (below 0.1 %), norms and
-activations: the useful work, after PaLM (arXiv 2204.02311, appendix B). As there, a causal token counts as if it saw
-its whole row, twice what it sees; hybrid rows cost their mean. Peaks are the dense rates of NVIDIA's datasheets, half
-of those printed "with sparsity".
+Counted are the matrix products of forward and backward pass (three times the forward pass). The vocabulary head and the
+last layer without its keys and values count on the predicted positions only (with isolated documents, the last layer
+without its attention); local attention counts the tokens in its window; the sentence-pair head (below 0.1 %), norms and
+activations count nothing. This is the useful work of PaLM (arXiv 2204.02311, appendix B). As there, a causal token
+counts as if it attended to its full row, twice what it does. Peaks are in ``pretrain.metrics.device_speed``.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from pretrain.batching.masking import most_predictions
 from pretrain.config import PretrainConfig
+from pretrain.model import sizes
 from pretrain.schedule import of_phase
 
 if TYPE_CHECKING:
@@ -50,37 +50,31 @@ PRECISIONS = ("fp32", "fp16", "bf16")
 
 
 def flops_per_token(config: PretrainConfig, vocab_size: int, lengths: NDArray[np.int64] | None = None) -> float:
-    """Operations to train on one token; ``lengths`` are those of the segments of rows, None: each row is one."""
-    causal = config.causal_rows / config.global_batch
-    masked_share = (
-        most_predictions(config.rows.sequence_length, config.rows.masking.share) / config.rows.sequence_length
-    )
-    of_kinds = ((causal, 1.0), (1 - causal, masked_share))
-    return sum(share * _flops(config, vocab_size, lengths, predicted) for share, predicted in of_kinds if share)
-
-
-def _flops(config: PretrainConfig, vocab_size: int, lengths: NDArray[np.int64] | None, predicted: float) -> float:
+    """Operations to train on one token; ``lengths``: segment lengths of rows, None: each row is one segment."""
     model, length = config.model, config.rows.sequence_length
+    predicted = 1.0 if config.is_causal else most_predictions(length, config.rows.masking.share) / length
     hidden, is_modern, is_gpt = model.hidden, model.architecture == "modernbert", model.architecture == "gpt"
     is_isolated = config.rows.packing == "documents"
-    # keys and values; queries, too, by ModernBERT's one matrix or where documents are isolated and all tokens ask
+    # keys and values; also queries with the joint matrix of ModernBERT or with isolated documents
     on_all = (3 if is_modern or is_isolated else 2) * hidden**2
-    rest = 4 * hidden**2 - on_all + (3 if is_modern else 2) * hidden * model.intermediate  # gated units have three
+    rest = (
+        4 * hidden**2 - on_all + (3 if is_modern else 2) * hidden * model.intermediate
+    )  # gated units have three matrices
     lengths = np.array([length]) if lengths is None else lengths
     total = 6 * ((0 if is_gpt else hidden**2) + hidden * vocab_size) * predicted
     for layer in range(model.layers):
-        is_narrow = layer == model.layers - 1 and not is_gpt  # it asks at the predictions, and at [CLS] for pairs
-        asking = predicted + model.nsp / length if is_narrow else 1
-        reach = model.local_window // 2 if is_modern and layer % model.global_every else None
-        seen = 12 * attended_length(lengths, reach) * hidden
-        total += 6 * (on_all + asking * rest) + seen * (1 if is_isolated else asking)
+        is_narrow = layer == model.layers - 1 and not is_gpt  # queries at the predictions, and at [CLS] for pairs
+        queries = predicted + model.nsp / length if is_narrow else 1
+        reach = sizes.LOCAL_WINDOW // 2 if is_modern and layer % sizes.GLOBAL_EVERY else None
+        attention = 12 * attended_length(lengths, reach) * hidden
+        total += 6 * (on_all + queries * rest) + attention * (1 if is_isolated else queries)
     return total
 
 
 def attended_length(lengths: NDArray[np.int64], reach: int | None = None) -> float:
-    """Mean number of tokens that a token sees where segments of these lengths (zeros are none) see only themselves.
+    """Mean number of tokens that a token attends to in segments of these lengths (zeros: no segment).
 
-    With ``reach``, only those at most so many places away.
+    With ``reach``, only tokens up to that distance count.
     """
     sizes = lengths[lengths > 0].astype(float)
     reaches = sizes - 1 if reach is None else np.minimum(reach, sizes - 1)
@@ -88,14 +82,14 @@ def attended_length(lengths: NDArray[np.int64], reach: int | None = None) -> flo
 
 
 def flops_by_phase(batches: TrainingBatches, config: PretrainConfig, vocab_size: int) -> list[float]:
-    """``flops_per_token`` of each phase of a run; what is attended is read off its first rows."""
-    found = []
+    """``flops_per_token`` of each phase of a run; segment lengths are taken from its first rows."""
+    flops = []
     for phase in batches.phases:
         source = batches.source_of(phase)
         some = np.arange(min(SAMPLED_ROWS, source.count(0)))
         lengths_BS = source.gather(np.zeros_like(some), some).lengths_BS
-        found.append(flops_per_token(of_phase(config, phase), vocab_size, lengths_BS))
-    return found
+        flops.append(flops_per_token(of_phase(config, phase), vocab_size, lengths_BS))
+    return flops
 
 
 def peak_flops(device_name: str, precision: str) -> float | None:

@@ -1,8 +1,8 @@
-"""The steps since the last line, and the signs in them that training goes wrong.
+"""Signs of trouble in the steps since the last log line: a loss that is not finite, or a jump of the gradient norm.
 
-A loss that is not finite stops the run and names the first step that had one; a gradient norm far above its running
-median is worth one warning a line. Both name the rows of the step, because odd text is a common cause. Looked for once
-a line, so the device is never waited for in between; the price is that a run goes on to the end of its interval.
+A loss that is not finite stops the run and names the first such step. A gradient norm far above its running median
+gives one warning per line. Both name the rows of the step, because unusual text is a common cause. The check runs once
+per log line, so that no step waits for the device; a diverged run therefore continues to the end of its interval.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pretrain.model.module import mean_loss
 log = logging.getLogger(__name__)
 
 JUMP = 10.0  # times the median
-REMEMBERED = 101  # norms that the median is taken over
-LEAST_REMEMBERED = 20  # below, as in the first steps, nothing is known to be unusual
+REMEMBERED = 101  # number of norms for the median
+MIN_REMEMBERED = 20  # with fewer, as in the first steps, no norm counts as unusual
 ROWS_SHOWN = 4
 RANKS_SHOWN = 4
 
@@ -30,10 +30,10 @@ NamesOfStep = Callable[..., list[str]]  # of a step, or of a step and a rank
 
 
 class StepSums(NamedTuple):
-    """One step over all processes: sums as in ``Sums``, how many they are of, rate and norm of the gradient.
+    """One step over all processes: sums as in ``Sums``, their counts, learning rate and gradient norm.
 
-    ``tokens`` leaves padding out; ``grad_norm`` is before clipping, nan where the engine gave none, inf where it was
-    not finite.
+    ``tokens`` leaves padding out; ``grad_norm`` is before clipping, nan if the engine gave none, inf if it was not
+    finite.
     """
 
     step: int
@@ -47,9 +47,10 @@ class StepSums(NamedTuple):
     lr: float
     grad_norm: float
 
-    def loss(self, config: PretrainConfig) -> float:
-        """Its mean over the step, as it was trained on."""
-        return float(mean_loss(self, self.predictions, self.others, config))
+    @property
+    def loss(self) -> float:
+        """The mean training loss of the step."""
+        return float(mean_loss(self, self.predictions, self.others))
 
 
 def require_finite_losses(
@@ -58,19 +59,19 @@ def require_finite_losses(
     names_of_step: NamesOfStep,
     ranks: Mapping[int, str] = MappingProxyType({}),
 ) -> None:
-    """Stop (BadInput) where training has diverged, naming the first bad step, its rows and what went before.
+    """Raise BadInput if training has diverged; it names the first bad step, its rows and the loss before it.
 
-    ``ranks``: the processes, with their hosts, whose own part of that step is bad, where there are several processes.
+    ``ranks``: with several processes, the ranks (and hosts) whose part of that step is bad.
     """
     for place, bad in enumerate(steps):
-        if not math.isfinite(bad.loss(config)):
+        if not math.isfinite(bad.loss):
             now = config.optimizer
             key = "warmup_share" if now.warmup_steps is None else "warmup_steps"
-            before = f"; {_describe(steps[place - 1], config)} before it" if place else ""
+            before = f"; {_describe(steps[place - 1])} before it" if place else ""
             first = next(iter(ranks), None)
             rows = names_of_step(bad.step) if first is None else names_of_step(bad.step, first)
             raise BadInput(
-                f"step {bad.step}: the loss is not finite ({bad.loss(config)}){_on_ranks(ranks)} at learning rate "
+                f"step {bad.step}: the loss is not finite ({bad.loss}){_on_ranks(ranks)} at learning rate "
                 f"{bad.lr:.3g}{before}; "
                 f"rows {_some_rows(rows)}; training has diverged: lower pretrain.optimizer.lr "
                 f"({now.lr:g}), raise pretrain.optimizer.{key} ({getattr(now, key):g}) or set "
@@ -81,27 +82,27 @@ def require_finite_losses(
 def warn_of_jump(
     steps: Sequence[StepSums], norms: Sequence[float], config: PretrainConfig, names_of_step: NamesOfStep
 ) -> None:
-    """Warn of the first step whose gradient norm jumps, or is not finite.
+    """Warn of the first step whose gradient norm jumps or is not finite.
 
-    In fp16 only of the former, as loss scaling makes the latter now and then and passes over such steps. ``norms``:
-    what ``remember_norms`` gave for the steps before these.
+    In fp16 only of jumps, because loss scaling expects norms that are not finite and skips such steps. ``norms``: from
+    ``remember_norms``, of the steps before these.
     """
     for step in steps:
         if step.grad_norm == math.inf and config.engine.precision != "fp16":
             log.warning(
-                "step %d: the gradient norm is not finite, though the loss is (%.3f), so the step moved nothing, as %d "
-                "of the last %d; rows %s; if it goes on, lower pretrain.optimizer.lr (%g)",
-                *(step.step, step.loss(config), sum(other.grad_norm == math.inf for other in steps), len(steps)),
+                "step %d: the gradient norm is not finite (the loss is %.3f), so the step was skipped, as were %d of "
+                "the last %d; rows %s; if this continues, lower pretrain.optimizer.lr (%g)",
+                *(step.step, step.loss, sum(other.grad_norm == math.inf for other in steps), len(steps)),
                 *(_some_rows(names_of_step(step.step)), config.optimizer.lr),
             )
             return
-        usual = median(norms) if len(norms) >= LEAST_REMEMBERED else math.inf
+        usual = median(norms) if len(norms) >= MIN_REMEMBERED else math.inf
         if math.isfinite(step.grad_norm) and step.grad_norm > JUMP * usual:
             log.warning(
                 "step %d: gradient norm %.3g is %.1f times the median of the %d steps before (%.3g), loss %.3f; rows "
-                "%s; once, look at these rows; often, set pretrain.optimizer.clip (%g) or lower pretrain.optimizer.lr "
-                "(%g)",
-                *(step.step, step.grad_norm, step.grad_norm / max(usual, 1e-30), len(norms), usual, step.loss(config)),
+                "%s; if it happens once, check these rows; if it happens often, set pretrain.optimizer.clip (%g) or "
+                "lower pretrain.optimizer.lr (%g)",
+                *(step.step, step.grad_norm, step.grad_norm / max(usual, 1e-30), len(norms), usual, step.loss),
                 *(_some_rows(names_of_step(step.step)), config.optimizer.clip, config.optimizer.lr),
             )
             return
@@ -109,21 +110,21 @@ def warn_of_jump(
 
 
 def remember_norms(norms: Sequence[float], steps: Sequence[StepSums]) -> list[float]:
-    """The newest finite gradient norms, those of ``steps`` added."""
-    found = [step.grad_norm for step in steps if math.isfinite(step.grad_norm)]
-    return [*norms, *found][-REMEMBERED:]
+    """The newest finite gradient norms, including those of ``steps``."""
+    finite = [step.grad_norm for step in steps if math.isfinite(step.grad_norm)]
+    return [*norms, *finite][-REMEMBERED:]
 
 
 def _on_ranks(ranks: Mapping[int, str]) -> str:
-    """`` on rank 3 (node-b)``; the rows that are named are those of the first."""
-    said = [f"rank {rank} ({host})" for rank, host in list(ranks.items())[:RANKS_SHOWN]]
+    """`` on rank 3 (node-b)``; the named rows are those of the first rank."""
+    names = [f"rank {rank} ({host})" for rank, host in list(ranks.items())[:RANKS_SHOWN]]
     more = f" and {len(ranks) - RANKS_SHOWN} more" if len(ranks) > RANKS_SHOWN else ""
-    return f" on {', '.join(said)}{more}" if said else ""
+    return f" on {', '.join(names)}{more}" if names else ""
 
 
-def _describe(step: StepSums, config: PretrainConfig) -> str:
+def _describe(step: StepSums) -> str:
     norm = "" if math.isnan(step.grad_norm) else f" and gradient norm {step.grad_norm:.3g}"
-    return f"loss {step.loss(config):.3f}{norm}"
+    return f"loss {step.loss:.3f}{norm}"
 
 
 def _some_rows(names: Sequence[str]) -> str:

@@ -1,7 +1,8 @@
-"""Loss, accuracy and perplexity on text that was never trained on, over all of it and source by source.
+"""Loss, accuracy and perplexity on held-out text, in total and by source.
 
-Sources are measured one after the other. A small one gets more rows than its share, and its rows count less in the
-overall figures. The masks are always those of epoch 0: figures of two measurements differ by the model alone.
+The split itself is in ``pretrain.batching.batches.split_rows``. Sources are measured one after the other. A small
+source gets more rows than its share, and its rows have less weight in the total. The masks are always those of epoch 0,
+so two measurements differ by the model only.
 
 Shapes: B sequences, S segments of a sequence, K measured sources, C sums (``_COLUMNS``).
 """
@@ -25,39 +26,38 @@ from pretrain.engine.world import World, widest_float
 from pretrain.model.module import Sums
 from pretrain.rng import Bits, derive_key, permute
 
-MOST_SOURCES = 16  # the largest have figures of their own, all others have theirs together
+MAX_SOURCES = 16  # the largest sources have their own figures, all others share one set
 OTHERS = "all other sources"
-FEW_ROWS = 16  # every source gets so many before any gets more: about 1,200 predictions in rows of 512
+MIN_ROWS = 16  # every source gets this many before any gets more: about 1,200 predictions in rows of 512
 # counts of rows, masked pieces, next tokens or pairs, and single masked pieces; then sums
 _COLUMNS = ("rows", "predictions", "others", "singles", *Sums._fields, "single_loss")
 
 
 class Chosen(NamedTuple):
-    """Rows of one source that are measured."""
+    """The measured rows of one source."""
 
-    source: int  # -1: all those that are not among the largest
+    source: int  # -1: all sources that are not among the largest
     rows_B: Numbers  # ascending
-    weight: float  # held-out rows of the source for each that is measured
+    weight: float  # held-out rows of the source per measured row
 
 
 def measure(
     engine: Engine, source: RowSource, source_names: list[str], pieces: Pieces, config: PretrainConfig, world: World,
     micro_batch: int, sign: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Figures on held-out rows of one segment, without dropout, equal for any number of processes; all must call it.
+    """Figures on held-out rows, without dropout, equal for any number of processes; all processes must call it.
 
     Pseudo-perplexity (Salazar et al. 2020, arXiv 1910.14659) is exp of the mean loss of single masked pieces. It is
-    estimated from one piece of each row, so a row counts as much as another, however long it is. ``sign`` is called now
-    and then while it goes on.
+    estimated from one piece per row, so all rows have equal weight. ``sign`` is called regularly, for the watchdog.
 
     Returns:
-        rows, predictions: what was measured; mlm_loss (nats), masked_accuracy (0..1), pseudo_perplexity; with
-        sentence pairs nsp_loss and nsp_accuracy; for causal rows causal_loss, causal_accuracy and perplexity (of a
-        token) instead, with hybrid objectives both; "sources": the same of each measured source by name. Where nothing
-        of a source could be masked, the figures that need it are missing.
+        rows, predictions: the numbers measured; mlm_loss (nats), masked_accuracy (0..1), pseudo_perplexity; with
+        sentence pairs also nsp_loss and nsp_accuracy; with a causal objective instead causal_loss, causal_accuracy and
+        perplexity (per token); "sources": the same for each measured source by name. If nothing of a source could be
+        masked, the figures that need it are missing.
 
     Raises:
-        BadInput: there is no held-out row, or none of them has anything to predict.
+        BadInput: there is no held-out row, or no row has anything to predict.
     """
     chosen = choose_rows(source, config)
     sums_KC = torch.zeros(len(chosen), len(_COLUMNS), dtype=widest_float(world.device), device=world.device)
@@ -86,7 +86,7 @@ def measure(
     if not overall["predictions"]:
         raise BadInput(
             f"no word of {overall['rows']} held-out rows could be masked; raise pretrain.rows.held_out_share, or give "
-            "text that the tokenizer knows"
+            "text that the tokenizer can encode"
         )
     names = [OTHERS if part.source < 0 else source_names[part.source] for part in chosen]
     return overall | {"sources": dict(zip(names, figures, strict=True))}
@@ -95,9 +95,9 @@ def measure(
 def choose_rows(source: RowSource, config: PretrainConfig) -> list[Chosen]:
     """The held-out rows that are measured: ``config.watch.measure_rows``, or all if there are fewer; always the same.
 
-    Sources beyond the ``MOST_SOURCES`` with the most rows count as one. All take turns in naming one of their rows at
-    random until each has named ``FEW_ROWS`` or all it has. From then on each has the same share of its rows measured.
-    So a source is left out only where ``measure_rows`` is smaller than their number.
+    Sources beyond the ``MAX_SOURCES`` with the most rows count as one. First, each source gets up to ``MIN_ROWS``
+    random rows, in turn; after that, the same share of the rows of each source is chosen. So a source is left out only
+    if ``measure_rows`` is smaller than the number of sources.
     """
     total = source.count(0)
     if not total:
@@ -105,9 +105,9 @@ def choose_rows(source: RowSource, config: PretrainConfig) -> list[Chosen]:
     rows = permute(np.arange(total), total, derive_key(config.seed, "measured rows"))
     numbers, sources, sizes = _largest_sources(source.sources(0, rows))
     by_source = np.argsort(sources, kind="stable")
-    turns = np.empty(total)  # which row of its source it is: 0, 1, 2, …
+    turns = np.empty(total)  # index of the row within its source: 0, 1, 2, …
     turns[by_source] = np.arange(total) - (np.cumsum(sizes) - sizes)[sources[by_source]]
-    when = np.where(turns < FEW_ROWS, turns - FEW_ROWS, turns / sizes[sources])
+    when = np.where(turns < MIN_ROWS, turns - MIN_ROWS, turns / sizes[sources])
     first = np.argsort(when, kind="stable")[: config.watch.measure_rows]
     chosen = []
     for place in np.unique(sources[first]).tolist():
@@ -117,24 +117,25 @@ def choose_rows(source: RowSource, config: PretrainConfig) -> list[Chosen]:
 
 
 def _largest_sources(sources_B: Numbers) -> tuple[list[int], Numbers, Numbers]:
-    """Numbers of the sources that are told apart, the place among them of each row, and how many rows each has."""
-    found, sizes = np.unique(sources_B, return_counts=True)
-    largest = np.sort(np.argsort(-sizes, kind="stable")[:MOST_SOURCES])
-    places = np.full(int(found[-1]) + 1, len(largest))
-    places[found[largest]] = np.arange(len(largest))
-    return [*found[largest].tolist(), -1], places[sources_B], np.bincount(places[sources_B])
+    """Numbers of the largest sources, the index among them of each row, and the number of rows of each."""
+    sources, sizes = np.unique(sources_B, return_counts=True)
+    largest = np.sort(np.argsort(-sizes, kind="stable")[:MAX_SOURCES])
+    places = np.full(int(sources[-1]) + 1, len(largest))
+    places[sources[largest]] = np.arange(len(largest))
+    return [*sources[largest].tolist(), -1], places[sources_B], np.bincount(places[sources_B])
 
 
 def held_out_keys(config: PretrainConfig, rows: Rows) -> Bits:
-    """Keys of the masks that held-out rows wear: those of epoch 0."""
+    """Keys of the masks of held-out rows: those of epoch 0."""
     return row_keys(config.seed, config.rows.masking, np.zeros(len(rows.names_B), np.int64), rows.names_B)
 
 
 def _parts_of_rank(chosen: list[Chosen], micro_batch: int, world: World) -> Iterator[tuple[int, Numbers, int]]:
-    """Place of a source, some of its rows, how many of them count: equally many in each part, and parts for each rank.
+    """Index of a source, some of its rows, and how many of them count; all parts have one size and ranks have equal
+    parts.
 
-    ZeRO-3 needs all processes in every forward pass, and a compiled model one shape; so parts are filled up with rows
-    that do not count.
+    ZeRO-3 needs all processes in every forward pass, and a compiled model needs one shape; so parts are padded with
+    rows that do not count.
     """
     size = min(micro_batch, max(len(part.rows_B) for part in chosen))
     filler = np.full(size, chosen[0].rows_B[0])
@@ -150,7 +151,7 @@ def _parts_of_rank(chosen: list[Chosen], micro_batch: int, world: World) -> Iter
 def _batches(
     source: RowSource, rows_B: Numbers, count: int, pieces: Pieces, config: PretrainConfig
 ) -> tuple[list[Batch], list[Batch]]:
-    """The rows by every objective, and those with a single piece masked; targets only in the first ``count`` rows."""
+    """The rows as batches, and batches with a single masked piece; targets only in the first ``count`` rows."""
     rows = source.gather(np.zeros_like(rows_B), rows_B)
     fills_B = np.arange(len(rows_B)) >= count
     if rows.is_random_BS is not None:
@@ -161,22 +162,16 @@ def _batches(
         batch.targets_BM[torch.from_numpy(fills_B)] = IGNORED
         return batch
 
-    causal = [without_fills(causal_batch(rows))] if config.causal_rows else []
-    if config.causal_rows == config.global_batch:
-        return causal, []
-    words, single = (
-        without_fills(as_batch(rows, masked, config))
-        for masked in (
-            mask_rows(rows, keys_B, pieces, config.rows.masking.of_held_out),
-            mask_single(rows, keys_B, pieces),
-        )
-    )
-    return [words, *causal], [single]
+    if config.is_causal:
+        return [without_fills(causal_batch(rows))], []
+    masks = (mask_rows(rows, keys_B, pieces, config.rows.masking), mask_single(rows, keys_B, pieces))
+    words, single = (without_fills(as_batch(rows, masked)) for masked in masks)
+    return [words], [single]
 
 
 def _figures(sums_C: Tensor, config: PretrainConfig) -> dict[str, Any]:
     sums = dict(zip(_COLUMNS, sums_C, strict=True))
-    predictions = sums["others" if config.causal_rows == config.global_batch else "predictions"]
+    predictions = sums["others" if config.is_causal else "predictions"]
     figures: dict[str, Any] = {"rows": int(sums["rows"]), "predictions": int(predictions)}
     if sums["predictions"]:
         figures["mlm_loss"] = (sums["mlm_loss"] / sums["predictions"]).item()
@@ -186,7 +181,7 @@ def _figures(sums_C: Tensor, config: PretrainConfig) -> dict[str, Any]:
     if config.model.nsp:
         figures["nsp_loss"] = (sums["other_loss"] / sums["rows"]).item()
         figures["nsp_accuracy"] = (sums["other_hits"] / sums["rows"]).item()
-    if config.causal_rows:
+    if config.is_causal:
         loss = sums["other_loss"] / sums["others"]
         figures |= {"causal_loss": loss.item(), "causal_accuracy": (sums["other_hits"] / sums["others"]).item()}
         figures["perplexity"] = loss.exp().item()

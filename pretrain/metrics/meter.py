@@ -1,8 +1,8 @@
-"""What a person watching wants to know: loss, masked accuracy, rate, gradient norm, speed, MFU, memory, time left.
+"""The lines of the log and of metrics.jsonl: loss, accuracy, rate, gradient norm, speed, MFU, memory and time left.
 
 Sums of each step stay on the device and are read once per interval. Averages are over predictions, never means of
-means. Lines of metrics.jsonl after a resumed step are cut off, and the steps of a begun interval travel in the
-checkpoint one by one, so the file of a resumed run and of an undisturbed one differ in timing only.
+means. On a resume, later lines of metrics.jsonl are removed, and the steps of an unfinished interval are part of the
+checkpoint, so the files of a resumed run and of an uninterrupted one differ in timing only.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from corpus.documents.accelerator import device_name
 from corpus.documents.atomic_files import atomic_write, locate_errors
 from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig, by_path
+from pretrain.engine.memory import GIB
 from pretrain.engine.world import World, peak_memory, wait_for_device, widest_float
 from pretrain.metrics.flops import peak_flops
 from pretrain.metrics.forecast import Forecast
@@ -35,20 +36,20 @@ from pretrain.model.module import Sums
 
 log = logging.getLogger(__name__)
 
-# all that may differ between equal runs
+# the only values that may differ between equal runs
 TIMING_KEYS = ("seconds", "tokens_per_second", "mfu", "data_wait_share", "memory_gib", "rank_seconds_least",
                "rank_seconds_median", "rank_seconds_most", "slowest_rank", "slowest_factor")  # fmt: skip
 
 
 class Meter:
-    """Sums over an interval of steps, and the lines made of them.
+    """Sums over an interval of steps, and the lines made from them.
 
     Args:
-        path: metrics.jsonl; the first process appends to it, and trackers write beside it.
+        path: metrics.jsonl; the first process appends to it, and trackers write into its folder.
         world: the processes; ``write`` and ``state`` must be called by all of them together.
-        resumed: step and state to go on from, (0, None) for a fresh start.
+        resumed: step and state of the checkpoint, (0, None) for a new run.
         flops_of_step: operations to train on a token of a step, for the MFU.
-        names_of_step: what the rows of a step are called, for warnings; with a rank those of its part alone.
+        names_of_step: names of the rows of a step, for warnings; with a rank, only those of its part.
     """
 
     def __init__(
@@ -66,9 +67,10 @@ class Meter:
         self._float, steps = widest_float(world.device), config.watch.log_every
         self._sums_KF = torch.zeros(steps, len(Sums._fields), dtype=self._float, device=world.device)
         self._norms_K = torch.zeros(steps, dtype=self._float, device=world.device)
-        self._counts = (0, 0, 0)  # predictions, tokens, others of the step that runs, in this process
+        self._counts = (0, 0, 0)  # predictions, tokens, others of the current step, in this process
         self._ended: list[tuple[int, float, tuple[int, int, int]]] = []  # steps: number, learning rate, counts
-        self._flops_of_step, self._peak = flops_of_step, _peak(config, world)
+        self._flops_of_step = flops_of_step
+        self._peak = peak_flops(device_name(world.device), config.engine.precision)
         self._forecast = Forecast(config, world, last_step + 1, flops_of_step)
         self._is_first_line = True
         self._own = OwnTime(world.device)
@@ -88,12 +90,12 @@ class Meter:
         self._counts = (before[0] + predictions, before[1] + tokens, before[2] + others)
 
     def mark(self) -> None:
-        """Called where this process's own part of a step begins, and where it ends (``pretrain.metrics.ranks``)."""
+        """Mark the begin or the end of this process's own part of a step (``pretrain.metrics.ranks``)."""
         self._own.mark()
 
     def end_step(self, step: int, lr: float, grad_norm: Tensor | float | None, waited_s: float) -> None:
-        """Close the step; ``grad_norm``: None where the engine gives none; ``waited_s``: seconds without a batch."""
-        if isinstance(grad_norm, Tensor):  # not read here; not finite of any kind is inf
+        """Close the step; ``grad_norm``: None if the engine gives none; ``waited_s``: seconds without a batch."""
+        if isinstance(grad_norm, Tensor):  # not read here; nan and -inf become inf
             grad_norm = grad_norm.detach().to(self._float).nan_to_num(math.inf, math.inf, math.inf)
         elif grad_norm is not None and not math.isfinite(grad_norm):
             grad_norm = math.inf
@@ -105,22 +107,22 @@ class Meter:
         self._forecast.end_step(step)
 
     def due(self, step: int) -> bool:
-        """Whether a line belongs after this step."""
+        """Whether a line is written after this step."""
         return step % self._config.watch.log_every == 0 or step == self._config.steps
 
     def state(self, step: int) -> list[float]:
-        """What the checkpoint of ``step`` must hold; BadInput where a loss is not finite."""
+        """The state for the checkpoint of ``step``; BadInput if a loss is not finite."""
         self._read_device()
         steps = [float(value) for ended in self._steps for value in ended]
         return [self._tokens_before, len(self._norms), *self._norms, *steps]
 
     @property
     def tokens(self) -> int:
-        """Tokens trained on so far, padding left out, as of the last ``state`` or ``write``."""
+        """Tokens trained on until the last ``state`` or ``write``, without padding."""
         return int(self._tokens_before + sum(step.tokens for step in self._steps))
 
     def write(self, step: int) -> None:
-        """Log the interval that ends with ``step`` and begin the next one; BadInput where a loss is not finite."""
+        """Log the interval that ends with ``step`` and start the next one; BadInput if a loss is not finite."""
         self._read_device()
         line = _averages(self._steps, self.tokens, self._config) | self._timing(step)
         if self._world.is_first:
@@ -135,7 +137,7 @@ class Meter:
         self._start_clock()
 
     def write_held_out(self, step: int, scores: dict[str, Any]) -> None:
-        """Add a measurement on held-out rows after ``step``; BadInput where a number is not finite."""
+        """Add a measurement on held-out rows after ``step``; BadInput if a number is not finite."""
         numbers = by_path(scores, "held_out/", "/")
         bad = [name for name, value in numbers.items() if not math.isfinite(value)]
         if bad:
@@ -145,8 +147,8 @@ class Meter:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Leave out of the speed what is done inside, such as a measurement or a checkpoint."""
-        wait_for_device(self._world.device)  # steps still running there belong to the speed
+        """Exclude the time inside from the speed, for example a measurement or a checkpoint."""
+        wait_for_device(self._world.device)  # steps that still run there count
         began = time.monotonic()
         yield
         self._clock += time.monotonic() - began
@@ -162,11 +164,13 @@ class Meter:
             tracker.log(step, {name: value for name, value in numbers.items() if name != "step"})
 
     def _read_device(self) -> None:
-        """Move the ended steps from the device to ``_steps``, summed over all processes; their losses are finite."""
+        """Move the ended steps from the device to ``_steps``, summed over all processes, and check the losses."""
         count = len(self._ended)
         counts_KC = torch.tensor([counts for *_, counts in self._ended], dtype=self._float).reshape(count, 3)
         totals_KF = self._world.total(torch.cat([self._sums_KF[:count], counts_KC.to(self._world.device)], dim=1))
-        rows = torch.cat([totals_KF, self._norms_K[:count, None]], dim=1).tolist()  # every process has the same norm
+        rows = torch.cat(
+            [totals_KF, self._norms_K[:count, None]], dim=1
+        ).tolist()  # the norm is the same in every process
         new = [
             StepSums._make([n, *sums, lr, norm]) for (n, lr, _), (*sums, norm) in zip(self._ended, rows, strict=True)
         ]
@@ -179,28 +183,28 @@ class Meter:
         require_finite_losses(self._steps, self._config, self._names_of_step, bad)
 
     def _bad_ranks(self, steps: list[StepSums]) -> dict[int, str]:
-        """Host by rank of the processes whose own part of the first bad step has a loss that is not finite."""
-        bad = next((n for n, step in enumerate(steps) if not math.isfinite(step.loss(self._config))), None)
+        """Host by rank of the processes whose part of the first bad step has a loss that is not finite."""
+        bad = next((n for n, step in enumerate(steps) if not math.isfinite(step.loss)), None)
         if bad is None or self._world.size == 1:
             return {}
         is_bad = not bool(self._sums_KF[bad].isfinite().all())
-        told = self._world.gathered((is_bad, socket.gethostname()))  # all processes are here
-        return {rank: host for rank, (is_bad, host) in enumerate(told) if is_bad}
+        parts = self._world.gathered((is_bad, socket.gethostname()))  # all processes call this
+        return {rank: host for rank, (is_bad, host) in enumerate(parts) if is_bad}
 
     def _start_clock(self) -> None:
         self._clock, self._waited, self._timed_steps, self._timed_tokens = time.monotonic(), 0.0, 0, 0.0
 
     def _timing(self, step: int) -> dict[str, float]:
-        """Of the steps since the last line, or since the start; the first line holds start-up and compilation too."""
-        told = self._world.gathered((self._waited, self._own.take(), socket.gethostname()))
-        waited, own, self._hosts = zip(*told, strict=True)
+        """Timing since the last line, or since the start; the first line includes start-up and compilation."""
+        parts = self._world.gathered((self._waited, self._own.take(), socket.gethostname()))
+        waited, own, self._hosts = zip(*parts, strict=True)
         seconds = max(time.monotonic() - self._clock, 1e-9)
         speed = self._timed_tokens / seconds
         timing = {
             "seconds": round(seconds, 3),
             "tokens_per_second": round(speed),
             "data_wait_share": round(sum(waited) / self._world.size / seconds, 4),
-            "memory_gib": round(peak_memory(self._world.device) / 2**30, 3),
+            "memory_gib": round(peak_memory(self._world.device) / GIB, 3),
         }
         if self._peak is not None:
             timing["mfu"] = round(speed * self._flops_of_step(step) / (self._peak * self._world.size), 4)
@@ -208,12 +212,12 @@ class Meter:
 
 
 def _averages(steps: list[StepSums], tokens: int, config: PretrainConfig) -> dict[str, float]:
-    """The figures of an interval that equal runs share; ``grad_norm`` is the largest finite one of the interval."""
+    """The figures of an interval without timing; ``grad_norm`` is the largest finite one of the interval."""
     sums = StepSums._make(math.fsum(column) for column in zip(*steps, strict=True))
-    line = {"step": steps[-1].step, "loss": sums.loss(config)}
+    line = {"step": steps[-1].step, "loss": sums.loss}
     if sums.predictions:
         line["masked_accuracy"] = sums.mlm_hits / sums.predictions
-    if config.causal_rows:
+    if config.is_causal:
         line["causal_accuracy"] = sums.other_hits / sums.others
     line |= {"lr": steps[-1].lr, "tokens": tokens}
     norms = [step.grad_norm for step in steps if math.isfinite(step.grad_norm)]
@@ -221,8 +225,6 @@ def _averages(steps: list[StepSums], tokens: int, config: PretrainConfig) -> dic
         line["grad_norm"] = max(norms)
     if config.model.nsp:
         line |= {"mlm_loss": sums.mlm_loss / sums.predictions, "nsp_accuracy": sums.other_hits / max(sums.others, 1)}
-    if config.model.objective == "hybrid":
-        line |= {"mlm_loss": sums.mlm_loss / sums.predictions, "causal_loss": sums.other_loss / sums.others}
     return line
 
 
@@ -242,29 +244,25 @@ def _readable(line: dict[str, float], config: PretrainConfig, timed_steps: int, 
 
 
 def _unpack(state: list[float]) -> tuple[float, list[float], list[StepSums]]:
-    """Tokens before the interval, norms to compare with, and its steps."""
+    """Tokens before the interval, earlier norms, and the steps of the interval."""
     tokens_before, count = state[0], int(state[1])
     rest, width = state[2 + count :], len(StepSums._fields)
     rows = [rest[first : first + width] for first in range(0, len(rest), width)]
     return tokens_before, state[2 : 2 + count], [StepSums._make([int(row[0]), *row[1:]]) for row in rows]
 
 
-def _peak(config: PretrainConfig, world: World) -> float | None:
-    return peak_flops(device_name(world.device), config.engine.precision)
-
-
 def _log_formula(flops_per_token: float, peak: float | None, world: World) -> None:
     if peak is None:
-        log.info("no MFU: the peak rate of this device is not known")
+        log.info("no MFU: the peak speed of this device is not known")
         return
-    shown = (flops_per_token / 1e6, world.size, peak / 1e12)
-    log.info("mfu = tokens a second x %.4g MFLOP a token / (%d devices x %.4g TFLOP/s)", *shown)
+    parts = (flops_per_token / 1e6, world.size, peak / 1e12)
+    log.info("mfu = tokens a second x %.4g MFLOP a token / (%d devices x %.4g TFLOP/s)", *parts)
 
 
 def _cut_lines(path: Path, last_step: int) -> None:
-    """Keep the lines up to a step; what is no line of ours is set aside, so that the run goes on and nothing is lost.
+    """Keep the lines up to a step; lines that cannot be read are moved to another file.
 
-    A last line that was not finished goes: the kill that cut it came after the checkpoint.
+    An unfinished last line is removed: it was written after the checkpoint.
     """
     kept, damaged = [], []
     for line in path.read_bytes().splitlines(keepends=True) if path.is_file() else []:
@@ -281,11 +279,11 @@ def _cut_lines(path: Path, last_step: int) -> None:
 
 
 def _step_of(line: bytes) -> int | None:
-    """The step of a whole line of ours, None for any other bytes."""
+    """The step of a complete line of metrics.jsonl, None for any other bytes."""
     try:
-        found = json.loads(line)
+        content = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    is_whole = line.endswith(b"\n") and isinstance(found, dict) and type(found.get("step")) is int
-    is_ours = is_whole and isinstance(found.get("loss", found.get("held_out")), float | int | dict)
-    return found["step"] if is_ours else None
+    is_complete = line.endswith(b"\n") and isinstance(content, dict) and type(content.get("step")) is int
+    is_valid = is_complete and isinstance(content.get("loss", content.get("held_out")), float | int | dict)
+    return content["step"] if is_valid else None

@@ -1,20 +1,21 @@
-"""First layers that begin with what counting knows: an untrained ModernBERT that guesses hidden words from the others.
+"""Initialization of the first two layers of ModernBERT from counts: the new model predicts a token from its context.
 
-What small models learn first, over hundreds of steps, is which pieces stand beside which, and which in the same text.
-That can be counted, and put into the weights of the stock model:
+In their first hundreds of steps, small models learn which pieces are neighbors and which occur in the same text. These
+facts can be counted and written into the weights of the stock model:
 
-- All pieces get one direction in common, as long as what is their own, so the first norm leaves the same of it in all.
-  As rotary positions turn queries and keys made of it, each head of the first layer looks one fixed way: at the piece
-  before, the one after, the second before, the second after, and again. Heads of the second layer begin without a
-  view: they take the mean of all they see.
-- What a head carries over is the linear map, fitted by least squares, from another piece's embedding to scores nearest
-  to the mutual information (PPMI, less for rare pairs) of a piece and the one so far away; each head takes as many
-  singular vectors of the map as it has columns.
-- The vocabulary head begins near the identity without the common direction. What comes into it is so small that its
-  GELU is all but linear, and the norm after it makes up for that. In a written model the head's matrix has taken
-  the smallness over (``pretrain/checkpoint/states.py``).
+- All embeddings get one common direction, as long as their own part, so the first norm scales it equally in all of
+them.
+  Rotary positions rotate queries and keys made of this direction, so each head of the first layer attends to one fixed
+  offset: the piece before, the one after, the second before, the second after, and again from the start. Heads of the
+  second layer attend uniformly: they take the mean of all they see.
+- The output of a head is a linear map, fitted by least squares, from another piece's embedding to the scores that are
+  closest to the mutual information (PPMI, discounted for rare pairs) of a piece and the piece at that offset. Each head
+  has as many singular vectors of the map as it has columns.
+- The vocabulary head starts near the identity without the common direction. Its input is so small that its GELU is
+  almost linear, and the norm after it restores the scale. In an exported model the matrix of the head has this scale
+  (``pretrain.checkpoint.export``).
 
-Nothing is fixed: training moves all of it. Shapes: V vocabulary, N sampled tokens, C cells, H hidden, O offsets.
+Training may change all of it. Shapes: V vocabulary, N sampled tokens, C cells, H hidden, O offsets.
 """
 
 from __future__ import annotations
@@ -32,43 +33,46 @@ from torch.nn.functional import layer_norm
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-NEAR = (-1, 1, -2, 2)  # where the heads of the first layer look, in turns
-FAR = tuple(sign * distance for distance in (3, 5, 8, 12, 20, 30) for sign in (-1, 1))  # counted for the second, as one
+NEAR = (-1, 1, -2, 2)  # offsets of the heads of the first layer, in turn
+FAR = tuple(
+    sign * distance for distance in (3, 5, 8, 12, 20, 30) for sign in (-1, 1)
+)  # for the second layer, counted together
 NEAR_TOKENS, FAR_TOKENS = 5_000_000, 2_000_000  # to count
-RARE = 5.0  # of a pair that came n times, n / (n + RARE) of its information counts (Pantel and Lin 2002)
-SHARPNESS = 36.0  # of queries times keys in every rotary pair: .9 of a head's attention is where it looks
-# sizes of what heads carry over, from each of ``NEAR`` and from all around, and of scores: lowest first loss on text
-CARRIED, CARRIED_FAR, SCORED = (4.0, 4.0, 2.0, 2.0), 8.0, 0.8
-LINEAR = 0.1  # scale of what comes into the head; as a scale of its matrix training would turn that ten times as fast
-RIDGE = 0.1  # of the least squares, by the mean of the diagonal: what pieces are not told by carries nothing
+RARE = 5.0  # the information of a pair that occurs n times is multiplied by n / (n + RARE) (Pantel and Lin 2002)
+SHARPNESS = 36.0  # of queries times keys in every rotary pair: a head gives .9 of its attention to its offset
+# scales of the output of heads for each offset in ``NEAR``, of heads for all offsets, and of scores; they minimize the
+# loss before the first step
+NEAR_SCALES, FAR_SCALE, SCORE_SCALE = (4.0, 4.0, 2.0, 2.0), 8.0, 0.8
+LINEAR = 0.1  # scale of the input of the head; as a scale of its matrix, training would rotate it ten times as fast
+RIDGE = 0.1  # ridge of the least squares, relative to the mean of the diagonal
 
 
 class Maps(NamedTuple):
-    """From the normed embedding of one piece to scores of another, a score being the product with an embedding."""
+    """Linear maps from the normalized embedding of one piece to scores of another (products with embeddings)."""
 
     near_OHH: Tensor  # for each of ``NEAR``
     far_HH: Tensor
 
 
 def common_direction(hidden: int) -> Tensor:
-    """Of length 1 and mean 0, so that a layer norm leaves it where it is; H."""
+    """A vector of length 1 and mean 0, which a layer norm does not change; H."""
     signs_H = torch.ones(hidden)
     signs_H[1::2] = -1
     return signs_H / math.sqrt(hidden)
 
 
 def without_common(rows: Tensor) -> Tensor:
-    """Rows (… x H) with mean 0 and nothing along the common direction."""
+    """Rows (… x H) with mean 0 and without the common direction."""
     direction_H = common_direction(rows.shape[-1]).to(rows)
     rows = rows - rows.mean(-1, keepdim=True)
     return rows - (rows @ direction_H)[..., None] * direction_H
 
 
 def count_maps(ids_N: NDArray[np.integer], special_V: NDArray[np.bool_], embeddings_VH: Tensor) -> Maps:
-    """Count the sample and fit the maps; pieces weigh by their frequency.
+    """Count the sample and fit the maps; pieces are weighted by frequency.
 
     Args:
-        embeddings_VH: of a fresh model, as ``give_first_values`` writes them.
+        embeddings_VH: of a new model, as ``write_initial_values`` writes them.
     """
     own_VH = without_common(embeddings_VH)
     seen_VH = without_common(layer_norm(_with_common(own_VH), own_VH.shape[1:]))
@@ -102,47 +106,49 @@ def ppmi_at(ids_N: NDArray[np.integer], special_V: NDArray[np.bool_], offsets: S
 
 
 @torch.no_grad()
-def begin_with_contexts(network: PreTrainedModel, maps: Maps) -> None:
-    """Write the maps into a fresh ModernBERT whose embeddings are in place."""
+def write_maps(network: PreTrainedModel, maps: Maps) -> None:
+    """Write the maps into a new ModernBERT whose embeddings are initialized."""
     base: Any = network.base_model
     embeddings_VH = base.embeddings.tok_embeddings.weight
     direction_H = common_direction(embeddings_VH.shape[1])
     embeddings_VH.copy_(_with_common(embeddings_VH))
-    along = math.sqrt(len(direction_H) / 2)  # what a norm leaves of the direction
+    along = math.sqrt(len(direction_H) / 2)  # length of the direction after a norm
     first, second = (layer.attn for layer in base.layers[:2])
-    _look(first, math.sqrt(SHARPNESS) / along * direction_H, base.rotary_emb.full_attention_inv_freq)
+    _attend_to_offsets(first, math.sqrt(SHARPNESS) / along * direction_H, base.rotary_emb.full_attention_inv_freq)
     parts = [torch.linalg.svd(map_HH) for map_HH in maps.near_OHH]
     far = torch.linalg.svd(maps.far_HH)
     for head in range(base.config.num_attention_heads):
         turn, place = divmod(head, len(NEAR))
-        _carry(first, head, parts[place], turn, CARRIED[place])
-        _carry(second, head, far, head, CARRIED_FAR)
+        _write_output(first, head, parts[place], turn, NEAR_SCALES[place])
+        _write_output(second, head, far, head, FAR_SCALE)
     guess: Any = network.head
     guess.dense.weight.add_(torch.eye(len(direction_H)) - torch.outer(direction_H, direction_H))
     base.final_norm.weight.fill_(LINEAR)
-    guess.norm.weight.fill_(SCORED)
+    guess.norm.weight.fill_(SCORE_SCALE)
 
 
-def _look(attention: Any, look_H: Tensor, rates_F: Tensor) -> None:
-    """Let each head attend to one of ``NEAR``: its queries are its keys turned by so many places."""
-    queries, keys, _ = attention.Wqkv.weight.view(3, -1, attention.head_dim, len(look_H))  # heads x columns x H each
+def _attend_to_offsets(attention: Any, direction_H: Tensor, rates_F: Tensor) -> None:
+    """Make each head attend to one offset of ``NEAR``: its queries are its keys, rotated by the offset."""
+    queries, keys, _ = attention.Wqkv.weight.view(
+        3, -1, attention.head_dim, len(direction_H)
+    )  # heads x columns x H each
     pairs = attention.head_dim // 2
     for head in range(len(keys)):
         angles_F1 = NEAR[head % len(NEAR)] * rates_F[:, None]
-        keys[head, :pairs] += look_H
-        queries[head, :pairs] += angles_F1.cos() * look_H
-        queries[head, pairs:] += angles_F1.sin() * look_H
+        keys[head, :pairs] += direction_H
+        queries[head, :pairs] += angles_F1.cos() * direction_H
+        queries[head, pairs:] += angles_F1.sin() * direction_H
 
 
-def _carry(attention: Any, head: int, svd: Sequence[Tensor], turn: int, size: float) -> None:
-    """Let a head carry over the ``turn``-th share of the singular vectors of a map."""
+def _write_output(attention: Any, head: int, svd: Sequence[Tensor], turn: int, scale: float) -> None:
+    """Write the ``turn``-th group of singular vectors of a map into the values and output of a head."""
     left_HH, sizes_H, right_HH = svd
     width = attention.head_dim
     taken = slice(turn * width, (turn + 1) * width)
     roots = sizes_H[taken].sqrt()
     *_, values = attention.Wqkv.weight.view(3, -1, width, len(left_HH))
     values[head] = roots[:, None] * right_HH[taken]
-    attention.Wo.weight[:, head * width : (head + 1) * width] = size * left_HH[:, taken] * roots
+    attention.Wo.weight[:, head * width : (head + 1) * width] = scale * left_HH[:, taken] * roots
 
 
 def _with_common(rows_VH: Tensor) -> Tensor:

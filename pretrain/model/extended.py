@@ -1,8 +1,8 @@
-"""Embeddings for pieces that were added to a checkpoint's vocabulary: each begins as the mean of its old pieces'.
+"""Embeddings of pieces that were added to the vocabulary of a checkpoint: each starts as the mean of its old pieces.
 
-extension.json beside the tokenizer (``malmoi tokenizer extend``) says which pieces are new and what they stand for. The
-mean keeps a new row where the model already looks for the word (Gee et al. 2022, arXiv 2402.09977, fast vocabulary
-transfer), and all old rows stay as they are, so text without a new piece gives the hidden states it gave before.
+extension.json in the tokenizer folder (``malmoi tokenizer extend``) lists the new pieces and the old pieces of each.
+The mean keeps a new row close to what the model knows of the word (Gee et al. 2022, arXiv 2402.09977, fast vocabulary
+transfer). All old rows stay as they are, so text without a new piece gives the same hidden states as before.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 EXTENSION_NAME = "extension.json"
-NewRows = Mapping[int, Sequence[int]]  # id of a new piece → ids of the old pieces it stands for
+NewRows = Mapping[int, Sequence[int]]  # id of a new piece → ids of its old pieces
 
 
 def read_new_rows(tokenizer: Path, vocab_size: int) -> dict[int, list[int]]:
-    """What the folder's extension.json says of new pieces; empty where there is none.
+    """New pieces from the folder's extension.json; empty if there is none.
 
     Raises:
-        BadInput: the new ids are not the last ones of the vocabulary, or a piece stands for anything but old ones.
+        BadInput: the new ids are not the last ones of the vocabulary, or an old piece is not an old one.
     """
     path = tokenizer / EXTENSION_NAME
     if not path.is_file():
@@ -41,14 +41,14 @@ def read_new_rows(tokenizer: Path, vocab_size: int) -> dict[int, list[int]]:
         raise BadInput(f"{path}: the new ids are not the last {len(rows):,} of {vocab_size:,}; {again}")
     wrong = next((id_ for id_, of in rows.items() if not of or not all(0 <= old < first for old in of)), None)
     if wrong is not None:
-        raise BadInput(f"{path}: id {wrong} does not stand for old pieces; {again}")
+        raise BadInput(f"{path}: id {wrong} does not consist of old pieces; {again}")
     return rows
 
 
 def add_rows(network: PreTrainedModel, rows: NewRows) -> None:
-    """Give the new pieces their rows of the (tied) embeddings and their biases; the matrix grows where it is too small.
+    """Initialize the rows of the new pieces in the (tied) embeddings and biases; the matrix grows if it is too small.
 
-    Many checkpoints have more rows than pieces; new pieces take those first.
+    Many checkpoints have more rows than pieces; new pieces use those first.
     """
     import torch
 

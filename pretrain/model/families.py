@@ -1,6 +1,6 @@
-"""The families of models that can be trained, one row each: stock classes of transformers, and what differs.
+"""Model families that can be trained, one row each: stock classes of transformers, and their differences.
 
-Classes of networks are named, not imported: a recipe is checked in milliseconds, without torch.
+Network classes are given by name and not imported, so a recipe is checked in milliseconds, without torch.
 """
 
 from __future__ import annotations
@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING, Any
 import transformers
 from transformers import BertConfig, GPT2Config, ModernBertConfig, PreTrainedConfig, RobertaConfig
 
+from pretrain.model import sizes as fixed_sizes
+
 if TYPE_CHECKING:
     from pretrain.config import ModelConfig
 
-ROPE_THETA = 160_000.0  # of ModernBERT's global layers, for 8,192 tokens
-# Settings of the recipe that a checkpoint decides, by their names in its config.json
+# ModernBERT as published (arXiv 2412.13663): every third layer is global, the others see 128 tokens, half on either
+# side
+ROPE_THETA = 160_000.0  # base of the rotary positions of global layers, for 8,192 tokens
+# Sizes in the recipe, and their names in the config.json of a checkpoint, which decides them
 SIZES = {
     "layers": "num_hidden_layers",
     "hidden": "hidden_size",
@@ -27,37 +31,37 @@ SIZES = {
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """``settings`` are those of fresh models, by recipe and special ids; ``head`` turns states into scores."""
+    """``settings``: of new models, from recipe and special ids. ``head``: maps hidden states to scores."""
 
     title: str
     config: type[PreTrainedConfig]
     network: str
     settings: Callable[[ModelConfig, Mapping[str, int]], Mapping[str, Any]]
     head: Callable[[Any], Callable[[Any], Any]]
-    with_pairs: str | None = None  # the class that has a head for sentence pairs as well
-    causal: str | None = None  # the class whose tokens see nothing but those before them, if ``network`` is another
-    is_causal: bool = False  # ``network`` itself is one
+    with_pairs: str | None = None  # the class with a head for sentence pairs
+    causal: str | None = None  # the class with causal attention, if it is not ``network``
+    is_causal: bool = False  # ``network`` has causal attention
     sizes: Mapping[str, str] = field(default_factory=lambda: SIZES)
     dropouts: tuple[str, ...] = ("hidden_dropout_prob", "attention_probs_dropout_prob")
     counts_from_padding: bool = False  # the first token's position is the padding's id + 1
-    has_windows: bool = False  # some layers see near tokens only
+    has_windows: bool = False  # some layers have local attention
 
     def class_for(self, model: ModelConfig) -> Any:
-        """The class of transformers that has the heads of the objective."""
+        """The class of transformers with the heads of the objective."""
         special = self.with_pairs if model.nsp else self.causal if model.objective == "causal" else None
         return getattr(transformers, special or self.network)
 
     def settings_of_objective(self, model: ModelConfig) -> dict[str, Any]:
-        """What makes the class ``causal`` of an encoder see as it should."""
+        """The setting that makes the class ``causal`` of an encoder attend causally."""
         return {"is_decoder": True} if self.causal and model.objective == "causal" else {}
 
 
 def _modernbert(model: ModelConfig, ids: Mapping[str, int]) -> dict[str, Any]:
-    """As answerdotai/ModernBERT-base, but for the sizes."""
+    """As answerdotai/ModernBERT-base, except for the sizes."""
     return {
-        "global_attn_every_n_layers": model.global_every,
-        "local_attention": model.local_window,
-        "global_rope_theta": model.rope_theta or ROPE_THETA,
+        "global_attn_every_n_layers": fixed_sizes.GLOBAL_EVERY,
+        "local_attention": fixed_sizes.LOCAL_WINDOW,
+        "global_rope_theta": ROPE_THETA,
         "initializer_cutoff_factor": 3.0,
         "cls_token_id": ids["cls"],
         "sep_token_id": ids["sep"],
@@ -111,33 +115,26 @@ def family_of(network: PreTrainedConfig) -> Family:
 
 
 def first_position(network: PreTrainedConfig) -> int:
-    """Position id of the first token of a text: 0, behind the padding's id for RoBERTa."""
+    """Position id of the first token of a text: 0, or pad id + 1 for RoBERTa."""
     return int(network.pad_token_id) + 1 if family_of(network).counts_from_padding else 0
 
 
 def longest_input(network: PreTrainedConfig) -> int:
-    """Most tokens that the model takes; RoBERTa counts its positions from the padding id plus one."""
+    """Longest input of the model, in tokens; RoBERTa counts positions from the padding id plus one."""
     return int(network.max_position_embeddings) - first_position(network)
 
 
 def sizes_of(network: PreTrainedConfig) -> dict[str, int]:
-    """What the recipe's model section calls the sizes that a model really has."""
+    """The sizes of a model, by the names of the recipe's model section."""
     family = family_of(network)
     own = {ours: getattr(network, theirs) for ours, theirs in family.sizes.items()}
-    own["intermediate"] = own["intermediate"] or 4 * own["hidden"]  # GPT-2's may be unsaid
+    own["intermediate"] = own["intermediate"] or 4 * own["hidden"]  # GPT-2 may leave it out
     own["positions"] = longest_input(network)
-    if family.has_windows:
-        own |= {"local_window": network.local_attention, "global_every": _global_every(network)}
     return own
 
 
-def set_rope_theta(network: PreTrainedConfig, theta: float) -> None:
-    """The base of the rotary positions of ModernBERT's global layers."""
-    network.rope_parameters["full_attention"]["rope_theta"] = theta
-
-
 def readable_by_older(network: PreTrainedConfig) -> None:
-    """Give a configuration the names that transformers 4 reads, beside those of 5."""
+    """Add the names that transformers 4 reads to a configuration of transformers 5."""
     if network.model_type == "modernbert":
         network.global_attn_every_n_layers = _global_every(network)
         network.global_rope_theta = network.rope_parameters["full_attention"]["rope_theta"]
@@ -145,6 +142,6 @@ def readable_by_older(network: PreTrainedConfig) -> None:
 
 
 def _global_every(network: PreTrainedConfig) -> int:
-    """Layers from one with global attention to the next; the first is one."""
+    """Distance between layers with global attention; the first layer has it."""
     later = (n for n, kind in enumerate(network.layer_types) if n and kind == "full_attention")
     return next(later, len(network.layer_types))

@@ -1,8 +1,8 @@
-"""Where training may start other than from nothing: a model of Hugging Face, from a folder or the Hub.
+"""Training that starts from a Hugging Face model (``pretrain.init_from``), a folder or a repository of the Hub.
 
-The checkpoint keeps its own sizes and only dropout comes from the recipe. Whatever contradicts it is refused from its
-config.json alone, which costs milliseconds, before anything is trained. A head it lacks begins afresh. Weights are read
-from safetensors only, because other formats can run code; the price is that old checkpoints must be converted once.
+The checkpoint keeps its sizes; only dropout comes from the recipe. Contradictions are refused from its config.json
+alone, which takes milliseconds, before training. A head that is missing is newly initialized. Weights are read from
+safetensors only, because other formats can run code; older checkpoints must be converted once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from corpus.documents.model_files import (
 )
 from pretrain.config import ModelConfig, PretrainConfig
 from pretrain.model.extended import NewRows, add_rows
-from pretrain.model.families import FAMILIES, family_of, longest_input, set_rope_theta, sizes_of
+from pretrain.model.families import FAMILIES, family_of, longest_input, sizes_of
 from pretrain.pack.store import TOKENIZER_NAME, VOCABULARY_NAME, read_pieces
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def init_from_folder(name: str) -> Path:
     """The local folder of ``pretrain.init_from``; a Hub id is downloaded, or found in the cache."""
     try:
         path = Path(name).expanduser()
-    except RuntimeError:  # no user of that name
+    except RuntimeError:  # there is no such user
         path = Path(name)
     if path.is_dir():
         return path
@@ -57,10 +57,10 @@ def init_from_folder(name: str) -> Path:
 
 
 def check_init_from(config: PretrainConfig, tokenizer: Path | None = None) -> None:
-    """Refuse (BadInput) a checkpoint that contradicts the recipe; cheap, and silent where ``init_from`` is not set.
+    """Raise BadInput if the checkpoint contradicts the recipe; fast, and nothing is done without ``init_from``.
 
     Args:
-        tokenizer: the folder the token store was packed with; its pieces must be the checkpoint's.
+        tokenizer: the folder that the token store was packed with; its pieces must be those of the checkpoint.
     """
     if config.init_from is None:
         return
@@ -72,17 +72,17 @@ def check_init_from(config: PretrainConfig, tokenizer: Path | None = None) -> No
 
 
 def check_ids(config: PretrainConfig, vocab_size: int, pad_id: int | None) -> None:
-    """Refuse a vocabulary that the checkpoint ``config.init_from`` has no embeddings for, or that pads otherwise.
+    """Refuse a vocabulary that is larger than the embeddings of ``config.init_from``, or has another padding id.
 
-    More embeddings than pieces are right: many checkpoints round up.
+    More embeddings than pieces are fine: many checkpoints round up.
     """
     name = str(config.init_from)
     start = _read_config(config, init_from_folder(name))
     advice = "use the tokenizer that the checkpoint was trained with"
     if start.vocab_size < vocab_size:
-        raise _bad(name, f"knows {start.vocab_size:,} pieces, but the vocabulary has {vocab_size:,}; {advice}")
+        raise _bad(name, f"has {start.vocab_size:,} embeddings, but the vocabulary has {vocab_size:,} pieces; {advice}")
     if start.pad_token_id != pad_id:
-        raise _bad(name, f"has the padding id {start.pad_token_id}, but the vocabulary {pad_id}; {advice}")
+        raise _bad(name, f"has the padding id {start.pad_token_id}, but the vocabulary has {pad_id}; {advice}")
 
 
 def load_init_from(
@@ -98,45 +98,45 @@ def load_init_from(
     family = family_of(start)
     for kind in family.dropouts:
         setattr(start, kind, config.model.dropout)
-    start.is_decoder = False  # an encoder that was trained causally may go on masked (arXiv 2507.00994), and so on
+    start.is_decoder = False  # a causal encoder may continue with the masked objective (arXiv 2507.00994)
     for key, value in family.settings_of_objective(config.model).items():
         setattr(start, key, value)
     settings = {"dtype": torch.float32, "use_safetensors": True, "local_files_only": True, "output_loading_info": True}
     try:
         with quiet_transformers():
-            network, found = family.class_for(config.model).from_pretrained(folder, config=start, **settings)
-    except Exception as error:  # OSError, ValueError, RuntimeError or SafetensorError, by what is wrong with the file
-        raise _bad(name, f"its weights cannot be loaded ({first_line(error)}); give a whole checkpoint") from error
-    _tell_heads(name, network, found)
+            network, report = family.class_for(config.model).from_pretrained(folder, config=start, **settings)
+    except Exception as error:  # OSError, ValueError, RuntimeError or SafetensorError
+        raise _bad(name, f"its weights cannot be loaded ({first_line(error)}); give a complete checkpoint") from error
+    _log_heads(name, network, report)
     if new_rows:
         with quiet_transformers():
             add_rows(network, new_rows)
-        log.info("%d pieces are new to it; each begins as the mean of its old pieces", len(new_rows))
+        log.info("%d added pieces: each embedding is initialized with the mean of its old pieces", len(new_rows))
     return network
 
 
 def with_sizes_of(network: PreTrainedConfig, config: PretrainConfig) -> PretrainConfig:
-    """The settings with the sizes that the model really has, for whoever counts operations or memory by them."""
+    """The settings with the sizes of the model itself, for counts of operations and memory."""
     return config.replaced("model", **sizes_of(network))
 
 
-def _tell_heads(name: str, network: PreTrainedModel, found: dict[str, Any]) -> None:
-    """Log what a checkpoint gave and what it did not; only heads may be missing."""
+def _log_heads(name: str, network: PreTrainedModel, report: dict[str, Any]) -> None:
+    """Log which parts the checkpoint has; only heads may be missing."""
     heads = ("cls.", "lm_head.", "head.", "decoder.", f"{network.base_model_prefix}.pooler.")
-    lost = sorted(key for key in found["missing_keys"] if not key.startswith(heads))
+    lost = sorted(key for key in report["missing_keys"] if not key.startswith(heads))
     if lost:
-        raise _bad(name, f"{len(lost)} weights are missing, first {lost[0]}; give a whole checkpoint")
+        raise _bad(name, f"{len(lost)} weights are missing, the first is {lost[0]}; give a complete checkpoint")
     start = network.config
     log.info(
-        "going on from %s: %d layers x %d, %d heads, %d pieces, at most %d tokens; its sizes stand, not the recipe's",
+        "initializing from %s: %d layers x %d, %d heads, %d pieces, up to %d tokens (not those of the recipe)",
         *(name, start.num_hidden_layers, start.hidden_size, start.num_attention_heads, start.vocab_size),
         longest_input(start),
     )
-    if found["missing_keys"]:
-        log.info("it has no %s: begun afresh", _parts(found["missing_keys"]))
-    unused = [key for key in found["unexpected_keys"] if not key.endswith("position_ids")]
+    if report["missing_keys"]:
+        log.info("not in the checkpoint and newly initialized: %s", _parts(report["missing_keys"]))
+    unused = [key for key in report["unexpected_keys"] if not key.endswith("position_ids")]
     if unused:
-        log.info("it has %s, which this objective does not train: left out", _parts(unused))
+        log.info("not used by this objective and left out: %s", _parts(unused))
 
 
 def _parts(keys: Iterable[str]) -> str:
@@ -156,12 +156,10 @@ def _read_config(config: PretrainConfig, folder: Path) -> PreTrainedConfig:
         raise _bad(name, f"{CONFIG_NAME} cannot be read ({first_line(error)}); save the model again") from error
     if found is None:
         what = f"a model of type {kind}, but pretrain.model.architecture is {config.model.architecture}"
-        raise _bad(name, f"{what}; {', '.join(FAMILIES)} can be gone on from")
-    if family_of(found).has_windows:  # rotary positions have no weights: the recipe may stretch them
-        if config.model.positions != ModelConfig.model_fields["positions"].default:
-            found.max_position_embeddings = max(found.max_position_embeddings, config.model.positions)
-        if config.model.rope_theta is not None:
-            set_rope_theta(found, config.model.rope_theta)
+        raise _bad(name, f"{what}; supported are {', '.join(FAMILIES)}")
+    # rotary positions have no weights, so the recipe may ask for more of them
+    if family_of(found).has_windows and config.model.positions != ModelConfig.model_fields["positions"].default:
+        found.max_position_embeddings = max(found.max_position_embeddings, config.model.positions)
     return found
 
 
@@ -169,7 +167,7 @@ def _check_config(config: PretrainConfig, start: PreTrainedConfig) -> None:
     name, own = config.init_from, sizes_of(start)
     for key, value in own.items():
         asked = getattr(config.model, key)
-        # the paper's values stand in every recipe that says nothing
+        # a recipe that does not mention a size has the default
         if asked not in (value, ModelConfig.model_fields[key].default):
             raise BadInput(
                 f"pretrain.model.{key} is {asked}, but {name} has {value}; leave it out with pretrain.init_from"
@@ -182,14 +180,14 @@ def _check_config(config: PretrainConfig, start: PreTrainedConfig) -> None:
     if config.model.nsp and getattr(start, "type_vocab_size", 1) < 2:
         raise BadInput(f"pretrain.model.nsp needs two token types, {name} has one; set pretrain.model.nsp=false")
     if getattr(start, "add_cross_attention", False):
-        raise BadInput(f"{name} attends to an encoder beside it; give a model that stands alone")
+        raise BadInput(f"{name} attends to an encoder; give a model without cross-attention")
 
 
 def _check_pieces(config: PretrainConfig, folder: Path, tokenizer: Path) -> None:
     packed = read_pieces(tokenizer)
     if any((folder / name).is_file() for name in (VOCABULARY_NAME, TOKENIZER_NAME)):
         own = read_pieces(folder)
-        # a vocab.txt does not list what was added to the tokenizer later; that comes after it
+        # a vocab.txt does not list pieces that were added later; they come after its last id
         differing = next((n for n, (a, b) in enumerate(zip(own, packed, strict=False)) if a != b), None)
         if differing is not None:
             raise BadInput(
@@ -198,7 +196,7 @@ def _check_pieces(config: PretrainConfig, folder: Path, tokenizer: Path) -> None
             )
     if config.rows.masking.unit == "word" and not any(piece.startswith("##") for piece in packed):
         raise BadInput(
-            f"{tokenizer}: no piece begins with ##, so words are not known by their pieces; set "
+            f"{tokenizer}: no piece starts with ##, so pieces do not identify words; set "
             "pretrain.rows.masking.unit=eojeol"
         )
 
@@ -217,7 +215,7 @@ def _download(name: str) -> Path:
         why = "no such folder, and no such model on the Hub (or a private one: run `hf auth login`)"
     except (errors.LocalEntryNotFoundError, errors.HfHubHTTPError, errors.HTTPError, ConnectionError) as error:
         why = f"no such folder, not in the cache, and the Hub cannot be reached ({type(error).__name__})"
-    raise _bad(name, f"{why}; or download it elsewhere and give its folder")
+    raise _bad(name, f"{why}; or download it on another machine and give its folder")
 
 
 def _bad(name: str, what: str) -> BadInput:

@@ -1,10 +1,9 @@
-"""One thin module around an unchanged Hugging Face model; it computes the sums of losses and hits the loop needs.
+"""A thin module around an unchanged Hugging Face model that computes the sums of losses and hits for the loop.
 
-The vocabulary head and most of the last layer run on the chosen positions only (77 of 512): the same gradients for
-fewer operations. Causal rows predict at all positions; many scores are made and dropped part by part, which bounds the
-memory at the price of making them once more for the gradient. Rows of several segments need a network that
-``isolate_documents`` has prepared: attention stays within a segment, positions count anew in each, and the pooler reads
-the first token of each.
+The vocabulary head and most of the last layer run on the chosen positions only (77 of 512): same gradients, fewer
+operations. Causal rows predict at all positions; if the scores are too many for memory, they are computed in parts, and
+once more for the gradient. Rows of several segments need a network prepared by ``isolate_documents``: attention stays
+within a segment, positions restart in each, and the pooler reads the first token of each.
 
 Shapes: B sequences, L positions, M most predictions in a sequence, S segments of a sequence, P = M, or M + S with
 sentence pairs, H hidden; N predictions, V vocabulary.
@@ -20,20 +19,19 @@ from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
 from pretrain.batching.masking import IGNORED
-from pretrain.config import PretrainConfig
 from pretrain.model.families import family_of, first_position
 from pretrain.model.isolation import NAME as ISOLATED
 from pretrain.model.isolation import find_borders, make_no_masks
-from pretrain.model.last_layer import narrow_last_layer, pick
+from pretrain.model.last_layer import narrow_last_layer
 from pretrain.model.rotary import turn_in_fewer_passes
 
-MOST_SCORES = 1 << 27  # in memory at once, for causal rows: half a gigabyte in float32
+MAX_SCORES = 1 << 27  # in memory at once, for causal rows: half a gigabyte in float32
 
 
 class Sums(NamedTuple):
-    """Sums over a batch, float32 scalars: masked words, and the objective beside them.
+    """Sums over a batch, float32 scalars: masked words, and the other objective.
 
-    That is the next token in causal rows, which have no masked words, or sentence pairs; otherwise it is zero.
+    The other objective is sentence pairs, or the next token in causal rows, which have no masked words. Else it is 0.
     """
 
     mlm_loss: Tensor
@@ -42,23 +40,22 @@ class Sums(NamedTuple):
     other_hits: Tensor
 
 
-def mean_loss(sums: Any, predictions: float, others: float, config: PretrainConfig) -> Any:
-    """What is trained on: the mean over masked words, plus that over the objective beside them.
+def mean_loss(sums: Any, predictions: float, others: float) -> Any:
+    """The training loss: the mean over masked words plus the mean over the other objective.
 
     Args:
         sums: ``Sums``, of tensors or of numbers.
-        predictions, others: of the whole step.
+        predictions, others: their numbers over the full step.
     """
-    mlm_weight, other_weight = config.loss_weights
-    return sums.mlm_loss / (max(predictions, 1) / mlm_weight) + sums.other_loss / (max(others, 1) / other_weight)
+    return sums.mlm_loss / max(predictions, 1) + sums.other_loss / max(others, 1)
 
 
 class PretrainingModule(nn.Module):
-    """A Hugging Face model with its own heads, asked for the chosen positions only."""
+    """A Hugging Face model with its own heads, evaluated at the chosen positions only."""
 
     def __init__(self, network: PreTrainedModel) -> None:
         super().__init__()
-        self.network: Any = network  # names of its parts differ by family
+        self.network: Any = network  # the names of its parts differ by family
         self.is_isolated = network.config._attn_implementation == ISOLATED  # by ``isolate_documents``
         self.family = family_of(network.config)
         self.is_narrow = not self.family.is_causal
@@ -86,7 +83,7 @@ class PretrainingModule(nn.Module):
         places_BP = positions_BM
         if is_random_BS is not None:
             assert lengths_BS is not None  # pairs differ in length
-            # an unused segment picks the first padding, or the last token; its target does not count
+            # an unused segment picks the first padding, or the last token; its target is ignored
             firsts_BS = (lengths_BS.cumsum(1) - lengths_BS).clamp(max=ids_BL.shape[1] - 1)
             places_BP = torch.cat([positions_BM, firsts_BS], dim=1)
         hidden_BPH = self._encode(ids_BL, places_BP, types_BL, lengths_BS)
@@ -102,37 +99,37 @@ class PretrainingModule(nn.Module):
     def _encode(
         self, ids_BL: Tensor, places_BP: Tensor | None, types_BL: Tensor | None, lengths_BS: Tensor | None
     ) -> Tensor:
-        """States at the places, for which the rows are read in both directions; None: all, from left to right."""
+        """Hidden states at the places, with attention in both directions; None: all states, with causal attention."""
         length = ids_BL.shape[1]
         extra: dict[str, Any] = {} if types_BL is None else {"token_type_ids": types_BL}
         if lengths_BS is not None and self.is_isolated:
             borders = find_borders(lengths_BS, length)
             extra |= {"borders": borders, "position_ids": borders.places_BL + self.first_position}
         elif lengths_BS is not None:
-            assert lengths_BS.shape[1] == 1  # several segments would see each other
+            assert lengths_BS.shape[1] == 1  # several segments would attend to each other
             is_text_BL = torch.arange(length, device=ids_BL.device) < lengths_BS
-            # transformers takes four dimensions as they are; of two, it asks the device whether all are set
+            # transformers uses a mask of four dimensions as it is; for two, it would wait for the device
             extra["attention_mask"] = is_text_BL if self.family.has_windows else is_text_BL[:, None, None]
         if self.is_narrow:
             extra["places_BP"] = places_BP
-        if self.family.is_causal or places_BP is None:
-            extra |= {"is_causal": places_BP is None, "use_cache": False}
-            if "borders" in extra:  # a mask of four dimensions is taken as it is; nobody looks at this one
+        if places_BP is None:
+            extra |= {"is_causal": True, "use_cache": False}
+            if "borders" in extra:  # a mask of four dimensions prevents transformers from making one; it is not read
                 extra["attention_mask"] = ids_BL[:, None, None]
-        if self.family.is_causal:  # GPT-2 looks for padding in ids, which waits for the device
+        if self.family.is_causal:  # GPT-2 searches ids for padding, which waits for the device
             extra["inputs_embeds"] = self.network.get_input_embeddings()(ids_BL)
         else:
             extra["input_ids"] = ids_BL
-        states = self.network.base_model(**extra).last_hidden_state
-        return states if self.is_narrow or places_BP is None else pick(states, places_BP)
+        states: Tensor = self.network.base_model(**extra).last_hidden_state
+        return states
 
     def _loss_of_all(self, hidden_NH: Tensor, targets_N: Tensor) -> tuple[Tensor, Tensor]:
-        """Loss sum and hits of the next tokens, part by part where the scores of all would be too many."""
+        """Loss sum and hits of the next tokens, in parts if there are too many scores."""
 
         def of_part(part_NH: Tensor, targets_N: Tensor) -> tuple[Tensor, Tensor]:
             return loss_and_hits(self.family.head(self.network)(part_NH), targets_N)
 
-        most = max(1, MOST_SCORES // self.network.config.vocab_size)
+        most = max(1, MAX_SCORES // self.network.config.vocab_size)
         if len(targets_N) <= most:
             return of_part(hidden_NH, targets_N)
         parts = zip(hidden_NH.split(most), targets_N.split(most), strict=True)
@@ -142,15 +139,15 @@ class PretrainingModule(nn.Module):
 
 
 def loss_and_hits(scores_NV: Tensor, targets_N: Tensor) -> tuple[Tensor, Tensor]:
-    """Sum of the losses (nats) and number of hits, float32 scalars; targets of ``IGNORED`` count in neither."""
+    """Sum of the losses (nats) and number of hits, float32 scalars; targets of ``IGNORED`` are left out."""
     loss, hits = _SummedLoss.apply(scores_NV, targets_N)
     return loss, hits
 
 
 class _SummedLoss(torch.autograd.Function):
-    """One search for the largest score serves loss and hits; the shares kept for backward become the gradient in place.
+    """Loss and hits from one search for the largest score; the saved shares become the gradient in place.
 
-    Scores are the largest thing in the memory of a step; 0.6 times the time of ``cross_entropy`` and ``argmax``.
+    Scores are the largest tensors of a step. This takes 0.6 times the time of ``cross_entropy`` and ``argmax``.
     """
 
     @staticmethod
@@ -160,7 +157,7 @@ class _SummedLoss(torch.autograd.Function):
         targets_N1 = targets_N.clamp(min=0)[:, None]
         tops_N1 = tops_N1.float()
         exact_NV = scores_NV.float()
-        is_copy = exact_NV is not scores_NV  # of bf16, so that it may be overwritten
+        is_copy = exact_NV is not scores_NV  # of bf16 scores, so it can be overwritten
         shares_NV = (exact_NV.sub_(tops_N1) if is_copy else exact_NV - tops_N1).exp_()
         totals_N1 = shares_NV.sum(-1, keepdim=True)
         losses_N1 = totals_N1.log() + tops_N1 - scores_NV.gather(1, targets_N1)

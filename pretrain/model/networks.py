@@ -1,6 +1,6 @@
-"""Models of transformers, unchanged: fresh in the sizes of the paper's Table 31, or from a checkpoint.
+"""Models of transformers, unchanged: new ones in the sizes of the paper's Table 31, or from a checkpoint.
 
-Special ids, positions, epsilon and token types of fresh ones follow the released KLUE models: BERT 512 positions, 2
+Special ids, positions, epsilon and token types of new models follow the released KLUE models: BERT 512 positions, 2
 types, 1e-12; RoBERTa positions counted from pad id + 1 (514 with [PAD] = 1), 1 type, 1e-5.
 """
 
@@ -22,20 +22,20 @@ from pretrain.model.init_from import load_init_from
 from pretrain.model.isolation import attend_in_windows
 from pretrain.rng import derive_key
 
-WAVE_HEIGHT = 0.05  # as high as all other weights at the start the waves drown, twice as high they drown the pieces
+AMPLITUDE = 0.05  # at .02, the scale of all other weights, the sinusoids have no effect; at .1 they dominate
 
 
 def build_network(
     config: PretrainConfig, vocab_size: int, special_ids: dict[str, int], new_rows: NewRows = MappingProxyType({})
 ) -> PreTrainedModel:
-    """The Hugging Face model to train; fresh weights depend on ``config.seed`` only.
+    """The Hugging Face model to train; new weights depend on ``config.seed`` only.
 
     Args:
         vocab_size, special_ids: of the token store; "pad", "cls" and "sep" are used.
-        new_rows: pieces that ``config.init_from`` does not know yet (``pretrain.model.extended``).
+        new_rows: pieces that ``config.init_from`` does not have (``pretrain.model.extended``).
 
     Raises:
-        BadInput: ``config.init_from`` is no model of the family that fits the settings and the vocabulary.
+        BadInput: ``config.init_from`` does not match the architecture, the settings or the vocabulary.
     """
     with torch.random.fork_rng():
         torch.manual_seed(int(derive_key(config.seed, "weights")))
@@ -46,7 +46,7 @@ def build_network(
     if FAMILIES[config.model.architecture].has_windows:
         attend_in_windows(network)
         _keep_float32(network.base_model.rotary_emb)
-    if config.model.position_start == "sinusoidal" and config.init_from is None:
+    if config.model.position_init == "sinusoidal" and config.init_from is None:
         base: Any = network.base_model
         positions: Tensor = (base.wpe if hasattr(base, "wpe") else base.embeddings.position_embeddings).weight
         with torch.no_grad():
@@ -55,14 +55,14 @@ def build_network(
 
 
 def sinusoids(count: int, width: int) -> Tensor:
-    """Positions 0 to ``count`` - 1 as in section 3.5 of arXiv 1706.03762, ``WAVE_HEIGHT`` high; count x width."""
+    """Positions 0 to ``count`` - 1 as in section 3.5 of arXiv 1706.03762, with ``AMPLITUDE``; count x width."""
     rates = torch.exp(torch.arange(0, width, 2) * (-math.log(10_000.0) / width))
     angles = torch.arange(count)[:, None] * rates
-    return WAVE_HEIGHT * torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :width]
+    return AMPLITUDE * torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :width]
 
 
 def _keep_float32(rotary: Any) -> None:
-    """Let engines that turn a model into half precision leave its rotary rates: 8,000 places on, rounding is a turn."""
+    """Keep the rotary frequencies in float32 when an engine casts the model; rounded, they are wrong at long range."""
 
     def move(change: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
         for name, rates in rotary.named_buffers():

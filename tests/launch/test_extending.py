@@ -80,7 +80,7 @@ def test_other_settings_are_refused_as_ever(run: Path, override: str) -> None:
 
 def test_training_past_the_stable_rate_is_refused_and_stays_complete(run: Path) -> None:
     keep_checkpoint(run, recipe_of(), 3200)
-    with pytest.raises(BadInput, match=r"under which step 2562 would .* pretrain\.continue_from=.*step-000003200"):
+    with pytest.raises(BadInput, match=r"which change step 2562; .*pretrain\.continue_from=.*step-000003200"):
         train(recipe_of("pretrain.steps=6400"), run)
     assert not train(recipe_of(), run)
 

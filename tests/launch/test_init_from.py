@@ -146,7 +146,7 @@ def test_a_tokenizer_with_more_pieces_than_the_model_is_refused_before_packing(s
     tokenizer.save_pretrained(start)
     config = json.loads((start / "config.json").read_text("utf-8"))
     (start / "config.json").write_text(json.dumps(config | {"vocab_size": len(tokenizer) - 1}), "utf-8")
-    with pytest.raises(BadInput, match=r"knows [\d,]+ pieces, but the vocabulary has"):
+    with pytest.raises(BadInput, match=r"has [\d,]+ embeddings, but the vocabulary has"):
         adopt_tokenizer(settings(start), tmp_path / "tokenizer")
 
 

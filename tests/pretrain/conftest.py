@@ -10,6 +10,7 @@ from transformers import BertTokenizer
 
 from corpus.documents.shards import Document, write_shard
 from pretrain.config import PackConfig, PretrainConfig, in_sections
+from pretrain.model import sizes
 from pretrain.pack.run import PackInputs
 from pretrain.pack.run import run as pack
 
@@ -91,3 +92,9 @@ def tiny() -> Callable[..., PretrainConfig]:
         return PretrainConfig.model_validate(in_sections(fields | changes))
 
     return configure
+
+
+@pytest.fixture(autouse=True)
+def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Local layers of ModernBERT see 4 tokens on either side, so that rows of 32 tokens have several windows."""
+    monkeypatch.setattr(sizes, "LOCAL_WINDOW", 8)

@@ -1,4 +1,4 @@
-"""Whole trainings of causal and hybrid objectives, and what comes of them."""
+"""Full trainings with the causal objective."""
 
 from __future__ import annotations
 
@@ -14,17 +14,12 @@ from safetensors.numpy import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from corpus.documents.errors import BadInput
-from pretrain.batching.batches import Batch, TrainingBatches, split_rows
-from pretrain.batching.masking import describe_pieces
 from pretrain.checkpoint.export import ExportInputs
 from pretrain.checkpoint.export import run as export
-from pretrain.engine.optimizer import fit_micro_batch
 from pretrain.model.init_from import check_init_from
-from pretrain.pack.store import open_store, read_pieces
 from tests.pretrain.runs import TORCHRUN, assert_same_training, finish, go_on_from, launch, lines_without_timing, train
 
 GPT: dict[str, Any] = {"architecture": "gpt"}
-HYBRID: dict[str, Any] = {"objective": "hybrid"}
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +34,6 @@ def trained(made: Path, tiny, tmp_path_factory: pytest.TempPathFactory) -> Path:
     "settings",
     [
         GPT | {"packing": "documents"},
-        HYBRID | {"global_batch": 12},
-        pytest.param(GPT | HYBRID, marks=pytest.mark.matrix),
-        pytest.param(HYBRID | {"packing": "documents"}, marks=pytest.mark.matrix),
         pytest.param({"architecture": "bert", "objective": "causal"}, marks=pytest.mark.matrix),
         pytest.param({"objective": "causal", "short_length": 16}, marks=pytest.mark.matrix),
         pytest.param(GPT | {"engine": "deepspeed", "zero_stage": 3, "precision": "bf16"}, marks=pytest.mark.matrix),
@@ -58,64 +50,15 @@ def test_the_loss_falls_and_a_resumed_run_is_the_same_bit_for_bit(
     assert_same_training(tmp_path / "once", tmp_path / "twice")
     lines = [line for line in lines_without_timing(tmp_path / "once") if "loss" in line]
     assert lines[-1]["loss"] < lines[0]["loss"] - 0.3
-    if config.model.objective == "hybrid":  # both objectives learn, and each counts by its rows
-        for line in lines:
-            assert line["loss"] == pytest.approx((line["mlm_loss"] + line["causal_loss"]) / 2)
-        assert all(lines[-1][name] < lines[0][name] - 0.2 for name in ("mlm_loss", "causal_loss"))
 
 
-@pytest.mark.parametrize("engine", [{}, pytest.param({"engine": "fsdp"}, marks=pytest.mark.matrix)])
 @pytest.mark.matrix
-def test_two_processes_train_like_one(made: Path, tmp_path: Path, tiny, engine: dict[str, str]) -> None:
-    config = tiny(steps=4, dropout=0.0, log_every=1, **HYBRID)
+def test_two_processes_train_like_one(made: Path, tmp_path: Path, tiny) -> None:
+    config = tiny(steps=4, dropout=0.0, log_every=1, **GPT)
     train(config, made, tmp_path / "one")
-    two = tiny(steps=4, dropout=0.0, log_every=1, **HYBRID, **engine)
-    finish(launch(two, made, tmp_path / "two", TORCHRUN, DS_ACCELERATOR="cpu", OMP_NUM_THREADS="1"))
+    finish(launch(config, made, tmp_path / "two", TORCHRUN, DS_ACCELERATOR="cpu", OMP_NUM_THREADS="1"))
     one, many = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("one", "two"))
     assert one.keys() == many.keys() and max(abs(one[name] - many[name]).max() for name in one) < 1e-5
-
-
-def batches_of(made: Path, config: Any, rank: int, ranks: int, step: int) -> list[Batch]:
-    store = open_store(made / "tokens", made / "tokenizer")
-    pieces = describe_pieces(read_pieces(made / "tokenizer"), store.meta["special_ids"])
-    micro_batch = fit_micro_batch(config, ranks)
-    return TrainingBatches(split_rows(store, config), pieces, config, rank, ranks, micro_batch).of_step(step)
-
-
-@pytest.mark.parametrize("packing", ["blocks", "documents"])
-def test_any_processes_and_micro_batches_see_the_same_causal_and_masked_rows(made: Path, tiny, packing: str) -> None:
-    config = tiny(global_batch=24, causal_share=1 / 3, packing=packing, **HYBRID)
-
-    def rows_of(ranks: int, micro_batch: int, step: int) -> tuple[list[Any], list[Any]]:
-        cut = config.replaced("engine", micro_batch=micro_batch)
-        parts = [batch for rank in range(ranks) for batch in batches_of(made, cut, rank, ranks, step)]
-        assert {len(batch.ids_BL) for batch in parts} == {fit_micro_batch(cut, ranks)}
-        kinds = (
-            [batch for batch in parts if batch.positions_BM is None],
-            [b for b in parts if b.positions_BM is not None],
-        )
-        return tuple([row.tolist() for batch in kind for row in batch.ids_BL] for kind in kinds)  # type: ignore[return-value]
-
-    for step in (1, 30):  # the second is some epochs later
-        causal, masked = rows_of(1, 8, step)
-        assert (len(causal), len(masked)) == (8, 16)
-        assert not any(4 in row for row in causal) and all(4 in row for row in masked)  # [MASK]
-        for ranks, micro_batch in ((1, 3), (2, 4), (4, 1), (8, 32)):
-            assert rows_of(ranks, micro_batch, step) == (causal, masked)
-    with pytest.raises(BadInput, match=r"8 rows of pretrain\.global_batch 24 are causal, and 3 processes cannot share"):
-        fit_micro_batch(config, 3)
-
-
-def test_which_rows_are_causal_changes_with_the_epoch(made: Path, tiny) -> None:
-    config = tiny(global_batch=8, **HYBRID)
-    store = open_store(made / "tokens", made / "tokenizer")
-    pieces = describe_pieces(read_pieces(made / "tokenizer"), store.meta["special_ids"])
-    batches = TrainingBatches(split_rows(store, config), pieces, config, 0, 1, 4)
-    causal_epochs: dict[str, set[bool]] = {}
-    for step in range(1, 120):
-        for place, name in enumerate(batches.names_of_step(step)):
-            causal_epochs.setdefault(name.split(":")[1], set()).add(place < 4)
-    assert sum(len(kinds) == 2 for kinds in causal_epochs.values()) > 0.9 * len(causal_epochs)
 
 
 def test_greedy_generation_is_what_stepping_by_hand_gives(made: Path, trained: Path, tmp_path: Path, tiny) -> None:
@@ -158,7 +101,6 @@ def test_an_encoder_trained_causally_goes_on_masked(made: Path, tmp_path: Path, 
     train(tiny(init_from=start, **sizes), made, tmp_path / "masked")
     described = json.loads((tmp_path / "masked" / "model" / "config.json").read_text("utf-8"))
     assert described["architectures"] == ["RobertaForMaskedLM"] and not described.get("is_decoder")
-    check_init_from(tiny(init_from=str(tmp_path / "masked" / "model"), **HYBRID))
     with pytest.raises(BadInput, match="a model of type roberta, but"):
         check_init_from(tiny(init_from=start, **GPT))
 
@@ -166,13 +108,12 @@ def test_an_encoder_trained_causally_goes_on_masked(made: Path, tmp_path: Path, 
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        (GPT | {"objective": "masked"}, "gpt reads from left to right; choose objective causal or hybrid"),
+        (GPT | {"objective": "masked"}, "gpt reads from left to right; choose objective causal"),
         ({"architecture": "bert", "nsp": True, "objective": "causal"}, "nsp needs objective masked"),
         (
-            {"architecture": "modernbert", "objective": "hybrid"},
-            "objective hybrid needs architecture roberta, bert or gpt",
+            {"architecture": "modernbert", "objective": "causal"},
+            "objective causal needs architecture roberta, bert or gpt",
         ),
-        (HYBRID | {"causal_share": 0.01}, "leaves one objective without a row"),
     ],
 )
 def test_what_does_not_go_together_is_refused_in_one_sentence(tiny, settings: dict[str, Any], sentence: str) -> None:
@@ -180,6 +121,5 @@ def test_what_does_not_go_together_is_refused_in_one_sentence(tiny, settings: di
         tiny(**settings)
 
 
-def test_gpt_is_causal_unless_it_is_told_otherwise(tiny) -> None:
-    assert tiny(**GPT).model.objective == "causal" and tiny(**GPT, **HYBRID).model.objective == "hybrid"
-    assert tiny(**GPT).causal_rows == 8 and tiny(**GPT, **HYBRID).causal_rows == 4 and tiny().causal_rows == 0
+def test_the_default_objective_of_gpt_is_causal(tiny) -> None:
+    assert tiny(**GPT).is_causal and not tiny().is_causal

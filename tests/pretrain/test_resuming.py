@@ -146,11 +146,11 @@ def test_a_damaged_checkpoint_is_passed_over(
     damaged[-5] ^= 1
     weights.write_bytes(damaged)
     train(config, made, tmp_path / "twice")
-    assert "step-000000009: model/model.safetensors is damaged; going on from the checkpoint before" in caplog.text
+    assert "step-000000009: model/model.safetensors is damaged; using the checkpoint before it" in caplog.text
     assert_same_training(tmp_path / "once", tmp_path / "twice")
     for step in steps_saved(tmp_path / "twice"):
         (tmp_path / "twice" / "checkpoints" / f"step-{step:09}" / "optimizer.safetensors").unlink()
-    with pytest.raises(BadInput, match="no checkpoint is whole; delete the folder to start afresh"):
+    with pytest.raises(BadInput, match="no checkpoint is complete; delete the folder to start again"):
         train(config, made, tmp_path / "twice")
 
 

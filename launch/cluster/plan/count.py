@@ -1,67 +1,54 @@
-"""What a pretraining takes on GPUs that are not there: time, memory, disk and network, from the recipe alone.
+"""Requirements of a pretraining on GPUs: time, memory, disk and network, computed from the recipe.
 
-Operations and memory are counted (``flops_per_token``, ``needed_memory``); the share of the peak at which a GPU works
-through them is an assumption of whoever asks. Bytes sent are those of ring collectives, as NCCL does them: N - 1 of N
-parts for a gather or a scatter, twice that for a sum that all get.
+Operations and memory are counted (``flops_per_token``, ``needed_memory``); the share of the peak (MFU) is an
+assumption. Bytes sent are those of ring collectives of NCCL: (N - 1) / N of the data for a gather or a scatter, twice
+that for an all-reduce.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from corpus.documents.errors import BadInput
-from launch.checks.estimate import GIB, SAVED_BYTES, planned_flops, planned_tokens
+from launch.checks.estimate import planned_flops, planned_tokens
 from launch.cluster.plan.gpus import Gpu
 from launch.recipe import Recipe
 from pretrain.config import PretrainConfig
-from pretrain.engine.memory import Needed, host_memory_of_offload, needed_memory
+from pretrain.engine.memory import CHECKPOINT_BYTES, GIB, MODEL_BYTES, Needed, needed_memory
 from pretrain.model.sizes import count_parameters
 
-FULL = 0.9  # of a GPU's memory: the rest is the driver's, NCCL's, and what fragments
-LOADER_TOKENS = 29.8e6  # a second and core, from order to tensors (docs/pretrain.md, Speed)
-MODEL_BYTES = 4  # a parameter
-WIDEST_SHORT_ID = 32_768  # pieces up to which the token store has two bytes a token, four above
+MAX_FILL = 0.9  # of a GPU's memory: the rest is for the driver, NCCL and fragmentation
+LOADER_TOKENS = 29.8e6  # per second and core, measured (docs/pretrain.md)
+MAX_SHORT_VOCABULARY = 32_768  # pieces up to which the token store has two bytes per token; four above
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """An engine that training can be given to, as ``pretrain.engine`` names it."""
+class EngineChoice:
+    """An engine, with its settings in ``pretrain.engine``."""
 
     name: str
     settings: dict[str, Any]
 
     def config(self, config: PretrainConfig, precision: str) -> PretrainConfig:
-        """The settings of a run with it."""
+        """The settings of a run with this engine."""
         return config.replaced("engine", **(self.settings | {"precision": precision}))
 
-    def refuses(self, config: PretrainConfig, precision: str) -> bool:
-        """Whether the run's optimizer or precision does not go with it (``pretrain.engine.start.choose_engine``)."""
-        is_deepspeed, stage = self.settings["name"] == "deepspeed", self.settings.get("zero_stage")
-        whole_matrices = config.optimizer.name == "muon" and self.settings["name"] != "ddp"
-        return (
-            whole_matrices
-            or bool(config.optimizer.ema and is_deepspeed)
-            or (precision == "fp16" and not (is_deepspeed and stage))
-        )
+    def refuses(self, precision: str) -> bool:
+        """Whether the engine does not support the precision (``pretrain.engine.start.choose_engine``)."""
+        return precision == "fp16" and not self.settings.get("zero_stage")
 
 
-WAYS = (
-    Way("ddp", {"name": "ddp", "offload": False}),
-    Way("fsdp (FSDP2)", {"name": "fsdp", "offload": False}),
-    *(
-        Way(f"ZeRO {stage}{', offload' * offload}", {"name": "deepspeed", "zero_stage": stage, "offload": offload})
-        for offload in (False, True)
-        for stage in range(offload, 4)
-    ),
+ENGINES = (
+    EngineChoice("ddp", {"name": "ddp"}),
+    *(EngineChoice(f"ZeRO {stage}", {"name": "deepspeed", "zero_stage": stage}) for stage in range(4)),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is trained: ``tokens`` of the whole run, padding counted, and ``flops`` for all of them."""
+    """The training work: ``tokens`` of the run, with padding, and ``flops`` for all of them."""
 
     parameters: int
     tokens: int
@@ -76,7 +63,7 @@ class Work:
 
 
 def work_of(recipe: Recipe) -> Work:
-    """Of a recipe's pretraining; BadInput where its sizes are those of a published model."""
+    """The work of a recipe's pretraining; BadInput if its sizes come from a published model."""
     config, vocab_size = recipe.pretrain, recipe.tokenizer.vocab_size
     if config.init_from is not None:
         raise BadInput(
@@ -89,7 +76,7 @@ def work_of(recipe: Recipe) -> Work:
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Tokens a second of all GPUs together, seconds of the run, and its price, None where none is given."""
+    """Tokens per second of all GPUs together, seconds of the run, and its cost, None without a price."""
 
     tokens_per_second: float
     seconds: float
@@ -97,7 +84,7 @@ class Speed:
 
 
 def speed(work: Work, gpu: Gpu, precision: str, gpus: int, mfu: float, price_per_hour: float | None) -> Speed:
-    """At ``mfu``, the share of the peak that is useful work; ``price_per_hour``: of one GPU."""
+    """Speed at ``mfu``, the share of the peak that is useful work; ``price_per_hour``: of one GPU."""
     seconds = work.flops / (gpus * gpu.peak(precision) * mfu)
     cost = None if price_per_hour is None else seconds / 3600 * gpus * price_per_hour
     return Speed(work.tokens / seconds, seconds, cost)
@@ -105,70 +92,64 @@ def speed(work: Work, gpu: Gpu, precision: str, gpus: int, mfu: float, price_per
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes on one GPU with ``sequences`` at once, the most that fit (0: not one does, and ``needed`` is of one).
+    """Bytes on one GPU with ``sequences`` at once, the most that fit (0: not even one, and ``needed`` is for one)."""
 
-    ``host``: of the optimizer in host memory, a process.
-    """
-
-    way: Way
+    engine: EngineChoice
     sequences: int
     needed: Needed
-    host: float
 
     @property
     def fits(self) -> bool:
         return self.sequences > 0
 
 
-def memory(config: PretrainConfig, work: Work, way: Way, gpu: Gpu, precision: str, gpus: int) -> Memory:
-    """Of a way to train on ``gpus`` of these, with the largest micro-batch that fits and cuts a step evenly."""
-    settings, usable = way.config(config, precision), FULL * gpu.memory_gib * GIB
+def memory(config: PretrainConfig, work: Work, engine: EngineChoice, gpu: Gpu, precision: str, gpus: int) -> Memory:
+    """Memory of an engine on ``gpus`` of these GPUs, with the largest micro-batch that fits and divides a step."""
+    settings, usable = engine.config(config, precision), MAX_FILL * gpu.memory_gib * GIB
     of_sizes = (
         (size, needed_memory(settings, work.vocab_size, work.parameters, size, gpus))
         for size in reversed(micro_batches(config, gpus))
     )
     least = needed_memory(settings, work.vocab_size, work.parameters, 1, gpus)
     sequences, needed = next(((size, found) for size, found in of_sizes if sum(found) <= usable), (0, least))
-    host = host_memory_of_offload(work.parameters, gpus) if way.settings["offload"] else 0.0
-    return Memory(way, sequences, needed, host)
+    return Memory(engine, sequences, needed)
 
 
 def micro_batches(config: PretrainConfig, gpus: int) -> list[int]:
-    """Every size that cuts a GPU's rows of a step evenly, causal and masked alike; BadInput where GPUs cannot."""
-    both = math.gcd(config.causal_rows, config.global_batch - config.causal_rows)
-    if both % gpus:
+    """Every divisor of a GPU's rows of a step; BadInput if the GPUs cannot share a step evenly."""
+    if config.global_batch % gpus:
         raise BadInput(
-            f"pretrain.global_batch {config.global_batch} cannot be shared evenly by {gpus} GPUs; set it to a "
-            f"multiple of {gpus}, such as {max(1, round(config.global_batch / gpus)) * gpus}, or use other --nodes"
+            f"pretrain.global_batch {config.global_batch} is not divisible by {gpus} GPUs; set it to a multiple of "
+            f"{gpus}, such as {max(1, round(config.global_batch / gpus)) * gpus}, or use other --nodes"
         )
-    share = both // gpus
+    share = config.global_batch // gpus
     return [size for size in range(1, share + 1) if share % size == 0]
 
 
-def bytes_sent(config: PretrainConfig, work: Work, found: Memory, precision: str, gpus: int) -> float:
+def bytes_sent(config: PretrainConfig, work: Work, memory: Memory, precision: str, gpus: int) -> float:
     """Bytes that each GPU sends in a step, which in a ring is also what leaves each node.
 
-    DDP and ZeRO 0 and 1 sum gradients once a step, ZeRO 2 after each micro-batch (DeepSpeed sums them on all processes,
-    its setting for it notwithstanding); ZeRO 1 and 2 gather the new weights. FSDP and ZeRO 3 gather weights for each
-    forward and backward pass; FSDP scatters gradients once a step, ZeRO 3 after each micro-batch.
+    DDP and ZeRO 0 and 1 sum gradients once per step, ZeRO 2 after each micro-batch (DeepSpeed sums them on all
+    processes, whatever its setting); ZeRO 1 and 2 gather the new weights. ZeRO 3 gathers weights for each forward and
+    backward pass and scatters gradients after each micro-batch.
     """
-    turns = config.global_batch // gpus // max(found.sequences, 1)
+    micro_batch_count = config.global_batch // gpus // max(memory.sequences, 1)
     part = (gpus - 1) / gpus * (2.0 if precision == "fp16" else 4.0) * work.parameters
-    stage = 3 if found.way.settings["name"] == "fsdp" else found.way.settings.get("zero_stage", 0)
+    stage = memory.engine.settings.get("zero_stage", 0)
     if stage == 3:
-        return part * (2 * turns + (1 if found.way.settings["name"] == "fsdp" else turns))
-    sums, gathers = (turns if stage == 2 else 1), (1 if stage else 0)
+        return part * 3 * micro_batch_count
+    sums, gathers = (micro_batch_count if stage == 2 else 1), (1 if stage else 0)
     return part * (2 * sums + gathers)
 
 
 def link_for(sent: float, step_seconds: float, share: float) -> float:
-    """Bytes a second at which sending takes this share of a step, where nothing of it is hidden behind the work."""
+    """Bytes per second at which sending takes this share of a step, if it does not overlap with computation."""
     return sent / (share * step_seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """Bytes: the finished model, its optimizer's averages, a checkpoint (both), and all that a run keeps at once."""
+    """Bytes: the finished model, the moments of its optimizer, a checkpoint (both), and the maximum of a run."""
 
     model: float
     optimizer: float
@@ -177,12 +158,11 @@ class Disk:
 
 
 def disk_of(config: PretrainConfig, work: Work) -> Disk:
-    """As ``pretrain.checkpoint.checkpoints.require_disk_space`` counts it: kept ones, the best, one being written."""
-    each = (SAVED_BYTES + MODEL_BYTES * bool(config.optimizer.ema)) * work.parameters
-    model = MODEL_BYTES * work.parameters
+    """As ``pretrain.checkpoint.checkpoints.require_disk_space``: kept ones, the best, the one being written."""
+    each, model = CHECKPOINT_BYTES * work.parameters, MODEL_BYTES * work.parameters
     return Disk(model, each - model, each, each * (config.saved.keep_checkpoints + 2) + model)
 
 
-def possible_ways(config: PretrainConfig, precision: str) -> Iterator[Way]:
-    """Those that take the recipe's optimizer and this precision."""
-    return (way for way in WAYS if not way.refuses(config, precision))
+def supporting_engines(precision: str) -> Iterator[EngineChoice]:
+    """The engines that support a precision."""
+    return (engine for engine in ENGINES if not engine.refuses(precision))

@@ -7,10 +7,9 @@ from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
 
-from launch.checks.estimate import GIB
 from launch.cluster.plan.count import (
     LOADER_TOKENS,
-    WIDEST_SHORT_ID,
+    MAX_SHORT_VOCABULARY,
     Memory,
     Speed,
     Work,
@@ -19,13 +18,14 @@ from launch.cluster.plan.count import (
     link_for,
     memory,
     micro_batches,
-    possible_ways,
     speed,
+    supporting_engines,
     work_of,
 )
 from launch.cluster.plan.gpus import Gpu
 from launch.console import PlainConsole, Table, figures, print_table
 from launch.recipe import Recipe
+from pretrain.engine.memory import GIB
 
 LINK_SHARE = 0.1  # of a step that the network may take
 
@@ -73,8 +73,8 @@ class Plan:
         """One for each engine that can train the recipe there."""
         config, gpus = self.recipe.pretrain, nodes * self.per_node
         return [
-            memory(config, self.work, way, choice.gpu, choice.precision, gpus)
-            for way in possible_ways(config, choice.precision)
+            memory(config, self.work, engine, choice.gpu, choice.precision, gpus)
+            for engine in supporting_engines(choice.precision)
         ]
 
     def network(self, choice: Choice, nodes: int, found: Memory) -> tuple[float, float]:
@@ -100,7 +100,7 @@ class Plan:
             ],
             "memory": [
                 _place(choice, nodes, self.per_node)
-                | {"engine": found.way.name, "sequences": found.sequences, "host": found.host}
+                | {"engine": found.engine.name, "sequences": found.sequences}
                 | found.needed._asdict()
                 | dict(zip(("sent_per_step", "link_bytes_per_second"), self.network(choice, nodes, found), strict=True))
                 for choice, nodes in places
@@ -171,15 +171,14 @@ def _say_days(found: Speed) -> str:
 def memory_table(plan: Plan, choices: Sequence[Choice]) -> Table:
     """GiB on one GPU by engine, and the most sequences at once; on the fewest nodes, where there is least room."""
     nodes, rows = plan.nodes[0], []
-    for of_way in zip(*(plan.memories(choice, nodes) for choice in choices), strict=True):
-        most = max(of_way, key=lambda found: found.needed.gradients)  # FSDP's, where a smaller GPU takes several turns
-        needed, sequences = most.needed, max(most.sequences, 1)
-        fixed = (needed.weights, needed.gradients, needed.averages, needed.buffers)
+    for memories in zip(*(plan.memories(choice, nodes) for choice in choices), strict=True):
+        needed, sequences = memories[0].needed, max(memories[0].sequences, 1)
+        fixed = (needed.weights, needed.gradients, needed.moments, needed.buffers)
         rows.append(
             [
-                of_way[0].way.name,
+                memories[0].engine.name,
                 *(f"{size / GIB:.2f}" for size in (*fixed, (needed.activations + needed.scores) / sequences)),
-                *(f"{found.sequences:,}" if found.fits else "no" for found in of_way),
+                *(f"{found.sequences:,}" if found.fits else "no" for found in memories),
             ]
         )
     gpus = nodes * plan.per_node
@@ -194,14 +193,12 @@ def memory_table(plan: Plan, choices: Sequence[Choice]) -> Table:
 def network_table(plan: Plan, choices: Sequence[Choice]) -> Table:
     """What each GPU sends in a step, by engine; on the most nodes, where a step is shortest."""
     nodes, rows = plan.nodes[-1], []
-    for of_way in zip(*(plan.memories(choice, nodes) for choice in choices), strict=True):
-        if of_way[0].way.settings["offload"]:  # sends as much as without
-            continue
+    for memories in zip(*(plan.memories(choice, nodes) for choice in choices), strict=True):
         cells = []
-        for choice, found in zip(choices, of_way, strict=True):
+        for choice, found in zip(choices, memories, strict=True):
             sent, rate = plan.network(choice, nodes, found)
             cells.append(f"{sent / 1e9:,.2f} / {rate / 1e9:,.1f}" if found.fits else "–")
-        rows.append([of_way[0].way.name, *cells])
+        rows.append([memories[0].engine.name, *cells])
     return figures(
         f"Network of {nodes} x {plan.per_node} GPUs in {choices[0].precision}: GB sent a step / GB a second",
         ("engine", *(one.gpu.name for one in choices)),
@@ -221,14 +218,11 @@ def notes_of(plan: Plan) -> Iterator[str]:
         "the best, one being written, the model)"
     )
     yield f"host memory: {disk.checkpoint / GIB:.2f} GiB in the first process while a checkpoint is written"
-    hosts = {found.host * plan.per_node for found in plan.memories(plan.choices[0], plan.nodes[0]) if found.host}
-    if hosts:
-        yield f"  with offload {max(hosts) / GIB:.2f} GiB more a node"
     most = max(
         speed(work, choice.gpu, choice.precision, plan.per_node, plan.shares[-1], None).tokens_per_second
         for choice in plan.choices
     )
-    width = 2 if work.vocab_size <= WIDEST_SHORT_ID else 4
+    width = 2 if work.vocab_size <= MAX_SHORT_VOCABULARY else 4
     yield (
         f"loader: {most / 1e6:,.2f} M tokens a second on the fastest node take {most / LOADER_TOKENS:.2f} of a core "
         f"({LOADER_TOKENS / 1e6:.1f} M a second and core) and {most * width / 1e6:,.1f} MB a second of the token store"

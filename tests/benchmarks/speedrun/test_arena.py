@@ -72,7 +72,7 @@ def test_judge_measures_what_pretraining_measures(text: Text) -> None:
 
 
 @pytest.mark.parametrize("change", ["pretrain.rows.masking.share=0.4", "pretrain.rows.packing=documents",
-                                    "pretrain.model.objective=hybrid", "pretrain.seed=7"])  # fmt: skip
+                                    "pretrain.seed=7"])  # fmt: skip
 def test_words_to_guess_are_the_same_for_every_contestant(change: str, text: Text) -> None:
     plain, other = (
         [(weight, sorted(batch.targets_BM.flatten().tolist())) for weight, batch in Judge(text, 16).batches(config)]
@@ -92,7 +92,7 @@ def test_contestants_are_recipes_with_overrides_in_the_size_of_the_arena(tmp_pat
 
     assert [trainer.side, small.side] == ["trainer", "malmoi"]
     assert (small.config.model.layers, small.config.model.hidden, small.config.model.heads) == (2, 128, 2)
-    assert small.config.model.embedding_start == "cooccurrence" and small.config.optimizer.schedule == "wsd"
+    assert small.config.model.embedding_init == "cooccurrence" and small.config.optimizer.schedule == "wsd"
     assert small.config.optimizer.warmup_share == pytest.approx(700 / 4000)
     assert (deep.config.model.layers, deep.config.model.hidden) == (5, 128)
     assert mine.config.model.layers == 3

@@ -123,7 +123,7 @@ def test_ctrl_c_saves_and_the_same_script_resumes(
     command = [MALMOI, "launch", "hosts", "smoke", *endless, "--runs", "runs", "--stages", "pretrain"]
     subprocess.run(command, check=True, cwd=tmp_path, env=environment, capture_output=True)
     script = hosts[0].inside(["bash", "runs/smoke/launch/run.sh"])
-    for sign in ("first row of step 1,", "going on from"):
+    for sign in ("first row of step 1,", "resuming from"):
         log = tmp_path / "log"
         with log.open("wb") as out:
             begun = subprocess.Popen(

@@ -100,7 +100,7 @@ def test_a_run_goes_through_dependencies_three_requeues_and_an_array(cluster: Sl
     assert (found["JobState"], found["Restarts"], found["NumNodes"]) == ("COMPLETED", "2", "2")
     log = log_of(home, f"pretrain-{pretrain}")
     assert re.search(r"ended with 1 after saving \S+/step-0000000\d\d; requeued", log)
-    assert "going on from" in log
+    assert "resuming from" in log
 
     assert wait_for(cluster, jobs["report"])["JobState"] == "COMPLETED"
     tasks = [log_of(home, f"finetune-{jobs['finetune']}_{number}") for number in (0, 1)]

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from corpus.documents.errors import BadInput
-from pretrain.batching.batches import Batch, Order, TrainingBatches, split_rows
+from pretrain.batching.batches import Batch, RowOrder, TrainingBatches, split_rows
 from pretrain.batching.masking import describe_pieces
 from pretrain.config import PretrainConfig
 from pretrain.metrics.flops import flops_by_phase, flops_per_token
@@ -107,13 +107,13 @@ def test_a_corpus_smaller_than_two_blocks_is_refused(made: Path, tiny) -> None:
 
 def test_epochs_of_different_sizes_follow_each_other() -> None:
     sizes = [5, 3, 7]
-    epochs, rows = Order(lambda epoch: sizes[epoch], seed=1).locate(np.arange(15))
+    epochs, rows = RowOrder(lambda epoch: sizes[epoch], seed=1).locate(np.arange(15))
     assert epochs.tolist() == [0] * 5 + [1] * 3 + [2] * 7
     for epoch, size in enumerate(sizes):
         assert sorted(rows[epochs == epoch].tolist()) == list(range(size))
 
 
 def test_jumping_to_a_place_gives_what_walking_there_gives() -> None:
-    walked = Order(lambda epoch: 11, seed=4)
+    walked = RowOrder(lambda epoch: 11, seed=4)
     everything = np.concatenate([walked.locate(np.arange(n, n + 4))[1] for n in range(0, 80, 4)])
-    assert Order(lambda epoch: 11, seed=4).locate(np.arange(60, 75))[1].tolist() == everything[60:75].tolist()
+    assert RowOrder(lambda epoch: 11, seed=4).locate(np.arange(60, 75))[1].tolist() == everything[60:75].tolist()

@@ -225,7 +225,7 @@ def test_documents_of_a_corpus_fill_their_rows(made: Path) -> None:
 
 def test_pairs_are_packed_with_their_types_and_answers(made: Path, tiny) -> None:
     store = open_store(made / "tokens", made / "tokenizer")
-    pairs = Pairs(store, np.arange(120), 96, tiny(architecture="bert", nsp=True, short_share=1))
+    pairs = Pairs(store, np.arange(120), 96, tiny(architecture="bert", nsp=True))
     rows, _ = rows_of(Packed(pairs, 96, KEY))
     alone, _ = rows_of(pairs)
     assert alone.lengths_BS is not None and alone.types_BL is not None and alone.is_random_BS is not None

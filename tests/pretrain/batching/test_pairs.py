@@ -13,8 +13,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from corpus.documents.errors import BadInput
-from pretrain.batching.batches import split_rows
 from pretrain.batching.pairs import (
     CUT,
     FIRST_CHUNK,
@@ -24,6 +22,7 @@ from pretrain.batching.pairs import (
     IS_SHORT,
     OTHER_BEGIN,
     OTHER_DOCUMENT,
+    SHORT_PAIR_SHARE,
     SHORT_TARGET,
     Layout,
     Pairs,
@@ -95,34 +94,6 @@ def published_pairs(
             pairs.append((tokens_a, tokens_b, is_random))
             chunk, chunk_length = [], 0
         i += 1
-    return pairs
-
-
-def half_pairs(
-    documents: list[list[Tokens]], index: int, max_num_tokens: int, short_seq_prob: float, rng: Draws
-) -> list[tuple[Tokens, Tokens, bool]]:
-    """The same with two sentences in every chunk; a lone last sentence ends the document with the one before it."""
-    document, target = documents[index], max_num_tokens
-    if rng.random(IS_SHORT) < short_seq_prob:
-        target = rng.randint(SHORT_TARGET, 2, max_num_tokens)
-    pairs: list[tuple[Tokens, Tokens, bool]] = []
-    first = 0
-    while first < len(document) and len(document) > 1:
-        rng.begin_chunk(first)
-        last = first + 1
-        while last < len(document) and (last - first < 2 or sum(map(len, document[first:last])) < target):
-            last += 1
-        is_lone = last - first == 1
-        begin = first - 1 if is_lone else first
-        cut = begin + rng.randint(CUT, 1, last - begin - 1)
-        tokens_a = [token for segment in document[begin:cut] for token in segment]
-        tokens_b = [token for segment in document[cut:last] for token in segment]
-        is_random = rng.random(IS_RANDOM) < 0.5
-        if is_random:
-            tokens_b = published_random_b(documents, index, target - len(tokens_a), rng)
-        published_truncation(tokens_a, tokens_b, max_num_tokens, rng)
-        pairs.append((tokens_a, tokens_b, is_random))
-        first = cut if is_random and not is_lone else last
     return pairs
 
 
@@ -215,35 +186,6 @@ def test_pairs_equal_the_published_loop_for_short_and_long_sentences(
     expect_published(uneven_store(20, longest), np.arange(20), length, short_share)
 
 
-@pytest.mark.parametrize(("longest", "length"), [(6, 8), (40, 128), (400, 64)])
-def test_balanced_pairs_equal_a_plain_loop(longest: int, length: int) -> None:
-    store = uneven_store(20, longest)
-    documents = sentences_as_lists(store)
-    expected = [pair for n in range(20) for pair in half_pairs(documents, n, length - 3, 0.3, Draws(7, 0, n))]
-    layout = lay_out_pass(Sentences(store, np.arange(20)), length, 0.3, 7, 0, balance="half")
-    assert as_tokens(store, layout) == expected
-
-
-@pytest.mark.parametrize("lengths", [[5, 5], [5, 5, 5], [300, 5, 300], [60] * 9], ids=["two", "three", "long", "many"])
-def test_balanced_pairs_are_random_with_chance_one_half(lengths: list[int]) -> None:
-    """By the published rule two sentences that fit give two random pairs for one that is true."""
-    store = invented_store([lengths] * 6_000 + [[5]] * 100)
-    bert, half = (
-        lay_out_pass(Sentences(store, np.arange(6_100)), 200, 0.1, seed=1, number=0, balance=balance)
-        for balance in ("bert", "half")
-    )
-    deviation = 0.5 / len(half.is_random_P) ** 0.5
-    assert abs(half.is_random_P.mean() - 0.5) < 4 * deviation
-    assert bert.is_random_P.mean() > 0.5 + 4 * deviation
-    assert (half.a_begins_P < store.documents[6_000]).all()  # a document of one sentence gives no pair
-
-
-def test_a_corpus_of_single_sentences_has_no_balanced_pairs(tiny: Callable[..., PretrainConfig]) -> None:
-    config = tiny(architecture="bert", nsp=True, nsp_balance="half")
-    with pytest.raises(BadInput, match=r"two sentences to make a pair of; set pretrain\.rows\.nsp_balance=bert"):
-        split_rows(invented_store([[4]] * 50), config)
-
-
 def test_two_documents_are_enough_and_may_meet_themselves_after_ten_trials() -> None:
     expect_published(invented_store([[3] * 300, [4] * 300]), np.arange(2), 12, 0.0)
     store = invented_store([[3] * 10_000, [4] * 10_000])
@@ -319,9 +261,7 @@ def test_rows_read_cls_a_sep_b_sep_and_padding(made: Path, tiny: Callable[..., P
     store = open_store(made / "tokens", made / "tokenizer")
     chosen = np.arange(10, 120)
     pairs = Pairs(store, chosen, 40, config)
-    layouts = [
-        lay_out_pass(Sentences(store, chosen), 40, config.rows.short_share, config.seed, epoch) for epoch in range(3)
-    ]
+    layouts = [lay_out_pass(Sentences(store, chosen), 40, SHORT_PAIR_SHARE, config.seed, epoch) for epoch in range(3)]
     rng = np.random.default_rng(0)
     epochs_B, rows_B = rng.integers(0, 3, 200), rng.integers(0, pairs.count(0) // 2, 200)
     rows = pairs.gather(epochs_B, rows_B)
@@ -351,8 +291,11 @@ def test_a_pair_belongs_to_the_source_of_its_first_sentence(tiny: Callable[..., 
     assert (pairs.sources(0, np.arange(30)) == (ids_B - 5) // 13 % 2).all()
 
 
-def test_pairs_repeat_after_the_duplicates_but_not_before(made: Path, tiny: Callable[..., PretrainConfig]) -> None:
-    config = tiny(architecture="bert", nsp=True, masking={"mode": "static", "duplicates": 2})
+def test_pairs_repeat_after_the_duplicates_but_not_before(
+    made: Path, tiny: Callable[..., PretrainConfig], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tiny(architecture="bert", nsp=True, masking={"mode": "static"})
+    monkeypatch.setattr("pretrain.batching.pairs.DUPLICATES", 2)
     store = open_store(made / "tokens", made / "tokenizer")
     pairs = Pairs(store, np.arange(120), 32, config)
     first, second, third = (pairs.gather(np.full(20, epoch), np.arange(20)).ids_BL for epoch in range(3))

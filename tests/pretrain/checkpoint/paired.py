@@ -1,4 +1,6 @@
-"""Sharded and gathered checkpoints in turns: ``torchrun --nproc-per-node 2 -m tests.pretrain.checkpoint.paired fsdp``.
+"""Sharded and gathered checkpoints in turns.
+
+``torchrun --nproc-per-node 2 -m tests.pretrain.checkpoint.paired deepspeed 1`` runs it.
 
 Prints, as medians over the rounds and as ratios: seconds that the training stands still (the longest of all processes),
 seconds until the checkpoint is there, bytes on the disk, and by how much the first process's memory rises meanwhile.
@@ -78,7 +80,7 @@ def compare(config: PretrainConfig, world: World, folder: Path) -> dict[str, dic
     engine = start_engine(config, PretrainingModule(build_network(config, VOCABULARY, SPECIAL_IDS)), world)
     ids_BL = torch.randint(5, VOCABULARY, (1, 16))
     for _ in range(config.global_batch // world.size):
-        engine.backward(mean_loss(engine(ids_BL, torch.tensor([[2]]), ids_BL[:, :1]), 1, 0, config))
+        engine.backward(mean_loss(engine(ids_BL, torch.tensor([[2]]), ids_BL[:, :1]), 1, 0))
     engine.update(1e-4)
     make = partial(Checkpoints, folder, config, {"vocabulary_sha256": ""}, world, save_model)
     ways = {GATHERED: make(is_sharded=False), SHARDED: make(is_sharded=True)}

@@ -15,8 +15,8 @@ from torch import Tensor
 from corpus.documents.atomic_files import with_digest
 from corpus.documents.errors import BadInput
 from pretrain.checkpoint import checkpoints as module
-from pretrain.checkpoint.checkpoints import Checkpoints, mean_weights, require_disk_space
-from pretrain.checkpoint.found import read_checkpoint
+from pretrain.checkpoint.checkpoints import Checkpoints, require_disk_space
+from pretrain.checkpoint.found import complete_checkpoints, read_checkpoint
 from pretrain.config import PretrainConfig
 from pretrain.engine.world import World
 from tests.damage import HARMS, flip_bits
@@ -95,21 +95,12 @@ def test_the_newest_is_found_and_given_to_the_engine(tmp_path: Path) -> None:
     save(saved, 2.0, 1.0)
     found, engine = saved.find(), StandIn()
     assert found
-    found.give_to(engine)
+    found.restore(engine)
     assert (engine.restored, engine.scale) == ((20.0, -20.0, 20), 22.0)
     assert found.loop["meter"] == [2.0] and found.loop["progress"] == {"step": 20}
     assert found.loop["held_out"] == {"mlm_loss": 1.0}
     facts = json.loads((found.folder / "model/facts.json").read_text("utf-8"))
     assert facts == FACTS | {"step": 20, "held_out": {"mlm_loss": 1.0}}
-
-
-def test_the_newest_come_newest_first(tmp_path: Path) -> None:
-    saved = checkpoints_in(tmp_path, keep=3)
-    save(saved, None, None, None)
-    found = saved.newest(3)
-    assert [(one.folder.name[-2:], one.loop["step"]) for one in found] == [("30", 30), ("20", 20), ("10", 10)]
-    assert mean_weights([one.weights() for one in found[:2]])["weight"].tolist() == [25.0]
-    assert mean_weights([one.weights() for one in found])["weight"].tolist() == [20.0]
 
 
 FILES = ("optimizer.safetensors", "model/model.safetensors", "model/facts.json", "loop.json")
@@ -126,8 +117,8 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
     found = saved.find()
     assert found and found.loop["step"] == 20
     (told,) = caplog.messages
-    assert "step-000000030" in told and file in told and told.endswith("; going on from the checkpoint before")
-    assert [one.loop["step"] for one in saved.newest(2)] == [20, 10]
+    assert "step-000000030" in told and file in told and told.endswith("; using the checkpoint before it")
+    assert [one.loop["step"] for one in complete_checkpoints(tmp_path / "checkpoints")] == [20, 10]
 
 
 @pytest.mark.parametrize("harm", HARMS)
@@ -145,7 +136,7 @@ def test_saving_goes_on_beside_damaged_checkpoints(tmp_path: Path, harm: str) ->
     saved.wait()
     assert names(tmp_path) == ["10", "20", "25", "98", "99", "best"]
     assert (tmp_path / "checkpoints/best").read_text("utf-8") == "step-000000010"
-    assert [one.loop["step"] for one in saved.newest(9)] == [25, 10]
+    assert [one.loop["step"] for one in complete_checkpoints(tmp_path / "checkpoints")] == [25, 10]
 
 
 def test_flipped_bits_of_loop_json_are_seen(tmp_path: Path) -> None:
@@ -165,7 +156,7 @@ def test_what_no_checkpoint_says_of_itself_is_refused_by_its_key(tmp_path: Path,
     path = tmp_path / "checkpoints/step-000000010/loop.json"
     loop = json.loads(path.read_text("utf-8"))
     path.write_text(json.dumps(with_digest({**loop, key: value})), "utf-8")
-    with pytest.raises(BadInput, match=rf"loop\.json: .*{key}.* is not what the checkpoint of this name says there"):
+    with pytest.raises(BadInput, match=rf"loop\.json: .*{key}.* has an invalid value"):
         read_checkpoint(path.parent)
 
 
@@ -173,7 +164,7 @@ def test_where_every_checkpoint_is_damaged_nothing_is_trained_over_them(tmp_path
     saved = checkpoints_in(tmp_path)
     save(saved, None)
     (tmp_path / "checkpoints/step-000000010/optimizer.safetensors").unlink()
-    with pytest.raises(BadInput, match="no checkpoint is whole"):
+    with pytest.raises(BadInput, match="no checkpoint is complete"):
         saved.find()
 
 
@@ -227,15 +218,8 @@ def test_room_is_asked_for_what_the_training_will_leave(tmp_path: Path, monkeypa
         else:
             with pytest.raises(BadInput, match="2 checkpoints"):
                 require_disk_space(tmp_path, network, config)
-    monkeypatch.setattr(module, "BYTES_OF_MODEL", 1 << 25)  # 100 of them are 3.125 GiB
+    monkeypatch.setattr(module, "MODEL_BYTES", 1 << 25)  # 100 of them are 3.125 GiB
     monkeypatch.setattr(module.shutil, "disk_usage", lambda _: SimpleNamespace(free=3 << 29))
     with pytest.raises(BadInput, match=r"1\.5 GiB free, .* need 3\.1 GiB"):
         require_disk_space(tmp_path, network, config)
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoints"]
-
-
-def test_mean_of_equal_weights_is_those_weights() -> None:
-    weight = torch.rand(50, generator=torch.Generator().manual_seed(1))
-    mean = mean_weights([{"weight": weight.clone()} for _ in range(3)])["weight"]
-    assert mean.dtype == torch.float32
-    assert torch.equal(mean, weight)

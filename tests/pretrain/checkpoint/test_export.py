@@ -160,7 +160,7 @@ def test_a_model_gone_on_from_names_its_start_but_not_its_folder(made: Path, tmp
     config = tiny(layers=12, init_from=str(tmp_path / "start"), dropout=0.0)
     save(made, config, tmp_path / "model")
     card = (tmp_path / "model" / "README.md").read_text("utf-8")
-    assert "going on from `start`" in card and str(tmp_path) not in card
+    assert "initialized from `start`" in card and str(tmp_path) not in card
     assert "| 1 x 16 x 2 |" in card  # the sizes of the start, not the recipe's
     hub = config.model_copy(update={"init_from": "klue/roberta-base"})
     from pretrain.checkpoint.card import model_card

@@ -68,7 +68,7 @@ def test_a_checkpoint_holds_its_step_though_training_went_on_while_it_was_writte
     saved.wait()
     found = saved.find()
     assert found and found.weights()["weight"].tolist() == [1.0] * 3
-    found.give_to(restored := Restored())  # type: ignore[arg-type]
+    found.restore(restored := Restored())  # type: ignore[arg-type]
     assert restored.moments["average"].tolist() == [1.0] * 3 and found.loop["scaling"] == {"scale": 2.0}
 
 
@@ -144,7 +144,7 @@ def read_only(folder: Path, **given: Any) -> None:
 
 FULL = r"could not be written \(the disk is full, or a quota or the limit of ulimit -f is reached\)"
 FAILURES: dict[Callable[..., None], str] = {
-    full: rf"model\.safetensors: {FULL}; make room and run the same command again, which goes on from step-000000010",
+    full: rf"model\.safetensors: {FULL}; make room and run the same command again, which resumes from step-000000010",
     over_quota: rf"step-000000020: {FULL}; make room and run .* from step-000000010",
     in_words: rf"step-000000020: {FULL}; make room and run .* from step-000000010",
     read_only: r"config\.json: could not be written \(permission denied\); check the folder .* from step-000000010",
@@ -235,6 +235,6 @@ def test_all_processes_learn_of_a_failure_of_the_first(tmp_path: Path) -> None:
         First(),
         full,  # type: ignore[arg-type]
     )
-    with pytest.raises(BadInput, match="goes on from the start"), saved.finishing():
+    with pytest.raises(BadInput, match="resumes from the start"), saved.finishing():
         saved.save(StandIn(), {"step": 10}, [], None)
     assert len(told) == 1

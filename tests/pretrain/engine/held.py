@@ -48,7 +48,7 @@ def measure(config: PretrainConfig, world: World) -> dict[str, Any]:
     for _ in range(2):
         found = []
         for _ in range(config.global_batch // world.size // rows):
-            engine.backward(mean_loss(engine(*batch), 40, 0, config))
+            engine.backward(mean_loss(engine(*batch), 40, 0))
             found.append(held() - before)
         engine.update(1e-4)
     return {"parameters": parameters, "held": [found[0], found[-1]]}

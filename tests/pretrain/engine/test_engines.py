@@ -22,10 +22,9 @@ from pretrain.schedule import learning_rate
 
 ALONE = World(0, 1, torch.device("cpu"))
 SPECIAL_IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
-PLAIN, DDP, FSDP = ({"engine": name} for name in ("plain", "ddp", "fsdp"))
+PLAIN, DDP = ({"engine": name} for name in ("plain", "ddp"))
 ZERO_0, ZERO_1, ZERO_2, ZERO_3 = ({"engine": "deepspeed", "zero_stage": stage} for stage in range(4))
-OFF_1, OFF_3 = ({"engine": "deepspeed", "zero_stage": stage, "offload": True} for stage in (1, 3))
-ALL = [PLAIN, DDP, FSDP, ZERO_0, ZERO_1, ZERO_2, ZERO_3, OFF_1, OFF_3]
+ALL = [PLAIN, DDP, ZERO_0, ZERO_1, ZERO_2, ZERO_3]
 
 
 @contextmanager
@@ -64,7 +63,7 @@ def test_norm_and_update_are_those_of_adam_on_the_whole_batch(settings) -> None:
         network.parameters(),
         lr=learning_rate(config, 1),
         betas=config.optimizer.betas,
-        eps=config.optimizer.epsilon,
+        eps=1e-6,
         weight_decay=0.0,
     )
     generator = torch.Generator().manual_seed(1)
@@ -98,30 +97,7 @@ def test_a_state_goes_from_engine_to_engine_and_back(settings, other: dict) -> N
     assert all(torch.allclose(weights[name], expected[name], atol=1e-6) for name in weights)
 
 
-@pytest.mark.parametrize("other", [DDP, FSDP])
-def test_averaged_weights_go_from_engine_to_engine(settings, other: dict) -> None:
-    plain, shared = (settings(**engine).replaced("optimizer", ema=0.8) for engine in (PLAIN, other))
-    with started(plain) as engine:
-        train(engine, plain, 1, 2)
-        weights, moments = ({k: v.clone() for k, v in part.items()} for part in engine.state(keep=True))
-        train(engine, plain, 3, 4)
-        expected = engine.state(keep=True)
-    with started(shared, weights) as engine:
-        engine.restore(weights, moments, 2)
-        train(engine, shared, 3, 4)
-        with engine.averaged():
-            measured = engine.module.network.state_dict()["roberta.embeddings.LayerNorm.bias"]
-            assert torch.allclose(
-                measured.to_local() if hasattr(measured, "to_local") else measured,
-                expected[0]["roberta.embeddings.LayerNorm.bias"],
-                atol=1e-6,
-            )
-        found = engine.state(keep=True)
-    for part, same in zip(found, expected, strict=True):
-        assert part.keys() == same.keys() and all(torch.allclose(part[name], same[name], atol=1e-6) for name in same)
-
-
-@pytest.mark.parametrize("change", [PLAIN, DDP, FSDP, ZERO_1, ZERO_3])
+@pytest.mark.parametrize("change", [PLAIN, DDP, ZERO_1, ZERO_3])
 def test_bf16_resumes_bit_for_bit_with_bits_that_bf16_does_not_have(settings, change: dict) -> None:
     config = settings(precision="bf16", **change)
     with started(config) as engine:
@@ -203,13 +179,11 @@ def test_engines_are_chosen_by_processes_size_and_precision(settings) -> None:
     assert choose_engine(settings(), ALONE, 10**9) == "plain"
     assert choose_engine(settings(), two, 4 * 10**8) == "ddp"
     assert choose_engine(settings(), two, 4 * 10**8 + 1) == "deepspeed"
-    assert choose_engine(settings(**FSDP), two, 1) == "fsdp"
-    assert choose_engine(settings(offload=True, zero_stage=1), ALONE, 1) == "deepspeed"
     half = settings(precision="fp16", zero_stage=1)
     assert choose_engine(half, World(0, 1, torch.device("cuda")), 1) == "deepspeed"
     with pytest.raises(BadInput, match="fp16 needs a GPU; choose bf16 or fp32"):
         choose_engine(half, ALONE, 1)
-    with pytest.raises(BadInput, match="plain is for one process, here are 2"):
+    with pytest.raises(BadInput, match="plain is for one process, but there are 2"):
         choose_engine(settings(**PLAIN), two, 1)
 
 

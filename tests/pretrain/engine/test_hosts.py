@@ -17,7 +17,7 @@ from tests.pretrain.runs import TORCHRUN, finish, launch, lines_without_timing
 
 PORT = "29537"
 SHAPES = [(1, 1), (1, 2), (2, 1), (2, 2)]  # hosts, processes of each
-ENGINES = {"ddp": {"engine": "auto"}, "fsdp": {"engine": "fsdp"}}  # auto: plain where there is one process
+ENGINES = {"ddp": {"engine": "auto"}}  # auto: plain for one process
 ENGINES |= {f"zero-{stage}": {"engine": "deepspeed", "zero_stage": stage} for stage in range(4)}
 STEPS = 30
 

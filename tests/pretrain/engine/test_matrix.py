@@ -8,8 +8,8 @@ import pytest
 
 from tests.pretrain.runs import TORCHRUN, finish, launch, lines_without_timing, train
 
-SHARED = [{"engine": "ddp"}, {"engine": "fsdp"}, *({"engine": "deepspeed", "zero_stage": n} for n in range(4))]
-MODERN = {"architecture": "modernbert", "layers": 2, "local_window": 8, "packing": "documents"}
+SHARED = [{"engine": "ddp"}, *({"engine": "deepspeed", "zero_stage": n} for n in range(4))]
+MODERN = {"architecture": "modernbert", "layers": 2, "packing": "documents"}
 MODES = [{}, {"packing": "documents"}, {"architecture": "bert", "nsp": True}, MODERN]
 
 

@@ -1,4 +1,4 @@
-"""Figures of causal and hybrid objectives: held-out text, guesses by counting, operations."""
+"""Figures of causal objectives: held-out text, counting baselines, operations."""
 
 from __future__ import annotations
 
@@ -51,7 +51,6 @@ def parts_of(made: Path, config: PretrainConfig) -> tuple[Split, Pieces, list[st
     [
         {"architecture": "gpt"},
         {"architecture": "gpt", "packing": "documents"},
-        {"architecture": "gpt", "objective": "hybrid"},
         {"architecture": "bert", "objective": "causal"},
     ],
 )
@@ -82,9 +81,8 @@ def test_held_out_figures_are_those_of_the_stock_class_row_by_row(made: Path, ti
     assert found["perplexity"] == pytest.approx(math.exp(losses / tokens), rel=1e-4)
     assert found["causal_accuracy"] == pytest.approx(hits / tokens, rel=1e-9) and hits > 0
     assert set(found["sources"]) == set(names) and found["rows"] == 40
-    is_hybrid = config.model.objective == "hybrid"
-    assert ("mlm_loss" in found, "pseudo_perplexity" in found) == (is_hybrid, is_hybrid)
-    assert is_hybrid or found["predictions"] == predictions
+    assert "mlm_loss" not in found and "pseudo_perplexity" not in found
+    assert found["predictions"] == predictions
 
 
 @pytest.mark.parametrize("packing", ["blocks", "documents"])
@@ -115,18 +113,10 @@ def test_guesses_of_the_next_token_are_those_of_plain_counters(made: Path, tiny,
 
 @pytest.mark.parametrize("architecture", ["gpt", "roberta"])
 def test_the_formula_counts_what_torch_counts(tiny, architecture: str) -> None:
-    """A hybrid step of as many causal rows as masked ones costs their mean."""
-    config, vocab_size = tiny(layers=2, dropout=0.0, architecture=architecture, objective="hybrid"), 96
+    config, vocab_size = tiny(layers=2, dropout=0.0, architecture=architecture, objective="causal"), 96
     module = PretrainingModule(build_network(config, vocab_size, IDS))
-    length, most = config.rows.sequence_length, 5  # 15 % of 32
+    length = config.rows.sequence_length
     ids_BL = torch.randint(5, vocab_size, (3, length))
-    causal = causal_batch(Rows(ids_BL.numpy(), np.arange(3)))
-    masked = (ids_BL, torch.arange(most).expand(3, -1), torch.full((3, most), 7))
-    counted = []
-    for batch in (causal, masked):
-        with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:  # plain products, none left out
-            sums = module(*batch)
-            (sums.mlm_loss + sums.other_loss).backward()
-        counted.append(counter.get_total_flops())
-    assert flops_per_token(config, vocab_size) * 6 * length == sum(counted)
-    assert flops_per_token(config.replaced("model", objective="causal"), vocab_size) * 3 * length == counted[0]
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:  # plain products are all counted
+        module(*causal_batch(Rows(ids_BL.numpy(), np.arange(3)))).other_loss.backward()
+    assert flops_per_token(config, vocab_size) * 3 * length == counter.get_total_flops()

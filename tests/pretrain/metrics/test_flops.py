@@ -12,6 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from pretrain.config import PretrainConfig, in_sections
 from pretrain.metrics.flops import attended_length, flops_per_token, peak_flops
+from pretrain.model import sizes
 from pretrain.model.isolation import isolate_documents
 from pretrain.model.module import PretrainingModule
 from pretrain.model.networks import build_network
@@ -34,9 +35,12 @@ def test_the_sizes_of_table_31_cost_what_their_matrices_say(size: dict[str, int]
     )
 
 
-@pytest.mark.parametrize("family", [{}, {"architecture": "modernbert", "layers": 3, "global_every": 2}])
+@pytest.mark.parametrize("family", [{}, {"architecture": "modernbert", "layers": 3}])
 @pytest.mark.parametrize("packing", ["blocks", "documents"])
-def test_the_formula_counts_what_torch_counts(tiny: Callable[..., PretrainConfig], family: dict, packing: str) -> None:
+def test_the_formula_counts_what_torch_counts(
+    tiny: Callable[..., PretrainConfig], family: dict, packing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sizes, "LOCAL_WINDOW", 128)  # more than a row
     config, vocab_size = tiny(**{"layers": 2, "dropout": 0.0, "packing": packing} | family), 96
     network = build_network(config, vocab_size, SPECIAL_IDS)
     if packing == "documents":
@@ -59,13 +63,18 @@ def test_isolated_documents_spare_attention_alone(tiny: Callable[..., PretrainCo
     assert spared == pytest.approx(12 * config.model.layers * config.model.hidden * (32 - attended))
 
 
-def test_local_layers_count_the_tokens_in_reach(tiny: Callable[..., PretrainConfig]) -> None:
+def test_local_layers_count_the_tokens_in_reach(
+    tiny: Callable[..., PretrainConfig], monkeypatch: pytest.MonkeyPatch
+) -> None:
     lengths_BS = np.array([[24, 7, 1], [2, 0, 0]])
     seen = sum(abs(i - j) <= 3 for n in lengths_BS.flat for i in range(n) for j in range(n))
     assert attended_length(lengths_BS, 3) == pytest.approx(seen / 34)
     modern = {"architecture": "modernbert", "layers": 5, "packing": "documents"}
-    far, near = (tiny(**modern, local_window=window) for window in (64, 6))
-    spared = flops_per_token(far, 96, lengths_BS) - flops_per_token(near, 96, lengths_BS)
+    flops = []
+    for window in (64, 6):
+        monkeypatch.setattr(sizes, "LOCAL_WINDOW", window)
+        flops.append(flops_per_token(tiny(**modern), 96, lengths_BS))
+    spared = flops[0] - flops[1]
     assert spared == pytest.approx(3 * 12 * 16 * (attended_length(lengths_BS) - seen / 34))  # layers 1, 2 and 4
 
 

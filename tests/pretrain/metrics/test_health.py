@@ -62,7 +62,7 @@ def test_an_infinite_norm_warns_unless_loss_scaling_makes_it(
 ) -> None:
     steps = [a_step(1, 1.0), a_step(2, math.inf), a_step(3, math.nan), a_step(4, math.inf)]
     warn_of_jump(steps, [], tiny(precision=precision, zero_stage=1), names_of_step)
-    assert [message[:40] for message in caplog.messages] == ["step 2: the gradient norm is not finite,"] * expected
+    assert [message[:40] for message in caplog.messages] == ["step 2: the gradient norm is not finite "] * expected
 
 
 def test_only_the_newest_finite_norms_are_remembered() -> None:

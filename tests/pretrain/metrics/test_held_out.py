@@ -18,7 +18,7 @@ from pretrain.batching.batches import split_rows
 from pretrain.batching.masking import IGNORED, Pieces, describe_pieces, mask_rows, mask_single
 from pretrain.batching.sources import Rows, RowSource
 from pretrain.config import PretrainConfig
-from pretrain.metrics.held_out import FEW_ROWS, MOST_SOURCES, choose_rows, held_out_keys, measure
+from pretrain.metrics.held_out import MAX_SOURCES, MIN_ROWS, choose_rows, held_out_keys, measure
 from pretrain.model.module import PretrainingModule, Sums
 from pretrain.model.networks import build_network
 from pretrain.pack.store import open_store, read_pieces
@@ -213,7 +213,7 @@ def test_small_sources_get_a_few_rows_and_large_ones_equal_shares(tiny) -> None:
     chosen = choose_rows(Numbered(sizes), tiny(measure_rows=1000))
     counts = {part.source: len(part.rows_B) for part in chosen}
     assert sum(counts.values()) == 1000
-    assert counts[1] == 3 and counts[4] == counts[5] == FEW_ROWS and 3 not in counts
+    assert counts[1] == 3 and counts[4] == counts[5] == MIN_ROWS and 3 not in counts
     assert counts[0] == pytest.approx(2 * counts[2], abs=2)
     assert all(np.all(Numbered(sizes).sources(0, part.rows_B) == part.source) for part in chosen)
     assert all(len(set(part.rows_B.tolist())) == len(part.rows_B) for part in chosen)
@@ -245,7 +245,7 @@ def test_thousands_of_sources_leave_the_large_ones_their_rows(tiny) -> None:
     chosen = choose_rows(Numbered(sizes), tiny(measure_rows=600))
     counts = {part.source: len(part.rows_B) for part in chosen}
     assert counts[3000] > 200 and counts[3002] > 130 and counts[-1] > 60
-    assert len(chosen) == MOST_SOURCES + 1
+    assert len(chosen) == MAX_SOURCES + 1
     assert sum(part.weight * len(part.rows_B) for part in chosen) == pytest.approx(sum(sizes))
 
 

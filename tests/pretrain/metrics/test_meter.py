@@ -173,7 +173,7 @@ class Together:
 
 def test_two_processes_write_what_one_writes(tmp_path: Path, tiny: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.monotonic", lambda: 0.0)  # a nanosecond is counted
-    monkeypatch.setattr("pretrain.metrics.meter._peak", lambda config, world: 1e12)
+    monkeypatch.setattr("pretrain.metrics.meter.peak_flops", lambda *_: 1e12)
     config, together = tiny(steps=5, log_every=2), Together()
     folders = [tmp_path / "one", tmp_path / "two", tmp_path / "second"]
     for folder in folders:
@@ -227,7 +227,7 @@ def test_speed_wait_and_time_left_follow_the_clock(
     now = [100.0]
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     caplog.set_level(logging.INFO)
-    monkeypatch.setattr("pretrain.metrics.meter._peak", lambda config, world: 1e9)
+    monkeypatch.setattr("pretrain.metrics.meter.peak_flops", lambda *_: 1e9)
     meter = open_meter(tmp_path, tiny(steps=3602, log_every=2))
     now[0] += 4.0
     with meter.paused():  # a measurement, a checkpoint
@@ -251,7 +251,7 @@ def test_what_is_not_known_is_absent(tmp_path: Path, tiny: Configure, caplog: py
     go(open_meter(tmp_path, tiny(steps=2)), [1, 2], norm=lambda step: None)
     (line,) = lines_of(tmp_path, keep_timing=True)
     assert "mfu" not in line and "grad_norm" not in line and "nsp_accuracy" not in line
-    assert caplog.messages[0].startswith("no MFU: the peak rate") and " norm " not in caplog.messages[-1]
+    assert caplog.messages[0].startswith("no MFU: the peak speed") and " norm " not in caplog.messages[-1]
 
 
 @pytest.mark.parametrize("is_checkpoint", [False, True])

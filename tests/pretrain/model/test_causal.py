@@ -1,4 +1,4 @@
-"""Causal and hybrid rows against the stock classes of transformers, document by document, and against slow masks."""
+"""Causal rows against the stock classes of transformers, document by document, and against slow masks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel
 
 from pretrain.batching.batches import Batch, causal_batch
@@ -15,7 +14,7 @@ from pretrain.batching.masking import IGNORED
 from pretrain.batching.sources import Rows
 from pretrain.model import isolation, module
 from pretrain.model.isolation import isolate_documents
-from pretrain.model.module import PretrainingModule, Sums
+from pretrain.model.module import PretrainingModule
 from pretrain.model.networks import build_network
 
 IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
@@ -87,7 +86,7 @@ def test_losses_and_gradients_are_those_of_the_stock_class(
     if layout == "documents by mask":
         monkeypatch.setattr(isolation, "_attend_one_by_one", isolation._attend_by_mask)
     if layout == "parts":
-        monkeypatch.setattr(module, "MOST_SCORES", 13 * VOCABULARY)  # the scores of 72 tokens, 13 at a time
+        monkeypatch.setattr(module, "MAX_SCORES", 13 * VOCABULARY)  # the scores of 72 tokens, 13 at a time
     sums, expected = PretrainingModule(ours)(*batch), stock_loss(stock, batch)
     assert batch.others == (66 - 6 if "documents" in layout else 69) and batch.predictions == 0
     assert sums.other_loss.item() == pytest.approx(expected.item(), rel=1e-6)
@@ -129,64 +128,14 @@ def test_nothing_leaks_from_the_future_or_from_another_document(tiny, architectu
     assert (after[9:12] == before[9:12]) == packed
 
 
-@pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize("architecture", FAMILIES)
-def test_masked_rows_of_a_hybrid_see_both_sides_and_are_predicted_one_place_before(
-    tiny, architecture: str, packed: bool
-) -> None:
-    """The reference shows the stock class a full mask of four dimensions, which it takes as it is."""
-    ours, stock = networks(tiny, architecture, "hybrid")
-    rows = rows_of(PACKED if packed else None)
-    if packed:
-        isolate_documents(ours)
-    places_BM, targets_BM = torch.tensor([[2, 6], [3, 7], [4, 20]]), torch.tensor([[9, 8], [11, 12], [13, IGNORED]])
-    lengths_BS = None if rows.lengths_BS is None else torch.from_numpy(rows.lengths_BS)
-    ids_BL = torch.from_numpy(rows.ids_BL)
-    sums = PretrainingModule(ours)(ids_BL, places_BM - 1, targets_BM, None, lengths_BS)
-    expected = torch.zeros(())
-    for row, (places, targets) in enumerate(zip(places_BM.tolist(), targets_BM.tolist(), strict=True)):
-        sizes = PACKED[row] if packed else [LENGTH]
-        begin = 0
-        for size in sizes:
-            part = ids_BL[row : row + 1, begin : begin + size]
-            full = torch.ones(1, 1, size, size, dtype=torch.bool)
-            scores = stock(part, attention_mask=full).logits[0]
-            for place, target in zip(places, targets, strict=True):
-                if begin <= place < begin + size and target != IGNORED:
-                    expected = expected + cross_entropy(scores[place - begin - 1], torch.tensor(target))
-            begin += size
-    assert sums.mlm_loss.item() == pytest.approx(expected.item(), rel=1e-6)
-    sums.mlm_loss.backward()
-    expected.backward()
-    assert (gradient(ours) - gradient(stock)).norm() <= 2e-6 * gradient(stock).norm()
-
-
-@pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize("architecture", FAMILIES)
-def test_causal_rows_of_a_hybrid_are_those_of_the_causal_class(tiny, architecture: str, packed: bool) -> None:
-    hybrid, _ = networks(tiny, architecture, "hybrid")
-    causal, _ = networks(tiny, architecture, "causal")
-    assert set(dict(hybrid.named_parameters())) == set(dict(causal.named_parameters()))
-    batch = causal_batch(rows_of(PACKED if packed else None))
-    found: list[Sums] = []
-    for network in (hybrid, causal):
-        if packed:
-            isolate_documents(network)
-        found.append(PretrainingModule(network)(*batch))
-    assert found[0].other_loss.item() == pytest.approx(found[1].other_loss.item(), rel=1e-7)
-
-
 @pytest.mark.parametrize("architecture", ["gpt", *(pytest.param(name, marks=pytest.mark.matrix) for name in ENCODERS)])
-def test_one_graph_serves_each_kind_of_rows(tiny, architecture: str) -> None:
+def test_causal_rows_compile_to_one_graph(tiny, architecture: str) -> None:
     torch._dynamo.reset()
-    network, _ = networks(tiny, architecture, "hybrid")
+    network, _ = networks(tiny, architecture)
     model = PretrainingModule(network)
     compiled = torch.compile(model, fullgraph=True, dynamic=False, backend="eager")
     batch = causal_batch(rows_of())
-    masked = batch._replace(positions_BM=torch.tensor([[3], [4], [5]]), targets_BM=torch.tensor([[7], [8], [9]]))
-    for kind in (batch, masked):  # one graph of each
-        compiled(*kind)
+    compiled(*batch)
     with torch._dynamo.config.patch(error_on_recompile=True):
-        for kind in (batch, masked, batch):
-            for got, expected in zip(compiled(*kind), model(*kind), strict=True):
-                assert got.item() == pytest.approx(expected.item(), rel=1e-5)
+        for got, expected in zip(compiled(*batch), model(*batch), strict=True):
+            assert got.item() == pytest.approx(expected.item(), rel=1e-5)

@@ -14,15 +14,15 @@ from pydantic import ValidationError
 from torch import Tensor
 from torch.nn.functional import pad
 
-from pretrain.checkpoint.states import with_usual_states
+from pretrain.checkpoint.export import with_export_scales
 from pretrain.config import PretrainConfig
-from pretrain.model.contexts import NEAR, Maps, begin_with_contexts, common_direction, count_maps, ppmi_at
+from pretrain.model.contexts import NEAR, Maps, common_direction, count_maps, ppmi_at, write_maps
 from pretrain.model.networks import build_network
-from pretrain.model.starts import ROW_NORM, FirstValues, give_first_values, ppmi, singular_vectors
+from pretrain.model.starts import ROW_NORM, InitialValues, ppmi, singular_vectors, write_initial_values
 
 IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
 SIZES = {"architecture": "modernbert", "layers": 3, "hidden": 64, "heads": 4, "intermediate": 48, "dropout": 0.0}
-COUNTED = {"output_bias": "frequency", "embedding_start": "cooccurrence", "attention_start": "counted"}
+COUNTED = {"output_bias": "frequency", "embedding_init": "cooccurrence", "attention_init": "from_counts"}
 PIECES, SPECIAL, KNOWN, LENGTH = 60, 5, 14, 24  # of the known pieces a head of 16 columns can carry the whole map
 
 
@@ -68,7 +68,7 @@ def test_mutual_information_at_a_distance_equals_sums_over_a_dictionary(offsets:
 
 
 def test_each_head_of_the_first_layer_looks_one_way(network: Any) -> None:
-    begin_with_contexts(network, no_maps(64))
+    write_maps(network, no_maps(64))
     ids_BL = torch.randint(SPECIAL, PIECES, (2, LENGTH), generator=torch.Generator().manual_seed(1))
     found = network(input_ids=ids_BL, output_attentions=True).attentions[0]  # rows x heads x places x places
     for head, offset in enumerate(NEAR):
@@ -77,7 +77,7 @@ def test_each_head_of_the_first_layer_looks_one_way(network: Any) -> None:
 
 
 def test_the_first_norm_leaves_the_same_in_common_of_all_pieces(network: Any) -> None:
-    begin_with_contexts(network, no_maps(64))
+    write_maps(network, no_maps(64))
     states = network.model.embeddings(torch.arange(PIECES)[None])
     torch.testing.assert_close(
         states[0] @ common_direction(64), torch.full((PIECES,), math.sqrt(32)), rtol=0.02, atol=0
@@ -88,7 +88,7 @@ def test_an_untrained_model_guesses_from_both_sides(network: Any) -> None:
     """Between its neighbours a piece is all but known: .8 x .8 of the time the one between them in the order."""
     held_BL = torch.from_numpy(walk(200 * 9, 2)).long().view(200, 9)
     chance = hits(network, held_BL).float().mean()
-    give_first_values(network, counted(walk(40_000, 1), far=0.0))
+    write_initial_values(network, counted(walk(40_000, 1), far=0.0))
     assert chance < 0.2
     assert hits(network, held_BL).float().mean() > 0.5
 
@@ -98,7 +98,7 @@ def test_an_untrained_model_guesses_from_all_around(network: Any) -> None:
     rng = np.random.default_rng(3)
     rows_BL = SPECIAL + 2 * rng.integers(KNOWN // 2, size=(600, 64)) + np.arange(600)[:, None] % 2
     held_BL = torch.from_numpy(rows_BL[:100, :LENGTH])
-    give_first_values(network, counted(rows_BL[100:].reshape(-1).astype(np.int32), near=0.0))
+    write_initial_values(network, counted(rows_BL[100:].reshape(-1).astype(np.int32), near=0.0))
     assert (guesses(network, held_BL) % 2 == held_BL[:, 4] % 2).float().mean() > 0.9
 
 
@@ -107,11 +107,11 @@ def test_written_models_have_states_of_the_usual_size_and_the_same_scores(networ
     """Heads of tasks read the states; a tenth of the usual size is learnt from ten times as slowly."""
     ids_BL = torch.from_numpy(walk(20 * 9, 2)).long().view(20, 9)
     before = {name: weight.clone() for name, weight in network.state_dict().items()}
-    assert all(torch.equal(before[name], weight) for name, weight in with_usual_states(before).items())
+    assert all(torch.equal(before[name], weight) for name, weight in with_export_scales(before).items())
 
-    give_first_values(network, counted(walk(40_000, 1)))
+    write_initial_values(network, counted(walk(40_000, 1)))
     scores, small = network(input_ids=ids_BL).logits, network.base_model(input_ids=ids_BL).last_hidden_state
-    found = with_usual_states(network.state_dict())
+    found = with_export_scales(network.state_dict())
     changed = {name for name, weight in found.items() if not torch.equal(weight, network.state_dict()[name])}
     network.load_state_dict(found)
     large = network.base_model(input_ids=ids_BL).last_hidden_state
@@ -122,16 +122,16 @@ def test_written_models_have_states_of_the_usual_size_and_the_same_scores(networ
 
 def test_other_architectures_stay_as_they_are(tiny: Callable[..., PretrainConfig]) -> None:
     weights = build_network(tiny(), PIECES, IDS).state_dict()
-    assert with_usual_states(weights) == dict(weights)
+    assert with_export_scales(weights) == dict(weights)
 
 
-def counted(ids_N: np.ndarray, near: float = 1.0, far: float = 1.0) -> FirstValues:
+def counted(ids_N: np.ndarray, near: float = 1.0, far: float = 1.0) -> InitialValues:
     """First values of 64 columns from a text of ``KNOWN`` pieces, one layer's share times a number."""
     special_V = np.arange(PIECES) < SPECIAL
     vectors_VH = pad(singular_vectors(ppmi(ids_N, special_V), KNOWN, 1), (0, 64 - KNOWN))
     embeddings_VH = vectors_VH * ROW_NORM / vectors_VH[vectors_VH.any(1)].norm(dim=1).square().mean().sqrt()
     maps = count_maps(ids_N, special_V, embeddings_VH)
-    return FirstValues(None, embeddings_VH, Maps(near * maps.near_OHH, far * maps.far_HH))
+    return InitialValues(None, embeddings_VH, Maps(near * maps.near_OHH, far * maps.far_HH))
 
 
 @torch.no_grad()
@@ -145,9 +145,9 @@ def hits(network: Any, ids_BL: Tensor) -> Tensor:
     return guesses(network, ids_BL) == ids_BL[:, 4]
 
 
-@pytest.mark.parametrize("changes", [{"architecture": "roberta"}, {"layers": 1}, {"embedding_start": "normal"}])
+@pytest.mark.parametrize("changes", [{"architecture": "roberta"}, {"layers": 1}, {"embedding_init": "normal"}])
 def test_it_needs_turned_queries_two_layers_and_counted_embeddings(
     tiny: Callable[..., PretrainConfig], changes: dict[str, Any]
 ) -> None:
-    with pytest.raises(ValidationError, match="attention_start counted needs modernbert"):
+    with pytest.raises(ValidationError, match="attention_init from_counts needs modernbert"):
         tiny(**SIZES | COUNTED | changes)

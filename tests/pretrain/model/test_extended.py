@@ -104,7 +104,7 @@ def test_broken_lists_of_new_pieces_are_refused(tmp_path: Path) -> None:
         read_new_rows(tmp_path, 63)
     for of in ([], [60], [-1]):
         write({"id": 60, "of": [5]}, {"id": 61, "of": of})
-        with pytest.raises(BadInput, match="id 61 does not stand for old pieces"):
+        with pytest.raises(BadInput, match="id 61 does not consist of old pieces"):
             read_new_rows(tmp_path, 62)
     write({"id": 61})
     with pytest.raises(BadInput, match="not what `malmoi tokenizer extend` writes"):

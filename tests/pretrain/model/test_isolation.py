@@ -94,7 +94,7 @@ def gradients(network: PreTrainedModel) -> Tensor:
 
 def two_networks(tiny, family: str, **changes: Any) -> tuple[PreTrainedModel, PreTrainedModel, dict[str, int]]:
     architecture, nsp, ids = FAMILIES[family]
-    settings = {"layers": 3, "hidden": 32, "intermediate": 64, "dropout": 0.0, "local_window": 8} | changes
+    settings = {"layers": 3, "hidden": 32, "intermediate": 64, "dropout": 0.0} | changes
     config = tiny(architecture=architecture, nsp=nsp, **settings)
     isolated, stock = (build_network(config, 50, ids) for _ in range(2))
     for network in (isolated, stock):  # larger weights than at the start, so that attention is far from uniform

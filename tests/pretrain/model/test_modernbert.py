@@ -17,6 +17,7 @@ from transformers.models.modernbert.modeling_modernbert import ModernBertRotaryE
 from corpus.documents.errors import BadInput
 from pretrain.batching.masking import IGNORED
 from pretrain.config import PretrainConfig, in_sections
+from pretrain.model import families, sizes
 from pretrain.model.families import readable_by_older
 from pretrain.model.init_from import check_init_from, with_sizes_of
 from pretrain.model.isolation import _attend_by_kernel, find_borders, isolate_documents
@@ -27,7 +28,7 @@ from pretrain.model.windows import attend_nearby
 
 IDS = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
 LENGTH = 40
-SIZES = {"architecture": "modernbert", "layers": 4, "hidden": 32, "intermediate": 24, "dropout": 0.0, "local_window": 8}
+SIZES = {"architecture": "modernbert", "layers": 4, "hidden": 32, "intermediate": 24, "dropout": 0.0}
 
 
 @pytest.fixture
@@ -170,8 +171,12 @@ def test_half_precision_leaves_the_rotary_rates(modern) -> None:
     assert {weight.dtype for weight in network.parameters()} == {torch.bfloat16}
 
 
-def test_the_configuration_says_the_same_to_transformers_4_and_5(modern, tmp_path: Path) -> None:
-    config = build_network(modern(layers=5, global_every=2, rope_theta=20_000.0), 50, IDS).config
+def test_the_configuration_says_the_same_to_transformers_4_and_5(
+    modern, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sizes, "GLOBAL_EVERY", 2)
+    monkeypatch.setattr(families, "ROPE_THETA", 20_000.0)
+    config = build_network(modern(layers=5), 50, IDS).config
     readable_by_older(config)
     config.save_pretrained(tmp_path)
     saved = json.loads((tmp_path / "config.json").read_text("utf-8"))
@@ -185,8 +190,11 @@ def test_the_configuration_says_the_same_to_transformers_4_and_5(modern, tmp_pat
 
 
 @pytest.mark.parametrize("bare", [False, True])
-def test_a_checkpoint_is_gone_on_from_and_its_context_stretched(modern, tmp_path: Path, bare: bool) -> None:
-    start = build_network(modern(positions=64, rope_theta=10_000.0, global_every=2), 50, IDS)
+def test_a_checkpoint_is_loaded_and_its_context_extended(
+    modern, tmp_path: Path, bare: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sizes, "GLOBAL_EVERY", 2)
+    start = build_network(modern(positions=64), 50, IDS)
     (start.model if bare else start).save_pretrained(tmp_path)
     fields = {"architecture": "modernbert", "init_from": str(tmp_path), "dropout": 0.2, "sequence_length": 64}
     plain = PretrainConfig.model_validate(in_sections(fields))
@@ -195,12 +203,10 @@ def test_a_checkpoint_is_gone_on_from_and_its_context_stretched(modern, tmp_path
     assert all(torch.equal(after[n], w) for n, w in start.named_parameters() if n.startswith("model.") or not bare)
     assert {module.p for module in network.modules() if isinstance(module, torch.nn.Dropout)} >= {0.2}
     counted = with_sizes_of(network.config, plain).model
-    assert (counted.layers, counted.positions, counted.local_window, counted.global_every) == (4, 64, 8, 2)
+    assert (counted.layers, counted.positions) == (4, 64) and network.config.layer_types == start.config.layer_types
     with pytest.raises(BadInput, match="at most 64 tokens"):
         check_init_from(plain.replaced("rows", sequence_length=65))
-    longer = PretrainConfig.model_validate(
-        in_sections(fields | {"positions": 256, "rope_theta": 160_000.0, "sequence_length": 256})
-    )
+    longer = PretrainConfig.model_validate(in_sections(fields | {"positions": 256, "sequence_length": 256}))
     stretched = build_network(longer, 50, IDS)
     assert stretched.config.max_position_embeddings == 256
     assert torch.equal(
@@ -212,10 +218,9 @@ def test_a_checkpoint_is_gone_on_from_and_its_context_stretched(modern, tmp_path
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"position_start": "sinusoidal"}, "position_start is for learned positions"),
+        ({"position_init": "sinusoidal"}, "position_init is for learned positions"),
         ({"nsp": True}, "no other has a sentence-pair head"),
         ({"hidden": 30, "heads": 6}, "hidden 30 / heads 6 must be even"),
-        ({"local_window": 7}, "multiple of 2"),
     ],
 )
 def test_settings_that_do_nothing_are_refused(modern, changes: dict, words: str) -> None:

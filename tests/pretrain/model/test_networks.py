@@ -90,7 +90,7 @@ def test_every_weight_of_the_checkpoint_arrives_and_only_heads_are_fresh(
     missing = {name for name in after if name not in before}
     assert {part for part in fresh if any(name.startswith(part) for name in missing)} == fresh
     assert all(name.startswith(tuple(fresh)) for name in missing)
-    assert bool(fresh) == ("begun afresh" in caplog.text) and all(part in caplog.text for part in fresh)
+    assert bool(fresh) == ("newly initialized" in caplog.text) and all(part in caplog.text for part in fresh)
     assert bool(before.keys() - after.keys()) == ("left out" in caplog.text)
 
 
@@ -146,9 +146,9 @@ def test_a_recipe_that_contradicts_the_checkpoint_is_refused_without_its_weights
 
 def test_a_store_of_another_vocabulary_is_refused(saved, tmp_path: Path) -> None:
     folder, _ = saved("roberta")
-    with pytest.raises(BadInput, match="knows 64 pieces, but the vocabulary has 65"):
+    with pytest.raises(BadInput, match="has 64 embeddings, but the vocabulary has 65"):
         build_network(settings(folder), 65, IDS)
-    with pytest.raises(BadInput, match="has the padding id 1, but the vocabulary 0"):
+    with pytest.raises(BadInput, match="has the padding id 1, but the vocabulary has 0"):
         build_network(settings(folder), 64, {**IDS, "pad": 0})
     own, packed = tmp_path / "own", tmp_path / "packed"
     shutil.copytree(folder, own)
@@ -182,7 +182,7 @@ def test_pickles_broken_files_and_half_checkpoints_are_refused(saved, tmp_path: 
         build_network(settings(broken), 64, IDS)
     weights = {name: w for name, w in original.state_dict().items() if "layer.2" not in name}
     original.save_pretrained(half, state_dict=weights)
-    with pytest.raises(BadInput, match=r"weights are missing, first roberta\.encoder\.layer\.2"):
+    with pytest.raises(BadInput, match=r"weights are missing, the first is roberta\.encoder\.layer\.2"):
         build_network(settings(half), 64, IDS)
     (broken / "config.json").write_text("{", "utf-8")
     with pytest.raises(BadInput, match=r"config\.json: not readable as JSON"):
@@ -247,7 +247,7 @@ def test_the_digest_is_the_same_with_and_without_vocab_txt(made: Path, tmp_path:
 def test_sinusoids_make_the_first_positions_and_nothing_else(tiny) -> None:
     special_ids = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
     plain = build_network(tiny(), 60, special_ids).state_dict()
-    waves = build_network(tiny(position_start="sinusoidal"), 60, special_ids).state_dict()
+    waves = build_network(tiny(position_init="sinusoidal"), 60, special_ids).state_dict()
     name = "roberta.embeddings.position_embeddings.weight"
     assert all(torch.equal(plain[other], waves[other]) for other in plain if other != name)
     for place, column, value in (

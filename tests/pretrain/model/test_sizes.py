@@ -22,7 +22,7 @@ BERT_IDS = {"pad": 0, "unk": 1, "cls": 2, "sep": 3, "mask": 4}
         {"architecture": "roberta", "objective": "causal"},
         {"architecture": "bert"},
         {"architecture": "bert", "nsp": True},
-        {"architecture": "bert", "objective": "hybrid"},
+        {"architecture": "bert", "objective": "causal"},
         {"architecture": "modernbert"},
         {"architecture": "modernbert", "layers": 1},
         {"architecture": "gpt"},

@@ -18,7 +18,7 @@ from pretrain.batching.masking import describe_pieces
 from pretrain.config import PretrainConfig
 from pretrain.model import starts
 from pretrain.model.networks import build_network
-from pretrain.model.starts import count_first_values, give_first_values, ppmi, singular_vectors
+from pretrain.model.starts import count_initial_values, ppmi, singular_vectors, write_initial_values
 from pretrain.pack.store import open_store, read_pieces
 from tests.pretrain.runs import assert_same_training, go_on_from, lines_without_timing, train
 
@@ -73,11 +73,11 @@ def test_vectors_keep_the_similarities_that_numpy_finds() -> None:
 @pytest.fixture
 def counted(made: Path, tiny: Callable[..., PretrainConfig]) -> Callable[..., tuple]:
     def count(**changes: object) -> tuple:
-        config = tiny(output_bias="frequency", embedding_start="cooccurrence", **changes)
+        config = tiny(output_bias="frequency", embedding_init="cooccurrence", **changes)
         store = open_store(made / "tokens", made / "tokenizer")
         pieces = describe_pieces(read_pieces(made / "tokenizer"), store.meta["special_ids"])
         training = split_rows(store, config).training
-        values = count_first_values(training, pieces, config.model.hidden, config)
+        values = count_initial_values(training, pieces, config.model.hidden, config)
         network = build_network(config, store.meta["vocab_size"], store.meta["special_ids"])
         return config, store, pieces, training, values, network
 
@@ -87,7 +87,7 @@ def counted(made: Path, tiny: Callable[..., PretrainConfig]) -> Callable[..., tu
 @pytest.mark.parametrize("changes", [{}, {"packing": "documents"}, {"architecture": "bert", "nsp": True}])
 def test_bias_begins_as_the_share_of_each_piece(counted: Callable[..., tuple], changes: dict[str, object]) -> None:
     _, store, pieces, training, values, network = counted(**changes)
-    give_first_values(network, values)
+    write_initial_values(network, values)
     rows = np.arange(training.count(0))
     ids = training.gather(np.zeros_like(rows), rows).ids_BL
     counts = Counter(ids[~pieces.special_V[ids]].tolist())
@@ -101,7 +101,7 @@ def test_embeddings_have_one_length_on_the_whole_and_unseen_pieces_keep_theirs(
 ) -> None:
     *_, values, network = counted()
     before = network.get_input_embeddings().weight.detach().clone()
-    give_first_values(network, values)
+    write_initial_values(network, values)
     after = network.get_input_embeddings().weight.detach()
     is_known = values.embeddings_VH.any(dim=1)
     assert 0 < int((~is_known).sum()) < len(is_known)
@@ -110,12 +110,12 @@ def test_embeddings_have_one_length_on_the_whole_and_unseen_pieces_keep_theirs(
     assert not torch.isclose(after[is_known], before[is_known]).all(dim=1).any()
 
 
-COUNTED = {"output_bias": "frequency", "embedding_start": "cooccurrence"}
+COUNTED = {"output_bias": "frequency", "embedding_init": "cooccurrence"}
 MODERN = {"architecture": "modernbert", "layers": 3, "hidden": 64, "heads": 4, "intermediate": 48, "dropout": 0.0}
 
 
 @pytest.mark.parametrize(
-    ("plain", "changes"), [({}, COUNTED), (MODERN | COUNTED, MODERN | COUNTED | {"attention_start": "counted"})]
+    ("plain", "changes"), [({}, COUNTED), (MODERN | COUNTED, MODERN | COUNTED | {"attention_init": "from_counts"})]
 )
 def test_training_begins_lower_and_resumes(
     made: Path, tiny: Callable[..., PretrainConfig], tmp_path: Path, plain: dict[str, Any], changes: dict[str, Any]
@@ -132,7 +132,7 @@ def test_training_begins_lower_and_resumes(
 
 
 def test_a_model_gone_on_from_has_its_own_values(tiny: Callable[..., PretrainConfig]) -> None:
-    with pytest.raises(ValueError, match="brings its own first values"):
+    with pytest.raises(ValueError, match="brings trained weights"):
         tiny(init_from="klue/roberta-base", output_bias="frequency")
 
 
@@ -140,4 +140,4 @@ def test_a_head_without_bias_is_refused(counted: Callable[..., tuple]) -> None:
     *_, values, network = counted()
     network.get_output_embeddings().bias = None
     with pytest.raises(BadInput, match="has no bias"):
-        give_first_values(network, values)
+        write_initial_values(network, values)

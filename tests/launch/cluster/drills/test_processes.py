@@ -102,7 +102,7 @@ def test_elastic_hosts_go_on_with_those_that_are_left(site: Site, training: Trai
     site.hosts[1].kill()
     reached, before = training.reached(), training.saved()[-1]
     reported = training.until_said(REPORTED)
-    on = reported + training.until_said("going on from")
+    on = reported + training.until_said("resuming from")
     site.servers.append(site.ssh.serve(site.hosts[1]))
     assert training.end() == 0, training.log[-6000:]
     print_row("a host is gone, elastic", reported, on, reached - before)

@@ -41,8 +41,8 @@ def test_damaged_checkpoints_are_skipped(training: Training, undisturbed: Traini
     training.start()
     assert training.end() == 0, training.log[-6000:]
     for checkpoint in (first, second, third):
-        assert re.search(rf"{checkpoint.name}\S* .*; going on from the checkpoint before", training.log)
-    assert f"going on from {whole}" in training.log
+        assert re.search(rf"{checkpoint.name}\S* .*; using the checkpoint before it", training.log)
+    assert f"resuming from {whole}" in training.log
     assert_undisturbed(training, undisturbed)
 
 
@@ -69,12 +69,12 @@ def test_after_a_full_disk_the_same_script_resumes(
 def test_four_processes_then_two_then_three(training: Training, undisturbed: Training) -> None:
     """On two hosts, on two and on three, sent back twice by Ctrl-C; each process writes its part of a checkpoint."""
     for (hosts, processes), step in (((2, 2), BEGIN // 2), ((2, 1), BEGIN)):
-        training.shape(hosts, processes, engine="fsdp")
+        training.shape(hosts, processes, engine="deepspeed")
         training.start()
         training.until_step(step)
         assert training.interrupt() == 75
         assert f"a step is {hosts * processes} processes" in training.log
-    training.shape(3, 1, engine="fsdp")
+    training.shape(3, 1, engine="deepspeed")
     training.start()
     assert training.end() == 0, training.log[-6000:]
     assert "a step is 3 processes" in training.log

@@ -11,9 +11,9 @@ import torch
 
 from corpus.documents.errors import BadInput
 from pretrain.batching.batches import Batch
-from pretrain.engine import trial as module
+from pretrain.engine import auto_settings as module
+from pretrain.engine.auto_settings import best_size, sizes_to_try, trial, with_device_settings
 from pretrain.engine.memory import is_out_of_memory
-from pretrain.engine.trial import best_size, sizes_to_try, trial, try_device
 from pretrain.engine.world import World
 from pretrain.model.networks import build_network
 
@@ -81,24 +81,24 @@ def left_open(tiny):
 def test_a_device_is_tried_once_and_what_it_gave_is_kept_while_it_stays_the_same(left_open, a_gpu, caplog) -> None:
     asked = a_gpu({1: 1, 2: 1, 4: 1, 8: 1, 16: 1.98})
     with caplog.at_level(logging.INFO):
-        found = try_device(left_open, build_network(left_open, 60, SPECIAL_IDS), batch_of, GPU, {})
+        found = with_device_settings(left_open, build_network(left_open, 60, SPECIAL_IDS), batch_of, GPU, {})
     assert found == left_open.replaced("engine", micro_batch=8, compile=True)
     assert asked == [(False, size) for size in (1, 2, 4, 8, 16)] + [(True, 8)]
     assert "micro-batch: 8 sequences" in caplog.text and "compile: on" in caplog.text
     asked.clear()
     kept = MACHINE | {"micro_batch": 4, "compile": False}
-    again = try_device(left_open, build_network(left_open, 60, SPECIAL_IDS), batch_of, GPU, kept)
+    again = with_device_settings(left_open, build_network(left_open, 60, SPECIAL_IDS), batch_of, GPU, kept)
     assert (again.engine.micro_batch, again.engine.compile, asked) == (4, False, [])
     elsewhere = kept | {"device": "NVIDIA A100"}
-    assert try_device(left_open, build_network(left_open, 60, SPECIAL_IDS), batch_of, GPU, elsewhere) == found
+    assert with_device_settings(left_open, build_network(left_open, 60, SPECIAL_IDS), batch_of, GPU, elsewhere) == found
     named = left_open.replaced("engine", micro_batch=2, compile=False)
-    assert try_device(named, build_network(left_open, 60, SPECIAL_IDS), batch_of, GPU, kept) == named
+    assert with_device_settings(named, build_network(left_open, 60, SPECIAL_IDS), batch_of, GPU, kept) == named
 
 
 def test_a_compiler_that_fails_is_left_alone_and_its_words_are_told(left_open, a_gpu, caplog) -> None:
     a_gpu({1: 1, 2: 2}, RuntimeError("Cannot find a working triton installation\nmore"))
     with caplog.at_level(logging.INFO):
-        found = try_device(left_open, build_network(left_open, 60, SPECIAL_IDS), batch_of, GPU, {})
+        found = with_device_settings(left_open, build_network(left_open, 60, SPECIAL_IDS), batch_of, GPU, {})
     assert found.engine.compile is False and found.engine.micro_batch == 1
     assert "compile: off, Cannot find a working triton installation\n" in caplog.text
 
@@ -108,21 +108,24 @@ def test_the_smallest_answer_of_all_processes_is_taken(left_open, a_gpu, monkeyp
     monkeypatch.setattr(World, "least", lambda self, number: min(number, 4))
     two = World(1, 2, torch.device("cuda", 1))
     shared = left_open.replaced("engine", name="ddp")
-    assert try_device(shared, build_network(left_open, 60, SPECIAL_IDS), batch_of, two, {}).engine.micro_batch == 4
+    assert (
+        with_device_settings(shared, build_network(left_open, 60, SPECIAL_IDS), batch_of, two, {}).engine.micro_batch
+        == 4
+    )
 
 
 def test_a_model_too_large_for_the_device_is_one_sentence_unless_it_will_be_cut(left_open, a_gpu, monkeypatch) -> None:
     a_gpu({})
     network = build_network(left_open, 60, SPECIAL_IDS)
     with pytest.raises(BadInput, match=r"micro-batch of 1 x 32 tokens does not fit the 141\.0 GiB of cuda:0; use more"):
-        try_device(left_open, network, batch_of, GPU, {})
-    sharded = left_open.replaced("engine", name="fsdp")
-    assert try_device(sharded, network, batch_of, GPU, {}).engine.micro_batch == 64
+        with_device_settings(left_open, network, batch_of, GPU, {})
+    sharded = left_open.replaced("engine", name="deepspeed")
+    assert with_device_settings(sharded, network, batch_of, GPU, {}).engine.micro_batch == 64
 
 
 def test_processors_are_not_tried(left_open) -> None:
-    found = try_device(left_open, None, batch_of, World(0, 1, torch.device("cpu")), {})  # type: ignore[arg-type]
-    assert found == left_open.replaced("engine", compile=False) and found.engine.most_sequences == 32
+    found = with_device_settings(left_open, None, batch_of, World(0, 1, torch.device("cpu")), {})  # type: ignore[arg-type]
+    assert found == left_open.replaced("engine", compile=False) and found.engine.max_sequences == 32
 
 
 def test_a_trial_trains_and_changes_neither_weights_nor_random_numbers(tiny, monkeypatch) -> None:
@@ -131,7 +134,7 @@ def test_a_trial_trains_and_changes_neither_weights_nor_random_numbers(tiny, mon
     before = {name: value.clone() for name, value in network.state_dict().items()}
     drawn = torch.random.get_rng_state()
     updates = []
-    monkeypatch.setattr("pretrain.engine.plain.PlainEngine.update", lambda self, rate: updates.append(rate))
+    monkeypatch.setattr("pretrain.engine.torch_engine.PlainEngine.update", lambda self, rate: updates.append(rate))
     with trial(config, network, batch_of, torch.device("cpu")) as seconds_of:
         assert (seconds_of(2) or 0) > 0 and (seconds_of(4) or 0) > 0
     assert len(updates) == 2 * 4
@@ -145,7 +148,7 @@ def test_memory_that_ends_is_a_size_that_does_not_fit_and_other_errors_are_ours(
         def run(*_: Any) -> None:
             raise error
 
-        monkeypatch.setattr("pretrain.engine.plain.PlainEngine.__call__", run)
+        monkeypatch.setattr("pretrain.engine.torch_engine.PlainEngine.__call__", run)
 
     config = tiny()
     with trial(config, build_network(config, 60, SPECIAL_IDS), batch_of, torch.device("cpu")) as seconds_of:

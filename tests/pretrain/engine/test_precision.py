@@ -14,8 +14,8 @@ import torch
 from corpus.documents import accelerator as device
 from corpus.documents.errors import BadInput
 from pretrain.checkpoint.checkpoints import Checkpoints
-from pretrain.engine import machine
-from pretrain.engine.machine import read_settled, settle
+from pretrain.engine import auto_settings
+from pretrain.engine.auto_settings import read_earlier_settings, with_precision
 from pretrain.engine.world import World
 
 from ..runs import train
@@ -34,20 +34,20 @@ def test_the_default_leaves_the_precision_to_the_machine(tiny, bf16_runs_at) -> 
     config = tiny(precision="auto", zero_stage=1)
     for times, chosen in ((0.1, "fp32"), (4, "bf16")):
         bf16_runs_at(times)
-        settled = settle(config, ALONE, {})
+        settled = with_precision(config, ALONE, {})
         assert settled == config.replaced("engine", precision=chosen)
 
 
 def test_the_first_process_decides_for_all(tiny, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "choose_precision", lambda *_: pytest.fail("only the first process may ask"))
+    monkeypatch.setattr(auto_settings, "choose_precision", lambda *_: pytest.fail("only the first process may ask"))
     for answer in (device.PrecisionChoice("fp32", "told by the first"), BadInput("this GPU has no bf16")):
         monkeypatch.setattr(World, "broadcast", lambda self, thing, answer=answer: answer)
         other = World(1, 2, torch.device("cpu"))
         if isinstance(answer, BadInput):
             with pytest.raises(BadInput, match="no bf16"):
-                settle(tiny(precision="auto"), other, {})
+                with_precision(tiny(precision="auto"), other, {})
         else:
-            assert settle(tiny(precision="auto"), other, {}).engine.precision == "fp32"
+            assert with_precision(tiny(precision="auto"), other, {}).engine.precision == "fp32"
 
 
 def test_a_run_moves_to_a_machine_that_chooses_otherwise_and_says_so(
@@ -67,11 +67,11 @@ def test_a_run_moves_to_a_machine_that_chooses_otherwise_and_says_so(
     with pytest.raises(KeyboardInterrupt):
         train(config, made, tmp_path)
     monkeypatch.setattr(Checkpoints, "save", saved)
-    assert read_settled(tmp_path / "engine.json")["precision"] == "fp32"
+    assert read_earlier_settings(tmp_path / "engine.json")["precision"] == "fp32"
     bf16_runs_at(4)
     with caplog.at_level(logging.INFO):
         result = train(config, made, tmp_path)
-    assert "this run was in fp32 until now and goes on in bf16" in caplog.text and "going on from" in caplog.text
+    assert "precision changed from fp32 to bf16; resuming in bf16" in caplog.text and "resuming from" in caplog.text
     assert result["step"] == 6 and result["engine"]["precision"] == "bf16"
     loop = json.loads((tmp_path / "checkpoints" / "step-000000006" / "loop.json").read_text("utf-8"))
     assert loop["config"]["engine"]["precision"] == "auto"  # the recipe's word: the run may move again
@@ -82,4 +82,4 @@ def test_a_run_moves_to_a_machine_that_chooses_otherwise_and_says_so(
 def test_a_broken_engine_json_is_one_sentence(tmp_path: Path, content: str) -> None:
     (tmp_path / "engine.json").write_text(content, "utf-8")
     with pytest.raises(BadInput, match=r"engine\.json: .*delete this file; it is written again"):
-        read_settled(tmp_path / "engine.json")
+        read_earlier_settings(tmp_path / "engine.json")
