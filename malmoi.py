@@ -104,7 +104,7 @@ def load_task(name: str | Path, *, device: Literal["auto", "cpu"] = "auto") -> T
 
     ``load_task("ynat")``: ``read`` returns the examples of an official file, ``score`` the metrics of rows.
     ``load_task("runs/real-small/finetune/ynat/model/seed-1/model").predict(["코스피 2,600선 회복"])``: one result for
-    each text, in order, with the text and its "prediction" (docs/finetune.md lists the other keys).
+    each text, in order, with the text and its "prediction" (docs/predict.md lists the other keys).
 
     Args:
         device: for models; "auto": the accelerator if torch finds one, otherwise the CPU.

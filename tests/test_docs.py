@@ -129,6 +129,13 @@ def test_links_to_files_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), target
 
 
+@pytest.mark.parametrize("folder", [*STAGES, "benchmarks"])
+def test_pages_named_in_code_exist(folder: str) -> None:
+    files = [path for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".yaml", ".j2", ".txt")]
+    named = {name for path in files for name in re.findall(r"docs/[\w/-]+\.md", path.read_text("utf-8"))}
+    assert {name for name in named if not (ROOT / name).is_file()} == set()
+
+
 @pytest.mark.parametrize(("english", "korean"), TWINS, ids=lambda page: page.name)
 def test_korean_pages_have_the_commands_and_figures_of_the_english(english: Path, korean: Path) -> None:
     texts = [page.read_text("utf-8") for page in (english, korean)]

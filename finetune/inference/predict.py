@@ -124,7 +124,7 @@ class TaskModel:
         self.kept, self.task, self.settings = kept, kept.task, kept.settings
 
     def predict(self, texts: Sequence[Given], batch_size: int | None = None) -> list[Result]:
-        """One result a text, as ``predict_texts`` gives them; docs/finetune.md says what stands in each.
+        """One result a text, as ``predict_texts`` gives them; docs/predict.md says what stands in each.
 
         A text is a line, a list of columns (premise and hypothesis, question and passage, turns) or a record such as
         ``{"premise": …, "hypothesis": …}``. Offsets count characters of the text in the result.

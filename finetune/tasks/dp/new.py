@@ -1,7 +1,7 @@
 """KLUE-DP on new text: words between spaces, and mecab's part-of-speech tags where the parser reads tags.
 
 Gold tags, which the published scores are made with, exist for no new text. mecab-ko's differ from KLUE's in names
-(NNBC, SSO, MM …) and in what people decided: of KLUE-DP dev 94.9 % of the last tags are the same (docs/finetune.md).
+(NNBC, SSO, MM …) and in what people decided: of KLUE-DP dev 94.9 % of the last tags are the same (docs/predict.md).
 """
 
 from __future__ import annotations
