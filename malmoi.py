@@ -56,7 +56,9 @@ def find_pii(text: str, types: Collection[str] | None = None, *, names: str | Pa
     from corpus.pii import detect
     from corpus.pii.extra.person_by_model import load_tagger
 
-    return detect.find_pii(text, _known_types(types), people=load_tagger(Path(names)) if names is not None else None)
+    return detect.find_pii(
+        text, _known_types(types), name_model=load_tagger(Path(names)) if names is not None else None
+    )
 
 
 def pseudonymize(
@@ -76,7 +78,7 @@ def pseudonymize(
         seed: makes replacements reproducible, for tests. Anyone who knows it can verify guesses. Default: random.
         key: a secret of at least 16 bytes; equal values then get equal replacements in all texts and runs.
     """
-    from corpus.pii.hide import MODES, Protection
+    from corpus.pii.hide import MODES, PiiHider
     from corpus.pii.key import MIN_KEY_BYTES, random_secret, seeded_secret
     from launch.pii.work import Hiding
 
@@ -85,7 +87,7 @@ def pseudonymize(
     if key is not None and (seed is not None or len(key) < MIN_KEY_BYTES):
         raise ValueError(f"key: expected at least {MIN_KEY_BYTES} bytes, and no seed at the same time")
     secret = random_secret() if seed is None else seeded_secret(seed)
-    return Hiding(Protection(mode, secret, key, _known_types(types))).hidden(text, document="")
+    return Hiding(PiiHider(mode, secret, key, _known_types(types))).hidden(text, document="")
 
 
 def split_sentences(text: str) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from corpus.pii.detect import Announced, Candidate, Span, judge, settle
+from corpus.pii.detect import Candidate, Context, Span, judge_match, resolve_overlaps
 from corpus.pii.fold import fold_disguises, fold_signs
 from corpus.pii.formats.table import TABLE
 from corpus.pii.types import PiiType
@@ -30,14 +30,14 @@ PASSES = tuple((kind, _joined(kind)) for kind in TABLE)
 def find_by_sixteen_passes(text: str) -> list[Span]:
     """The same spans as ``find_pii``, found by one search of all of ``text`` for each type."""
     folded = fold_disguises(fold_signs(text))
-    return settle(_candidates(folded.text), folded)
+    return resolve_overlaps(_candidates(folded.text), folded)
 
 
 def _candidates(text: str) -> Iterator[Candidate]:
-    announced = Announced(text)
+    announced = Context(text)
     for kind, anywhere in PASSES:
         if not anywhere.search(text):
             continue
         for form in kind.formats:
             for match in form.pattern.finditer(text):
-                yield from judge(match, kind, form, announced)
+                yield from judge_match(match, kind, form, announced)

@@ -1,8 +1,8 @@
-"""Last pass, one shard at a time: what stays of the units becomes ``shard-00000.parquet``, counted on the way.
+"""Last pass, one shard at a time: write the kept documents of the units to ``shard-00000.parquet`` and count them.
 
-A shard holds the same documents however the text was cut into units; it is read and written a few rows at a time. A
-document that lost sentences is looked at for personal data again, because its sentences have other neighbours now; the
-shard as a whole is, once it is written. N documents, S sentences, P values of personal data in a batch of rows.
+A shard has the same documents however the text was cut into units. It is read and written a few rows at a time. When a
+document has lost sentences, the detector runs again, because the remaining sentences have new neighbors. The final
+check reads the finished shard again. Shapes: N documents, S sentences, P values of personal data in a batch of rows.
 """
 
 from __future__ import annotations
@@ -16,22 +16,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from corpus.audit import Guard, Look, load_guard, scan_shard
-from corpus.card.samples import DROPPED_NAME, Sample, Samples, leave_samples
-from corpus.card.statistics import Tally
+from corpus.card.samples import DROPPED_NAME, Sample, Samples, write_unit_samples
+from corpus.card.statistics import SourceCounts
 from corpus.config import CorpusConfig
 from corpus.documents.shards import SCHEMA, write_tables
 from corpus.drops import KEPT, OF_DOCUMENTS, PERSONAL, REASONS, REASONS_NAME, RENAMED_NAME, kept_documents
-from corpus.pii.cover import cover
+from corpus.final_check import CheckedDocument, check_shard
+from corpus.pii.cover import cover_spans
+from corpus.pii.document import DocumentHider, load_document_hider
 from corpus.pii.types import ALL_TYPES
-from corpus.unit_files import LENGTHS_NAME, PART_NAME
+from corpus.unit_files import DOCUMENTS_NAME, LENGTHS_NAME
 
 SHARD_NAME = "shard.parquet"
 POWERS = [str(1 << power) for power in range(40)]
 
 
-class Source(NamedTuple):
-    """Rows ``start`` to ``end`` of a unit's documents, and the folder that says which of them are dropped."""
+class UnitRows(NamedTuple):
+    """Rows ``start`` to ``end`` of the documents of a unit, and the folder that says which sentences are dropped."""
 
     unit: Path
     drops: Path
@@ -41,68 +42,71 @@ class Source(NamedTuple):
 
 def plan_shards(
     units: Sequence[Path], drops: Sequence[Path], counts: Sequence[dict[str, Any]], size: int
-) -> list[list[Source]]:
-    """Rows for each shard: ``size`` documents that stay, and those dropped before; ``counts`` of ``write_drops``."""
-    shards: list[list[Source]] = [[]]
+) -> list[list[UnitRows]]:
+    """The rows of each shard: ``size`` kept documents and the dropped ones before them.
+
+    ``counts`` are the results of ``write_drops``.
+    """
+    shards: list[list[UnitRows]] = [[]]
     missing = size  # documents that the last shard can still take
     for unit, of_unit, found in zip(units, drops, counts, strict=True):
         start, kept = 0, found["kept"]
         while kept > missing:
             is_kept = kept_documents(np.load(of_unit / REASONS_NAME), np.load(unit / LENGTHS_NAME))
             end = int(np.flatnonzero(is_kept)[missing - 1 - kept]) + 1 if missing else start
-            shards[-1].append(Source(unit, of_unit, start, end))
+            shards[-1].append(UnitRows(unit, of_unit, start, end))
             shards.append([])
             start, kept, missing = end, kept - missing, size
-        shards[-1].append(Source(unit, of_unit, start, found["documents"]))
+        shards[-1].append(UnitRows(unit, of_unit, start, found["documents"]))
         missing -= kept
     return shards
 
 
-def write_shard_of(sources: list[Source], scratch: Path, *, config: CorpusConfig, private: Path) -> dict[str, Any]:
-    """Write one shard and the samples of what was dropped here; returns counts by source.
+def write_shard_of(sources: list[UnitRows], scratch: Path, *, config: CorpusConfig, private: Path) -> dict[str, Any]:
+    """Write one shard and samples of its dropped sentences; returns counts by source.
 
     Raises:
-        BadInput: the shard holds personal data.
+        BadInput: the shard contains personal data.
     """
-    shard = _Shard(load_guard(config, private), Tally(), Samples(config.seed), [])
+    shard = _Shard(load_document_hider(config, private), SourceCounts(), Samples(config.seed), [])
     write_tables(scratch / SHARD_NAME, (_keep(batch, shard) for source in sources for batch in _batches(source)))
-    leave_samples(scratch / DROPPED_NAME, shard.samples)
-    if shard.guard:
+    write_unit_samples(scratch / DROPPED_NAME, shard.samples)
+    shard.hider.write_originals(scratch)
+    if shard.hider.hider:
         number = scratch.name.partition(".")[0].removeprefix("unit-")
-        scan_shard(scratch / SHARD_NAME, shard.looks, shard.guard, f"documents/shard-{number}.parquet")
-        shard.guard.write(scratch)
-    return {"sources": shard.tally}
+        check_shard(scratch / SHARD_NAME, shard.checked, shard.hider, f"documents/shard-{number}.parquet")
+    return {"sources": shard.counts}
 
 
 class _Shard(NamedTuple):
-    """What a shard is made with, and what each document written was like when it was looked at."""
+    """The hider of the run, the counts and samples of a shard, and its documents as the detector last saw them."""
 
-    guard: Guard | None
-    tally: Tally
+    hider: DocumentHider
+    counts: SourceCounts
     samples: Samples
-    looks: list[Look]
+    checked: list[CheckedDocument]
 
 
 class _Batch:
-    """Some rows of a unit, with the reason of each sentence and whether a document needs another id."""
+    """Some rows of a unit, with the drop reason of each sentence, and whether each document needs another id."""
 
     def __init__(self, table: pa.Table, reason_S: np.ndarray, is_renamed_N: np.ndarray) -> None:
         sentences = table["sentences"].combine_chunks()
         self.table, self.reason_S, self.is_renamed_N = table, reason_S, is_renamed_N
         self.texts = sentences.flatten()
         self.ids, self.sources = table["id"].to_pylist(), table["source"].to_pylist()
-        self.looks = list(map(Look, table["seal"].to_pylist(), table["marks"].to_pylist()))
+        self.checked = list(map(CheckedDocument, table["digest"].to_pylist(), table["replacements"].to_pylist()))
         self.lengths_N = np.diff(sentences.offsets.to_numpy())
         self.last_N = np.cumsum(self.lengths_N)
         self.first_N = self.last_N - self.lengths_N
         self.document_S = np.repeat(np.arange(len(table)), self.lengths_N)
 
     def kept(self) -> np.ndarray:
-        """Sentences that stay, of each document."""
+        """Number of kept sentences of each document."""
         return np.bincount(self.document_S[self.reason_S == KEPT], minlength=len(self.table))
 
     def spread(self, group: str, names: Sequence[str], document_X: np.ndarray, kind_X: np.ndarray) -> _Counts:
-        """How many of some things each document has, by their kind."""
+        """Counts per document by kind, as columns named ``group.kind``."""
         K = len(names)
         counted_NK = np.bincount(document_X * K + kind_X, minlength=len(self.table) * K).reshape(-1, K)
         return {
@@ -110,15 +114,15 @@ class _Batch:
         }
 
 
-_Counts = dict[str, np.ndarray]  # numbers of each document
+_Counts = dict[str, np.ndarray]  # one number per document
 
 
-def _batches(source: Source) -> Iterator[_Batch]:
+def _batches(source: UnitRows) -> Iterator[_Batch]:
     reason_S = np.load(source.drops / REASONS_NAME, mmap_mode="r")
     is_renamed_N = np.load(source.drops / RENAMED_NAME, mmap_mode="r")
     first_S = np.concatenate([[0], np.cumsum(np.load(source.unit / LENGTHS_NAME), dtype=np.int64)])
     row = 0
-    with pq.ParquetFile(source.unit / PART_NAME) as part:
+    with pq.ParquetFile(source.unit / DOCUMENTS_NAME) as part:
         for group in range(part.num_row_groups):
             end = row + part.metadata.row_group(group).num_rows
             low, high = max(row, source.start), min(end, source.end)
@@ -129,9 +133,8 @@ def _batches(source: Source) -> Iterator[_Batch]:
 
 
 def _keep(batch: _Batch, shard: _Shard) -> pa.Table:
-    """The rows that stay, in the columns of document shards."""
-    if shard.guard:
-        _hide_again(batch, shard.guard, shard.tally)
+    """The kept rows, in the columns of document shards."""
+    _hide_again(batch, shard.hider, shard.counts)
     is_kept_S, kept_N = batch.reason_S == KEPT, batch.kept()
     texts = batch.texts.filter(pa.array(is_kept_S))
     counts = _count_kept(batch, texts, is_kept_S, kept_N) | _count_pii(batch, is_kept_S) | _count_dropped(batch, kept_N)
@@ -141,13 +144,13 @@ def _keep(batch: _Batch, shard: _Shard) -> pa.Table:
         summed = np.bincount(codes.indices.to_numpy(), count_N, len(codes.dictionary))
         for name, count in zip(codes.dictionary.to_pylist(), summed.tolist(), strict=True):
             if count:
-                shard.tally[name][key] += int(count)
+                shard.counts[name][key] += int(count)
     _add_samples(batch, shard)
     kept = np.flatnonzero(kept_N).tolist()
     for n in np.flatnonzero(batch.is_renamed_N & (kept_N > 0)).tolist():
         name = f"{batch.ids[n]}~{batch.table['place'][n].as_py()}"
-        batch.ids[n] = shard.guard.public_name(name) if shard.guard else name
-    shard.looks.extend(batch.looks[n] for n in kept)
+        batch.ids[n] = shard.hider.hide_in_name(name)
+    shard.checked.extend(batch.checked[n] for n in kept)
     lists = pa.ListArray.from_arrays(pa.array(np.cumsum([0, *kept_N[kept]]), pa.int32()), texts)
     return pa.table(
         [pa.array([batch.ids[n] for n in kept], pa.string()), sources.filter(pa.array(kept_N > 0)), lists],
@@ -155,25 +158,25 @@ def _keep(batch: _Batch, shard: _Shard) -> pa.Table:
     )
 
 
-def _hide_again(batch: _Batch, guard: Guard, tally: Tally) -> None:
-    """Hide what is personal data between the neighbours that sentences have now, or drop them for it."""
+def _hide_again(batch: _Batch, hider: DocumentHider, counts_of: SourceCounts) -> None:
+    """Hide what the detector finds in documents that lost sentences."""
     changed: dict[int, str] = {}
     kept_N = batch.kept()
-    for document in np.flatnonzero((kept_N > 0) & (kept_N < batch.lengths_N)).tolist():
+    has_new_neighbors_N = (kept_N > 0) & (kept_N < batch.lengths_N)
+    for document in np.flatnonzero(has_new_neighbors_N).tolist() if hider.hider else ():
         first = int(batch.first_N[document])
         places = [n for n in range(first, int(batch.last_N[document])) if batch.reason_S[n] == KEPT]
-        marks = batch.looks[document].marks
-        protected = guard.hide([batch.texts[n].as_py() for n in places], batch.ids[document], marks)
-        marks = [*marks, *guard.marks(protected.sentences, protected.left)]
-        batch.looks[document] = Look(guard.seal([text for text in protected.sentences if text is not None]), marks)
-        for place, text, spans in zip(places, protected.sentences, protected.spans, strict=True):
+        sentences, known = [batch.texts[n].as_py() for n in places], batch.checked[document].replacements
+        hidden = hider.hide_one(batch.ids[document], sentences, known)
+        batch.checked[document] = CheckedDocument(hidden.digest, hidden.replacements)
+        for place, text, spans in zip(places, hidden.sentences, hidden.spans, strict=True):
             if text is None:
                 batch.reason_S[place] = PERSONAL
-                changed[place] = cover(batch.texts[place].as_py(), spans, "tag")  # for its sample
+                changed[place] = cover_spans(batch.texts[place].as_py(), spans, "tag")  # for its sample
             elif spans:
                 changed[place] = text
                 had_some = {value // len(ALL_TYPES) for value in batch.table["pii"][document].as_py()}
-                counts = tally[batch.sources[document]]
+                counts = counts_of[batch.sources[document]]
                 counts.update(f"pii.{span.type}" for span in spans)
                 counts["sentences_with_pii"] += place - first not in had_some
     if changed:
@@ -193,12 +196,12 @@ def _count_kept(batch: _Batch, texts: pa.Array, is_kept_S: np.ndarray, kept_N: n
 
 
 def _power(values: np.ndarray) -> np.ndarray:
-    """Power of two that each value reaches."""
+    """Exponent of the largest power of two that is at most the value."""
     return np.frexp(values.astype(np.float64))[1] - 1
 
 
 def _count_words(texts: pa.Array) -> pa.Array:
-    """Eojeols of each sentence; blanks stand alone unless the rule for them is off."""
+    """Eojeols per sentence; fast where all blanks are single spaces, which the noise rules ensure by default."""
     if pc.any(pc.match_substring_regex(texts, r"\s\s|[^\S ]")).as_py():
         return pc.count_substring_regex(texts, r"\S+")
     return pc.add(pc.count_substring(texts, " "), 1)
@@ -218,7 +221,8 @@ def _count_pii(batch: _Batch, is_kept_S: np.ndarray) -> _Counts:
 
 
 def _count_dropped(batch: _Batch, kept_N: np.ndarray) -> _Counts:
-    """Reasons of sentences and documents; a document goes for that of its first sentence if that is one of its own."""
+    """Drop reasons of sentences and documents; the reason of a document is that of its first sentence, if it applies
+    to documents."""
     gone, dropped = np.flatnonzero(kept_N == 0), np.flatnonzero(batch.reason_S != KEPT)
     reason = batch.reason_S[batch.first_N[gone]]
     reason[~np.isin(reason, OF_DOCUMENTS)] = KEPT
@@ -230,7 +234,7 @@ def _count_dropped(batch: _Batch, kept_N: np.ndarray) -> _Counts:
 
 
 def _add_samples(batch: _Batch, shard: _Shard) -> None:
-    """What was dropped, without what is personal data where it stands alone; a dropped document is one sample."""
+    """Sample dropped sentences without personal data; a dropped document is one sample."""
     for n in np.flatnonzero(batch.reason_S != KEPT).tolist():
         reason, document = int(batch.reason_S[n]), int(batch.document_S[n])
         text = batch.texts[n].as_py()
@@ -238,8 +242,8 @@ def _add_samples(batch: _Batch, shard: _Shard) -> None:
             if n != batch.first_N[document]:
                 continue
             text = "\n".join(batch.texts[n : batch.last_N[document]].to_pylist())
-        order = shard.samples.place(REASONS[reason], batch.ids[document], text)
+        order = shard.samples.order_of(REASONS[reason], batch.ids[document], text)
         if order is not None:
-            marks = batch.looks[document].marks
-            sample = Sample(REASONS[reason], batch.sources[document], batch.ids[document], "", text, order, marks)
-            shard.samples.keep(sample.shown(shard.guard))
+            known = batch.checked[document].replacements
+            sample = Sample(REASONS[reason], batch.sources[document], batch.ids[document], "", text, order, known)
+            shard.samples.keep(sample.without_pii(shard.hider))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corpus.config import NearConfig
-from corpus.duplicates.exact import repeats_of
+from corpus.duplicates.exact import load_repeats
 from corpus.duplicates.near import near_duplicates
 from corpus.quality.toxicity import TOXIC_NAME
 from corpus.unit_files import KEYS_NAME, LENGTHS_NAME, SIGNATURES_NAME
@@ -53,7 +53,7 @@ def reasons_of_documents(number: int, folder: Path, compared: Comparisons) -> np
     document_N = np.zeros(len(lengths_N), np.uint8)
     if compared.near:
         document_N[np.load(compared.near / NEAR_NAME.format(number))] = NEAR_DUPLICATE
-    document_N[repeats_of(compared.documents, number)] = DUPLICATE_DOCUMENT
+    document_N[load_repeats(compared.documents, number)] = DUPLICATE_DOCUMENT
     reason_S = np.repeat(document_N, lengths_N)
     if compared.toxic:
         is_toxic = np.load(compared.toxic[number] / TOXIC_NAME)
@@ -65,12 +65,12 @@ def write_drops(numbered: tuple[int, Path], scratch: Path, *, compared: Comparis
     """Write the reason of every sentence and the documents to rename; returns the number of documents that stay."""
     number, folder = numbered
     reason_S = reasons_of_documents(number, folder, compared)
-    repeats = repeats_of(compared.sentences, number)
+    repeats = load_repeats(compared.sentences, number)
     reason_S[repeats[reason_S[repeats] == KEPT]] = DUPLICATE_SENTENCE
     np.save(scratch / REASONS_NAME, reason_S)
     lengths_N = np.load(folder / LENGTHS_NAME, allow_pickle=False)
     is_renamed = np.zeros(len(lengths_N), bool)
-    is_renamed[repeats_of(compared.ids, number)] = True
+    is_renamed[load_repeats(compared.ids, number)] = True
     np.save(scratch / RENAMED_NAME, is_renamed)
     return {"documents": len(lengths_N), "kept": int(kept_documents(reason_S, lengths_N).sum())}
 

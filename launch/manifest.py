@@ -78,7 +78,7 @@ def _public_names(named: Mapping[str, Any], extra: Iterable[str]) -> dict[str, A
 
 def _public_name(name: str, extra: Iterable[str]) -> str:
     """A path or an address with ``[TEL]`` and the like; without its suffix, too, as no number ends at a dot."""
-    from corpus.pii.cover import cover
+    from corpus.pii.cover import cover_spans
     from corpus.pii.detect import find_pii
     from corpus.pii.types import PII_TYPES
 
@@ -87,7 +87,7 @@ def _public_name(name: str, extra: Iterable[str]) -> str:
     folder, slash, last = name.rpartition("/")
     for part in (name, folder + slash + last.partition(".")[0]):
         if spans := find_pii(part, types):
-            return cover(part, spans, "tag") + name[len(part) :]
+            return cover_spans(part, spans, "tag") + name[len(part) :]
     return name
 
 

@@ -172,11 +172,13 @@ def raw_inputs(recipe: Recipe, run: Path | None = None) -> list[Input]:
 def corpus_outside(recipe: Recipe) -> Stamps:
     """Raw text, benchmark files, the model of names, the secret of keyed replacements (never written down)."""
     from corpus.pii.key import key_fingerprint, read_key
-    from corpus.reading.inputs import stamp
+    from corpus.reading.inputs import input_state
 
     found: Stamps = {}
     for item in raw_inputs(recipe):
-        found |= fingerprints([item.path]) if isinstance(item.path, Path) else {str(item.path): partial(stamp, item)}
+        found |= (
+            fingerprints([item.path]) if isinstance(item.path, Path) else {str(item.path): partial(input_state, item)}
+        )
     key = read_key(recipe.corpus.pii.key_file, recipe.corpus.pii.key_variable)
     found |= {"secret of corpus.pii": partial(key_fingerprint, key)} if key else {}
     if (model := recipe.corpus.pii.names.model) is not None:
@@ -207,7 +209,7 @@ def own_files(recipe: Recipe, *splits: str) -> list[Path]:
 
 def klue_stamps(names: Sequence[str | None]) -> Stamps:
     """What tells whether KLUE files have changed: digests of files, the commit of a Hub data set."""
-    from corpus.reading.hub import HubSet, identify
+    from corpus.reading.hub import HubSet, dataset_state
     from finetune.data.hub import find_copy
 
     found: Stamps = {}
@@ -217,7 +219,7 @@ def klue_stamps(names: Sequence[str | None]) -> Stamps:
         if Path(name).exists():
             found |= fingerprints([Path(name)])
         elif (copy := find_copy(name)) is not None:
-            found[str(copy)] = partial(identify, HubSet(copy.name, None, copy.revision, "train"))
+            found[str(copy)] = partial(dataset_state, HubSet(copy.name, None, copy.revision, "train"))
         else:
             raise LaunchError(f"{name}: no such file or folder; give the benchmark files with finetune.data=FOLDER")
     return found
@@ -337,7 +339,7 @@ def require_stage(run: Path, name: str) -> Mapping[str, Any]:
 def head_of(stage: Stage, recipe: Recipe, run: Path) -> Head:
     """Identity of the stage's result: its settings, the keys of earlier stages, the user's files."""
     inputs = {name: require_stage(run, name)["key"] for name in stage.after(recipe)}
-    inputs |= {name: identify() for name, identify in stage.outside(recipe).items()}
+    inputs |= {name: dataset_state() for name, dataset_state in stage.outside(recipe).items()}
     return Head(stage.name, stage.settings(recipe), inputs)
 
 

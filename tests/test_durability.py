@@ -256,7 +256,7 @@ def die_once(unit: int, scratch: Path, mark: Path) -> dict[str, int]:
 
 def test_killed_worker_is_one_sentence_and_the_next_run_goes_on(tmp_path: Path) -> None:
     work, units = partial(die_once, mark=tmp_path / "mark"), list(range(4))
-    with pytest.raises(BadInput, match="a worker process was killed, most likely for want of memory; run the same"):
+    with pytest.raises(BadInput, match="a worker process was killed, probably because memory ran out; run the same"):
         map_units(work, units, tmp_path / "units", workers=2)
     assert map_units(work, units, tmp_path / "units", workers=2) == [{"unit": unit} for unit in units]
     texts = [(unit_folder(tmp_path / "units", unit) / "out.txt").read_text("utf-8") for unit in units]

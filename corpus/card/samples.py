@@ -1,11 +1,10 @@
-"""Samples for the reader of a run: sentences that were dropped, text before and after a change.
+"""Samples for the reader of a run: dropped sentences, and text before and after a change.
 
-Bounded, and the same for any order of work: of each rule those with the smallest hash. Of dropped text ``note`` says
-why and ``text`` is the sentence; of changed text they are what it was and what it is.
+At most ``SAMPLES_PER_RULE`` per rule, those with the smallest hashes, so the order of work does not matter. For dropped
+text, ``note`` gives details and ``text`` is the sentence. For changed text, they are the text before and after.
 
-Personal data stand there as ``[TEL]``. They are looked for where they stood, with the words around them, and before the
-text is cut to size: half a number would no longer be recognized and yet be somebody's. The result is looked at once
-more, alone, as readers get it.
+Personal data is shown as ``[TEL]``. The detector runs on the text in its original context and before it is cut, because
+half a number is not detected but may still be personal data; it runs once more on the result.
 """
 
 from __future__ import annotations
@@ -20,9 +19,8 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from corpus.audit import Guard
-from corpus.pii.cover import cover
-from corpus.pii.hide import Protected
+from corpus.pii.cover import cover_spans
+from corpus.pii.document import DocumentHider, HiddenDocument
 from corpus.reading.read import Record
 
 SAMPLES_PER_RULE = 50
@@ -32,12 +30,15 @@ CHANGED = ("rule", "source", "document", "before", "after")
 DROPPED_NAME, CHANGED_NAME = "dropped.json", "changed.json"
 PII = "pii."
 AROUND_CHARS = 60
-CONTEXT_CHARS = 300  # labels stand at most 30 characters before a value
+CONTEXT_CHARS = 300  # labels are at most 30 characters before a value
 
 
 class Sample(NamedTuple):
-    """``order`` is a hash of the original text, which would let others test guesses, ``marks`` are of the replacements
-    in the text, ``context`` is what stood before a dropped sentence; none of them is published."""
+    """A sample; only the first five fields are published.
+
+    ``order`` is a hash of the original text, ``replacements`` are fingerprints of the replacements in the text, and
+    ``context`` is the sentence before a dropped sentence.
+    """
 
     rule: str
     source: str
@@ -45,15 +46,14 @@ class Sample(NamedTuple):
     note: str
     text: str
     order: int
-    marks: Sequence[int] = ()
+    replacements: Sequence[int] = ()
     context: str = ""
 
-    def shown(self, guard: Guard | None) -> Sample:
-        """As it may be published."""
-        if not guard:
-            return self._replace(note=self.note[:SAMPLE_CHARS], text=self.text[:SAMPLE_CHARS], context="")
-        (note, in_note), (text, in_text) = (guard.show(t, SAMPLE_CHARS, self.marks) for t in (self.note, self.text))
-        return self._replace(note=note, text=text, marks=[*in_note, *in_text], context="")
+    def without_pii(self, hider: DocumentHider) -> Sample:
+        """The sample as it may be published."""
+        note, in_note = hider.excerpt(self.note, SAMPLE_CHARS, self.replacements)
+        text, in_text = hider.excerpt(self.text, SAMPLE_CHARS, self.replacements)
+        return self._replace(note=note, text=text, replacements=[*in_note, *in_text], context="")
 
 
 class Samples:
@@ -64,8 +64,8 @@ class Samples:
         self._rules: dict[str, list[Sample]] = {}
         self._bar: dict[str, int] = {}
 
-    def place(self, rule: str, document: str, text: str) -> int | None:
-        """Where this text would stand; None where there are enough before it, so that nothing need be prepared."""
+    def order_of(self, rule: str, document: str, text: str) -> int | None:
+        """The hash by which samples are ordered; None if enough samples have smaller hashes."""
         identity = f"{self._seed}\0{document}\0{text}".encode()
         order = int.from_bytes(hashlib.blake2b(identity, digest_size=8).digest(), "big")
         return order if self._limit and order <= self._bar.get(rule, order) else None
@@ -85,77 +85,64 @@ class Samples:
         return sorted(rows, key=lambda row: (row.order, row.document, row.text))[: self._limit]
 
 
-def leave_samples(path: Path, samples: Iterable[Sample]) -> None:
-    """Write samples of a unit, to be merged with those of others."""
+def write_unit_samples(path: Path, samples: Iterable[Sample]) -> None:
+    """Write the samples of a unit, to be merged with those of other units."""
     path.write_text(json.dumps(list(samples)), "utf-8")
 
 
-def take_samples(path: Path) -> list[Sample]:
+def read_unit_samples(path: Path) -> list[Sample]:
     return [Sample(*row) for row in json.loads(path.read_text("utf-8"))]
 
 
 def write_samples(path: Path, samples: Iterable[Sample], columns: tuple[str, ...]) -> None:
-    """The table that readers get."""
+    """Write the published table."""
     rows = [sample[: len(columns)] for sample in samples]
     table = {name: pa.array([row[n] for row in rows], pa.string()) for n, name in enumerate(columns)}
     pq.write_table(pa.table(table), path, compression="zstd")
 
 
 class UnitSamples:
-    """Samples of one unit, up to ``SAMPLES_PER_RULE`` per rule; without a guard where the run keeps personal data."""
+    """The samples of one unit."""
 
-    def __init__(self, seed: int, guard: Guard | None) -> None:
-        self._dropped, self._changed = Samples(seed), Samples(seed)
-        self._guard = guard
+    def __init__(self, seed: int, hider: DocumentHider) -> None:
+        self._dropped, self._changed, self._hider = Samples(seed), Samples(seed), hider
 
     def drop(self, rule: str, record: Record, sentence: str, before: str = "", note: str = "") -> None:
-        """A sentence that goes; ``before`` is the sentence before it, which may name what it holds."""
-        order = self._dropped.place(rule, record.id, sentence)
+        """A dropped sentence; ``before`` is the previous sentence, which may contain a label."""
+        order = self._dropped.order_of(rule, record.id, sentence)
         if order is not None:
             self._dropped.keep(Sample(rule, record.source, record.id, note, sentence, order, context=before))
 
     def change(self, rule: str, record: Record, before: str, after: str) -> None:
         """A text that a rule changed."""
-        order = self._changed.place(rule, record.id, record.place)
+        order = self._changed.order_of(rule, record.id, record.place)
         if order is not None:
             start = _first_difference(before, after)
             around = slice(max(0, start - CONTEXT_CHARS), start + CONTEXT_CHARS)
             self._changed.keep(Sample(rule, record.source, record.id, before[around], after[around], order))
 
-    def protect(self, record: Record, sentences: list[str], protected: Protected) -> None:
-        """Sentences with personal data, before and after it was replaced."""
-        for n, (text, spans) in enumerate(zip(protected.sentences, protected.spans, strict=True)):
+    def hide(self, record: Record, sentences: list[str], hidden: HiddenDocument) -> None:
+        """Sentences with personal data, before and after it was hidden."""
+        for n, (text, spans) in enumerate(zip(hidden.sentences, hidden.spans, strict=True)):
             for rule in sorted({f"{PII}{span.type}" for span in spans}):
-                order = self._changed.place(rule, record.id, f"{record.place} {n}")
+                order = self._changed.order_of(rule, record.id, f"{record.place} {n}")
                 if order is not None:
-                    before = cover(sentences[n], spans, "tag")
-                    marks = self._guard.marks(protected.sentences, protected.left) if self._guard else ()
-                    self._changed.keep(Sample(rule, record.source, record.id, before, text or "", order, marks))
+                    before, known = cover_spans(sentences[n], spans, "tag"), hidden.replacements
+                    self._changed.keep(Sample(rule, record.source, record.id, before, text or "", order, known))
 
     def write(self, folder: Path) -> None:
-        """Leave both kinds without personal data."""
-        dropped = (sample._replace(text=self._hide(sample.text, sample.context)) for sample in self._dropped)
-        changed = (sample if sample.rule.startswith(PII) else self._excerpt(sample) for sample in self._changed)
+        """Write both kinds without personal data."""
+        dropped = (s._replace(text=self._hider.tag(s.text, s.context)) for s in self._dropped)
+        changed = (s if s.rule.startswith(PII) else self._excerpt(s) for s in self._changed)
         for name, samples in ((DROPPED_NAME, dropped), (CHANGED_NAME, changed)):
-            leave_samples(folder / name, (sample.shown(self._guard) for sample in samples))
-
-    def _hide(self, text: str, context: str = "") -> str:
-        return self._guard.tag(text, context) if self._guard else text
+            write_unit_samples(folder / name, (sample.without_pii(self._hider) for sample in samples))
 
     def _excerpt(self, sample: Sample) -> Sample:
         start = _first_difference(sample.note, sample.text)
         left = max(sample.note.rfind("\n", 0, start) + 1, start - AROUND_CHARS)
-        before, after = (self._cut(text, left, start + 2 * AROUND_CHARS) for text in (sample.note, sample.text))
+        right = start + 2 * AROUND_CHARS
+        before, after = (self._hider.cut_between_values(text, left, right) for text in (sample.note, sample.text))
         return sample._replace(note=before, text=after)
-
-    def _cut(self, text: str, left: int, right: int) -> str:
-        """``text[left:right]`` with whole values in place of those that reach into it."""
-        pieces, position = [], left
-        for span in self._guard.protection.find(text) if self._guard else ():
-            if span.end > left and span.start < right:
-                pieces += [text[position : max(position, span.start)], f"[{span.type}]"]
-                position = span.end
-        return self._hide(("".join(pieces) + text[position:right]).strip())
 
 
 def _first_difference(a: str, b: str) -> int:

@@ -20,7 +20,7 @@ HISTOGRAMS = ("chars_per_sentence", "sentences_per_document")
 """Numbers of sentences and documents by the power of two that their length reaches: 1, 2, 4 …"""
 
 
-class Tally(dict[str, Counter[str]]):
+class SourceCounts(dict[str, Counter[str]]):
     """Flat counts per source."""
 
     def __missing__(self, source: str) -> Counter[str]:
@@ -32,27 +32,27 @@ class Tally(dict[str, Counter[str]]):
             self[source].update(counts)
 
 
-def describe(tally: Tally, records: Counter[str]) -> dict[str, Any]:
+def summarize(tally: SourceCounts, records: Counter[str]) -> dict[str, Any]:
     """Content of statistics.json: "total", "sources" by name, "records" as read."""
     total: Counter[str] = Counter()
     for counts in tally.values():
         total.update(counts)
     sources = {source: _nest(tally[source]) for source in sorted(tally)}
     read = {"read": records["records"], "empty": records["empty"]}
-    read_groups = {group: group_of(records, group) for group in ("skipped", "rejected")}
+    read_groups = {group: counts_in_group(records, group) for group in ("skipped", "rejected")}
     return {"total": _nest(total), "sources": sources, "records": read | read_groups}
 
 
 def _nest(counts: Counter[str]) -> dict[str, Any]:
     nested: dict[str, Any] = {name: counts[name] for name in READ + KEPT}
-    nested |= {group: group_of(counts, group) for group in REASONS}
+    nested |= {group: counts_in_group(counts, group) for group in REASONS}
     for group in HISTOGRAMS:
-        nested[group] = dict(sorted(group_of(counts, group).items(), key=lambda item: int(item[0])))
+        nested[group] = dict(sorted(counts_in_group(counts, group).items(), key=lambda item: int(item[0])))
     nested["pii"] = {n: counts[f"pii.{n}"] for n in ALL_TYPES if n in PII_TYPES or counts[f"pii.{n}"]}
     nested["share_with_pii"] = counts["sentences_with_pii"] / counts["sentences"] if counts["sentences"] else 0.0
     return nested
 
 
-def group_of(counts: Mapping[str, int], group: str) -> dict[str, int]:
+def counts_in_group(counts: Mapping[str, int], group: str) -> dict[str, int]:
     """The counts whose names begin with ``group.``, by the rest of their names."""
     return {key.removeprefix(f"{group}."): n for key, n in sorted(counts.items()) if key.startswith(f"{group}.")}

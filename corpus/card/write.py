@@ -21,7 +21,7 @@ from corpus.card.page import mark_change, mark_replaced, render, to_bars
 from corpus.documents.atomic_files import atomic_write, read_json
 from corpus.documents.errors import BadInput
 from corpus.documents.escaping import escape_controls
-from corpus.pii.cover import cover
+from corpus.pii.cover import cover_spans
 from corpus.pii.detect import find_pii
 from corpus.pii.types import ALL_TYPES, PII_TYPES
 
@@ -154,7 +154,7 @@ def publishable(value: Any, under: str = "") -> Any:
 
 def hide(text: str) -> str:
     """``text`` with ``[TYPE]`` in place of what the detector finds."""
-    return cover(text, find_pii(text), "tag")
+    return cover_spans(text, find_pii(text), "tag")
 
 
 def _hide_in_name(text: str) -> str:

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 from corpus.decontamination.rule import RULE, MatchRule
 from corpus.documents.errors import BadInput
-from corpus.reading.files import find_files, format_of, name_files, read_blocks
+from corpus.reading.files import file_format, find_files, name_files, read_blocks
 from corpus.reading.inputs import Input
-from corpus.reading.read import Reject, read_unit
+from corpus.reading.read import RejectedRecord, read_unit
 from corpus.reading.units import Unit
 from corpus.sentences.folding import fold
 from corpus.sentences.split import split_sentences
@@ -101,7 +101,7 @@ KLUE_FILES: tuple[tuple[str, str, Callable[[str], Fields]], ...] = (
 
 
 def _klue_file(path: Path) -> tuple[str, Callable[[str], Fields]] | None:
-    name = path.name.removesuffix(format_of(path).packing)
+    name = path.name.removesuffix(file_format(path).packing)
     rows = (row for row in KLUE_FILES if name.startswith(row[0] + "-v1") and name.endswith(row[1]))
     return next(((task, read) for task, _, read in rows), None)
 
@@ -115,7 +115,7 @@ def find_benchmarks(patterns: Sequence[str]) -> list[Path]:
     named = {Path(pattern).expanduser() for pattern in patterns}
 
     def accepts(path: Path) -> bool:
-        return _klue_file(path) is not None or (path in named and format_of(path).kind in (".txt", ".jsonl"))
+        return _klue_file(path) is not None or (path in named and file_format(path).kind in (".txt", ".jsonl"))
 
     return find_files(patterns, accepts, "benchmark file (a KLUE v1.1 file, or a .txt or .jsonl file named itself)")
 
@@ -166,6 +166,6 @@ def _content(path: Path) -> str:
 
 def _plain(path: Path) -> Fields:
     for record in read_unit(Unit(Input(path, path.name)), Counter()):
-        if isinstance(record, Reject):
+        if isinstance(record, RejectedRecord):
             raise BadInput(f"{path}, line {record.line}: {record.reason}; benchmark files must be readable in full")
         yield record.id, "text", record.text

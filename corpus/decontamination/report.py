@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.feather as feather
 
 from corpus.card.samples import Samples
-from corpus.card.statistics import Tally
+from corpus.card.statistics import SourceCounts
 from corpus.config import DecontaminateConfig
 from corpus.decontamination.benchmarks import BenchmarkText, read_benchmarks
 from corpus.decontamination.index import build_index
@@ -36,7 +36,7 @@ ITEMS_NAME, SHORT_NAME = "items.feather", "too-short.json"
 EXAMPLES_PER_TASK = 5
 
 
-def write_index(config: DecontaminateConfig, benchmarks: list[Path], folder: Path) -> Path | None:
+def prepare_index(config: DecontaminateConfig, benchmarks: list[Path], folder: Path) -> Path | None:
     """Index of benchmark sentences with task and key of each; None where there is nothing to keep out."""
     if not config.enabled:
         return None
@@ -79,7 +79,7 @@ def _too_short(texts: list[BenchmarkText], numbers: list[int]) -> dict[str, dict
     }
 
 
-class Items:
+class BenchmarkItems:
     """What the numbers of an index stand for."""
 
     def __init__(self, folder: Path) -> None:
@@ -97,7 +97,7 @@ def report_contamination(
     config: DecontaminateConfig,
     benchmarks: list[Path],
     index_folder: Path | None,
-    tally: Tally,
+    tally: SourceCounts,
     found: Counter[str],
     samples: Samples,
 ) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def report_contamination(
     """
     tasks: dict[str, dict[str, Any]] = {}
     if index_folder:
-        items, short = Items(index_folder), read_json(index_folder / SHORT_NAME, "run the stage again")
+        items, short = BenchmarkItems(index_folder), read_json(index_folder / SHORT_NAME, "run the stage again")
         counted = items.table.group_by("task").aggregate([("key", "count_distinct")]).to_pydict()
         counts = dict(zip(counted["task"], counted["key_count_distinct"], strict=True))
         pairs = {pair for number in found for pair in items[int(number)]}

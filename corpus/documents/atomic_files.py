@@ -1,8 +1,8 @@
-"""Files read whole and written whole: broken content ends in one sentence, and power loss leaves nothing half trusted.
+"""Read and write files atomically: a file is complete or missing, also after a crash or power loss.
 
-What says that files are complete (a manifest, a finished unit's counts) comes after them on the disk, not only in
-the memory of the system: write under a temporary name, fsync the file, rename, fsync the folder, which is SQLite's
-order. Price: some milliseconds a folder, since the files of one are waited for together.
+Write to a temporary name, fsync the file, rename it, fsync the folder (the order of SQLite). A file that marks others
+as complete, such as a manifest, is therefore on disk after them. Costs a few milliseconds per folder, because the files
+of a folder are synced in parallel.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from typing import Any
 
 from corpus.documents.errors import BadInput, with_path
 
-# half of a surrogate pair: JSON can spell it, UTF-8 cannot hold it
+# half of a surrogate pair: valid in JSON escapes, not in UTF-8
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 BLOCK_BYTES = 1 << 20
-PARALLEL_FSYNCS = 8  # waits that overlap share one commit of the file system's journal: 3 times as fast on ext4
-DIGEST_KEY = "sha256"  # of all else in a JSON object that carries its digest
-PARTIAL_SUFFIX = ".partial"  # of unfinished files and folders; the next run replaces those that a killed run left
+PARALLEL_FSYNCS = 8  # parallel calls share one commit of the file system journal: 3 times as fast on ext4
+DIGEST_KEY = "sha256"  # key of the digest in a JSON object; it covers all other keys
+PARTIAL_SUFFIX = ".partial"  # unfinished files and folders; the next run replaces leftovers of a killed run
 
 
 def read_json(path: Path, advice: str) -> Any:
-    """The value of a JSON file; where ``parse_json`` refuses it, the message ends with ``advice``."""
+    """Read a JSON file; error messages end with ``advice``."""
     try:
         return parse_json(path.read_text("utf-8"))
     except ValueError as error:
@@ -37,7 +37,7 @@ def read_json(path: Path, advice: str) -> Any:
 
 
 def read_json_object(path: Path, advice: str) -> dict[str, Any]:
-    """The same where only a JSON object will do."""
+    """Read a JSON file that must contain an object."""
     value = read_json(path, advice)
     if not isinstance(value, dict):
         raise BadInput(f"{path}: expected a JSON object, found a {type(value).__name__}; {advice}")
@@ -45,7 +45,7 @@ def read_json_object(path: Path, advice: str) -> dict[str, Any]:
 
 
 def parse_json(text: str, **hooks: Any) -> Any:
-    """The value of a JSON text; ``ValueError`` where it is no JSON, nested too deeply, or holds half a character."""
+    """Parse JSON; ``ValueError`` if it is invalid, nested too deeply, or contains half of a surrogate pair."""
     try:
         value = json.loads(text, **hooks)
         if SURROGATE.search(text):
@@ -53,18 +53,18 @@ def parse_json(text: str, **hooks: Any) -> Any:
     except RecursionError:
         raise ValueError("JSON nested too deeply") from None
     except UnicodeEncodeError:
-        raise ValueError("half of a surrogate pair (\\ud800 or the like) in its JSON, which is no character") from None
+        raise ValueError("half of a surrogate pair (such as \\ud800), which is not a character") from None
     return value
 
 
 def with_digest(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON object plus the sha256 of its content, which ``digest_matches`` verifies."""
+    """A JSON object plus the sha256 of its content; ``digest_matches`` verifies it."""
     rest = _without_digest(content)
     return {**rest, DIGEST_KEY: _digest(rest)}
 
 
 def digest_matches(content: Mapping[str, Any]) -> bool:
-    """Whether an object read from a file is what ``with_digest`` gave."""
+    """Whether an object read from a file is unchanged since ``with_digest``."""
     return content.get(DIGEST_KEY) == _digest(_without_digest(content))
 
 
@@ -76,8 +76,8 @@ def _digest(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()
 
 
-def file_digest(path: Path, told: Callable[[int], object] = lambda count: None) -> list[int | str]:
-    """Size and sha256 of a file, [0, ""] where there is none; ``told`` gets the bytes of each block read."""
+def file_digest(path: Path, progress: Callable[[int], object] = lambda count: None) -> list[int | str]:
+    """Size and sha256 of a file, [0, ""] if it is missing; calls ``progress`` with the size of each block read."""
     if not path.is_file():
         return [0, ""]
     digest, size = hashlib.sha256(), 0
@@ -85,18 +85,18 @@ def file_digest(path: Path, told: Callable[[int], object] = lambda count: None) 
         while block := file.read(BLOCK_BYTES):
             digest.update(block)
             size += len(block)
-            told(len(block))
+            progress(len(block))
     return [size, digest.hexdigest()]
 
 
-def read_bytes(path: Path, most: int) -> bytes:
-    """The content of a file of at most ``most`` bytes, unpacked where its name ends in ``.zst`` or ``.gz``."""
+def read_bytes(path: Path, max_bytes: int) -> bytes:
+    """The content of a file of at most ``max_bytes``, decompressed if its name ends in ``.zst`` or ``.gz``."""
     import pyarrow as pa
 
     content, packing = bytearray(), {".zst": "zstd", ".gz": "gzip"}.get(path.suffix)
     try:
         with pa.input_stream(str(path), packing) as stream:
-            while len(content) <= most and (block := stream.read(BLOCK_BYTES)):
+            while len(content) <= max_bytes and (block := stream.read(BLOCK_BYTES)):
                 content += block
     except OSError as error:
         if error.errno:
@@ -104,20 +104,20 @@ def read_bytes(path: Path, most: int) -> bytes:
         if "Truncated" in str(error):
             raise BadInput(f"{path}: the {packing} file ends in the middle; copy it again") from None
         raise BadInput(f"{path}: not a readable {packing} file ({error}); copy it again") from None
-    if len(content) > most:
-        raise BadInput(f"{path}: more than {most:,} bytes of text; no file of its kind is that large")
+    if len(content) > max_bytes:
+        raise BadInput(f"{path}: expected at most {max_bytes:,} bytes of text; check that this is the right file")
     return bytes(content)
 
 
 def atomic_write(path: Path, content: str | bytes) -> None:
-    """Write a file whole or not at all, on the disk by then; text becomes UTF-8, lines end as given."""
+    """Write a file atomically and fsync it; text is encoded as UTF-8, line ends are unchanged."""
     with atomic_file(path) as temporary:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """A name to write to; ``path`` appears, on the disk for good, if nothing was raised. Folders above it are made."""
+    """Yields a temporary path; renames it to ``path`` on success. Creates parent folders."""
     temporary = path.with_name(path.name + PARTIAL_SUFFIX)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -126,14 +126,14 @@ def atomic_file(path: Path) -> Iterator[Path]:
         temporary.replace(path)
         fsync(path.parent)
     except BaseException as error:
-        with suppress(OSError):  # the reason why it cannot be written is the better message
+        with suppress(OSError):  # the first error has the better message
             temporary.unlink(missing_ok=True)
         raise with_path(error, path) from error
 
 
 @contextmanager
 def locate_errors(path: Path) -> Iterator[Path]:
-    """Around a library that writes a file: a full disk in its words becomes the system's, with the file's name."""
+    """For libraries that write files: errors about a full disk get the path of the file."""
     try:
         yield path
     except Exception as error:
@@ -142,10 +142,7 @@ def locate_errors(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_dir(path: Path) -> Iterator[Path]:
-    """A folder to write to; it takes the place of ``path``, on the disk for good, if nothing was raised.
-
-    If something was, nothing of it stays: a full disk gets its space back.
-    """
+    """Yields a temporary folder; it replaces ``path`` on success and is deleted on error."""
     temporary = path.with_name(path.name + PARTIAL_SUFFIX)
     try:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -161,7 +158,7 @@ def atomic_dir(path: Path) -> Iterator[Path]:
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """A second name for a file that is never written in place; a copy where that cannot be."""
+    """Hard-link a file that is never written in place; copy it where links are impossible."""
     try:
         target.hardlink_to(source)
     except OSError:
@@ -169,26 +166,26 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 
 def fsync_tree(folder: Path) -> None:
-    """Wait until the disk has every file below ``folder``, and their names; what goes meanwhile is not waited for."""
+    """fsync all files and folders below ``folder``; ignores files that another process deletes meanwhile."""
     walked = [(Path(root), names) for root, _, names in os.walk(folder)]
     files = [path for inner, names in walked for name in names if not (path := inner / name).is_symlink()]
     with ThreadPoolExecutor(PARALLEL_FSYNCS) as threads:
-        for found in ([path for path in files if path.is_file()], [inner for inner, _ in walked]):
-            list(threads.map(_fsync_if_there, found))
+        for paths in ([path for path in files if path.is_file()], [inner for inner, _ in walked]):
+            list(threads.map(_fsync_if_there, paths))
 
 
 def _fsync_if_there(path: Path) -> None:
-    with suppress(FileNotFoundError):  # another command in the same folder
+    with suppress(FileNotFoundError):  # deleted by another process
         fsync(path)
 
 
 def fsync(path: Path) -> None:
-    """Wait until the disk has a file's content, or the names that a folder holds."""
+    """Wait until a file, or the entries of a folder, are on disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     except OSError:
-        if path.is_file():  # some network file systems have nothing to wait for in a folder
+        if path.is_file():  # some network file systems cannot sync folders
             raise
     finally:
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""What the user must change, and how a full disk is recognised in any library's words."""
+"""Errors for users, and detection of full disks in the errors of any library."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import re
 from pathlib import Path
 
 FULL_DISK_CODES = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-# numpy's words for a write that stopped, which carry no errno, and those of Rust for EFBIG, ENOSPC, EDQUOT on Linux
+# messages without errno: of numpy, and of Rust libraries for EFBIG, ENOSPC and EDQUOT on Linux
 FULL_DISK_MESSAGE = re.compile(r"^\d+ requested and \d+ written$|\bos error (?:27|28|122)\b")
 
 
 class BadInput(ValueError):
-    """What the user gave cannot be used; the message says what, where, what was expected and what to do."""
+    """Input that cannot be used; the message says what and where, what was expected, and what to do."""
 
 
 def first_line(error: BaseException) -> str:
-    """What an error of somebody else's code says, cut to one line that fits into a sentence of ours.
+    """The first line of the message of a library's error, for use in our own messages.
 
     >>> first_line(OSError("no config.json\\nTraceback")), first_line(KeyError())
     ('no config.json', 'KeyError')
@@ -26,14 +26,14 @@ def first_line(error: BaseException) -> str:
 
 
 def is_full_disk(error: BaseException) -> bool:
-    """Whether an error of any library means that the disk is full."""
+    """Whether an error means that the disk is full."""
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno in FULL_DISK_CODES
     return FULL_DISK_MESSAGE.search(str(error)) is not None
 
 
 def with_path(error: BaseException, path: Path) -> BaseException:
-    """The error with the place where it happened, if it says none and is the system's, or any library's full disk."""
+    """The error with ``path``, if it is a system error or a full disk and has no path yet."""
     code = error.errno if isinstance(error, OSError) else None
     if (isinstance(error, OSError) and error.filename is not None) or not (code or is_full_disk(error)):
         return error

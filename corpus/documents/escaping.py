@@ -1,9 +1,7 @@
-"""Text that somebody else wrote, made fit to be shown: file names, sources, samples, messages.
+"""Escape untrusted text (file names, sources, samples, messages) for terminals, Markdown and JSON.
 
-ESC and the other control characters command a terminal, bidi overrides turn what a reader sees around, and ``<``, ``|``
-or a backtick command a page. Here they become characters that only say what stood there: ``⟨U+001B⟩``. The price: the
-joiners inside an emoji and private-use letters are shown as their numbers, too. Standard library only: cards, report
-and console all come here.
+Control characters can command a terminal, and bidi overrides can reorder text; they become visible: ``⟨U+001B⟩``.
+Joiners inside emoji and private-use characters are shown the same way. Cards, report and console use this module.
 """
 
 from __future__ import annotations
@@ -14,30 +12,32 @@ import re
 import unicodedata
 from collections.abc import Callable
 
-# control, format (bidi, zero width), lone surrogate (a byte that is no text), private use, separators of lines
+# control, format (bidi, zero width), lone surrogates, private use, line separators
 ESCAPED_CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Co", "Zl", "Zp"))
-UNUSUAL = re.compile("[^ -~ㄱ-ㅎ가-힣一-鿿]")  # few characters are looked up
+UNUSUAL = re.compile("[^ -~ㄱ-ㅎ가-힣一-鿿]")  # only these are looked up, for speed
 MARKDOWN = re.compile(r"[\\`*_\[\]|~#$]")
-LEADING = re.compile(r"^( ?\d{1,9})([.)])(?= |$)|^( ?)([-+=])(?=[-+=]*(?: |$))")  # begins a list, underlines a heading
+LEADING = re.compile(
+    r"^( ?\d{1,9})([.)])(?= |$)|^( ?)([-+=])(?=[-+=]*(?: |$))"
+)  # a list item, or the underline of a heading
 FENCE = re.compile("`{3,}")
 
 
 def escape_controls(text: str, keep: str = "") -> str:
-    """``text`` without a character that cannot be seen: ``↵`` for a line end, ``⟨U+202E⟩`` and the like for others.
+    """Make control and other invisible characters visible: ``↵`` for a line end, ``⟨U+202E⟩`` and so on.
 
     Args:
-        keep: characters that stay, such as line ends where text is shown line by line.
+        keep: characters to leave unchanged, such as line ends.
     """
     return _escape(text, keep, lambda character: "↵" if character == "\n" else f"⟨U+{ord(character):04X}⟩")
 
 
 def escape_message(text: str) -> str:
-    """The same for a message of several lines: further lines are indented in ours, so no name can feign one."""
+    """The same for messages of several lines; only indented further lines are kept, so no name can fake one."""
     return re.sub(r"\n(?! {2})", "↵", escape_controls(text, keep="\n"))
 
 
 def escape_json(text: str) -> str:
-    """JSON with such characters as ``\\u202e``: the same value, and safe to print. Line ends between values stay."""
+    """JSON with these characters as ``\\u202e``: the same value, safe to print. Line ends between values stay."""
     return _escape(text, "\n", lambda character: json.dumps(character)[1:-1])
 
 
@@ -50,12 +50,12 @@ def _escape(text: str, keep: str, name: Callable[[str], str]) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """One line of Markdown, for a paragraph or a table cell, that renders as ``text`` reads, with any content."""
+    """One line of Markdown, for a paragraph or a table cell, that renders as ``text``."""
     line = html.escape(MARKDOWN.sub(r"\\\g<0>", re.sub(r"\s+", " ", escape_controls(text))), quote=False)
     return LEADING.sub(lambda found: f"{found[1] or found[3] or ''}\\{found[2] or found[4]}", line)
 
 
 def code_block(text: str, language: str = "") -> str:
-    """A code block of Markdown that ``text`` cannot end."""
+    """A Markdown code block; ``text`` cannot close it."""
     ticks = max((len(run) for run in FENCE.findall(text)), default=2) + 1
     return f"{'`' * ticks}{language}\n{escape_controls(text, keep=chr(10)).rstrip()}\n{'`' * ticks}"

@@ -1,7 +1,7 @@
-"""One process at a time: a lock on a file, which the system drops with the process that holds it, however that ends.
+"""File locks: one process at a time. The system releases a lock when its process ends, even when it is killed.
 
-On a shared file system it holds between machines, too. A file system without locks goes without. ``Process`` says who
-is at work, in files that other machines read: the machine itself can tell whether such a process still lives.
+Locks also work between machines on a shared file system. On a file system without locks, nothing is locked. ``Process``
+identifies a process in files that other machines read; only its own host can tell whether it is alive.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
-NO_LOCKS_HERE = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)  # of a file system
-ENDED = "ZX"  # letters of processes that are there in name alone
+NO_LOCKS_HERE = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)  # the file system has no locks
+ENDED = "ZX"  # Linux state letters of processes that have ended
 
 
 class Process(NamedTuple):
-    """A process by its host and number; ``began`` tells it from a later one of that number, 0 where that is unknown."""
+    """A process by host, id and start time (0 if unknown), because ids are reused."""
 
     host: str
     pid: int
@@ -30,14 +30,14 @@ class Process(NamedTuple):
 
     @property
     def lives(self) -> bool | None:
-        """Whether it runs; None where only its own host can tell."""
+        """Whether it is running; None if only its own host can tell."""
         if self.host != socket.gethostname():
             return None
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
             return False
-        except OSError:  # somebody else's
+        except OSError:  # it belongs to another user
             pass
         state, began = _state_and_start(self.pid)
         return state not in ENDED and (0 in (self.began, began) or self.began == began)
@@ -47,12 +47,12 @@ class Process(NamedTuple):
 
 
 def current_process() -> Process:
-    """The one that asks."""
+    """This process."""
     return Process(socket.gethostname(), os.getpid(), _state_and_start(os.getpid())[1])
 
 
 def parse_process(value: Any) -> Process | None:
-    """One that was written as JSON; None for anything else."""
+    """A process from its JSON form; None for any other value."""
     try:
         host, pid, began = value
     except (TypeError, ValueError):
@@ -62,14 +62,14 @@ def parse_process(value: Any) -> Process | None:
 
 
 def write_lock_holder(path: Path) -> None:
-    """Leave in a lock's file who holds it; a file that cannot be written stays as it is."""
+    """Write this process into a lock file, if the file is writable."""
     with suppress(OSError), path.open("r+", encoding="utf-8") as file:
         file.write(json.dumps(current_process()) + "\n")
         file.truncate()
 
 
 def read_lock_holder(path: Path) -> Process | None:
-    """Who signed it last; None where nobody did, or it cannot be read."""
+    """The process in a lock file; None if there is none."""
     try:
         return parse_process(json.loads(path.read_text("utf-8")))
     except (OSError, ValueError, RecursionError):
@@ -77,7 +77,7 @@ def read_lock_holder(path: Path) -> Process | None:
 
 
 def _state_and_start(pid: int) -> tuple[str, int]:
-    """A process's letter in Linux, and the clock ticks from the machine's start to its own; "" and 0 elsewhere."""
+    """State letter and start time of a process on Linux (clock ticks after boot); "" and 0 elsewhere."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
         return fields[0], int(fields[19])
@@ -87,7 +87,7 @@ def _state_and_start(pid: int) -> tuple[str, int]:
 
 @contextmanager
 def hold_lock(path: Path, *, waits: bool = False) -> Iterator[bool]:
-    """Hold the lock on ``path``, a file that is made for it; whether it is ours, which with ``waits`` it always is."""
+    """Lock the file ``path``, which is created. Yields whether this process holds the lock; ``waits``: wait for it."""
     lock = FileLock(path, timeout=-1 if waits else 0, fallback_to_soft=False)  # a soft lock outlives a killed process
     is_ours = True
     try:

@@ -1,7 +1,7 @@
-"""What may be read of somebody else's model folder: plain files of that folder, weights as safetensors only.
+"""Check untrusted model folders: regular files of that folder only, weights as safetensors only.
 
-Looked at before any library opens the folder, because transformers would follow an index of weights to a pickle, and
-links to anywhere. Only names and headers are read.
+Checks run before any library opens the folder, because transformers would follow an index of weights to a pickle, and
+links to any file. Only names and headers are read.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ INDEX_NAME = "model.safetensors.index.json"
 SIZES = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
          "max_position_embeddings")  # fmt: skip
 LARGEST = 1 << 31
-NO_WEIGHTS = f"no {WEIGHTS_NAME} here; give the folder of a whole Hugging Face model"
+NO_WEIGHTS = f"{WEIGHTS_NAME} is missing; name the folder of a Hugging Face model"
 ONLY_PICKLES = (
-    "only pytorch_model.bin, a pickle, which is never loaded; convert it once with "
-    "AutoModelForMaskedLM.from_pretrained(OLD).save_pretrained(NEW) and give the new folder"
+    "it has only pytorch_model.bin, a pickle, which is never loaded; convert it with "
+    "AutoModelForMaskedLM.from_pretrained(OLD).save_pretrained(NEW) and use the new folder"
 )
 
 
 def check_model_files(folder: Path, name: str) -> None:
-    """Refuse a folder, called ``name`` in messages, with weights that are no safetensors, cut short, or elsewhere."""
+    """Refuse missing or truncated weights, weights outside the folder, and pickles; ``name`` is for messages."""
     refuse_links(folder, name)
     shards = check_weight_index(folder / INDEX_NAME, name) if (folder / INDEX_NAME).is_file() else []
     if missing := [shard for shard in shards if not (folder / shard).is_file()]:
-        raise BadInput(f"{name}: {INDEX_NAME} names {missing[0][:80]!r}, which is not there; copy the whole folder")
+        raise BadInput(f"{name}: {INDEX_NAME} names {missing[0][:80]!r}, which is missing; copy the whole folder")
     if (folder / WEIGHTS_NAME).is_file():
         shards.append(WEIGHTS_NAME)
     if not shards:
@@ -49,59 +49,61 @@ def check_model_files(folder: Path, name: str) -> None:
                 file.keys()
         except Exception as error:  # SafetensorError, OSError, and RecursionError from deep headers
             raise BadInput(
-                f"{name}: its weights cannot be loaded: {shard} is no whole safetensors file ({str(error)[:100]}); "
+                f"{name}: its weights cannot be loaded: {shard} is no complete safetensors file ({str(error)[:100]}); "
                 "copy it again"
             ) from None
 
 
 def check_sizes(folder: Path, name: str) -> None:
-    """Refuse a config.json that is missing, no JSON object, or whose sizes are not positive whole numbers."""
+    """Refuse a config.json that is missing or not a JSON object, or whose sizes are not positive integers."""
     if not (folder / CONFIG_NAME).is_file():
-        raise BadInput(f"{name}: no {CONFIG_NAME} here; give the folder of a Hugging Face model")
+        raise BadInput(f"{name}: {CONFIG_NAME} is missing; name the folder of a Hugging Face model")
     config = read_json_object(folder / CONFIG_NAME, "save the model again")
     for key in SIZES:
         value = config.get(key, 1)
         if type(value) is not int or not 0 < value < LARGEST:
             raise BadInput(
-                f"{name}: {key} is {str(value)[:40]!r} in {CONFIG_NAME}, expected a positive whole number; save the "
-                "model again"
+                f"{name}: {key} is {str(value)[:40]!r} in {CONFIG_NAME}, expected a positive integer; save the model "
+                "again"
             )
 
 
 def refuse_links(folder: Path, name: str = "") -> None:
-    """Refuse links out of the folder, which could bring any file of this machine into what is published.
+    """Refuse links out of the folder, which could publish any file of this machine.
 
-    The Hub's cache links from ``snapshots/REVISION`` to ``blobs`` of the same model, which is allowed.
+    Links of the Hub cache from ``snapshots/REVISION`` to ``blobs`` of the same model are allowed.
     """
     home = folder.resolve()
     if home.parent.name == "snapshots":
         home = home.parent.parent
     for path in sorted(folder.iterdir()):
         if path.is_symlink() and not path.resolve().is_relative_to(home):
-            raise BadInput(f"{name or folder}: {path.name} is a link out of the folder; copy the file itself there")
+            raise BadInput(
+                f"{name or folder}: {path.name} is a link out of the folder; replace it with a copy of the file"
+            )
 
 
 def check_weight_index(path: Path, name: str) -> list[str]:
-    """The files of weights that an index names; refuses what is not a plain name of safetensors, or no name at all."""
+    """The weight files named by an index; refuses names that are not safetensors files of the same folder."""
     places = read_json_object(path, "save the model again").get("weight_map")
     if not isinstance(places, dict) or not places or not all(isinstance(file, str) for file in places.values()):
-        raise BadInput(f"{name}: {INDEX_NAME} has no weight_map of names to files; save the model again")
+        raise BadInput(f"{name}: {INDEX_NAME} has no valid weight_map; save the model again")
     files = sorted(set(places.values()))
     for file in files:
         if Path(file).name != file or not file.endswith(".safetensors"):
             raise BadInput(
-                f"{name}: {INDEX_NAME} names {file[:80]!r}, expected .safetensors files of this folder only; pickles "
-                "are never loaded: save the model again, as safetensors"
+                f"{name}: {INDEX_NAME} names {file[:80]!r}, expected only .safetensors files of this folder; pickles "
+                "are never loaded, so save the model again as safetensors"
             )
     return files
 
 
-def max_model_tokens(config: PretrainedConfig, most: int) -> int:
-    """Tokens that a model reads, of the ``most`` that its tokenizer allows."""
-    most = min(most, getattr(config, "max_position_embeddings", most))
-    if "roberta" in config.model_type:  # its positions begin after that of the padding
-        most = min(most, config.max_position_embeddings - config.pad_token_id - 1)
-    return most
+def max_model_tokens(config: PretrainedConfig, limit: int) -> int:
+    """Maximum sequence length of a model; ``limit`` is that of its tokenizer."""
+    limit = min(limit, getattr(config, "max_position_embeddings", limit))
+    if "roberta" in config.model_type:  # positions start after the padding index
+        limit = min(limit, config.max_position_embeddings - config.pad_token_id - 1)
+    return limit
 
 
 @contextmanager

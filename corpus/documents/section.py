@@ -42,14 +42,14 @@ class Section(BaseModel, frozen=True, extra="forbid"):
 
     @classmethod
     def current_key(cls, key: str) -> str:
-        """The present name of ``key``; logs one line if ``key`` is an old name."""
+        """The current name of ``key``; logs one line if ``key`` is an old name."""
         if key in cls.renamed:
             warn_once(f"{key}: renamed to {cls.renamed[key]}; the old name works until the next release")
         return cls.renamed.get(key, key)
 
     @classmethod
     def current_value(cls, key: str, value: Any) -> Any:
-        """The present spelling of a value of ``key``; logs one line if ``value`` is an old spelling."""
+        """The current spelling of a value of ``key``; logs one line if ``value`` is an old spelling."""
         known = cls.renamed_values.get(key, {})
         if not isinstance(value, str) or value not in known:
             return value

@@ -1,7 +1,6 @@
-"""Document shards: the one format that stages share.
+"""Document shards, the format that stages exchange.
 
-zstd Parquet files ``shard-00000.parquet`` with the columns ``id``, ``source`` and ``sentences``. A document keeps its
-sentences inside, so stages exchange thousands of documents, not millions of sentences.
+zstd Parquet files ``shard-00000.parquet`` with the columns ``id``, ``source`` and ``sentences``; one row is a document.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from corpus.documents.errors import BadInput
 
 SCHEMA = pa.schema([("id", pa.string()), ("source", pa.string()), ("sentences", pa.list_(pa.string()))])
 ROW_GROUP_DOCUMENTS = 1_000
-REMAKE = "delete the folder of the corpus stage and run `malmoi corpus` again"
+REMAKE = "delete the output folder of the corpus stage and run `malmoi corpus` again"
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One cleaned document: ``id`` is unique in the corpus, ``source`` names where it came from."""
+    """A cleaned document; ``id`` is unique in the corpus."""
 
     id: str
     source: str
@@ -35,20 +34,22 @@ class Document:
 
 
 def shard_paths(folder: Path) -> list[Path]:
-    """The shards of a corpus in order; ``BadInput`` where the folder holds none."""
+    """The shards of a corpus in order; ``BadInput`` if there are none."""
     paths = sorted(folder.glob("shard-*.parquet"))
     if not paths:
-        raise BadInput(f"{folder}: no document shards (shard-00000.parquet …) here; run `malmoi corpus` first")
+        raise BadInput(
+            f"{folder}: no document shards (shard-00000.parquet …) in this folder; run `malmoi corpus` first"
+        )
     return paths
 
 
 def read_documents(shard: Path) -> Iterator[Document]:
-    """Documents of one shard in file order, a row group in memory at a time."""
+    """The documents of a shard in order; one row group is in memory at a time."""
     return iter_documents(read_tables(shard))
 
 
 def iter_documents(tables: Iterable[pa.Table]) -> Iterator[Document]:
-    """Documents of tables of ``SCHEMA``."""
+    """The documents in tables of ``SCHEMA``."""
     for table in tables:
         columns = (table[name].to_pylist() for name in SCHEMA.names)
         for id_, source, sentences in zip(*columns, strict=True):
@@ -56,7 +57,7 @@ def iter_documents(tables: Iterable[pa.Table]) -> Iterator[Document]:
 
 
 def read_tables(shard: Path, row_groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
-    """The same as tables of ``SCHEMA``: of all row groups, or of those numbered; rows without a value are refused."""
+    """Tables of ``SCHEMA`` from all row groups, or from those numbered; null values are refused."""
     with _open_shard(shard) as file:
         for batch in file.iter_batches(ROW_GROUP_DOCUMENTS, row_groups, SCHEMA.names):
             table = pa.Table.from_batches([batch]).select(SCHEMA.names).cast(SCHEMA)
@@ -69,30 +70,32 @@ def read_tables(shard: Path, row_groups: Sequence[int] | None = None) -> Iterato
 
 @contextmanager
 def _open_shard(shard: Path) -> Iterator[pq.ParquetFile]:
-    """A shard open for reading; what is wrong with it while it is read is a ``BadInput``."""
+    """Open a shard; errors while it is read become ``BadInput``."""
     try:
         with pq.ParquetFile(shard) as file:
             if missing := set(SCHEMA.names) - set(file.schema_arrow.names):
-                raise BadInput(f"{shard}: no column {', '.join(sorted(missing))}, so no document shard; {REMAKE}")
+                raise BadInput(
+                    f"{shard}: not a document shard: column {', '.join(sorted(missing))} is missing; {REMAKE}"
+                )
             yield file
     except pa.ArrowException as error:
-        raise BadInput(f"{shard}: a damaged shard ({str(error)[:100]}); {REMAKE}") from error
+        raise BadInput(f"{shard}: damaged shard ({str(error)[:100]}); {REMAKE}") from error
 
 
 class ShardPortion(NamedTuple):
-    """Documents that one process works on: row groups of shards, in order, and their bytes before compression."""
+    """Row groups for one process, in order, and their size in bytes before compression."""
 
     groups: tuple[tuple[Path, int], ...]
     size: int
 
     def tables(self) -> Iterator[pa.Table]:
-        """The documents as tables of ``SCHEMA``, a row group in memory at a time."""
+        """The documents as tables of ``SCHEMA``; one row group is in memory at a time."""
         for shard, group in self.groups:
             yield from read_tables(shard, [group])
 
 
 def split_into_portions(shards: Sequence[Path], size: int) -> list[ShardPortion]:
-    """The shards, of any number and sizes, divided into portions of about ``size`` bytes, in order."""
+    """Divide shards of any size into portions of about ``size`` bytes, in order."""
     portions: list[ShardPortion] = []
     held = ShardPortion((), 0)
     for shard in shards:
@@ -105,20 +108,20 @@ def split_into_portions(shards: Sequence[Path], size: int) -> list[ShardPortion]
 
 
 def row_group_sizes(shard: Path) -> list[int]:
-    """Bytes of each row group before compression."""
+    """Size of each row group before compression, in bytes."""
     with _open_shard(shard) as file:
         return [file.metadata.row_group(number).total_byte_size for number in range(file.num_row_groups)]
 
 
 def write_shard(path: Path, documents: Iterable[Document]) -> int:
-    """Write one shard under a temporary name, then rename it; returns the number of documents."""
+    """Write one shard atomically; returns the number of documents."""
     rest = iter(documents)
     groups = iter(lambda: list(islice(rest, ROW_GROUP_DOCUMENTS)), [])
     return write_tables(path, map(to_table, groups))
 
 
 def write_tables(path: Path, tables: Iterable[pa.Table]) -> int:
-    """The same from tables with the columns of ``SCHEMA``; row groups do not depend on how the rows are divided."""
+    """The same from tables of ``SCHEMA``; row groups do not depend on how rows are divided into tables."""
     written = 0
     with atomic_file(path) as temporary, pq.ParquetWriter(temporary, SCHEMA, compression="zstd") as writer:
         for group in _row_groups(tables):

@@ -1,6 +1,6 @@
-"""The pages and files that are written from Jinja templates: cards, reports, job scripts. One set of rules for all.
+"""Jinja templates of cards, reports and job scripts, with common settings.
 
-A name that is not given is an error, and a line that holds nothing but a tag leaves nothing behind.
+Undefined names are errors. Lines with only a tag produce no output.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 
 def load_templates(package: str, folder: str = ".", **settings: Any) -> Environment:
-    """The templates that lie in a folder of a package; ``settings`` as Jinja names them (``autoescape`` of HTML)."""
+    """The templates in a folder of a package; ``settings`` are options of Jinja, such as ``autoescape``."""
     return Environment(
         loader=PackageLoader(package, folder),
         undefined=StrictUndefined,

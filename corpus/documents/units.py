@@ -1,7 +1,7 @@
-"""The parallel, resumable map over units of work (files, byte ranges, shards).
+"""A parallel, resumable map over units of work (files, byte ranges, shards).
 
-Every finished unit is a folder that was renamed into place, so a killed run repeats unfinished units only and its
-counts stay exact. The processes end with their parent; one that the system kills is told as a lack of memory.
+A finished unit is a folder that was renamed into place, so a killed run repeats only unfinished units and its counts
+stay exact. Worker processes end with their parent. A worker that the system kills is reported as a lack of memory.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from corpus.documents.errors import BadInput, with_path
 log = logging.getLogger(__name__)
 COUNTS_NAME = "counts.json"
 KILLED = (
-    "a worker process was killed, most likely for want of memory; run the same command again with fewer workers "
-    "(workers=1 is the least), it goes on where it stopped"
+    "a worker process was killed, probably because memory ran out; run the same command again with fewer workers "
+    "(at least workers=1) to resume"
 )
 
 Unit = TypeVar("Unit")
-MapUnits = Callable[..., list[dict[str, Any]]]  # ``map_units``, or an engine of a cluster that is called like it
+MapUnits = Callable[..., list[dict[str, Any]]]  # ``map_units``, or an executor of a cluster with the same signature
 
 
 def map_units(
@@ -53,19 +53,18 @@ def map_units(
 ) -> list[dict[str, Any]]:
     """Run ``work(unit, scratch)`` once per unit, in ``workers`` processes, skipping units already finished.
 
-    ``work`` writes its files into ``scratch`` (an empty folder) and returns counts that JSON can hold. The scratch
-    folder then becomes ``folder/unit-00000``, counts included, in one rename. The caller keeps ``folder`` for one
-    list of units and one configuration only.
+    ``work`` writes its files into ``scratch`` (an empty folder) and returns counts as JSON values. The scratch folder,
+    counts included, is then renamed to ``folder/unit-00000``. Use ``folder`` for one list of units and one
+    configuration only.
 
     Args:
         work: a picklable function (module level, or ``functools.partial`` of one).
-        units: picklable descriptions of work, taken one by one as processes get free; results do not depend on the
-            number of workers.
-        workers: processes; 1 runs in this process.
-        size_of, total: bytes of a unit and of all, for rate and remaining time; units are counted without.
+        units: picklable descriptions of work, taken one by one; results do not depend on the number of workers.
+        workers: number of processes; 1 runs in this process.
+        size_of, total: bytes of a unit and of all units, for the progress bar; default: count units.
 
     Returns:
-        counts in the order of ``units``, of earlier runs included. Exceptions of ``work`` pass through.
+        counts in the order of ``units``, including units of earlier runs. Exceptions of ``work`` are raised.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for left_over in folder.glob("unit-*.partial-*"):
@@ -74,7 +73,7 @@ def map_units(
         total = len(units) if size_of is None else sum(map(size_of, units))
     rest = iter(units)
     first = list(islice(rest, 2))
-    workers = workers if len(first) > 1 else 1  # a process of its own costs a second
+    workers = workers if len(first) > 1 else 1  # starting a process takes a second
     scale: dict[str, Any] = {"unit": "B", "unit_scale": True} if size_of else {}
     homes: list[Path] = []
     earlier: list[Path] = []
@@ -93,12 +92,12 @@ def map_units(
         for unit in done:
             bar.update(size_of(unit) if size_of else 1)
     if earlier:
-        log.info("%s: %d of %d finished earlier", title, len(earlier), len(homes))
+        log.info("%s: %d of %d already finished by an earlier run", title, len(earlier), len(homes))
     return [read_json(home / COUNTS_NAME, f"delete {folder} and run again") for home in homes]
 
 
 def _run_here(work: Callable[..., Any], jobs: Iterable[tuple[Unit, Path]]) -> Iterator[Unit]:
-    """Units as they are done."""
+    """Yields units as they finish."""
     for unit, home in jobs:
         run_unit(work, unit, home)
         yield unit
@@ -109,7 +108,7 @@ _shared_pool: ContextVar[ProcessPoolExecutor | None] = ContextVar("shared_pool",
 
 @contextmanager
 def reuse_processes(workers: int) -> Iterator[None]:
-    """All calls of ``map_units`` inside use the same processes: a stage of many short maps starts them once."""
+    """All calls of ``map_units`` inside share one pool of processes, for stages with many short maps."""
     with _start_processes(workers) as pool:
         token = _shared_pool.set(pool)
         try:
@@ -119,7 +118,7 @@ def reuse_processes(workers: int) -> Iterator[None]:
 
 
 def _in_processes(work: Callable[..., Any], jobs: Iterable[tuple[Unit, Path]], workers: int) -> Iterator[Unit]:
-    """The same in processes; one unit waits beside those that are worked on, so memory stays bounded."""
+    """The same in processes; at most one more unit than workers is submitted, which bounds memory."""
     shared = _shared_pool.get()
     with nullcontext(shared) if shared else _start_processes(workers) as pool:
         running: dict[Future[None], Unit] = {}
@@ -145,13 +144,13 @@ def _collect(running: dict[Future[None], Unit]) -> Iterator[Unit]:
 
 
 def unit_folder(folder: Path, number: int) -> Path:
-    """Where ``map_units`` leaves the files of unit ``number``."""
+    """The result folder of unit ``number``."""
     return folder / f"unit-{number:05}"
 
 
 def run_unit(work: Callable[[Unit, Path], dict[str, Any]], unit: Unit, home: Path) -> None:
-    """Do one unit of ``map_units``: its files and counts appear in ``home`` at once, and the disk has them by then."""
-    scratch = home.with_name(f"{home.name}.partial-{uuid4().hex}")  # nodes of a cluster may share process numbers
+    """Run one unit of ``map_units``; its files and counts appear in ``home`` atomically, on disk."""
+    scratch = home.with_name(f"{home.name}.partial-{uuid4().hex}")  # process ids repeat across the nodes of a cluster
     try:
         scratch.mkdir(parents=True)
         counts = work(unit, scratch)
@@ -164,12 +163,12 @@ def run_unit(work: Callable[[Unit, Path], dict[str, Any]], unit: Unit, home: Pat
 
 
 def _start_processes(workers: int) -> ProcessPoolExecutor:
-    """A pool of fresh processes, which share no state with this one."""
+    """A pool of new processes that share no state with this one."""
     return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_start_process)
 
 
 def _start_process() -> None:
-    """A killed parent cannot stop its processes: each watches for its end, or it would work beside the next run."""
+    """Exit when the parent ends, because a killed parent cannot stop its workers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the processes are the parallelism
     parent = parent_process()

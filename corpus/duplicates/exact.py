@@ -29,7 +29,7 @@ def fingerprint(content: bytes | memoryview) -> int:
     return int.from_bytes(hashlib.blake2b(content, digest_size=FINGERPRINT_BYTES).digest(), "little") or 1
 
 
-def fingerprint_folded(documents: Sequence[Sequence[str]]) -> tuple[list[int], list[int]]:
+def fingerprint_documents(documents: Sequence[Sequence[str]]) -> tuple[list[int], list[int]]:
     """Fingerprints of documents and all their sentences, folded, or as they are where nothing is left of them."""
     sentences = [sentence for document in documents for sentence in document]
     letters, sizes = fold_all(sentences, letter_table())
@@ -47,7 +47,7 @@ def fingerprint_folded(documents: Sequence[Sequence[str]]) -> tuple[list[int], l
     return of_document, of_sentence
 
 
-def write_prints(folder: Path, name: str, prints: Sequence[int]) -> None:
+def write_fingerprints(folder: Path, name: str, prints: Sequence[int]) -> None:
     """Leave the fingerprints of a unit sorted, equal ones by place; those that may repeat are left out."""
     prints_N = np.array(prints, np.uint64)
     place_N = np.argsort(prints_N, kind="stable").astype(np.uint32)
@@ -56,7 +56,7 @@ def write_prints(folder: Path, name: str, prints: Sequence[int]) -> None:
     np.save(folder / f"{name}.places.npy", place_N[is_compared])
 
 
-class Range(NamedTuple):
+class PrintRange(NamedTuple):
     """Fingerprints from ``low`` to just below ``high``, of what ``name`` says."""
 
     name: str
@@ -64,16 +64,16 @@ class Range(NamedTuple):
     high: int
 
 
-def cut_ranges(folders: Sequence[Path], name: str) -> list[Range]:
+def split_ranges(folders: Sequence[Path], name: str) -> list[PrintRange]:
     """Equal ranges that hold about ``RANGE_PRINTS`` fingerprints of all units each."""
     total = sum(len(_load(folder, name, "prints")) for folder in folders)
     count = max(1, -(-total // RANGE_PRINTS))
     bounds = [(1 << 64) * n // count for n in range(count + 1)]
-    return [Range(name, low, high) for low, high in itertools.pairwise(bounds)]
+    return [PrintRange(name, low, high) for low, high in itertools.pairwise(bounds)]
 
 
 def find_repeats(
-    part: Range, scratch: Path, *, folders: Sequence[Path], excluded: Callable[[Path], np.ndarray] | None = None
+    part: PrintRange, scratch: Path, *, folders: Sequence[Path], excluded: Callable[[Path], np.ndarray] | None = None
 ) -> dict[str, Any]:
     """Write the places that repeat an earlier one of a range, by unit; ``excluded`` tells what is not compared."""
     prints, places, units = [], [], []
@@ -98,7 +98,7 @@ def find_repeats(
     return {"name": part.name, "repeats": len(by_unit)}
 
 
-def repeats_of(compared: Sequence[Path], unit: int) -> np.ndarray:
+def load_repeats(compared: Sequence[Path], unit: int) -> np.ndarray:
     """Places in a unit that hold repeats, over the results of all ranges."""
     found = [np.zeros(0, np.uint32)]
     for folder in compared:

@@ -20,7 +20,7 @@ NOISE_RULES = MARKUP_RULES + NEWS_RULES + LAYOUT_RULES
 
 
 @lru_cache
-def rules_without(names: Sequence[str]) -> tuple[NoiseRule, ...]:
+def rules_except(names: Sequence[str]) -> tuple[NoiseRule, ...]:
     """``NOISE_RULES`` but those of ``names`` (a hashable sequence); ``BadInput`` where a name is no rule's."""
     known = [rule.name for rule in NOISE_RULES]
     for name in names:

@@ -1,11 +1,11 @@
-"""Which column does a value stand in? The cell above it, in the first row of its table, announces it.
+"""Tables in text: the header cell of a column announces the type of its values.
 
 ```
-이름,전화,계좌                 the 3rd cell of the row below stands under 계좌 (account)
+이름,전화,계좌                 the header of the third column is 계좌 (account)
 가온,010-0123-4567,110123456789
 ```
-Tables of text are lines parted by the same sign (tab, ``|``, slash, comma, semicolon; quoted cells may hold it), tables
-of HTML rows of ``<td>``. A first row that holds numbers or sentences is no header.
+Tables are lines with the same separator (tab, ``|``, slash, comma, semicolon; quoted cells may contain it), or HTML
+rows of ``<td>``. A first row with numbers or sentences is no header.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import accumulate
 
 MAX_CELLS = 200
-MAX_HEADER_CHARS = 200  # it is read again for every value below
+MAX_HEADER_CHARS = 200  # headers are read again for every value
 _SIGNS = ("\t", "|", " / ", ",", ";")
 _NUMBER = re.compile("[0-9]{4}|[0-9][-.][0-9]|@")
 _SENTENCE = re.compile(r"[가-힣][.?!](?:\s|$)|[:：] ")
@@ -24,7 +24,7 @@ _TAG = re.compile(r"<(?:table|t[rdh])(?=[\s>])[^<>]{0,200}>", re.IGNORECASE)
 
 
 class Tables:
-    """The tables of one text; finding the header of a value takes time linear in its row, once the text was split."""
+    """The tables of one text. Finding the header of a value takes time linear in the length of its row."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -36,7 +36,7 @@ class Tables:
         self._first_rows: dict[int, int] = {}
 
     def header(self, start: int) -> str:
-        """The header cell above the value at ``start``; empty where there is none."""
+        """The header cell of the column at ``start``; empty if there is none."""
         number = bisect_right(self._starts, start) - 1
         sign = self._sign(number)
         if sign and number and (cells := self._header(number, sign)):
@@ -45,7 +45,7 @@ class Tables:
         return self._html_header(start)
 
     def _sign(self, number: int) -> str:
-        """What parts the cells of a line: the sign of the line above where it parts as many, else the first it has."""
+        """The separator of a line: that of the previous line if the number of cells is equal, else the first found."""
         seen = []
         while number not in self._sign_of and number and self._lines[number]:
             seen.append(number)
@@ -54,12 +54,12 @@ class Tables:
             self._sign_of[number] = _first_sign(self._lines[number])
         for number in reversed(seen):
             line, above = self._lines[number], self._sign_of[number - 1]
-            goes_on = above and len(_cell_ends(line, above)) == len(_cell_ends(self._lines[number - 1], above))
-            self._sign_of[number] = above if goes_on else _first_sign(line)
+            continues = above and len(_cell_ends(line, above)) == len(_cell_ends(self._lines[number - 1], above))
+            self._sign_of[number] = above if continues else _first_sign(line)
         return self._sign_of[number]
 
     def _header(self, number: int, sign: str) -> list[str]:
-        """Cells of the first of the lines above, without a gap, that are parted by ``sign`` too."""
+        """The cells of the first line of the block of lines with separator ``sign``."""
         seen = []
         while number not in self._headers and number and self._sign(number - 1) == sign:
             seen.append(number)
@@ -84,15 +84,15 @@ class Tables:
             row -= 1
         if row not in self._first_rows:
             return ""
-        wanted = self._first_rows[row] + here - row
-        if wanted >= row or tags[wanted][1] not in ("td", "th"):
+        header = self._first_rows[row] + here - row
+        if header >= row or tags[header][1] not in ("td", "th"):
             return ""
-        end = self._text.find("<", tags[wanted][0], tags[wanted][0] + MAX_HEADER_CHARS)
-        return self._text[tags[wanted][0] : end].strip() if end >= 0 else ""
+        end = self._text.find("<", tags[header][0], tags[header][0] + MAX_HEADER_CHARS)
+        return self._text[tags[header][0] : end].strip() if end >= 0 else ""
 
     @cached_property
     def _tags(self) -> list[tuple[int, str]]:
-        """Where each tag of a table ends and its first two letters; notes the first row above each row."""
+        """End and first two letters of each table tag; also records the first row of the table of each row."""
         tags = [(tag.end(), tag[0][1:3].lower()) for tag in _TAG.finditer(self._text)]
         first = -1
         for number, (_, name) in enumerate(tags):
@@ -109,7 +109,7 @@ def _first_sign(line: str) -> str:
 
 
 def _cell_ends(line: str, sign: str) -> list[int]:
-    """Where the signs end that part the cells of a line; those between quotation marks part none."""
+    """The ends of the separators of a line, except those inside quotation marks."""
     ends, position = [], 0
     for number, part in enumerate(line.split('"')):
         at = -1 if number % 2 else part.find(sign)
@@ -121,7 +121,7 @@ def _cell_ends(line: str, sign: str) -> list[int]:
 
 
 def _cells(line: str, sign: str) -> list[str]:
-    """Cells of a line without quotation marks; a sign between these belongs to its cell."""
+    """The cells of a line without quotation marks; quoted separators belong to their cells."""
     starts = [0, *_cell_ends(line, sign)]
     ends = [*(end - len(sign) for end in starts[1:]), len(line)]
     cells = (line[start:end].replace('"', "").strip().strip("'*` ") for start, end in zip(starts, ends, strict=True))

@@ -1,10 +1,9 @@
-"""The texts of a document while they are hidden: what covers their values, and what they look like with it.
+"""Cover values in the sentences of one document, and map what the detector finds afterwards back to the original.
 
-Covers stand for places of the texts as they were. What the detector finds in the texts as written is taken back to
-those places, so that every round of hiding starts from the original:
+Covers are spans of the original sentences, so every round of hiding starts from the original:
 ```
 original   전화 010-9123-4567,010-9765-4321     cover 3..16
-written    전화 010-0123-9876,010-9765-4321     found 17..30, which no cover stands for: original 17..30, covered next
+rewritten  전화 010-0123-9876,010-9765-4321     the detector finds 17..30, which is not covered: cover 17..30 next
 ```
 """
 
@@ -20,16 +19,16 @@ from corpus.pii.replace import Pseudonymizer
 
 log = logging.getLogger(__name__)
 
-REDRAWS, IN_ITS_WAY, MASKED, ALL_MASKED, ROUNDS = 3, 8, 12, 14, 16
-"""Until which round other replacements are drawn, the mode says how to hide, values are masked, and sentences; the last
-two mask all of the document."""
+REDRAW_UNTIL, MASK_VALUES_FROM, MASK_SENTENCES_FROM, MASK_DOCUMENT_FROM, MAX_ROUNDS = 3, 8, 12, 14, 16
+"""Escalation by round: draw other replacements, use the mode of the run, mask values, mask whole sentences, and mask
+every sentence of the document."""
 
 _LETTER = re.compile(r"[^\W_]")
-MAY_HOLD_ONE = re.compile(r"[\d@]|[A-Za-z][.:]")
+MAY_CONTAIN_PII = re.compile(r"[\d@]|[A-Za-z][.:]")
 
 
 class _Cover(NamedTuple):
-    """What hides ``text[start:end]`` of the original, a value of type ``name``."""
+    """Hides ``text[start:end]`` of an original sentence, a value of type ``name``."""
 
     start: int
     end: int
@@ -38,64 +37,64 @@ class _Cover(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Where a cover stands in the text as it was written."""
+    """Position of a cover in the rewritten sentence."""
 
     start: int
     end: int
     cover: _Cover
 
 
-class Covered:
-    """The texts of a document as they were, what hides their values, and the texts as they are written with it."""
+class CoveredTexts:
+    """The original sentences of a document, their covers, and the sentences rewritten with these covers."""
 
     def __init__(self, texts: Sequence[str], mode: str, pseudonyms: Pseudonymizer) -> None:
         self._texts, self._mode, self._pseudonyms = texts, mode, pseudonyms
         self._covers: list[list[_Cover]] = [[] for _ in texts]
         self._places: list[list[_Place]] = [[] for _ in texts]
-        self.written = list(texts)
+        self.rewritten = list(texts)
 
-    def hidden(self) -> list[list[Span]]:
-        """The values hidden, as spans of the original texts."""
+    def hidden_spans(self) -> list[list[Span]]:
+        """The covered values as spans of the original sentences."""
         return [[Span(cover.start, cover.end, cover.name) for cover in covers] for covers in self._covers]
 
-    def are_ours(self, found: Sequence[Sequence[Span]]) -> bool:
-        """Whether all that was found in the texts as written is what was written there, and no original."""
+    def are_replacements(self, found: Sequence[Sequence[Span]]) -> bool:
+        """Whether all spans found in the rewritten sentences are our replacements and none is an original value."""
         return all(
-            self._is_ours(number, span, touched)
+            self._is_replacement(number, span, places)
             for number, spans in enumerate(found)
-            for span, _, touched in self._touched(number, spans)
+            for span, _, places in self._overlapping(number, spans)
         )
 
-    def cover(self, found: Sequence[Sequence[Span]], step: int) -> None:
-        """Take in what was found in the texts as written, so that the next writing hides it."""
-        if step < ALL_MASKED:
+    def add_covers(self, found: Sequence[Sequence[Span]], round_: int) -> None:
+        """Cover what was found in the rewritten sentences; later rounds cover more (see ``REDRAW_UNTIL``)."""
+        if round_ < MASK_DOCUMENT_FROM:
             for number, spans in enumerate(found):
                 new = [
-                    self._widened(number, span, first, touched, step)
-                    for span, first, touched in self._touched(number, spans)
-                    if not (self._is_ours(number, span, touched) or self._redraw(number, touched, step))
+                    self._cover_of(number, span, first, places, round_)
+                    for span, first, places in self._overlapping(number, spans)
+                    if not (self._is_replacement(number, span, places) or self._redraw(number, places, round_))
                 ]
                 self._covers[number] = _merge([*self._covers[number], *new]) if new else self._covers[number]
             return
-        log.warning("a document goes on to show personal data wherever it is changed: it was masked")
+        log.warning("personal data was still found in a document after %d rounds; the document was masked", round_)
         name = next(spans[0].type for spans in found if spans)
         for number, text in enumerate(self._texts):
-            if step > ALL_MASKED or MAY_HOLD_ONE.search(text):
+            if round_ > MASK_DOCUMENT_FROM or MAY_CONTAIN_PII.search(text):
                 self._covers[number] = [_Cover(0, len(text), name, "mask")]
 
-    def write(self) -> list[str]:
-        """The texts with everything hidden that is known by now."""
-        self._pseudonyms.keep_out(
+    def rewrite(self) -> list[str]:
+        """The sentences with all covers applied."""
+        self._pseudonyms.exclude(
             (cover.name, text[cover.start : cover.end])
             for text, covers in zip(self._texts, self._covers, strict=True)
             for cover in covers
         )
         for number, covers in enumerate(self._covers):
-            self.written[number], self._places[number] = self._write_text(self._texts[number], covers)
-        return self.written
+            self.rewritten[number], self._places[number] = self._rewrite_text(self._texts[number], covers)
+        return self.rewritten
 
-    def _write_text(self, text: str, covers: Sequence[_Cover]) -> tuple[str, list[_Place]]:
-        written, places, position = [], [], 0
+    def _rewrite_text(self, text: str, covers: Sequence[_Cover]) -> tuple[str, list[_Place]]:
+        news, places, position = [], [], 0
         length = 0
         for cover in covers:
             value = text[cover.start : cover.end]
@@ -104,11 +103,11 @@ class Covered:
             start = length + cover.start - position
             length, position = start + len(new), cover.end
             places.append(_Place(start, length, cover))
-            written.append(new)
-        return _joined(text, covers, written), places
+            news.append(new)
+        return _fill_in(text, covers, news), places
 
-    def _touched(self, number: int, spans: Sequence[Span]) -> Iterator[tuple[Span, int, Sequence[_Place]]]:
-        """Each span of a written text, how many covers end before it, and the covers that it reaches into."""
+    def _overlapping(self, number: int, spans: Sequence[Span]) -> Iterator[tuple[Span, int, Sequence[_Place]]]:
+        """Each span of a rewritten sentence, the number of covers that end before it, and the covers it overlaps."""
         places, first = self._places[number], 0
         for span in spans:
             while first < len(places) and places[first].end <= span.start:
@@ -118,49 +117,48 @@ class Covered:
                 last += 1
             yield span, first, places[first:last]
 
-    def _is_ours(self, number: int, span: Span, touched: Sequence[_Place]) -> bool:
-        """Whether a span of the written text is replacements alone, with signs between them, and no original."""
-        text, position = self.written[number], span.start
+    def _is_replacement(self, number: int, span: Span, places: Sequence[_Place]) -> bool:
+        """Whether a span consists of replacements, with at most punctuation between them, and is no original value."""
+        text, position = self.rewritten[number], span.start
         if not _LETTER.search(text, span.start, span.end):
             return True
         if self._mode != "replace":
             return False
-        for start, end, _ in (*touched, (span.end, span.end, None)):
+        for start, end, _ in (*places, (span.end, span.end, None)):
             if _LETTER.search(text, position, max(position, start)):
                 return False
             position = max(position, end)
         return not self._pseudonyms.originals.has(span.type, text[span.start : span.end])
 
-    def _redraw(self, number: int, touched: Sequence[_Place], step: int) -> bool:
-        """Other replacements in the first rounds: what was found may come of this one alone."""
-        drawn = [place.cover for place in touched if place.cover.mode == "replace" and step <= REDRAWS]
+    def _redraw(self, number: int, places: Sequence[_Place], round_: int) -> bool:
+        """In the first rounds, draw other replacements: the span may be caused by the replacement alone."""
+        drawn = [place.cover for place in places if place.cover.mode == "replace" and round_ <= REDRAW_UNTIL]
         for cover in drawn:
-            self._pseudonyms.refuse(cover.name, self._texts[number][cover.start : cover.end])
+            self._pseudonyms.reject(cover.name, self._texts[number][cover.start : cover.end])
         return bool(drawn)
 
-    def _widened(self, number: int, span: Span, first: int, touched: Sequence[_Place], step: int) -> _Cover:
-        """A cover of all of the original that a span of the written text came of."""
-        if step >= MASKED:
+    def _cover_of(self, number: int, span: Span, first: int, places: Sequence[_Place], round_: int) -> _Cover:
+        """A cover of the whole part of the original that a span of the rewritten sentence comes from."""
+        if round_ >= MASK_SENTENCES_FROM:
             return _Cover(0, len(self._texts[number]), span.type, "mask")
-        start = self._original_place(number, span.start, first)
-        end = self._original_place(number, span.end, first + len(touched))
-        if touched:
-            start = min(start, touched[0].cover.start)
-            end = max(end, touched[-1].cover.end)
-        is_masked = step >= IN_ITS_WAY or (touched and self._mode != "replace")
+        start = self._original_position(number, span.start, first)
+        end = self._original_position(number, span.end, first + len(places))
+        if places:
+            start = min(start, places[0].cover.start)
+            end = max(end, places[-1].cover.end)
+        is_masked = round_ >= MASK_VALUES_FROM or (places and self._mode != "replace")
         return _Cover(start, end, span.type, "mask" if is_masked else self._mode)
 
-    def _original_place(self, number: int, position: int, before: int) -> int:
-        """Where in the original a place of the written text stands that ``before`` covers end before or reach."""
-        places = self._places[number]
+    def _original_position(self, number: int, position: int, before: int) -> int:
+        """The original position of a position in the rewritten sentence, after the first ``before`` covers."""
         if not before:
             return position
-        place = places[before - 1]
+        place = self._places[number][before - 1]
         return max(place.cover.end, place.cover.end + position - place.end)
 
 
 def _merge(covers: Iterable[_Cover]) -> list[_Cover]:
-    """Covers in order, those that overlap as one; the widest one says how."""
+    """Sorted covers; overlapping ones are joined and take type and mode of the widest."""
     merged: list[_Cover] = []
     for cover in sorted(covers, key=lambda cover: (cover.start, -cover.end)):
         if merged and cover.start < merged[-1].end:
@@ -172,13 +170,13 @@ def _merge(covers: Iterable[_Cover]) -> list[_Cover]:
     return merged
 
 
-def cover(text: str, spans: Sequence[Span], mode: str) -> str:
-    """Each value with ``*`` for letters and digits, or its type's name in its place."""
+def cover_spans(text: str, spans: Sequence[Span], mode: str) -> str:
+    """``text`` with spans as ``[TYPE]`` (mode "tag"), or with ``*`` for their letters and digits (mode "mask")."""
     news = [_mask(text[span.start : span.end]) if mode == "mask" else f"[{span.type}]" for span in spans]
-    return _joined(text, spans, news)
+    return _fill_in(text, spans, news)
 
 
-def _joined(text: str, places: Sequence[Span | _Cover], news: Sequence[str]) -> str:
+def _fill_in(text: str, places: Sequence[Span | _Cover], news: Sequence[str]) -> str:
     pieces, position = [], 0
     for place, new in zip(places, news, strict=True):
         pieces += [text[position : place.start], new]

@@ -1,11 +1,11 @@
 """Find personal data in Korean text: ``find_pii`` (paper section 2.3 and Table 29).
 
 ```
-text ─ fold ─▶ plain copy ─ one joint search ─▶ clues ─ formats tried around them ─▶ candidates ─ settle ─▶ spans
+text ─ fold ─▶ plain copy ─ search for clues ─▶ formats around clues ─▶ candidates ─ resolve overlaps ─▶ spans
 ```
-The joint search passes over text without a digit, an ``@`` or a host at once; patterns run around clues only. Where
-candidates overlap, the more telling one wins: the strength of its format, plus two when the nearest label, or the head
-of its column, announces its type.
+One search finds all clues; text without digits, ``@`` or hosts has none. Patterns run only around clues. Of overlapping
+candidates the strongest wins: the strength of its format, plus two if the nearest label or the column header announces
+its type.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from operator import attrgetter
 
 from corpus.pii.columns import Tables
 from corpus.pii.extra.other_types import find_extra
-from corpus.pii.extra.person_by_model import Name, NameTagger
+from corpus.pii.extra.person_by_model import NameSpan, NameTagger
 from corpus.pii.fold import (
     AFTER_POINT,
     AFTER_SIGN,
@@ -58,8 +58,8 @@ from corpus.pii.types import (
 class Span:
     """``text[start:end]`` is a value of ``type``, one of ``ALL_TYPES``; offsets are ``str`` indices.
 
-    ``score`` (0..1) and ``why`` ("pattern", "label", "checksum", "model") say how telling it is; they play no part in
-    equality.
+    ``score`` (0..1) is the confidence, and ``why`` gives reasons: "pattern", "label", "checksum", "model". Equality
+    ignores both.
     """
 
     start: int
@@ -71,7 +71,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A span and how telling its format and the labels around it are."""
+    """A possible span; ``strength`` rates its format and the labels around it."""
 
     start: int
     end: int
@@ -79,8 +79,8 @@ class Candidate:
     kind: PiiType
     score: float = 1.0
     why: tuple[str, ...] = ("pattern",)
-    goes_on: bool = False
-    """Only one where the value before is of the same type: a list, whose label stands before the first."""
+    needs_previous: bool = False
+    """Counts only after a value of the same type: in a list, the label is before the first value."""
 
 
 _LABELS = Labels(TABLE)
@@ -102,7 +102,7 @@ _NUMBER_FORMS = [
     }
     for count in range(MAX_CLUSTER_DIGITS + 1)
 ]
-"""Formats of ``NUMBERS`` that so many digits can hold, by the character they begin with."""
+"""Formats of ``NUMBERS`` by the number of digits and by first character."""
 _NAMED_NUMBER_FORMS = [(kind, form) for kind, form in FORMS[NUMBERS] if not form.leads]
 _NUMBER_START = re.compile("(?<![0-9])[0-9(+]")
 # fewer than ten digits: a number of the 15xx series, a landline, an IP address
@@ -110,7 +110,7 @@ _SHORT_NUMBER = re.compile(r"[0-9]{3,4}[^0-9]{0,3}[0-9]{4}(?![0-9])|[0-9]{8}|\.[
 
 
 def _join_clues(scopes: Iterable[Scope]) -> re.Pattern[str]:
-    """The clues of ``scopes``, and of what is to be folded, as one pattern that begins with one class: a fast pass."""
+    """One pattern for the clues of ``scopes`` and for characters to fold; it starts with one class, so it is fast."""
     rests: dict[str, list[str]] = {"0-9": []}
     for scope in scopes:
         rests.setdefault(scope.first, []).append(scope.rest)
@@ -127,7 +127,7 @@ def _join_clues(scopes: Iterable[Scope]) -> re.Pattern[str]:
 
 
 _CLUE = _join_clues(FORMS)
-# points are frequent, so whether there is a clue at all is asked of them apart, by a search for one character
+# points are frequent, so they are searched separately when only the existence of a clue matters
 _CLUE_BUT_POINTS = _join_clues(scope for scope in FORMS if scope.first != ".")
 _CLUE_AT_POINT = re.compile("\\.(?:" + "|".join([*(s.rest for s in FORMS if s.first == "."), AFTER_POINT]) + ")")
 _DISGUISE_AT = {
@@ -141,25 +141,25 @@ _SCOPES_AT: dict[str, list[Scope]] = {
 
 
 def find_pii(
-    text: str, types: Collection[str] | None = None, label: str = "", people: NameTagger | None = None
+    text: str, types: Collection[str] | None = None, label: str = "", name_model: NameTagger | None = None
 ) -> list[Span]:
     """Personal data in ``text``: sorted, never overlapping, in time linear in the length of the text.
 
-    Spans cover the value only: no particle, no punctuation of the sentence, no name of a bank.
+    Spans cover the value only: no particles, no punctuation of the sentence, no bank names.
 
     Args:
-        types: names of the types to report, of ``PII_TYPES`` and ``EXTRA_TYPES``; the sixteen of the former if None.
-        label: words that announce the value from outside the text, such as the name of its column or key.
-        people: finds names by a model, beside those that words announce: type PERSON is reported, too.
+        types: names in ``PII_TYPES`` and ``EXTRA_TYPES`` to report; default: ``PII_TYPES``, the 16 of Table 29.
+        label: words outside the text that announce the value, such as the name of its column or key.
+        name_model: also finds names of people; adds type PERSON.
     """
-    if people is not None:
+    if name_model is not None:
         found = _find_by_rules(text, {*(PII_TYPES if types is None else types), "PERSON"}, label)
-        return _with_people(found, people.find(text))
+        return _add_names(found, name_model.find(text))
     return _find_by_rules(text, types, label)
 
 
-def _with_people(by_rules: list[Span], names: Sequence[Name]) -> list[Span]:
-    """Both in order. Where they overlap the rules win, but for a part of a name that the model knows whole."""
+def _add_names(by_rules: list[Span], names: Sequence[NameSpan]) -> list[Span]:
+    """Both in order. On overlap the rules win, except where the model found a longer name."""
     found, at = list[Span](), 0
     for name in names:
         while at < len(by_rules) and by_rules[at].end <= name.start:
@@ -200,29 +200,29 @@ def _spans(text: str, extras: Sequence[str]) -> list[Span]:
         unfolded, folded = folded, fold_disguises(folded, disguised)
         if folded is not unfolded:
             clues = list(_CLUE.finditer(folded.text))
-    return settle([*_around_clues(folded.text, clues), *_announced(folded.text, extras)], folded)
+    return resolve_overlaps([*_around_clues(folded.text, clues), *_find_extra_types(folded.text, extras)], folded)
 
 
-def _announced(text: str, extras: Sequence[str]) -> Iterator[Candidate]:
-    """Types outside Table 29; words announce them, so they outweigh what is found by its form."""
+def _find_extra_types(text: str, extras: Sequence[str]) -> Iterator[Candidate]:
+    """Types outside Table 29; context words announce them, so they win against formats."""
     for value in find_extra(text, extras) if extras else ():
         strength = LIKELY if value.type == "PERSON" else CERTAIN + LABEL_BONUS + 1
         yield Candidate(value.start, value.end, strength, BY_NAME[value.type], value.score, (value.why,))
 
 
 def _is_disguise(clue: re.Match[str]) -> bool:
-    """Clues of formats are told before disguises where both stand at one place."""
+    """Whether a clue is a disguised character; formats are tried first where both are at one position."""
     if clue.lastgroup:
         return clue.lastgroup != "sign"
     pattern = _DISGUISE_AT.get("0" if clue[0].isdigit() else clue[0])
     return pattern is not None and pattern.match(clue.string, clue.start()) is not None
 
 
-def settle(candidates: Iterable[Candidate], folded: Folded) -> list[Span]:
-    """The spans that win where candidates overlap, sorted, as places of the text before it was folded."""
+def resolve_overlaps(candidates: Iterable[Candidate], folded: Folded) -> list[Span]:
+    """The candidates that win their overlaps, sorted, as spans of the text before folding."""
     kept: list[Candidate] = []
     for candidate in sorted(candidates, key=attrgetter("start")):
-        if candidate.goes_on and not _continues(kept, candidate, folded.text):
+        if candidate.needs_previous and not _continues(kept, candidate, folded.text):
             continue
         if kept and kept[-1].end > candidate.start and _outranks(candidate, kept[-1]):
             kept.pop()
@@ -232,15 +232,15 @@ def settle(candidates: Iterable[Candidate], folded: Folded) -> list[Span]:
 
 
 def find_pii_in_sentences(
-    sentences: Sequence[str], types: Collection[str] | None = None, people: NameTagger | None = None
+    sentences: Sequence[str], types: Collection[str] | None = None, name_model: NameTagger | None = None
 ) -> list[list[Span]]:
-    """Personal data of each sentence of a document; a label may stand in the sentence before its value.
+    """Personal data in each sentence of a document; a label may be in the sentence before its value.
 
-    A value that a line end parts is reported in both sentences, each its part.
+    A value that continues in the next sentence is reported in both, each with its part.
     """
     starts = list(accumulate((len(sentence) + 1 for sentence in sentences), initial=0))
     found: list[list[Span]] = [[] for _ in sentences]
-    for span in find_pii("\n".join(sentences), types, people=people):
+    for span in find_pii("\n".join(sentences), types, name_model=name_model):
         number = bisect_right(starts, span.start) - 1
         while number < len(sentences) and starts[number] < span.end:
             start, end = max(0, span.start - starts[number]), min(len(sentences[number]), span.end - starts[number])
@@ -251,14 +251,14 @@ def find_pii_in_sentences(
 
 
 def _continues(kept: Sequence[Candidate], candidate: Candidate, text: str) -> bool:
-    """Whether a list goes on from the value before to the candidate: only separators, brackets and tags between."""
+    """Whether the candidate continues a list: only separators, brackets and tags after a value of its type."""
     last = next((value for value in reversed(kept[-2:]) if value.end <= candidate.start), candidate)
     is_near = last.kind is candidate.kind and 0 <= candidate.start - last.end <= MAX_LIST_GAP
     return is_near and bool(_BETWEEN.fullmatch(text, last.end, candidate.start))
 
 
 def _outranks(candidate: Candidate, other: Candidate) -> bool:
-    """Whether the more telling one of two that overlap is the first; a part of a value of the same type is not."""
+    """Whether ``candidate`` wins against an overlapping one; a part of a value of the same type never does."""
     if candidate.kind is other.kind and candidate.end <= other.end:
         return False
     length, other_length = candidate.end - candidate.start, other.end - other.start
@@ -269,8 +269,8 @@ def _outranks(candidate: Candidate, other: Candidate) -> bool:
 
 
 def _around_clues(text: str, clues: Sequence[re.Match[str]]) -> Iterator[Candidate]:
-    """All formats, each tried around the clues of its scope."""
-    announced = Announced(text)
+    """Try all formats, each around the clues of its scope."""
+    context = Context(text)
     windows: dict[Scope, list[tuple[int, int]]] = {}
     done: dict[Scope, int] = {}
     for clue in clues:
@@ -282,19 +282,19 @@ def _around_clues(text: str, clues: Sequence[re.Match[str]]) -> Iterator[Candida
                 cluster = NUMBER_CLUSTER.match(text, here)
                 assert cluster, "a cluster may be empty"
                 done[scope] = cluster.end()
-                yield from _numbers(text, cluster, announced)
+                yield from _numbers(text, cluster, context)
             elif scope.run:
                 start = _run_start(text, here, scope)
-                yield from _match_formats(text, FORMS[scope], start, match.end() + scope.after, announced)
+                yield from _match_formats(text, FORMS[scope], start, match.end() + scope.after, context)
             else:
                 widen(windows.setdefault(scope, []), here - scope.before, match.end() + scope.after)
     for scope, places in windows.items():
         for start, end in places:
-            yield from _try_formats(text, FORMS[scope], start, end, announced)
+            yield from _try_formats(text, FORMS[scope], start, end, context)
 
 
 def _run_start(text: str, here: int, scope: Scope) -> int:
-    """Where the run of characters begins that the clue stands in."""
+    """Start of the run of characters that contains the clue."""
     assert scope.run
     head = text[max(0, here - scope.before) : here][::-1]
     run = scope.run.match(head)
@@ -307,32 +307,32 @@ def _run_start(text: str, here: int, scope: Scope) -> int:
     return start
 
 
-def _numbers(text: str, cluster: re.Match[str], announced: Announced) -> Iterator[Candidate]:
+def _numbers(text: str, cluster: re.Match[str], context: Context) -> Iterator[Candidate]:
     digits = len(_DIGIT.findall(cluster[0]))
     if digits < 10 and not _SHORT_NUMBER.search(cluster[0]):
         return
     forms_of = _NUMBER_FORMS[min(digits, MAX_CLUSTER_DIGITS)]
     end = cluster.end() + NUMBERS.after
     for start in _NUMBER_START.finditer(text, max(0, cluster.start() - 3), cluster.end()):
-        yield from _match_formats(text, forms_of[start[0]], start.start(), end, announced)
-    yield from _try_formats(text, _NAMED_NUMBER_FORMS, max(0, cluster.start() - NUMBERS.before), end, announced)
+        yield from _match_formats(text, forms_of[start[0]], start.start(), end, context)
+    yield from _try_formats(text, _NAMED_NUMBER_FORMS, max(0, cluster.start() - NUMBERS.before), end, context)
 
 
-def _match_formats(text: str, forms: Forms, start: int, end: int, announced: Announced) -> Iterator[Candidate]:
+def _match_formats(text: str, forms: Forms, start: int, end: int, context: Context) -> Iterator[Candidate]:
     for kind, form in forms:
         if match := form.pattern.match(text, start, end):
-            yield from judge(match, kind, form, announced)
+            yield from judge_match(match, kind, form, context)
 
 
-def _try_formats(text: str, forms: Forms, start: int, end: int, announced: Announced) -> Iterator[Candidate]:
+def _try_formats(text: str, forms: Forms, start: int, end: int, context: Context) -> Iterator[Candidate]:
     for kind, form in forms:
         if not form.needs or form.needs.search(text, start, end):
             for match in form.pattern.finditer(text, start, end):
-                yield from judge(match, kind, form, announced)
+                yield from judge_match(match, kind, form, context)
 
 
-class Announced:
-    """What the words around a value of a text, or the head of its column, say that it is."""
+class Context:
+    """Labels around the values of a text, and headers of their columns."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -342,28 +342,28 @@ class Announced:
         return Tables(self._text) if any(sign in self._text for sign in ("\n", "<t", "<T")) else None
 
     def type_of(self, start: int, end: int) -> str | None:
-        """A type's name, ``OTHER`` for nobody's data, None if nothing is announced."""
+        """The announced type, ``OTHER`` if it is no personal data, None without a label."""
         header = self._tables.header(start) if self._tables else ""
         return (header and _LABELS.meaning(header)) or _LABELS.nearest(self._text, start, end)
 
 
-def judge(match: re.Match[str], kind: PiiType, form: Format, announced: Announced) -> Iterator[Candidate]:
-    """The candidate that a match of ``form`` is; nothing where its check or the labels around rule it out."""
+def judge_match(match: re.Match[str], kind: PiiType, form: Format, context: Context) -> Iterator[Candidate]:
+    """The candidate for a match of ``form``; none if its check or a label rules it out."""
     group = "value" if "value" in form.pattern.groupindex else 0
     start, end = match.span(group)
-    label = announced.type_of(start, end)
+    label = context.type_of(start, end)
     is_announced = label == kind.name
     is_ruled_out = not is_announced if form.strength == BY_LABEL else label == OTHER and form.strength < CERTAIN
     if form.strength == WEAK and not is_announced and match.string[max(0, start - 1) : start] == "_":
-        is_ruled_out = True  # a part of the name of a file
-    goes_on = False
+        is_ruled_out = True  # part of a file name
+    needs_previous = False
     if is_ruled_out or not form.check(match, label):
-        goes_on = is_announced = label is None and form.check(match, kind.name)
-        if not goes_on:
+        needs_previous = is_announced = label is None and form.check(match, kind.name)
+        if not needs_previous:
             return
     if kind.name == "URL":
         end = start + len(trim_url(match[group], match.string[max(0, start - 1) : start]))
     why = ("pattern", *["label"] * is_announced, *["checksum"] * form.has_checksum)
     score = SCORES[min(form.strength, len(SCORES) - 1)] + 0.2 * is_announced + 0.1 * form.has_checksum
     strength = form.strength + LABEL_BONUS * is_announced
-    yield Candidate(start, end, strength, kind, round(min(1.0, score), 2), why, goes_on)
+    yield Candidate(start, end, strength, kind, round(min(1.0, score), 2), why, needs_previous)

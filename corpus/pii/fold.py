@@ -1,13 +1,13 @@
-"""Forms that are one value to a reader, as one form to the patterns: a folded copy of a text, and the way back.
+"""Fold spellings that a reader takes for the same value into one plain form, and map positions back.
 
 ```
 ０１０－１２３４－５６７８   ٠١٠-١٢٣٤-٥٦٧٨   010‑12<U+200B>34‑5678   010&#45;1234&#45;5678      ─▶  010-1234-5678
 공일공 다시 일이삼사 다시 5678   O1O-1234-5678   0 1 0 - 1 2 3 4 - 5 6 7 8   010-1234-⏎5678   ─▶  010-1234-5678
 hong (at) example [dot] com   hong 골뱅이 example 닷컴   hong @ example.com                   ─▶  hong@example.com
 ```
-Two steps. ``fold_signs`` reads single signs, everywhere. ``fold_disguises`` reads runs of words and letters that stand
-for digits, dots and ``@``, and only where nothing else can be meant: eight digits in a row, a host with a known ending.
-Patterns then search the copy, and values are replaced in the original.
+Two steps: ``fold_signs`` replaces single characters everywhere. ``fold_disguises`` replaces words and letters that are
+used as digits, dots and ``@``, only where the meaning is clear: eight digits in a row, or a host with a known ending.
+Patterns search the folded copy; values are replaced in the original.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from corpus.pii.types import one_of
 
 
 class Cut(NamedTuple):
-    """``folded`` characters from ``at`` on stand for ``original`` characters from ``start`` on."""
+    """``folded`` characters from ``at`` on replace ``original`` characters from ``start`` on."""
 
     at: int
     folded: int
@@ -34,20 +34,20 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Folded:
-    """A folded text, and where its characters stand in the original: cuts by step, the first step first."""
+    """A folded text, and the cuts of each step, which map its positions to the original."""
 
     text: str
     steps: tuple[list[Cut], ...] = ()
 
     def original(self, start: int, end: int) -> tuple[int, int]:
-        """The span of the original that ``text[start:end]``, which is not empty, stands for."""
+        """The span of the original for ``text[start:end]``, which must not be empty."""
         for cuts in reversed(self.steps):
             start, end = _place(cuts, start)[0], _place(cuts, end - 1)[1]
         return start, end
 
 
 def _place(cuts: list[Cut], index: int) -> tuple[int, int]:
-    """Start and end in the text before of the character at ``index``."""
+    """Start and end, in the text before the step, of the character at ``index``."""
     number = bisect_right(cuts, index, key=attrgetter("at")) - 1
     if number < 0:
         return index, index + 1
@@ -59,11 +59,11 @@ def _place(cuts: list[Cut], index: int) -> tuple[int, int]:
 
 
 Change = tuple[int, int, str]
-"""A stretch of text, and what it is read as."""
+"""Start and end of a part of a text, and its new text."""
 
 
 def _rewrite(folded: Folded, changes: Iterable[Change]) -> Folded:
-    """``folded`` with stretches of its text replaced, in order; one cut for each change of length."""
+    """Apply sorted changes to a folded text; each change of length adds a cut."""
     text = folded.text
     pieces: list[str] = []
     cuts: list[Cut] = []
@@ -80,7 +80,7 @@ def _rewrite(folded: Folded, changes: Iterable[Change]) -> Folded:
 
 # --- single signs
 
-# Unicode 15: the zero of every script's digits, and characters that are never seen
+# Unicode 15: the zero of the digits of every script, and invisible characters
 _ZEROS = (
     "\u0660\u06f0\u07c0\u0966\u09e6\u0a66\u0ae6\u0b66\u0be6\u0c66\u0ce6\u0d66\u0de6\u0e50\u0ed0\u0f20"
     "\u1040\u1090\u17e0\u1810\u1946\u19d0\u1a80\u1a90\u1b50\u1bb0\u1c40\u1c50\ua620\ua8d0\ua900\ua9d0"
@@ -114,7 +114,7 @@ _MEANS = (
 )
 
 
-# above U+FFFF one range, told apart later: a search through a list of them is slow
+# one range for all characters above U+FFFF, because searching for a list of them is slow
 _ASTRAL = "\U00010000-\U0001ffff\U000e0000-\U000effff"
 _INVISIBLE = re.compile(f"[{_UNSEEN_ABOVE}]")
 SIGNS = (
@@ -125,10 +125,10 @@ AFTER_SIGN = (
     # ㅡ (the vowel eu) is a hyphen between digits only
     r"|(?<=[0-9]ㅡ)(?=[0-9])|(?<=[0-9] ㅡ)(?= [0-9])"
     rf"|(?<=[\u1100-\u1112])[\u1161-\u1175][\u11a8-\u11c2]?|(?<=[^\x1b\r\\&ㅡ\u1100-\u1112{_DOTS}])"
-    # a middle dot matters beside values only
+    # a middle dot matters only next to values
     rf"|(?<=[{_DOTS}])(?:(?=[0-9A-Za-z@+(\[\"'])|(?<=[0-9A-Za-z)\]\"'][{_DOTS}])))"
 )
-"""The characters that a sign to fold begins with, and what follows the first one."""
+"""The first characters of signs to fold, and a pattern for the rest."""
 _SIGN = re.compile(f"[{SIGNS}]{AFTER_SIGN}")
 
 
@@ -142,7 +142,7 @@ def _read_sign(match: re.Match[str]) -> str | None:
     if len(sign) == 1:
         return _MEANS.get(sign, None if sign > "\uffff" and not _INVISIBLE.match(sign) else "")
     if sign[0] == "\x1b":
-        return ""  # the colours of a terminal
+        return ""  # terminal colors
     if sign[0] == "\\":
         return _ESCAPES[sign[1]]
     if sign[0] != "&":
@@ -151,18 +151,18 @@ def _read_sign(match: re.Match[str]) -> str | None:
     if name[0] != "#":
         return _ENTITIES[name]
     code = int(name[2:], 16) if name[1] in "xX" else int(name[1:])
-    # the marks of mark-up itself stay what they are
+    # markup characters stay escaped
     return _MEANS.get(chr(code), chr(code)) if 0x20 <= code < 0xD800 and chr(code) not in "<>&\"'" else None
 
 
 def fold_signs(text: str) -> Folded:
-    """Digits of all scripts, full-width signs, hyphens, blanks and middle dots of all kinds as the plain ones.
+    """Replace digits of all scripts, full-width characters, hyphens, spaces and middle dots with plain ones.
 
-    Invisible characters are left out, conjoining jamo are syllables, escapes of JSON and HTML what they stand for.
+    Removes invisible characters, composes conjoining jamo, and decodes escapes of JSON and HTML.
     """
     read = ((*match.span(), _read_sign(match)) for match in _SIGN.finditer(text))
     folded = _rewrite(Folded(text), ((start, end, new) for start, end, new in read if new is not None))
-    if folded.text != text and "ㅡ" in folded.text:  # what stood beside it was no plain digit before
+    if folded.text != text and "ㅡ" in folded.text:  # its neighbors may have become digits
         folded = _rewrite(folded, ((*match.span(), "-") for match in _EU.finditer(folded.text)))
     return folded
 
@@ -175,7 +175,7 @@ _SPOKEN = {
 }  # fmt: skip
 _HANGUL = "공영빵일이삼사오육륙칠팔구"
 _DIGIT = f"[0-9{_HANGUL}OoㅇlI]"
-# between the digits: hyphens in words (다시, 대시), as people dictate (에), signs, or nothing
+# between the digits: words for hyphens (다시, 대시), 에 as in dictation, signs, or nothing
 _WORDS = "다시|대시|하이픈|빼기"
 _BETWEEN = rf"(?: ?(?:{_WORDS}) ?|에 ?(?=[0-9{_HANGUL}])| ?[-.~_] ?|/|\)[- ]{{0,2}}| {{1,2}}|-[ \t\r]*\n[ \t]*)"
 _FREE = r"(?<![A-Za-z0-9])"
@@ -190,7 +190,7 @@ _LATIN_DIGIT = re.compile("[OoㅇlI]")
 _WORD = re.compile(_WORDS)
 _PASSPORT = re.compile("O[0-9]{8}")
 PLATE_PARTS = 10
-"""Digits, letter and blanks of a number plate: 123 구 4567."""
+"""Digits, letter and spaces of a number plate: 123 구 4567."""
 _LENGTHS = (10, 11, 12, 13, 14, 16)
 _TAIL = re.compile(f"(?<=[0-9])(?:[/ ]?[{_HANGUL}]+|-[{_HANGUL}])$")
 _PLATE_BEHIND = re.compile(f" [0-9]{{2,3}}[{_HANGUL}][0-9]{{4}}$")
@@ -198,7 +198,7 @@ _COPULA = re.compile(f"(?<=[0-9])[이일](?: ?[{_HANGUL}])*$")
 
 
 def _read_run(match: re.Match[str]) -> list[Change]:
-    """Digits for what stands for them; nothing where plain digits, or letters, are just that."""
+    """Replace words and letters that are used as digits; nothing if they are plain digits or words."""
     run = match[0]
     has_letters, has_words = _LETTER.search(run), _WORD.search(run)
     if not (has_letters or has_words):
@@ -206,8 +206,8 @@ def _read_run(match: re.Match[str]) -> list[Change]:
     if has_letters and (sum(c.isdigit() or c in _HANGUL for c in run) < 6 or _PASSPORT.fullmatch(run)):
         return []
     parts = list(_PART.finditer(match.string, match.start(), match.end()))
-    plate = _PLATE_BEHIND.search(run)  # a number and a number plate: 825-17-41621 31오1719
-    copula = _COPULA.search(run) or _word_behind(match)  # …5678이구요: letters, not digits
+    plate = _PLATE_BEHIND.search(run)  # a number, then a number plate: 825-17-41621 31오1719
+    copula = _COPULA.search(run) or _word_behind(match)  # …5678이구요: a verb ending, not digits
     if any(tail and not (has_words or _LETTER.search(run, 0, tail.start())) for tail in (plate, copula)):
         return []
     parts = parts[: -len(copula[0])] if copula else parts
@@ -218,12 +218,12 @@ def _read_run(match: re.Match[str]) -> list[Change]:
 
 
 def _word_behind(match: re.Match[str]) -> re.Match[str] | None:
-    """The beginning of a word glued to a whole number: …3970000사업자 (business), …5678오전 (morning)."""
+    """The start of a word attached to a complete number: …3970000사업자 (business), …5678오전 (morning)."""
     tail = _TAIL.search(match[0])
     if tail is None or not "가" <= match.string[match.end() : match.end() + 1] <= "힣":
         return None
     digits = sum(c.isdigit() for c in match[0][: tail.start()])
-    is_short = digits == 10 and match[0].startswith("01")  # the last digit of a telephone number is still to come
+    is_short = digits == 10 and match[0].startswith("01")  # the last digit of a phone number follows
     return tail if digits in _LENGTHS and not is_short else None
 
 
@@ -237,7 +237,7 @@ def _read_part(part: re.Match[str]) -> str:
 
 
 def _read_spaced(match: re.Match[str]) -> list[Change]:
-    """Single blanks part digits, wider ones groups; none stand beside signs."""
+    """Remove single spaces between digits and spaces next to signs; wider spaces separate groups."""
     text = match.string
     blanks = (blank.span() for blank in re.compile(" +").finditer(text, match.start(), match.end()))
     return [
@@ -279,19 +279,19 @@ _HYPHENATED = re.compile(
 _LOOSE_DOT = r"(?: \. ?|\. |\[\.\]|\(\.\))"
 DISGUISED_DIGITS = (
     rf"(?=[ \-OoㅇlI.~_/)\t\r\n\[(점닷{_WORDS.replace('|', '')}{_HANGUL}])(?:"
-    # single digits parted by blanks
+    # single digits separated by spaces
     r" ?[ \-] ?[0-9] ?[ \-] ?[0-9] ?[ \-] ?[0-9](?![0-9])"
-    # letters, digits in Hangul or words among them
+    # letters, digits in Hangul, or words between digits
     rf"|[OoㅇlI](?:[0-9\-.~_ )]|ㅇ)|[-.~_/) ]{{0,3}}[{_HANGUL}]{{2}}| ?(?:{_WORDS}) ?[0-9공영]"
-    # a line end beside a hyphen, points in words or apart
+    # a line end next to a hyphen, dots as words or with spaces
     r"|(?:-[ \t\r]*\n[ \t]*|[ \t\r]*\n[ \t]*-)[0-9]| ?[점닷] ?[0-9]{1,3} ?[점닷]"
     rf"|{_LOOSE_DOT}[0-9]{{1,3}}{_LOOSE_DOT}[0-9])"
-    # the digit itself stands behind letters
+    # the digit is after letters
     r"|(?<=[1lI][0-9])(?<=[Ooㅇ][1lI][0-9])|(?<=[Ooㅇ]1)[-Ooㅇ]"
     rf"|(?<=[-.~_ )][0-9])(?<=[Ooㅇ0{_HANGUL}][-.~_ )][0-9])"
     rf"(?:(?<=[Ooㅇ0][1lI][Ooㅇ0][-.~_ )][0-9])|(?<=[{_HANGUL}]{{2}}[-.~_ ][0-9]))"
 )
-"""What follows a digit where digits may be disguised; for the joint search of ``detect``."""
+"""What follows a digit where digits may be disguised; part of the search for clues in ``detect``."""
 
 
 def _read_octets(match: re.Match[str]) -> list[Change]:
@@ -300,7 +300,7 @@ def _read_octets(match: re.Match[str]) -> list[Change]:
 
 
 def _read_break(match: re.Match[str]) -> list[Change]:
-    """A line end inside a value: only a hyphen beside it stays."""
+    """Remove a line end inside a value; keep a hyphen next to it."""
     return [(*match.span(), "-" if "-" in match[0] else "")]
 
 
@@ -315,7 +315,7 @@ _DISGUISES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], list[Change]]
     (_HYPHENATED, _read_break),
 )
 _REACH = 120
-"""Characters before and after a clue that a disguised value may take."""
+"""Maximum distance of a disguised value from its clue, in characters."""
 WORDS = "골닷앳@aAdD점영공육칠팔\\-"
 AFTER_WORD = (
     r"(?:(?<=골)뱅이|(?<=[닷앳])|(?<= @)|(?<=@)\s|(?<=점) ?[A-Za-z]|(?<=영)일영"
@@ -327,12 +327,15 @@ AFTER_WORD = (
     r"|(?<=[(\[{<][점@])[)\]}>])"
 )
 AFTER_POINT = r"(?<=[\[(]\.)[\])]|(?<= \.) [A-Za-z0-9]"
-"""The same of words that may stand for digits, dots or ``@`` though no plain digit is near."""
+"""The same for words that may mean digits, dots or ``@`` without a plain digit nearby."""
 
 
 def fold_disguises(folded: Folded, places: Iterable[int] | None = None) -> Folded:
-    """The same with disguised runs of digits, hosts and e-mail addresses in their plain form; only around ``places`` of
-    the folded text where these are given."""
+    """Replace disguised digits, hosts and e-mail addresses with their plain form.
+
+    Args:
+        places: positions of the folded text around which to search; default: everywhere.
+    """
     text = folded.text
     windows = [(0, len(text))]
     if places is not None:
@@ -356,7 +359,7 @@ def fold_disguises(folded: Folded, places: Iterable[int] | None = None) -> Folde
 
 
 def widen(windows: list[tuple[int, int]], start: int, end: int) -> None:
-    """Add a window, joined with the one before where they meet, so that no stretch of text is searched twice."""
+    """Add a window; overlapping windows are joined, so no text is searched twice."""
     start = max(0, start)
     if windows and start <= windows[-1][1]:
         windows[-1] = (windows[-1][0], max(end, windows[-1][1]))
@@ -364,6 +367,6 @@ def widen(windows: list[tuple[int, int]], start: int, end: int) -> None:
         windows.append((start, end))
 
 
-def plain(value: str) -> str:
-    """A value in the form that the patterns read it in."""
+def fold_value(value: str) -> str:
+    """A value in the plain form that patterns match."""
     return fold_disguises(fold_signs(value)).text

@@ -1,15 +1,15 @@
-"""Hide the personal data of texts in one of four ways: replace (the paper's), mask, tag, or drop the sentence.
+"""Hide the personal data of a text or a document, in one of four modes: replace (the paper's), mask, tag, or drop.
 
 ```
 문의 010-0123-4567입니다.   replace  문의 010-1802-9935입니다.
                             mask     문의 ***-****-****입니다.
                             tag      문의 [TEL]입니다.
-                            drop     (no sentence)
+                            drop     (the sentence is dropped)
 ```
-The result is looked at again, because what stands around a value decides what is found: with its left neighbour
-changed, the second number of a list may be one. Whatever is found then and is not ours goes as well, round by round;
-all rounds start from the text as it was, so a value is replaced once. The number of rounds is bounded, and the last
-ones take more than they need: first the value is masked, then its sentence, at last the document.
+The detector runs again on the result, because its decisions depend on context: after the first number of a list has
+changed, it may find the second one too. New spans that are not our replacements are hidden in the next round. Every
+round starts from the original, so a value is replaced once. The number of rounds is limited; the last rounds mask the
+value, then its sentence, then the document.
 """
 
 from __future__ import annotations
@@ -21,7 +21,14 @@ from itertools import accumulate, pairwise
 from typing import Literal, NamedTuple, get_args
 
 from corpus.documents.errors import BadInput
-from corpus.pii.cover import IN_ITS_WAY, MASKED, MAY_HOLD_ONE, ROUNDS, Covered, cover
+from corpus.pii.cover import (
+    MASK_SENTENCES_FROM,
+    MASK_VALUES_FROM,
+    MAX_ROUNDS,
+    MAY_CONTAIN_PII,
+    CoveredTexts,
+    cover_spans,
+)
 from corpus.pii.detect import Span, find_pii, find_pii_in_sentences
 from corpus.pii.extra.person_by_model import NameTagger
 from corpus.pii.key import random_secret
@@ -31,121 +38,126 @@ from corpus.sentences.split import split_sentences
 Mode = Literal["replace", "mask", "tag", "drop"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 
-Look = Callable[[Sequence[str]], list[list[Span]]]
-IsKnown = Callable[[str], bool]
+FindSpans = Callable[[Sequence[str]], list[list[Span]]]
+IsReplacement = Callable[[str], bool]
 
 
-class Protected(NamedTuple):
-    """Sentences without personal data, None where one was dropped.
+class HiddenSentences(NamedTuple):
+    """The sentences of a document without personal data.
 
-    ``spans``: what was hidden in each, places in the sentence as it was. ``left``: what the detector finds in each now,
-    replacements all of them (in no other mode than ``replace`` there are any).
+    Attributes:
+        sentences: None where mode ``drop`` dropped the sentence.
+        spans: what was hidden in each sentence, as spans of the original.
+        remaining: what the detector still finds in each sentence: our replacements (mode ``replace`` only).
     """
 
     sentences: list[str | None]
     spans: list[list[Span]]
-    left: list[list[Span]]
+    remaining: list[list[Span]]
 
 
 @dataclass(frozen=True, slots=True)
-class Protection:
+class PiiHider:
     """How a run hides personal data.
 
     Args:
-        secret: replacements follow from it (see ``Pseudonymizer``); a new random one unless given.
-        key: makes replacements alike across documents and runs, in place of ``secret``. Neither is in the ``repr``.
-        types: names of the types to hide; the sixteen of ``PII_TYPES`` if None.
-        people: finds names by a model, which are hidden too.
+        secret: replacements are derived from it (see ``Pseudonymizer``); default: a new random secret.
+        key: with a key, equal values get equal replacements in all documents and runs. Not part of the ``repr``.
+        types: names of the types to hide; default: the 16 types of Table 29.
+        name_model: also finds names of people (type PERSON).
     """
 
     mode: Mode = "replace"
     secret: bytes = field(default_factory=random_secret, repr=False)
     key: bytes | None = field(default=None, repr=False)
     types: frozenset[str] | None = None
-    people: NameTagger | None = field(default=None, repr=False)
+    name_model: NameTagger | None = field(default=None, repr=False)
 
     def find(self, text: str, label: str = "") -> list[Span]:
-        """What is to be hidden in a text."""
-        return find_pii(text, self.types, label, self.people)
+        """The personal data in a text; ``label`` is as in ``hide``."""
+        return find_pii(text, self.types, label, self.name_model)
 
     def find_in_sentences(self, sentences: Sequence[str]) -> list[list[Span]]:
-        """What is to be hidden in each sentence of a document."""
-        return find_pii_in_sentences(sentences, self.types, self.people)
+        """The personal data in each sentence of a document."""
+        return find_pii_in_sentences(sentences, self.types, self.name_model)
 
-    def hide_in_sentences(self, sentences: Sequence[str], document_id: str, known: IsKnown | None = None) -> Protected:
-        """The sentences of a document, one for one and in order; labels of the sentence before count.
+    def hide_in_sentences(
+        self, sentences: Sequence[str], document_id: str, is_replacement: IsReplacement | None = None
+    ) -> HiddenSentences:
+        """Hide the personal data of a document; labels in the previous sentence count.
 
         Args:
-            known: whether a value found is a replacement of an earlier call, which stays.
+            is_replacement: whether a value is a replacement of an earlier call, which stays as it is.
 
         Raises:
-            BadInput: something is found after all rounds; the message says where, not what.
+            BadInput: the detector still finds something after all rounds. The message gives the place, not the value.
         """
 
-        def look(texts: Sequence[str]) -> list[list[Span]]:
+        def find(texts: Sequence[str]) -> list[list[Span]]:
             found = self.find_in_sentences(texts)
-            if known is None:
+            if is_replacement is None:
                 return found
             rows = zip(texts, found, strict=True)
-            return [[span for span in spans if not known(text[span.start : span.end])] for text, spans in rows]
+            return [[span for span in spans if not is_replacement(text[span.start : span.end])] for text, spans in rows]
 
-        return self._hide(sentences, document_id, look)
+        return self._hide(sentences, document_id, find)
 
     def hide(self, text: str, document_id: str, label: str = "") -> str:
-        """A text as a whole; in mode ``drop`` sentences go together with the white space behind them.
+        """Hide the personal data of a text. Mode ``drop`` drops whole sentences with the white space after them.
 
         Args:
-            label: words that announce what the text holds, such as the name of its column.
+            label: words that announce the type of the text, such as the name of its column.
 
         Raises:
             BadInput: as ``hide_in_sentences``.
         """
 
-        def look(texts: Sequence[str]) -> list[list[Span]]:
+        def find(texts: Sequence[str]) -> list[list[Span]]:
             return [self.find(text, label) for text in texts]
 
-        def look_in_pieces(texts: Sequence[str]) -> list[list[Span]]:
-            return _find_in_pieces(texts, self.find("".join(texts), label))
+        def find_in_pieces(pieces: Sequence[str]) -> list[list[Span]]:
+            return _split_spans(pieces, self.find("".join(pieces), label))
 
         if self.mode != "drop":
-            return self._hide([text], document_id, look).sentences[0] or ""
+            return self._hide([text], document_id, find).sentences[0] or ""
         if not self.find(text, label):
             return text
-        kept = self._hide(_sentences_with_blanks(text), document_id, look_in_pieces).sentences
+        kept = self._hide(_sentences_with_blanks(text), document_id, find_in_pieces).sentences
         return "".join(piece for piece in kept if piece is not None)
 
-    def _hide(self, texts: Sequence[str], document_id: str, look: Look) -> Protected:
+    def _hide(self, texts: Sequence[str], document_id: str, find: FindSpans) -> HiddenSentences:
         if self.mode == "drop":
-            return _drop(texts, document_id, look)
-        found = look(texts)
+            return _drop(texts, document_id, find)
+        found = find(texts)
         if not any(found):
-            return Protected(list(texts), found, found)
-        document = Covered(texts, self.mode, Pseudonymizer(self.secret, document_id, self.key))
-        for step in range(ROUNDS):
-            document.cover(found, step)
-            found = look(document.write())
-            if document.are_ours(found):
-                return Protected([*document.written], document.hidden(), found)
-        raise _still_there(document_id, found)
+            return HiddenSentences(list(texts), found, found)
+        document = CoveredTexts(texts, self.mode, Pseudonymizer(self.secret, document_id, self.key))
+        for round_ in range(MAX_ROUNDS):
+            document.add_covers(found, round_)
+            found = find(document.rewrite())
+            if document.are_replacements(found):
+                return HiddenSentences([*document.rewritten], document.hidden_spans(), found)
+        raise _cannot_hide_error(document_id, found)
 
 
-def _drop(texts: Sequence[str], document_id: str, look: Look) -> Protected:
-    """Without the texts in which something is found, until nothing is; where that goes on, without all that might."""
+def _drop(texts: Sequence[str], document_id: str, find: FindSpans) -> HiddenSentences:
+    """Drop texts with personal data until the detector finds none; late rounds drop all texts that may contain any."""
     spans: list[list[Span]] = [[] for _ in texts]
     kept = dict(enumerate(texts))
-    for step in range(MASKED):
-        found = look(list(kept.values()))
+    for round_ in range(MASK_SENTENCES_FROM):
+        found = find(list(kept.values()))
         if not any(found):
-            return Protected([kept.get(n) for n in range(len(texts))], spans, [[] for _ in texts])
+            return HiddenSentences([kept.get(n) for n in range(len(texts))], spans, [[] for _ in texts])
         for n, here in zip(list(kept), found, strict=True):
             spans[n] = here
-            if here or step > IN_ITS_WAY or (step == IN_ITS_WAY and MAY_HOLD_ONE.search(texts[n])):
+            is_suspect = round_ == MASK_VALUES_FROM and MAY_CONTAIN_PII.search(texts[n])
+            if here or is_suspect or round_ > MASK_VALUES_FROM:
                 del kept[n]
-    raise _still_there(document_id, found)
+    raise _cannot_hide_error(document_id, found)
 
 
-def _find_in_pieces(pieces: Sequence[str], spans: Sequence[Span]) -> list[list[Span]]:
-    """What is found in a text, for each piece that it reaches into; places are those of the text."""
+def _split_spans(pieces: Sequence[str], spans: Sequence[Span]) -> list[list[Span]]:
+    """The spans of the joined text by the pieces that they overlap; positions are those of the joined text."""
     starts = list(accumulate(map(len, pieces), initial=0))
     found: list[list[Span]] = [[] for _ in pieces]
     for span in spans:
@@ -155,7 +167,7 @@ def _find_in_pieces(pieces: Sequence[str], spans: Sequence[Span]) -> list[list[S
 
 
 def _sentences_with_blanks(text: str) -> list[str]:
-    """The sentences of a text, each with the white space behind it, and what stands before the first."""
+    """The sentences of a text, each with the white space after it; the first item is the white space at the start."""
     starts, position = [], 0
     for sentence in split_sentences(text):
         position = text.index(sentence, position)
@@ -165,10 +177,10 @@ def _sentences_with_blanks(text: str) -> list[str]:
     return [text[start:end] for start, end in pairwise(bounds)]
 
 
-def _still_there(document_id: str, found: Sequence[Sequence[Span]]) -> BadInput:
+def _cannot_hide_error(document_id: str, found: Sequence[Sequence[Span]]) -> BadInput:
     number, span = next((number, spans[0]) for number, spans in enumerate(found) if spans)
-    name = cover(document_id, find_pii(document_id), "tag")
+    name = cover_spans(document_id, find_pii(document_id), "tag")
     return BadInput(
-        f"document {name}, sentence {number + 1}, characters {span.start} to {span.end}: a {span.type} is found "
-        f"again after {ROUNDS} rounds of hiding; take the document out, or use mode drop"
+        f"document {name}, sentence {number + 1}, characters {span.start} to {span.end}: {span.type} is still detected "
+        f"after {MAX_ROUNDS} rounds of hiding; remove the document, or use mode drop"
     )

@@ -1,9 +1,8 @@
-"""The secrets of replacement: a run's own, thrown away with it, or a key from a file or an environment variable.
+"""Secrets for replacements: a random secret per run, or a key of the user from a file or an environment variable.
 
-Without a key a run draws its secret at random and keeps it until it ends, so that nobody can recompute afterwards which
-value became which. With a key a value has the same replacement in all documents, so whoever holds the key can
-recompute it: keep it apart from the corpus. Secrets are never in a recipe, a log or an error. What a run records of a
-key is a slow hash (scrypt, RFC 7914), for comparing only.
+The random secret is deleted at the end of the run, so nobody can recompute the replacements. With a key, equal values
+get equal replacements in all documents, and anyone with the key can recompute them: do not store it with the corpus.
+Secrets are never in recipes, logs or errors. A run records only a slow hash of the key (scrypt, RFC 7914).
 """
 
 from __future__ import annotations
@@ -25,19 +24,19 @@ _COST, _BLOCK, _FINGERPRINT_BYTES = 2**14, 8, 16  # 16 MiB and about 50 ms a gue
 
 
 def random_secret() -> bytes:
-    """A secret that nobody knows: replacements drawn with it cannot be recomputed once it is gone."""
+    """A random secret; replacements cannot be recomputed once it is deleted."""
     return os.urandom(SECRET_BYTES)
 
 
 def seeded_secret(seed: int) -> bytes:
-    """The same secret for the same seed, for tests and demonstrations: anyone who knows the seed can test guesses."""
+    """A secret derived from a seed; anyone who knows the seed can guess and verify original values."""
     return hashlib.blake2b(b"malmoi seed %d" % seed, digest_size=SECRET_BYTES).digest()
 
 
-def kept_secret(path: Path) -> bytes:
-    """The secret in ``path``; a random one is put there first where there is none, readable by its owner only.
+def load_or_create_secret(path: Path) -> bytes:
+    """Read the secret in ``path``, or create a random one that only its owner can read.
 
-    It appears whole or not at all, so a run that was killed goes on with its own secret.
+    The file is created atomically, so a killed run resumes with its own secret.
     """
     if not path.is_file():
         scratch = path.with_name(path.name + ".partial")
@@ -51,23 +50,23 @@ def kept_secret(path: Path) -> bytes:
 
 
 def read_key(file: Path | None, variable: str | None) -> bytes | None:
-    """The key in ``file`` or in the environment variable named ``variable``; None if neither is given.
+    """The key in ``file`` or in the environment variable ``variable``; None if neither is given.
 
-    White space around the key is left out, so that a last line end does not matter.
+    White space around the key is removed, such as a final line end.
 
     Raises:
-        BadInput: both are given, the file or the variable is missing, others than its owner may use the file, or the
-            key is shorter than 16 bytes. The key is never part of the message.
+        BadInput: both are given, the file or variable is missing, other users may access the file, or the key has fewer
+            than 16 bytes. The message never contains the key.
     """
     if file and variable:
-        raise BadInput(f"the key stands in the file {file} and in the variable {variable}; give one of them")
+        raise BadInput(f"two keys: file {file} and environment variable {variable}; use only one of them")
     if file:
         place = f"key file {file}"
         try:
             _refuse_open_file(file)
             key = file.read_bytes().strip()
         except OSError as error:
-            raise BadInput(f"{place} cannot be read: {error.strerror}; give a file with a secret of your own") from None
+            raise BadInput(f"{place} cannot be read: {error.strerror}; create a file with a secret key") from None
     elif variable:
         place = f"environment variable {variable}"
         if variable not in os.environ:
@@ -77,23 +76,26 @@ def read_key(file: Path | None, variable: str | None) -> bytes | None:
         return None
     if len(key) < MIN_KEY_BYTES:
         raise BadInput(
-            f"{place} holds {len(key)} bytes, a key needs at least {MIN_KEY_BYTES}; make one with: openssl rand -hex 32"
+            f"{place} has {len(key)} bytes, expected at least {MIN_KEY_BYTES}; create a key with: openssl rand -hex 32"
         )
     return key
 
 
 def _refuse_open_file(file: Path) -> None:
     if os.name == "nt":
-        log.warning("who may read the key file %s is not known on this system; see to it yourself", file)
+        log.warning(
+            "the permissions of the key file %s cannot be checked on this system; make sure that only you can read it",
+            file,
+        )
         return
     mode = stat.S_IMODE(file.stat().st_mode)
     if file.is_file() and mode & 0o077:
         raise BadInput(
-            f"key file {file}: others than its owner may use it (mode {mode:03o}); close it with: chmod 600 {file}, or "
-            "where the file system keeps no modes give the key in an environment variable"
+            f"key file {file}: other users may access it (mode {mode:03o}); run: chmod 600 {file}. If the file system "
+            "has no permissions, use an environment variable for the key"
         )
 
 
 def key_fingerprint(key: bytes) -> str:
-    """32 hexadecimal digits that tell keys apart and do not give the key away; equal for equal keys everywhere."""
+    """32 hexadecimal digits that are equal for equal keys and do not reveal the key."""
     return hashlib.scrypt(key, salt=_SALT, n=_COST, r=_BLOCK, p=1, dklen=_FINGERPRINT_BYTES).hex()

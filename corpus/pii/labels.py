@@ -1,8 +1,8 @@
-"""Which type do the words around a number announce?
+"""Label words: which type do the words around a number announce?
 
-In ``신한은행 110-…, 연락처 010-…`` the nearest label before a number names it; with none before, one shortly after
-counts (``…로 입금``, ``… 차량``). Short names of banks are everyday words too (국민 people, 하나 one), so they count
-only right before the number; so do words for numbers that are nobody's data (운송장 waybill, 특허 patent).
+In ``신한은행 110-…, 연락처 010-…`` the nearest label before a number counts; without one, a label shortly after it
+(``…로 입금``, ``… 차량``). Short bank names are also everyday words (국민 people, 하나 one), so they count only right
+before the number, like labels of numbers that are no personal data (운송장 waybill, 특허 patent).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from corpus.pii.types import OTHER, PiiType, one_of, words
 
 SURNAME = "[김이박최정강조윤장임한오서신권황안송류홍전고문손양배백허유남심노하곽성차주우구민]"
-"""The commonest surnames."""
+"""The most common surnames."""
 
 BEFORE_CHARS, AFTER_CHARS = 30, 14
 OTHER_GAP_CHARS, BANK_GAP_CHARS = 9, 3
@@ -24,7 +24,7 @@ _SHORT_BANKS = words(
     "nh ibk sc kdb mg keb im 제일 외환 아이엠 한국씨티"
 )
 _SURE_BANKS = frozenset(words("신한 외환 씨티 한국씨티 새마을 아이엠 kb nh ibk sc kdb mg keb im"))
-"""Short names that are no everyday words."""
+"""Short bank names that are no everyday words."""
 _OTHERS = words(
     "운송장 송장 등기번호 택배번호 주문번호 접수번호 접수 관리번호 문서번호 시리얼 일련번호 특허 "
     "출원 실용신안 isbn issn doi 학번 수험번호 의안 모델 부품 품번 사건번호 게시물 "
@@ -38,41 +38,41 @@ _HAS_DIGIT = re.compile("[0-9]")
 _DIGIT_NEXT = re.compile(" ?[0-9]")
 _CAMEL = re.compile("(?<=[a-z])(?=[A-Z])")
 _HANGUL = re.compile("[가-힣]")
-# between a bank and its number may stand who holds the account: 신한 홍길동 110-…
+# the account holder may be between bank and number: 신한 홍길동 110-…
 _PERSON = re.compile(rf"[ :/,(]{{1,3}}{SURNAME}[가-힣]{{1,2}}[ :/,)]{{1,3}}")
 _IN_BRACKETS = re.compile(r" ?[(\[/,] ?")
 _BANK_PARTICLE = re.compile(
     r"(?:은행|뱅크|계좌|통장|으?로(?![가-힣])|에(?![가-힣])|이(?:에요|고|며|구요|요)|예요|입니다|[)\],./]|$)"
 )
-# 110-… (국민은행): a note that is a label and no more
+# 110-… (국민은행): a note that consists of a label
 _BEHIND_IN_BRACKETS = re.compile(r" ?[(\[（［]([^()\[\]\n]{2,12})[)\]）］]")
 
 
 class Labels:
-    """Label words of all types in one pattern."""
+    """The label words of all types in one pattern."""
 
     def __init__(self, kinds: Iterable[PiiType]) -> None:
         self._meaning = dict.fromkeys(_OTHERS, OTHER) | dict.fromkeys(_SHORT_BANKS, "ACCOUNT")
         self._meaning |= {word: kind.name for kind in kinds for word in kind.context}
-        # Latin labels stand alone: "ip" is none inside "zip", "sc" none inside "discount"
+        # Latin labels are whole words: "ip" does not match in "zip", or "sc" in "discount"
         latin = one_of(word for word in self._meaning if word[0].isascii())
         self._pattern = re.compile(
             f"{one_of(w for w in self._meaning if not w[0].isascii())}|(?<![a-z]){latin}(?![a-z])"
         )
 
     def nearest(self, text: str, start: int, end: int) -> str | None:
-        """The type announced for ``text[start:end]``, ``OTHER`` for nobody's data, None without a label."""
+        """The announced type of ``text[start:end]``, ``OTHER`` for numbers that are no personal data, or None."""
         bracket = _BEHIND_IN_BRACKETS.match(text, end)
         if bracket and (meaning := self.meaning(bracket[1])):
             return meaning
         return self._before(text, start) or self._behind(text, end)
 
     def meaning(self, cell: str) -> str | None:
-        """The type that a cell or a key announces by its last label word."""
+        """The type that the last label word of a header cell or key announces."""
         if len(cell) > MAX_CELL_CHARS or _HAS_DIGIT.search(cell):
             return None
         word = next(reversed(self._pattern.findall(_words_apart(cell))), None)
-        # short names of banks are parts of other words
+        # short bank names are parts of other words
         return None if word is None or (word in _SHORT_BANKS and word != cell.lower()) else self._meaning[word]
 
     def _before(self, text: str, start: int) -> str | None:
@@ -103,12 +103,12 @@ class Labels:
 
 
 def _words_apart(text: str) -> str:
-    """In small letters; ``custTel`` and ``HPNo`` are two words."""
+    """Lower case, with ``custTel`` split into two words."""
     return _CAMEL.sub(" ", text).lower()
 
 
 def _same_line(window: str) -> str:
-    """The part that belongs to what follows: its line, and of the line before what stands after its last number."""
+    """The context of a value: its line, and the part of the previous line after its last number."""
     before, _, line = window.rpartition("\n")
     if _HAS_DIGIT.search(line):
         return line

@@ -1,4 +1,4 @@
-"""The detector as a recogniser of Microsoft Presidio, for deployments that use that already.
+"""The detector as a recognizer for Microsoft Presidio.
 
 ```python
 from presidio_analyzer import AnalyzerEngine, RecognizerRegistry
@@ -8,9 +8,8 @@ registry = RecognizerRegistry(supported_languages=["ko"])
 registry.add_recognizer(MalmoiRecognizer())
 analyzer = AnalyzerEngine(registry=registry, nlp_engine=..., supported_languages=["ko"])
 ```
-Entities bear Presidio's names where it has one, so that its operators apply, and others are named like their kin of
-other countries (``US_BANK_NUMBER``, ``DE_HEALTH_INSURANCE``). No NLP engine is needed: artifacts are never looked at.
-Nothing else here imports this module; the package comes with ``pip install 'malmoi[presidio]'``.
+Entities have Presidio's names where they exist, so its operators apply; others follow names such as ``US_BANK_NUMBER``
+and ``DE_HEALTH_INSURANCE``. The NLP engine is not used. Install with ``pip install 'malmoi[presidio]'``.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ try:
     from presidio_analyzer import AnalysisExplanation, EntityRecognizer, RecognizerResult
 except ImportError as error:
     raise ImportError(
-        f"the Presidio recogniser needs presidio-analyzer ({error}); install it with pip install 'malmoi[presidio]'"
+        f"the Presidio recognizer needs presidio-analyzer ({error}); install it with pip install 'malmoi[presidio]'"
     ) from error
 
 ENTITIES = {
@@ -35,21 +34,21 @@ ENTITIES = {
     "PASSPORT": "KR_PASSPORT", "DRIVER": "KR_DRIVER_LICENSE", "BRN": "KR_BRN", "HEALTH": "KR_HEALTH_INSURANCE",
     "CARD": "CREDIT_CARD", "PLATE": "KR_VEHICLE_REGISTRATION", "URL": "URL",
 }  # fmt: skip
-"""Presidio's name of each type of paper Table 29."""
+"""Presidio's names of the types of paper Table 29."""
 
 assert tuple(ENTITIES) == PII_TYPES
 
 
 class MalmoiRecognizer(EntityRecognizer):
-    """Finds the types of paper Table 29 in Korean text; a result's explanation says what spoke for it.
+    """Finds the types of paper Table 29 in Korean text; each result has an explanation.
 
     Args:
-        supported_entities: Presidio's names of what to report; all of ``ENTITIES`` by default.
-        supported_language: text of every language is searched alike; Presidio asks recognisers by language.
+        supported_entities: Presidio's names of the types to report; default: all of ``ENTITIES``.
+        supported_language: Presidio selects recognizers by language; the search is the same for all languages.
         settings: further arguments of ``EntityRecognizer``, such as ``name``.
 
     Raises:
-        ValueError: an entity is none of ``ENTITIES``.
+        ValueError: unknown entity.
     """
 
     COUNTRY_CODE = "kr"
@@ -57,26 +56,26 @@ class MalmoiRecognizer(EntityRecognizer):
     def __init__(
         self, supported_entities: Sequence[str] | None = None, supported_language: str = "ko", **settings: Any
     ) -> None:
-        wanted = list(supported_entities or ENTITIES.values())
-        if unknown := sorted(set(wanted) - set(ENTITIES.values())):
-            raise ValueError(f"no entity {', '.join(unknown)} here; there are {', '.join(ENTITIES.values())}")
+        entities = list(supported_entities or ENTITIES.values())
+        if unknown := sorted(set(entities) - set(ENTITIES.values())):
+            raise ValueError(f"unknown entity {', '.join(unknown)}; expected any of {', '.join(ENTITIES.values())}")
         settings = {"name": "MalmoiRecognizer", "version": _version()} | settings
-        super().__init__(supported_entities=wanted, supported_language=supported_language, **settings)
+        super().__init__(supported_entities=entities, supported_language=supported_language, **settings)
 
     def load(self) -> None:
-        """There is no model to load."""
+        """Does nothing: there is no model."""
 
     def analyze(
         self, text: str, entities: Collection[str] | None = None, nlp_artifacts: Any = None
     ) -> list[RecognizerResult]:
-        """Results in the order of the text, never overlapping; offsets are indices of ``text``.
+        """Results in the order of the text, without overlaps; offsets are indices of ``text``.
 
         Args:
-            entities: what to report of ``supported_entities``; all of them by default.
+            entities: which of ``supported_entities`` to report; default: all.
             nlp_artifacts: not used.
         """
-        wanted = set(self.supported_entities) & set(entities or self.supported_entities)
-        types = [name for name, entity in ENTITIES.items() if entity in wanted]
+        requested = set(self.supported_entities) & set(entities or self.supported_entities)
+        types = [name for name, entity in ENTITIES.items() if entity in requested]
         return [self._result(span) for span in find_pii(text, types)]
 
     def _result(self, span: Span) -> RecognizerResult:

@@ -1,10 +1,9 @@
 """Draw invented values of the same type and form for personal data (paper section 2.3, Table 29).
 
-A replacement depends on secret, document, type and value: the same value in a document always gets the same one,
-regardless of its separators, and no number of workers changes it. With a key it depends on key, type and value: alike
-across a corpus, at the price that the key gives the values away. Stricter than the paper's: every replacement is found
-again by the detector, none is or holds another value of its document, and where blocks exist that belong to nobody it
-comes from them.
+A replacement depends on secret, document, type and value: equal values of a document get equal replacements, with any
+separators and any number of workers. With a key it depends on key, type and value, so it is equal in the whole corpus,
+but anyone with the key can verify guesses. Stricter than the paper: the detector finds every replacement again, no
+replacement is or contains another value of its document, and unused blocks of numbers are preferred.
 """
 
 from __future__ import annotations
@@ -23,44 +22,44 @@ log = logging.getLogger(__name__)
 
 MAX_DRAWS = 50
 MAX_PART_CHARS = 64
-"""Longer values are compared as a whole only: a draw never holds one by chance, and looking would not be linear."""
+"""Longer values are only compared as a whole, which keeps the time linear; a draw never contains one by chance."""
 
 _COUNTRY = re.compile("^(?:00)?82(?=[0-9]{8})|^0")
 _UNREADABLE = (AssertionError, ValueError, LookupError, AttributeError, StopIteration)
 
 
 class Originals:
-    """Values that must not come back, in any writing."""
+    """Original values that must not be used as replacements, in any spelling."""
 
     def __init__(self) -> None:
         self._values: set[str] = set()
         self._lengths: set[int] = set()
 
     def add(self, name: str, value: str) -> bool:
-        """Take in a value; whether it was new."""
+        """Add a value; returns whether it is new."""
         is_new = value not in self._values
-        self._values |= {value, *writings(name, value)}
+        self._values |= {value, *normal_forms(name, value)}
         if len(value) <= MAX_PART_CHARS:
             self._lengths.add(len(value))
         return is_new
 
     def has(self, name: str, value: str) -> bool:
-        """Whether a text is one of the values, in other separators or case if need be."""
-        return value in self._values or not self._values.isdisjoint(writings(name, value))
+        """Whether a text is one of the values, ignoring separators and case."""
+        return value in self._values or not self._values.isdisjoint(normal_forms(name, value))
 
-    def are_in(self, name: str, text: str) -> bool:
-        """Whether a text is or holds one of the values; time is linear in the text."""
+    def occur_in(self, name: str, text: str) -> bool:
+        """Whether a text is or contains one of the values; linear time."""
         parts = (text[at : at + length] for length in self._lengths for at in range(len(text) - length + 1))
         return self.has(name, text) or any(part in self._values for part in parts)
 
 
 class Pseudonymizer:
-    """Replacements for the values of one document, or of all documents if there is a key.
+    """Replacements for the values of one document, or of all documents with a key.
 
     Args:
-        secret: of the run; whoever knows it can test guesses of what a replacement stands for.
-        document_id: values of different documents are replaced independently.
-        key: secret of the user; where given, secret and document play no part.
+        secret: secret of the run; anyone who knows it can guess and verify original values.
+        document_id: equal values of different documents get different replacements.
+        key: key of the user, used instead of secret and document.
     """
 
     def __init__(self, secret: bytes, document_id: str, key: bytes | None = None) -> None:
@@ -70,50 +69,49 @@ class Pseudonymizer:
         self._refused: dict[tuple[str, str], set[str]] = {}
         self.originals = Originals()
 
-    def keep_out(self, values: Iterable[tuple[str, str]]) -> None:
-        """Type and text of values of the document: none will be a replacement, and none that is one stays."""
+    def exclude(self, values: Iterable[tuple[str, str]]) -> None:
+        """Exclude original values (type, text) from the replacements, including those already drawn."""
         if sum(self.originals.add(name, value) for name, value in values):
             for (name, value), fake in list(self._known.items()):
-                if fake is not None and self.originals.are_in(name, fake):
+                if fake is not None and self.originals.occur_in(name, fake):
                     del self._known[name, value]
 
     def replacement(self, name: str, value: str) -> str | None:
-        """What stands for a value of type ``name``; None where no draw is fit, so that the value has to be masked."""
+        """The replacement of a value of type ``name``; None if no draw is suitable, so the value must be masked."""
         if (name, value) not in self._known:
             self._known[name, value] = next(self._draws(name, value), None)
             if self._known[name, value] is None:
-                log.warning("a document needs a %s that no draw was fit for: the value was masked", name)
+                log.warning("a value was masked because no replacement of type %s was suitable", name)
         return self._known[name, value]
 
-    def refuse(self, name: str, value: str) -> None:
-        """Draw another replacement for a value, because this one does not fit where it stands."""
+    def reject(self, name: str, value: str) -> None:
+        """Draw another replacement for a value, because the current one is not suitable in its context."""
         fake = self._known.pop((name, value), None)
         if fake is not None:
             self._refused.setdefault((name, value), set()).add(fake)
 
     def _draws(self, name: str, value: str) -> Iterator[str]:
-        """Fit replacements of a value, always the same ones in the same order."""
+        """Suitable replacements of a value, always in the same order."""
         kind = BY_NAME[name]
-        what = f"{self._identity}{name}\0{canonical(name, value)}"
+        what = f"{self._identity}{name}\0{canonical_form(name, value)}"
         rng = Random(int.from_bytes(hmac.digest(self._secret, what.encode(), "sha256")[:8], "big"))
         refused = self._refused.get((name, value), ())
-        # odd writings that no draw is found again in are replaced by a value in the plainest form of the type
+        # if no draw in an unusual spelling is detected again, use the plain form of the type
         for shape in (value, kind.example):
             for _ in range(MAX_DRAWS):
                 try:
                     fake = widen_like(shape, kind.fake(rng, narrow(shape)))
-                except _UNREADABLE:  # of a value that grew by what stood beside it
+                except _UNREADABLE:  # the value includes adjacent text
                     break
-                is_free = fake not in refused and not self.originals.are_in(name, fake)
+                is_free = fake not in refused and not self.originals.occur_in(name, fake)
                 if is_free and _is_found(name, kind.context[0], fake):
                     yield fake
 
 
-def canonical(name: str, value: str) -> str:
-    """What two writings of a value have in common: digits without separators, telephone numbers without country code.
+def canonical_form(name: str, value: str) -> str:
+    """The common form of all spellings of a value: digits without separators, phone numbers without country code.
 
-    Dots and the like tell e-mail addresses, URLs, mentions and IP addresses apart, so there only case is put aside (and
-    not in URLs, whose paths keep it).
+    E-mail addresses, mentions, handles and IP addresses keep their punctuation and lose only case; URLs keep both.
     """
     value = narrow(value)
     if name == "TEL":
@@ -122,17 +120,17 @@ def canonical(name: str, value: str) -> str:
         return value
     if name in ("EMAIL", "MENTION", "IP", "HANDLE"):
         return value.casefold()
-    return letters_of(value)
+    return letters_and_digits(value)
 
 
-def letters_of(value: str) -> str:
-    """The letters and digits of a value in one case: what it has in common with itself read as another type."""
+def letters_and_digits(value: str) -> str:
+    """The letters and digits of a value in lower case: its common form when it is read as any type."""
     return "".join(c for c in narrow(value).casefold() if c.isalnum())
 
 
-def writings(name: str, value: str) -> tuple[str, str]:
-    """What any writing of a value shares with it: as its own type, and as any other."""
-    return canonical(name, value), letters_of(value)
+def normal_forms(name: str, value: str) -> tuple[str, str]:
+    """The common forms of a value as its own type and as any type."""
+    return canonical_form(name, value), letters_and_digits(value)
 
 
 def _is_found(name: str, label: str, fake: str) -> bool:

@@ -1,7 +1,7 @@
-"""The vocabulary of personal data: 16 type names, and what a row of the type table holds.
+"""The types of personal data: the 16 names of paper Table 29, six extra ones, and what defines a type.
 
-The names follow paper Table 29 in order. A type has one or more formats (a pattern, what else must hold, how telling
-it is), the words that announce it in Korean text, and a generator of replacements.
+A type has one or more formats (a pattern, a check, a strength), label words that announce it in Korean text, and a
+generator of replacements.
 """
 
 from __future__ import annotations
@@ -17,42 +17,42 @@ PII_TYPES = (
 )  # fmt: skip
 
 EXTRA_TYPES = ("PERSON", "ORG_NUMBER", "HANDLE", "CUSTOMS", "COURIER", "MEMBERSHIP")
-"""Outside Table 29: found where they are asked for, by the words around them."""
+"""Types outside Table 29, found on request by the words around them."""
 
 ALL_TYPES = PII_TYPES + EXTRA_TYPES
 
 OTHER = "OTHER"
-"""Announced by words for numbers that are nobody's personal data, such as tracking or patent numbers."""
+"""Announced by labels of numbers that are no personal data, such as patent numbers."""
 
 Check = Callable[[re.Match[str], str | None], bool]
-"""Whether a match really is of its type; the second argument is the type announced by the nearest label, if any."""
+"""Whether a match is of its type; the second argument is the type that the nearest label announces, if any."""
 
 Fake = Callable[[Random, str], str]
-"""Draw a replacement for a value; the separators and the length class of the value are kept."""
+"""Draw a replacement for a value; it keeps separators and length class of the value."""
 
 CLEAR, LIKELY, WEAK, BY_LABEL = 3, 2, 1, 0
-"""How telling a format is. A matching label adds two, so a labelled weak format outweighs an unlabelled likely one;
-``BY_LABEL`` formats count only where a label announces their type."""
+"""Strengths of formats. A matching label adds two, so a weak format with a label wins against a likely one without.
+``BY_LABEL`` formats count only with a matching label."""
 
 LABEL_BONUS = 2
 SCORES = (0.4, 0.5, 0.65, 0.8, 0.9, 0.9, 0.95)
-"""How sure a span of each strength is, 0..1, without label or check digit."""
+"""Confidence of a span of each strength, 0..1, without label and check digit."""
 CERTAIN = 6
-"""Formats that no label, not even of something else, puts in doubt: e-mail addresses, URLs and the like."""
+"""Formats that no label can rule out, such as e-mail addresses and URLs."""
 
 
 def words(text: str) -> tuple[str, ...]:
-    """The words of a blank-separated list."""
+    """The words of a space-separated list."""
     return tuple(text.split())
 
 
 def always(match: re.Match[str], label: str | None) -> bool:
-    """The check of formats whose pattern says it all."""
+    """The check of formats whose pattern is sufficient."""
     return True
 
 
 def one_of(names: Iterable[str]) -> str:
-    """A regular expression that matches any of ``names``, longer ones first; shared beginnings are looked at once."""
+    """A regular expression for any of ``names``, longer ones first, as a trie of common prefixes."""
     following: dict[str, list[str]] = {}
     for name in names:
         following.setdefault(name[:1], []).append(name[1:])
@@ -62,11 +62,11 @@ def one_of(names: Iterable[str]) -> str:
 
 
 class Scope:
-    """Where formats are tried: from ``before`` characters ahead of each clue to ``after`` characters behind it.
+    """Where formats are tried: from ``before`` characters before each clue to ``after`` characters after it.
 
-    A clue is one of the characters ``first``, rare in text, and what ``rest`` matches from behind it; the clues of all
-    scopes are found by one joint search. Where ``run`` is given, formats begin where the run does that ends at the
-    clue: what ``run`` matches, read backwards from there.
+    A clue is one of the rare characters ``first``, followed by a match of ``rest``. One search finds the clues of all
+    scopes. With ``run``, formats start at the start of the run of characters that ends at the clue; ``run`` matches it
+    backwards.
     """
 
     def __init__(self, first: str, rest: str, before: int, after: int, run: str = "") -> None:
@@ -78,7 +78,7 @@ class Scope:
 
 _IN_NUMBERS = r"[0-9\-.·)(/ +_~:*]"
 NUMBERS = Scope("0-9", f"{_IN_NUMBERS}{{5,24}}?[0-9]", before=9, after=8)
-"""Clusters of digits and separators; a region or a bracket may stand before them, a word such as 년 (year) behind."""
+"""Clusters of digits and separators, with a region or bracket before them and words such as 년 (year) after them."""
 NUMBER_CLUSTER = re.compile(f"(?:{_IN_NUMBERS}*[0-9])?")
 
 
@@ -86,12 +86,13 @@ NUMBER_CLUSTER = re.compile(f"(?:{_IN_NUMBERS}*[0-9])?")
 class Format:
     """One way to write a type.
 
-    ``pattern``: linear time, never ``\\b`` (Hangul is a letter to ``re``, so a glued particle hides the boundary); the
-    group ``value`` is the span where the pattern has it, else the whole match. It searches folded text (``fold``):
-    plain digits, one kind of hyphen and of blank.
-    ``digits``: of ``NUMBERS``, the fewest digits that a value has; ``leads``: the characters it begins with, any if
-    empty. ``needs``: what must stand in the searched text too, for patterns that are dear. ``has_checksum``: the check
-    holds a check digit against the value.
+    Attributes:
+        pattern: linear time, without ``\\b``, because particles are attached to values and Hangul is ``\\w``. The group
+            ``value`` is the span if it exists, else the whole match. It searches folded text (``fold``).
+        digits: minimum number of digits (scope ``NUMBERS``).
+        leads: possible first characters (scope ``NUMBERS``); any if empty.
+        needs: must also match in the searched text; for expensive patterns.
+        has_checksum: whether ``check`` verifies a check digit.
     """
 
     pattern: re.Pattern[str]
@@ -106,9 +107,9 @@ class Format:
 
 @dataclass(frozen=True, slots=True)
 class PiiType:
-    """A row of paper Table 29.
+    """A type of personal data.
 
-    ``context`` holds lower-case label words, the first one the most telling; ``example`` is a plain value, nobody's.
+    ``context`` has label words in lower case, the clearest one first. ``example`` is a plain value that nobody has.
     """
 
     name: str

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from corpus.config import ToxicityConfig
 from corpus.documents.errors import BadInput, first_line
 from corpus.documents.model_files import INDEX_NAME, check_weight_index, max_model_tokens, refuse_links
-from corpus.unit_files import PART_NAME
+from corpus.unit_files import DOCUMENTS_NAME
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -38,7 +38,7 @@ TOXIC_NAME = "toxic.npy"  # bool per sentence
 def score_unit(folder: Path, scratch: Path, *, config: ToxicityConfig) -> dict[str, Any]:
     """Write the scores of a unit's sentences and which of them are toxic."""
     classifier = _load(config.model_dump_json())
-    rows = pq.read_table(folder / PART_NAME, columns=["id", "source", "sentences"]).to_pylist()
+    rows = pq.read_table(folder / DOCUMENTS_NAME, columns=["id", "source", "sentences"]).to_pylist()
     scores_SL = score_sentences([text for row in rows for text in row["sentences"]], classifier)
     source_S = np.array([row["source"] for row in rows for _ in row["sentences"]], dtype=object)
     is_toxic_S = np.zeros(len(source_S), bool)

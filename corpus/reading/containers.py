@@ -44,7 +44,7 @@ class Item(NamedTuple):
     value: Any = None  # items of an array are parsed here: parsing tells whether they end where they seem to
 
 
-class Unreadable(Exception):
+class UnreadableRecord(Exception):
     """A record cannot be read; the message is the reason it is counted under."""
 
 
@@ -52,7 +52,11 @@ _decode_json = json.JSONDecoder(parse_int=lambda digits: (int if len(digits) <= 
 
 
 def parse_json(raw: bytes) -> Any:
-    """A JSON value, integers of more than ``INT_DIGITS`` digits as ``Decimal``; else ``Unreadable`` with the reason."""
+    """Parse JSON; integers of more than ``INT_DIGITS`` digits become ``Decimal``.
+
+    Raises:
+        UnreadableRecord: with the reason.
+    """
     try:
         return _decode_json(raw.decode("utf-8"))
     except UnicodeDecodeError:
@@ -61,7 +65,7 @@ def parse_json(raw: bytes) -> Any:
         reason = TOO_DEEP
     except ValueError:
         reason = BROKEN_JSON
-    raise Unreadable(reason)
+    raise UnreadableRecord(reason)
 
 
 def scan_lines(blocks: Blocks, array_key: str | None = None, encoding: str = UTF8) -> Iterator[Item]:
@@ -225,7 +229,7 @@ def _next_object(window: Window, number: int) -> Item:
             return window.item(number, UNFINISHED)
     try:
         return window.item(number, "", end, parse_json(window.bytes[window.place : end]))
-    except Unreadable as error:
+    except UnreadableRecord as error:
         return window.item(number, str(error), end)
 
 

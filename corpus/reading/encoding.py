@@ -35,7 +35,7 @@ _MIN_HANGUL_SHARE, _MIN_EVERYDAY_SHARE, _ENOUGH_HANGUL = 0.6, 0.1, 40
 
 _KEEP = "malmoi.keep"
 UNDECODED = re.compile("[\udc00-\udcff]")
-"""In text of ``text_of``, stand for bytes that could not be decoded; no decoder gives such a character by itself."""
+"""Characters of ``decode_blocks`` for bytes that could not be decoded; decoders never produce them otherwise."""
 
 
 def _keep_bytes(error: UnicodeError) -> tuple[str, int]:
@@ -46,7 +46,7 @@ def _keep_bytes(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error(_KEEP, _keep_bytes)
 
 
-def recognise(sample: bytes) -> str:
+def detect_encoding(sample: bytes) -> str:
     """The encoding of the text that begins with ``sample``: "utf-8", "cp949" or "utf-16"; UTF-8 where nothing tells."""
     for mark, encoding in MARKS:
         if sample.startswith(mark):
@@ -65,7 +65,7 @@ def recognise(sample: bytes) -> str:
     return CP949 if len(korean) > utf8 and _is_korean(b"\n".join(korean)) else UTF8
 
 
-def settle_encoding(path: Path, encoding: str) -> str:
+def resolve_encoding(path: Path, encoding: str) -> str:
     """The encoding to read a file in; "auto" looks at it. A file that is clearly not the UTF-8 asked for is refused."""
     if encoding not in (AUTO, UTF8):
         return encoding
@@ -75,7 +75,7 @@ def settle_encoding(path: Path, encoding: str) -> str:
             sample += block
             if len(sample) >= SAMPLE_BYTES:
                 break
-    found = recognise(sample[:SAMPLE_BYTES])
+    found = detect_encoding(sample[:SAMPLE_BYTES])
     if found != UTF8:
         if encoding == UTF8:
             raise BadInput(f"{path}: looks like {found.upper()}, not UTF-8; set corpus.encoding={found}, or auto")
@@ -117,7 +117,7 @@ def _is_korean(lines: bytes) -> bool:
     return hangul < _ENOUGH_HANGUL or len(_EVERYDAY.findall(text)) >= _MIN_EVERYDAY_SHARE * hangul
 
 
-def text_of(
+def decode_blocks(
     blocks: Iterable[bytes], encoding: str, settled: Callable[[str], None] = lambda found: None
 ) -> Iterator[str]:
     """A stream as text without its byte order mark; with "auto" the first block beyond ASCII decides, and is told."""
@@ -125,7 +125,7 @@ def text_of(
     is_start = True
     for block in blocks:
         if not decode and (encoding != AUTO or not block.isascii()):
-            found = recognise(block) if encoding == AUTO else encoding
+            found = detect_encoding(block) if encoding == AUTO else encoding
             settled(found)
             decode = codecs.getincrementaldecoder(found)(_KEEP).decode
         if text := decode(block) if decode else block.decode("ascii"):

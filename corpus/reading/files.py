@@ -41,7 +41,7 @@ class FileFormat(NamedTuple):
     packing: str  # ".zst" or ""
 
 
-def format_of(path: Path) -> FileFormat:
+def file_format(path: Path) -> FileFormat:
     """``petition.jsonl.zst`` is (".jsonl", ".zst"); either part may be empty."""
     packing = path.suffix.lower() if path.suffix.lower() in PACKINGS else ""
     kind = (Path(path.stem) if packing else path).suffix.lower()
@@ -49,7 +49,7 @@ def format_of(path: Path) -> FileFormat:
 
 
 def is_text_file(path: Path) -> bool:
-    kind, packing = format_of(path)
+    kind, packing = file_format(path)
     return kind in TEXT_FORMATS and not (kind == ".parquet" and packing)
 
 
@@ -136,7 +136,7 @@ def name_files(paths: Sequence[Path]) -> list[str]:
 
 def read_blocks(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
     """Unpacked bytes of a file in blocks; ``start`` and ``end`` are byte offsets into plain files."""
-    packing = format_of(path).packing
+    packing = file_format(path).packing
     if packing:
         with path.open("rb") as file:
             yield from unpack(cast(BinaryIO, file), packing, str(path))

@@ -1,9 +1,9 @@
 """Adapters from the formats in which the paper's corpora are distributed to documents (paper 2.1, appendix B).
 
-An adapter says how records lie in a file (its container), which field names the document and how its text is put
-together: a title is the first line, a paragraph or an utterance a line. It guesses nothing: a record of another shape
-raises and is quarantined, a record that is no document raises ``Skip`` with the reason it is counted under. Layouts:
-NIKL Modu corpora, CC-100, the NamuWiki dump, lovit's petitions archive, WikiExtractor.
+An adapter defines the container of the records, the field with the document id, and how the text is assembled: the
+title is the first line, and each paragraph or utterance is a line. Records in another layout are quarantined; records
+that are not documents are skipped and counted. Layouts: NIKL Modu corpora, CC-100, the NamuWiki dump, lovit's petitions
+archive, WikiExtractor.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ MODU_PARTS = ("paragraph", "utterance", "sentence")  # written, spoken and messe
 REDIRECT = re.compile(r"\s*#(?:redirect|넘겨주기)\s", re.I)
 
 
-class Skip(Exception):
+class SkippedRecord(Exception):
     """A record that is not a document; the message is the reason it is counted under."""
 
 
 class Adapter(NamedTuple):
-    """One distributed format; ``text_of`` gives None where the field is null, ``Skip`` for what is not a document.
+    """One distributed format; ``text_of`` returns None for a null field and raises ``SkippedRecord`` for non-documents.
 
     ``container``: "lines" (a JSON object a line), "array" (of JSON objects, in an object under ``array_key``), "text"
     (documents between blank lines) or "docs" (blocks ``<doc id= title=>``). ``suffixes`` leave the packing out.
@@ -75,19 +75,19 @@ def _petition_text(petition: Fields) -> str | None:
 
 def _namuwiki_text(page: Fields) -> str:
     if str(page["namespace"]) != "0":
-        raise Skip("other_namespace")
+        raise SkippedRecord("other_namespace")
     markup = _text(page["text"])
     if REDIRECT.match(markup):
-        raise Skip("redirect")
+        raise SkippedRecord("redirect")
     if not (body := plain_text(markup)):
-        raise Skip("no_body")
+        raise SkippedRecord("no_body")
     return _with_title(_text(page["title"]), body)
 
 
 def _wikipedia_text(page: Fields) -> str:
     title, text = unescape(_text(page["title"])).strip(), unescape(_text(page["text"])).strip()
     if text in ("", title):  # WikiExtractor writes redirects and empty pages as a bare title
-        raise Skip("no_body")
+        raise SkippedRecord("no_body")
     return _with_title(title, text)
 
 

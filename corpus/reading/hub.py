@@ -48,7 +48,7 @@ def read_shard(found: HubSet, shard: int) -> Iterator[dict[str, Any]]:
     yield from stream.shard(num_shards=stream.num_shards, index=shard)
 
 
-def identify(found: HubSet) -> str:
+def dataset_state(found: HubSet) -> str:
     """What tells this state of the data set from another: the commit on the Hub, of a folder its files' dates."""
     folder = Path(found.name)
     if folder.is_dir():
@@ -59,7 +59,7 @@ def identify(found: HubSet) -> str:
     try:
         return str(HfApi().dataset_info(found.name, revision=found.revision).sha)
     except Exception as error:
-        raise _refused(found, "the Hub does not answer for it", error, "name and network") from error
+        raise _hub_error(found, "the Hub does not answer for it", error, "name and network") from error
 
 
 def _stream(found: HubSet) -> Any:
@@ -68,9 +68,9 @@ def _stream(found: HubSet) -> Any:
     try:
         return load_dataset(found.name, found.config, split=found.split, revision=found.revision, streaming=True)
     except Exception as error:
-        raise _refused(found, "cannot be opened", error, "name, configuration, split and network") from error
+        raise _hub_error(found, "cannot be opened", error, "name, configuration, split and network") from error
 
 
-def _refused(found: HubSet, what: str, error: Exception, advice: str) -> BadInput:
+def _hub_error(found: HubSet, what: str, error: Exception, advice: str) -> BadInput:
     first_line = (str(error).splitlines() or [type(error).__name__])[0]
     return BadInput(f"{found}: {what} ({first_line}); check {advice}")

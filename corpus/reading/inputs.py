@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from corpus.config import SourceConfig
 from corpus.documents.errors import BadInput
 from corpus.documents.escaping import escape_controls
-from corpus.reading.encoding import UTF8, settle_encoding
-from corpus.reading.files import find_files, find_texts, format_of, is_local, name_files
+from corpus.reading.encoding import UTF8, resolve_encoding
+from corpus.reading.files import file_format, find_files, find_texts, is_local, name_files
 from corpus.reading.formats import ADAPTERS
-from corpus.reading.hub import PREFIX, HubSet, identify, parse_hub_name
+from corpus.reading.hub import PREFIX, HubSet, dataset_state, parse_hub_name
 
 AUTO = "auto"
 CONTAINERS = {".txt": "text", ".jsonl": "lines", ".ndjson": "lines", ".parquet": "parquet"}
@@ -33,7 +33,7 @@ class Input(NamedTuple):
         """The same with the encoding that the file turns out to be in; refuses one that clearly is not as asked."""
         if isinstance(self.path, HubSet) or self.container == "parquet":
             return self
-        return self._replace(encoding=settle_encoding(self.path, self.encoding))
+        return self._replace(encoding=resolve_encoding(self.path, self.encoding))
 
     @property
     def file(self) -> Path:
@@ -46,12 +46,12 @@ class Input(NamedTuple):
         """How records lie in it: "lines", "text", "docs", "array", "parquet" or "hub"."""
         if isinstance(self.path, HubSet):
             return "hub"
-        kind = format_of(self.path).kind
+        kind = file_format(self.path).kind
         return CONTAINERS[kind] if self.format == AUTO or kind == ".parquet" else ADAPTERS[self.format].container
 
     @property
     def is_packed(self) -> bool:
-        return not isinstance(self.path, HubSet) and bool(format_of(self.path).packing)
+        return not isinstance(self.path, HubSet) and bool(file_format(self.path).packing)
 
 
 def find_inputs(
@@ -85,17 +85,17 @@ def _finder(name: str, source: str) -> Callable[[Sequence[str]], list[Path]]:
         raise BadInput(f"corpus.sources.{source}.format: no format {name!r}; there are: {AUTO}, {known}")
 
     def accepts(path: Path) -> bool:
-        kind, packing = format_of(path)
+        kind, packing = file_format(path)
         return kind in adapter.suffixes or (kind == ".parquet" and not packing)
 
     kinds = ", ".join(suffix or "no suffix" for suffix in adapter.suffixes)
     return lambda patterns: find_files(patterns, accepts, f"file of the format {name} ({kinds}, packed or not)")
 
 
-def stamp(item: Input) -> str:
+def input_state(item: Input) -> str:
     """Tells another state of the same input: cheap, never reads it through."""
     if isinstance(item.path, HubSet):
-        return identify(item.path)
+        return dataset_state(item.path)
     if is_local(item.path):
         found = item.path.stat()
         return f"{found.st_size} {found.st_mtime_ns}"

@@ -28,7 +28,7 @@ STRUCT = 12  # its number in Thrift
 
 
 class Rows(NamedTuple):
-    """Consecutive rows, strings as dictionaries (``spelled_out`` undoes that); those ``too_long`` are null."""
+    """Consecutive rows, strings as dictionaries (``decode_dictionary`` undoes that); those ``too_long`` are null."""
 
     table: pa.RecordBatch
     too_long: frozenset[int]  # places in the table of rows with a cell above RECORD_BYTES
@@ -68,7 +68,7 @@ def read_rows(
             size = sum(chunk.total_uncompressed_size for chunk in chunks)
             at_once = max(1, min(BATCH_ROWS, BATCH_BYTES * group.num_rows // max(1, size)))
             for batch in file.iter_batches(at_once, row_groups=[number], columns=columns):
-                yield from _by_bytes(batch)
+                yield from _split_by_bytes(batch)
     except (pa.ArrowException, OSError) as error:
         raise DamagedFile(f"{name}: damaged Parquet file ({error})") from error
 
@@ -80,7 +80,7 @@ def _chunks(group: Any, columns: Sequence[str] | None) -> Iterator[Any]:
             yield chunk
 
 
-def _by_bytes(batch: pa.RecordBatch) -> Iterator[Rows]:
+def _split_by_bytes(batch: pa.RecordBatch) -> Iterator[Rows]:
     size_CN = np.array([row_bytes(column) for column in batch.columns]).reshape(batch.num_columns, batch.num_rows)
     is_long_N = np.logical_or.reduce(size_CN > containers.RECORD_BYTES)
     if is_long_N.any():
@@ -120,14 +120,14 @@ def _is_fixed(kind: pa.DataType) -> bool:
     return not (types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind))
 
 
-def spelled_out(column: pa.Array, kind: pa.DataType) -> pa.Array:
+def decode_dictionary(column: pa.Array, kind: pa.DataType) -> pa.Array:
     """A column in the type it was written in; text is not checked for being UTF-8, as Arrow does not when it reads."""
     if pa.types.is_dictionary(column.type) and not pa.types.is_dictionary(kind):
         column = column.dictionary_decode()
     return column if column.type == kind else column.cast(kind)
 
 
-def cell(column: pa.Array, place: int) -> Any:
+def cell_value(column: pa.Array, place: int) -> Any:
     """A value as a Python object; of a dictionary of bytes, by a single copy, where a scalar of Arrow takes three."""
     if not pa.types.is_dictionary(column.type):
         return column[place].as_py()

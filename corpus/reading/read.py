@@ -1,6 +1,6 @@
-"""Units of work to documents: every raw record becomes a ``Record``, a ``Reject`` that says why not, or is passed over.
+"""Read units of work: each raw record becomes a ``Record`` or a ``RejectedRecord`` with a reason, or is skipped.
 
-A record that cannot be read costs itself and nothing else; it goes to the quarantine, its letters masked. Text becomes
+An unreadable record does not affect others; it goes to the quarantine with its letters masked. Text is normalized to
 NFC here, once.
 """
 
@@ -17,14 +17,22 @@ from typing import Any, NamedTuple
 
 from corpus.documents.errors import BadInput
 from corpus.documents.escaping import escape_controls, escape_json
-from corpus.reading.containers import EXCERPT_BYTES, INVALID_UTF8, NOT_AN_OBJECT, TOO_LONG, Item, Unreadable, parse_json
+from corpus.reading.containers import (
+    EXCERPT_BYTES,
+    INVALID_UTF8,
+    NOT_AN_OBJECT,
+    TOO_LONG,
+    Item,
+    UnreadableRecord,
+    parse_json,
+)
 from corpus.reading.encoding import UTF8
 from corpus.reading.files import DamagedFile
-from corpus.reading.formats import ADAPTERS, Skip
+from corpus.reading.formats import ADAPTERS, SkippedRecord
 from corpus.reading.hub import HubSet, read_shard
 from corpus.reading.inputs import AUTO, Input
-from corpus.reading.parquet import Rows, as_bytes, cell, open_parquet, read_rows, stored_schema
-from corpus.reading.units import DAMAGED, Unit, scan
+from corpus.reading.parquet import Rows, as_bytes, cell_value, open_parquet, read_rows, stored_schema
+from corpus.reading.units import DAMAGED, Unit, scan_unit
 
 NAME_CHARS = 200
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -40,7 +48,7 @@ class Record(NamedTuple):
     text: str
 
 
-class Reject(NamedTuple):
+class RejectedRecord(NamedTuple):
     """``line``: line, row or item, from 1, within the unit; ``offset``: byte in the unpacked file."""
 
     line: int
@@ -49,14 +57,14 @@ class Reject(NamedTuple):
     raw: bytes
 
 
-def read_unit(unit: Unit, counts: Counter[str], max_documents: int | None = None) -> Iterator[Record | Reject]:
+def read_unit(unit: Unit, counts: Counter[str], max_documents: int | None = None) -> Iterator[Record | RejectedRecord]:
     """The first ``max_documents`` of a unit, and rejects; adds "records", "empty", "skipped.<reason>" to ``counts``."""
     left = max_documents if max_documents is not None else -1
     rows = _read_rows(unit) if unit.input.container in ("parquet", "hub") else _read_items(unit, counts)
     for found in rows:
         if left == 0:
             return
-        if isinstance(found, Skip):
+        if isinstance(found, SkippedRecord):
             counts[f"skipped.{found}"] += 1
             continue
         counts["records"] += 1
@@ -65,10 +73,10 @@ def read_unit(unit: Unit, counts: Counter[str], max_documents: int | None = None
         del found  # a record may be large: it goes before the next one is made
 
 
-def _read_items(unit: Unit, counts: Counter[str]) -> Iterator[Record | Reject | Skip]:
+def _read_items(unit: Unit, counts: Counter[str]) -> Iterator[Record | RejectedRecord | SkippedRecord]:
     item = unit.input
     parse = PARSERS[item.container]
-    for found in scan(unit, counts):
+    for found in scan_unit(unit, counts):
         number, offset, raw, problem, _ = found
         if not problem and not raw.strip():
             counts["empty"] += 1
@@ -77,10 +85,10 @@ def _read_items(unit: Unit, counts: Counter[str]) -> Iterator[Record | Reject | 
         record = problem or _record(item, place, parse, found)
         if record == INVALID_UTF8 and item.encoding != UTF8:
             record = f"invalid_{item.encoding}"
-        yield Reject(number, offset, record, raw) if isinstance(record, str) else record
+        yield RejectedRecord(number, offset, record, raw) if isinstance(record, str) else record
 
 
-def _read_rows(unit: Unit) -> Iterator[Record | Reject | Skip]:
+def _read_rows(unit: Unit) -> Iterator[Record | RejectedRecord | SkippedRecord]:
     item = unit.input
     shard = f"{unit.start}." if isinstance(item.path, HubSet) else ""
     number = unit.first - 1
@@ -92,17 +100,17 @@ def _read_rows(unit: Unit) -> Iterator[Record | Reject | Skip]:
             if isinstance(found, str):
                 raw = b"" if isinstance(fields, str) else fields.get(item.text_field)
                 raw = raw if isinstance(raw, bytes) else repr(raw).encode("utf-8", "replace")
-                yield Reject(number, 0, found, raw[:EXCERPT_BYTES])
+                yield RejectedRecord(number, 0, found, raw[:EXCERPT_BYTES])
             else:
                 yield found
             del fields, found  # a row may be large: it goes before the next one is made
     except DamagedFile as error:
-        yield Reject(number + 1, 0, DAMAGED, str(error).partition(": ")[2].encode())
+        yield RejectedRecord(number + 1, 0, DAMAGED, str(error).partition(": ")[2].encode())
 
 
 def _object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise Unreadable(NOT_AN_OBJECT)
+        raise UnreadableRecord(NOT_AN_OBJECT)
     return value
 
 
@@ -123,16 +131,18 @@ PARSERS: dict[str, Callable[[Item], dict[str, Any]]] = {
 }
 
 
-def _record(item: Input, place: str, parse: Callable[[Any], Mapping[str, Any]], raw: Any) -> Record | Skip | str:
+def _record(
+    item: Input, place: str, parse: Callable[[Any], Mapping[str, Any]], raw: Any
+) -> Record | SkippedRecord | str:
     """A document, what says that it is none, or the reason why it cannot be read."""
     try:
         fields = parse(raw)
         text, name = _text_and_id(item, fields)
     except UnicodeDecodeError:
         return INVALID_UTF8
-    except Unreadable as error:
+    except UnreadableRecord as error:
         return str(error)
-    except Skip as skip:
+    except SkippedRecord as skip:
         return skip
     if text is None:
         return "no_text"
@@ -152,7 +162,7 @@ def _text_and_id(item: Input, fields: Mapping[str, Any]) -> tuple[Any, Any]:
     try:
         return adapter.text_of(fields), adapter.id_of(fields)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError):
-        raise Unreadable(f"not_laid_out_as_{item.format}") from None
+        raise UnreadableRecord(f"not_laid_out_as_{item.format}") from None
 
 
 def _name(value: Any, default: str) -> str:
@@ -193,7 +203,9 @@ def _rows_of(rows: Rows) -> Iterator[dict[str, Any] | str]:
     for place in range(rows.table.num_rows):
         try:
             yield (
-                TOO_LONG if place in rows.too_long else {name: cell(column, place) for name, column in columns.items()}
+                TOO_LONG
+                if place in rows.too_long
+                else {name: cell_value(column, place) for name, column in columns.items()}
             )
         except UnicodeDecodeError:  # inside of a nested column
             yield INVALID_UTF8
@@ -209,14 +221,14 @@ MASKS = (
 )
 
 
-def quarantine_line(file: str, reject: Reject) -> str:
+def quarantine_line(file: str, reject: RejectedRecord) -> str:
     """The JSON line of a record; not its words but its form, for no detector can be trusted with broken records."""
-    excerpt = mask(reject.raw[:EXCERPT_BYTES])
+    excerpt = mask_record(reject.raw[:EXCERPT_BYTES])
     row = {"file": file, "line": reject.line, "offset": reject.offset, "reason": reject.reason, "excerpt": excerpt}
     return escape_json(json.dumps(row, ensure_ascii=False)) + "\n"
 
 
-def mask(raw: bytes) -> str:
+def mask_record(raw: bytes) -> str:
     """The form of a record: 0 for digits, a for Latin letters, 가 for all others, � for bytes that are not UTF-8."""
     text = raw.decode("utf-8", "surrogateescape")
     for pattern, symbol in MASKS:
@@ -238,7 +250,7 @@ def join_quarantine(parts: Sequence[tuple[Path, int]], out: Path) -> Path:
     return path
 
 
-def check_share(rejected: Mapping[str, int], records: int, max_share: float, where: str) -> None:
+def check_rejected_share(rejected: Mapping[str, int], records: int, max_share: float, where: str) -> None:
     """Stop the run, with a ``BadInput``, when more than ``max_share`` of the records could not be read."""
     bad = sum(rejected.values())
     if bad > max(ALWAYS_ALLOWED, max_share * (records + bad)):

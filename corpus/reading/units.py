@@ -75,7 +75,7 @@ def total_bytes(inputs: Iterable[Input]) -> int:
     return sum(item.file.stat().st_size for item in inputs if not isinstance(item.path, HubSet))
 
 
-def scan(unit: Unit, counts: Counter[str]) -> Iterator[Item]:
+def scan_unit(unit: Unit, counts: Counter[str]) -> Iterator[Item]:
     """Records of a unit of bytes, then its damage if there is any; adds the "lines" of a byte range to ``counts``."""
     if unit.items is not None:
         yield from unit.items

@@ -15,7 +15,7 @@ Source = Annotated[
 FieldNames = Annotated[str | None, typer.Option(help="Keys or columns, by commas: body,author.name. Default: text.")]
 AllFields = Annotated[bool, typer.Option("--all-fields", help="Every string at any depth; keys stay.")]
 Types = Annotated[str | None, typer.Option(help="Only these types, by commas: TEL,PERSON. Default: Table 29.")]
-Names = Annotated[Path | None, typer.Option(metavar="FOLDER", help="KLUE-NER model that finds names of people, too.")]
+Names = Annotated[Path | None, typer.Option(metavar="FOLDER", help="KLUE-NER model that also finds names of people.")]
 NamesThreshold = Annotated[float, typer.Option(help="Probability that one token of a name reaches, 0 to 1.")]
 NamesDevice = Annotated[str, typer.Option(help="Where the model runs: auto, or cpu.")]
 Format = Annotated[str, typer.Option("--format", help="auto, text, jsonl, json, csv, tsv, parquet.")]
@@ -45,11 +45,11 @@ def pii_detect(
     Example:  echo '문의 010-0123-4567' | malmoi pii detect -
     """
     from launch.pii.run import process, read_choices
-    from launch.pii.work import Finding, read_people, read_types
+    from launch.pii.work import Finding, read_name_model, read_types
 
     choices = read_choices(fields, all_fields, format_, encoding, on_error, skipped)
-    people = read_people(names, names_threshold, names_device)
-    process(source, target, Finding(read_types(types), explain, people), choices)
+    name_model = read_name_model(names, names_threshold, names_device)
+    process(source, target, Finding(read_types(types), explain, name_model), choices)
 
 
 @pii_app.command("replace")
@@ -82,9 +82,9 @@ def pii_replace(
     Example:  malmoi pii replace letters.csv letters.safe.csv
     """
     from launch.pii.run import process, read_choices
-    from launch.pii.work import Hiding, read_people, read_protection, read_types
+    from launch.pii.work import Hiding, read_name_model, read_protection, read_types
 
     choices = read_choices(fields, all_fields, format_, encoding, on_error, skipped)
-    people = read_people(names, names_threshold, names_device)
-    protection = read_protection(mode, seed, key_file, key_variable, read_types(types), people)
+    name_model = read_name_model(names, names_threshold, names_device)
+    protection = read_protection(mode, seed, key_file, key_variable, read_types(types), name_model)
     process(source, target, Hiding(protection), choices)

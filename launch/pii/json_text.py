@@ -18,7 +18,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from corpus.reading import containers
-from corpus.reading.containers import BROKEN_JSON, NOT_AN_OBJECT, TOO_LONG, Unreadable, parse_json
+from corpus.reading.containers import BROKEN_JSON, NOT_AN_OBJECT, TOO_LONG, UnreadableRecord, parse_json
 from corpus.reading.encoding import UNDECODED
 from launch.pii.streams import UNDECODABLE, Line, Meet
 from launch.pii.work import EVERYTHING, Finding, Hiding, Paths, SpanRow, Work, below, escape_key, nfc
@@ -90,7 +90,7 @@ class Walker:
             elif sign == "," and top:
                 top.number, top.expects_key = top.number + 1, top.is_object
             elif sign in "-0123456789" and top and top.is_object and () in paths and () not in top.paths:
-                raise Unreadable(NOT_TEXT)
+                raise UnreadableRecord(NOT_TEXT)
             if own >= 0 and len(self.stack) == 1 and sign not in ":,":
                 self.spans_at, own = (own, token.end()), -1
 
@@ -127,10 +127,10 @@ def check_record(raw: str) -> dict[str, Any]:
         Unreadable: not decoded, not JSON, too deep, or no object.
     """
     if UNDECODED.search(raw):
-        raise Unreadable(UNDECODABLE)
+        raise UnreadableRecord(UNDECODABLE)
     value = parse_json(raw.encode("utf-8"))
     if not isinstance(value, dict):
-        raise Unreadable(NOT_AN_OBJECT)
+        raise UnreadableRecord(NOT_AN_OBJECT)
     return value
 
 
@@ -184,13 +184,13 @@ def change_lines(lines: Iterable[Line], paths: Paths, work: Work, flat: bool, me
             continue
         try:
             if line.problem:
-                raise Unreadable(line.problem)
+                raise UnreadableRecord(line.problem)
             walker = Walker(paths)
             changed = change_record(line.text, walker, work, position, flat)
             if not walker.seen and paths != EVERYTHING:
-                raise Unreadable(f"no_field: {', '.join(walker.keys)}")
+                raise UnreadableRecord(f"no_field: {', '.join(walker.keys)}")
             yield changed + (line.end if isinstance(work, Hiding) else "\n")
-        except Unreadable as error:
+        except UnreadableRecord as error:
             meet(f"line {line.number}", str(error), line.text)
         position += 1
 
@@ -220,10 +220,10 @@ def pieces_of(blocks: Iterable[str]) -> Iterator[Piece]:
             yield from cutter.cut("".join(held))
             held, wanted = [cutter.rest], len(cutter.rest)
             if wanted > containers.RECORD_BYTES:
-                raise Unreadable(TOO_LONG)
+                raise UnreadableRecord(TOO_LONG)
     yield from cutter.cut("".join(held) + "\n")
     if cutter.rest.strip() or cutter.open or not cutter.has_value:
-        raise Unreadable(containers.UNFINISHED)
+        raise UnreadableRecord(containers.UNFINISHED)
 
 
 class _Cutter:
@@ -256,15 +256,15 @@ class _Cutter:
 
     def _follow(self, sign: str, token: str) -> None:
         if self.has_value and not self.open:
-            raise Unreadable(BROKEN_JSON)  # a second value: these are JSON lines
+            raise UnreadableRecord(BROKEN_JSON)  # a second value: these are JSON lines
         self.has_value = True
         if sign in "{[":
             self.open.append(sign)
         elif sign in "}]":
             if not self.open or self.open.pop() != ("{" if sign == "}" else "["):
-                raise Unreadable(BROKEN_JSON)
+                raise UnreadableRecord(BROKEN_JSON)
         elif sign not in ',:"' and not SCALAR.fullmatch(token):
-            raise Unreadable(BROKEN_JSON)
+            raise UnreadableRecord(BROKEN_JSON)
 
 
 def change_document(
@@ -290,7 +290,7 @@ def change_document(
             try:
                 held.append(change_record(piece.raw, walker, work, records - 1, flat) + "\n" * finds)
                 has_chosen, keys = has_chosen or walker.seen, walker.keys if records == 1 else keys
-            except Unreadable as error:
+            except UnreadableRecord as error:
                 meet(f"item {records}", str(error), piece.raw)
                 held.append("" if finds else "null")  # a place holder, so that commas stay right
         else:
@@ -303,7 +303,7 @@ def change_document(
             yield from held  # without a chosen field: numbers alone so far
             held, size = [], 0
     if has_text and not has_chosen:
-        raise Unreadable(f"no_field: {', '.join(around.keys | keys)}")
+        raise UnreadableRecord(f"no_field: {', '.join(around.keys | keys)}")
     yield from held
 
 
@@ -312,7 +312,7 @@ def _change_around(raw: str, around: Walker, work: Work) -> str:
         around.pass_over(raw)
         return ""
     if UNDECODED.search(raw):
-        raise Unreadable(UNDECODABLE)
+        raise UnreadableRecord(UNDECODABLE)
     return around.change(raw, lambda text, label: work.hidden(text, "0", label))
 
 

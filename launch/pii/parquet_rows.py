@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from corpus.documents.atomic_files import atomic_file
-from corpus.reading.containers import TOO_LONG, Unreadable
-from corpus.reading.parquet import Rows, cell, open_parquet, read_rows, spelled_out, stored_schema
+from corpus.reading.containers import TOO_LONG, UnreadableRecord
+from corpus.reading.parquet import Rows, cell_value, decode_dictionary, open_parquet, read_rows, stored_schema
 from launch.pii.json_text import NOT_TEXT, literal
 from launch.pii.streams import UNDECODABLE, Meet
 from launch.pii.work import EVERYTHING, Finding, Hiding, Paths, SpanRow, below, change_texts, escape_key, nfc
@@ -47,10 +47,10 @@ def find_in_parquet(source: Path, paths: Paths, work: Finding, flat: bool, meet:
             for place in range(rows.table.num_rows):
                 try:
                     if place in rows.too_long:
-                        raise Unreadable(TOO_LONG)
-                    row = {name: cell(rows.table.column(name), place) for name in rows.table.schema.names}
+                        raise UnreadableRecord(TOO_LONG)
+                    row = {name: cell_value(rows.table.column(name), place) for name in rows.table.schema.names}
                     row |= {name: _text(row[name]) for name in columns}
-                except (Unreadable, UnicodeDecodeError) as error:
+                except (UnreadableRecord, UnicodeDecodeError) as error:
                     reason = UNDECODABLE if isinstance(error, UnicodeDecodeError) else str(error)
                     meet(f"row {first + place + 1}", reason, "")
                 else:
@@ -74,10 +74,10 @@ def _opened(source: Path) -> Iterator[tuple[pa.Schema, Iterator[tuple[int, Rows]
 def _choose(schema: pa.Schema, paths: Paths) -> Columns:
     chosen = {field.name: below(paths, field.name) for field in schema if below(paths, field.name)}
     if not chosen:
-        raise Unreadable(f"no_field: {', '.join(schema.names)}")
+        raise UnreadableRecord(f"no_field: {', '.join(schema.names)}")
     texts = {name: inner for name, inner in chosen.items() if _holds_text(schema.field(name).type)}
     if paths != EVERYTHING and len(texts) < len(chosen):
-        raise Unreadable(NOT_TEXT)
+        raise UnreadableRecord(NOT_TEXT)
     return texts
 
 
@@ -114,7 +114,7 @@ def _hidden(rows: Rows, first: int, schema: pa.Schema, columns: Columns, work: H
         hide = _hide_in(str(first + place if name_of_row is None else name_of_row), work)
         for name, paths in columns.items():
             try:
-                value = None if place in left_out else _text(cell(table.column(name), place))
+                value = None if place in left_out else _text(cell_value(table.column(name), place))
             except UnicodeDecodeError:
                 value, left_out[place] = None, UNDECODABLE
             changed[name].append(change_texts(value, paths, hide, name))
@@ -123,7 +123,7 @@ def _hidden(rows: Rows, first: int, schema: pa.Schema, columns: Columns, work: H
     arrays = [
         pa.array(changed[field.name], field.type)
         if field.name in changed
-        else spelled_out(table.column(field.name), field.type)
+        else decode_dictionary(table.column(field.name), field.type)
         for field in schema
     ]
     batch = pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from corpus.reading.containers import Unreadable
+from corpus.reading.containers import UnreadableRecord
 from launch.pii.json_text import check_record, literal
 from launch.pii.streams import Line, Meet
 from launch.pii.work import Finding, Hiding, SpanRow, Work, nfc
@@ -53,7 +53,7 @@ def blocks_of(lines: Iterable[Line], meet: Meet, refuses_json: bool) -> Iterator
             meet(f"line {line.number}", line.problem, line.text)
             continue
         if refuses_json and _is_json(line.text.strip()):
-            raise Unreadable(f"json_in_text: {line.number}")
+            raise UnreadableRecord(f"json_in_text: {line.number}")
         is_blank = not line.text.strip()
         held.append(line)
         size += len(line.text)
@@ -72,7 +72,7 @@ def _is_json(text: str) -> bool:
         return False
     try:
         check_record(text)
-    except Unreadable:
+    except UnreadableRecord:
         return False
     return True
 
@@ -93,7 +93,8 @@ def hide_in_block(block: Block, work: Hiding) -> str:
 def _without_lines(lines: list[str], work: Hiding) -> list[str]:
     """Sentences with personal data go, their line stays; a line whose value only its surroundings tell goes empty."""
     while touched := {
-        number for number, _ in spans_by_line(lines, Finding(work.protection.types, people=work.protection.people))
+        number
+        for number, _ in spans_by_line(lines, Finding(work.protection.types, name_model=work.protection.name_model))
     }:
         for number in touched:
             hidden = work.hidden(lines[number], DOCUMENT)

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from corpus.documents.errors import BadInput
-from corpus.reading.containers import Unreadable, parse_json
-from corpus.reading.encoding import AUTO, UTF8, text_of
-from corpus.reading.files import find_files, format_of, to_path
+from corpus.reading.containers import UnreadableRecord, parse_json
+from corpus.reading.encoding import AUTO, UTF8, decode_blocks
+from corpus.reading.files import file_format, find_files, to_path
 from launch.pii.json_text import change_document, change_lines
 from launch.pii.parquet_rows import find_in_parquet, hide_in_parquet
 from launch.pii.plain_text import change_blocks
@@ -94,19 +94,19 @@ def process(source: str, target: str, work: Work, choices: Choices) -> None:
             problems.name, problems.encoding = job.name, UTF8
             try:
                 _do(job, work, choices, problems)
-            except Unreadable as error:
+            except UnreadableRecord as error:
                 raise BadInput(f"{job.name}: {explain(str(error))}") from None
 
 
 def _do(job: Job, work: Work, choices: Choices, problems: Problems) -> None:
     kind = choices.format
     if kind == "auto" and job.source is not None:
-        kind = KINDS.get(format_of(job.source).kind, "auto")
+        kind = KINDS.get(file_format(job.source).kind, "auto")
     if kind != "parquet":
         pieces = _change_text(job, kind, work, choices, problems)
     elif job.source is None:
         raise BadInput(f"{STDIN}: Parquet is read from files; give its path")
-    elif format_of(job.source).packing:
+    elif file_format(job.source).packing:
         raise BadInput(f"{job.source}: a packed Parquet file; unpack it first, Parquet packs its columns itself")
     elif isinstance(work, Finding):
         pieces = find_in_parquet(job.source, choices.paths(kind), work, choices.is_flat, problems.meet)
@@ -130,7 +130,7 @@ def _change_text(job: Job, kind: str, work: Work, choices: Choices, problems: Pr
         problems.encoding = found
 
     problems.encoding = UTF8 if choices.encoding == AUTO else choices.encoding
-    head, texts = _peek(text_of(source_blocks(job.source), choices.encoding, settle))
+    head, texts = _peek(decode_blocks(source_blocks(job.source), choices.encoding, settle))
     is_auto = choices.format == "auto"
     if kind == "auto" or (kind == "json" and is_auto):
         kind = sniff_kind(head, kind)
@@ -167,7 +167,7 @@ def sniff_kind(head: str, kind: str = "auto") -> str:
         first, end, rest = head.lstrip().partition("\n")
         try:
             parse_json(first.encode("utf-8", "surrogateescape"))
-        except Unreadable:
+        except UnreadableRecord:
             return "json" if kind == "json" or (end and first.strip() == "{") else "jsonl"
         return "jsonl" if kind != "json" or rest.lstrip().startswith("{") else "json"
     return "json" if kind == "json" or _OBJECTS.match(head) else "text"
@@ -201,7 +201,7 @@ def plan_jobs(source: str, target: str, *, finds: bool) -> list[Job]:
         jobs = [Job(path, to / _output_name(Path(path.name), finds) if to and to.is_dir() else to)]
     else:
         wanted = f"file to read ({', '.join(KINDS)}, packed or not)"
-        found = find_files([source], lambda file: format_of(file).kind in KINDS, wanted)
+        found = find_files([source], lambda file: file_format(file).kind in KINDS, wanted)
         if to is None or to.is_file():
             raise BadInput(f"{source} names {len(found)} files; give a folder for the output")
         fixed = takewhile(lambda part: not glob.has_magic(part), Path(source).parts[:-1])
@@ -226,8 +226,8 @@ def check_kind(job: Job, kind: str) -> None:
     Raises:
         BadInput: the output's name says another kind.
     """
-    named = KINDS.get(format_of(job.target).kind) if job.target else None
-    alike = job.source and job.target and format_of(job.source).kind == format_of(job.target).kind
+    named = KINDS.get(file_format(job.target).kind) if job.target else None
+    alike = job.source and job.target and file_format(job.source).kind == file_format(job.target).kind
     one_object = job.source is None and (kind, named) == ("jsonl", "json")  # a line may be the whole document
     if named and named != kind and not alike and not one_object:
         suffixes = " or ".join(suffix for suffix, its in KINDS.items() if its == kind)
@@ -239,7 +239,7 @@ def check_kind(job: Job, kind: str) -> None:
 
 def _output_name(name: Path, finds: bool) -> Path:
     """Spans are JSON lines, whatever they were found in."""
-    kind, packing = format_of(name)
+    kind, packing = file_format(name)
     if not finds or KINDS.get(kind) == "jsonl":
         return name
     bare = name.name[: len(name.name) - len(packing)]

@@ -23,7 +23,7 @@ from corpus.documents.atomic_files import PARTIAL_SUFFIX, atomic_file
 from corpus.documents.errors import BadInput
 from corpus.reading import containers
 from corpus.reading.encoding import UNDECODED
-from corpus.reading.files import PACKINGS, format_of, read_blocks, unpack
+from corpus.reading.files import PACKINGS, file_format, read_blocks, unpack
 
 STDIN = "standard input"
 UNDECODABLE = "undecodable"
@@ -117,7 +117,7 @@ def source_blocks(path: Path | None) -> Iterator[bytes]:
         BadInput: standard input is closed, packed, or Parquet, which needs a file.
     """
     if path is not None:
-        packing = "" if format_of(path).packing else _packing_of(path)
+        packing = "" if file_format(path).packing else _packing_of(path)
         if not packing:
             yield from read_blocks(path)
             return
@@ -158,7 +158,11 @@ def open_output(path: Path | None) -> Iterator[IO[bytes]]:
         with path.open("wb") as device:
             yield device
     else:
-        with atomic_file(path) as temporary, temporary.open("wb") as file, _PACK[format_of(path).packing](file) as out:
+        with (
+            atomic_file(path) as temporary,
+            temporary.open("wb") as file,
+            _PACK[file_format(path).packing](file) as out,
+        ):
             yield out
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from corpus.pii.detect import find_pii
 from corpus.reading import containers
-from corpus.reading.containers import TOO_LONG, Unreadable
+from corpus.reading.containers import TOO_LONG, UnreadableRecord
 from corpus.reading.encoding import UNDECODED
 from launch.pii.json_text import literal
 from launch.pii.streams import UNDECODABLE, Meet
@@ -89,7 +89,7 @@ def rows_of(blocks: Iterable[str], delimiter: str) -> Iterator[Row]:
             position, line = position + len(row.raw), line + row.raw.count("\n")
         held, wanted = [text[position:]], len(text) - position
         if wanted > containers.RECORD_BYTES:
-            raise Unreadable(TOO_LONG)
+            raise UnreadableRecord(TOO_LONG)
 
 
 def _next_row(text: str, start: int, line: int, pattern: re.Pattern[str], *, is_end: bool) -> Row | None:
@@ -132,7 +132,7 @@ class Table:
             names = self.head or row.numbers
             self.chosen = [() in below(self.fields, name) for name in names]
             if not any(self.chosen):
-                raise Unreadable(f"no_field: {', '.join(names)}")
+                raise UnreadableRecord(f"no_field: {', '.join(names)}")
         return bool(self.head)
 
     def looked_at(self, row: Row) -> Iterator[tuple[int, str, str]]:

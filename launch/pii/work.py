@@ -22,7 +22,7 @@ from corpus.documents.accelerator import DeviceName
 from corpus.documents.errors import BadInput
 from corpus.pii.detect import Span, find_pii
 from corpus.pii.extra.person_by_model import NameTagger, load_tagger
-from corpus.pii.hide import MODES, Protection
+from corpus.pii.hide import MODES, PiiHider
 from corpus.pii.key import random_secret, read_key, seeded_secret
 from corpus.pii.types import ALL_TYPES
 
@@ -35,17 +35,17 @@ EVERYTHING: Paths = ((),)
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """How personal data is shown: ``explains`` adds score and reasons to each span, ``people`` names by a model."""
+    """How personal data is shown: ``explains`` adds score and reasons to each span, ``name_model`` names by a model."""
 
     types: frozenset[str] | None = None
     explains: bool = False
-    people: NameTagger | None = None
+    name_model: NameTagger | None = None
 
     def rows(self, text: str, label: str = "") -> list[SpanRow]:
         return [self.shown(span) for span in self.find(text, label)]
 
     def find(self, text: str, label: str = "") -> list[Span]:
-        return find_pii(text, self.types, label, self.people)
+        return find_pii(text, self.types, label, self.name_model)
 
     def shown(self, span: Span) -> SpanRow:
         """``[start, end, TYPE]``, or an object that says why, too."""
@@ -59,7 +59,7 @@ class Finding:
 class Hiding:
     """How personal data is hidden; equal values map alike inside a document."""
 
-    protection: Protection = field(repr=False)
+    protection: PiiHider = field(repr=False)
 
     def hidden(self, text: str, document: str, label: str = "") -> str:
         """``text`` without personal data; unchanged where there is none."""
@@ -82,7 +82,7 @@ def read_types(names: str | None) -> frozenset[str] | None:
     return frozenset(wanted)
 
 
-def read_people(folder: Path | None, threshold: float, device: str) -> NameTagger | None:
+def read_name_model(folder: Path | None, threshold: float, device: str) -> NameTagger | None:
     """The model of names in ``folder``, where one is given; ``BadInput`` where it cannot be used."""
     if not 0 < threshold < 1:
         raise BadInput(f"--names-threshold {threshold:g}: a probability between 0 and 1 is expected")
@@ -97,15 +97,15 @@ def read_protection(
     key_file: Path | None,
     key_variable: str | None,
     types: frozenset[str] | None,
-    people: NameTagger | None = None,
-) -> Protection:
+    name_model: NameTagger | None = None,
+) -> PiiHider:
     """How to hide: by a random secret of this run, kept nowhere, or repeatably where a seed is given."""
     if mode not in MODES:
         raise BadInput(f"--mode {mode}: no such mode; there are {', '.join(MODES)}")
     if seed is not None and (key_file or key_variable):
         raise BadInput("--seed and a key: with a key a value maps alike in all runs, so leave --seed out")
     key = read_key(key_file, key_variable)
-    return Protection(mode, random_secret() if seed is None else seeded_secret(seed), key, types, people)
+    return PiiHider(mode, random_secret() if seed is None else seeded_secret(seed), key, types, name_model)
 
 
 def nfc(text: str) -> str:

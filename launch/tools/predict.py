@@ -68,11 +68,12 @@ def predict(
 
 def predict_file(kept: Any, path: Path | None, target: Path | None, as_json: bool, batch_size: int | None) -> None:
     """Predict all of a file, or of standard input, and write the results; how many there were goes to the user."""
+    from corpus.reading.files import file_format
     from finetune.inference.predict import lines_for_people, use_of
-    from launch.pii.streams import format_of, open_output, tell
+    from launch.pii.streams import open_output, tell
 
     use, counts = use_of(kept), Counter[str]()
-    as_json = as_json or (target is not None and format_of(target).kind in (".jsonl", ".ndjson"))
+    as_json = as_json or (target is not None and file_format(target).kind in (".jsonl", ".ndjson"))
     with open_output(target) as out:
         for results in results_of(kept, path, batch_size, counts):
             for result in results:
@@ -98,11 +99,11 @@ def results_of(
 ) -> Iterator[list[dict[str, Any]]]:
     """Results in order, a block of lines at a time; an official file is one block. ``counts`` gets the lines "changed",
     which were not in NFC."""
-    from corpus.reading.encoding import AUTO, text_of
+    from corpus.reading.encoding import AUTO, decode_blocks
     from finetune.inference.predict import predict_official, predict_texts
     from launch.pii.streams import source_blocks
 
-    name, blocks = _name(path), text_of(source_blocks(path), AUTO)
+    name, blocks = _name(path), decode_blocks(source_blocks(path), AUTO)
     head, blocks = look_at(blocks)
     form = form_of(head, kept.task.files.suffix)
     if form == "official" or (kept.task.own is not None and path is not None and is_table(head, kept.task.own, path)):
@@ -144,11 +145,11 @@ def form_of(head: str, suffix: str) -> Form:
 
 def is_table(head: str, own: Mapping[str, Any], path: Path) -> bool:
     """Whether a file of an own task, defined by ``own``, is one by its name, or a TSV whose first line names a text."""
-    from launch.pii.streams import format_of
+    from corpus.reading.files import file_format
 
     names = [own.get(key) for key in ("text", "question", "tokens")]
     named = {name for value in names if value for name in ([value] if isinstance(value, str) else value)}
-    kind = format_of(path).kind
+    kind = file_format(path).kind
     return kind in OWN_TABLES or (
         kind == ".tsv" and not (named or {"text", "question", "tokens"}).isdisjoint(head.partition("\n")[0].split("\t"))
     )
@@ -167,9 +168,9 @@ def _parsed(line: str) -> dict[str, Any]:
 @contextmanager
 def official_file(path: Path | None, blocks: Iterable[str], suffix: str) -> Iterator[Path]:
     """The file itself, or a copy of what is not plain or ``.zst``; messages name what the user gave."""
-    from launch.pii.streams import format_of
+    from corpus.reading.files import file_format
 
-    if path is not None and format_of(path).packing in ("", ".zst"):
+    if path is not None and file_format(path).packing in ("", ".zst"):
         yield path
         return
     with TemporaryDirectory(prefix="malmoi-predict-") as folder:

@@ -124,7 +124,7 @@ def test_single_sources_have_their_own_least_length(tmp_path: Path, clean: Calla
     [
         ("", "no document"),
         ("\n\n", "no document"),
-        ('{"text": ""}\n', "none of 1 documents is left"),
+        ('{"text": ""}\n', "all 1 documents were dropped"),
         ('{"body": "글"}\n' * 11, "11 of 11 records could not be read .no_text 11."),
     ],
 )

@@ -75,7 +75,7 @@ def test_weights_must_be_safetensors_and_there(tiny_encoder) -> None:
     weights.unlink()
     refuse(folder, "only pytorch_model.bin, a pickle")
     (folder / "pytorch_model.bin").unlink()
-    with pytest.raises(BadInput, match=r"its weights cannot be loaded: no model\.safetensors here"):
+    with pytest.raises(BadInput, match=r"its weights cannot be loaded: model\.safetensors is missing"):
         load_encoder(str(folder))
 
 
@@ -102,7 +102,7 @@ def test_positions_that_skip_a_token_of_the_text_are_refused(tiny_encoder) -> No
 
 
 def test_a_folder_without_an_encoder_is_named(tmp_path: Path) -> None:
-    refuse(tmp_path, r"no config.json here")
+    refuse(tmp_path, r"config.json is missing")
     (tmp_path / "config.json").write_text('{"model_type": "bert"}', "utf-8")
     with pytest.raises(BadInput, match="its weights cannot be loaded"):
         load_encoder(str(tmp_path))

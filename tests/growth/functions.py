@@ -19,14 +19,14 @@ from typing import Any
 from corpus.decontamination.index import ContaminationIndex, build_index
 from corpus.decontamination.rule import MatchRule
 from corpus.documents.errors import BadInput
-from corpus.pii.cover import cover
+from corpus.pii.cover import cover_spans
 from corpus.pii.detect import find_pii
 from corpus.pii.fold import fold_disguises, fold_signs
-from corpus.pii.hide import Protection
+from corpus.pii.hide import PiiHider
 from corpus.pii.replace import Originals
 from corpus.pii.types import ALL_TYPES, EXTRA_TYPES
-from corpus.reading.containers import SCANNERS, Unreadable
-from corpus.reading.read import mask
+from corpus.reading.containers import SCANNERS, UnreadableRecord
+from corpus.reading.read import mask_record
 from finetune.examples import Example
 from finetune.generative.prompts.registry import GENERATIONS
 from launch.pii.json_text import Walker, change_document, change_record
@@ -40,7 +40,7 @@ TEXT = {"str", "bytes"}
 TEXTS = {"list[str]", "Sequence[str]", "Iterable[str]", "Iterator[str]", "tuple[str, ...]"}
 BLOCK_BYTES = 1 << 12
 SECRET = bytes(32)
-HIDING, FINDING = Hiding(Protection("replace", SECRET)), Finding()
+HIDING, FINDING = Hiding(PiiHider("replace", SECRET)), Finding()
 
 NAMES = "a name, a path or a pattern of paths of the person who runs it"
 OWN = "fed from our own templates, tables or documents in the repository"
@@ -95,7 +95,7 @@ def _scan(kind: str, opening: str, text: str) -> None:
 
 
 def _hide(mode: Any, text: str) -> None:
-    Protection(mode, SECRET).hide(text, "document")
+    PiiHider(mode, SECRET).hide(text, "document")
 
 
 def _raw(text: str) -> bytes:
@@ -120,7 +120,7 @@ def _wrapping(name: str, text: Any) -> None:
 
 
 def _hide_in_sentences(mode: Any, text: str) -> None:
-    Protection(mode, SECRET, types=ALL_TYPES).hide_in_sentences(_pieces(text), "document")
+    PiiHider(mode, SECRET, types=ALL_TYPES).hide_in_sentences(_pieces(text), "document")
 
 
 def _pieces(text: str) -> list[str]:
@@ -139,7 +139,7 @@ def _walk(path: str, text: str) -> None:
 def _walk_broken(text: str) -> None:
     """A document that need not be JSON, in pieces."""
     for work in (HIDING, FINDING):
-        with suppress(Unreadable):
+        with suppress(UnreadableRecord):
             deque(change_document(_parts(text), EVERYTHING, work, True, _meet, waits=False), maxlen=0)
 
 
@@ -192,17 +192,19 @@ CALLS: dict[str, Callable[[str], object]] = {
     "corpus.pii.extra.other_types.find_extra": lambda text: _called("corpus.pii.extra.other_types.find_extra")(
         text, EXTRA_TYPES
     ),
-    "corpus.pii.cover.cover": lambda text: _called("corpus.pii.cover.cover")(text, find_pii(text), "mask"),
+    "corpus.pii.cover.cover_spans": lambda text: _called("corpus.pii.cover.cover_spans")(text, find_pii(text), "mask"),
     "corpus.pii.fold: disguises": lambda text: fold_disguises(fold_signs(text)),
-    "corpus.pii.replace.writings": lambda text: _called("corpus.pii.replace.writings")("EMAIL", text),
-    "corpus.pii.replace: a long replacement": lambda text: _originals().are_in("URL", text),
+    "corpus.pii.replace.normal_forms": lambda text: _called("corpus.pii.replace.normal_forms")("EMAIL", text),
+    "corpus.pii.replace: a long replacement": lambda text: _originals().occur_in("URL", text),
     "corpus.reading.encoding.decodes": lambda text: _called("corpus.reading.encoding.decodes")(_raw(text), "cp949"),
     "corpus.reading.encoding.line_to_utf8": lambda text: _called("corpus.reading.encoding.line_to_utf8")(
         _raw(text), "cp949"
     ),
     "finetune.data.formats.name_bytes": lambda text: _called("finetune.data.formats.name_bytes")(_raw(text)),
-    "corpus.reading.encoding.recognise": lambda text: _called("corpus.reading.encoding.recognise")(_raw(text)),
-    "corpus.reading.encoding: cp949": lambda text: _called("corpus.reading.encoding.recognise")(
+    "corpus.reading.encoding.detect_encoding": lambda text: _called("corpus.reading.encoding.detect_encoding")(
+        _raw(text)
+    ),
+    "corpus.reading.encoding: cp949": lambda text: _called("corpus.reading.encoding.detect_encoding")(
         text.encode("cp949", "ignore")
     ),
     "finetune.tasks.ner.new.find_entities": lambda text: _called("finetune.tasks.ner.new.find_entities")(
@@ -212,14 +214,14 @@ CALLS: dict[str, Callable[[str], object]] = {
         BadInput, "finetune.tasks.re.new.read_markers", text, "line 1"
     ),
     "corpus.reading.containers.parse_json": lambda text: _unless(
-        Unreadable, "corpus.reading.containers.parse_json", text.encode("utf-8", "surrogatepass")
+        UnreadableRecord, "corpus.reading.containers.parse_json", text.encode("utf-8", "surrogatepass")
     ),
     "corpus.reading.parquet.read_page_header": lambda text: _unless(
         ValueError, "corpus.reading.parquet.read_page_header", _raw(text)
     ),
     "corpus.card.page.mark_change": lambda text: _called("corpus.card.page.mark_change")(text, text[::-1]),
     "corpus.card.page.mark_replaced": lambda text: _called("corpus.card.page.mark_replaced")(
-        cover(text, find_pii(text), "tag"), text
+        cover_spans(text, find_pii(text), "tag"), text
     ),
     "corpus.sentences.wrapping.find_wrapping": lambda text: _called("corpus.sentences.wrapping.find_wrapping")(
         _pieces(text)
@@ -230,7 +232,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     "corpus.decontamination.index: one sentence": lambda text: _index().find([text]),
     "corpus.decontamination.index: many sentences": lambda text: _index().find_in_documents([_pieces(text)]),
     "corpus.reading.namumark.cut_spans": lambda text: _called("corpus.reading.namumark.cut_spans")(text, "(", ")", 9),
-    "corpus.reading.read.mask": lambda text: mask(text.encode("utf-8", "surrogatepass")),
+    "corpus.reading.read.mask_record": lambda text: mask_record(text.encode("utf-8", "surrogatepass")),
     "corpus.reading.read.quarantine_line": lambda text: None,
     "corpus.sentences.splitters.aligned_starts": lambda text: list(
         _called("corpus.sentences.splitters.aligned_starts")(text, text.split("\n"))
@@ -261,7 +263,7 @@ CALLS: dict[str, Callable[[str], object]] = {
     "launch.pii.json_text: many records": lambda text: _walk_broken(
         "[" + ",".join(_record(part, part) for part in _pieces(text)) + "]"
     ),
-    "launch.pii.json_text.check_record": partial(_unless, Unreadable, "launch.pii.json_text.check_record"),
+    "launch.pii.json_text.check_record": partial(_unless, UnreadableRecord, "launch.pii.json_text.check_record"),
     "launch.pii.json_text.change_record": partial(_walk, "text"),
     "launch.pii.json_text: change below a key": partial(_walk, "more.전화"),
     "launch.pii.json_text: find in a record": lambda text: change_record(

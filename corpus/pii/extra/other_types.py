@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Collection
 from random import Random
 
-from corpus.pii.extra.person_by_rules import MAX_DRAWS, PERSON, Announced, find_names
+from corpus.pii.extra.person_by_rules import MAX_DRAWS, PERSON, Match, find_names
 from corpus.pii.formats.shapes import digits_of, draw_digits, refill, scramble
 from corpus.pii.types import PiiType, words
 
@@ -176,7 +176,7 @@ _FINDERS: dict[str, tuple[tuple[re.Pattern[str], ...], Callable[[re.Match[str]],
 }
 
 
-def find_extra(text: str, types: Collection[str]) -> list[Announced]:
+def find_extra(text: str, types: Collection[str]) -> list[Match]:
     """Values of the ``types`` among ``EXTRA_TYPES``: sorted, never overlapping, in time linear in the length of text.
 
     Where values overlap, the longer of two names wins, else the more telling value.
@@ -189,8 +189,8 @@ def find_extra(text: str, types: Collection[str]) -> list[Announced]:
     for name, (patterns, judge) in _FINDERS.items():
         for match in (match for pattern in patterns if name in types for match in pattern.finditer(text)):
             if verdict := judge(match):
-                found.append(Announced(*match.span("value"), name, *verdict))
-    kept: list[Announced] = []
+                found.append(Match(*match.span("value"), name, *verdict))
+    kept: list[Match] = []
     for value in sorted(found):
         if kept and kept[-1].end > value.start and _beats(value, kept[-1]):
             kept.pop()
@@ -199,7 +199,7 @@ def find_extra(text: str, types: Collection[str]) -> list[Announced]:
     return kept
 
 
-def _beats(value: Announced, other: Announced) -> bool:
+def _beats(value: Match, other: Match) -> bool:
     length, other_length = value.end - value.start, other.end - other.start
     if value.type == other.type:
         return (length, value.score) > (other_length, other.score)

@@ -44,7 +44,7 @@ _SYLLABLES = re.compile("[가-힣]{1,3}$")
 _TAG = re.compile(rf"\[(?:{'|'.join(ALL_TYPES)})\]")  # what mode "tag" leaves
 
 
-class Name(NamedTuple):
+class NameSpan(NamedTuple):
     """``text[start:end]`` is a name; ``score`` is the probability of its surest token."""
 
     start: int
@@ -79,10 +79,10 @@ class NameTagger:
         self._backend.no_padding()
         self._ends = int(tokenizer.cls_token_id), int(tokenizer.sep_token_id)
         self._size = min(WINDOW_TOKENS, max_model_tokens(model.config, tokenizer.model_max_length)) - 2
-        self._known: dict[str, list[Name]] = {}
+        self._known: dict[str, list[NameSpan]] = {}
         self._has_batches = self._agrees_with_itself()
 
-    def find(self, text: str) -> list[Name]:
+    def find(self, text: str) -> list[NameSpan]:
         """Names in a text: sorted, never overlapping, without particles; offsets are ``str`` indices."""
         places = list(_sentences(text))
         self.prepare([text], [sentence for _, sentence in places])
@@ -109,7 +109,7 @@ class NameTagger:
             self._known = {sentence: self._known[sentence] for sentence in wanted if sentence in self._known}
         self._known |= zip(unread, self._read(unread), strict=True)
 
-    def _read(self, sentences: Sequence[str]) -> list[list[Name]]:
+    def _read(self, sentences: Sequence[str]) -> list[list[NameSpan]]:
         encodings = self._backend.encode_batch(list(sentences), add_special_tokens=False)
         windows = [w for number, found in enumerate(encodings) for w in _windows(number, len(found.ids), self._size)]
         windows.sort(key=lambda window: window.end - window.start)
@@ -200,28 +200,28 @@ def _windows(sentence: int, count: int, size: int) -> Iterator[_Window]:
 
 def _join(
     text: str, offsets: Sequence[tuple[int, int]], begin_L: np.ndarray, inside_L: np.ndarray, threshold: float
-) -> list[Name]:
+) -> list[NameSpan]:
     """Tokens of a sentence to names: runs of those that may belong to one, of which one token reaches the threshold.
 
     Behind a blank, B-PS begins another name; inside a word it does not, so that no half of a name stays.
     """
     share_L = begin_L + inside_L
-    names: list[Name] = []
+    names: list[NameSpan] = []
     previous = -2
     for token in np.flatnonzero(share_L >= threshold * GOES_ON_SHARE).tolist():
         (start, end), score = offsets[token], round(float(share_L[token]), 3)
         if token == previous + 1 and (inside_L[token] >= begin_L[token] or start == names[-1].end):
-            names[-1] = Name(names[-1].start, end, max(score, names[-1].score))
+            names[-1] = NameSpan(names[-1].start, end, max(score, names[-1].score))
         else:
-            names.append(Name(start, end, score))
+            names.append(NameSpan(start, end, score))
         previous = token
     return _from_word_starts(text, [name for name in names if name.score >= threshold])
 
 
-def _from_word_starts(text: str, names: Sequence[Name]) -> list[Name]:
+def _from_word_starts(text: str, names: Sequence[NameSpan]) -> list[NameSpan]:
     """Names that begin where a word does, as 99.5 % of KLUE-NER's do: one that begins up to two syllables later is
     drawn back (루토 of 나루토), a later one is none. One syllable, such as a surname, names nobody."""
-    whole: list[Name] = []
+    whole: list[NameSpan] = []
     for name in names:
         before = _SYLLABLES.search(text, max(0, name.start - 3), name.start)
         skipped = len(before[0]) if before and _SYLLABLES.match(text, name.start, name.start + 1) else 0
@@ -229,14 +229,14 @@ def _from_word_starts(text: str, names: Sequence[Name]) -> list[Name]:
         if skipped > 2:
             continue
         if whole and start <= whole[-1].end and skipped:
-            whole[-1] = Name(whole[-1].start, name.end, max(name.score, whole[-1].score))
+            whole[-1] = NameSpan(whole[-1].start, name.end, max(name.score, whole[-1].score))
         else:
-            whole.append(Name(start, name.end, name.score))
+            whole.append(NameSpan(start, name.end, name.score))
     whole = [name._replace(end=_before_particle(text, name)) for name in whole]
     return [name for name in whole if len(_LETTER.findall(text, name.start, name.end)) > 1]
 
 
-def _before_particle(text: str, name: Name) -> int:
+def _before_particle(text: str, name: NameSpan) -> int:
     """Where a name ends whose last token holds a particle, too; only those that hardly a name ends in are told."""
     value, after = text[name.start : name.end], text[name.end : name.end + 1]
     if len(value) < 3 or not _SYLLABLES.search(value[-2:]) or _SYLLABLES.match(after):

@@ -121,7 +121,7 @@ _TICKET_NAME = re.compile(
 _HANJA_NAME = re.compile(rf"[{_HANJA_SURNAMES}][一-龥]{{1,3}}(?![一-龥])")
 
 
-class Announced(NamedTuple):
+class Match(NamedTuple):
     """``text[start:end]`` is a value of ``type``; ``score`` (0..1) and ``why`` are those of a ``Span``."""
 
     start: int
@@ -134,12 +134,12 @@ class Announced(NamedTuple):
 Scored = tuple[tuple[int, int], float]
 
 
-def find_names(text: str) -> Iterator[Announced]:
+def find_names(text: str) -> Iterator[Match]:
     """Names that words announce; they may overlap, and are not sorted."""
     for found in (_before_honorifics(text), _after_labels(text), _with_ages(text)):
-        yield from (Announced(*span, "PERSON", score, "label") for span, score in found)
+        yield from (Match(*span, "PERSON", score, "label") for span, score in found)
     for ticket in _TICKET_NAME.finditer(text):
-        yield Announced(*ticket.span(), "PERSON", 0.7, "pattern")
+        yield Match(*ticket.span(), "PERSON", 0.7, "pattern")
 
 
 def _before_honorifics(text: str) -> Iterator[Scored]:

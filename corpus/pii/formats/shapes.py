@@ -15,7 +15,7 @@ from random import Random
 
 from faker import Faker
 
-from corpus.pii.fold import plain
+from corpus.pii.fold import fold_value
 
 DIGIT = re.compile("[0-9]")
 _PIECE = re.compile("%[0-9A-Fa-f]{2}|[A-Za-z0-9가-힣]")
@@ -27,7 +27,7 @@ _SYLLABLES = "별꽃샘숲봄빛솔달숨꿈"
 
 def narrow(text: str) -> str:
     """A value in the plain form that the patterns read it in: ASCII digits, hyphens and blanks."""
-    return text if text.isascii() and text.isalnum() else plain(text)
+    return text if text.isascii() and text.isalnum() else fold_value(text)
 
 
 def widen_like(model: str, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Samples show what was dropped and changed, and no personal data, wherever the text is cut."""
+"""Samples of dropped and changed text contain no personal data, wherever the text is cut."""
 
 from __future__ import annotations
 
@@ -10,28 +10,38 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from corpus.audit import Guard
-from corpus.card.samples import CHANGED, CHANGED_NAME, DROPPED, DROPPED_NAME, UnitSamples, take_samples, write_samples
-from corpus.pii.hide import Protection
+from corpus.card.samples import (
+    CHANGED,
+    CHANGED_NAME,
+    DROPPED,
+    DROPPED_NAME,
+    UnitSamples,
+    read_unit_samples,
+    write_samples,
+)
+from corpus.pii.document import DocumentHider
+from corpus.pii.hide import PiiHider
 from corpus.reading.read import Record
 
 PHONE, HEALTH = "010-0123-4567", "1-2345678901"
-GUARD = Guard(Protection(), b"salt")
+HIDER = DocumentHider(PiiHider(), b"salt")
 RECORD = Record("a.txt@0", "a", "책", "")
 
 
 def rows_of(shown: UnitSamples, folder: Path, name: str) -> list[dict[str, Any]]:
     shown.write(folder)
-    write_samples(folder / "samples.parquet", take_samples(folder / name), DROPPED if name == DROPPED_NAME else CHANGED)
+    write_samples(
+        folder / "samples.parquet", read_unit_samples(folder / name), DROPPED if name == DROPPED_NAME else CHANGED
+    )
     return list(pq.read_table(folder / "samples.parquet").to_pylist())
 
 
 @pytest.mark.parametrize("distance", [*range(40, 76, 3), *range(100, 128, 3)])
 @pytest.mark.parametrize("is_before", [True, False])
-def test_a_value_at_the_edge_of_an_excerpt_shows_no_part_of_itself(
+def test_a_value_at_the_edge_of_an_excerpt_is_never_shown_in_part(
     tmp_path: Path, distance: int, is_before: bool
 ) -> None:
-    shown = UnitSamples(0, GUARD)
+    shown = UnitSamples(0, HIDER)
     filler = ("나무가 선다 " * 40)[:distance]
     parts = (f"문의 {PHONE} {filler}", "") if is_before else ("", f"{filler} 문의 {PHONE} 끝")
     shown.change("hashtag", RECORD, f"{parts[0]}#해시{parts[1]}", f"{parts[0]}{parts[1]}")
@@ -40,15 +50,15 @@ def test_a_value_at_the_edge_of_an_excerpt_shows_no_part_of_itself(
     assert not any(digit in row["before"] + row["after"] for digit in "0123456789")
 
 
-def test_a_label_in_the_sentence_before_is_heeded(tmp_path: Path) -> None:
-    shown = UnitSamples(0, GUARD)
+def test_a_label_in_the_previous_sentence_counts(tmp_path: Path) -> None:
+    shown = UnitSamples(0, HIDER)
     shown.drop("is_too_short", RECORD, f"{HEALTH}입니다.", "건강보험증 번호를 불러 주세요.")
     [row] = rows_of(shown, tmp_path, DROPPED_NAME)
     assert row["text"] == "[HEALTH]입니다."
 
 
-def test_a_run_that_keeps_personal_data_shows_them(tmp_path: Path) -> None:
-    shown = UnitSamples(0, None)
+def test_a_run_that_keeps_personal_data_shows_it(tmp_path: Path) -> None:
+    shown = UnitSamples(0, DocumentHider(None))
     shown.drop("is_too_short", RECORD, PHONE)
     shown.change("hashtag", RECORD, f"#봄 {PHONE}", f" {PHONE}")
     assert rows_of(shown, tmp_path, DROPPED_NAME)[0]["text"] == PHONE

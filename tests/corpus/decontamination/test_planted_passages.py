@@ -14,7 +14,7 @@ import pytest
 from corpus.clean import _Cleaner
 from corpus.config import CorpusConfig
 from corpus.decontamination.benchmarks import find_benchmarks
-from corpus.decontamination.report import write_index
+from corpus.decontamination.report import prepare_index
 from corpus.reading.files import read_blocks
 from corpus.reading.read import Record
 from corpus.sentences.folding import fold
@@ -84,7 +84,7 @@ def planted(shared: Callable[[str], Path], tmp_path_factory: pytest.TempPathFact
     articles = json.loads(b"".join(read_blocks(path)))["data"]
     passages = list(dict.fromkeys(part["context"] for article in articles for part in article["paragraphs"]))
     config = CorpusConfig(pii={"mode": "keep"})
-    folder = write_index(
+    folder = prepare_index(
         config.decontaminate, find_benchmarks([str(shared("data/klue"))]), tmp_path_factory.mktemp("index") / "index"
     )
     assert folder

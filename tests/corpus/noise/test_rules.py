@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corpus.documents.errors import BadInput
-from corpus.noise.remove import NOISE_RULES, remove_noise, rules_without
+from corpus.noise.remove import NOISE_RULES, remove_noise, rules_except
 from corpus.noise.rule import LINE_HEAD, ODD_CHARACTER
 
 # what outlets put around the one sentence of an article; all invented
@@ -214,14 +214,14 @@ def test_each_rule_that_changed_the_text_is_observed() -> None:
 
 
 def test_rules_can_be_switched_off_by_name() -> None:
-    rules = rules_without(("hashtag", "empty_bracket"))
-    assert rules_without(("hashtag", "empty_bracket")) is rules
+    rules = rules_except(("hashtag", "empty_bracket"))
+    assert rules_except(("hashtag", "empty_bracket")) is rules
     assert remove_noise("#비 가() <b>왔다</b>", Counter(), rules=rules) == "#비 가() 왔다"
 
 
 def test_an_unknown_rule_is_named_together_with_the_known_ones() -> None:
     with pytest.raises(BadInput, match=r'"hash_tag".*hashtag'):
-        rules_without(("hash_tag",))
+        rules_except(("hash_tag",))
 
 
 def test_the_search_for_odd_characters_finds_exactly_what_its_rules_change() -> None:

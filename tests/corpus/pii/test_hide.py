@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from corpus.documents.errors import BadInput
 from corpus.pii.detect import find_pii, find_pii_in_sentences
 from corpus.pii.formats.table import TABLE
-from corpus.pii.hide import MODES, Mode, Protection
-from corpus.pii.key import kept_secret, key_fingerprint, random_secret, read_key, seeded_secret
+from corpus.pii.hide import MODES, Mode, PiiHider
+from corpus.pii.key import key_fingerprint, load_or_create_secret, random_secret, read_key, seeded_secret
 
 KEY = b"0123456789abcdef"
 SECRET = seeded_secret(1)
@@ -41,7 +41,7 @@ PIECES = st.sampled_from(
 
 
 def hidden(mode: Mode, text: str, key: bytes | None = None, document: str = "d") -> str:
-    return Protection(mode, SECRET, key).hide(text, document)
+    return PiiHider(mode, SECRET, key).hide(text, document)
 
 
 def test_each_mode_hides_in_its_way() -> None:
@@ -59,13 +59,13 @@ def test_a_text_of_personal_sentences_alone_is_dropped_to_nothing() -> None:
 def test_text_without_personal_data_comes_back_as_it_is(mode: Mode) -> None:
     text = " 맑다.\n\n 10시에 만나자. "
     assert hidden(mode, text) == text
-    assert Protection(mode).hide_in_sentences(["맑다."], "d") == (["맑다."], [[]], [[]])
+    assert PiiHider(mode).hide_in_sentences(["맑다."], "d") == (["맑다."], [[]], [[]])
 
 
 def test_sentences_come_back_one_for_one() -> None:
     sentences = ["건강보험증 번호를 불러 주세요.", "23456789012예요.", "네."]
     for mode, second in (("mask", "***********예요."), ("tag", "[HEALTH]예요."), ("drop", None)):
-        protected = Protection(mode, SECRET).hide_in_sentences(sentences, "d")  # type: ignore[arg-type]
+        protected = PiiHider(mode, SECRET).hide_in_sentences(sentences, "d")  # type: ignore[arg-type]
         assert protected.sentences == [sentences[0], second, sentences[2]]
         assert [len(spans) for spans in protected.spans] == [0, 1, 0]
 
@@ -75,7 +75,7 @@ def test_sentences_come_back_one_for_one() -> None:
 def test_nothing_is_found_in_hidden_text(pieces: list[str], mode: Mode) -> None:
     text = "".join(pieces)
     assert find_pii(hidden(mode, text)) == []
-    protected = Protection(mode).hide_in_sentences(pieces, "d")
+    protected = PiiHider(mode).hide_in_sentences(pieces, "d")
     if mode != "drop":  # where a sentence goes, what stood around it stays
         assert find_pii_in_sentences([sentence or "" for sentence in protected.sentences]) == [[] for _ in pieces]
 
@@ -90,14 +90,12 @@ def test_a_mask_keeps_length_and_separators(pieces: list[str]) -> None:
 
 
 def test_a_key_makes_a_value_alike_in_all_documents_and_seeds() -> None:
-    plain = {Protection("replace", seeded_secret(seed)).hide(f"전화 {PHONE}", "a") for seed in (1, 2)}
+    plain = {PiiHider("replace", seeded_secret(seed)).hide(f"전화 {PHONE}", "a") for seed in (1, 2)}
     assert len(plain) == 2
-    keyed = Protection("replace", SECRET, KEY).hide(f"전화 {PHONE}", "a")[3:]
+    keyed = PiiHider("replace", SECRET, KEY).hide(f"전화 {PHONE}", "a")[3:]
     for seed, document in ((1, "b"), (2, "a"), (3, "c")):
-        assert keyed in Protection("replace", seeded_secret(seed), KEY).hide(
-            f"{MAIL}, 폰은 {PHONE}이고 {MAIL}", document
-        )
-    assert keyed != Protection("replace", SECRET, KEY + b"!").hide(f"전화 {PHONE}", "a")[3:]
+        assert keyed in PiiHider("replace", seeded_secret(seed), KEY).hide(f"{MAIL}, 폰은 {PHONE}이고 {MAIL}", document)
+    assert keyed != PiiHider("replace", SECRET, KEY + b"!").hide(f"전화 {PHONE}", "a")[3:]
 
 
 def test_writings_of_one_number_share_a_replacement() -> None:
@@ -110,7 +108,7 @@ def test_addresses_that_differ_in_a_dot_stay_apart() -> None:
 
 
 def test_the_key_is_not_in_the_repr() -> None:
-    assert "0123456789abcdef" not in repr(Protection("replace", SECRET, KEY))
+    assert "0123456789abcdef" not in repr(PiiHider("replace", SECRET, KEY))
 
 
 def test_full_width_numbers_are_replaced_in_full_width() -> None:
@@ -170,9 +168,9 @@ def test_a_key_file_that_others_may_use_is_refused_with_what_to_do(tmp_path: Pat
 
 def test_a_kept_secret_is_random_its_owners_alone_and_stays(tmp_path: Path) -> None:
     (tmp_path / "one.partial").write_bytes(b"half of what a killed run")
-    one, other = kept_secret(tmp_path / "one"), kept_secret(tmp_path / "other")
+    one, other = load_or_create_secret(tmp_path / "one"), load_or_create_secret(tmp_path / "other")
     assert len(one) == len(other) == 32 and one != other
-    assert kept_secret(tmp_path / "one") == one
+    assert load_or_create_secret(tmp_path / "one") == one
     assert stat.S_IMODE((tmp_path / "one").stat().st_mode) == 0o600
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one", "other"]
 

@@ -18,9 +18,9 @@ from transformers import AutoModelForTokenClassification, AutoTokenizer, BertCon
 from corpus.documents.errors import BadInput
 from corpus.pii.detect import Span, find_pii
 from corpus.pii.extra import person_by_model as tagged
-from corpus.pii.extra.person_by_model import Name, NameTagger, load_tagger
+from corpus.pii.extra.person_by_model import NameSpan, NameTagger, load_tagger
 from corpus.pii.extra.person_by_rules import fake_name
-from corpus.pii.hide import MODES, Mode, Protection
+from corpus.pii.hide import MODES, Mode, PiiHider
 from tests.corpus.pii.name_models import SIZES, save_model, save_random_model, save_tokenizer
 
 SENTENCE = "어제 가온솔은 하람을 만났다."
@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def people(folder: Path) -> NameTagger:
+def name_model(folder: Path) -> NameTagger:
     return load_tagger(folder, device="cpu")
 
 
@@ -41,16 +41,16 @@ def random_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_random_model(tmp_path_factory.mktemp("random"))
 
 
-def names_in(text: str, people: NameTagger) -> list[str]:
-    return [text[name.start : name.end] for name in people.find(text)]
+def names_in(text: str, name_model: NameTagger) -> list[str]:
+    return [text[name.start : name.end] for name in name_model.find(text)]
 
 
 # --- what is found
 
 
-def test_particles_are_no_part_of_a_name(people: NameTagger) -> None:
-    assert find_pii(SENTENCE, people=people) == [Span(3, 6, "PERSON"), Span(8, 10, "PERSON")]
-    assert [span.why for span in find_pii(SENTENCE, people=people)] == [("model",)] * 2
+def test_particles_are_no_part_of_a_name(name_model: NameTagger) -> None:
+    assert find_pii(SENTENCE, name_model=name_model) == [Span(3, 6, "PERSON"), Span(8, 10, "PERSON")]
+    assert [span.why for span in find_pii(SENTENCE, name_model=name_model)] == [("model",)] * 2
     assert find_pii(SENTENCE) == find_pii(SENTENCE, ["PERSON"]) == []
 
 
@@ -71,11 +71,11 @@ def test_particles_are_no_part_of_a_name(people: NameTagger) -> None:
         ("[PERSON]은 가온을 만났다", ["가온"]),
     ],
 )
-def test_names_begin_and_end_where_the_tags_say(people: NameTagger, text: str, names: list[str]) -> None:
-    assert names_in(text, people) == names
+def test_names_begin_and_end_where_the_tags_say(name_model: NameTagger, text: str, names: list[str]) -> None:
+    assert names_in(text, name_model) == names
 
 
-def test_nothing_of_a_long_text_is_cut_off(people: NameTagger) -> None:
+def test_nothing_of_a_long_text_is_cut_off(name_model: NameTagger) -> None:
     rng = Random(3)
     plain = [rng.choice(["비가", "학교에", "오늘"]) for _ in range(1_500)]
     places = sorted(rng.sample(range(1_500), 200))
@@ -83,11 +83,11 @@ def test_nothing_of_a_long_text_is_cut_off(people: NameTagger) -> None:
         plain[place] = rng.choice(["가온은", "하람을", "구름이"])
     text = " ".join(plain)  # one sentence of some 25 windows
     starts = [len(" ".join(plain[:place])) + bool(place) for place in places]
-    assert [(name.start, name.end) for name in people.find(text)] == [(start, start + 2) for start in starts]
+    assert [(name.start, name.end) for name in name_model.find(text)] == [(start, start + 2) for start in starts]
 
 
 def test_probabilities_are_those_of_the_stock_model_reading_a_sentence_alone(random_folder: Path) -> None:
-    people = load_tagger(random_folder, 0.3, "cpu")
+    name_model = load_tagger(random_folder, 0.3, "cpu")
     sentences = ["어제 가온솔은 하람을 만났다.", "비가 왔다.", "오늘 학교에 갔다, 새싹·구름솔에게 전화"]
     model = AutoModelForTokenClassification.from_pretrained(random_folder)
     tokenizer = AutoTokenizer.from_pretrained(random_folder)
@@ -97,7 +97,7 @@ def test_probabilities_are_those_of_the_stock_model_reading_a_sentence_alone(ran
         ids = torch.tensor([[tokenizer.cls_token_id, *given[0].tolist(), tokenizer.sep_token_id]])
         with torch.no_grad():
             shares_L = model(input_ids=ids).logits[0, 1:-1].softmax(-1)[:, :2].sum(-1).numpy()
-        found = people.find(sentence)
+        found = name_model.find(sentence)
         offsets = tokenizer(sentence, return_offsets_mapping=True, add_special_tokens=False)["offset_mapping"]
         for name in found:
             inside = [p for (start, end), p in zip(offsets, shares_L, strict=True) if name.start <= start < name.end]
@@ -136,9 +136,9 @@ def test_a_machine_that_rounds_by_the_size_of_a_batch_reads_one_sentence_at_a_ti
     sizes: list[int] = []
     original = NameTagger._run
     monkeypatch.setattr(NameTagger, "_run", run)
-    people = tagged._load.__wrapped__(folder, 0.5, torch.device("cpu"), "", ())
+    name_model = tagged._load.__wrapped__(folder, 0.5, torch.device("cpu"), "", ())
     sizes.clear()
-    people.prepare([f"{SENTENCE}\n오늘 하람은 갔다."])
+    name_model.prepare([f"{SENTENCE}\n오늘 하람은 갔다."])
     assert sizes == [1, 1]
 
 
@@ -153,10 +153,10 @@ def test_the_threshold_is_a_probability(random_folder: Path) -> None:
 # --- joined with the rules
 
 
-def test_a_name_inside_another_value_is_no_second_find(people: NameTagger) -> None:
+def test_a_name_inside_another_value_is_no_second_find(name_model: NameTagger) -> None:
     text = "메일 가온@example.com, gaon@example.com, 하람"
-    assert people.find("gaon@example.com") == []
-    spans = find_pii(text, people=people)
+    assert name_model.find("gaon@example.com") == []
+    spans = find_pii(text, name_model=name_model)
     assert [(text[s.start : s.end], s.type) for s in spans][-2:] == [("gaon@example.com", "EMAIL"), ("하람", "PERSON")]
     assert all(left.end <= right.start for left, right in pairwise(spans))
 
@@ -165,9 +165,9 @@ class Fixed:
     """A model that finds what it is told."""
 
     def __init__(self, *names: tuple[int, int]) -> None:
-        self.names = [Name(start, end, 0.75) for start, end in names]
+        self.names = [NameSpan(start, end, 0.75) for start, end in names]
 
-    def find(self, text: str) -> list[Name]:
+    def find(self, text: str) -> list[NameSpan]:
         return self.names
 
 
@@ -183,7 +183,7 @@ class Fixed:
     ],
 )
 def test_rules_win_but_for_a_part_of_a_longer_name(names: Any, expected: list[tuple[int, int, str]]) -> None:
-    found = find_pii("한보람 씨와 가온이 왔다", people=Fixed(*names))  # type: ignore[arg-type]
+    found = find_pii("한보람 씨와 가온이 왔다", name_model=Fixed(*names))  # type: ignore[arg-type]
     assert [(span.start, span.end, *span.why) for span in found] == expected
 
 
@@ -191,9 +191,9 @@ def test_rules_win_but_for_a_part_of_a_longer_name(names: Any, expected: list[tu
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_nothing_that_the_model_finds_is_left(people: NameTagger, mode: Mode) -> None:
+def test_nothing_that_the_model_finds_is_left(name_model: NameTagger, mode: Mode) -> None:
     text = f"{SENTENCE} 가온솔이 전화 010-0123-4567로 하람에게.\n오늘 구름은 비가 왔다."
-    hidden = Protection(mode, b"secret", people=people).hide(text, "d")
+    hidden = PiiHider(mode, b"secret", name_model=name_model).hide(text, "d")
     left = "" if mode == "drop" else hidden
     assert not re.search("가온|하람|구름|0123-4567", hidden)
     assert ("만났다" in left) == (mode != "drop")
@@ -213,8 +213,8 @@ def test_particles_fit_an_invented_name_as_they_fitted_the_old_one(value: str, f
         assert (ord(fake_name(Random(seed), value)[-1]) - ord("가")) % 28 in finals
 
 
-def test_sentences_of_a_document_are_hidden_one_for_one(people: NameTagger) -> None:
-    protected = Protection("tag", people=people).hide_in_sentences([SENTENCE, "비가 왔다.", "하람님이"], "d")
+def test_sentences_of_a_document_are_hidden_one_for_one(name_model: NameTagger) -> None:
+    protected = PiiHider("tag", name_model=name_model).hide_in_sentences([SENTENCE, "비가 왔다.", "하람님이"], "d")
     assert protected.sentences == ["어제 [PERSON]은 [PERSON]을 만났다.", "비가 왔다.", "[PERSON]님이"]
 
 
@@ -262,10 +262,10 @@ def _no_cls(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (_without("model.safetensors"), "no model.safetensors here"),
-        (_without("config.json"), "no config.json here"),
+        (_without("model.safetensors"), "model.safetensors is missing"),
+        (_without("config.json"), "config.json is missing"),
         (_without("tokenizer.json"), "no model that tags names could be loaded"),
-        (_cut_weights, "no whole safetensors file"),
+        (_cut_weights, "no complete safetensors file"),
         (_no_numbers, "its outputs are no numbers"),
         (_other_labels, r"no labels B-PS and I-PS \(there are: PER, LOC, O\)"),
         (_no_classifier, "the weights classifier.bias, classifier.weight are missing"),

@@ -98,5 +98,5 @@ def test_an_unknown_entity_is_refused(engine: Any) -> None:
     from corpus.pii.presidio import MalmoiRecognizer
 
     assert MalmoiRecognizer(["KR_RRN"]).analyze(SENTENCE) == []
-    with pytest.raises(ValueError, match="no entity US_SSN here"):
+    with pytest.raises(ValueError, match="unknown entity US_SSN"):
         MalmoiRecognizer(["US_SSN"])

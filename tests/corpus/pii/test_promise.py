@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from corpus.documents.errors import BadInput
 from corpus.pii import cover, replace
 from corpus.pii import hide as protect
-from corpus.pii.cover import IN_ITS_WAY
+from corpus.pii.cover import MASK_VALUES_FROM
 from corpus.pii.detect import Span, find_pii, find_pii_in_sentences
 from corpus.pii.formats.table import TABLE
-from corpus.pii.hide import MODES, Mode, Protection
+from corpus.pii.hide import MODES, Mode, PiiHider
 from corpus.pii.key import seeded_secret
-from corpus.pii.replace import Originals, canonical
+from corpus.pii.replace import Originals, canonical_form
 
 SECRET, KEY = seeded_secret(1), b"0123456789abcdef"
 SEPARATORS = [
@@ -45,7 +45,7 @@ def found_in(texts: Sequence[str]) -> tuple[set[str], set[tuple[str, str]]]:
         for text, spans in zip(texts, find_pii_in_sentences(texts), strict=True)
         for span in spans
     ]
-    return {value for _, value in values}, {(name, canonical(name, value)) for name, value in values}
+    return {value for _, value in values}, {(name, canonical_form(name, value)) for name, value in values}
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -53,7 +53,7 @@ def found_in(texts: Sequence[str]) -> tuple[set[str], set[tuple[str, str]]]:
 @given(parts=LISTS, key=st.sampled_from([None, KEY]))
 def test_no_original_is_found_in_a_hidden_list(mode: Mode, parts, key: bytes | None) -> None:
     text = text_of(parts)
-    hidden = Protection(mode, SECRET, key).hide(text, "d")
+    hidden = PiiHider(mode, SECRET, key).hide(text, "d")
     assert all(old.isdisjoint(new) for old, new in zip(found_in([text]), found_in([hidden]), strict=True))
     if mode != "replace":
         assert find_pii(hidden) == []
@@ -64,7 +64,7 @@ def test_no_original_is_found_in_a_hidden_list(mode: Mode, parts, key: bytes | N
 @given(lists=st.lists(LISTS, min_size=2, max_size=4))
 def test_no_original_of_a_document_is_found_in_any_of_its_sentences(mode: Mode, lists) -> None:
     sentences = [text_of(parts) for parts in lists]
-    protected = Protection(mode, SECRET).hide_in_sentences(sentences, "d")
+    protected = PiiHider(mode, SECRET).hide_in_sentences(sentences, "d")
     kept = [sentence for sentence in protected.sentences if sentence is not None]
     assert all(old.isdisjoint(new) for old, new in zip(found_in(sentences), found_in(kept), strict=True))
     assert [spans for spans, s in zip(protected.left, protected.sentences, strict=True) if s is not None] == (
@@ -76,7 +76,7 @@ def test_no_original_of_a_document_is_found_in_any_of_its_sentences(mode: Mode, 
 @given(parts=LISTS)
 def test_what_is_no_value_stays_and_equal_values_map_alike(parts) -> None:
     sentences = [text_of(parts), text_of(parts[::-1])]
-    protected = Protection("replace", SECRET).hide_in_sentences(sentences, "d")
+    protected = PiiHider("replace", SECRET).hide_in_sentences(sentences, "d")
     news: dict[tuple[str, str], set[str]] = {}
     for text, new, spans, left in zip(sentences, *protected, strict=True):
         kept, _ = apart(text, spans)
@@ -99,7 +99,7 @@ def test_no_replacement_is_another_value_of_its_document_in_any_writing() -> Non
     taken = [f"00:00:5e:00:53:{last:02x}" for last in range(0, 256, 2)]
     sentences = [f"MAC {value}" for value in taken]
     for key in (None, KEY):
-        protected = Protection("replace", SECRET, key).hide_in_sentences([*sentences, "MAC 00-00-5E-00-53-02"], "d")
+        protected = PiiHider("replace", SECRET, key).hide_in_sentences([*sentences, "MAC 00-00-5E-00-53-02"], "d")
         news = [sentence for sentence in protected.sentences if sentence]
         assert {letters(new) for new in news}.isdisjoint(map(letters, taken))
         assert letters(news[1]) == letters(news[-1]) and news[-1][6] == "-"
@@ -112,27 +112,27 @@ def letters(text: str) -> str:
 def test_only_the_types_asked_for_are_hidden() -> None:
     text = "전화 010-0123-4567, 메일 hong@example.com"
     for mode in ("replace", "mask", "tag"):
-        hidden = Protection(mode, SECRET, types=frozenset({"TEL"})).hide(text, "d")
+        hidden = PiiHider(mode, SECRET, types=frozenset({"TEL"})).hide(text, "d")
         assert "0123" not in hidden and hidden.endswith(", 메일 hong@example.com")
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_label_from_outside_announces_what_the_text_holds(mode: Mode) -> None:
-    assert Protection(mode, SECRET).hide("1-2345678901", "d") == "1-2345678901"
-    hidden = Protection(mode, SECRET).hide("1-2345678901", "d", label="건강보험증")
+    assert PiiHider(mode, SECRET).hide("1-2345678901", "d") == "1-2345678901"
+    hidden = PiiHider(mode, SECRET).hide("1-2345678901", "d", label="건강보험증")
     assert "2345678901" not in hidden
 
 
 def test_a_protection_without_a_secret_draws_its_own() -> None:
-    texts = {Protection().hide("전화 010-0123-4567", "d") for _ in range(3)}
+    texts = {PiiHider().hide("전화 010-0123-4567", "d") for _ in range(3)}
     assert len(texts) == 3
-    assert "0123456789" not in repr(Protection("replace", b"0123456789"))
+    assert "0123456789" not in repr(PiiHider("replace", b"0123456789"))
 
 
 # --- detectors that make it hard: nothing here depends on the patterns of the real one
 
 PHONE = re.compile("010-[0-9]{4}-[0-9]{4}")
-DEPTHS = [2, 3, IN_ITS_WAY - 1, IN_ITS_WAY + 1, 30]
+DEPTHS = [2, 3, MASK_VALUES_FROM - 1, MASK_VALUES_FROM + 1, 30]
 
 
 class ShyDetector:
@@ -142,7 +142,7 @@ class ShyDetector:
         self.before = dict(zip(originals[1:], originals[:-1], strict=True))
         self.looked_at = 0
 
-    def __call__(self, text: str, types: object = None, label: str = "", people: object = None) -> list[Span]:
+    def __call__(self, text: str, types: object = None, label: str = "", name_model: object = None) -> list[Span]:
         self.looked_at += len(text)
         spans, before = [], ""
         for match in PHONE.finditer(text):
@@ -151,7 +151,9 @@ class ShyDetector:
             before = match.group()
         return spans
 
-    def in_sentences(self, sentences: Sequence[str], types: object = None, people: object = None) -> list[list[Span]]:
+    def in_sentences(
+        self, sentences: Sequence[str], types: object = None, name_model: object = None
+    ) -> list[list[Span]]:
         spans, starts = self(" ".join(sentences)), [0]
         for sentence in sentences:
             starts.append(starts[-1] + len(sentence) + 1)
@@ -178,11 +180,11 @@ def test_what_a_change_brings_to_light_is_hidden_too(monkeypatch: pytest.MonkeyP
     detect_with(monkeypatch, ShyDetector(values))
     texts = [". ".join(values) + ".", "\n".join(values)]
     for text in texts:
-        assert not set(PHONE.findall(Protection(mode, SECRET).hide(text, "d"))) & set(values)
+        assert not set(PHONE.findall(PiiHider(mode, SECRET).hide(text, "d"))) & set(values)
     sentences = [f"{value}로 주세요." for value in values]
-    protected = Protection(mode, SECRET).hide_in_sentences(sentences, "d")
+    protected = PiiHider(mode, SECRET).hide_in_sentences(sentences, "d")
     assert not set(PHONE.findall(" ".join(filter(None, protected.sentences)))) & set(values)
-    if mode != "drop" and count < IN_ITS_WAY:
+    if mode != "drop" and count < MASK_VALUES_FROM:
         assert [[span.start for span in spans] for spans in protected.spans] == [[0]] * count
 
 
@@ -191,7 +193,7 @@ class GreedyDetector(ShyDetector):
 
     FORM = re.compile("010-9[0-9-]+|010-[01][0-9-]+ ?[가-힣]*")
 
-    def __call__(self, text: str, types: object = None, label: str = "", people: object = None) -> list[Span]:
+    def __call__(self, text: str, types: object = None, label: str = "", name_model: object = None) -> list[Span]:
         return [
             Span(match.start(), match.end(), "TEL")
             for match in re.finditer("010-9[0-9-]+|010-[01][0-9-]+ ?[가-힣]*", text)
@@ -200,21 +202,21 @@ class GreedyDetector(ShyDetector):
 
 def test_a_value_that_grows_by_what_stands_behind_it_takes_that_along(monkeypatch: pytest.MonkeyPatch) -> None:
     detect_with(monkeypatch, GreedyDetector(()))
-    hidden = Protection("replace", SECRET).hide("문의 010-9123-4567 김철수, 끝", "d")
+    hidden = PiiHider("replace", SECRET).hide("문의 010-9123-4567 김철수, 끝", "d")
     assert re.fullmatch("문의 (010-[01][0-9]{3}-[0-9]{4}|[*-]+ ?[*]*), 끝", hidden)
 
 
 class BlindDetector(ShyDetector):
     """Finds every word, whatever it has become."""
 
-    def __call__(self, text: str, types: object = None, label: str = "", people: object = None) -> list[Span]:
+    def __call__(self, text: str, types: object = None, label: str = "", name_model: object = None) -> list[Span]:
         return [Span(match.start(), match.end(), "TEL") for match in re.finditer(r"\S+", text)]
 
 
 @pytest.mark.parametrize("mode", ["mask", "tag"])
 def test_what_cannot_be_hidden_otherwise_is_masked(monkeypatch: pytest.MonkeyPatch, mode: Mode) -> None:
     detect_with(monkeypatch, BlindDetector(()))
-    protected = Protection(mode, SECRET).hide_in_sentences(["secret, word", "other"], "d")
+    protected = PiiHider(mode, SECRET).hide_in_sentences(["secret, word", "other"], "d")
     assert protected.sentences == ["******, ****", "*****"]
 
 
@@ -225,7 +227,7 @@ def test_what_stands_there_all_the_same_is_an_error_that_says_where_not_what(
     detect_with(monkeypatch, BlindDetector(()))
     monkeypatch.setattr(cover, "_mask", str)
     with pytest.raises(BadInput, match=r"^document \[TEL\], sentence 1, characters 0 to [0-9]+: a TEL") as caught:
-        Protection(mode, SECRET).hide_in_sentences(["secret word", "another"], "letter")
+        PiiHider(mode, SECRET).hide_in_sentences(["secret word", "another"], "letter")
     assert not any(word in str(caught.value) for word in ("secret", "word", "letter"))
 
 
@@ -233,7 +235,7 @@ def test_what_stands_there_all_the_same_is_an_error_that_says_where_not_what(
 def test_work_grows_with_the_text_and_no_faster(monkeypatch: pytest.MonkeyPatch, mode: Mode) -> None:
     """Counted in characters that the detector looks at, replacements drawn, and parts compared with originals."""
     steps = []
-    are_in = Originals.are_in
+    occur_in = Originals.occur_in
     for count in (100, 200, 400):
         values = phones(count)
         detector = detect_with(monkeypatch, ShyDetector(values))
@@ -241,11 +243,11 @@ def test_work_grows_with_the_text_and_no_faster(monkeypatch: pytest.MonkeyPatch,
 
         def count_parts(self: Originals, name: str, text: str, counted: list[int] = counted) -> bool:
             counted[0] += len(text) * len(self._lengths)
-            return are_in(self, name, text)
+            return occur_in(self, name, text)
 
         with monkeypatch.context() as patch:
-            patch.setattr(replace.Originals, "are_in", count_parts)
-            Protection(mode, SECRET).hide("\n".join(values), "d")
+            patch.setattr(replace.Originals, "occur_in", count_parts)
+            PiiHider(mode, SECRET).hide("\n".join(values), "d")
         steps.append(detector.looked_at + counted[0])
     assert steps[2] <= 2.2 * steps[1] <= 2.2 * 2.2 * steps[0]
 
@@ -255,6 +257,6 @@ def test_a_part_of_a_text_is_found_among_ten_thousand_originals_without_comparin
     for value in phones(10_000):
         originals.add("TEL", value)
     assert len(originals._lengths) == 1
-    assert originals.are_in("URL", "http://example.com/010-9042-5007/a")
+    assert originals.occur_in("URL", "http://example.com/010-9042-5007/a")
     assert originals.has("TEL", "+82 10 9042 5007") and originals.has("ACCOUNT", "0109-042-5007")
-    assert not originals.are_in("URL", "http://example.com/010-0042-5007/a")
+    assert not originals.occur_in("URL", "http://example.com/010-0042-5007/a")

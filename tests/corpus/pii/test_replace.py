@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from corpus.pii.detect import Span, find_pii
 from corpus.pii.formats.shapes import digits_of
 from corpus.pii.formats.table import BY_NAME, TABLE
-from corpus.pii.hide import Protection
+from corpus.pii.hide import PiiHider
 from corpus.pii.key import seeded_secret
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -51,7 +51,7 @@ def found(name: str, value: str) -> list[Span]:
 
 
 def replaced(text: str, seed: int = 1, document_id: str = "document") -> str:
-    return Protection("replace", seeded_secret(seed)).hide(text, document_id)
+    return PiiHider("replace", seeded_secret(seed)).hide(text, document_id)
 
 
 @pytest.mark.parametrize(("name", "value"), WRITTEN)
@@ -90,7 +90,7 @@ def test_nothing_but_the_values_changes_and_none_is_left(values, seed: int) -> N
 
 
 def test_a_value_keeps_its_replacement_within_a_document() -> None:
-    protection = Protection("replace", seeded_secret(7))
+    protection = PiiHider("replace", seeded_secret(7))
     texts = ["전화 010-0234-5678로", "제 번호 010-0234-5678은", "010 0234 5678이다"]
     news = [protection.hide(text, "petition-1") for text in texts]
     numbers = [digits_of(new) for new in news]

@@ -227,7 +227,7 @@ def test_the_stage_drops_toxic_sentences_and_keeps_all_scores(tmp_path: Path, sa
     (tmp_path / "a.jsonl").write_text("\n".join(lines), "utf-8")
     label = next(iter(config.labels))
     settings = config.model_dump() | {"labels": {label: 0.0}}
-    with pytest.raises(BadInput, match="none of 12 documents is left"):
+    with pytest.raises(BadInput, match="all 12 documents were dropped"):
         clean(tmp_path / "a.jsonl", toxicity=settings, out="none")
     whole = clean(tmp_path / "a.jsonl", toxicity=settings | {"sources": {"a": {}}}, out="all", workers=2)
     [scores] = [pq.read_table(path) for path in (tmp_path / "all" / "toxicity").glob("*.parquet")]

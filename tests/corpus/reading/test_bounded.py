@@ -20,7 +20,7 @@ from corpus.reading import parquet as parquet_reading
 from corpus.reading.files import read_blocks
 from corpus.reading.inputs import find_inputs
 from corpus.reading.parquet import open_parquet, read_page_header, read_rows, row_bytes
-from corpus.reading.read import Record, Reject, read_unit
+from corpus.reading.read import Record, RejectedRecord, read_unit
 from corpus.reading.units import plan_units
 
 READ = """
@@ -79,10 +79,12 @@ def test_parquet_pages_that_unpack_to_far_more_are_refused_by_their_headers(
             pa.table({"text": texts}), tmp_path / f"{name}.parquet", use_dictionary=False, compression="zstd"
         )
         [reject] = read_all(tmp_path / f"{name}.parquet")
-        assert isinstance(reject, Reject) and reject.reason == "damaged_file" and b"that unpacks to" in reject.raw
+        assert (
+            isinstance(reject, RejectedRecord) and reject.reason == "damaged_file" and b"that unpacks to" in reject.raw
+        )
 
 
-def read_all(path: Path) -> list[Record | Reject]:
+def read_all(path: Path) -> list[Record | RejectedRecord]:
     return [found for unit in plan_units(find_inputs([str(path)], {}, "text")) for found in read_unit(unit, Counter())]
 
 
@@ -116,7 +118,7 @@ def test_rows_come_by_bytes_and_cells_above_the_record_limit_are_rejected(
         parts = list(read_rows(file, source, "a", [0]))
     assert sum(part.table.num_rows for part in parts) == len(texts) and len(parts) > 5
     assert max(sum(sum(row_bytes(column)) for column in part.table.columns) for part in parts) <= 2_000
-    rejects = [found for found in read_all(tmp_path / "a.parquet") if isinstance(found, Reject)]
+    rejects = [found for found in read_all(tmp_path / "a.parquet") if isinstance(found, RejectedRecord)]
     assert [(found.line, found.reason) for found in rejects if found.reason != "no_text"] == [
         (number, "record_too_long") for number, text in enumerate(texts, 1) if text and len(text) > 1_000
     ]

@@ -14,9 +14,9 @@ import pytest
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import read_documents, shard_paths
 from corpus.reading import units
-from corpus.reading.encoding import UNDECODED, recognise, text_of
+from corpus.reading.encoding import UNDECODED, decode_blocks, detect_encoding
 from corpus.reading.inputs import find_inputs
-from corpus.reading.read import Record, Reject, mask, read_unit
+from corpus.reading.read import Record, RejectedRecord, mask_record, read_unit
 from corpus.reading.units import plan_units
 
 Clean = Callable[..., dict[str, Any]]
@@ -47,14 +47,14 @@ JAPANESE = "図書館は今日から新しい講座を開きます。市民な�
     ],
 )
 def test_encodings_are_recognised_by_the_lines_of_a_sample(sample: bytes, encoding: str) -> None:
-    assert recognise(sample) == encoding
+    assert detect_encoding(sample) == encoding
 
 
 def test_oracle_text_is_recognised(shared: Callable[[str], Path]) -> None:
     lines = shared("oracle/pii_public.jsonl").read_text("utf-8").splitlines()
     texts = [json.loads(line)["text"] for line in lines if line.strip()]
     raw = ("\n".join(texts) + "\n").encode("cp949", "ignore")
-    assert recognise(raw) == "cp949" and recognise(raw.decode("cp949").encode()) == "utf-8"
+    assert detect_encoding(raw) == "cp949" and detect_encoding(raw.decode("cp949").encode()) == "utf-8"
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1_000])
@@ -62,15 +62,15 @@ def test_oracle_text_is_recognised(shared: Callable[[str], Path]) -> None:
 def test_text_is_the_same_for_any_size_of_block(encoding: str, size: int) -> None:
     raw = ("english\n" + KOREAN).encode("utf-8" if encoding == "auto" else encoding)
     blocks = [raw[start : start + size] for start in range(0, len(raw), size)]
-    assert "".join(text_of(blocks, encoding)) == "english\n" + KOREAN
+    assert "".join(decode_blocks(blocks, encoding)) == "english\n" + KOREAN
 
 
 def test_bytes_that_cannot_be_decoded_can_be_had_back() -> None:
-    text = "".join(text_of([b"a\xff\xb0\n"], "utf-8"))
+    text = "".join(decode_blocks([b"a\xff\xb0\n"], "utf-8"))
     assert UNDECODED.search(text) and text.encode("utf-8", "surrogateescape") == b"a\xff\xb0\n"
 
 
-def read_all(path: Path, encoding: str = "auto") -> list[Record | Reject]:
+def read_all(path: Path, encoding: str = "auto") -> list[Record | RejectedRecord]:
     inputs = find_inputs([str(path)], {}, "text", encoding)
     return [found for unit in plan_units(inputs) for found in read_unit(unit, Counter())]
 
@@ -102,12 +102,12 @@ def test_records_are_those_of_utf8_for_any_size_of_unit(
 def test_a_line_that_cannot_be_decoded_costs_itself(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(KOREAN.encode("cp949") + b"\xff\xff\n" + KOREAN.encode("cp949"))
     found = read_all(tmp_path / "a.txt")
-    assert [(f.line, f.reason) for f in found if isinstance(f, Reject)] == [(2, "invalid_cp949")]
+    assert [(f.line, f.reason) for f in found if isinstance(f, RejectedRecord)] == [(2, "invalid_cp949")]
     assert len(found) == 2
 
 
 def test_quarantine_gives_no_text_of_another_encoding_away() -> None:
-    assert mask("가온 010".encode("cp949")) == "\ufffd" * 4 + " 000"
+    assert mask_record("가온 010".encode("cp949")) == "\ufffd" * 4 + " 000"
 
 
 def test_the_stage_reads_cp949_and_says_so(tmp_path: Path, clean: Clean, caplog: pytest.LogCaptureFixture) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from corpus.reading.formats import ADAPTERS, Skip
+from corpus.reading.formats import ADAPTERS, SkippedRecord
 
 NEWSPAPER = {
     "id": "NWRW0000000001.1",
@@ -77,7 +77,7 @@ def test_a_record_of_the_layout_becomes_its_text(name: str, record: dict[str, An
     ],
 )
 def test_what_is_no_document_is_skipped_by_name(name: str, record: dict[str, Any], reason: str) -> None:
-    with pytest.raises(Skip) as skipped:
+    with pytest.raises(SkippedRecord) as skipped:
         ADAPTERS[name].text_of(record)
     assert str(skipped.value) == reason
 

@@ -21,7 +21,7 @@ from corpus.documents.shards import read_documents, shard_paths
 from corpus.reading import units
 from corpus.reading.files import to_path
 from corpus.reading.hub import HubSet, parse_hub_name
-from corpus.reading.inputs import Input, find_inputs, stamp
+from corpus.reading.inputs import Input, find_inputs, input_state
 from corpus.reading.read import Record, read_unit
 from corpus.reading.units import plan_units
 
@@ -76,9 +76,9 @@ def test_a_data_set_is_read_by_its_shards(hub_folder: Path, monkeypatch: pytest.
     assert [record.text for record in found][:5] == [*(f"0의 {n}번 글이다." for n in range(4)), "1의 0번 글이다."]
     assert found[5].id == "11" and found[-1].id == f"hub:{hub_folder}#validation#0.1"
     assert found[-1].source == "set"
-    before = stamp(inputs[0])
+    before = input_state(inputs[0])
     pq.write_table(pa.table({"text": ["다른 글이다."]}), hub_folder / "train-00000-of-00003.parquet")
-    assert stamp(inputs[0]) != before
+    assert input_state(inputs[0]) != before
 
 
 def test_a_data_set_without_the_column_or_that_is_not_there_is_bad_input(hub_folder: Path) -> None:

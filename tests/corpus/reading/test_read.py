@@ -20,14 +20,14 @@ from corpus.documents.errors import BadInput
 from corpus.reading import containers, files, units
 from corpus.reading.files import find_texts, name_files
 from corpus.reading.inputs import Input
-from corpus.reading.read import Record, Reject, mask, read_unit
+from corpus.reading.read import Record, RejectedRecord, mask_record, read_unit
 from corpus.reading.units import Unit, plan_units
 
 TEXTS = ["아침에 비가 왔다.", "버스가 늦었다.\n그래서 걸었다.", "저녁에는 갰다."]
 JSONL = "".join(json.dumps({"text": text, "id": n}) + "\n" for n, text in enumerate(TEXTS)).encode()
 
 
-def read_all(path: Path, text_field: str = "text") -> list[Record | Reject]:
+def read_all(path: Path, text_field: str = "text") -> list[Record | RejectedRecord]:
     inputs = [Input(path, path.name, text_field=text_field)]
     return [found for unit in plan_units(inputs) for found in read_unit(unit, Counter())]
 
@@ -84,7 +84,7 @@ def test_a_broken_line_costs_exactly_itself(tmp_path: Path, line: bytes, reason:
     (tmp_path / "a.jsonl").write_bytes(lines[0] + line + b"\n" + b"".join(lines[1:]))
     found = read_all(tmp_path / "a.jsonl")
     assert [f.text for f in found if isinstance(f, Record)] == TEXTS
-    assert [(f.line, f.reason) for f in found if isinstance(f, Reject)] == [(2, reason)]
+    assert [(f.line, f.reason) for f in found if isinstance(f, RejectedRecord)] == [(2, reason)]
 
 
 def test_an_endless_line_is_rejected_and_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,7 @@ def test_an_endless_line_is_rejected_and_not_kept(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(files, "BLOCK_BYTES", 64)
     (tmp_path / "a.jsonl").write_bytes(b'{"text": "' + b"a" * 5_000 + b'"}\n' + JSONL)
     reject, *records = read_all(tmp_path / "a.jsonl")
-    assert isinstance(reject, Reject) and reject.reason == "record_too_long" and len(reject.raw) <= 1_000
+    assert isinstance(reject, RejectedRecord) and reject.reason == "record_too_long" and len(reject.raw) <= 1_000
     assert [record.text for record in records if isinstance(record, Record)] == TEXTS
 
 
@@ -115,10 +115,12 @@ def test_packed_files_that_end_early_keep_what_stands_before(tmp_path: Path, suf
     *records, reject = read_all(path)
     found = [record.text for record in records if isinstance(record, Record)]
     assert found == texts[: len(found)] and (found or suffix in (".xz", ".bz2"))
-    assert isinstance(reject, Reject) and reject.reason == "damaged_file" and b"ends in the middle" in reject.raw
+    assert (
+        isinstance(reject, RejectedRecord) and reject.reason == "damaged_file" and b"ends in the middle" in reject.raw
+    )
     path.write_bytes(b"not packed at all")
     [reject] = read_all(path)
-    assert isinstance(reject, Reject) and reject.reason == "damaged_file"
+    assert isinstance(reject, RejectedRecord) and reject.reason == "damaged_file"
 
 
 def test_a_damaged_parquet_file_costs_only_itself(tmp_path: Path) -> None:
@@ -126,7 +128,7 @@ def test_a_damaged_parquet_file_costs_only_itself(tmp_path: Path) -> None:
     content = (tmp_path / "a.parquet").read_bytes()
     (tmp_path / "a.parquet").write_bytes(content[: len(content) // 2])
     [reject] = read_all(tmp_path / "a.parquet")
-    assert isinstance(reject, Reject) and reject.reason == "damaged_file"
+    assert isinstance(reject, RejectedRecord) and reject.reason == "damaged_file"
 
 
 def test_text_is_nfc_and_keeps_compatibility_jamo(tmp_path: Path) -> None:
@@ -190,4 +192,4 @@ def test_paths_without_text_are_bad_input(tmp_path: Path, pattern: str, message:
 
 
 def test_quarantine_shows_the_form_of_a_record_and_none_of_its_words() -> None:
-    assert mask('{"text": "김영희 010-0123-4567'.encode() + b"\xff") == '{"aaaa": "가가가 000-0000-0000�'
+    assert mask_record('{"text": "김영희 010-0123-4567'.encode() + b"\xff") == '{"aaaa": "가가가 000-0000-0000�'

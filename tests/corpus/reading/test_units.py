@@ -158,7 +158,7 @@ def test_a_bomb_costs_megabytes_not_the_machine(tmp_path: Path, monkeypatch: pyt
     bomb = tmp_path / "a.jsonl.gz"
     bomb.write_bytes(gzip.compress(bytes(300 << 20), 1))
     tracemalloc.start()
-    [item] = list(units.scan(units.Unit(Input(bomb, bomb.name)), Counter()))
+    [item] = list(units.scan_unit(units.Unit(Input(bomb, bomb.name)), Counter()))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert item.problem == "record_too_long" and peak < 40 << 20

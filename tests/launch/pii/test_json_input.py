@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.pii.hide import Protection
-from corpus.reading.containers import Unreadable
+from corpus.pii.hide import PiiHider
+from corpus.reading.containers import UnreadableRecord
 from launch.pii.json_text import Walker, change_record, pieces_of
 from launch.pii.run import sniff_kind
 from launch.pii.work import Hiding, change_texts, paths_of
@@ -30,7 +30,7 @@ VALUES = st.recursive(
 )
 RECORDS = st.dictionaries(KEYS, VALUES, max_size=4)
 FIELDS = st.none() | st.lists(st.sampled_from(["text", "body", "a.b", "a", "b.text"]), min_size=1, max_size=3)
-TAGS = Hiding(Protection("tag"))
+TAGS = Hiding(PiiHider("tag"))
 
 
 @given(RECORDS, FIELDS, st.sampled_from([None, 1]), st.booleans())
@@ -42,7 +42,7 @@ def test_a_record_changes_as_the_object_it_stands_for(
     expected = change_texts(record, paths, lambda text, label, _: TAGS.hidden(text, "0", label))
     try:
         found = change_record(raw, Walker(paths), TAGS, 0)
-    except Unreadable as error:
+    except UnreadableRecord as error:
         assert str(error) == "text_is_not_a_string"  # a field named holds a number
         return
     assert json.loads(found) == expected
@@ -62,7 +62,7 @@ def test_a_document_comes_apart_at_its_records_for_any_size_of_block(document: A
 
 @pytest.mark.parametrize("raw", ['{"a": 1', "[1, 2", '{"a": "x', "{]", "x", "[tru]", '{"a": 1} {"b": 2}', "01,", ""])
 def test_what_is_no_document_is_refused(raw: str) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableRecord):
         list(pieces_of([raw]))
 
 

@@ -16,13 +16,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from corpus.pii.hide import Protection
+from corpus.pii.hide import PiiHider
 from launch.pii.table_text import Table, choose_delimiter, hide_in_row, looks_like_a_head, rows_of
 from launch.pii.work import Hiding
 
 Malmoi = Callable[..., subprocess.CompletedProcess[bytes]]
 TEL = "010-0123-4567"
-TAGS = Hiding(Protection("tag"))
+TAGS = Hiding(PiiHider("tag"))
 
 
 @given(st.text(alphabet='가a,"\t;\r\n ', max_size=40), st.sampled_from(",\t;"), st.integers(1, 9))
@@ -55,7 +55,7 @@ def test_a_value_that_needs_quotes_gets_them() -> None:
             return 'a "b", c'
 
     [row] = rows_of(["x,y\n"], ",")
-    assert hide_in_row(Table(), row, Odd(Protection()), 0) == '"a ""b"", c","a ""b"", c"\n'
+    assert hide_in_row(Table(), row, Odd(PiiHider()), 0) == '"a ""b"", c","a ""b"", c"\n'
 
 
 def test_the_head_of_a_column_announces_its_cells_and_stays(malmoi: Malmoi, tmp_path: Path) -> None:

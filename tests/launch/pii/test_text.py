@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpus.pii.hide import Protection
+from corpus.pii.hide import PiiHider
 from launch.pii import plain_text
 from launch.pii.plain_text import blocks_of, find_in_block, hide_in_block
 from launch.pii.streams import lines_of
@@ -69,7 +69,7 @@ def test_text_without_personal_data_keeps_every_byte(text: str, cuts: list[int])
     places = [0, *sorted(cuts), len(text)]
     pieces = iter([text[start:end] for start, end in pairwise(places)])
     blocks = blocks_of(lines_of(pieces), refuse, refuses_json=True)
-    assert "".join(hide_in_block(block, Hiding(Protection())) for block in blocks) == text
+    assert "".join(hide_in_block(block, Hiding(PiiHider())) for block in blocks) == text
 
 
 def test_nfd_text_that_holds_nothing_stays_nfd_and_spans_count_nfc(malmoi: Malmoi) -> None:

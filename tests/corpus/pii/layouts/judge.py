@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from corpus.pii.detect import find_pii
-from corpus.pii.hide import Mode, Protection
+from corpus.pii.hide import Mode, PiiHider
 from corpus.pii.key import seeded_secret
 from tests.corpus.pii.layouts.texts import Case
 from tests.corpus.pii.layouts.values import Value
@@ -55,7 +55,7 @@ def _finding(case: Case) -> list[Failure]:
 
 
 def _hiding(case: Case, mode: Mode) -> list[Failure]:
-    hidden = Protection(mode, seeded_secret(1)).hide(case.text, "document")
+    hidden = PiiHider(mode, seeded_secret(1)).hide(case.text, "document")
     values = [value for _, _, value in case.spans]
     shown = f"{mode} gave {hidden!r}"
     failures = [Failure(f"{mode} left", case, value, shown) for value in values if value.text in hidden]

@@ -1,4 +1,4 @@
-"""Nothing that is somebody's stands in anything the stage writes, and what gets there all the same stops the run."""
+"""No output file of the stage contains personal data; the final check stops the run if one does."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from corpus import assemble, audit, clean, run
-from corpus.audit import Guard
+from corpus import assemble, clean, final_check, run
 from corpus.card.samples import Sample
 from corpus.documents.errors import BadInput
 from corpus.documents.shards import SCHEMA, read_documents, shard_paths
 from corpus.pii.detect import find_pii, find_pii_in_sentences
-from corpus.pii.hide import Protection
+from corpus.pii.document import DocumentHider
+from corpus.pii.hide import PiiHider
 from corpus.reading.read import quarantine_line
 from tests.corpus.test_stage import Start, exit_codes
 
@@ -64,7 +64,7 @@ def test_no_mode_leaves_an_original_in_any_file(tmp_path: Path, clean: Callable[
         ]
 
 
-def test_what_a_new_neighbour_announces_is_hidden_too(tmp_path: Path, clean: Callable[..., Any]) -> None:
+def test_values_that_a_new_neighbor_announces_are_hidden(tmp_path: Path, clean: Callable[..., Any]) -> None:
     """The sentence between label and number goes as a duplicate: only then a number of an account stands there."""
     between = "그러니 서두르지 말고 천천히 보내 주시면 정말로 고맙겠습니다."
     story = [
@@ -81,7 +81,7 @@ def test_what_a_new_neighbour_announces_is_hidden_too(tmp_path: Path, clean: Cal
             assert counts["pii"]["HEALTH"] == counts["sentences_with_pii"] == 1
 
 
-def test_samples_are_cut_to_size_before_the_last_look(tmp_path: Path, clean: Callable[..., Any]) -> None:
+def test_samples_are_cut_before_the_final_check(tmp_path: Path, clean: Callable[..., Any]) -> None:
     """Cut behind its eleventh digit, a number of twelve would be one of an account."""
     text = f"{'春' * 20} {'나무 ' * 322}계좌는 1101234567890123456789 이다."
     clean(write(tmp_path / "a.jsonl", [{"text": text}, {"text": "봄이 왔다."}]))
@@ -124,8 +124,8 @@ def plant_in_card(monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def plant_in_statistics(monkeypatch: pytest.MonkeyPatch) -> str:
-    original = run.describe
-    monkeypatch.setattr(run, "describe", lambda *given: original(*given) | {"note": f"메일 {MAIL}"})
+    original = run.summarize
+    monkeypatch.setattr(run, "summarize", lambda *given: original(*given) | {"note": f"메일 {MAIL}"})
     return "statistics.json, line [0-9]+"
 
 
@@ -140,7 +140,7 @@ def plant_in_quarantine(monkeypatch: pytest.MonkeyPatch) -> str:
     "plant", [plant_in_documents, plant_in_samples, plant_in_card, plant_in_statistics, plant_in_quarantine]
 )
 @pytest.mark.parametrize("mode", ["replace", "tag"])
-def test_an_original_left_stops_the_run_and_is_not_printed(
+def test_a_remaining_original_stops_the_run_and_is_not_printed(
     tmp_path: Path,
     clean: Callable[..., Any],
     monkeypatch: pytest.MonkeyPatch,
@@ -149,30 +149,32 @@ def test_an_original_left_stops_the_run_and_is_not_printed(
 ) -> None:
     path = write(tmp_path / "a.jsonl", STORY, '{"text": "끊겼다\n')
     where = plant(monkeypatch)
-    with pytest.raises(BadInput, match=f"^{where}, characters [0-9]+ to [0-9]+: a (TEL|EMAIL) stands here") as caught:
+    with pytest.raises(
+        BadInput, match=f"^{where}, characters [0-9]+ to [0-9]+: found (TEL|EMAIL) that is not a replacement"
+    ) as caught:
         clean(path, pii={"mode": mode})
     assert "0123" not in str(caught.value) and "gaeun" not in str(caught.value)
 
 
-def test_what_the_detector_passed_is_told_by_its_seal_and_not_looked_at_twice(
+def test_documents_with_an_unchanged_digest_are_not_checked_again(
     tmp_path: Path, clean: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def count(sentences: list[str], *given: Any) -> Any:
-        looked_at.append(sentences)
+        checked.append(sentences)
         return find_pii_in_sentences(sentences, *given)
 
-    looked_at: list[list[str]] = []
-    monkeypatch.setattr(audit, "find_pii_in_sentences", count)
+    checked: list[list[str]] = []
+    monkeypatch.setattr(final_check, "find_pii_in_sentences", count)
     path = write(tmp_path / "a.jsonl", STORY)
     clean(path)
-    assert looked_at == []
+    assert checked == []
     plant_in_documents(monkeypatch)
     with pytest.raises(BadInput):
         clean(path, out="planted")
-    assert [len(sentences) for sentences in looked_at] == [3]
+    assert [len(sentences) for sentences in checked] == [3]
 
 
-def test_a_run_that_keeps_personal_data_is_not_looked_at_again(tmp_path: Path, clean: Callable[..., Any]) -> None:
+def test_a_run_that_keeps_personal_data_is_not_checked(tmp_path: Path, clean: Callable[..., Any]) -> None:
     clean(write(tmp_path / "a.jsonl", STORY), pii={"mode": "keep"})
     assert PHONE in texts_of(tmp_path / "out")
 
@@ -180,7 +182,7 @@ def test_a_run_that_keeps_personal_data_is_not_looked_at_again(tmp_path: Path, c
 # --- the secret of a run
 
 
-def test_runs_with_secrets_of_their_own_differ_in_the_values_only(tmp_path: Path, clean: Callable[..., Any]) -> None:
+def test_runs_with_different_secrets_differ_only_in_the_values(tmp_path: Path, clean: Callable[..., Any]) -> None:
     path = write(tmp_path / "a.jsonl", STORY)
     for out in ("one", "two"):
         clean(path, out=out)
@@ -195,10 +197,10 @@ def test_runs_with_secrets_of_their_own_differ_in_the_values_only(tmp_path: Path
 
 
 def pattern_of(sentence: str) -> str:
-    return Protection("tag").hide(sentence, "")
+    return PiiHider("tag").hide(sentence, "")
 
 
-def test_a_killed_run_goes_on_with_its_own_secret(tmp_path: Path) -> None:
+def test_a_killed_run_resumes_with_its_own_secret(tmp_path: Path) -> None:
     story = [{"text": f"{n}번째 날의 연락처는 {PHONE}였고 메일은 {MAIL}이었다."} for n in range(60)]
     texts = [str(write(tmp_path / "a.jsonl", story))]
     whole, killed, other = (str(tmp_path / out) for out in ("whole", "killed", "other"))
@@ -218,24 +220,28 @@ def test_a_killed_run_goes_on_with_its_own_secret(tmp_path: Path) -> None:
 # --- names
 
 
-def test_private_names_stay_apart_without_saying_what_they_were() -> None:
-    guard = Guard(Protection("tag", b"secret"), b"salt")
+def test_hidden_names_stay_different_and_do_not_reveal_the_original() -> None:
+    hider = DocumentHider(PiiHider("tag", b"secret"), b"salt")
     names = [
-        guard.public_place(f"편지/{phone}.jsonl@{byte}") for phone in (PHONE, OTHER_PHONE) for byte in (0, 1234567890)
+        hider.hide_names(f"편지/{phone}.jsonl@{byte}", "", "")[0]
+        for phone in (PHONE, OTHER_PHONE)
+        for byte in (0, 1234567890)
     ]
     assert len(set(names)) == 4
     assert all(name.startswith("편지/[TEL]") and find_pii(name) == [] for name in names)
-    assert guard.public_place("은행/a.txt@110123456789") == "은행/a.txt@110123456789"
-    assert Guard(Protection("tag", b"other"), b"salt").public_file(f"{PHONE}.txt") != guard.public_file(f"{PHONE}.txt")
+    assert hider.hide_names("은행/a.txt@110123456789", "", "")[0] == "은행/a.txt@110123456789"
+    assert DocumentHider(PiiHider("tag", b"other"), b"salt").hide_in_file_name(
+        f"{PHONE}.txt"
+    ) != hider.hide_in_file_name(f"{PHONE}.txt")
 
 
-def test_marks_say_nothing_without_their_salt() -> None:
-    one, other = (Guard(Protection("tag", b""), salt) for salt in (b"one", b"other"))
-    assert one.mark(PHONE) == one.mark(PHONE) != other.mark(PHONE)
+def test_fingerprints_depend_on_the_salt() -> None:
+    one, other = (DocumentHider(PiiHider("tag", b""), salt) for salt in (b"one", b"other"))
+    assert one.fingerprint(PHONE) == one.fingerprint(PHONE) != other.fingerprint(PHONE)
 
 
 @pytest.mark.parametrize("name", ["tel-010-0188-2204-12", "900101-1970123-1", "u010-0188-2204", "010-0188-2204"])
-def test_an_id_with_a_number_around_a_value_is_private(name: str) -> None:
-    guard = Guard(Protection("tag", b"secret"), b"salt")
-    assert guard.has_data(name)
-    assert not guard.has_data("article-2019-12-31-0042")
+def test_ids_that_contain_a_value_are_hidden(name: str) -> None:
+    hider = DocumentHider(PiiHider("tag", b"secret"), b"salt")
+    assert hider._has_pii(name)
+    assert not hider._has_pii("article-2019-12-31-0042")
