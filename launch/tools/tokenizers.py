@@ -66,12 +66,12 @@ def extend_tokenizer(
 
 def _read_texts(file: Path) -> Iterator[str]:
     from corpus.reading.inputs import find_inputs
-    from corpus.reading.read import Reject, read_unit
+    from corpus.reading.read import RejectedRecord, read_unit
     from corpus.reading.units import plan_units
 
     for unit in plan_units(find_inputs([str(file)], {}, "text"), whole_files=True):
         for record in read_unit(unit, Counter()):
-            if isinstance(record, Reject):
+            if isinstance(record, RejectedRecord):
                 raise LaunchError(f"{unit.input.path}, line {record.line}: {record.reason}; correct or remove the line")
             yield record.text
 
