@@ -85,7 +85,7 @@ def _no_driver() -> None:
     [
         (None, None, "was built without CUDA; install a build with it"),
         ("13.0", "", "CUDA_VISIBLE_DEVICES='' hides them; unset it"),
-        ("13.0", None, "driver on your system is too old (found version 11040). Please update it; or train on"),
+        ("13.0", None, "driver on your system is too old (found version 11040). Please update it; to train on"),
     ],
 )
 def test_nvidia_devices_that_torch_cannot_use_stop_the_training(
@@ -98,7 +98,7 @@ def test_nvidia_devices_that_torch_cannot_use_stop_the_training(
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     with pytest.raises(BadInput, match="NVIDIA devices, but torch cannot use them") as found:
         find_device("auto", "finetune.device")
-    assert cause in str(found.value) and str(found.value).endswith("with finetune.device=cpu")
+    assert cause in str(found.value) and str(found.value).endswith("set finetune.device=cpu")
     assert find_device("cpu", "finetune.device") == CPU
 
 

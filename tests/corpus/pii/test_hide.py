@@ -143,11 +143,11 @@ def test_a_key_that_cannot_be_used_is_an_error_without_the_key(
     monkeypatch.setenv("PII_KEY", PASSPHRASE)
     monkeypatch.delenv("NO_KEY", raising=False)
     for file, variable, words in (
-        (short, None, "holds 15 bytes"),
+        (short, None, "has 15 bytes"),
         (tmp_path / "absent", None, "cannot be read"),
         (tmp_path, None, "cannot be read"),
         (None, "NO_KEY", "is not set"),
-        (short, "PII_KEY", "give one of them"),
+        (short, "PII_KEY", "use only one of them"),
     ):
         with pytest.raises(BadInput, match=words) as caught:
             read_key(file, variable)
@@ -160,7 +160,7 @@ def test_a_key_file_that_others_may_use_is_refused_with_what_to_do(tmp_path: Pat
     file = tmp_path / "key"
     file.write_text(PASSPHRASE)
     file.chmod(mode)
-    with pytest.raises(BadInput, match=f"others than its owner may use it .mode {mode:o}.*chmod 600 {file}"):
+    with pytest.raises(BadInput, match=f"other users may access it .mode {mode:o}.*chmod 600 {file}"):
         read_key(file, None)
     file.chmod(0o400)
     assert read_key(file, None) == PASSPHRASE.encode()

@@ -131,8 +131,8 @@ def test_text_without_personal_data_comes_back_as_it_is() -> None:
 def test_the_hash_seed_of_python_changes_nothing() -> None:
     code = (
         "import json, sys\n"
-        "from corpus.pii.hide import Protection\n"
-        "print(json.dumps([Protection('replace', b'secret').hide(t, 'd') for t in json.loads(sys.argv[1])]))\n"
+        "from corpus.pii.hide import PiiHider\n"
+        "print(json.dumps([PiiHider('replace', b'secret').hide(t, 'd') for t in json.loads(sys.argv[1])]))\n"
     )
     texts = json.dumps([f"{kind.context[0]} {kind.example}" for kind in TABLE])
     outputs = [

@@ -237,7 +237,7 @@ def test_devices_that_torch_cannot_use_stop_the_run_before_its_first_stage(tmp_p
     monkeypatch.setattr("corpus.documents.accelerator.has_nvidia_devices", lambda: True)
     monkeypatch.setattr("torch.accelerator.is_available", lambda: False)
     found = problems_of(tmp_path).splitlines()
-    assert [line.rpartition("with ")[2] for line in found] == ["finetune.device=cpu", "pretrain.engine.device=cpu"]
+    assert [line.rpartition("set ")[2] for line in found] == ["finetune.device=cpu", "pretrain.engine.device=cpu"]
     assert problems_of(tmp_path, "pretrain.engine.device=cpu", "finetune.device=cpu") == ""
 
 

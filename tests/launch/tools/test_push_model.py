@@ -84,7 +84,7 @@ def test_a_damaged_model_is_never_sent(
     shutil.copytree(folders[kind], folder)
     damage(folder)
     with pytest.raises(
-        ValueError if message.startswith(("format", "no whole", "expected")) else LaunchError, match=message
+        ValueError if message.startswith(("format", "no complete", "expected")) else LaunchError, match=message
     ) as told:
         upload(find_repository(folder), "someone/model", token=TOKEN)
     assert is_for_user(told.value)
