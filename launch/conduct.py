@@ -1,4 +1,4 @@
-"""What a stage verb does: load the recipe, check it, show the plan or work through the stages."""
+"""What a stage verb does: load the recipe, check it, then show the plan or run the stages."""
 
 from __future__ import annotations
 
@@ -19,33 +19,31 @@ from launch.checks.preflight import find_problems, format_problems
 from launch.cluster.events import record_events
 from launch.console import PlainConsole, peak_memory_mib, print_table, rank, world_size
 from launch.errors import LaunchError
-from launch.manifest import MANIFEST_NAME, STARTED_NAME, Head, held
-from launch.pipeline import Stage, head_of, may_go_on, stages_of
+from launch.manifest import MANIFEST_NAME, STARTED_NAME, Head, lock_stage
+from launch.pipeline import Stage, can_continue, head_of, stages_of
 from launch.recipe import Recipe, load_recipe
-from launch.search import search_stages
 
 log = logging.getLogger(__name__)
 
-INTERRUPTED = 130  # exit code of a command that Ctrl-C ended: 128 + SIGINT
+INTERRUPTED = 130  # exit code after Ctrl-C: 128 + SIGINT
 
 
 def conduct(
     verb: str, name: str, overrides: Sequence[str], runs: Path, *, dry_run: bool, on_terminal: bool = False
 ) -> None:
-    """Run the stages of ``verb`` for a recipe below ``runs/<recipe name>``.
+    """Run the stages of ``verb`` for a recipe in ``runs/<recipe name>``.
 
     Args:
-        dry_run: print what would stop the run and the plan instead; write nothing.
+        dry_run: print the problems and the plan instead; write nothing.
         on_terminal: Ctrl-C ends this process with one line.
 
     Raises:
-        LaunchError: something is in the way; nothing has been worked at then.
+        LaunchError: a check found problems; no stage has started then.
     """
     recipe = load_recipe(name, overrides)
     if world_size() > 1 and verb != "pretrain":
-        raise LaunchError(f"{verb} runs in one process; under torchrun or deepspeed use the verb pretrain")
-    run = runs / recipe.name
-    stages = search_stages(recipe) if verb == "search" else stages_of(verb, recipe)
+        raise LaunchError(f"{verb} runs in one process; only the verb pretrain runs under torchrun or deepspeed")
+    run, stages = runs / recipe.name, stages_of(verb, recipe)
     machine = this_machine(recipe, trains=any(stage.name in ("pretrain", "finetune") for stage in stages))
     problems = find_problems(verb, stages, recipe, run, machine, world_size())
     if dry_run:
@@ -56,7 +54,7 @@ def conduct(
         return
     if problems:
         raise LaunchError(format_problems(recipe.name, problems))
-    with ends_quietly(run, stages) if on_terminal else nullcontext():
+    with exit_on_ctrl_c(run, stages) if on_terminal else nullcontext():
         for stage in stages:
             if stage.name == "pretrain" or rank() == 0:
                 run_stage(stage, recipe, run)
@@ -69,49 +67,49 @@ def conduct(
 
 
 def run_stage(stage: Stage, recipe: Recipe, run: Path) -> bool:
-    """Run one stage unless its result is there; returns whether it worked.
+    """Run one stage unless its result is complete; returns whether it ran.
 
     Raises:
         LaunchError: an earlier stage is missing, or the folder belongs to another recipe.
     """
     out = run / stage.name
     head = head_of(stage, recipe, run)
-    if _needs_nothing(stage, recipe, run, head):
+    if _is_up_to_date(stage, recipe, run, head):
         return False
-    joins = stage.meets_another == "joins"
-    with ExitStack() as alone:
+    joins = stage.if_busy == "join"
+    with ExitStack() as locks:
 
-        def begin() -> None:
+        def lock() -> None:
             if rank() == 0:
-                alone.enter_context(held(run, stage.name, waits=stage.meets_another != "refuses"))
+                locks.enter_context(lock_stage(run, stage.name, waits=stage.if_busy != "refuse"))
 
-        begin()
-        if rank() == 0 and _needs_nothing(stage, recipe, run, head):  # another command was faster
+        lock()
+        if rank() == 0 and _is_up_to_date(stage, recipe, run, head):  # another command was faster
             return False
         if rank() == 0:
-            goes_on = may_go_on(stage, recipe, run, head)
-            manifest.start(out, head, again=goes_on and not joins)  # what the joined command made still stands
+            continues = can_continue(stage, recipe, run, head)
+            manifest.start(out, head, again=continues and not joins)  # the manifest of a joined command stays valid
         log.info("%-9s → %s", stage.name, out)
         if joins:
-            alone.close()
-        began = time.monotonic()
+            locks.close()
+        start = time.monotonic()
         with record_events(run, stage.name) if rank() == 0 else nullcontext():
             counts = stage.work(recipe, run, out)
-        seconds = time.monotonic() - began
+        seconds = time.monotonic() - start
         if joins:
-            begin()
+            lock()
         if rank() == 0:
             manifest.finish(out, head, counts, seconds, peak_memory_mib())
         log.info("%-9s done in %.1f s", stage.name, seconds)
     return True
 
 
-def _needs_nothing(stage: Stage, recipe: Recipe, run: Path, head: Head) -> bool:
-    """Whether the folder holds the result of this head, as the log then says."""
+def _is_up_to_date(stage: Stage, recipe: Recipe, run: Path, head: Head) -> bool:
+    """Whether the folder holds the result of this head; logs a line if it does."""
     out = run / stage.name
-    is_report = stage.name == "report"  # written again in another language, and where there is more to show
+    is_report = stage.name == "report"  # written again in another language, or if there are newer results
     is_outdated = is_report and (_language(out) != recipe.launch.resolve_language() or _has_newer_results(run, out))
-    if may_go_on(stage, recipe, run, head) or not manifest.is_complete(out, head) or is_outdated:
+    if can_continue(stage, recipe, run, head) or not manifest.is_complete(out, head) or is_outdated:
         return False
     log.info("%-9s complete, nothing to do (%s)", stage.name, out)
     return True
@@ -122,42 +120,43 @@ def _language(report: Path) -> str | None:
 
 
 def _has_newer_results(run: Path, report: Path) -> bool:
-    """Whether tools beside the stages (llm, ensemble) wrote results after the report."""
+    """Whether a tool (llm, ensemble) wrote results after the report."""
     made = report / MANIFEST_NAME
-    found = (run / "finetune").rglob("scores.json")
-    return made.is_file() and any(path.stat().st_mtime_ns > made.stat().st_mtime_ns for path in found)
+    scores = (run / "finetune").rglob("scores.json")
+    return made.is_file() and any(path.stat().st_mtime_ns > made.stat().st_mtime_ns for path in scores)
 
 
 @contextmanager
-def ends_quietly(run: Path, stages: Sequence[Stage]) -> Iterator[None]:
-    """Ctrl-C ends the process with one line that says what is kept and how to go on; code 130.
+def exit_on_ctrl_c(run: Path, stages: Sequence[Stage]) -> Iterator[None]:
+    """Ctrl-C ends the process with code 130 and one line that says what is kept and how to resume.
 
-    Worker processes are ended, not waited for: whatever they finished is on the disk, as files are written whole or not
-    at all.
+    Worker processes are killed, not waited for. Their finished work is on the disk, because files are written
+    atomically.
     """
 
-    def leave(number: int, frame: FrameType | None) -> None:
+    def interrupt(number: int, frame: FrameType | None) -> None:
         for worker in multiprocessing.active_children():
-            worker.kill()  # a pool would wait for what it works at
+            worker.kill()  # a pool would wait until its workers are done
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGINT, leave)
+    before = signal.signal(signal.SIGINT, interrupt)
     try:
         yield
     except KeyboardInterrupt:
         if rank() == 0:
-            PlainConsole(stderr=True).print(f"\nmalmoi: {_what_is_kept(run, stages)}", soft_wrap=True)
+            PlainConsole(stderr=True).print(f"\nmalmoi: {_how_to_resume(run, stages)}", soft_wrap=True)
         sys.exit(INTERRUPTED)
     finally:
         signal.signal(signal.SIGINT, before)
 
 
-def _what_is_kept(run: Path, stages: Sequence[Stage]) -> str:
+def _how_to_resume(run: Path, stages: Sequence[Stage]) -> str:
     made = {path.parent.name for path in run.glob(f"*/{MANIFEST_NAME}") if not (path.parent / STARTED_NAME).exists()}
     done = [stage.name for stage in stages if stage.name in made]
-    begun = next((stage.name for stage in stages if stage.name not in done), "the end")
-    kept = f"{', '.join(done)} and what {begun} has finished are" if done else f"what {begun} has finished is"
-    return f"stopped in {begun}; {kept} kept in {run}, and `{shlex.join(['malmoi', *sys.argv[1:]])}` goes on from there"
+    current = next((stage.name for stage in stages if stage.name not in done), "the end")
+    kept = f"{', '.join(done)} and the finished parts of {current}" if done else f"the finished parts of {current}"
+    command = shlex.join(["malmoi", *sys.argv[1:]])
+    return f"stopped in {current}; {run} keeps {kept}; run `{command}` to resume"
 
 
 def show_search(run: Path) -> None:

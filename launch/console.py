@@ -23,7 +23,7 @@ from rich.text import Text
 from tqdm import tqdm
 
 from corpus.documents.escaping import escape_controls, escape_markdown, escape_message
-from launch.errors import exit_code, explain_missing_module, is_for_user, one_sentence
+from launch.errors import error_message, exit_code, explain_missing_module, is_user_error
 
 QUIET = (
     "DeepSpeed", "deepspeed", "transformers", "datasets", "urllib3", "huggingface_hub", "faker", 
@@ -38,13 +38,13 @@ def run_app(app: Callable[..., object], name: str) -> None:
     try:
         app(prog_name=name)
     except Exception as error:
-        shown: BaseException | None = error if is_for_user(error) else None
+        shown: BaseException | None = error if is_user_error(error) else None
         if isinstance(error, ModuleNotFoundError):
             shown = explain_missing_module(next(iter(sys.argv[1:]), "malmoi"), error)
         if shown is None:
             raise
         prefix = f"[rank {rank()}] " if world_size() > 1 else ""
-        print(escape_message(f"malmoi: {prefix}{one_sentence(shown)}"), file=sys.stderr)
+        print(escape_message(f"malmoi: {prefix}{error_message(shown)}"), file=sys.stderr)
         sys.exit(exit_code(shown))
 
 

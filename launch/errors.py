@@ -34,7 +34,7 @@ class LaunchError(ValueError):
 USER_ERRORS = (LaunchError, BadInput, Interrupted, OSError)  # answered with their message alone
 
 
-def is_for_user(error: BaseException) -> bool:
+def is_user_error(error: BaseException) -> bool:
     """Whether the message alone answers it: one of the above, or any library's way of saying that the disk is full."""
     return isinstance(error, USER_ERRORS) or is_full_disk(error)
 
@@ -44,7 +44,7 @@ def exit_code(error: BaseException) -> int:
     return REQUEUE_CODE if isinstance(error, Interrupted) else 2
 
 
-def one_sentence(error: BaseException) -> str:
+def error_message(error: BaseException) -> str:
     """The message for the console; operating system errors get their file in front."""
     file = error.filename if isinstance(error, OSError) else None
     if is_full_disk(error):

@@ -1,8 +1,8 @@
-"""Manifests: what a stage was made from, and whether its folder may be trusted.
+"""Manifests: what a stage was made from, and whether its folder is complete.
 
-``started.json`` is written before a stage works and ``manifest.json`` after it, atomically; only the manifest means
-"complete". Both hold the stage's head (its recipe section and its inputs' fingerprints). A folder whose head differs is
-never reused or overwritten: the difference is shown and the run stops.
+``started.json`` is written before a stage runs and ``manifest.json`` after it, atomically; only the manifest means
+"complete". Both hold the stage's head (its recipe section and the fingerprints of its inputs). A folder with another
+head is never reused or overwritten: the run stops and shows the difference.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -28,17 +28,17 @@ from launch.errors import LaunchError
 MANIFEST_NAME = "manifest.json"
 STARTED_NAME = "started.json"
 RECORDED_PACKAGES = ("malmoi", "torch", "transformers", "tokenizers", "deepspeed", "python-mecab-ko", "numpy")
-NAMES_FILES = ("inputs", "sources", "benchmarks")  # settings of the corpus stage
-WHOLE_HASH_BYTES = 1 << 30  # larger files: size, first and last MiB, so that terabytes do not wait
-SHOWN_DIFFERENCES = 12
+FILE_SETTINGS = ("inputs", "sources", "benchmarks")  # settings of the corpus stage that name files
+MAX_HASHED_BYTES = 1 << 30  # of larger files only the size, the first and the last MiB are hashed
+MAX_DIFFERENCES = 12  # listed in an error message
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
     """Identity of a stage's result; equal heads mean equal results.
 
-    Where the stage hides personal data, names of files are kept without it: a manifest is published with the corpus,
-    and whoever knows all the rest could try numbers until the key fits.
+    If the stage hides personal data, it is also removed from file names: a manifest is published with the corpus, and
+    with everything else known, numbers could be guessed until the key matches.
     """
 
     stage: str
@@ -49,13 +49,15 @@ class Head:
         pii = self.settings.get("pii")
         if isinstance(pii, Mapping) and pii.get("mode") != "keep":
             extra = pii.get("extra") or ()
-            named = {name: _without_data(self.settings[name], extra) for name in NAMES_FILES if name in self.settings}
+            named = {
+                name: _hide_personal_data(self.settings[name], extra) for name in FILE_SETTINGS if name in self.settings
+            }
             object.__setattr__(self, "settings", {**self.settings, **named})
             object.__setattr__(self, "inputs", _public_names(self.inputs, extra))
 
     @property
     def key(self) -> str:
-        """Digest over stage, settings and inputs; the next stage's input fingerprint."""
+        """Digest of stage, settings and inputs; the input fingerprint of the next stage."""
         text = json.dumps([self.stage, self.settings, self.inputs], sort_keys=True, ensure_ascii=False)
         return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
@@ -64,7 +66,7 @@ class Head:
 
 
 def _public_names(named: Mapping[str, Any], extra: Iterable[str]) -> dict[str, Any]:
-    """The same under names without personal data. Those that become alike are numbered; a digest could be guessed."""
+    """The same under names without personal data; equal names are numbered, as a digest could be guessed."""
     public: dict[str, Any] = {}
     for name in sorted(named, key=lambda name: (_public_name(name, extra) != name, name)):
         shown = hidden = _public_name(name, extra)
@@ -77,12 +79,12 @@ def _public_names(named: Mapping[str, Any], extra: Iterable[str]) -> dict[str, A
 
 
 def _public_name(name: str, extra: Iterable[str]) -> str:
-    """A path or an address with ``[TEL]`` and the like; without its suffix, too, as no number ends at a dot."""
+    """A path or URL with tags such as ``[TEL]``; also tried without its suffix, because no number ends at a dot."""
     from corpus.pii.cover import cover_spans
     from corpus.pii.detect import find_pii
     from corpus.pii.types import PII_TYPES
 
-    # an address on the web is itself no personal data
+    # a URL itself is not personal data here
     types = frozenset((*PII_TYPES, *extra)) - ({"URL"} if "://" in name else set())
     folder, slash, last = name.rpartition("/")
     for part in (name, folder + slash + last.partition(".")[0]):
@@ -91,20 +93,26 @@ def _public_name(name: str, extra: Iterable[str]) -> str:
     return name
 
 
-def _without_data(value: Any, extra: Iterable[str]) -> Any:
-    """Settings that name files, without the personal data in them."""
+def _hide_personal_data(value: Any, extra: Iterable[str]) -> Any:
+    """A setting that names files, without personal data."""
     if isinstance(value, str):
         return _public_name(value, extra)
     if isinstance(value, Mapping):
-        return {key: _without_data(inner, extra) for key, inner in _public_names(value, extra).items()}
-    return [_without_data(inner, extra) for inner in value] if isinstance(value, list | tuple) else value
+        return {key: _hide_personal_data(inner, extra) for key, inner in _public_names(value, extra).items()}
+    return [_hide_personal_data(inner, extra) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def fingerprint(path: Path) -> str:
-    """sha256 of a file's bytes (up to 1 GiB; beyond that of its size and both ends)."""
+    """sha256 of a file's bytes (above 1 GiB: of its size and both ends)."""
+    status = path.stat()
+    return _fingerprint(path, status.st_size, status.st_mtime_ns, status.st_ino)
+
+
+@cache
+def _fingerprint(path: Path, size: int, *_: int) -> str:
+    """Cached while the file is unchanged, as the checks before a run and the run need the same."""
     with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size <= WHOLE_HASH_BYTES:
+        if size <= MAX_HASHED_BYTES:
             return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
         digest = hashlib.sha256(str(size).encode() + file.read(1 << 20))
         file.seek(-(1 << 20), os.SEEK_END)
@@ -113,7 +121,7 @@ def fingerprint(path: Path) -> str:
 
 
 def fingerprints(paths: Iterable[Path]) -> dict[str, Callable[[], str]]:
-    """For every file, those of folders included, under its path as given: what takes its fingerprint."""
+    """For every file, including those of folders: the function that computes its fingerprint, by path."""
     files: list[Path] = []
     for path in paths:
         files.extend(sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path])
@@ -121,28 +129,32 @@ def fingerprints(paths: Iterable[Path]) -> dict[str, Callable[[], str]]:
 
 
 def is_complete(folder: Path, head: Head) -> bool:
-    """Whether ``folder`` holds the finished result of ``head``; ``LaunchError`` where it belongs to something else."""
-    present = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    """Whether ``folder`` holds the finished result of ``head``; ``LaunchError`` if it belongs to something else."""
     found = read_head(folder)
-    if found is not None:
-        if found["key"] != head.key:
-            raise LaunchError(refuse_other(folder, found, head))
-        return MANIFEST_NAME in present
-    if present - {f"{STARTED_NAME}.partial"}:  # another rank may be writing that one right now
-        raise LaunchError(f"{folder}: holds files that malmoi did not write; choose another --runs folder or name=…")
-    return False
+    if found is None:
+        check_foreign_files(folder)
+        return False
+    if found["key"] != head.key:
+        raise LaunchError(explain_difference(folder, found, head))
+    return (folder / MANIFEST_NAME).is_file()
 
 
-def refuse_other(folder: Path, found: Mapping[str, Any], head: Head) -> str:
-    """The sentence about a folder made with another head, with what differs."""
+def check_foreign_files(folder: Path) -> None:
+    """``LaunchError`` if a folder without a head holds files; another rank may be writing the head right now."""
+    present = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    if present - {f"{STARTED_NAME}.partial"} and read_head(folder) is None:
+        raise LaunchError(f"{folder}: holds files that malmoi did not write; set another --runs folder or name=…")
+
+
+def explain_difference(folder: Path, found: Mapping[str, Any], head: Head) -> str:
+    """The error message about a folder that was made with another head, with the differences."""
     old, new = (_flatten({k: v[k] for k in ("settings", "inputs") if k in v}) for v in (found, head.as_json()))
     pairs = {key: (old.get(key, "absent"), new.get(key, "absent")) for key in sorted(old.keys() | new.keys())}
     lines = [f"  {key}: was {was}, is now {now}" for key, (was, now) in pairs.items() if was != now]
-    more = [f"  … and {len(lines) - SHOWN_DIFFERENCES} more"] if len(lines) > SHOWN_DIFFERENCES else []
+    more = [f"  … and {len(lines) - MAX_DIFFERENCES} more"] if len(lines) > MAX_DIFFERENCES else []
     return "\n".join([
-        f"{folder}: made with another recipe or other inputs; delete this folder, or give the run another name with "
-        "name=…",
-        *lines[:SHOWN_DIFFERENCES], *more,
+        f"{folder}: made with another recipe or other inputs; delete this folder, or set another name with name=…",
+        *lines[:MAX_DIFFERENCES], *more,
     ])  # fmt: skip
 
 
@@ -154,14 +166,14 @@ def _flatten(value: Any, prefix: str = "") -> dict[str, str]:
 
 
 def start(folder: Path, head: Head, *, again: bool = False) -> None:
-    """Create ``folder`` and leave the head there, so that a killed run is recognized; ``again``: it was complete."""
+    """Create ``folder`` and write the head, so that a killed run is recognized; ``again``: discard the manifest."""
     write_json(folder / STARTED_NAME, head.as_json())
     if again:
         (folder / MANIFEST_NAME).unlink(missing_ok=True)
 
 
 def finish(folder: Path, head: Head, counts: Mapping[str, Any], seconds: float, peak_mib: int) -> None:
-    """Write the manifest, last and atomically: all that it vouches for is on the disk before its name is."""
+    """Write the manifest, last and atomically, after all other files of the folder are on the disk."""
     fsync_tree(folder)
     manifest = head.as_json() | {
         "counts": dict(counts),
@@ -185,7 +197,7 @@ def installed_version(name: str) -> str:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write JSON under a temporary name, then rename, waiting for the disk before and after."""
+    """Write JSON atomically."""
     atomic_write(path, escape_json(json.dumps(value, ensure_ascii=False, indent=1)) + "\n")
 
 
@@ -195,7 +207,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
 
 
 def read_head(folder: Path) -> dict[str, Any] | None:
-    """What a folder was begun or finished with; None where nothing of ours is there."""
+    """The head of a started or finished stage; None if there is none."""
     return _read(folder / MANIFEST_NAME) or _read(folder / STARTED_NAME)
 
 
@@ -207,21 +219,21 @@ def _read(path: Path) -> dict[str, Any] | None:
     except BadInput as error:
         raise LaunchError(str(error)) from None
     if not isinstance(value, dict) or not isinstance(value.get("key"), str):
-        raise LaunchError(f"{path}: not a file of malmoi (no text under 'key'); delete its folder and run again")
+        raise LaunchError(f"{path}: not a file of malmoi (no text in 'key'); delete its folder and run again")
     return value
 
 
 @contextmanager
-def held(run: Path, stage: str, *, waits: bool = False) -> Iterator[None]:
-    """Hold ``.<stage>.lock`` in the folder of the run, which is created when missing: one process works on a stage.
+def lock_stage(run: Path, stage: str, *, waits: bool = False) -> Iterator[None]:
+    """Hold ``.<stage>.lock`` in the run's folder, created if missing, so that one process works on a stage.
 
-    A second one would take its unfinished files for leftovers, so it ``waits``, or gets a ``LaunchError``.
+    A second process would delete unfinished files of the first, so it ``waits``, or gets a ``LaunchError``.
     """
     run.mkdir(parents=True, exist_ok=True)
     with hold_lock(run / f".{stage}.lock", waits=waits) as is_ours:
         if not is_ours:
             raise LaunchError(
-                f"{run / stage}: another malmoi process is at work in this folder; wait for it, or give this run "
-                "another name with name=…"
+                f"{run / stage}: another malmoi process works in this folder; wait for it, or give this run another "
+                "name with name=…"
             )
         yield

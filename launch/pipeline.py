@@ -1,48 +1,63 @@
-"""The stages in order, where each one works, and what decides whether its result is there.
+"""The stages of a run in order, and what decides whether a stage's result is complete.
 
 ```
 sample ─▶ corpus ─▶ tokenizer ─▶ tokens ─▶ pretrain ─▶ model ─▶ finetune ─▶ report
 ```
-A stage's head holds its own recipe section and the keys of the stages (or the fingerprints of the files) it reads, so a
-change runs again exactly what depends on it, and nothing else.
+A stage's head holds its recipe section and the keys of the stages (or the fingerprints of the files) that it reads. So
+a change repeats exactly the stages that depend on it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from finetune.config import FRESH
 from launch import manifest
 from launch.errors import LaunchError
 from launch.init_from import adopt_tokenizer, extend_adopted, model_files, tokenizer_files
 from launch.manifest import Head, fingerprints
-from launch.recipe import OWN_MODEL, SAMPLE, Recipe
-
-if TYPE_CHECKING:
-    from corpus.reading.inputs import Input
-
-Stamps = dict[str, Callable[[], str]]  # what the user gives to read, by name, each with what takes its fingerprint
-NO_TEXT = "corpus.inputs: set files, folders or globs, for example corpus.inputs=/data/text"
-NO_KLUE_FILES = "finetune.data: set the folder of the KLUE files, or finetune.data=klue to download them"
+from launch.recipe import OWN_MODEL, SEARCH_FOLDER, Recipe
+from launch.stage_inputs import (
+    NO_KLUE_FILES,
+    Fingerprints,
+    benchmark_names,
+    corpus_inputs,
+    encoder_folders,
+    extension_inputs,
+    finetune_inputs,
+    finetune_models,
+    klue_folder,
+    raw_inputs,
+    write_custom_texts,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One step of a run, in the folder of its name below ``runs/<recipe>/``."""
+    """One step of a run; it works in the folder of its name in ``runs/<recipe>/``.
+
+    Attributes:
+        settings: the part of the recipe that decides the result.
+        depends_on: stages whose folders it reads.
+        work: recipe, run folder and stage folder to counts.
+        user_inputs: the files of the user that it reads, with their fingerprints; invalid ones raise an error.
+        can_extend: whether a folder that was started with other settings can be continued; an error says why not.
+        is_additive: whether results with other settings or inputs are added to the folder.
+        if_busy: what a command does while another one works on the stage.
+    """
 
     name: str
-    settings: Callable[[Recipe], dict[str, Any]]  # the part of the recipe that decides the result
-    after: Callable[[Recipe], tuple[str, ...]]  # stages whose folders it reads
-    work: Callable[[Recipe, Path, Path], dict[str, Any]]  # recipe, run folder and out to counts
-    outside: Callable[[Recipe], Stamps] = lambda recipe: {}  # what the user gave to read; contradictions show here
-    # whether a folder begun with these other settings may be gone on with; an error for users says what is in the way
-    goes_on: Callable[[Recipe, Path, Mapping[str, Any]], bool] = lambda recipe, out, settings: False
-    is_open: bool = False  # whether any other settings and inputs add to the folder, or make it anew as a page
-    meets_another: Literal["refuses", "waits", "joins"] = "refuses"  # what a command does while one is at work in it
+    settings: Callable[[Recipe], dict[str, Any]]
+    depends_on: Callable[[Recipe], tuple[str, ...]]
+    work: Callable[[Recipe, Path, Path], dict[str, Any]]
+    user_inputs: Callable[[Recipe], Fingerprints] = lambda recipe: {}
+    can_extend: Callable[[Recipe, Path, Mapping[str, Any]], bool] = lambda recipe, out, settings: False
+    is_additive: bool = False
+    if_busy: Literal["refuse", "wait", "join"] = "refuse"
 
 
 def run_sample(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
@@ -55,10 +70,10 @@ def run_corpus(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     from corpus import run as stage
     from corpus.decontamination.benchmarks import find_benchmarks
     from launch.executors.mapper import engine_mapper
-    from launch.own_texts import write_own_texts
 
-    against = [*(str(_klue_folder(name, recipe, run)) for name in _benchmarks(recipe)), *write_own_texts(recipe, run)]
-    inputs = stage.CorpusInputs(raw_inputs(recipe, run), find_benchmarks(against) if against else [])
+    names = [str(klue_folder(name, recipe, run)) for name in benchmark_names(recipe)]
+    names += write_custom_texts(recipe, run)
+    inputs = stage.CorpusInputs(raw_inputs(recipe, run), find_benchmarks(names) if names else [])
     mapper, language = engine_mapper(recipe.launch), recipe.launch.resolve_language()
     return stage.run(recipe.corpus, inputs, out, workers=recipe.workers, map_units=mapper, language=language)
 
@@ -91,12 +106,12 @@ def run_pretrain(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     return stage.run(recipe.pretrain, inputs, out, workers=recipe.workers)
 
 
-def extends_pretraining(recipe: Recipe, out: Path, settings: Mapping[str, Any]) -> bool:
-    """Whether the run in ``out`` goes on under another schedule; BadInput where that contradicts what is trained."""
+def can_extend_pretraining(recipe: Recipe, out: Path, settings: Mapping[str, Any]) -> bool:
+    """Whether only the schedule changed; ``BadInput`` if the new schedule contradicts the completed steps."""
     from pretrain.config import SCHEDULE_KEYS, by_path
 
-    was, now = by_path(settings), by_path(recipe.pretrain.identity())
-    if not {key for key in was.keys() | now.keys() if was.get(key) != now.get(key)} <= SCHEDULE_KEYS:
+    old, new = by_path(settings), by_path(recipe.pretrain.identity())
+    if not {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)} <= SCHEDULE_KEYS:
         return False
     from pretrain.checkpoint.found import require_extendable
 
@@ -111,30 +126,37 @@ def run_export(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     return stage.run(recipe.pretrain, inputs, out, workers=recipe.workers)
 
 
-def run_finetune(
-    recipe: Recipe, run: Path, out: Path, work: Callable[..., dict[str, Any]] | None = None
-) -> dict[str, Any]:
-    """``work``: what is done with data and encoders; None: the recipe's own trainings."""
+def run_finetune(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
+    from finetune import run as stage
+    from launch.executors.mapper import engine_cluster
+
+    cluster = engine_cluster(recipe.launch)
+    return _finetune(recipe, run, partial(stage.run, out=out, workers=recipe.workers, cluster=cluster))
+
+
+def run_search(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
+    from finetune.search import run as stage
+
+    return _finetune(recipe, run, partial(stage.run, out=out, workers=recipe.workers))
+
+
+def run_best(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
+    """Train the best trials of a search into the results of finetune."""
+    from finetune.search.run import train_best
+
+    best = partial(train_best, out=out, workers=recipe.workers, searched=run / SEARCH_FOLDER)
+    return _finetune(recipe, run, best)
+
+
+def _finetune(recipe: Recipe, run: Path, work: Callable[..., dict[str, Any]]) -> dict[str, Any]:
     from finetune import run as stage
     from finetune.registry import klue_tasks
-    from launch.executors.mapper import engine_cluster
 
     data = recipe.finetune.data
     if not data and klue_tasks(recipe.finetune):
         raise LaunchError(NO_KLUE_FILES)
-    folder = _klue_folder(data, recipe, run) if data else run  # own tasks alone look into no folder
-    inputs = stage.FinetuneInputs(data=folder, models=finetune_models(recipe, run))
-    if work is None:
-        return stage.run(recipe.finetune, inputs, out, workers=recipe.workers, cluster=engine_cluster(recipe.launch))
-    if recipe.launch.engine != "local":
-        raise LaunchError("a search works on the machine that it is started on; give launch.engine=local")
-    return work(recipe.finetune, inputs, out, workers=recipe.workers)
-
-
-def finetune_models(recipe: Recipe, run: Path) -> dict[str, str]:
-    """Encoders by their names in the results."""
-    own = {OWN_MODEL: str(run / "model"), FRESH + OWN_MODEL: f"{FRESH}{run / 'model'}"}
-    return {name: own.get(name, name) for name in recipe.finetune.models}
+    folder = klue_folder(data, recipe, run) if data else run  # custom tasks alone read no folder
+    return work(recipe.finetune, stage.FinetuneInputs(data=folder, models=finetune_models(recipe, run)))
 
 
 def run_report(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
@@ -143,136 +165,51 @@ def run_report(recipe: Recipe, run: Path, out: Path) -> dict[str, Any]:
     return stage.run(recipe, run, out)
 
 
-def _klue_folder(name: str, recipe: Recipe, run: Path) -> Path:
-    """The folder of official files that a name stands for; a Hub data set is written as such below ``klue/``."""
-    from finetune.data.hub import materialize
-    from finetune.registry import klue_tasks
-
-    return run / "sample" / "klue" if name == SAMPLE else materialize(name, run / "klue", klue_tasks(recipe.finetune))
-
-
-def _benchmarks(recipe: Recipe) -> list[str]:
-    """What the corpus is decontaminated against: the recipe's list, or else the data of finetune."""
-    names = recipe.corpus.benchmarks
-    return names if names is not None else [recipe.finetune.data] if recipe.finetune.data else []
-
-
-def raw_inputs(recipe: Recipe, run: Path | None = None) -> list[Input]:
-    """The raw text of the recipe in a fixed order; the embedded sample is part of it where its ``run`` is given."""
-    from corpus.reading.inputs import find_inputs
-
-    settings = recipe.corpus
-    own = [name for name in settings.inputs if name != SAMPLE]
-    names = own if run is None else [str(run / "sample" / "corpus") if n == SAMPLE else n for n in settings.inputs]
-    if run is not None and not names and not settings.sources:
-        raise LaunchError(NO_TEXT)
-    return find_inputs(names, settings.sources, settings.text_field, settings.encoding)
-
-
-def corpus_outside(recipe: Recipe) -> Stamps:
-    """Raw text, benchmark files, the model of names, the secret of keyed replacements (never written down)."""
-    from corpus.pii.key import key_fingerprint, read_key
-    from corpus.reading.inputs import input_state
-
-    found: Stamps = {}
-    for item in raw_inputs(recipe):
-        found |= (
-            fingerprints([item.path]) if isinstance(item.path, Path) else {str(item.path): partial(input_state, item)}
-        )
-    key = read_key(recipe.corpus.pii.key_file, recipe.corpus.pii.key_variable)
-    found |= {"secret of corpus.pii": partial(key_fingerprint, key)} if key else {}
-    if (model := recipe.corpus.pii.names.model) is not None:
-        found |= fingerprints([model])
-    own = fingerprints(own_files(recipe, "dev", "test")) if recipe.corpus.benchmarks is None else {}
-    return found | klue_stamps(_benchmarks(recipe)) | own
-
-
-def finetune_outside(recipe: Recipe) -> Stamps:
-    """Data, own tasks' files among them, and encoders that are folders."""
-    read = [*encoder_folders(recipe), *own_files(recipe, "train", "dev", "test")]
-    return klue_stamps([recipe.finetune.data or None]) | fingerprints(read)
-
-
-def encoder_folders(recipe: Recipe) -> list[Path]:
-    """Encoders of the user's own; those of the Hub are left out."""
-    return [path for name in recipe.finetune.models if (path := Path(name.removeprefix(FRESH))).is_dir()]
-
-
-def own_files(recipe: Recipe, *splits: str) -> list[Path]:
-    """The files of the own tasks that are trained."""
-    own = [recipe.finetune.own[name] for name in recipe.finetune.tasks if name in recipe.finetune.own]
-    found = [Path(path) for task in own for split in splits if (path := getattr(task, split)) is not None]
-    if missing := [str(path) for path in found if not path.is_file()]:
-        raise LaunchError(f"{', '.join(missing)}: no such file; correct the path in finetune.own")
-    return found
-
-
-def klue_stamps(names: Sequence[str | None]) -> Stamps:
-    """What tells whether KLUE files have changed: digests of files, the commit of a Hub data set."""
-    from corpus.reading.hub import HubSet, dataset_state
-    from finetune.data.hub import find_copy
-
-    found: Stamps = {}
-    for name in names:
-        if name is None or name == SAMPLE:
-            continue
-        if Path(name).exists():
-            found |= fingerprints([Path(name)])
-        elif (copy := find_copy(name)) is not None:
-            found[str(copy)] = partial(dataset_state, HubSet(copy.name, None, copy.revision, "train"))
-        else:
-            raise LaunchError(f"{name}: no such file or folder; give the benchmark files with finetune.data=FOLDER")
-    return found
-
-
 def section(name: str) -> Callable[[Recipe], dict[str, Any]]:
     """A section of the recipe as JSON."""
     return lambda recipe: getattr(recipe, name).model_dump(mode="json")
 
 
 def _tokenizer_settings(recipe: Recipe) -> dict[str, Any]:
-    """How the vocabulary is trained, or whose it is."""
+    """How the vocabulary is trained, or which one is adopted."""
     adopted, size = recipe.pretrain.init_from, recipe.tokenizer.extend
     if adopted is None:
         return section("tokenizer")(recipe)
     return {"init_from": adopted, **({"extend": size} if size else {})}
 
 
-def learns_pieces(recipe: Recipe) -> bool:
-    """Whether the tokenizer stage reads the corpus: for a vocabulary, or for pieces to add to one."""
+def _finetune_settings(recipe: Recipe) -> dict[str, Any]:
+    return recipe.finetune.model_dump(mode="json", exclude={"device", "price_per_hour", "search"})
+
+
+def _search_settings(recipe: Recipe) -> dict[str, Any]:
+    return {**_finetune_settings(recipe), "search": recipe.finetune.search.model_dump(mode="json")}
+
+
+def trains_tokenizer(recipe: Recipe) -> bool:
+    """Whether the tokenizer stage reads the corpus, for a vocabulary or for pieces to add to one."""
     size = recipe.tokenizer.extend
     return recipe.pretrain.init_from is None or (isinstance(size, int) and size > 0)
-
-
-def _extended(recipe: Recipe) -> Stamps:
-    """What was made by ``malmoi tokenizer extend`` before the run."""
-    size = recipe.tokenizer.extend
-    if not isinstance(size, str):
-        return {}
-    path = Path(size) / "extension.json"
-    if not path.is_file():
-        raise LaunchError(f"tokenizer.extend {size}: no {path.name} there; give a number, or an extended folder")
-    return fingerprints([path])
 
 
 def _sample(recipe: Recipe) -> tuple[str, ...]:
     return ("sample",) if recipe.uses_sample else ()
 
 
-def _after_finetune(recipe: Recipe) -> tuple[str, ...]:
-    is_own = any(name.removeprefix(FRESH) == OWN_MODEL for name in recipe.finetune.models)
-    return (*_sample(recipe), *(("model",) if is_own else ()))
+def _before_finetune(recipe: Recipe) -> tuple[str, ...]:
+    uses_own_model = any(name.removeprefix(FRESH) == OWN_MODEL for name in recipe.finetune.models)
+    return (*_sample(recipe), *(("model",) if uses_own_model else ()))
 
 
 STAGES: tuple[Stage, ...] = (
-    Stage("sample", section("sample"), lambda r: (), run_sample, meets_another="waits"),
-    Stage("corpus", section("corpus"), _sample, run_corpus, corpus_outside),
+    Stage("sample", section("sample"), lambda r: (), run_sample, if_busy="wait"),
+    Stage("corpus", section("corpus"), _sample, run_corpus, corpus_inputs),
     Stage(
         "tokenizer",
         _tokenizer_settings,
-        lambda r: ("corpus",) if learns_pieces(r) else (),
+        lambda r: ("corpus",) if trains_tokenizer(r) else (),
         run_tokenizer,
-        lambda r: tokenizer_files(r.pretrain) | _extended(r),
+        lambda r: tokenizer_files(r.pretrain) | extension_inputs(r),
     ),
     Stage("tokens", section("pack"), lambda r: ("corpus", "tokenizer"), run_pack),
     Stage(
@@ -281,28 +218,33 @@ STAGES: tuple[Stage, ...] = (
         lambda r: ("tokens", "tokenizer"),
         run_pretrain,
         lambda r: model_files(r.pretrain),
-        extends_pretraining,
+        can_extend_pretraining,
     ),
     Stage("model", lambda r: {}, lambda r: ("pretrain", "tokenizer"), run_export),
     Stage(
         "finetune",
-        lambda r: r.finetune.model_dump(mode="json", exclude={"device", "price_per_hour", "search"}),
-        _after_finetune,
+        _finetune_settings,
+        _before_finetune,
         run_finetune,
-        finetune_outside,
-        is_open=True,  # every job knows what it was made from
-        meets_another="joins",  # every job is claimed
+        finetune_inputs,
+        is_additive=True,  # each job records its own settings
+        if_busy="join",  # each job is claimed
     ),
-    # the key of finetune follows from all stages before it
+    # the key of finetune depends on all stages before it
     Stage(
         "report",
         lambda r: {"name": r.name, "about": r.about},
         lambda r: ("finetune",),
         run_report,
-        lambda r: fingerprints(encoder_folders(r)),  # results of an encoder that has changed are not shown
-        is_open=True,
-        meets_another="waits",
+        lambda r: fingerprints(encoder_folders(r)),  # results of a changed encoder are not shown
+        is_additive=True,
+        if_busy="wait",
     ),
+)
+FINETUNE = next(stage for stage in STAGES if stage.name == "finetune")
+SEARCH_STAGES = (  # the best trials become ordinary results of finetune
+    replace(FINETUNE, name=SEARCH_FOLDER, settings=_search_settings, work=run_search, if_busy="refuse"),
+    replace(FINETUNE, settings=_search_settings, work=run_best),
 )
 VERBS: dict[str, tuple[str, ...]] = {
     "sample": ("sample",),
@@ -311,70 +253,75 @@ VERBS: dict[str, tuple[str, ...]] = {
     "pack": ("tokens",),
     "pretrain": ("pretrain", "model"),
     "finetune": ("sample", "finetune"),
-    "search": ("sample", "finetune-search", "finetune"),  # launch.search
+    "search": ("sample", SEARCH_FOLDER, "finetune"),
     "report": ("report",),
     "run": tuple(stage.name for stage in STAGES),
 }
 
 
 def stages_of(verb: str, recipe: Recipe) -> list[Stage]:
-    """What a verb runs, in order; the sample only where the recipe uses it."""
+    """The stages of a verb in order; the sample only if the recipe uses it."""
+    stages = [*STAGES[:1], *SEARCH_STAGES] if verb == "search" else STAGES
     names = [name for name in VERBS[verb] if name != "sample" or recipe.uses_sample]
-    return [stage for stage in STAGES if stage.name in names]
+    return [stage for stage in stages if stage.name in names]
 
 
 def require_stage(run: Path, name: str) -> Mapping[str, Any]:
-    """The manifest of an earlier stage.
-
-    Raises:
-        LaunchError: it is not complete; the message names the verb that makes it.
-    """
+    """The manifest of an earlier stage; ``LaunchError`` with the verb to run if it is not complete."""
     found = manifest.read_manifest(run / name)
     if found is None:
         verb = next(verb for verb, names in VERBS.items() if name in names)
-        raise LaunchError(f"{run / name}: not complete yet; run `malmoi {verb}` with the same recipe first")
+        raise LaunchError(f"{run / name}: not complete; run `malmoi {verb}` with the same recipe first")
     return found
 
 
 def head_of(stage: Stage, recipe: Recipe, run: Path) -> Head:
-    """Identity of the stage's result: its settings, the keys of earlier stages, the user's files."""
-    inputs = {name: require_stage(run, name)["key"] for name in stage.after(recipe)}
-    inputs |= {name: dataset_state() for name, dataset_state in stage.outside(recipe).items()}
+    """Identity of the stage's result: its settings, the keys of earlier stages, the fingerprints of the user's files.
+
+    LaunchError: an earlier stage is not complete.
+    """
+    inputs = {name: require_stage(run, name)["key"] for name in stage.depends_on(recipe)}
+    inputs |= {name: compute() for name, compute in stage.user_inputs(recipe).items()}
     return Head(stage.name, stage.settings(recipe), inputs)
 
 
 def is_done(stage: Stage, recipe: Recipe, run: Path) -> bool:
-    """Whether the stage is complete, and nothing is to be added to what its folder holds."""
-    if not stage.is_open:
+    """Whether the stage is complete and nothing is to be added to its folder."""
+    if not stage.is_additive:
         return (run / stage.name / manifest.MANIFEST_NAME).is_file()
     found = manifest.read_manifest(run / stage.name)
-    return found is not None and head_by_now(stage, recipe, run, found).key == found["key"]
+    return found is not None and expected_head(stage, recipe, run, found).key == found["key"]
 
 
-def head_by_now(stage: Stage, recipe: Recipe, run: Path, found: Mapping[str, Any]) -> Head:
-    """Its head under this recipe, with the user's files as they were then."""
+def expected_head(stage: Stage, recipe: Recipe, run: Path, found: Mapping[str, Any]) -> Head:
+    """The head under this recipe, with the recorded fingerprints of the user's files."""
     inputs = dict(found.get("inputs", {}))
-    for name in stage.after(recipe):
+    for name in stage.depends_on(recipe):
         if earlier := manifest.read_manifest(run / name):
             inputs[name] = earlier["key"]
     return Head(stage.name, stage.settings(recipe), inputs)
 
 
-def may_go_on(stage: Stage, recipe: Recipe, run: Path, head: Head) -> bool:
-    """Whether the folder of a stage was begun with other settings and is gone on with; nothing may stand on it yet."""
+def can_continue(stage: Stage, recipe: Recipe, run: Path, head: Head) -> bool:
+    """Whether a folder that was started with other settings can be continued with these.
+
+    LaunchError: later stages were made from its present state.
+    """
     found = manifest.read_head(run / stage.name)
     if found is None or found["key"] == head.key:
         return False
-    if stage.is_open:
+    if stage.is_additive:
         return True
     if found.get("inputs") != head.inputs:
         return False
-    if not stage.goes_on(recipe, run / stage.name, found.get("settings", {})):
+    if not stage.can_extend(recipe, run / stage.name, found.get("settings", {})):
         return False
-    above = {stage.name}
+    dependent = {stage.name}
     for later in STAGES:
-        above |= {later.name} if above.intersection(later.after(recipe)) else set()
-    made = [str(run / name) for name in sorted(above - {stage.name}) if manifest.read_head(run / name)]
+        dependent |= {later.name} if dependent.intersection(later.depends_on(recipe)) else set()
+    made = [str(run / name) for name in sorted(dependent - {stage.name}) if manifest.read_head(run / name)]
     if made:
-        raise LaunchError(f"{', '.join(made)}: made from {stage.name} as it is now; delete or move that to extend it")
+        raise LaunchError(
+            f"{', '.join(made)}: made from {stage.name} before this change; delete or move it to extend {stage.name}"
+        )
     return True

@@ -29,7 +29,7 @@ from safetensors.numpy import save_file
 from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput, is_full_disk, with_path
 from corpus.documents.units import map_units, unit_folder
-from launch.errors import is_for_user, one_sentence
+from launch.errors import error_message, is_user_error
 from tests.command import run_command
 from tests.damage import HARMS
 from tests.pretrain.conftest import invented_documents
@@ -300,8 +300,8 @@ def test_every_library_says_in_its_way_that_the_disk_is_full(save: Any, tmp_path
     with no_file_above(4096), pytest.raises(Exception) as caught:
         save(tmp_path)
     assert is_full_disk(caught.value)
-    assert is_for_user(caught.value)
-    assert one_sentence(caught.value).startswith("no space left on the disk")
+    assert is_user_error(caught.value)
+    assert error_message(caught.value).startswith("no space left on the disk")
 
 
 @pytest.mark.parametrize("save", [save_array, save_table, save_text])
@@ -309,7 +309,7 @@ def test_full_disk_in_a_unit_names_the_folder_and_the_next_run_goes_on(save: Any
     work = partial(write_unit, save=save)
     with no_file_above(4096), pytest.raises(OSError) as caught:
         map_units(work, [1], tmp_path / "units")
-    assert str(tmp_path / "units") in one_sentence(caught.value)
+    assert str(tmp_path / "units") in error_message(caught.value)
     assert map_units(work, [1], tmp_path / "units") == [{}]
 
 

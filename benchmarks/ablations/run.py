@@ -30,10 +30,10 @@ from finetune.config import full_name
 from finetune.registry import missing_files
 from launch.errors import LaunchError
 from launch.manifest import fingerprints, read_manifest, write_json
-from launch.pipeline import raw_inputs
 from launch.recipe import SAMPLE, Recipe
 from launch.report.results import read_json
 from launch.sample.unpack import unpack
+from launch.stage_inputs import raw_inputs
 
 log = logging.getLogger(__name__)
 

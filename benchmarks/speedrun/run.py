@@ -33,7 +33,7 @@ from finetune.config import full_name
 from launch.conduct import conduct
 from launch.console import PlainConsole, Table, markdown_table, print_table
 from launch.errors import LaunchError
-from launch.manifest import held, write_json
+from launch.manifest import lock_stage, write_json
 from launch.recipe import SAMPLE
 from launch.report.results import read_lines
 from launch.sample.unpack import unpack
@@ -94,7 +94,7 @@ def run_speedrun(
     entered = read_contestants(contestants, size, rules.precision)
     _check_references(references, entered, out)
     probes = _find_probes(klue, tasks, rates, examples, rules.precision, out)
-    with held(out, LOCK, waits=True):
+    with lock_stage(out, LOCK, waits=True):
         text = prepare_text(data or _sample_run(out), out / "text", os.cpu_count() or 1)
         arena = _open_arena(out, text, rules, device_name(device))
     failures = _race_all(entered, seeds, text, rules, arena, probes, out)
@@ -259,7 +259,7 @@ def _find(out: Path, contestant: Contestant, seed: int) -> dict[str, Any] | None
 def _keep(out: Path, result: dict[str, Any]) -> None:
     """Add a result, or put it in the place of an older one of the same contestant and seed."""
     key = ("contestant", "seed")
-    with held(out, LOCK, waits=True):
+    with lock_stage(out, LOCK, waits=True):
         others = [found for found in _results(out) if any(found[name] != result[name] for name in key)]
         lines = (json.dumps(found, ensure_ascii=False) + "\n" for found in (*others, result))
         atomic_write(out / RESULTS_NAME, "".join(lines))

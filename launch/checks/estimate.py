@@ -19,9 +19,10 @@ from pydantic import BaseModel
 
 from launch.checks.jobs import jobs_left
 from launch.console import PlainConsole, Table, print_table, say_duration, world_size
-from launch.errors import is_for_user
-from launch.pipeline import Stage, is_done, learns_pieces, raw_inputs
+from launch.errors import is_user_error
+from launch.pipeline import Stage, is_done, trains_tokenizer
 from launch.recipe import SAMPLE, Recipe
+from launch.stage_inputs import raw_inputs
 from pretrain.engine.memory import CHECKPOINT_BYTES, GIB, TRAINING_BYTES, needed_memory
 from pretrain.metrics.flops import flops_per_token
 from pretrain.model.sizes import count_parameters
@@ -108,7 +109,7 @@ def estimate(stage: str, recipe: Recipe, machine: Machine) -> Cost:
     """The cost of one stage but finetune, whose jobs tell it; an adopted tokenizer, the export and the report cost next
     to nothing."""
     is_new = recipe.pretrain.init_from is None
-    if stage in BYTES_PER_SECOND and (stage != "tokenizer" or learns_pieces(recipe)):
+    if stage in BYTES_PER_SECOND and (stage != "tokenizer" or trains_tokenizer(recipe)):
         text = text_bytes(recipe)
         if text is None:
             return Cost()
@@ -133,7 +134,7 @@ def text_bytes(recipe: Recipe) -> float | None:
                 return None
             size += item.path.stat().st_size * (UNPACKED if item.path.suffix in (".zst", ".gz") else 1)
     except Exception as error:
-        if not is_for_user(error):
+        if not is_user_error(error):
             raise
         return None
     return size

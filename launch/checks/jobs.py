@@ -20,8 +20,8 @@ from finetune.config import FRESH
 from finetune.queue.identity import deciding, digest
 from finetune.queue.jobs import Job, plan, read_results
 from launch.console import Table, say_duration
-from launch.pipeline import finetune_models
 from launch.recipe import OWN_MODEL, SAMPLE, Recipe
+from launch.stage_inputs import finetune_models
 
 
 class Size(NamedTuple):

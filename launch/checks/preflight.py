@@ -1,8 +1,8 @@
-"""What will stop a run, found before its first stage works: a wrong name must not cost a pretraining.
+"""Checks before a run starts: a misspelt name must not cost a pretraining.
 
-Only what is cheap to know is looked at: settings, names, sizes, the configuration and tokenizer of an encoder. Content
-is left to the stages, but for benchmark files that hours of other stages would come before. ``malmoi run`` refuses to
-start where anything is found, ``--dry-run`` lists it.
+Only cheap facts are checked: settings, names, sizes, the configuration and tokenizer of an encoder. The stages check
+content, except benchmark files that would otherwise be read only after hours. ``malmoi run`` refuses to start if a
+problem is found; ``--dry-run`` lists the same problems.
 """
 
 from __future__ import annotations
@@ -20,43 +20,35 @@ from finetune.config import FRESH
 from launch import manifest
 from launch.checks.estimate import GIB, Machine, estimate, planned_tokens
 from launch.console import say_duration
-from launch.errors import is_for_user, missing_modules, one_sentence, require
+from launch.errors import LaunchError, error_message, is_user_error, missing_modules, require
 from launch.executors.mapper import check_engine
-from launch.pipeline import (
-    NO_KLUE_FILES,
-    NO_TEXT,
-    Stage,
-    head_by_now,
-    is_done,
-    learns_pieces,
-    may_go_on,
-    raw_inputs,
-    require_stage,
-)
+from launch.manifest import Head
+from launch.pipeline import Stage, can_continue, expected_head, is_done, require_stage, trains_tokenizer
 from launch.recipe import OWN_MODEL, SAMPLE, SEARCH_FOLDER, Recipe
+from launch.stage_inputs import NO_KLUE_FILES, NO_TEXT, raw_inputs
 from pretrain.model.sizes import count_parameters
 
 LONG_STAGES = {"corpus", "tokenizer", "tokens", "pretrain"}
-LONGEST_ON_CPU = 365 * 86_400  # seconds: nobody means to wait that long
+MAX_CPU_SECONDS = 365 * 86_400
 Check = Callable[[], object]
 
 
 def find_problems(
     verb: str, stages: Sequence[Stage], recipe: Recipe, run: Path, machine: Machine | None, processes: int = 1
 ) -> list[str]:
-    """Sentences about what would stop the stages of a verb, each saying what to do; none where they can start.
+    """Sentences about what would stop the stages of a verb, each with what to do; empty if they can start.
 
-    ``machine``: the one that works, which is this one; None: others, of which nothing is known.
+    Args:
+        machine: this one if it runs the stages; None if unknown other machines do.
+        processes: number of pretraining processes.
     """
     if missing := missing_modules(stage.name for stage in stages):  # other checks need them, too
-        return list(_collected(lambda: require(verb, missing)))
+        return list(_run_check(lambda: require(verb, missing)))
     waiting = [stage for stage in stages if not is_done(stage, recipe, run)]
     names = {stage.name for stage in waiting}
-    checks: list[Check] = [partial(_other_recipes, stages, recipe, run)]
-    checks += [
-        partial(require_stage, run, name) for stage in waiting for name in stage.after(recipe) if name not in names
-    ]
-    checks += [partial(stage.outside, recipe) for stage in stages]
+    checks: list[Check] = [partial(_check_folders, stages, recipe, run)]
+    checks += [partial(require_stage, run, name) for s in waiting for name in s.depends_on(recipe) if name not in names]
+    checks += [partial(stage.user_inputs, recipe) for stage in stages]
     if names & {"corpus", "tokenizer", "tokens", "finetune"}:
         checks.append(partial(check_engine, recipe.launch))
     checks += [partial(require, key, [module]) for key, module in _optional_modules(names, recipe, processes)]
@@ -66,30 +58,43 @@ def find_problems(
         devices = {"pretrain": recipe.pretrain.engine.device, "finetune": recipe.finetune.device}
         keys = {"pretrain": "pretrain.engine.device", "finetune": "finetune.device"}
         checks += [partial(find_device, devices[name], keys[name]) for name in sorted(names & devices.keys())]
-    if "finetune" in names:
-        checks.append(partial(_klue_files, recipe, reads=bool(names & LONG_STAGES)))
-        checks += [partial(_encoder, name) for name in recipe.finetune.models]
+    if names & {"finetune", SEARCH_FOLDER}:
+        checks.append(partial(_check_klue_files, recipe, reads=bool(names & LONG_STAGES)))
+        checks += [partial(_check_encoder, name) for name in recipe.finetune.models]
+    if SEARCH_FOLDER in names:
+        checks.append(partial(_check_search_engine, recipe))
     if machine is not None:
-        checks.append(partial(_resources, waiting, recipe, run, machine))
-    return list(dict.fromkeys(problem for check in checks for problem in _collected(check)))
+        checks.append(partial(_check_resources, waiting, recipe, run, machine))
+    return list(dict.fromkeys(problem for check in checks for problem in _run_check(check)))
 
 
 def format_problems(name: str, problems: Sequence[str]) -> str:
     """The problems of the recipe ``name`` as an error message, one per line."""
-    missing = all(problem in (NO_TEXT, NO_KLUE_FILES) for problem in problems)
-    if len(problems) == 1 and not missing:
+    is_missing = all(problem in (NO_TEXT, NO_KLUE_FILES) for problem in problems)
+    if len(problems) == 1 and not is_missing:
         return problems[0]
-    plural = "s" if len(problems) > 1 else ""
-    count = f"{len(problems)} setting{plural} {'are' if plural else 'is'} missing" if missing else ""
-    lines = [f"{name}: {count or f'{len(problems)} problem{plural}'}", *problems]
-    return "\n  ".join(line.replace("\n", "\n  ") for line in lines)
+    plural, verb = ("s", "are") if len(problems) > 1 else ("", "is")
+    count = f"{len(problems)} setting{plural} {verb} missing" if is_missing else f"{len(problems)} problem{plural}"
+    return "\n  ".join(line.replace("\n", "\n  ") for line in (f"{name}: {count}", *problems))
+
+
+def _run_check(check: Check) -> Iterator[str]:
+    """The sentences that a check yields, and the message of a user error that it raises."""
+    try:
+        found = check()
+        if isinstance(found, Iterator):
+            yield from found
+    except Exception as error:
+        if not is_user_error(error):
+            raise
+        yield error_message(error)
 
 
 def _optional_modules(stages: Collection[str], recipe: Recipe, processes: int) -> Iterator[tuple[str, str]]:
     """Settings that need a package of an optional extra, each with the module."""
     if "corpus" in stages and recipe.corpus.splitter != "rules":
         yield f"corpus.splitter={recipe.corpus.splitter}", {"kiwi": "kiwipiepy", "kss": "kss"}[recipe.corpus.splitter]
-    if "tokenizer" in stages and learns_pieces(recipe) and recipe.tokenizer.analyser == "kiwi":
+    if "tokenizer" in stages and trains_tokenizer(recipe) and recipe.tokenizer.analyser == "kiwi":
         yield "tokenizer.analyser=kiwi", "kiwipiepy"
     if "pretrain" in stages and needs_deepspeed(recipe, processes):
         yield "pretrain.engine.name=deepspeed", "deepspeed"
@@ -100,7 +105,7 @@ def _optional_modules(stages: Collection[str], recipe: Recipe, processes: int) -
 
 
 def needs_deepspeed(recipe: Recipe, processes: int) -> bool:
-    """Whether pretraining in this number of processes will use DeepSpeed, as ``choose_engine`` decides."""
+    """Whether pretraining in this number of processes uses DeepSpeed, as ``choose_engine`` decides."""
     from pretrain.engine.start import MAX_PARAMETERS_OF_DDP
 
     engine = recipe.pretrain.engine
@@ -110,29 +115,27 @@ def needs_deepspeed(recipe: Recipe, processes: int) -> bool:
     return processes > 1 and parameters > MAX_PARAMETERS_OF_DDP
 
 
-def _collected(check: Check) -> Iterator[str]:
-    """The sentences of a generator, and the message of an error for users that any check runs into."""
-    try:
-        found = check()
-        if isinstance(found, Iterator):
-            yield from found
-    except Exception as error:
-        if not is_for_user(error):
-            raise
-        yield one_sentence(error)
-
-
-def _other_recipes(stages: Sequence[Stage], recipe: Recipe, run: Path) -> Iterator[str]:
-    """Folders that hold the result of other settings, of stages or of those before them."""
+def _check_folders(stages: Sequence[Stage], recipe: Recipe, run: Path) -> Iterator[str]:
+    """Stage folders that hold files of something else, or results of other settings or changed inputs."""
     for stage in stages:
-        if found := manifest.read_head(run / stage.name):
-            head = head_by_now(stage, recipe, run, found)
-            if head.key != found["key"] and not may_go_on(stage, recipe, run, head):
-                yield manifest.refuse_other(run / stage.name, found, head)
+        folder = run / stage.name
+        found = manifest.read_head(folder)
+        if found is None:
+            yield from _run_check(partial(manifest.check_foreign_files, folder))
+            continue
+        head = expected_head(stage, recipe, run, found)
+        try:
+            own = {name: head.inputs[name] for name in stage.depends_on(recipe)}
+            current = {name: compute() for name, compute in stage.user_inputs(recipe).items()}
+            head = Head(head.stage, head.settings, own | current)
+        except (LaunchError, ValueError, OSError, KeyError):  # missing inputs are reported by other checks
+            pass
+        if head.key != found["key"] and not can_continue(stage, recipe, run, head):
+            yield manifest.explain_difference(folder, found, head)
 
 
-def _klue_files(recipe: Recipe, *, reads: bool) -> Iterator[str]:
-    """What is missing; ``reads``: what is broken, too, as hours of other stages come first."""
+def _check_klue_files(recipe: Recipe, *, reads: bool) -> Iterator[str]:
+    """Missing KLUE files; with ``reads`` also broken ones, because hours of other stages come first."""
     from finetune.data.hub import find_copy
     from finetune.registry import klue_tasks, missing_files
 
@@ -143,12 +146,12 @@ def _klue_files(recipe: Recipe, *, reads: bool) -> Iterator[str]:
     is_folder = bool(data) and data != SAMPLE and Path(data).is_dir() and find_copy(data) is None
     if is_folder and (missing := missing_files(config, Path(data))):
         yield (
-            f"{data}: missing {', '.join(missing)} (plain or .zst); add them, or name only the tasks that are there "
-            "with finetune.tasks=…"
+            f"{data}: missing {', '.join(missing)} (plain or .zst); add them, or select the tasks whose files are "
+            "there with finetune.tasks=…"
         )
     elif reads:
-        for name in config.tasks if is_folder else config.own.keys() & set(config.tasks):
-            yield from _collected(partial(_read_task, name, recipe))
+        for name in config.tasks if is_folder else config.custom.keys() & set(config.tasks):
+            yield from _run_check(partial(_read_task, name, recipe))
 
 
 def _read_task(name: str, recipe: Recipe) -> None:
@@ -158,25 +161,25 @@ def _read_task(name: str, recipe: Recipe) -> None:
     load_data(task_of(name, recipe.finetune), Path(recipe.finetune.data or ""), recipe.finetune)
 
 
-def _encoder(name: str) -> Iterator[str]:
+def _check_encoder(name: str) -> Iterator[str]:
     plain = name.removeprefix(FRESH)
     if plain == OWN_MODEL:
         return
     from finetune.encoder import check_encoder
 
-    if Path(plain).exists() or plain.count("/") > 1 or _is_on_hand(plain):
+    if Path(plain).exists() or plain.count("/") > 1 or _is_available(plain):
         check_encoder(name)
     else:
         yield f"{plain}: no such folder, and the Hub cannot be reached; go online, or name a folder"
 
 
-def _is_on_hand(name: str) -> bool:
-    """Whether the Hub's cache has a model, or the Hub can be asked; its client would try for half a minute."""
+def _is_available(name: str) -> bool:
+    """Whether a model is in the Hub's cache, or the Hub can be reached; its client would retry for half a minute."""
     from huggingface_hub import constants, try_to_load_from_cache
 
     if name.startswith((".", "/", "~")) or isinstance(try_to_load_from_cache(name, "config.json"), str):
         return True
-    if getproxies():  # names may be known to the proxy alone
+    if getproxies():  # only the proxy may be able to resolve names
         return True
     try:
         socket.getaddrinfo(urlsplit(constants.ENDPOINT).hostname, None)
@@ -185,20 +188,28 @@ def _is_on_hand(name: str) -> bool:
     return True
 
 
-def _resources(waiting: Sequence[Stage], recipe: Recipe, run: Path, machine: Machine) -> Iterator[str]:
+def _check_search_engine(recipe: Recipe) -> Iterator[str]:
+    if recipe.launch.engine != "local":
+        yield "a search runs on one machine; set launch.engine=local"
+
+
+def _check_resources(waiting: Sequence[Stage], recipe: Recipe, run: Path, machine: Machine) -> Iterator[str]:
     costs = {stage.name: estimate(stage.name, recipe, machine) for stage in waiting}
     training = costs.get("pretrain")
-    if training and training.seconds and machine.gpu is None and training.seconds > LONGEST_ON_CPU:
+    if training and training.seconds and machine.gpu is None and training.seconds > MAX_CPU_SECONDS:
         yield (
             f"pretraining: {planned_tokens(recipe):,} tokens would take about {say_duration(training.seconds)} on this "
-            "processor and there is no GPU; start it where one is, or lower pretrain.steps or pretrain.global_batch"
+            "processor and there is no GPU; use a machine with a GPU, or lower pretrain.steps or pretrain.global_batch"
         )
     if training and training.least_memory > machine.memory:
         yield (
             f"pretraining: weights and optimizer alone need {training.least_memory / GIB:.1f} GiB, this machine has "
-            f"{machine.memory / GIB:.1f}; take a smaller model"
+            f"{machine.memory / GIB:.1f}; choose a smaller model"
         )
     needed = sum(cost.disk or 0 for cost in costs.values())
-    place = next(folder for folder in (run, *run.absolute().parents) if folder.is_dir())
-    if needed > (free := shutil.disk_usage(place).free):
-        yield f"{place}: {free / GIB:.1f} GiB free, about {needed / GIB:.1f} GiB needed; free some, or use --runs"
+    folder = next(folder for folder in (run, *run.absolute().parents) if folder.is_dir())
+    if needed > (free := shutil.disk_usage(folder).free):
+        yield (
+            f"{folder}: {free / GIB:.1f} GiB free, about {needed / GIB:.1f} GiB needed; free disk space, or set --runs "
+            "to another disk"
+        )

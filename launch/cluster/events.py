@@ -19,7 +19,7 @@ from typing import Any
 from corpus.documents.escaping import escape_json
 from corpus.documents.locks import current_process
 from launch.console import world_size
-from launch.errors import is_for_user, one_sentence
+from launch.errors import error_message, is_user_error
 from pretrain.interruption import Interrupted
 
 EVENTS_NAME = "events.jsonl"
@@ -69,8 +69,8 @@ def read_events(run: Path) -> list[dict[str, Any]]:
 
 
 def _describe(error: BaseException) -> str:
-    if is_for_user(error) and isinstance(error, Exception):
-        return one_sentence(error)
+    if is_user_error(error) and isinstance(error, Exception):
+        return error_message(error)
     first = (str(error).strip().splitlines() or [""])[0]
     return f"{type(error).__name__}: {first}" if first else type(error).__name__
 

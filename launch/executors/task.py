@@ -20,7 +20,7 @@ from pathlib import Path
 from threading import Thread
 
 from corpus.documents.units import COUNTS_NAME, run_unit, unit_folder
-from launch.errors import USER_ERRORS, LaunchError, one_sentence
+from launch.errors import USER_ERRORS, LaunchError, error_message
 from launch.executors.plan import Failure, Plan, read_plan, write_failure
 
 log = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ def finish_or_explain(plan: Plan, number: int) -> Failure | None:
     except USER_ERRORS as error:
         if isinstance(error, OSError) and _is_finished(plan, number):
             return None  # an attempt that the cluster considered dead was faster; its bytes are the same
-        return Failure(number, True, one_sentence(error))
+        return Failure(number, True, error_message(error))
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)[-FRAMES_SHOWN:]
         places = [f"{Path(frame.filename).name}:{frame.lineno} ({frame.name})" for frame in frames]

@@ -1,4 +1,4 @@
-"""A run folder whose training is extended: the manifest follows, and nothing that stands on it is left behind."""
+"""Extending the training of a run: the manifest follows, and stages made from the shorter training block it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from corpus.documents.atomic_files import with_digest
 from corpus.documents.errors import BadInput
 from launch import manifest
-from launch.checks.preflight import _other_recipes
+from launch.checks.preflight import _check_folders
 from launch.conduct import run_stage
 from launch.errors import LaunchError
 from launch.pipeline import STAGES, head_of
@@ -66,7 +66,7 @@ def train(recipe: Recipe, run: Path) -> bool:
 def test_a_folder_with_more_steps_is_gone_on_with_and_complete_again(run: Path) -> None:
     assert not train(recipe_of(), run)
     longer = recipe_of("pretrain.steps=6400")
-    assert list(_other_recipes([STAGE["pretrain"]], longer, run)) == []
+    assert list(_check_folders([STAGE["pretrain"]], longer, run)) == []
     assert train(longer, run) and not train(longer, run)
     found = manifest.read_manifest(run / "pretrain")
     assert found is not None and found["settings"]["steps"] == found["counts"]["steps"] == 6400
@@ -88,6 +88,6 @@ def test_training_past_the_stable_rate_is_refused_and_stays_complete(run: Path) 
 def test_what_was_made_of_the_shorter_run_has_to_go_first(run: Path) -> None:
     for name in ("model", "report"):
         manifest.start(run / name, manifest.Head(name, {}, {}))
-    with pytest.raises(LaunchError, match=r"model, .*report: made from pretrain as it is now; delete or move that"):
+    with pytest.raises(LaunchError, match=r"model, .*report: made from pretrain before this change; delete or move it"):
         train(recipe_of("pretrain.steps=6400"), run)
     assert not train(recipe_of(), run)

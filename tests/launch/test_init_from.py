@@ -192,8 +192,8 @@ def test_extending_needs_a_vocabulary_to_extend(start: Path, tmp_path: Path) -> 
     wrong = recipe_of(start, f"tokenizer.extend={start}")
     with pytest.raises(LaunchError, match=r"no extension\.json there; give a number, or an extended folder"):
         STAGE["tokenizer"].outside(wrong)
-    assert "corpus" not in STAGE["tokenizer"].after(recipe_of(start))
-    assert STAGE["tokenizer"].after(recipe_of(start, "tokenizer.extend=5")) == ("corpus",)
+    assert "corpus" not in STAGE["tokenizer"].depends_on(recipe_of(start))
+    assert STAGE["tokenizer"].depends_on(recipe_of(start, "tokenizer.extend=5")) == ("corpus",)
 
 
 def test_another_checkpoint_is_noticed_by_the_stages_that_read_it(start: Path, tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_a_contradiction_shows_before_the_first_stage_works(start: Path) -> None
 def test_recipes_without_a_checkpoint_keep_their_heads() -> None:
     recipe = load_recipe("klue-roberta-base")
     assert STAGE["tokenizer"].settings(recipe) == recipe.tokenizer.model_dump(mode="json")
-    assert STAGE["tokenizer"].after(recipe) == ("corpus",)
+    assert STAGE["tokenizer"].depends_on(recipe) == ("corpus",)
     assert tokenizer_files(recipe.pretrain) == model_files(recipe.pretrain) == {}
     assert STAGE["tokenizer"].outside(recipe) == STAGE["pretrain"].outside(recipe) == {}
 

@@ -14,15 +14,15 @@ import pytest
 from corpus.documents.locks import NO_LOCKS_HERE
 from launch.conduct import run_stage
 from launch.errors import LaunchError
-from launch.manifest import held, read_manifest
+from launch.manifest import lock_stage, read_manifest
 from launch.pipeline import Stage
 from launch.recipe import Recipe, load_recipe
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from launch.manifest import held
-with held(Path(sys.argv[1]), "pretrain"):
+from launch.manifest import lock_stage
+with lock_stage(Path(sys.argv[1]), "pretrain"):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -31,14 +31,14 @@ with held(Path(sys.argv[1]), "pretrain"):
 def test_a_second_process_is_refused_until_the_first_is_gone_however_it_went(tmp_path: Path) -> None:
     first = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     assert first.stdout and first.stdout.readline() == "held\n"
-    refusal = pytest.raises(LaunchError, match="pretrain: another malmoi process is at work in this folder; wait")
-    with refusal, held(tmp_path, "pretrain"):
+    refusal = pytest.raises(LaunchError, match="pretrain: another malmoi process works in this folder; wait")
+    with refusal, lock_stage(tmp_path, "pretrain"):
         pass
-    with held(tmp_path, "finetune"):
+    with lock_stage(tmp_path, "finetune"):
         pass
     first.kill()
     first.communicate()
-    with held(tmp_path, "pretrain"):
+    with lock_stage(tmp_path, "pretrain"):
         pass
 
 
@@ -51,13 +51,13 @@ def test_a_file_system_without_locks_is_worked_on_without(
 
     monkeypatch.setattr("corpus.documents.locks.FileLock.acquire", refuse)
     ending = nullcontext() if number in NO_LOCKS_HERE else pytest.raises(OSError, match="as the system says")
-    with ending, held(tmp_path / "runs" / "mine", "pretrain"):
+    with ending, lock_stage(tmp_path / "runs" / "mine", "pretrain"):
         pass
 
 
-@pytest.mark.parametrize("meets", ["joins", "refuses"])
+@pytest.mark.parametrize("if_busy", ["join", "refuse"])
 def test_a_second_command_joins_where_jobs_are_claimed_and_leaves_its_own_manifest(
-    tmp_path: Path, meets: Literal["joins", "refuses"]
+    tmp_path: Path, if_busy: Literal["join", "refuse"]
 ) -> None:
     """The second, with other seeds, begins and ends while the first is at work."""
     ours, theirs = (load_recipe("smoke", [f"finetune.seeds={seed}"]) for seed in (1, 2))
@@ -72,9 +72,9 @@ def test_a_second_command_joins_where_jobs_are_claimed_and_leaves_its_own_manife
             assert (read_manifest(out) or {})["counts"] == seeds(theirs)
         return seeds(recipe)
 
-    stage = Stage("finetune", seeds, lambda recipe: (), work, is_open=True, meets_another=meets)
-    if meets == "refuses":
-        with pytest.raises(LaunchError, match="another malmoi process is at work"):
+    stage = Stage("finetune", seeds, lambda recipe: (), work, is_additive=True, if_busy=if_busy)
+    if if_busy == "refuse":
+        with pytest.raises(LaunchError, match="another malmoi process works"):
             run_stage(stage, ours, tmp_path)
         return
     assert run_stage(stage, ours, tmp_path)

@@ -92,7 +92,7 @@ def large_file(path: Path, changed: int | None = None, size: int = 3 * MIB) -> s
 def test_large_file_is_known_by_its_size_its_first_and_its_last_mib(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(manifest, "WHOLE_HASH_BYTES", MIB)
+    monkeypatch.setattr(manifest, "MAX_HASHED_BYTES", MIB)
     content = Random(1).randbytes(4 * MIB + 5)
     (tmp_path / "a").write_bytes(content)
     digest = hashlib.sha256(str(len(content)).encode() + content[:MIB] + content[-MIB:])
@@ -101,23 +101,23 @@ def test_large_file_is_known_by_its_size_its_first_and_its_last_mib(
 
 @pytest.mark.parametrize("changed", [0, MIB - 1, 2 * MIB, 3 * MIB - 1])
 def test_large_file_is_fingerprinted_by_its_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: int) -> None:
-    monkeypatch.setattr(manifest, "WHOLE_HASH_BYTES", MIB)
+    monkeypatch.setattr(manifest, "MAX_HASHED_BYTES", MIB)
     assert large_file(tmp_path / "a", changed) != large_file(tmp_path / "a")
     assert large_file(tmp_path / "a").startswith("ends-sha256:")
 
 
 def test_large_file_is_fingerprinted_by_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manifest, "WHOLE_HASH_BYTES", MIB)
+    monkeypatch.setattr(manifest, "MAX_HASHED_BYTES", MIB)
     assert large_file(tmp_path / "a", size=3 * MIB + 1) != large_file(tmp_path / "a")
 
 
 def test_file_up_to_the_limit_is_fingerprinted_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manifest, "WHOLE_HASH_BYTES", 3 * MIB)
+    monkeypatch.setattr(manifest, "MAX_HASHED_BYTES", 3 * MIB)
     assert large_file(tmp_path / "a", 3 * MIB // 2) != large_file(tmp_path / "a")
     assert large_file(tmp_path / "a").startswith("sha256:")
 
 
-def test_folder_of_somebody_else_is_not_touched(tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "holiday.jpg").write_bytes(b"x")
     with pytest.raises(LaunchError, match="did not write"):
         is_complete(tmp_path, HEAD)
@@ -129,7 +129,7 @@ def test_damaged_manifest_is_reported(tmp_path: Path) -> None:
         is_complete(tmp_path, HEAD)
 
 
-def test_folder_that_another_rank_is_starting_is_no_surprise(tmp_path: Path) -> None:
+def test_a_folder_that_another_rank_is_starting_is_not_foreign(tmp_path: Path) -> None:
     (tmp_path / f"{manifest.STARTED_NAME}.partial").write_text("{", "utf-8")
     assert not is_complete(tmp_path, HEAD)
 

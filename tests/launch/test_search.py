@@ -11,9 +11,8 @@ import pytest
 
 from launch.conduct import conduct
 from launch.errors import LaunchError
-from launch.pipeline import is_done, stages_of
+from launch.pipeline import FINETUNE, SEARCH_STAGES, is_done, stages_of
 from launch.recipe import load_recipe
-from launch.search import FINETUNE, SEARCH_STAGES, search_stages
 
 OVERRIDES = ("finetune.models=/encoder", "finetune.search.method=random", "finetune.search.trials=3")
 
@@ -42,13 +41,13 @@ def test_a_search_is_no_stage_of_a_run_and_leaves_the_recipes_own_trainings_to_d
         return lambda recipe, run, out: did.append(f"{name} in {out.name}") or {}
 
     recipe = load_recipe("smoke", OVERRIDES)
-    assert [stage.name for stage in search_stages(recipe)] == ["sample", "finetune-search", "finetune"]
+    assert [stage.name for stage in stages_of("search", recipe)] == ["sample", "finetune-search", "finetune"]
     assert "finetune-search" not in {stage.name for stage in stages_of("run", recipe)}
     stages = [
-        replace(stage, work=work(name), after=lambda recipe: ())
+        replace(stage, work=work(name), depends_on=lambda recipe: ())
         for name, stage in zip("sb", SEARCH_STAGES, strict=True)
     ]
-    monkeypatch.setattr("launch.conduct.search_stages", lambda recipe: stages)
+    monkeypatch.setattr("launch.conduct.stages_of", lambda verb, recipe: stages)
     monkeypatch.setattr("launch.conduct.find_problems", lambda *given: [])
     for overrides in (OVERRIDES, OVERRIDES, (*OVERRIDES, "finetune.search.trials=4")):  # new, again, extended
         conduct("search", "smoke", overrides, tmp_path, dry_run=False)
@@ -57,4 +56,4 @@ def test_a_search_is_no_stage_of_a_run_and_leaves_the_recipes_own_trainings_to_d
     assert (
         json.loads((run / "finetune-search" / "manifest.json").read_text("utf-8"))["settings"]["search"]["trials"] == 4
     )
-    assert not is_done(replace(FINETUNE, after=lambda recipe: ()), recipe, run)
+    assert not is_done(replace(FINETUNE, depends_on=lambda recipe: ()), recipe, run)

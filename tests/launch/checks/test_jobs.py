@@ -11,8 +11,8 @@ import pytest
 from finetune.queue.identity import deciding, digest
 from finetune.queue.jobs import folder_name, plan
 from launch.checks.jobs import Jobs, jobs_left
-from launch.pipeline import finetune_models
 from launch.recipe import Recipe, load_recipe
+from launch.stage_inputs import finetune_models
 
 RATE = 1e9
 

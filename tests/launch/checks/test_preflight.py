@@ -21,7 +21,6 @@ from launch.errors import LaunchError
 from launch.manifest import Head
 from launch.pipeline import stages_of
 from launch.recipe import load_recipe
-from launch.search import search_stages
 
 LAPTOP = Machine(cores=2, memory=8 * GIB, gpu=None, devices=1)
 CLUSTER = Machine(cores=64, memory=512 * GIB, gpu=989e12, devices=8)
@@ -89,7 +88,7 @@ def test_large_models_in_several_processes_need_deepspeed() -> None:
 def test_a_search_with_optuna_needs_it_before_it_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("launch.errors.find_spec", lambda name: None if name == "optuna" else find_spec(name))
     recipe = load_recipe("smoke", ["finetune.search.method=tpe", "finetune.search.trials=3"])
-    found = find_problems("search", search_stages(recipe), recipe, tmp_path / "run", LAPTOP)
+    found = find_problems("search", stages_of("search", recipe), recipe, tmp_path / "run", LAPTOP)
     assert "finetune.search.method=tpe needs optuna: pip install 'malmoi[search]'" in found
 
 
@@ -127,6 +126,22 @@ def test_a_folder_of_another_recipe_is_noticed_before_anything_works(tmp_path: P
     manifest(tmp_path / "run" / "tokenizer", head)
     found = problems_of(tmp_path)
     assert "tokenizer: made with another recipe" in found and "settings.vocab_size: was 3000, is now 4000" in found
+
+
+def test_a_changed_input_and_files_of_others_are_noticed_before_anything_works(tmp_path: Path) -> None:
+    text, run = tmp_path / "text.txt", tmp_path / "run"
+    text.write_text("가나다", "utf-8")
+    recipe = load_recipe("smoke", [f"corpus.inputs={text}"])
+    corpus = next(stage for stage in stages_of("corpus", recipe) if stage.name == "corpus")
+    inputs = {"sample": "sha256:0"} | {name: compute() for name, compute in corpus.user_inputs(recipe).items()}
+    manifest(run / "corpus", Head("corpus", corpus.settings(recipe), inputs).as_json())
+    manifest(run / "sample", {"stage": "sample", "key": "sha256:0", "settings": {"share": 1.0}, "inputs": {}})
+    assert "text.txt" not in problems_of(tmp_path, f"corpus.inputs={text}")
+    text.write_text("라마바사", "utf-8")
+    assert "text.txt: was" in problems_of(tmp_path, f"corpus.inputs={text}")
+    (run / "tokens").mkdir()
+    (run / "tokens" / "holiday.jpg").touch()
+    assert "tokens: holds files that malmoi did not write" in problems_of(tmp_path, f"corpus.inputs={text}")
 
 
 def test_a_finished_finetune_is_added_to_and_its_new_encoders_are_checked_first(tmp_path: Path) -> None:
@@ -192,7 +207,7 @@ from launch.recipe import load_recipe
 
 recipe = load_recipe("smoke")
 run = Path(sys.argv[1])
-with module.ends_quietly(run, stages_of("run", recipe)):
+with module.exit_on_ctrl_c(run, stages_of("run", recipe)):
     if sys.argv[2] == "pool":
         from concurrent.futures import ProcessPoolExecutor
         from multiprocessing import get_context
@@ -219,7 +234,7 @@ def test_ctrl_c_ends_with_one_line_and_code_130(tmp_path: Path, kind: str) -> No
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     (line,) = errors.strip().splitlines()
-    assert "stopped in corpus; sample and what corpus has finished are kept" in line and "goes on from there" in line
+    assert "stopped in corpus;" in line and "to resume" in line
 
 
 def test_a_hub_name_without_network_is_said_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from launch.pipeline import corpus_outside
 from launch.recipe import load_recipe
+from launch.stage_inputs import corpus_inputs
 from tests.corpus.pii.name_models import save_model, save_random_model
 
 Malmoi = Callable[..., object]
@@ -26,10 +26,10 @@ def model(tmp_path: Path) -> str:
 
 def test_a_recipe_names_the_model_and_its_files_are_part_of_the_inputs(tmp_path: Path, model: str) -> None:
     recipe = load_recipe("smoke", [f"corpus.pii.names.model={model}"])
-    before = {name: stamp() for name, stamp in corpus_outside(recipe).items()}
+    before = {name: stamp() for name, stamp in corpus_inputs(recipe).items()}
     assert {f"{model}/model.safetensors", f"{model}/config.json"} <= before.keys()
     save_random_model(Path(model))
-    after = {name: stamp() for name, stamp in corpus_outside(recipe).items()}
+    after = {name: stamp() for name, stamp in corpus_inputs(recipe).items()}
     assert f"{model}/model.safetensors" in {name for name in before if before[name] != after[name]}
 
 

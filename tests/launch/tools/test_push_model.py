@@ -13,7 +13,7 @@ from finetune.encoder import load_tokenizer
 from finetune.registry import TASKS
 from finetune.saved_models.load import load_kept
 from finetune.saved_models.save import Trained, save_kept
-from launch.errors import LaunchError, is_for_user
+from launch.errors import LaunchError, is_user_error
 from launch.tools.push import find_repository, upload
 from tests.finetune.conftest import build_tiny_encoder
 from tests.launch.fake_hub import TOKEN, Hub
@@ -87,5 +87,5 @@ def test_a_damaged_model_is_never_sent(
         ValueError if message.startswith(("format", "no complete", "expected")) else LaunchError, match=message
     ) as told:
         upload(find_repository(folder), "someone/model", token=TOKEN)
-    assert is_for_user(told.value)
+    assert is_user_error(told.value)
     assert hub.requests == []

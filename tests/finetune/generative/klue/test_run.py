@@ -22,7 +22,7 @@ from finetune.score.compare import compare, pair_up
 from finetune.score.results import find_trained
 from finetune.score.scores import score_file
 from launch.cli import app
-from launch.errors import is_for_user
+from launch.errors import is_user_error
 from tests.finetune.generative.conftest import KEY
 from tests.finetune.generative.server import Reply, Server, serving
 
@@ -239,7 +239,7 @@ def test_the_key_stands_in_no_file_and_on_no_screen(klue, point, tmp_path, caplo
 )
 def test_what_cannot_be_done_is_one_sentence(arguments, said, tmp_path):
     found = CliRunner().invoke(app, ["llm", *arguments, "--out", str(tmp_path), "--limit", "3"])
-    assert is_for_user(found.exception)
+    assert is_user_error(found.exception)
     assert said in str(found.exception)
     assert "\n" not in str(found.exception)
 

@@ -1,4 +1,4 @@
-"""The texts of an own task's dev file are what the corpus is kept clear of, unless the recipe names other ones."""
+"""The corpus is decontaminated against the dev texts of custom tasks, unless the recipe names its benchmarks."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ import pytest
 
 from corpus.decontamination.benchmarks import find_benchmarks, read_benchmarks
 from launch.errors import LaunchError
-from launch.own_texts import write_own_texts
-from launch.pipeline import corpus_outside, finetune_outside
 from launch.recipe import load_recipe
+from launch.stage_inputs import corpus_inputs, finetune_inputs, write_custom_texts
 
 RECIPE = """
 corpus: {{inputs: [raw.txt]{more}}}
 finetune:
-  own: {{weather: {{kind: label, train: train.csv, dev: dev.csv}}}}
+  custom: {{weather: {{kind: label, train: train.csv, dev: dev.csv}}}}
 """
 
 
@@ -30,20 +29,20 @@ def put_recipe(folder: Path, more: str = "") -> str:
 
 def test_dev_texts_are_a_benchmark_and_their_file_is_an_input(tmp_path: Path) -> None:
     recipe = load_recipe(put_recipe(tmp_path))
-    (path,) = write_own_texts(recipe, tmp_path / "run")
+    (path,) = write_custom_texts(recipe, tmp_path / "run")
     lines = [json.loads(line) for line in Path(path).read_text("utf-8").splitlines()]
     assert lines == [{"id": f"dev.csv:{line}", "text": "밤새 눈이 많이 내렸다"} for line in (2, 3)]
     assert {text.text for text in read_benchmarks(find_benchmarks([path]))} == {"밤새 눈이 많이 내렸다"}
-    assert str(tmp_path / "dev.csv") in corpus_outside(recipe)
-    assert {str(tmp_path / "train.csv"), str(tmp_path / "dev.csv")} <= finetune_outside(recipe).keys()
+    assert str(tmp_path / "dev.csv") in corpus_inputs(recipe)
+    assert {str(tmp_path / "train.csv"), str(tmp_path / "dev.csv")} <= finetune_inputs(recipe).keys()
 
 
 def test_named_benchmarks_are_all(tmp_path: Path) -> None:
-    assert write_own_texts(load_recipe(put_recipe(tmp_path, ", benchmarks: []")), tmp_path / "run") == []
+    assert write_custom_texts(load_recipe(put_recipe(tmp_path, ", benchmarks: []")), tmp_path / "run") == []
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     recipe = load_recipe(put_recipe(tmp_path))
     (tmp_path / "dev.csv").unlink()
-    with pytest.raises(LaunchError, match=r"dev.csv: no such file; correct the path in finetune.own"):
-        finetune_outside(recipe)
+    with pytest.raises(LaunchError, match=r"dev.csv: no such file; correct the path in finetune.custom"):
+        finetune_inputs(recipe)

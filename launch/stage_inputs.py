@@ -1,0 +1,146 @@
+"""What a stage reads of the user's files: raw text, benchmarks, encoders, custom tasks, and their fingerprints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from corpus.documents.atomic_files import atomic_write
+from finetune.config import FRESH
+from launch.errors import LaunchError
+from launch.manifest import fingerprints
+from launch.recipe import OWN_MODEL, SAMPLE, Recipe
+
+if TYPE_CHECKING:
+    from corpus.reading.inputs import Input
+
+Fingerprints = dict[str, Callable[[], str]]  # by name of the input: the function that computes its fingerprint
+NO_TEXT = "corpus.inputs: set files, folders or globs, for example corpus.inputs=/data/text"
+NO_KLUE_FILES = "finetune.data: set the folder of the KLUE files, or finetune.data=klue to download them"
+
+
+def raw_inputs(recipe: Recipe, run: Path | None = None) -> list[Input]:
+    """The raw text of the recipe in a fixed order, including the embedded sample if ``run`` is given."""
+    from corpus.reading.inputs import find_inputs
+
+    settings = recipe.corpus
+    names = [name for name in settings.inputs if name != SAMPLE]
+    if run is not None:
+        names = [str(run / "sample" / "corpus") if name == SAMPLE else name for name in settings.inputs]
+        if not names and not settings.sources:
+            raise LaunchError(NO_TEXT)
+    return find_inputs(names, settings.sources, settings.text_field, settings.encoding)
+
+
+def corpus_inputs(recipe: Recipe) -> Fingerprints:
+    """Raw text, benchmark files, the model for names, and the key of keyed replacements (never written down)."""
+    from corpus.pii.key import key_fingerprint, read_key
+    from corpus.reading.inputs import input_state
+
+    found: Fingerprints = {}
+    for item in raw_inputs(recipe):
+        found |= fingerprints([item.path]) if isinstance(item.path, Path) else {str(item.path): partial(input_state, item)}
+    key = read_key(recipe.corpus.pii.key_file, recipe.corpus.pii.key_variable)
+    found |= {"secret of corpus.pii": partial(key_fingerprint, key)} if key else {}
+    if (model := recipe.corpus.pii.names.model) is not None:
+        found |= fingerprints([model])
+    custom = fingerprints(custom_files(recipe, "dev", "test")) if recipe.corpus.benchmarks is None else {}
+    return found | klue_fingerprints(benchmark_names(recipe)) | custom
+
+
+def finetune_inputs(recipe: Recipe) -> Fingerprints:
+    """KLUE data, files of custom tasks, and encoders that are folders."""
+    files = [*encoder_folders(recipe), *custom_files(recipe, "train", "dev", "test")]
+    return klue_fingerprints([recipe.finetune.data or None]) | fingerprints(files)
+
+
+def finetune_models(recipe: Recipe, run: Path) -> dict[str, str]:
+    """Encoders by their names in the results."""
+    own = {OWN_MODEL: str(run / "model"), FRESH + OWN_MODEL: f"{FRESH}{run / 'model'}"}
+    return {name: own.get(name, name) for name in recipe.finetune.models}
+
+
+def encoder_folders(recipe: Recipe) -> list[Path]:
+    """Encoders that are local folders, not names on the Hub."""
+    return [path for name in recipe.finetune.models if (path := Path(name.removeprefix(FRESH))).is_dir()]
+
+
+def custom_files(recipe: Recipe, *splits: str) -> list[Path]:
+    """The files of the custom tasks that the recipe trains."""
+    tasks = [recipe.finetune.custom[name] for name in recipe.finetune.tasks if name in recipe.finetune.custom]
+    files = [Path(path) for task in tasks for split in splits if (path := getattr(task, split)) is not None]
+    if missing := [str(path) for path in files if not path.is_file()]:
+        raise LaunchError(f"{', '.join(missing)}: no such file; correct the path in finetune.custom")
+    return files
+
+
+def write_custom_texts(recipe: Recipe, run: Path) -> list[str]:
+    """Write the dev and test texts of custom tasks as benchmark files, for decontamination; returns the files.
+
+    The files are ``own/<task>_<split>.jsonl`` in the run; none if the recipe names its benchmarks.
+    """
+    from finetune.registry import task_of
+
+    if recipe.corpus.benchmarks is not None:
+        return []
+    written = []
+    for name in (task for task in recipe.finetune.tasks if task in recipe.finetune.custom):
+        task = task_of(name, recipe.finetune)
+        for split in ("dev", "test"):
+            if path := task.files.of(split):
+                texts = dict.fromkeys(
+                    (example.guid, text)
+                    for example in task.read(Path(path))
+                    for text in example.inputs.values()
+                    if isinstance(text, str)
+                )
+                lines = (json.dumps({"id": guid, "text": text}, ensure_ascii=False) + "\n" for guid, text in texts)
+                atomic_write(run / "own" / f"{name}_{split}.jsonl", "".join(lines))
+                written.append(str(run / "own" / f"{name}_{split}.jsonl"))
+    return written
+
+
+def benchmark_names(recipe: Recipe) -> list[str]:
+    """What the corpus is decontaminated against: the recipe's list, else the data of finetune."""
+    names = recipe.corpus.benchmarks
+    return names if names is not None else [recipe.finetune.data] if recipe.finetune.data else []
+
+
+def klue_folder(name: str, recipe: Recipe, run: Path) -> Path:
+    """The folder of official files for a name; a Hub data set is downloaded to ``klue/`` of the run."""
+    from finetune.data.hub import materialize
+    from finetune.registry import klue_tasks
+
+    return run / "sample" / "klue" if name == SAMPLE else materialize(name, run / "klue", klue_tasks(recipe.finetune))
+
+
+def klue_fingerprints(names: Sequence[str | None]) -> Fingerprints:
+    """Digests of KLUE files, or the commit of a Hub data set."""
+    from corpus.reading.hub import HubSet, dataset_state
+    from finetune.data.hub import find_copy
+
+    found: Fingerprints = {}
+    for name in names:
+        if name is None or name == SAMPLE:
+            continue
+        if Path(name).exists():
+            found |= fingerprints([Path(name)])
+        elif (copy := find_copy(name)) is not None:
+            found[str(copy)] = partial(dataset_state, HubSet(copy.name, None, copy.revision, "train"))
+        else:
+            raise LaunchError(f"{name}: no such file or folder; set finetune.data to the folder of the KLUE files")
+    return found
+
+
+def extension_inputs(recipe: Recipe) -> Fingerprints:
+    """The record of ``malmoi tokenizer extend``, if the recipe uses a tokenizer that it made."""
+    folder = recipe.tokenizer.extend
+    if not isinstance(folder, str):
+        return {}
+    path = Path(folder) / "extension.json"
+    if not path.is_file():
+        raise LaunchError(f"tokenizer.extend {folder}: no {path.name} there; set a number, or an extended folder")
+    return fingerprints([path])
