@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Literal, overload
 
 if TYPE_CHECKING:
     from corpus.pii.detect import Span
-    from finetune.config import TaskName
     from finetune.inference.predict import TaskModel
     from finetune.score.scores import Scored
     from finetune.task import Task
+    from finetune.task_names import TaskName
     from launch.recipe import Recipe
 
 PACKAGES = ("corpus", "tokenizer", "pretrain", "finetune", "launch")

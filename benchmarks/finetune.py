@@ -9,7 +9,6 @@ spends a greater share in padding and so gains more.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -156,7 +155,7 @@ def run_side(order: tuple[str, str, str, int | None, str]) -> dict[str, Any]:
     side, name, klue, most, encoder = order
     torch.set_num_threads(1)
     task, examples, seconds = TASKS[name], read_examples(name, Path(klue), most), dict[str, float]()
-    tokenizer, settings = load_tokenizer(encoder), replace(task.defaults, epochs=1)
+    tokenizer, settings = load_tokenizer(encoder), task.defaults.replaced(epochs=1)
     longest, pad_id = settings.max_tokens, int(tokenizer.pad_token_id)
     features = task.featurize(examples, tokenizer, longest, True)
     seed = seed_everything(SEED, name)

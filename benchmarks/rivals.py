@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from finetune.examples import Feature
-    from finetune.task import Hyperparameters, Task
+    from finetune.hyperparameters import Hyperparameters
+    from finetune.task import Task
     from pretrain.config import PretrainConfig
     from tokenizer.config import TokenizerConfig
 

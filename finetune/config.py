@@ -1,358 +1,353 @@
-"""Settings of the finetune stage; defaults are the published configuration (KLUE-baseline, run_all.sh).
+"""Recipe section ``finetune``. Defaults are those of KLUE-baseline (run_all.sh).
 
-Learning rates, epochs and lengths differ from task to task, so their defaults stand with the tasks
-(``finetune.task.Hyperparameters``); ``overrides`` replaces single values of single tasks.
+Learning rates, epochs and lengths differ between tasks: their defaults are in the task files, and ``overrides``
+replaces single values. ``settings`` names further trainings by the keys of this section that they change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from difflib import get_close_matches
-from functools import partial
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from corpus.documents.accelerator import DeviceName
-from corpus.documents.errors import BadInput
 from corpus.documents.section import Section
-from finetune.sections.ensembles import Ensemble, check_ensembles
-from finetune.sections.own import OWN_NAME, OwnTask
-from finetune.sections.spaces import SearchConfig, Value
-from finetune.sections.starts import check_starts
+from finetune.custom_config import CUSTOM_NAME, CustomTask
+from finetune.hyperparameters import Hyperparameters
+from finetune.task_names import PAPER_NAMES, SHORT_NAMES, TASK_NAMES, full_name, short_name
 
-TaskName = Literal["ynat", "klue-sts", "klue-nli", "klue-ner", "klue-re", "klue-dp", "klue-mrc", "wos"]
 ProtocolName = Literal["malmoi", "klue-baseline"]
 PoolingName = Literal["cls", "last", "mean"]
-ScheduleName = Literal["linear", "cyclic-cosine"]
 MarkerName = Literal["plain", "typed"]
-AverageName = Literal["none", "swa", "ema"]
-KEPT_NAME = "malmoi.json"  # in the folder of a kept model: its task, protocol and files
-FRESH = "fresh:"  # before an encoder's name: its architecture and tokenizer, weights at random
-TASK_NAMES: tuple[TaskName, ...] = get_args(TaskName)
-SHORT_NAMES: dict[str, TaskName] = {name.removeprefix("klue-"): name for name in TASK_NAMES}
-PAPER_NAMES: dict[str, TaskName] = {"tc": "ynat", "dst": "wos"}  # where the paper calls a task otherwise
+MODEL_INFO_NAME = "malmoi.json"  # in the folder of a saved model: its task, protocol and files
+FRESH = "fresh:"  # prefix of an encoder's name: its architecture and tokenizer with random weights
+CHANGEABLE = frozenset({
+    "protocol", "pos_tags", "max_train_examples", "evaluations_per_epoch", "mrc_empty_windows", "mrc_threshold_share",
+    "re_markers", "re_restricted", "overrides", "pooling", "bidirectional", "lora", "start_from",
+})  # fmt: skip
 
 
-def full_name(name: str, own: Iterable[str] = ()) -> str:
-    """A task's own name from any of its names; ``BadInput`` with the nearest ones, those of ``own`` tasks too, where
-    there is none.
-
-    >>> full_name("ner"), full_name("KLUE-NER"), full_name("klue-dst")
-    ('klue-ner', 'klue-ner', 'wos')
-    """
-    known: dict[str, str] = {**SHORT_NAMES, **PAPER_NAMES, **{other: other for other in own}}
-    short = name if name in known else _short(name)
-    if short in known:
-        return known[short]
-    near = sorted(get_close_matches(short, known, n=2), key=lambda other: sorted(other) != sorted(short))
-    hint = f"did you mean {' or '.join(known[other] for other in near)}? The" if near else "the"
-    raise BadInput(f"{name}: no such task; {hint} tasks are {', '.join([*TASK_NAMES, *own])}")
+def _full_task_name(name: Any, info: ValidationInfo) -> Any:
+    """The full name of a KLUE task, a custom task's name as it is. If ``custom`` is invalid, that is the error."""
+    custom = (info.data or {}).get("custom", {name} if info.data is not None else ())
+    return full_name(name, tuple(custom)) if isinstance(name, str) else name
 
 
-def _short(name: str) -> str:
-    return name.lower().replace("_", "-").removeprefix("klue-")
-
-
-def place_of(name: str) -> tuple[int, str]:
-    """Where a task stands among others: those of KLUE as in the paper, then own ones by name."""
-    return (TASK_NAMES.index(name), "") if name in TASK_NAMES else (len(TASK_NAMES), name)
-
-
-def _known_name(name: Any, info: ValidationInfo) -> Any:
-    """An own task's name as it stands, a KLUE task's in full; where ``own`` is wrong that is the problem to tell."""
-    own = (info.data or {}).get("own", {name} if info.data is not None else ())
-    return full_name(name, tuple(own)) if isinstance(name, str) else name
-
-
-AnyTaskName = Annotated[str, BeforeValidator(_known_name)]
-
-
-class SwitchOverride(Section):
-    """What the published training does not do; None keeps it off, or a number of it at its default."""
-
-    schedule: ScheduleName | None = Field(
-        None, description="Of the rate. cyclic-cosine: five times in an epoch from lr to a tenth of it or back."
-    )
-    average: AverageName | None = Field(
-        None,
-        description="Weights that are scored and kept: swa: the mean of those after each epoch; ema: of those after "
-        "each step, older ones counting less.",
-    )
-    average_after: int | None = Field(None, ge=0, description="Epochs before the first that is averaged (default: 1).")
-    swa_lr: float | None = Field(None, gt=0, description="Constant rate while swa averages (default: lr).")
-    ema_decay: float | None = Field(None, ge=0, lt=1, description="What an ema keeps of itself a step (default: 0.99).")
-    layer_decay: float | None = Field(
-        None, gt=0, le=1, description="Rate of each layer as a share of the next higher one's, embeddings the lowest."
-    )
-    head_lr_factor: float | None = Field(None, gt=0, description="Rate of all outside the encoder, in units of lr.")
-    dropout: float | None = Field(
-        None,
-        ge=0,
-        lt=1,
-        description="Share that the dropout layers drop (default: as config.json of the encoder says).",
-    )
-    r_drop: float | None = Field(
-        None, ge=0, description="Weight of the difference between two passes under dropout; 0: one pass. Label tasks."
-    )
-    fgm: float | None = Field(
-        None, ge=0, description="Length by which the embeddings of a text move against the loss; 0: none."
-    )
-    reset_layers: int | None = Field(None, ge=0, description="Highest layers that start again from random weights.")
-
-
-class HyperparameterOverride(SwitchOverride, frozen=True, extra="forbid"):
-    """Values of one task that replace its published ones; None keeps the published value."""
-
-    lr: float | None = Field(None, gt=0, description="Peak learning rate (published: 3e-5 or 5e-5).")
-    epochs: int | None = Field(None, gt=0, description="Passes over the training examples (published: 3 to 10).")
-    batch_size: int | None = Field(None, gt=0, description="Features per step (published: 16 or 32).")
-    warmup_share: float | None = Field(None, ge=0, lt=1, description="Share of steps with a rising rate.")
-    weight_decay: float | None = Field(None, ge=0, description="Decay of matrices, not of biases and norms.")
-    max_tokens: int | None = Field(None, ge=16, description="Longest input in tokens, specials included.")
-    accumulation: int | None = Field(None, gt=0, description="Parts in which a step is done, to save memory.")
-
-
+AnyTaskName = Annotated[str, BeforeValidator(_full_task_name)]
 SettingsName = Annotated[str, Field(pattern=r"^[^\W_][\w.-]*$", max_length=60)]
+SearchValue = int | float | bool | str
 
 
 class Lora(Section):
-    """Low-rank adapters in place of the encoder's own weights (Hu et al. 2021), merged after the training."""
+    """Low-rank adapters (LoRA, Hu et al. 2021) in the linear layers of the encoder, merged after training."""
+
+    removed: ClassVar[Mapping[str, str]] = {
+        "dropout": "adapters are trained without dropout",
+        "targets": "all linear layers of the encoder get adapters",
+    }
 
     rank: int = Field(16, gt=0, description="Rank of each adapter.")
-    alpha: int = Field(32, gt=0, description="What an adapter adds is multiplied by alpha / rank.")
-    dropout: float = Field(0.0, ge=0, lt=1, description="Dropout of the adapters' inputs.")
-    targets: tuple[str, ...] = Field(
-        (),
-        description="Layers with adapters, by the ends of their names (q_proj, v_proj); none named: all linear ones.",
+    alpha: int = Field(32, gt=0, description="Scaling: the output of an adapter is multiplied by alpha / rank.")
+
+
+class EnsembleConfig(Section):
+    """An ensemble: the results of its members are averaged for each seed, and over all seeds."""
+
+    models: tuple[str, ...] = Field((), description="Members, of finetune.models. Default: all.")
+    settings: tuple[str, ...] | None = Field(
+        None,
+        description="Names of finetune.settings whose results are averaged together; '' means the recipe itself. "
+        "Default: one ensemble for each of them.",
     )
 
 
-class Settings(Section):
-    """What differs in further trainings of the same tasks, models and seeds; None is as the recipe says."""
+class SearchConfig(Section):
+    """Hyperparameter search: one study for each task and encoder."""
 
-    protocol: ProtocolName | None = Field(None, description="As finetune.protocol.")
-    pos_tags: bool | None = Field(None, description="As finetune.pos_tags.")
-    max_train_examples: int | None = Field(None, gt=0, description="As finetune.max_train_examples.")
-    evaluations_per_epoch: int | None = Field(None, ge=0, description="As finetune.evaluations_per_epoch.")
-    mrc_empty_windows: float | None = Field(None, ge=0, le=1, description="As finetune.mrc_empty_windows.")
-    mrc_threshold_share: float | None = Field(None, ge=0, lt=1, description="As finetune.mrc_threshold_share.")
-    re_markers: MarkerName | None = Field(None, description="As finetune.re_markers.")
-    re_restricted: bool | None = Field(None, description="As finetune.re_restricted.")
-    overrides: dict[str, HyperparameterOverride] = Field(  # FinetuneConfig knows the names of tasks
-        default_factory=dict, description="Hyperparameters by task; what is not named is as in finetune.overrides."
+    removed: ClassVar[Mapping[str, str]] = {"trials_per_round": "tpe and pruning propose 8 trials at a time"}
+
+    method: Literal["grid", "random", "tpe"] = Field(
+        "grid",
+        description="grid: every combination once, in an order drawn by seed. random: independent draws. tpe: Optuna's "
+        "tree-structured Parzen estimator (extra `search`).",
     )
-    pooling: PoolingName | None = Field(None, description="As finetune.pooling.")
-    bidirectional: bool | None = Field(None, description="As finetune.bidirectional.")
-    lora: Lora | None = Field(None, description="As finetune.lora.")
-    start_from: dict[str, str] | None = Field(None, description="As finetune.start_from; {}: from the encoder itself.")
+    trials: int | None = Field(None, gt=0, description="Number of combinations to try. Default: the whole grid.")
+    seed: int = Field(42, description="Draws the combinations. Trainings use the first of finetune.seeds.")
+    space: dict[str, tuple[SearchValue, ...] | None] = Field(
+        default_factory=dict,
+        description="Values to try for each hyperparameter; others have the values of the grid of paper section 5.2. "
+        "null: do not search this hyperparameter.",
+    )
+    select_on: Literal["train", "dev"] = Field(
+        "train", description="Scores that select: on a held-out part of train, or on dev as in the paper."
+    )
+    held_out_share: float = Field(0.2, gt=0, lt=1, description="Share of the training examples that is held out.")
+    prunes: bool = Field(
+        False,
+        description="Stop a trial after an epoch if its best score is below the median of earlier trials, as Optuna's "
+        "median pruner.",
+    )
+
+    @field_validator("space", mode="before")
+    @classmethod
+    def _single_values_are_lists(cls, space: object) -> object:
+        """``batch_size: 16`` means ``batch_size: [16]``."""
+        return {key: _as_list(values) for key, values in space.items()} if isinstance(space, dict) else space
+
+    @field_validator("space")
+    @classmethod
+    def _values_are_hyperparameters(cls, space: dict[str, Any]) -> dict[str, Any]:
+        known = Hyperparameters.model_fields
+        for key in sorted(space.keys() - known.keys()):
+            near = get_close_matches(key, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+            raise ValueError(f"{key}: no such hyperparameter; {hint}")
+        return {key: values if values is None else _read_values(key, values) for key, values in space.items()}
+
+    @model_validator(mode="after")
+    def _has_a_number_of_trials(self) -> SearchConfig:
+        if self.method != "grid" and self.trials is None:
+            raise ValueError(f"trials: method {self.method} needs a number of trials, for example trials: 40")
+        return self
 
 
-def _read_values(key: str, values: tuple[Value, ...]) -> tuple[Value, ...]:
-    """Values of a search as their hyperparameter reads them; ``ValueError`` names the first that it refuses."""
+def _as_list(values: object) -> object:
+    is_one = isinstance(values, int | float) or (isinstance(values, str) and "," not in values)
+    return (values,) if is_one else values
+
+
+def _read_values(key: str, values: tuple[SearchValue, ...]) -> tuple[SearchValue, ...]:
+    """The values with the type of their hyperparameter; ``ValueError`` names the first that is invalid."""
     read = []
     for value in values:
         try:
-            read.append(getattr(HyperparameterOverride.model_validate({key: value}), key))
+            read.append(getattr(Hyperparameters.model_validate({key: value}), key))
         except ValidationError as error:
-            raise ValueError(f"space.{key}: {value}: {error.errors()[0]['msg']}") from None
+            raise ValueError(f"{key}: {value}: {error.errors()[0]['msg']}") from None
     if not read or len(set(read)) < len(read):
-        raise ValueError(f"space.{key}: name at least one value and each once, as {key}: [1, 2], or null to leave it")
+        raise ValueError(f"{key}: list at least one value, and each once, as {key}: [1, 2], or null to leave it out")
     return tuple(read)
 
 
 class FinetuneConfig(Section):
-    """Tasks x models x settings x seeds, each trained and scored once (paper section 5)."""
+    """Tasks x models x settings x seeds; each combination is trained and scored once (paper section 5)."""
 
-    own: dict[str, OwnTask] = Field(  # before the fields that name tasks
-        default_factory=dict, description="Tasks of your own by name; without `tasks` they alone are trained."
+    renamed: ClassVar[Mapping[str, str]] = {"own": "custom"}
+    removed: ClassVar[Mapping[str, str]] = {"dev_split_share": "a divided dev file always holds 20 % out for scoring"}
+
+    custom: dict[str, CustomTask] = Field(  # before the fields that hold names of tasks
+        default_factory=dict, description="Custom tasks by name. Without `tasks`, only these are trained."
     )
     data: str | None = Field(
-        None, description="Folder laid out like the KLUE repository, plain or .zst; may hold several such folders."
+        None,
+        description="Folder with the layout of the KLUE repository, plain or .zst, or a folder of such folders. klue: "
+        "download from the Hugging Face Hub.",
     )
     tasks: tuple[AnyTaskName, ...] = Field(TASK_NAMES, min_length=1, description="Tasks to train and score.")
     models: tuple[str, ...] = Field(
         ("model",),
         min_length=1,
-        description='Encoders: "model" is this run\'s own, else a folder or a Hub name; '
-        '"fresh:" before a name: the same encoder with random weights, as a baseline.',
+        description='Encoders. "model" is the model of this run; others are folders or Hub names. "fresh:NAME": '
+        "the same encoder with random weights, as a baseline.",
     )
-    seeds: tuple[int, ...] = Field((42,), min_length=1, description="One training per seed (published: 42 only).")
+    seeds: tuple[int, ...] = Field((42,), min_length=1, description="Random seeds, one training each (published: 42).")
     protocol: ProtocolName = Field(
         "malmoi",
-        description="How text becomes features and outputs become predictions: malmoi is right, klue-baseline compares "
-        "with the published figures (its alignment, its decoding, its faults).",
+        description="malmoi: our corrected evaluation. klue-baseline: reproduces the published code with its bugs, for "
+        "comparison with Table 36.",
     )
-    max_train_examples: int | None = Field(None, gt=0, description="Seeded sample of the training examples; none: all.")
-    max_dev_examples: int | None = Field(None, gt=0, description="Seeded sample of the dev examples; none: all.")
+    max_train_examples: int | None = Field(
+        None, gt=0, description="Random sample of the training examples. Default: all."
+    )
+    max_dev_examples: int | None = Field(None, gt=0, description="Random sample of the dev examples. Default: all.")
     split_dev: tuple[AnyTaskName, ...] = Field(
-        (), description="Tasks that may train on a part of their dev file where there is no train file; others refuse."
+        (),
+        description="Tasks that train on 80 % of their dev file and score on the rest if there is no training file. "
+        "For other tasks a missing training file is an error.",
     )
-    dev_split_share: float = Field(
-        0.2, gt=0, lt=1, description="Of a divided dev file (split_dev): share held out for scoring, the rest trains."
-    )
-    split_seed: int = Field(42, description="Draws splits and samples, the same for all trainings.")
+    split_seed: int = Field(42, description="Seed of splits and samples, the same for all trainings.")
     bootstrap_samples: int = Field(
-        200, ge=0, description="Resamples of the predictions behind each 95 % interval; 0: no intervals."
+        200, ge=0, description="Bootstrap resamples for each 95 % interval. 0: no intervals."
     )
     pos_tags: bool = Field(
-        True, description="KLUE-DP: gold part-of-speech tags are among the inputs, as in the published scores."
+        True, description="KLUE-DP: use gold part-of-speech tags as input, as in the published scores."
     )
     predict_test: bool = Field(
-        False, description="Also predict the test file of each task and write it in its own layout beside the scores."
+        False, description="Also predict the test file of each task and write it in the official format."
     )
     precision: Literal["auto", "fp32", "bf16"] = Field(
-        "auto", description="bf16: autocast in training and scoring; auto: bf16 where it is clearly faster, else fp32."
+        "auto", description="bf16: autocast in training and scoring. auto: bf16 where it is clearly faster."
     )
-    device: DeviceName = Field("auto", description="cpu: the processor, even where there is an accelerator.")
+    device: DeviceName = Field("auto", description="cpu: use the CPU even if there is an accelerator.")
     evaluations_per_epoch: int = Field(
         0,
         ge=0,
-        description="Evaluations on the scored split in an epoch, the best weights kept; 0: the last weights are "
-        "(published: 4, so each published figure is the maximum over the split that it reports).",
+        description="Evaluations per epoch on the scored split; the best weights are saved. 0: save the last weights. "
+        "Published: 4, so each published score is a maximum over the split it reports.",
     )
-    overrides: dict[AnyTaskName, HyperparameterOverride] = Field(
+    overrides: dict[AnyTaskName, Hyperparameters] = Field(
         default_factory=dict, description="Hyperparameters by task that differ from the published ones."
     )
     mrc_empty_windows: float = Field(
         1.0,
         ge=0,
         le=1,
-        description="KLUE-MRC: share of the windows without an answer that train, at least one a question "
+        description="KLUE-MRC: share of the windows without an answer used in training, at least one per question "
         "(protocol malmoi).",
     )
     mrc_threshold_share: float = Field(
         0.0,
         ge=0,
         lt=1,
-        description='KLUE-MRC: share of the training questions held out to choose by how much "no answer" must be '
-        "ahead; 0: by nothing (protocol malmoi).",
+        description="KLUE-MRC: share of the training questions held out to tune the no-answer threshold (protocol "
+        "malmoi). 0: no threshold.",
     )
     save: Literal["best", "all", "none"] = Field(
         "best",
-        description="Models that stay, as a Hugging Face folder model/ of each training: of all its seeds the one that "
-        "scored best (equal: the lower seed), all of them, or none.",
+        description="Models to save as Hugging Face folders model/: the seed with the best score, all seeds, or none.",
     )
-    settings: dict[SettingsName, Settings] = Field(
-        default_factory=dict, description="Further settings by name, trained beside those of the recipe."
+    settings: dict[SettingsName, dict[str, Any]] = Field(
+        default_factory=dict,
+        description=f"Further trainings by name; each lists the keys that differ: {', '.join(sorted(CHANGEABLE))}.",
     )
-    price_per_hour: float | None = Field(None, ge=0, description="Of one device, for the cost shown while it trains.")
+    price_per_hour: float | None = Field(
+        None, ge=0, description="Price of one device per hour, for the cost in the log."
+    )
     re_markers: MarkerName = Field(
-        "plain", description="KLUE-RE: typed writes the types of the two entities into the text (protocol malmoi)."
+        "plain", description="KLUE-RE: entity markers. typed: with the types of the entities (protocol malmoi)."
     )
     re_restricted: bool = Field(
         False,
-        description="KLUE-RE: only relations that training has between such types are predicted (protocol malmoi).",
+        description="KLUE-RE: predict only relations that the training data has between these entity types (protocol "
+        "malmoi).",
     )
-    search: SearchConfig = Field(SearchConfig(), description="What `malmoi search` tries.")
+    search: SearchConfig = Field(SearchConfig(), description="Hyperparameter search of `malmoi search`.")
     held_out_share: float = Field(
         0.0,
         ge=0,
         lt=1,
-        description="Of the training examples: share held out by whole groups and scored in place of dev, to compare "
-        "settings without a look at dev; 0: dev is scored.",
+        description="Share of the training examples that is held out, by group, and scored instead of dev, to compare "
+        "settings without using dev. 0: score dev.",
     )
     searched_on: Literal["train", "dev"] | None = Field(
-        None, description="Where a search chose these hyperparameters; every score says so. `malmoi search` sets it."
+        None,
+        description="Split that selected these hyperparameters. Set by `malmoi search` and reported with each score.",
     )
     pooling: PoolingName | None = Field(
         None,
-        description="What a text's label, KLUE-MRC's \"no answer\", KLUE-DP's root and WoS start from: the state of "
-        "[CLS], that of the last token, or the mean of all; none: last of decoders, cls of encoders.",
+        description="Hidden state that represents the whole text: [CLS], the last token, or the mean of all tokens. "
+        "Default: last for decoders, cls for encoders.",
     )
     bidirectional: bool = Field(
-        False, description="Decoders see the whole text from every position (as LLM2Vec), not only what is to the left."
+        False, description="Decoders: attention in both directions (as in LLM2Vec), without the causal mask."
     )
     lora: Lora | None = Field(
-        None, description="Train low-rank adapters and the head, not the encoder's weights (needs malmoi[lora])."
+        None, description="Train low-rank adapters and the head instead of the encoder's weights (needs malmoi[lora])."
     )
     start_from: dict[AnyTaskName, AnyTaskName] = Field(
         default_factory=dict,
-        description="Tasks that start from another one's trained encoder, and which: {klue-sts: klue-nli} trains "
-        "KLUE-STS with each seed from what KLUE-NLI made of the encoder with that seed.",
+        description="Tasks that start from the encoder trained on another task with the same seed. {klue-sts: "
+        "klue-nli}: KLUE-STS starts from KLUE-NLI.",
     )
     keep_scores: bool = Field(
-        False,
-        description="Keep beside each result what an ensemble needs of the scored examples (kept_scores.parquet).",
+        False, description="Save the scores that an ensemble needs next to each result (kept_scores.parquet)."
     )
-    ensembles: dict[SettingsName, Ensemble] = Field(
-        default_factory=dict, description="Ensembles by name, made of kept scores (keep_scores is then on)."
+    ensembles: dict[SettingsName, EnsembleConfig] = Field(
+        default_factory=dict, description="Ensembles by name. They turn keep_scores on."
     )
 
-    def under(self, name: str) -> FinetuneConfig:
-        """The configuration with further settings in it; "" is the recipe's own."""
-        if not name:
+    def with_settings(self, name: str) -> FinetuneConfig:
+        """This configuration with the changes of ``settings[name]``; "" is the recipe itself.
+
+        ValueError: a key cannot be changed by settings, or its value is invalid.
+        """
+        changes = {key: value for key, value in self.settings.get(name, {}).items() if value is not None}
+        if not changes:
             return self
-        other = self.settings[name]
-        changed = {key: value for key, value in other if value is not None and key != "overrides"}
-        overrides = dict(self.overrides)
-        for task, override in other.overrides.items():
-            before = overrides.get(task, HyperparameterOverride())
-            overrides[task] = before.model_copy(update=override.model_dump(exclude_none=True))
-        return self.model_copy(update={**changed, "overrides": overrides})
+        for key in sorted(changes.keys() - CHANGEABLE):
+            near = get_close_matches(key, CHANGEABLE, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"keys here are: {', '.join(sorted(CHANGEABLE))}"
+            raise ValueError(f"settings.{name}.{key}: unknown key; {hint}")
+        values = self.model_dump(exclude_unset=True, exclude={"settings", "ensembles"})
+        try:
+            checked = FinetuneConfig.model_validate({**values, **changes})
+            if "overrides" in changes:
+                checked = checked.model_copy(update={"overrides": self._merged(checked.overrides)})
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, ("settings", name, *first["loc"])))
+            said = first["msg"].removeprefix("Value error, ")
+            raise ValueError(f"{place}: {said}" if first["loc"] else f"{place}.{said}") from None
+        return self.model_copy(update={key: getattr(checked, key) for key in changes})
 
-    @field_validator("search")
-    @classmethod
-    def _searches_hyperparameters(cls, search: SearchConfig) -> SearchConfig:
-        known = HyperparameterOverride.model_fields
-        for key in sorted(search.space.keys() - known.keys()):
-            near = get_close_matches(key, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-            raise ValueError(f"space.{key}: no such hyperparameter; {hint}")
-        read = {key: _read_values(key, values) for key, values in search.space.items() if values is not None}
-        return search.model_copy(update={"space": {**search.space, **read}})
+    def _merged(self, overrides: dict[str, Hyperparameters]) -> dict[str, Hyperparameters]:
+        """``self.overrides`` with the values that ``overrides`` sets."""
+        merged = dict(self.overrides)
+        for task, override in overrides.items():
+            merged[task] = merged.get(task, Hyperparameters()).replaced(**override.chosen())
+        return merged
 
     @field_validator("settings")
     @classmethod
-    def _names_folders_and_tasks(cls, values: dict[str, Settings], info: ValidationInfo) -> dict[str, Settings]:
+    def _names_are_not_seeds(cls, values: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
         if bad := [name for name in values if name.startswith("seed-")]:
-            raise ValueError(f"{bad[0]}: folders of seeds are called so; give these settings another name")
-        full = partial(_known_name, info=info)
-        named = {}
-        for name, other in values.items():
-            starts = other.start_from and {full(task): full(source) for task, source in other.start_from.items()}
-            overrides = {full(task): override for task, override in other.overrides.items()}
-            named[name] = other.model_copy(update={"overrides": overrides, "start_from": starts})
-        return named
+            raise ValueError(f"{bad[0]}: seed folders have such names; choose another name")
+        return values
 
     @model_validator(mode="after")
-    def _starts_are_trained(self) -> FinetuneConfig:
-        for name in ("", *self.settings):
-            where = f"settings.{name}.start_from" if name else "start_from"
-            check_starts(self.under(name).start_from, self.tasks, where)
+    def _settings_are_valid(self) -> FinetuneConfig:
+        _check_starts(self.start_from, self.tasks)
+        for name in self.settings:
+            self.with_settings(name)
         return self
 
     @model_validator(mode="after")
     def _ensembles_have_members(self) -> FinetuneConfig:
-        check_ensembles(self.ensembles, self.models, tuple(self.settings), self.seeds)
+        for name, ensemble in self.ensembles.items():
+            for key, known in (("models", self.models), ("settings", ("", *self.settings))):
+                if unknown := {*(getattr(ensemble, key) or ())} - {*known}:
+                    raise ValueError(f"ensembles.{name}: finetune.{key} has no {min(unknown)!r}")
+            columns = len(ensemble.models or self.models) * len(ensemble.settings or "1")
+            if columns * len(self.seeds) < 2:
+                raise ValueError(f"ensembles.{name}: an ensemble needs at least two models or seeds")
         return self
 
     @model_validator(mode="before")
     @classmethod
-    def _own_tasks_alone(cls, values: Any) -> Any:
-        alone = isinstance(values, dict) and isinstance(values.get("own"), dict) and values["own"]
-        return {"tasks": tuple(values["own"]), **values} if alone else values
+    def _custom_tasks_replace_the_default(cls, values: Any) -> Any:
+        custom = (values.get("custom") or values.get("own")) if isinstance(values, dict) else None
+        return {"tasks": tuple(custom), **values} if isinstance(custom, dict) else values
 
-    @field_validator("own")
+    @field_validator("custom")
     @classmethod
-    def _has_names_of_its_own(cls, own: dict[str, OwnTask]) -> dict[str, OwnTask]:
-        for name in own:
-            if not OWN_NAME.fullmatch(name):
-                raise ValueError(f"{name}: a task is named by letters, digits, _ and -, a letter first")
-            if (short := _short(name)) in SHORT_NAMES | PAPER_NAMES:
+    def _custom_names_are_free(cls, custom: dict[str, CustomTask]) -> dict[str, CustomTask]:
+        for name in custom:
+            if not CUSTOM_NAME.fullmatch(name):
+                raise ValueError(f"{name}: use letters, digits, _ and -, and start with a letter")
+            if (short := short_name(name)) in SHORT_NAMES | PAPER_NAMES:
                 raise ValueError(f"{name}: KLUE has a task {(SHORT_NAMES | PAPER_NAMES)[short]}; choose another name")
-        return own
+        return custom
 
     @field_validator("tasks", "models", "seeds")
     @classmethod
     def _has_no_duplicates(cls, values: tuple[object, ...]) -> tuple[object, ...]:
         if len(set(values)) < len(values):
-            raise ValueError(f"named twice: {', '.join(sorted({str(v) for v in values if values.count(v) > 1}))}")
+            raise ValueError(f"listed twice: {', '.join(sorted({str(v) for v in values if values.count(v) > 1}))}")
         return values
+
+
+def _check_starts(starts: dict[str, str], tasks: tuple[str, ...]) -> None:
+    """``ValueError`` unless each task starts from another trained task that starts from the encoder itself."""
+    for task, source in starts.items():
+        if source == task:
+            raise ValueError(f"start_from.{task}: a task cannot start from itself; name another task")
+        if source in starts:
+            raise ValueError(
+                f"start_from.{task}: {source} itself starts from {starts[source]}, but only one step is supported; "
+                "remove one of the two"
+            )
+        if task in tasks and source not in tasks:
+            added = ",".join([*tasks, source])
+            raise ValueError(f"start_from.{task}: {source} is not among the tasks; add it: finetune.tasks={added}")

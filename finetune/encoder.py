@@ -42,7 +42,7 @@ from corpus.documents.model_files import (
     quiet_transformers,
     refuse_links,
 )
-from finetune.config import FRESH, KEPT_NAME, PoolingName
+from finetune.config import FRESH, MODEL_INFO_NAME, PoolingName
 from finetune.layout import name_roles, wrap_texts
 
 # These count positions from the padding id plus one, so they hold fewer tokens than positions.
@@ -154,7 +154,7 @@ def load_pretrained(kind: Any, name: str, tokenizer: PreTrainedTokenizerBase | N
             model = kind.from_config(config, dtype=torch.float32)
     else:
         model = read_weights(kind, name, **settings)
-        if (Path(name) / KEPT_NAME).is_file():  # its head is another task's, also where its size would fit
+        if (Path(name) / MODEL_INFO_NAME).is_file():  # its head is another task's, also where its size would fit
             for part in model.children():
                 if part is not model.base_model is not model:
                     draw_again(part, model)

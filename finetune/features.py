@@ -29,7 +29,7 @@ def write_features(
         tokenizer: a Hugging Face folder or Hub name, or a ``vocab.txt`` of cased WordPiece.
         max_tokens: longest input; None: the published one of the task.
     """
-    task = find_task(task_name).under(protocol)
+    task = find_task(task_name).with_protocol(protocol)
     examples = task.read(file)
     loaded = load_tokenizer(tokenizer, task.special_tokens)
     records = make_records(task, examples, loaded, max_tokens or task.defaults.max_tokens)

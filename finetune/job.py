@@ -30,6 +30,7 @@ from finetune.encoder import load_config, load_tokenizer, most_tokens
 from finetune.ensemble.records import RECORDS_NAME, write_records
 from finetune.examples import Example, Feature, Prediction, Row
 from finetune.heads.shape import shape_model
+from finetune.hyperparameters import Hyperparameters
 from finetune.queue.identity import Files, deciding, digest, fingerprint_of
 from finetune.queue.jobs import SCORES_NAME, Job
 from finetune.registry import task_of
@@ -38,9 +39,9 @@ from finetune.saved_models.start import drop_start, encoder_of, has_start, save_
 from finetune.score.bootstrap import bootstrap
 from finetune.score.errors import find_errors
 from finetune.score.scores import defined, defined_tables, read_rows
-from finetune.task import Hyperparameters, Keep, Record, Task
+from finetune.task import Keep, Record, Task
+from finetune.train.averaging import START_EPOCHS
 from finetune.train.predict import predict
-from finetune.train.switches import check_switches
 from finetune.train.trainer import Selection, seed_everything, train
 
 log = logging.getLogger(__name__)
@@ -122,10 +123,14 @@ def settings_of(task: Task, config: FinetuneConfig, encoder: str) -> Hyperparame
     override = config.overrides.get(task.name)
     encoder_config = load_config(encoder)
     start = task.published(int(encoder_config.hidden_size))
-    settings = replace(start, **(override.model_dump(exclude_none=True) if override else {}))
-    check_switches(task, settings, int(encoder_config.num_hidden_layers))
+    settings = start.replaced(**(override.chosen() if override else {}))
+    if settings.average == "swa" and settings.epochs <= START_EPOCHS:
+        raise BadInput(
+            f"finetune.overrides.{task.name}: average=swa starts after epoch {START_EPOCHS}, but epochs is "
+            f"{settings.epochs}; raise epochs"
+        )
     most = most_tokens(encoder_config)
-    return replace(settings, max_tokens=min(settings.max_tokens, most or settings.max_tokens))
+    return settings.replaced(max_tokens=min(settings.max_tokens, most or settings.max_tokens))
 
 
 def _train_and_predict(
@@ -238,7 +243,7 @@ def in_parts(settings: Hyperparameters, parts: int) -> Hyperparameters:
     micro_batch = settings.batch_size // settings.accumulation
     if micro_batch % parts:
         raise MemoryError(f"a micro-batch of {micro_batch} cannot be halved")
-    return replace(settings, accumulation=settings.accumulation * parts)
+    return settings.replaced(accumulation=settings.accumulation * parts)
 
 
 def find_result(job: Job, task: Task, out: Path, fingerprint: str) -> dict[str, Any] | None:

@@ -8,10 +8,10 @@ from importlib import import_module
 from pathlib import Path
 
 from corpus.documents.errors import BadInput
-from finetune.config import KEPT_NAME, TASK_NAMES, FinetuneConfig, full_name
+from finetune.config import MODEL_INFO_NAME, FinetuneConfig
 from finetune.data.files import find_file, read_json
-from finetune.sections.own import OwnTask
 from finetune.task import Task
+from finetune.task_names import TASK_NAMES, full_name
 
 MODULES = {"ynat": "labels", "klue-nli": "labels", "klue-sts": "similarity"}  # the others: a folder of their own
 
@@ -37,7 +37,7 @@ TASKS: Mapping[str, Task] = _Tasks()
 def find_task(name: str) -> Task:
     """The task of that name (``klue-ner``, ``ner``) under protocol ``malmoi``, or the own one that the folder of a
     result or of a kept model knows; ``BadInput`` if there is none."""
-    files = [Path(name) / file for file in ("scores.json", KEPT_NAME)]
+    files = [Path(name) / file for file in ("scores.json", MODEL_INFO_NAME)]
     if "/" in name and (file := next(filter(Path.is_file, files), None)):
         found = read_json(file)
         if isinstance(found, dict) and found.get("own") is not None:
@@ -53,35 +53,29 @@ def find_task(name: str) -> Task:
 
 def task_of(name: str, config: FinetuneConfig) -> Task:
     """The task as a configuration wants it done; of an own one the train file is read, for its labels."""
-    if own := config.own.get(name):
+    if own := config.custom.get(name):
         from finetune.tasks.own import define, own_task
 
-        return own_task(define(name, own), files=files_of(own))
-    task = TASKS[name].under(config.protocol)
+        return own_task(define(name, own), files=own.files)
+    task = TASKS[name].with_protocol(config.protocol)
     task = task.adapt(task, config)
     task = task if config.mrc_empty_windows == 1 else task.thin(task, config.mrc_empty_windows)
     return task if config.pos_tags else task.plain(task)
 
 
-def files_of(own: OwnTask) -> dict[str, str]:
-    """Split to path of the files that an own task has."""
-    found = {"train": own.train, "dev": own.dev, "test": own.test}
-    return {split: path for split, path in found.items() if path is not None}
-
-
 def klue_tasks(config: FinetuneConfig) -> tuple[str, ...]:
     """The tasks to train that are KLUE's."""
-    return tuple(task for task in config.tasks if task not in config.own)
+    return tuple(task for task in config.tasks if task not in config.custom)
 
 
 def missing_files(config: FinetuneConfig, folder: Path) -> list[str]:
     """Names of the files that the tasks need and that are not there; those of KLUE should be in ``folder``."""
-    own = [config.own[task] for task in config.tasks if task in config.own]
-    missing = [path for task in own for path in files_of(task).values() if not Path(path).is_file()]
+    own = [config.custom[task] for task in config.tasks if task in config.custom]
+    missing = [path for task in own for path in task.files.values() if not Path(path).is_file()]
     missing += [
-        f"finetune.own.{task}.train"
+        f"finetune.custom.{task}.train"
         for task in config.tasks
-        if task in config.own and config.own[task].train is None and task not in config.split_dev
+        if task in config.custom and config.custom[task].train is None and task not in config.split_dev
     ]
     needed = [
         TASKS[task].files.of(split)

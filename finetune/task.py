@@ -11,15 +11,16 @@ JSON, so a predictions file can be scored again by anybody. Of a task only its m
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-from finetune.config import AverageName, FinetuneConfig, ProtocolName, ScheduleName
+from finetune.config import FinetuneConfig, ProtocolName
 from finetune.examples import Example, Feature, Module, Prediction, Row, Shown, Table, Tokenizer
+from finetune.hyperparameters import Hyperparameters
 
 LARGE_HIDDEN = 1_024
 PAPER_MODELS = ("klue/bert-base", "klue/roberta-small", "klue/roberta-base", "klue/roberta-large")
@@ -54,43 +55,6 @@ class HubLayout(NamedTuple):
     convert: Callable[[Sequence[dict[str, Any]], str], str]  # rows and "train" or "dev" to text
     lacks: str | None = None  # an official file below the folder that the copy has not
     without_it: str = ""  # what follows from that
-
-
-@dataclass(frozen=True, slots=True)
-class Switches:
-    """What the published training does not do; ``finetune.config.SwitchOverride`` says what each is."""
-
-    schedule: ScheduleName = "linear"
-    average: AverageName = "none"
-    average_after: int = 1
-    swa_lr: float | None = None
-    ema_decay: float = 0.99
-    layer_decay: float = 1.0
-    head_lr_factor: float = 1.0
-    dropout: float | None = None
-    r_drop: float = 0.0
-    fgm: float = 0.0
-    reset_layers: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Hyperparameters(Switches):
-    """The published configuration (KLUE-baseline run_all.sh)."""
-
-    lr: float = 5e-5
-    epochs: int = 4
-    batch_size: int = 32
-    warmup_share: float = 0.1
-    weight_decay: float = 0.0
-    max_tokens: int = 128
-    accumulation: int = 1  # a step of ``batch_size`` features is done in so many parts
-
-    def recorded(self) -> dict[str, Any]:
-        """As JSON, without the switches that are off."""
-        off = {switch.name: switch.default for switch in fields(Switches)}
-        values = asdict(self)
-        published = {name: value for name, value in values.items() if name not in off}
-        return published | {name: values[name] for name in off if values[name] != off[name]}
 
 
 Given = str | Sequence[str] | Mapping[str, Any]  # new text: a line, its columns, or a record of JSON
@@ -223,7 +187,7 @@ class Task:
         decode: Any = self.decode
         return replace(self, learned=learned, decode=partial(decode, learned=learned))
 
-    def under(self, protocol: ProtocolName) -> Task:
+    def with_protocol(self, protocol: ProtocolName) -> Task:
         """This task as a protocol does it: ``malmoi`` as it stands here, ``klue-baseline`` as published."""
         return replace(self, **self.as_published) if protocol == "klue-baseline" else self
 

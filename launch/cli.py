@@ -201,8 +201,8 @@ def tasks() -> None:
 
     Example:  malmoi tasks
     """
-    from finetune.config import SHORT_NAMES
     from finetune.registry import TASKS
+    from finetune.task_names import SHORT_NAMES
 
     table = Table("task", "or", "predicts", "metrics", "folder", "paper")
     for short, name in SHORT_NAMES.items():

@@ -42,7 +42,7 @@ PATH_KEYS = {
     "corpus.pii.names.model": True,
     "tokenizer.extend": True, "pretrain.init_from": False, "pretrain.continue_from": True,
     "finetune.data": False, "finetune.models": False, "finetune.ensembles.*.models": False,
-    "finetune.own.*.train": True, "finetune.own.*.dev": True, "finetune.own.*.test": True,
+    **{f"finetune.{key}.*.{split}": True for key in ("custom", "own") for split in ("train", "dev", "test")},
 }  # fmt: skip
 SHOWN_PROBLEMS = 20
 # how an override shows that it is more than text
@@ -264,7 +264,7 @@ def kind_of(key: str) -> Any:
 def _kinds_inside(kind: Any, part: str) -> Iterator[Any]:
     for option in _options(kind):
         if isinstance(option, type) and issubclass(option, BaseModel):
-            field = option.model_fields.get(part)
+            field = option.model_fields.get(getattr(option, "renamed", {}).get(part, part))
             yield field.annotation if field else None
         elif typing.get_origin(option) is dict:
             yield typing.get_args(option)[1]

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from finetune.config import TASK_NAMES
+from finetune.task_names import TASK_NAMES
 from tests.command import Outcome, run_command
 
 GOOD = '{"id": "1", "text": "가온시 도서관이 새 강좌를 연다."}\n'

@@ -26,8 +26,8 @@ from corpus.documents.errors import BadInput
 from corpus.documents.locks import hold_lock
 from corpus.documents.shards import read_documents, shard_paths
 from corpus.reading.inputs import find_inputs
-from finetune.config import full_name
 from finetune.registry import missing_files
+from finetune.task_names import full_name
 from launch.errors import LaunchError
 from launch.manifest import fingerprints, read_manifest, write_json
 from launch.recipe import SAMPLE, Recipe

@@ -22,7 +22,7 @@ from pretrain.engine.world import join_world
 from pretrain.model.starts import count_initial_values, write_initial_values
 from pretrain.pack.store import vocabulary_digest
 
-KEPT_NAME = "race.safetensors"
+MODEL_INFO_NAME = "race.safetensors"
 
 
 class Order(BaseModel, frozen=True):
@@ -63,7 +63,7 @@ def run_race(told: dict[str, Any]) -> dict[str, Any]:
         held_out = [(weight, batch.to(world.device)) for weight, batch in judge.batches(config)]
         course = Course(given, order.tokenizer, world, held_out)
         cost = Cost.of(course.batches(config), config, given.network(), stock=order.side == "trainer")
-        kept = Kept(order.model / KEPT_NAME, order.model_dump_json())
+        kept = Kept(order.model / MODEL_INFO_NAME, order.model_dump_json())
         seconds = None if kept.state else _calibrate(order, course)
         race = Race(config, order.budget, cost, order.points, seconds, kept)
         network = given.network()

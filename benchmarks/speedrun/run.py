@@ -29,7 +29,7 @@ from benchmarks.timing import run_fresh, versions_of
 from corpus.documents.accelerator import PrecisionName, choose_precision, device_name, find_device
 from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
-from finetune.config import full_name
+from finetune.task_names import full_name
 from launch.conduct import conduct
 from launch.console import PlainConsole, Table, markdown_table, print_table
 from launch.errors import LaunchError

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from json import JSONDecodeError
 
 LOOKED_AT = 1 << 16  # characters or bytes of the beginning
-OWN = "own data is read with finetune.own, from CSV, TSV, JSON lines or CoNLL (docs/finetune.md)"
+OWN = "own data is read with finetune.custom, from CSV, TSV, JSON lines or CoNLL (docs/finetune.md)"
 GIVE_KLUE = f"give the KLUE file of this name; {OWN}"
 
 BEGINNINGS: tuple[tuple[bytes, str], ...] = (

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
-from finetune.config import SHORT_NAMES
 from finetune.data.files import SOURCE_NAME
 from finetune.registry import TASKS
+from finetune.task_names import SHORT_NAMES
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -23,6 +23,8 @@ from finetune.task import Task
 
 log = logging.getLogger(__name__)
 
+DEV_SPLIT_SHARE = 0.2  # of a divided dev file, held out for scoring; the rest trains
+
 
 @dataclass(frozen=True, slots=True)
 class Data:
@@ -55,8 +57,8 @@ def load_data(task: Task, folder: Path, config: FinetuneConfig) -> Data:
         training, split = _read_labelled(task, train), "dev"
         (_refuse_shared if task.own is None else _warn_of_shared)(training, scored, train, dev)
     else:
-        training, scored = hold_out(scored, config.dev_split_share, config.split_seed, task.group)
-        split = f"{config.dev_split_share:.0%} of dev, by seed; there is no train file, the rest of dev trains"
+        training, scored = hold_out(scored, DEV_SPLIT_SHARE, config.split_seed, task.group)
+        split = f"{DEV_SPLIT_SHARE:.0%} of dev, by seed; there is no train file, the rest of dev trains"
     wants_test = config.predict_test and (task.own is None or task.files.of("test"))
     test = _need(task, folder, "test", "add it, or set finetune.predict_test=false") if wants_test else None
     kept = sample(scored, config.max_dev_examples, config.split_seed)
@@ -83,7 +85,7 @@ def _need(task: Task, folder: Path, split: str, advice: str) -> Path:
     path = find(task, folder, split)
     if path is None:
         what = name if task.own else f"{folder}: {name} (or .zst)"
-        raise BadInput(f"{what or f'finetune.own.{task.name}.{split}'} is missing; {advice}")
+        raise BadInput(f"{what or f'finetune.custom.{task.name}.{split}'} is missing; {advice}")
     return path
 
 

@@ -73,7 +73,7 @@ def read_table(path: Path, needed: Sequence[str]) -> list[Record]:
             shown = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
             raise BadInput(
                 f"{record.where}: no column {' and '.join(repr(name) for name in missing)}; there are {shown}; name "
-                "the right ones in finetune.own"
+                "the right ones in finetune.custom"
             )
     return records
 

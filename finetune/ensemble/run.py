@@ -62,7 +62,7 @@ def make_ensembles(plans: Sequence[Plan], out: Path) -> list[dict[str, Any]]:
 
 
 def _task_of(members: Sequence[Found]) -> Task:
-    return find_task(str(members[0].folder)).under(members[0].result["protocol"])
+    return find_task(str(members[0].folder)).with_protocol(members[0].result["protocol"])
 
 
 def _keeps_none(members: Sequence[Found]) -> str:

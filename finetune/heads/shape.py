@@ -54,11 +54,6 @@ def check_shape(config: FinetuneConfig, encoders: Iterable[str]) -> None:
     """``BadInput`` where adapters cannot be had, or an encoder is to be made read both ways."""
     if config.lora is not None and find_spec("peft") is None:
         raise BadInput("finetune.lora needs peft; run: pip install 'malmoi[lora]'")
-    if config.lora is not None and (reset := [task for task, o in config.overrides.items() if o.reset_layers]):
-        raise BadInput(
-            f"finetune.overrides.{reset[0]}: reset_layers draws weights again that finetune.lora does not train; leave "
-            "one of them out"
-        )
     for name in encoders if config.bidirectional else ():
         if not reads_one_way(load_config(name)):
             raise BadInput(
@@ -80,17 +75,13 @@ def add_lora(model: nn.Module, lora: Lora, added_ids: Sequence[int]) -> Any:
     settings = LoraConfig(
         r=lora.rank,
         lora_alpha=lora.alpha,
-        lora_dropout=lora.dropout,
-        target_modules=list(lora.targets) or "all-linear",
+        target_modules="all-linear",
         exclude_modules=rf".*{HEAD_PART}.*" if has_pooler else None,
         trainable_token_indices={names[encoder.get_input_embeddings()]: list(added_ids)} if added_ids else None,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that GPT-2 stores its matrices transposed, which peft then allows for
-        try:
-            adapted = get_peft_model(encoder, settings)
-        except ValueError as error:
-            raise BadInput(f"finetune.lora.targets: {' '.join(str(error).split())[:300]}") from None
+        adapted = get_peft_model(encoder, settings)
     for module, name in names.items():
         if HEAD_PART in name:
             module.requires_grad_(True)

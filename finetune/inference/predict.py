@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from corpus.documents.accelerator import choose_precision
 from corpus.documents.errors import BadInput
-from finetune.config import PAPER_NAMES, SHORT_NAMES, full_name
 from finetune.examples import Example, Prediction
 from finetune.task import Given, Use
+from finetune.task_names import PAPER_NAMES, SHORT_NAMES, full_name
 from finetune.train.predict import predict
 
 if TYPE_CHECKING:

@@ -16,14 +16,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from corpus.documents.accelerator import PrecisionName
 from finetune.config import FRESH, FinetuneConfig
-from finetune.task import Hyperparameters
+from finetune.hyperparameters import DEFAULT_VALUES, Hyperparameters
 
 # known in another way: by the job itself, the digests of the files, the resolved hyperparameters
 AXES = {"data", "tasks", "models", "seeds", "settings", "overrides", "precision", "start_from"}
@@ -37,7 +36,8 @@ OF_ONE_TASK = {
     "pos_tags": "klue-dp", "mrc_empty_windows": "klue-mrc", "mrc_threshold_share": "klue-mrc",
     "re_markers": "klue-re", "re_restricted": "klue-re",
 }  # fmt: skip
-WHERE_DEV_IS_DIVIDED = {"split_dev", "dev_split_share"}
+WHERE_DEV_IS_DIVIDED = {"split_dev"}
+RECORDED_AS = {"custom": "own"}  # key of the recipe to its name in results
 
 Files = Mapping[str, Mapping[str, str]]  # split to name, sha256 and version, as ``Data.files``
 
@@ -48,13 +48,15 @@ def deciding(task: str, config: FinetuneConfig, precision: PrecisionName, files:
     source = config.start_from.get(task)
     own = files.get(task, {})
     changed = config.model_dump(mode="json", exclude=AXES | NO_PREDICTION | WHOLE, exclude_defaults=True)
-    kept = {key: _for_task(task, value) for key, value in changed.items() if _counts(key, task, own)}
+    kept = {
+        RECORDED_AS.get(key, key): _for_task(task, value) for key, value in changed.items() if _counts(key, task, own)
+    }
     override = config.overrides.get(task)
     parts: dict[str, Any] = {
         **kept,
         **config.model_dump(mode="json", include=WHOLE, exclude_none=True),
         **({"precision": precision} if precision != "fp32" else {}),
-        "overrides": override.model_dump(mode="json", exclude_none=True) if override else {},
+        "overrides": override.chosen() if override else {},
         "data": {split: file["sha256"] for split, file in own.items()},
         **({"start_from": source, "start": deciding(source, config, precision, files)} if source else {}),
     }
@@ -81,8 +83,7 @@ def fingerprint_of(
 ) -> str:  # fmt: skip
     """Digest of all that decides a result; ``encoder``: as ``digest`` returned it, ``recipe``: as ``deciding``;
     ``revision``: of the task's code; ``start``: this digest of the training that it starts from."""
-    plain = asdict(Hyperparameters())
-    chosen = {key: value for key, value in asdict(hyperparameters).items() if value != plain[key]}
+    chosen = {key: value for key, value in hyperparameters.values().items() if value != DEFAULT_VALUES[key]}
     rest = {key: value for key, value in recipe.items() if key not in ("overrides", "start")}
     more = [*([revision] if revision > 1 else []), *([{"start": start}] if start else [])]
     text = json.dumps([task, seed, encoder, rest, chosen, *more], sort_keys=True)

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from corpus.documents.errors import BadInput
-from finetune.config import FinetuneConfig, place_of
+from finetune.config import FinetuneConfig
 from finetune.data.files import read_json
+from finetune.task_names import sort_key
 
 SCORES_NAME = "scores.json"
 FAILED_NAME = "failed.json"  # in the folder of a job on a cluster: why it has no result
@@ -71,11 +72,11 @@ def folder_name(name: str) -> str:
 def plan(config: FinetuneConfig, models: Mapping[str, str]) -> list[Job]:
     """All jobs, those that others start from first, then long ones so that none is left over at the end; ``BadInput``
     for two in one folder."""
-    configs = {settings: config.under(settings) for settings in ("", *config.settings)}
+    configs = {settings: config.with_settings(settings) for settings in ("", *config.settings)}
     sources = {own.start_from[task] for own in configs.values() for task in own.start_from if task in config.tasks}
     jobs = [
         _with_start(Job(task, name, str(models[name]), seed, own, settings))
-        for task in sorted(config.tasks, key=lambda task: (task in sources, place_of(task)), reverse=True)
+        for task in sorted(config.tasks, key=lambda task: (task in sources, sort_key(task)), reverse=True)
         for name in config.models  # above: in the paper the long ones come last
         for settings, own in configs.items()
         for seed in config.seeds

@@ -19,7 +19,7 @@ from corpus.documents.accelerator import DeviceName, find_device
 from corpus.documents.atomic_files import file_digest, read_json_object
 from corpus.documents.errors import BadInput
 from corpus.documents.model_files import CONFIG_NAME, check_model_files, refuse_links
-from finetune.config import KEPT_NAME, FinetuneConfig
+from finetune.config import MODEL_INFO_NAME, FinetuneConfig
 from finetune.encoder import load_config, load_tokenizer, read_weights
 from finetune.examples import Module, Tokenizer
 from finetune.heads.labels import load_trained_labeller
@@ -80,7 +80,7 @@ def find_kept(name: str) -> Path:
     folder = Path(name).expanduser()
     if folder.is_dir():
         inner = folder / MODEL_NAME
-        return inner if not (folder / KEPT_NAME).exists() and (inner / KEPT_NAME).is_file() else folder
+        return inner if not (folder / MODEL_INFO_NAME).exists() and (inner / MODEL_INFO_NAME).is_file() else folder
     if folder.exists():
         raise BadInput(f"{name}: a file; give the folder of a kept model, runs/…/seed-42/model")
     if name.count("/") > 1 or name.startswith((".", "/", "~")):
@@ -102,11 +102,11 @@ def _fetch(name: str) -> Path:
 
 def read_settings(folder: Path) -> dict[str, Any]:
     """The content of ``malmoi.json`` with what it may leave out; ``BadInput`` where it cannot be used."""
-    path = folder / KEPT_NAME
+    path = folder / MODEL_INFO_NAME
     refuse_links(folder)
     if not path.is_file():
         raise BadInput(
-            f"{folder}: no {KEPT_NAME} here, so this is no model that malmoi kept (those lie in "
+            f"{folder}: no {MODEL_INFO_NAME} here, so this is no model that malmoi kept (those lie in "
             f"runs/…/finetune/TASK/MODEL/seed-N/{MODEL_NAME}); beside a stock model with the labels of a task in the "
             f"order of KLUE, write one such as {NEEDED}"
         )
@@ -133,14 +133,14 @@ def read_settings(folder: Path) -> dict[str, Any]:
 def task_of_settings(settings: Mapping[str, Any], folder: Path) -> Task:
     """The task that a model was trained for, as it was trained."""
     if settings["own"] is not None:
-        return own_task(settings["own"], str(folder / KEPT_NAME))
+        return own_task(settings["own"], str(folder / MODEL_INFO_NAME))
     name = find_task(str(settings.get("task"))).name
     try:
         config = FinetuneConfig(tasks=(name,), **{key: settings[key] for key in OF_TASK})
     except ValidationError as error:
         wrong = error.errors()[0]
         raise BadInput(
-            f"{folder / KEPT_NAME}: {wrong['loc'][0]} is {wrong['input']!r:.40} ({wrong['msg']}); {SAVE_AGAIN}"
+            f"{folder / MODEL_INFO_NAME}: {wrong['loc'][0]} is {wrong['input']!r:.40} ({wrong['msg']}); {SAVE_AGAIN}"
         ) from None
     task = task_of(name, config)
     return task.knowing(settings["learned"] or {}) if task.learn else task
@@ -151,7 +151,7 @@ def _refuse_changes(folder: Path, files: Mapping[str, Any]) -> None:
     for name, seal in files.items():
         if file_digest(folder / Path(name).name) != seal:
             raise BadInput(
-                f"{folder / name}: not as it was saved ({KEPT_NAME} has its size and sha256); copy the folder again"
+                f"{folder / name}: changed since it was saved (see {MODEL_INFO_NAME}); copy the folder again"
             )
 
 

@@ -22,7 +22,7 @@ from torch import nn
 from corpus.documents.atomic_files import atomic_dir, atomic_write, file_digest, read_json_object
 from corpus.documents.locks import hold_lock
 from corpus.documents.model_files import CONFIG_NAME, quiet_transformers
-from finetune.config import KEPT_NAME, FinetuneConfig
+from finetune.config import MODEL_INFO_NAME, FinetuneConfig
 from finetune.data.files import read_json
 from finetune.examples import Tokenizer
 from finetune.heads.labels import Labeller
@@ -80,7 +80,7 @@ def save_kept(target: Path, trained: Trained, result: Mapping[str, Any], pos_tag
             "encoder": shown_encoder(result["model"]),
             "files": {path.name: file_digest(path) for path in sorted(folder.iterdir())},
         }
-        (folder / KEPT_NAME).write_text(json.dumps(settings, ensure_ascii=False, indent=1) + "\n", "utf-8")
+        (folder / MODEL_INFO_NAME).write_text(json.dumps(settings, ensure_ascii=False, indent=1) + "\n", "utf-8")
         _write_card(folder, {result["seed"]: result["scores"][result["headline"]]})
 
 
@@ -100,7 +100,7 @@ def settle_best(folder: Path, config: FinetuneConfig) -> None:
         finished = {path.parent: read_json(path) for path in sorted(folder.parent.glob("seed-*/scores.json"))}
         own = finished.get(folder)
         rivals = {place: result for place, result in finished.items() if own and _are_alike(result, own)}
-        kept = [place for place in rivals if (place / MODEL_NAME / KEPT_NAME).is_file()]
+        kept = [place for place in rivals if (place / MODEL_NAME / MODEL_INFO_NAME).is_file()]
         best = max(kept, key=lambda place: _rank(rivals[place]), default=None)
         for place in rivals.keys() - {best}:
             _remove(place / MODEL_NAME)

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from corpus.documents.errors import BadInput
-from finetune.config import place_of
 from finetune.data.files import find_file, read_json
 from finetune.examples import Row
 from finetune.queue.jobs import SCORES_NAME
 from finetune.registry import find_task
 from finetune.score.scores import in_nfc, read_rows
 from finetune.task import Task
+from finetune.task_names import sort_key
 
 PREDICTIONS_NAME = "predictions.jsonl"
 DEFAULTS = {"revision": 1}  # of results that do not say
@@ -70,7 +70,7 @@ def find_trained(folder: Path) -> list[Trained]:
     ]
     for one in trained:
         _refuse_mixed(one)
-    return sorted(trained, key=lambda one: (place_of(one.task), one.first["model"] != OWN_MODEL, one.name))
+    return sorted(trained, key=lambda one: (sort_key(one.task), one.first["model"] != OWN_MODEL, one.name))
 
 
 def trained_of_file(path: Path, task: str) -> Trained:

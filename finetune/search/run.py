@@ -19,19 +19,19 @@ import torch
 
 from corpus.documents.accelerator import PrecisionName, find_device
 from corpus.documents.errors import BadInput
-from finetune.config import FinetuneConfig, HyperparameterOverride
+from finetune.config import FinetuneConfig
 from finetune.data.files import read_json
 from finetune.data.split import load_data
+from finetune.hyperparameters import Hyperparameters
 from finetune.queue.identity import Files, deciding
 from finetune.queue.jobs import Job, folder_name, read_results
 from finetune.queue.watch import failures
 from finetune.registry import task_of
 from finetune.run import FinetuneInputs, check, finish_jobs, finish_trainings, precision_of
+from finetune.search.grid import Values, round_size, trial_count
 from finetune.search.propose import Trial, propose
-from finetune.search.prune import Limits, limits_of
 from finetune.search.study import BEST_NAME, Study, trial_config, write_study
-from finetune.search.trial import place_trial, trial_of, try_one
-from finetune.sections.spaces import Values
+from finetune.search.trial import Limits, limits_of, place_trial, trial_of, try_one
 
 BEST_SETTINGS = "best-of-search"  # the settings under which the best are trained
 Proposal = tuple[int, Values, Job]  # number, combination, training
@@ -53,8 +53,9 @@ def run(config: FinetuneConfig, inputs: FinetuneInputs, out: Path, *, workers: i
     precision = precision_of(config, device)
     studies, files = _studies(config, inputs)
     search = config.search
-    for first in range(0, search.size, search.round_size):
-        numbers = range(first, min(first + search.round_size, search.size))
+    size, step = trial_count(search), round_size(search)
+    for first in range(0, size, step):
+        numbers = range(first, min(first + step, size))
         limits = {(s.task, s.model): limits_of(s.trials) for s in studies} if search.prunes else None
         proposed = [
             [(n, values, place_trial(study.job(values), precision, files))
@@ -138,7 +139,7 @@ def _best_jobs(
     for task in config.tasks:
         for model in config.models:
             best = _read_best(searched / task / folder_name(model) / BEST_NAME)
-            override = HyperparameterOverride.model_validate(best)
+            override = Hyperparameters.model_validate(best)
             changes = {"overrides": {**config.overrides, task: override}, "searched_on": config.search.select_on}
             own = config.model_copy(update=changes)
             recipe = deciding(task, own, precision, files)

@@ -13,15 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from corpus.documents.atomic_files import atomic_write
-from finetune.config import FinetuneConfig, HyperparameterOverride
+from finetune.config import FinetuneConfig, SearchConfig
 from finetune.data.files import write_json
+from finetune.hyperparameters import Hyperparameters
 from finetune.queue.jobs import Job, folder_name
-from finetune.search.maximum import expected_maximum
+from finetune.search.grid import Values, fixed_values, search_values, trial_count
 from finetune.search.propose import Trial
-from finetune.sections.spaces import SearchConfig, Values
 
 TRIALS_NAME, BEST_NAME = "trials.jsonl", "best.json"
-CURVE = (1, 2, 3, 5, 10, 20, 40, 80, 160, 384)  # numbers of trials at which best.json has the expected maximum
 
 
 @dataclass
@@ -39,10 +38,10 @@ class Study:
     def folder(self, out: Path) -> Path:
         return out / self.task / folder_name(self.model)
 
-    def overrides(self, values: Values) -> HyperparameterOverride:
+    def overrides(self, values: Values) -> Hyperparameters:
         """What a trial of these values replaces of the published hyperparameters."""
-        before = self.config.overrides.get(self.task, HyperparameterOverride())
-        return before.model_copy(update=dict(values))
+        before = self.config.overrides.get(self.task, Hyperparameters())
+        return before.replaced(**values)
 
     def job(self, values: Values) -> Job:
         """The training of a trial."""
@@ -54,10 +53,10 @@ class Study:
 def trial_config(config: FinetuneConfig, task: str) -> FinetuneConfig:
     """What all trials of a task have alike: what chooses is held out of train or is dev, and nothing is kept."""
     search = config.search
-    fixed = search.fixed(task, is_own=task in config.own)
-    before = config.overrides.get(task, HyperparameterOverride())
-    if before.max_tokens is None and fixed:
-        before = before.model_copy(update=fixed)
+    fixed = fixed_values(search, task, is_custom=task in config.custom)
+    before = config.overrides.get(task, Hyperparameters())
+    if "max_tokens" not in before.model_fields_set:
+        before = before.replaced(**fixed)
     return config.model_copy(
         update={
             "held_out_share": search.held_out_share if search.select_on == "train" else 0.0,
@@ -70,7 +69,7 @@ def trial_config(config: FinetuneConfig, task: str) -> FinetuneConfig:
 def best_of(trials: Sequence[Trial]) -> Trial | None:
     """The complete trial with the highest score, the first of equals; None where none is complete."""
     complete = [trial for trial in trials if trial.state == "complete" and trial.score is not None]
-    return max(complete, key=lambda trial: (trial.counts, -trial.number), default=None)
+    return max(complete, key=lambda trial: (trial.numeric_score, -trial.number), default=None)
 
 
 def write_study(study: Study, trials: Sequence[Trial], search: SearchConfig, out: Path) -> None:
@@ -90,16 +89,12 @@ def _line(study: Study, trial: Trial) -> dict[str, Any]:
 def _summary(study: Study, trials: Sequence[Trial], search: SearchConfig) -> dict[str, Any]:
     best = best_of(trials)
     states = [trial.state for trial in trials]
-    scores = [trial.counts for trial in trials]
-    is_drawn = search.method != "tpe" and not search.prunes and bool(scores)
     return {
         "task": study.task, "model": study.model, "metric": study.metric, "scored_on": study.scored_on,
         "selected_on": search.select_on,
-        "search": {**search.model_dump(mode="json"), "space": search.values, "size": search.size},
+        "search": {**search.model_dump(mode="json"), "space": search_values(search), "size": trial_count(search)},
         "trials": len(trials), **{state: states.count(state) for state in ("complete", "pruned", "failed")},
         "seconds": round(sum(trial.seconds for trial in trials), 1),
         "best": None if best is None else {"number": best.number, "values": best.values, "score": best.score,
-                                           "overrides": study.overrides(best.values).model_dump(exclude_none=True)},
-        "expected_maximum": {str(k): round(expected_maximum(scores, k), 4) for k in CURVE if k <= len(scores)}
-        if is_drawn else None,
+                                           "overrides": study.overrides(best.values).chosen()},
     }  # fmt: skip

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 from corpus.documents.accelerator import PrecisionName
@@ -22,14 +24,15 @@ from finetune.queue.claims import CLAIM_NAME
 from finetune.queue.identity import Files
 from finetune.queue.jobs import SCORES_NAME, Job
 from finetune.registry import task_of
-from finetune.search.propose import State, Trial, number
-from finetune.search.prune import Limits, ends_after
-from finetune.sections.spaces import Values
+from finetune.search.grid import Values
+from finetune.search.propose import State, Trial, as_number
 from finetune.train.trainer import NotFinite
 
 log = logging.getLogger(__name__)
 
 RECORD_NAME = "trial.json"
+STARTUP_TRIALS = 5  # complete trials before any trial is pruned, as in Optuna
+Limits = tuple[float, ...]  # for each epoch, what the best score so far must reach; () for no limit
 KEPT = (SCORES_NAME, CLAIM_NAME)  # of what an ordinary training writes
 Record = Mapping[str, Any]
 
@@ -44,6 +47,28 @@ class Verdict(NamedTuple):
     state: State
     score: float | None
     epochs: int | None = None
+
+
+def limits_of(earlier: Sequence[Trial]) -> Limits:
+    """The limits of Optuna's median pruner: for each epoch the median score of the complete trials in ``earlier``.
+
+    Trials of the same round do not count, so results do not depend on which trial was faster.
+    """
+    complete = [trial.by_epoch for trial in earlier if trial.state == "complete" and trial.by_epoch]
+    if len(complete) < STARTUP_TRIALS:
+        return ()
+    longest = max(map(len, complete))
+    return tuple(median(scores[epoch] for scores in complete if len(scores) > epoch) for epoch in range(longest))
+
+
+def ends_after(by_epoch: Sequence[float], limits: Limits) -> int | None:
+    """The number, from 1, of the epoch after which a trial with these scores is pruned; None if it is not.
+
+    >>> ends_after([50.0, 51.0, 60.0], (49.0, 55.0, 58.0)), ends_after([50.0, 57.0], (49.0, 55.0))
+    (2, None)
+    """
+    best_so_far = enumerate(zip(accumulate(by_epoch, max), limits, strict=False), 1)
+    return next((epoch for epoch, (best, limit) in best_so_far if best < limit), None)
 
 
 def place_trial(job: Job, precision: PrecisionName, files: Mapping[str, Files]) -> Job:
@@ -125,7 +150,7 @@ def _train(
     began, by_epoch, task = time.perf_counter(), list[float](), task_of(job.task, job.config)
 
     def after_epoch(score: float) -> None:
-        by_epoch.append(number(score))
+        by_epoch.append(as_number(score))
         if ends_after(by_epoch, limits or ()) is not None:
             raise Pruned
 
@@ -134,7 +159,7 @@ def _train(
     try:
         result = finetune_one(job, precision, data_folder, out, parts, None if limits is None else after_epoch)
         score = result["scores"][task.select_by]
-        by_epoch.append(number(score))
+        by_epoch.append(as_number(score))
     except Pruned:
         state, score = "pruned", by_epoch[-1]
     except NotFinite as error:

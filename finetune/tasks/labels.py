@@ -23,7 +23,8 @@ from corpus.documents.atomic_files import atomic_write
 from corpus.documents.errors import BadInput
 from finetune.data.files import format_json, read_records, text_of
 from finetune.examples import Example, Feature, Module, Prediction, Row, Shown, Table, Tokenizer, pad_inputs
-from finetune.task import Files, HubLayout, Hyperparameters, Member, Merging, Task, table_36
+from finetune.hyperparameters import Hyperparameters
+from finetune.task import Files, HubLayout, Member, Merging, Task, table_36
 from finetune.tasks.new_text import use_of_texts
 
 YNAT_LABELS = ("정치", "경제", "사회", "생활문화", "세계", "IT과학", "스포츠")

@@ -1,8 +1,8 @@
 """Tasks of a user's own, built of the heads, metrics and decodings of KLUE's: a class, a number, entities, an answer.
 
-``finetune.own`` says a task's kind, files and columns; what only the data say (classes, types, the scale of numbers) is
-read from the train file. Both together are its definition, JSON that a kept model carries: ``own_task`` makes the same
-task of it without the data. Hyperparameters are those of the KLUE task of the kind.
+``finetune.custom`` describes kind, files and columns; classes, entity types and the scale of numbers are read from the
+training file. Both together are the definition, JSON that a saved model stores: ``own_task`` builds the same task from
+it without the data. Hyperparameters are those of the KLUE task of the kind.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import numpy as np
 from pydantic import ValidationError
 
 from corpus.documents.errors import BadInput
+from finetune.custom_config import CustomColumns, CustomTask
 from finetune.examples import Example, Row, Shown
 from finetune.metrics import pearson, spearman
-from finetune.sections.own import OwnColumns, OwnTask
 from finetune.task import Files, HubLayout, Merging, Task
 from finetune.tasks import labels, similarity
 from finetune.tasks.mrc.task import KLUE_MRC
@@ -36,10 +36,10 @@ PREDICTS = {
 }  # fmt: skip
 
 
-def define(name: str, own: OwnTask) -> dict[str, Any]:
+def define(name: str, own: CustomTask) -> dict[str, Any]:
     """The definition of an own task: its columns, and what its train file (or dev, where that is divided) adds."""
     path = Path(own.train or own.dev)
-    columns = OwnColumns(**own.model_dump(exclude={"train", "dev", "test"}))
+    columns = CustomColumns(**own.model_dump(exclude={"train", "dev", "test"}))
     found: dict[str, Any] = {}
     if own.kind == "similarity":
         golds = [example.gold for example in read_numbers(columns, path)]
@@ -68,7 +68,7 @@ def own_task(definition: Any, place: str = "own task", files: Mapping[str, str] 
     given = dict(definition) if isinstance(definition, Mapping) else {}
     name, scale = given.pop("name", None), given.pop("scale", 0.0)
     try:
-        columns = OwnColumns.model_validate(given)
+        columns = CustomColumns.model_validate(given)
     except ValidationError as error:
         problem = error.errors()[0]
         key = ".".join(["own", *map(str, problem["loc"])])
@@ -92,7 +92,7 @@ def definition_of(task: Task) -> dict[str, Any] | None:
     return None if task.own is None else dict(task.own)
 
 
-def _classes(columns: OwnColumns, scale: float) -> tuple[Task, dict[str, Any]]:
+def _classes(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any]]:
     names, fields = columns.labels or (), fields_of(columns)
     base = labels.YNAT if columns.kind == "label" else labels.KLUE_NLI
     return base, {
@@ -111,7 +111,7 @@ def _classes(columns: OwnColumns, scale: float) -> tuple[Task, dict[str, Any]]:
     }
 
 
-def _numbers(columns: OwnColumns, scale: float) -> tuple[Task, dict[str, Any]]:
+def _numbers(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any]]:
     fields = fields_of(columns)
     reach = scale / similarity.MOST_SIMILAR or 1.0  # an error is a fifth of the scale, as in KLUE-STS
 
@@ -130,7 +130,7 @@ def _numbers(columns: OwnColumns, scale: float) -> tuple[Task, dict[str, Any]]:
     }
 
 
-def _entities(columns: OwnColumns, scale: float) -> tuple[Task, dict[str, Any]]:
+def _entities(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any]]:
     types = columns.labels or ()
     names = tags_of(types)
     functions: dict[str, Callable[..., Any]] = {
@@ -146,16 +146,16 @@ def _entities(columns: OwnColumns, scale: float) -> tuple[Task, dict[str, Any]]:
     }
 
 
-def _answers(columns: OwnColumns, scale: float) -> tuple[Task, dict[str, Any]]:
+def _answers(columns: CustomColumns, scale: float) -> tuple[Task, dict[str, Any]]:
     return KLUE_MRC, {"read": partial(read_answers, columns)}
 
 
-MAKERS: Mapping[str, Callable[[OwnColumns, float], tuple[Task, dict[str, Any]]]] = {
+MAKERS: Mapping[str, Callable[[CustomColumns, float], tuple[Task, dict[str, Any]]]] = {
     "label": _classes, "pair": _classes, "similarity": _numbers, "tagging": _entities, "span": _answers,
 }  # fmt: skip
 
 
-def fields_of(columns: OwnColumns) -> tuple[str, ...]:
+def fields_of(columns: CustomColumns) -> tuple[str, ...]:
     """The columns of the texts, which are also the names of an example's inputs."""
     return columns.text if isinstance(columns.text, tuple) else (columns.text or "text",)
 

@@ -14,9 +14,9 @@ from unicodedata import normalize
 
 from corpus.documents.atomic_files import atomic_write, parse_json
 from corpus.documents.errors import BadInput
+from finetune.custom_config import CustomColumns
 from finetune.data.tables import Record, Words, holds_words, nfc, read_table, read_words, write_table
 from finetune.examples import Example
-from finetune.sections.own import OwnColumns
 from finetune.tasks.labels import is_finite_number
 from finetune.tasks.ner.new import find_entities
 
@@ -26,7 +26,7 @@ MARKS = {"B": "B", "I": "I", "S": "B", "U": "B", "E": "I", "L": "I"}  # BIOES an
 OUTSIDE = "O"
 
 
-def read_classes(columns: OwnColumns, known: Sequence[str] | None, path: Path) -> list[Example]:
+def read_classes(columns: CustomColumns, known: Sequence[str] | None, path: Path) -> list[Example]:
     """Texts and their class; ``known``: all classes, None: any."""
     column = columns.label or "label"
 
@@ -39,7 +39,7 @@ def read_classes(columns: OwnColumns, known: Sequence[str] | None, path: Path) -
     return _read_pairs(columns, column, gold_of, path)
 
 
-def read_numbers(columns: OwnColumns, path: Path) -> list[Example]:
+def read_numbers(columns: CustomColumns, path: Path) -> list[Example]:
     """Two texts and their number."""
     column = columns.label or "label"
 
@@ -56,7 +56,7 @@ def read_numbers(columns: OwnColumns, path: Path) -> list[Example]:
     return _read_pairs(columns, column, gold_of, path)
 
 
-def _read_pairs(columns: OwnColumns, column: str, gold_of: Callable[[Record], Any], path: Path) -> list[Example]:
+def _read_pairs(columns: CustomColumns, column: str, gold_of: Callable[[Record], Any], path: Path) -> list[Example]:
     fields = columns.text if isinstance(columns.text, tuple) else (columns.text or "text",)
     records = read_table(path, fields)
     labelled = _has_golds(records, column)
@@ -77,7 +77,7 @@ def _has_golds(records: Sequence[Record], column: str) -> bool:
     return not without
 
 
-def guid_of(columns: OwnColumns, record: Record | Words, path: Path) -> str:
+def guid_of(columns: CustomColumns, record: Record | Words, path: Path) -> str:
     """The name of an example: the column that the recipe names, or ``dev.csv:17``."""
     if columns.guid is not None and isinstance(record, Record):
         return text_in(record, columns.guid, may_be_number=True)
@@ -96,7 +96,7 @@ def text_in(record: Record, column: str, *, may_be_number: bool = False) -> str:
     return normalize("NFC", value.strip() if may_be_number else value)
 
 
-def read_entities(columns: OwnColumns, known: Sequence[str] | None, path: Path) -> list[Example]:
+def read_entities(columns: CustomColumns, known: Sequence[str] | None, path: Path) -> list[Example]:
     """Sentences with a tag for each letter that is no space; ``known``: all types, None: any."""
     if columns.spans is None and columns.text is None and holds_words(path, [columns.tokens or "tokens"]):
         return _from_words(columns, [(words, words.words, words.tags) for words in read_words(path)], known, path)
@@ -144,7 +144,7 @@ def _json_in(record: Record, column: str) -> Any:
 
 
 def _from_words(
-    columns: OwnColumns,
+    columns: CustomColumns,
     sentences: Sequence[tuple[Record | Words, list[str], list[str]]],
     known: Sequence[str] | None,
     path: Path,
@@ -223,7 +223,7 @@ def _span_of(span: Any, record: Record, column: str) -> tuple[int, int, str]:
     raise BadInput(f"{record.where}: column {column!r} should hold a list of [start, end, label], found {span!r:.60}")
 
 
-def read_answers(columns: OwnColumns, path: Path) -> list[Example]:
+def read_answers(columns: CustomColumns, path: Path) -> list[Example]:
     """Questions, passages and answers, "" for none; an answer without its place must stand in the passage once."""
     question, context = columns.question or "question", columns.context or "context"
     column = columns.answer or "answer"
@@ -239,7 +239,7 @@ def read_answers(columns: OwnColumns, path: Path) -> list[Example]:
     return examples
 
 
-def _answers_in(record: Record, column: str, columns: OwnColumns, passage: str) -> tuple[list[str], list[int]]:
+def _answers_in(record: Record, column: str, columns: CustomColumns, passage: str) -> tuple[list[str], list[int]]:
     start, raw = columns.start, record.values[columns.context or "context"]
     value: Any = record.values[column]
     places: Any = record.values.get(start or "start")
@@ -270,7 +270,7 @@ def _only_place(text: str, passage: str, where: str) -> int:
     return passage.find(text)
 
 
-def write_values(columns: OwnColumns, source: Path, values: Mapping[str, Any], target: Path) -> None:
+def write_values(columns: CustomColumns, source: Path, values: Mapping[str, Any], target: Path) -> None:
     """A file again with the predicted values in the place of its labels."""
     has_words = columns.kind == "tagging" and columns.spans is columns.text is None
     if has_words and holds_words(source, [columns.tokens or "tokens"]):
@@ -281,7 +281,7 @@ def write_values(columns: OwnColumns, source: Path, values: Mapping[str, Any], t
     write_table(source, target, [{**record.values, **new} for record, new in zip(records, found, strict=True)])
 
 
-def _predicted(columns: OwnColumns, record: Record, value: Any) -> dict[str, Any]:
+def _predicted(columns: CustomColumns, record: Record, value: Any) -> dict[str, Any]:
     if columns.kind == "span":
         return {columns.answer or "answer": value}
     if columns.kind != "tagging":
@@ -301,7 +301,7 @@ def _tags_of_words(words: Sequence[str], tags: Sequence[str]) -> list[str]:
     return [found[0] if found else OUTSIDE for found in by_word]
 
 
-def _write_words(columns: OwnColumns, source: Path, values: Mapping[str, Any], target: Path) -> None:
+def _write_words(columns: CustomColumns, source: Path, values: Mapping[str, Any], target: Path) -> None:
     lines = []
     for sentence in read_words(source):
         tags = _tags_of_words(sentence.words, values[guid_of(columns, sentence, source)])

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from corpus.documents.errors import BadInput
 from finetune.examples import Example, Feature, Module, Prediction, Row, Shown, Table, Tokenizer
+from finetune.hyperparameters import Hyperparameters
 from finetune.metrics import pearson
-from finetune.task import Files, HubLayout, Hyperparameters, Member, Merging, Task, table_36
+from finetune.task import Files, HubLayout, Member, Merging, Task, table_36
 from finetune.tasks import labels
 from finetune.tasks.new_text import use_of_texts
 

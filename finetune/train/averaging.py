@@ -1,8 +1,8 @@
-"""Weights averaged over a training, scored and kept in place of the last ones; torch's ``AveragedModel`` does the sums.
+"""Stochastic weight averaging (SWA, Izmailov et al. 2018): the mean of the weights after each epoch but the first.
 
-SWA (Izmailov et al. 2018) is the mean of the weights after each epoch, while the rate stays constant, so that each of
-them is somewhere else. EMA is a moving mean of the weights after each step under any schedule. The price is a second
-copy of the trained weights. No network here has batch norm, whose statistics would have to be made again.
+The averaged weights are scored and saved. The learning rate stays constant while weights are averaged, so that they
+differ. The cost is a second copy of the trained weights. No network here has batch norm, so no statistics need an
+update. torch's ``AveragedModel`` computes the mean.
 """
 
 from __future__ import annotations
@@ -13,48 +13,45 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.optim.swa_utils import AveragedModel
 from transformers import TrainerCallback
 
-from finetune.task import Hyperparameters
+START_EPOCHS = 1  # epochs before the first that is averaged
 
 
 class Averaging(TrainerCallback):
-    """The average of what is trained; it stands in the model only inside ``shown`` and after ``settle``."""
+    """The average of the trained weights; it is in the model only inside ``averaged_weights`` and after ``finish``."""
 
-    def __init__(self, settings: Hyperparameters, steps_per_epoch: int) -> None:
-        self.is_due_each_step = settings.average == "ema"
-        self.function = get_ema_multi_avg_fn(settings.ema_decay) if self.is_due_each_step else None
-        self.after = settings.average_after * steps_per_epoch
+    def __init__(self, steps_per_epoch: int) -> None:
         self.steps_per_epoch = steps_per_epoch
 
     @property
     def count(self) -> int:
-        """So many weights were averaged."""
+        """Number of averaged weights."""
         return int(self.mean.n_averaged)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **named: Any) -> None:
         self.trained = nn.ParameterList(x for x in model.parameters() if x.requires_grad)
-        self.mean = AveragedModel(self.trained, multi_avg_fn=self.function)
+        self.mean = AveragedModel(self.trained)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **named: Any) -> None:
-        is_due = self.is_due_each_step or state.global_step % self.steps_per_epoch == 0
-        if is_due and state.global_step > self.after:
+        epochs, rest = divmod(state.global_step, self.steps_per_epoch)
+        if not rest and epochs > START_EPOCHS:
             self.mean.update_parameters(self.trained)
 
     @contextmanager
-    def shown(self) -> Iterator[None]:
-        """The average in the model, and what was trained again afterwards."""
-        kept = [weight.detach().clone() for weight in self.trained]
-        self.settle()
+    def averaged_weights(self) -> Iterator[None]:
+        """Put the average into the model, and restore the trained weights afterwards."""
+        trained = [weight.detach().clone() for weight in self.trained]
+        self.finish()
         try:
             yield
         finally:
-            self._write(kept)
+            self._write(trained)
 
-    def settle(self) -> int:
-        """The average in the model, for good; returns ``count``."""
-        assert self.count, "what is not averaged yet is a copy of the first weights"
+    def finish(self) -> int:
+        """Put the average into the model for good; returns ``count``."""
+        assert self.count, "nothing was averaged yet"
         self._write(list(self.mean.module.parameters()))
         return self.count
 

@@ -19,7 +19,8 @@ from typing import Any
 from torch import nn
 
 from finetune.encoder import find_encoder
-from finetune.task import Hyperparameters
+from finetune.hyperparameters import Hyperparameters
+from finetune.train.averaging import START_EPOCHS
 
 CYCLES_PER_EPOCH = 5  # times that the cosine goes down or up
 LOWEST = 0.1  # of the rate, where the cosine turns
@@ -30,7 +31,7 @@ def rate_at(step: int, settings: Hyperparameters, warmup: float, steps: float) -
     linear to 0 or a cosine that goes down and up, as torch's ``CosineAnnealingLR`` does; constant where ``swa``
     averages."""
     epoch = steps / settings.epochs
-    if settings.average == "swa" and step >= settings.average_after * epoch:
+    if settings.average == "swa" and step >= START_EPOCHS * epoch:
         return 1.0 if settings.swa_lr is None else settings.swa_lr / settings.lr
     if step < warmup:
         return step / warmup
@@ -51,7 +52,7 @@ def decay_by_layer(
         for weight in group["params"]:
             by_depth[depths.get(weight, top + 1)].append(weight)
         for depth, weights in sorted(by_depth.items()):
-            factor = settings.head_lr_factor if depth > top else settings.layer_decay ** (top - depth)
+            factor = 1.0 if depth > top else settings.layer_decay ** (top - depth)
             parted.append({**group, "params": weights, "lr": group["lr"] * factor})
     return parted
 

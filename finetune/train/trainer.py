@@ -29,12 +29,12 @@ from transformers import PrinterCallback, ProgressCallback, Trainer, TrainerCall
 from corpus.documents.accelerator import PrecisionName
 from corpus.documents.errors import BadInput
 from finetune.examples import Feature
-from finetune.task import Hyperparameters, Task
+from finetune.hyperparameters import Hyperparameters
+from finetune.task import Task
 from finetune.train.averaging import Averaging
 from finetune.train.memory import forget_peak, peak_mib
 from finetune.train.predict import autocast, to_tensors
 from finetune.train.rates import decay_by_layer, rate_at
-from finetune.train.regularisation import adversarial_step, prepare, r_drop_loss
 
 POOL_BATCHES = 50  # so many batches are sorted together; more would make batches alike from epoch to epoch
 STEPS_BETWEEN_CHECKS = 20  # of the losses on a GPU, where looking at one waits for all the work before it
@@ -94,10 +94,9 @@ def train(
             epochs steps, which is a fraction, so with incomplete batches the last steps learn nothing.
         after_epoch: is told the number, from 1, of each epoch but the last; what it raises ends the training.
     """
-    prepare(model, settings, task.name)
     vars(model)["accepts_loss_kwargs"] = False  # the loss is a mean, also of modules that take **batch
     steps_per_epoch = math.ceil(len(features) / settings.batch_size)
-    average = Averaging(settings, steps_per_epoch) if settings.average != "none" else None
+    average = Averaging(steps_per_epoch) if settings.average == "swa" else None
     best = _Best(selection, steps_per_epoch, average) if selection else None
     with tempfile.TemporaryDirectory() as unused:
         trainer = _Trainer(
@@ -118,7 +117,7 @@ def train(
     if torch.accelerator.is_available():
         trainer.accelerator.free_memory()  # the optimizer's
     peak = peak_mib(next(model.parameters()).device)
-    averaged = average.settle() if average else 0
+    averaged = average.finish() if average else 0
     seen = tuple(best.scores.items()) if best else ()
     return Training(losses, trainer.state.global_step, best.restore(model) if best else None, averaged, peak, seen)
 
@@ -198,7 +197,7 @@ class _Trainer(Trainer):
     def create_optimizer(self, *arguments: Any) -> Any:
         optimizer: Any = super().create_optimizer(*arguments)
         trained: Any = self.model
-        if self.settings.layer_decay != 1 or self.settings.head_lr_factor != 1:
+        if self.settings.layer_decay != 1:
             optimizer.param_groups[:] = decay_by_layer(optimizer.param_groups, trained, self.settings)
         return optimizer
 
@@ -218,15 +217,8 @@ class _Trainer(Trainer):
     def compute_loss_context_manager(self) -> Any:
         return autocast(self.args.device, self.precision)
 
-    def compute_loss(self, model: Any, inputs: Any, *arguments: Any, **named: Any) -> Any:
-        if self.settings.r_drop:
-            return r_drop_loss(model, inputs, self.settings.r_drop)
-        return super().compute_loss(model, inputs, *arguments, **named)
-
     def training_step(self, *arguments: Any, **named: Any) -> Tensor:
-        step = partial(super().training_step, *arguments, **named)
-        trained: Any = self.model
-        loss = adversarial_step(step, trained, self.settings.fgm) if self.settings.fgm else step()
+        loss = super().training_step(*arguments, **named)
         self.unchecked.append(loss)
         if loss.device.type == "cpu" or len(self.unchecked) == STEPS_BETWEEN_CHECKS:
             self.refuse_infinite_losses()
@@ -252,7 +244,7 @@ class _AfterEpoch(TrainerCallback):
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **named: Any) -> None:
         if self.tell and (epoch := round(state.epoch)) < args.num_train_epochs:
-            with self.average.shown() if self.average and self.average.count else nullcontext():
+            with self.average.averaged_weights() if self.average and self.average.count else nullcontext():
                 self.tell(epoch)
 
 
@@ -272,7 +264,7 @@ class _Best(TrainerCallback):
         is_due = (state.global_step - 1) % self.steps_per_epoch + 1 in self.due
         if not is_due or (self.average and not self.average.count):
             return
-        with self.average.shown() if self.average else nullcontext():
+        with self.average.averaged_weights() if self.average else nullcontext():
             value = self.score(named["model"])
             if not self.scores or _rank(value) > max(map(_rank, self.scores.values())):
                 self.weights = {name: x.detach().clone() for name, x in named["model"].state_dict().items()}

@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel
 
+from finetune.search.grid import trial_count
 from launch.checks.jobs import jobs_left
 from launch.console import PlainConsole, Table, print_table, say_duration, world_size
 from launch.errors import is_user_error
@@ -216,7 +217,7 @@ def _sizes(stages: Sequence[Stage], recipe: Recipe, machine: Machine) -> list[st
         "corpus": f"text: {'not known' if text is None else f'{text / 1e6:,.1f} MB unpacked'}",
         "pretrain": f"pretraining: {settings.steps:,} steps x {settings.global_batch:,} sequences x "
         f"{lengths} tokens = {planned_tokens(recipe):,} tokens",
-        "finetune-search": f"search: {recipe.finetune.search.size} trials for each task and encoder",
+        "finetune-search": f"search: {trial_count(recipe.finetune.search)} trials for each task and encoder",
     }
     names = {stage.name for stage in stages}
     return [
@@ -237,5 +238,7 @@ def differing(values: BaseModel, defaults: BaseModel | None = None) -> dict[str,
                 found[key] = inner
         elif value != default:
             is_section = isinstance(value, dict) and all(isinstance(inner, BaseModel) for inner in value.values())
-            found[key] = {name: differing(inner) for name, inner in value.items()} if is_section else plain[key]
+            found[key] = (
+                values.model_dump(mode="json", include={key}, exclude_unset=True)[key] if is_section else plain[key]
+            )
     return found

@@ -98,7 +98,8 @@ def _optional_modules(stages: Collection[str], recipe: Recipe, processes: int) -
         yield "tokenizer.analyser=kiwi", "kiwipiepy"
     if "pretrain" in stages and needs_deepspeed(recipe, processes):
         yield "pretrain.engine.name=deepspeed", "deepspeed"
-    if "finetune" in stages and (recipe.finetune.lora or any(one.lora for one in recipe.finetune.settings.values())):
+    settings = ("", *recipe.finetune.settings)
+    if "finetune" in stages and any(recipe.finetune.with_settings(name).lora for name in settings):
         yield "finetune.lora", "peft"
     if SEARCH_FOLDER in stages and recipe.finetune.search.method == "tpe":
         yield "finetune.search.method=tpe", "optuna"

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from corpus.documents.atomic_files import read_json_object
 from corpus.documents.errors import BadInput
-from finetune.config import KEPT_NAME
+from finetune.config import MODEL_INFO_NAME
 from launch.demo.panels import Cut, PieceKind
 from launch.errors import LaunchError
 
@@ -79,7 +79,7 @@ def _look_into(folder: Path) -> list[tuple[Path, Kind]]:
     inside = [(folder, kind)] if kind else list(_of_run(folder))
     if not inside:
         raise LaunchError(
-            f"{folder}: no model, no tokenizer and no run; expected {KEPT_NAME}, config.json, tokenizer.json or "
+            f"{folder}: no model, no tokenizer and no run; expected {MODEL_INFO_NAME}, config.json, tokenizer.json or "
             "vocab.txt in it, or the folders of a run"
         )
     return inside
@@ -88,7 +88,7 @@ def _look_into(folder: Path) -> list[tuple[Path, Kind]]:
 def _kind(path: Path) -> Kind | None:
     if path.is_file():
         return "tokenizer" if path.suffix == ".txt" else None
-    if (path / KEPT_NAME).is_file():
+    if (path / MODEL_INFO_NAME).is_file():
         return "kept"
     if (path / "config.json").is_file():
         return "pretrained"
@@ -97,7 +97,7 @@ def _kind(path: Path) -> Kind | None:
 
 def _of_run(run: Path) -> Iterator[tuple[Path, Kind]]:
     places = [run / "tokenizer", run / "model"]
-    places += [path.parent for path in sorted(run.glob(f"finetune/*/*/seed-*/*/{KEPT_NAME}"))]
+    places += [path.parent for path in sorted(run.glob(f"finetune/*/*/seed-*/*/{MODEL_INFO_NAME}"))]
     for place in places:
         if place.is_dir() and (kind := _kind(place)):
             yield place, kind

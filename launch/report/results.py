@@ -51,15 +51,15 @@ def read_scores(run: Path) -> list[Result]:
 
     Each result gets two more keys: its ``folder``, and ``errors``, its samples of wrong predictions (None without any).
     """
-    from finetune.config import place_of
     from finetune.queue.jobs import RESULTS
+    from finetune.task_names import sort_key
 
     results = []
     for path in sorted(path for pattern in RESULTS for path in (run / "finetune").glob(pattern)):
         errors = path.with_name("errors.json")
         more = {"errors": read_json(errors) if errors.is_file() else None, "folder": str(path.parent)}
         results.append(read_json(path) | more)
-    return sorted(results, key=lambda r: (place_of(r["task"]), r["model"], settings_of(r), r["seed"]))
+    return sorted(results, key=lambda r: (sort_key(r["task"]), r["model"], settings_of(r), r["seed"]))
 
 
 def _is_stale(result: Result, run: Path) -> bool:

@@ -38,11 +38,11 @@ def search_sections(run: Path) -> list[Section]:
 
 def read_studies(run: Path) -> list[Study]:
     """Every search of a run with its trials so far, tasks in the paper's order."""
-    from finetune.config import place_of
+    from finetune.task_names import sort_key
 
     paths = sorted((run / SEARCH_FOLDER).glob("*/*/best.json"))
     studies = [(read_json(path), read_lines(path.with_name("trials.jsonl"))) for path in paths]
-    return sorted((study for study in studies if study[1]), key=lambda study: place_of(study[0]["task"]))
+    return sorted((study for study in studies if study[1]), key=lambda study: sort_key(study[0]["task"]))
 
 
 def search_table(studies: Sequence[Study], title: str = "") -> Table:

@@ -57,7 +57,7 @@ def compare_results(
 
 
 def _full_name(name: str) -> str:
-    from finetune.config import full_name
+    from finetune.task_names import full_name
 
     return name if "/" in name else full_name(name)
 

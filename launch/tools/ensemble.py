@@ -55,9 +55,9 @@ def ensemble(
     Example:  malmoi ensemble real-mini --task ner
     """
     set_up_console()
-    from finetune.config import full_name
     from finetune.ensemble.members import find_results
     from finetune.ensemble.run import make_ensemble
+    from finetune.task_names import full_name
 
     if odd := [path for path in out or () if path.suffix != ".md"]:
         raise LaunchError(f"{odd[0]}: the table is Markdown; give a name that ends in .md")

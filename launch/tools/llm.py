@@ -215,8 +215,8 @@ def export_lm_eval(
     Example:  malmoi llm export lm-eval klue-tasks ynat nli --data klue
     """
     set_up_console()
-    from finetune.config import TASK_NAMES
     from finetune.generative.klue.lm_eval_tasks import export
+    from finetune.task_names import TASK_NAMES
 
     written = export(load_tasks(tasks or TASK_NAMES, data, folder, Path("runs"), shots, limit, SEED)[0], folder)
     typer.echo(f"{len(written)} tasks: lm_eval --include_path {folder} --tasks {','.join(p.stem for p in written)}")
@@ -236,9 +236,9 @@ def export_kr_eval(
     Example:  malmoi llm export llm-kr-eval ner re --data klue_benchmark --out kr-eval
     """
     set_up_console()
-    from finetune.config import full_name
     from finetune.generative.kr_eval.export import export_table, export_task
     from finetune.generative.prompts.registry import GENERATIONS
+    from finetune.task_names import full_name
 
     names = [*GENERATIONS] if tasks == ["all"] else list(dict.fromkeys(full_name(task) for task in tasks))
     show(export_table([export_task(name, data, out, samples=samples, seed=SEED) for name in names], out))
@@ -269,8 +269,9 @@ def load_tasks(
     names: Sequence[str], data: str | None, out: Path | None, runs: Path, shots: int, limit: int | None, seed: int
 ) -> tuple[list[Material], Path]:
     """The tasks with their examples, and the output folder; a recipe brings its own tasks, data and run folder."""
-    from finetune.config import FinetuneConfig, full_name
+    from finetune.config import FinetuneConfig
     from finetune.generative.klue.material import load_material
+    from finetune.task_names import full_name
     from launch.recipe import load_recipe, shipped_recipes
     from launch.sample.unpack import find_klue
 

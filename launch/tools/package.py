@@ -157,8 +157,8 @@ def _predictions(result: Mapping[str, Any], with_golds: bool) -> bytes:
 
 def task_of(result: Mapping[str, Any], place: str) -> Task:
     """The task of a result under its protocol; ``BadInput`` with ``place`` if there is no such task."""
-    from finetune.config import TASK_NAMES
     from finetune.registry import TASKS
+    from finetune.task_names import TASK_NAMES
 
     if result.get("own") is not None:
         from finetune.tasks.own import own_task
@@ -166,7 +166,7 @@ def task_of(result: Mapping[str, Any], place: str) -> Task:
         return own_task(result["own"], place)
     if result["task"] not in TASK_NAMES:
         raise BadInput(f"{place}: unknown task {result['task']!r:.60}")
-    return TASKS[result["task"]].under("klue-baseline" if result["protocol"] == "klue-baseline" else "malmoi")
+    return TASKS[result["task"]].with_protocol("klue-baseline" if result["protocol"] == "klue-baseline" else "malmoi")
 
 
 def as_read(value: Any) -> Any:

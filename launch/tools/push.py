@@ -120,14 +120,16 @@ def model_repository(folder: Path) -> Repository:
     Other files are not sent: the manifest of a run has paths of this machine.
     """
     from corpus.documents.model_files import INDEX_NAME, WEIGHTS_NAME, check_weight_index, refuse_links
-    from finetune.config import KEPT_NAME
+    from finetune.config import MODEL_INFO_NAME
 
     refuse_links(folder)
     if missing := [name for name in (CARD_NAME, "tokenizer.json") if not (folder / name).is_file()]:
         raise LaunchError(f"{folder}: {', '.join(missing)} is missing; give a model folder as malmoi writes it")
     shards = check_weight_index(folder / INDEX_NAME, str(folder)) if (folder / INDEX_NAME).is_file() else []
-    message = _check_saved(folder) if (folder / KEPT_NAME).is_file() else _check_pretrained(folder)
-    names = [name for name in (KEPT_NAME, *MODEL_FILES, WEIGHTS_NAME, INDEX_NAME, *shards) if (folder / name).is_file()]
+    message = _check_saved(folder) if (folder / MODEL_INFO_NAME).is_file() else _check_pretrained(folder)
+    names = [
+        name for name in (MODEL_INFO_NAME, *MODEL_FILES, WEIGHTS_NAME, INDEX_NAME, *shards) if (folder / name).is_file()
+    ]
     return Repository(folder, "model", names, (), message)
 
 

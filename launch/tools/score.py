@@ -20,7 +20,7 @@ model_app = typer.Typer(no_args_is_help=True, help="Export a fine-tuned model.")
 
 
 def _task_names() -> list[str]:
-    from finetune.config import TASK_NAMES
+    from finetune.task_names import TASK_NAMES
 
     return list(TASK_NAMES)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields, replace
+from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
-from finetune.config import FinetuneConfig, SwitchOverride
+from corpus.documents.errors import BadInput
+from finetune.config import FinetuneConfig
+from finetune.hyperparameters import Hyperparameters
 from finetune.job import settings_of
 from finetune.registry import TASKS
-from finetune.task import Hyperparameters, Switches
 
 # KLUE-baseline run_all.sh: lr, epochs, batch size, warm-up, decay, longest input, parts of a step.
 BASE = {
@@ -41,7 +43,7 @@ FIELDS = ("lr", "epochs", "batch_size", "warmup_share", "weight_decay", "max_tok
 
 @pytest.mark.parametrize(("hidden", "table"), [(312, BASE), (768, BASE), (1_024, LARGE), (1_536, LARGE)])
 def test_each_task_and_size_gets_its_published_values(hidden: int, table: dict[str, tuple[float, ...]]) -> None:
-    found = {name: asdict(task.published(hidden)) for name, task in TASKS.items()}
+    found = {name: task.published(hidden).values() for name, task in TASKS.items()}
     assert {name: tuple(values[field] for field in FIELDS) for name, values in found.items()} == table
 
 
@@ -56,23 +58,54 @@ def test_published_values_lie_in_the_papers_grid_but_for_one() -> None:
     assert outside == {("klue-dp", "large", "epochs")}
 
 
-def test_switches_are_off_and_recorded_only_where_they_are_on() -> None:
-    assert set(SwitchOverride.model_fields) == {switch.name for switch in fields(Switches)}
+def test_optional_hyperparameters_are_recorded_only_if_they_differ_from_the_default() -> None:
     for task in TASKS.values():
         assert tuple(task.defaults.recorded()) == FIELDS
         assert tuple(task.large.recorded()) == FIELDS
-    on = replace(Hyperparameters(), average="ema", ema_decay=0.9).recorded()
-    assert {name: on[name] for name in on.keys() - set(FIELDS)} == {"average": "ema", "ema_decay": 0.9}
+    on = Hyperparameters(average="swa", layer_decay=0.9).recorded()
+    assert {name: on[name] for name in on.keys() - set(FIELDS)} == {"average": "swa", "layer_decay": 0.9}
 
 
-def test_a_switch_is_set_for_a_task_by_the_recipe_or_by_settings_of_a_name(tiny_encoder) -> None:
+def test_overrides_and_named_settings_change_single_hyperparameters(tiny_encoder) -> None:
     folder, _ = tiny_encoder(["가"])
     config = FinetuneConfig(
-        overrides={"ner": {"layer_decay": 0.9, "head_lr_factor": 5.0}},
+        overrides={"ner": {"layer_decay": 0.9, "lr": 1e-4}},
         settings={"swa": {"overrides": {"ner": {"average": "swa", "swa_lr": 1e-5, "schedule": "cyclic-cosine"}}}},
     )
     task = TASKS["klue-ner"]
-    plain, swa = (settings_of(task, config.under(name), folder) for name in ("", "swa"))
-    assert plain == replace(task.defaults, max_tokens=300, layer_decay=0.9, head_lr_factor=5.0)
-    assert swa == replace(plain, average="swa", swa_lr=1e-5, schedule="cyclic-cosine")
-    assert settings_of(TASKS["ynat"], config.under("swa"), folder) == TASKS["ynat"].defaults
+    plain, swa = (settings_of(task, config.with_settings(name), folder) for name in ("", "swa"))
+    assert plain == task.defaults.replaced(max_tokens=300, layer_decay=0.9, lr=1e-4)
+    assert swa == plain.replaced(average="swa", swa_lr=1e-5, schedule="cyclic-cosine")
+    assert settings_of(TASKS["ynat"], config.with_settings("swa"), folder) == TASKS["ynat"].defaults
+
+
+def test_an_average_of_a_single_epoch_is_refused(tiny_encoder) -> None:
+    folder, _ = tiny_encoder(["가"])
+    config = FinetuneConfig(overrides={"ner": {"average": "swa", "epochs": 1}})
+    with pytest.raises(
+        BadInput, match=r"finetune\.overrides\.klue-ner: average=swa starts after epoch 1.*raise epochs"
+    ):
+        settings_of(TASKS["klue-ner"], config, folder)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"protocl": "malmoi"}, "settings.x.protocl: unknown key; did you mean protocol?"),
+        ({"seeds": [1]}, "settings.x.seeds: unknown key; keys here are: bidirectional, "),
+        ({"overrides": {"ner": {"lr": -1}}}, "settings.x.overrides.ner.lr: Input should be greater than 0"),
+        ({"overrides": {"ner": {"fgm": 1}}}, "settings.x.overrides.ner: fgm was removed"),
+        ({"start_from": {"sts": "sts"}}, "settings.x.start_from.klue-sts: a task cannot start from itself"),
+    ],
+)
+def test_invalid_named_settings_are_reported_with_their_key(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError) as error:
+        FinetuneConfig(settings={"x": settings})
+    assert said in str(error.value)
+
+
+def test_the_old_name_of_custom_tasks_still_works() -> None:
+    task = {"kind": "label", "train": "train.csv", "dev": "dev.csv"}
+    config = FinetuneConfig.model_validate({"own": {"mine": task}})
+    assert config == FinetuneConfig(custom={"mine": task})
+    assert config.tasks == ("mine",)

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from finetune.config import TASK_NAMES
 from finetune.data.files import find_file, read_text
 from finetune.encoder import load_tokenizer
 from finetune.features import canonical, make_records
 from finetune.registry import TASKS
+from finetune.task_names import TASK_NAMES
 
 Records = list[dict[str, Any]]
 
@@ -33,7 +33,7 @@ def published(shared: Callable[[str], Path]) -> Records:
 
 @pytest.mark.parametrize("name", TASK_NAMES)
 def test_every_published_record_is_met(name: str, published: Records, shared: Callable[[str], Path]) -> None:
-    task = TASKS[name].under("klue-baseline")
+    task = TASKS[name].with_protocol("klue-baseline")
     dev = find_file(shared("data/klue"), task.files.dev)
     assert dev is not None
     examples = {example.guid: example for example in task.read(dev)}

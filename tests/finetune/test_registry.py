@@ -8,8 +8,9 @@ import sys
 import pytest
 
 from corpus.documents.errors import BadInput
-from finetune.config import SHORT_NAMES, TASK_NAMES, FinetuneConfig
+from finetune.config import FinetuneConfig
 from finetune.registry import TASKS, find_task
+from finetune.task_names import SHORT_NAMES, TASK_NAMES
 
 
 @pytest.mark.parametrize(
@@ -38,7 +39,7 @@ def test_a_misspelt_task_is_answered_with_the_nearest(name: str, hint: str) -> N
 
 
 def test_two_names_of_one_task_are_one_task_twice() -> None:
-    with pytest.raises(ValueError, match="named twice: klue-ner"):
+    with pytest.raises(ValueError, match="listed twice: klue-ner"):
         FinetuneConfig(tasks=("ner", "klue-ner"))
 
 

@@ -12,11 +12,12 @@ from pydantic import ValidationError
 
 from corpus.documents.errors import BadInput
 from finetune import job
-from finetune.config import TASK_NAMES, FinetuneConfig
+from finetune.config import FinetuneConfig
 from finetune.queue.jobs import plan
 from finetune.registry import TASKS
 from finetune.run import FinetuneInputs, run
 from finetune.score.scores import read_rows, score_file
+from finetune.task_names import TASK_NAMES
 from tests.finetune.conftest import build_tiny_encoder
 
 TITLES = {"경제": "한빛은행 금리 인하", "스포츠": "푸른들팀 3연승", "정치": "시의회 예산안 처리"}
@@ -173,5 +174,5 @@ def test_names_of_tasks_agree_everywhere() -> None:
 
 
 def test_a_task_named_twice_is_refused() -> None:
-    with pytest.raises(ValidationError, match="named twice: ynat"):
+    with pytest.raises(ValidationError, match="listed twice: ynat"):
         FinetuneConfig(tasks=("ynat", "ynat"))

@@ -69,7 +69,7 @@ LEFT_OUT: dict[str, str] = {
     r"tokenizer\.building\.(?:pruning\.count_parts|merges\.join)": SMALL,
     r"tokenizer\.words\.split_words": "words of a vocabulary",
     r"finetune\.(?:encoder|features|registry|train|heads|saved_models|data\.hub|score\.scores)\..*": MODEL,
-    r"finetune\.config\.(?:full_name|place_of)": NAMES,
+    r"finetune\.config\.(?:full_name|sort_key)": NAMES,
     r"finetune\.generative\.prompts\.labels\.(?:make_word_generation|next_label)": NAMES,
     r"finetune\.queue\..*": "names, settings and processes",
     r"finetune\.score\.resampled\.(?:draw|number_groups)": "names of groups, a look-up each",

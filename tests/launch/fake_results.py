@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from finetune.config import TASK_NAMES
 from finetune.registry import TASKS
+from finetune.task_names import TASK_NAMES
 
 MODELS = ("model", "klue/bert-base", "klue/roberta-base", "klue/roberta-large")
 SETTINGS = ("", "swa", "ema", "layer-decay", "r-drop")

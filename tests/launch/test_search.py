@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from finetune.search.grid import search_values
 from launch.conduct import conduct
 from launch.errors import LaunchError
 from launch.pipeline import FINETUNE, SEARCH_STAGES, is_done, stages_of
@@ -23,12 +24,11 @@ def test_the_space_is_read_from_the_command_line() -> None:
         "finetune.search.space.epochs=2",
         "finetune.search.space.average=swa",
     )
-    values = load_recipe(
-        "smoke", [*OVERRIDES, *changes, "finetune.search.space.batch_size=null"]
-    ).finetune.search.values
+    recipe = load_recipe("smoke", [*OVERRIDES, *changes, "finetune.search.space.batch_size=null"])
+    values = search_values(recipe.finetune.search)
     assert (values["lr"], values["epochs"], values["average"]) == ((1e-4, 3e-4), (2,), ("swa",))
     assert list(values) == ["lr", "warmup_share", "weight_decay", "epochs", "average"]
-    with pytest.raises(LaunchError, match=r"finetune.search: space.rate: no such hyperparameter"):
+    with pytest.raises(LaunchError, match=r"finetune.search.space: rate: no such hyperparameter"):
         load_recipe("smoke", ["finetune.search.space.rate=1e-4"])
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from corpus.documents.errors import BadInput
-from finetune.config import FinetuneConfig, full_name
+from finetune.config import FinetuneConfig
 from finetune.data.files import identify
 from finetune.data.split import Data, find, load_data, sample
 from finetune.examples import Example
@@ -18,6 +18,7 @@ from finetune.generative.prompts.record import Generation, Message, few_shot, me
 from finetune.generative.prompts.registry import GENERATIONS
 from finetune.registry import TASKS
 from finetune.task import Task
+from finetune.task_names import full_name
 
 
 @dataclass(frozen=True, slots=True)

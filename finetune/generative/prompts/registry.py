@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 
-from finetune.config import TASK_NAMES
 from finetune.generative.prompts.record import Generation
+from finetune.task_names import TASK_NAMES
 
 MODULES = {
     "ynat": "labels", "klue-sts": "similarity", "klue-nli": "labels", "klue-ner": "ner", "klue-re": "re",

@@ -14,7 +14,8 @@ from itertools import zip_longest
 from typing import Any
 
 from finetune.examples import Example, Feature, Module, Prediction, Row, Shown, Tokenizer
-from finetune.task import Files, HubLayout, Hyperparameters, Merging, Task, table_36
+from finetune.hyperparameters import Hyperparameters
+from finetune.task import Files, HubLayout, Merging, Task, table_36
 from finetune.tasks.dp.align import chain_words, collate_words, featurize, make_record, name_arcs
 from finetune.tasks.dp.merging import keep, merge
 from finetune.tasks.dp.metrics import DP_LABELS, score, tables

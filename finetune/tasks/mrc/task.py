@@ -25,7 +25,8 @@ from corpus.documents.errors import BadInput
 from finetune.data.files import format_json, read_json, text_of
 from finetune.data.formats import OWN, name_text
 from finetune.examples import Example, Feature, Module, Prediction, Row, Shown, Tokenizer
-from finetune.task import Files, HubLayout, Hyperparameters, Merging, Task, table_36
+from finetune.hyperparameters import Hyperparameters
+from finetune.task import Files, HubLayout, Merging, Task, table_36
 from finetune.tasks.mrc import published
 from finetune.tasks.mrc.empty import choose_threshold, keep_some, warn_of_empty
 from finetune.tasks.mrc.merging import keep, merge

@@ -19,7 +19,8 @@ from corpus.documents.errors import BadInput
 from finetune.data.files import Block, format_blocks, read_blocks, rewrite_blocks
 from finetune.data.formats import name_text
 from finetune.examples import IGNORED, Example, Feature, Module, Prediction, Row, Shown, Tokenizer, pad_inputs, pad_rows
-from finetune.task import Files, HubLayout, Hyperparameters, Merging, Task, table_36
+from finetune.hyperparameters import Hyperparameters
+from finetune.task import Files, HubLayout, Merging, Task, table_36
 from finetune.tasks.ner import published
 from finetune.tasks.ner.align import align_by_offsets, count_letters, encode_sentences, make_features, read_tags
 from finetune.tasks.ner.merging import keep, keep_with_ends, merge

@@ -14,7 +14,8 @@ from typing import Any
 from corpus.documents.errors import BadInput
 from finetune.data.files import text_of
 from finetune.examples import Example, Feature, Row, Shown, Tokenizer
-from finetune.task import Files, HubLayout, Hyperparameters, table_36
+from finetune.hyperparameters import Hyperparameters
+from finetune.task import Files, HubLayout, table_36
 from finetune.tasks import labels
 from finetune.tasks.re import published, types
 from finetune.tasks.re.markers import MARKERS, Span, continuation, featurize_marked, keep_markers, mark_entities

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finetune.examples import IGNORED, Example, Feature, Module, Prediction, Row, Shown, Tokenizer, pad_inputs, pad_rows
-from finetune.task import Files, HubLayout, Hyperparameters, Merging, Task, table_36
+from finetune.hyperparameters import Hyperparameters
+from finetune.task import Files, HubLayout, Merging, Task, table_36
 from finetune.tasks.wos import published
 from finetune.tasks.wos.merging import keep, merge
 from finetune.tasks.wos.metrics import score, tables

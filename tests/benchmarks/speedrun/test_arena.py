@@ -185,8 +185,8 @@ def test_probes_are_fine_tuned_as_real_small_is_but_for_what_is_named() -> None:
     config = probe_config(Probes(Path("klue"), ("ynat", "wos"), (3, 1, 0.5), (50,)), 7, "fp32")
     assert (config.tasks, config.seeds, config.models) == (("ynat", "wos"), (7,), ("model",))
     assert config.overrides["ynat"].lr == 3e-4 and list(config.settings) == ["rate-3", "rate-0.5", "examples-50"]
-    assert config.max_train_examples == 1000 and config.under("examples-50").max_train_examples == 50
-    faster = config.under("rate-3").overrides
+    assert config.max_train_examples == 1000 and config.with_settings("examples-50").max_train_examples == 50
+    faster = config.with_settings("rate-3").overrides
     assert faster["ynat"].lr == pytest.approx(9e-4) and faster["wos"].lr == pytest.approx(15e-4)
     assert faster["ynat"].epochs == config.overrides["ynat"].epochs == 3
 

@@ -18,7 +18,7 @@ from benchmarks.speedrun.arena import Judge, Text
 from benchmarks.speedrun.contestants import read_contestants
 from benchmarks.speedrun.kept import Kept
 from benchmarks.speedrun.pace import Budget, Calibration, Cost, Race
-from benchmarks.speedrun.race import KEPT_NAME, run_race
+from benchmarks.speedrun.race import MODEL_INFO_NAME, run_race
 from corpus.documents.errors import BadInput
 from pretrain.batching.batches import TrainingBatches, split_rows
 from pretrain.config import PretrainConfig
@@ -125,7 +125,7 @@ def test_what_another_order_kept_or_a_full_disk_cut_is_left_aside(
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         killed_after(1, patch)
         run_race(order_of(text, f"{OURS} pretrain.optimizer.lr=1e-4", tmp_path / "model"))
-    kept = tmp_path / "model" / KEPT_NAME
+    kept = tmp_path / "model" / MODEL_INFO_NAME
     for size in (kept.stat().st_size, 5_000):
         cut = kept.read_bytes()[:size]
         found = run_race(order_of(text, OURS, tmp_path / "model"))
@@ -136,14 +136,14 @@ def test_what_another_order_kept_or_a_full_disk_cut_is_left_aside(
 def test_seconds_go_on_where_they_were(text: Text, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock, (cost, config) = Clock(monkeypatch), cost_of(text, OURS)
     budget, engine = Budget("cpu_s", 100.5), FakeEngine()
-    race = Race(config, budget, cost, 5, 1.0, Kept(tmp_path / KEPT_NAME, "order"))
+    race = Race(config, budget, cost, 5, 1.0, Kept(tmp_path / MODEL_INFO_NAME, "order"))
     clock.now += 20
     race.ready(lambda: {"loss": 1.0, "accuracy": 0.5}, engine)
     while race.step < 30:  # the point at 41 seconds is kept, the nine after it are lost
         clock.now += 1.0
         race.after_step(512)
     clock.now += 1000
-    again = Race(config, budget, cost, 5, None, Kept(tmp_path / KEPT_NAME, "order"))
+    again = Race(config, budget, cost, 5, None, Kept(tmp_path / MODEL_INFO_NAME, "order"))
     clock.now += 30
     drive(again, clock, lambda step: 1.0, engine=engine)
     assert (again.step, again.tokens, again.counting_s, again.seconds_a_step) == (80, 80 * 512, 20, 1.0)

@@ -17,7 +17,7 @@ from finetune.tasks.wos.turns import GATES, SLOTS
 
 
 def merge(task: str, *members: Sequence[dict[str, Any]], protocol: Any = "malmoi") -> list[Prediction]:
-    merging = TASKS[task].under(protocol).merging
+    merging = TASKS[task].with_protocol(protocol).merging
     assert merging is not None
     return merging.merge(members)
 

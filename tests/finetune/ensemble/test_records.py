@@ -23,7 +23,7 @@ CASES = [
     (name, protocol)
     for name, task in TASKS.items()
     for protocol in ("malmoi", "klue-baseline")
-    if task.under(protocol).merging
+    if task.with_protocol(protocol).merging
 ]
 
 
@@ -31,7 +31,7 @@ CASES = [
 def test_one_member_and_copies_of_one_predict_what_it_predicted(
     name: str, protocol: ProtocolName, sample_inputs: FinetuneInputs, tmp_path: Path
 ) -> None:
-    task, encoder = TASKS[name].under(protocol), sample_inputs.models["model"]
+    task, encoder = TASKS[name].with_protocol(protocol), sample_inputs.models["model"]
     examples = task.read(sample_inputs.data / task.files.dev)[:EXAMPLES]
     tokenizer = load_tokenizer(encoder, task.special_tokens)
     seed_everything(1, name)

@@ -130,7 +130,7 @@ def test_names_that_are_taken_and_models_that_are_not_there_are_refused(out: Pat
     ensembles = {"both": {"models": ["model", "three"]}}
     with pytest.raises(ValidationError, match=r"finetune\.models has no 'three'"):
         FinetuneConfig(ensembles=ensembles, seeds=(1, 2))  # type: ignore[arg-type]
-    with pytest.raises(ValidationError, match="one result is no ensemble"):
+    with pytest.raises(ValidationError, match="an ensemble needs at least two models or seeds"):
         FinetuneConfig(ensembles={"both": {}})  # type: ignore[arg-type]
 
 

@@ -9,8 +9,8 @@ import pytest
 from pydantic import Field
 
 from finetune.config import FinetuneConfig
+from finetune.hyperparameters import Hyperparameters
 from finetune.queue.identity import deciding, digest, fingerprint_of
-from finetune.task import Hyperparameters
 
 WHOLE = {"train": {"file": "a", "sha256": "1", "version": "x"}, "dev": {"file": "b", "sha256": "2", "version": "x"}}
 DEV_ONLY = {"dev": WHOLE["dev"]}
@@ -38,7 +38,7 @@ def test_a_key_that_is_added_later_makes_nothing_stale_until_it_is_used() -> Non
         ({"tasks": ("ynat",), "seeds": (1, 2), "models": ("a", "b")}, False),
         ({"bootstrap_samples": 9, "device": "cpu", "predict_test": True, "price_per_hour": 2.0}, False),
         ({"pos_tags": False, "mrc_empty_windows": 0.5}, False),  # of other tasks
-        ({"split_dev": ("ynat",), "dev_split_share": 0.5}, False),  # there is a train file
+        ({"split_dev": ("ynat",)}, False),  # there is a train file
         ({"overrides": {"wos": {"lr": 1e-3}}, "settings": {"slow": {"protocol": "klue-baseline"}}}, False),
         ({"protocol": "klue-baseline"}, True),
         ({"max_train_examples": 100}, True),
@@ -75,8 +75,7 @@ def test_keys_count_for_the_tasks_that_they_are_about() -> None:
     plain = FinetuneConfig()
     assert fingerprint(FinetuneConfig(pos_tags=False), "klue-dp") != fingerprint(plain, "klue-dp")
     assert fingerprint(FinetuneConfig(mrc_empty_windows=0.5), "klue-mrc") != fingerprint(plain, "klue-mrc")
-    divided, more = (FinetuneConfig(split_dev=("ynat",), dev_split_share=share) for share in (0.2, 0.5))
-    assert fingerprint(divided, files=DEV_ONLY) != fingerprint(more, files=DEV_ONLY)
+    divided = FinetuneConfig(split_dev=("ynat",))
     others = FinetuneConfig(split_dev=("ynat", "wos"))
     assert fingerprint(divided, files=DEV_ONLY) == fingerprint(others, files=DEV_ONLY)
     assert fingerprint(plain, lr=1e-3) != fingerprint(plain)

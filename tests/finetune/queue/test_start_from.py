@@ -236,9 +236,9 @@ def test_what_starts_from_it_stays_as_long_as_another_command_is_at_work(home: P
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"start_from": {"ner": "ner"}}, "start_from.klue-ner: a task cannot start from itself; name another one"),
+        ({"start_from": {"ner": "ner"}}, "start_from.klue-ner: a task cannot start from itself; name another task"),
         ({"start_from": {"ner": "nli"}}, "klue-nli is not among the tasks; add it: finetune.tasks=klue-ner,ynat,"),
-        ({"start_from": {"ner": "tc", "tc": "nli"}}, "ynat itself starts from klue-nli, and only one step is possible"),
+        ({"start_from": {"ner": "tc", "tc": "nli"}}, "ynat itself starts from klue-nli, but only one step"),
         ({"settings": {"a": {"start_from": {"ner": "sts"}}}}, "settings.a.start_from.klue-ner: klue-sts is not among"),
         ({"settings": {"a": {"start_from": {"ner": "tcc"}}}}, "tcc: no such task"),
     ],

@@ -10,11 +10,13 @@ import optuna
 import pytest
 from pydantic import ValidationError
 
-from finetune.config import TASK_NAMES, FinetuneConfig
-from finetune.search.propose import Trial, grid, propose
-from finetune.search.prune import limits_of
+from corpus.documents.errors import BadInput
+from finetune.config import FinetuneConfig, SearchConfig
+from finetune.search.grid import PAPER_GRID, Values, grid, round_size, search_values, trial_count
+from finetune.search.propose import Trial, propose
 from finetune.search.study import trial_config
-from finetune.sections.spaces import SearchConfig, Values
+from finetune.search.trial import limits_of
+from finetune.task_names import TASK_NAMES
 
 
 def trial(number: int, values: Values, score: float, by_epoch: Sequence[float] | None = None) -> Trial:
@@ -24,8 +26,8 @@ def trial(number: int, values: Values, score: float, by_epoch: Sequence[float] |
 def study(search: SearchConfig, size: int) -> list[Values]:
     """All proposals of a study whose scores favour high rates and few epochs."""
     trials: list[Trial] = []
-    for first in range(0, size, search.round_size):
-        numbers = range(first, min(first + search.round_size, size))
+    for first in range(0, size, round_size(search)):
+        numbers = range(first, min(first + round_size(search), size))
         for number, values in zip(numbers, propose(search, numbers, trials), strict=True):
             trials.append(trial(number, values, 1e6 * float(values["lr"]) - float(values["epochs"])))
     return [trial.values for trial in trials]
@@ -36,7 +38,7 @@ def test_the_default_is_the_grid_of_the_paper() -> None:
     names = ("lr", "warmup_share", "weight_decay", "batch_size", "epochs")
     config = FinetuneConfig()
     combinations = grid(config.search)
-    assert len(combinations) == config.search.size == 384
+    assert len(combinations) == trial_count(config.search) == 384
     assert {tuple(c[name] for name in names) for c in combinations} == set(paper)
     lengths = {task: trial_config(config, task).overrides[task].max_tokens for task in TASK_NAMES}
     assert lengths == {task: 512 if task in ("klue-mrc", "wos") else 128 for task in TASK_NAMES}
@@ -44,14 +46,14 @@ def test_the_default_is_the_grid_of_the_paper() -> None:
 
 @pytest.mark.parametrize("method", ["grid", "random", "tpe"])
 def test_a_longer_study_begins_with_the_shorter_one(method: Any) -> None:
-    short, long = (SearchConfig(method=method, trials=n, trials_per_round=4) for n in (14, 30))
+    short, long = (SearchConfig(method=method, trials=n) for n in (14, 30))
     assert study(long, 30)[:14] == study(short, 14)
     assert study(long.model_copy(update={"seed": 1}), 14) != study(short, 14)
 
 
 def test_a_grid_ends_and_has_no_combination_twice_where_random_search_may() -> None:
     search = SearchConfig(trials=400, space={"lr": (1e-5,), "epochs": (3,)})
-    found = propose(search, range(search.size), [])
+    found = propose(search, range(trial_count(search)), [])
     assert len({tuple(c.values()) for c in found}) == len(found) == 4 * 2 * 3
     drawn = study(SearchConfig(method="random", trials=200), 200)
     assert 120 < len({tuple(c.values()) for c in drawn}) < 190  # about 156 of 384 are expected
@@ -61,7 +63,7 @@ def test_tpe_learns_which_values_score_well() -> None:
     best = {"lr": 5e-5, "epochs": 3}
     hits = [
         sum(all(values[name] == value for name, value in best.items()) for values in study(search, 60)[20:])
-        for search in (SearchConfig(method=m, trials=60, trials_per_round=5) for m in ("random", "tpe"))
+        for search in (SearchConfig(method=m, trials=60) for m in ("random", "tpe"))
     ]
     assert hits[1] > 2 * hits[0] and hits[1] > 10
 
@@ -87,15 +89,20 @@ def test_limits_are_those_of_the_median_pruner() -> None:
 @pytest.mark.parametrize(
     ("search", "said"),
     [
-        ({"space": {"learning_rate": [1e-4]}}, "space.learning_rate: no such hyperparameter; there are "),
-        ({"space": {"epoch": [1]}}, "space.epoch: no such hyperparameter; did you mean epochs?"),
-        ({"space": {"lr": [1e-4, "fast"]}}, "space.lr: fast: Input should be a valid number"),
-        ({"space": {"lr": [-1e-4]}}, "space.lr: -0.0001: Input should be greater than 0"),
-        ({"space": {"lr": [1e-4, "1e-4"]}}, "space.lr: name at least one value and each once"),
-        ({"space": {"epochs": []}}, "space.epochs: name at least one value"),
-        ({"space": {"batch_size": [8.5]}}, "space.batch_size: 8.5: Input should be a valid integer"),
-        ({"space": dict.fromkeys(("lr", "warmup_share", "weight_decay", "batch_size", "epochs"))}, "nothing is left"),
-        ({"method": "tpe"}, "method tpe has no end of its own; say how many, as trials: 40"),
+        (
+            {"space": {"learning_rate": [1e-4]}},
+            "learning_rate: no such hyperparameter; there are ",
+        ),
+        ({"space": {"epoch": [1]}}, "epoch: no such hyperparameter; did you mean epochs?"),
+        ({"space": {"lr": [1e-4, "fast"]}}, "lr: fast: Input should be a valid number"),
+        ({"space": {"lr": [-1e-4]}}, "lr: -0.0001: Input should be greater than 0"),
+        ({"space": {"lr": [1e-4, "1e-4"]}}, "lr: list at least one value, and each once"),
+        ({"space": {"epochs": []}}, "epochs: list at least one value, and each once"),
+        (
+            {"space": {"batch_size": [8.5]}},
+            "batch_size: 8.5: Input should be a valid integer",
+        ),
+        ({"method": "tpe"}, "method tpe needs a number of trials, for example trials: 40"),
         ({"method": "bayes"}, "Input should be 'grid', 'random' or 'tpe'"),
     ],
 )
@@ -107,4 +114,11 @@ def test_bad_spaces_get_a_sentence(search: dict[str, Any], said: str) -> None:
 
 def test_one_value_and_text_from_the_command_line_are_read() -> None:
     search = FinetuneConfig(search={"space": {"lr": ["1e-4", "3e-4"], "epochs": 2, "batch_size": None}}).search
-    assert search.values["lr"] == (1e-4, 3e-4) and search.values["epochs"] == (2,) and "batch_size" not in search.values
+    values = search_values(search)
+    assert values["lr"] == (1e-4, 3e-4) and values["epochs"] == (2,) and "batch_size" not in values
+
+
+def test_a_search_without_hyperparameters_is_refused() -> None:
+    search = SearchConfig(space=dict.fromkeys(PAPER_GRID))
+    with pytest.raises(BadInput, match=r"finetune\.search\.space: nothing to search"):
+        search_values(search)

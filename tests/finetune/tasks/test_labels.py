@@ -13,8 +13,8 @@ from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, precisio
 from corpus.documents.errors import BadInput
 from finetune.data.files import find_file
 from finetune.examples import Example, Row
+from finetune.hyperparameters import Hyperparameters
 from finetune.registry import TASKS
-from finetune.task import Hyperparameters
 from finetune.tasks.labels import NLI_LABELS, YNAT_LABELS
 from finetune.train.predict import predict, to_tensors
 from finetune.train.trainer import seed_everything, train

@@ -20,10 +20,10 @@ from scipy.stats import spearmanr
 from corpus.documents.errors import BadInput
 from finetune import job
 from finetune.config import FinetuneConfig
+from finetune.custom_config import CustomTask
 from finetune.examples import Row
 from finetune.registry import TASKS, missing_files, task_of
 from finetune.run import FinetuneInputs, run
-from finetune.sections.own import OwnTask
 from finetune.tasks.labels import NLI_LABELS, YNAT_LABELS
 from finetune.tasks.own import define, definition_of, own_task, score_numbers
 
@@ -104,13 +104,13 @@ def test_a_copy_of_a_klue_task_as_own_files_trains_to_the_same_bits(
     encoder, _ = tiny_encoder(("".join(map(str, ROWS.values())), NER))
     files = put_klue(tmp_path, task)
     guid = {} if task == "klue-ner" else {"guid": "guid"}
-    own = OwnTask(**COPIES[task], **guid, **{split: str(path) for split, path in files.items()})
+    own = CustomTask(**COPIES[task], **guid, **{split: str(path) for split, path in files.items()})
     seed = job.seed_everything  # draws by the name of the task, too
     monkeypatch.setattr(job, "seed_everything", lambda number, name: seed(number, "same"))
     names = (task, "mine")
     hyperparameters = {"epochs": 2, "lr": 1e-3, "batch_size": 4, "max_tokens": 32}
     config = FinetuneConfig(
-        own={"mine": own}, tasks=names, seeds=(1,), bootstrap_samples=2,
+        custom={"mine": own}, tasks=names, seeds=(1,), bootstrap_samples=2,
         overrides=dict.fromkeys(names, hyperparameters),
         device="cpu", precision="fp32",
     )  # fmt: skip
@@ -144,7 +144,7 @@ def put(path: Path, text: str) -> Path:
 
 def make(kind: str, path: Path, **columns: Any) -> Any:
     """The task of a file that trains and is scored."""
-    return own_task(define("mine", OwnTask(kind=kind, train=str(path), dev=str(path), **columns)))
+    return own_task(define("mine", CustomTask(kind=kind, train=str(path), dev=str(path), **columns)))
 
 
 @pytest.mark.parametrize(
@@ -295,31 +295,31 @@ def test_correlations_are_those_of_scipy() -> None:
     [
         ("NER", {"kind": "label", "dev": "a.csv"}, "NER: KLUE has a task klue-ner; choose another name"),
         ("tc", {"kind": "label", "dev": "a.csv"}, "KLUE has a task ynat"),
-        ("a.b", {"kind": "label", "dev": "a.csv"}, "a task is named by letters"),
+        ("a.b", {"kind": "label", "dev": "a.csv"}, "use letters, digits, _ and -"),
         ("mine", {"kind": "pair", "dev": "a.csv"}, "kind pair needs two columns under text"),
         ("mine", {"kind": "label", "text": ["a", "b"], "dev": "a.csv"}, "kind label needs one column under text"),
         ("mine", {"kind": "span", "text": "a", "dev": "a.csv"}, "kind span has question, context"),
-        ("mine", {"kind": "label", "labels": ["a", "a"], "dev": "a.csv"}, "one stands there twice"),
+        ("mine", {"kind": "label", "labels": ["a", "a"], "dev": "a.csv"}, "a label is listed twice"),
         ("mine", {"kind": "class", "dev": "a.csv"}, "Input should be 'label', 'pair'"),
         ("mine", {"kind": "label"}, "dev"),
     ],
 )
 def test_a_wrong_definition_is_refused(name: str, own: dict[str, Any], says: str) -> None:
     with pytest.raises(ValidationError) as error:
-        FinetuneConfig(own={name: own})
+        FinetuneConfig(custom={name: own})
     assert says in str(error.value)
 
 
 def test_own_tasks_stand_beside_those_of_klue(tmp_path: Path) -> None:
     own = {"mine": {"kind": "label", "train": str(tmp_path / "a.csv"), "dev": str(tmp_path / "b.csv")}}
-    assert FinetuneConfig(own=own).tasks == ("mine",)
-    config = FinetuneConfig(own=own, tasks=("ner", "mine"), overrides={"mine": {"epochs": 1}})
+    assert FinetuneConfig(custom=own).tasks == ("mine",)
+    config = FinetuneConfig(custom=own, tasks=("ner", "mine"), overrides={"mine": {"epochs": 1}})
     assert config.tasks == ("klue-ner", "mine")
     assert missing_files(config, tmp_path)[:2] == [own["mine"]["train"], own["mine"]["dev"]]
     put(tmp_path / "a.csv", "text,label\n비,1\n눈,2\n")
     assert task_of("mine", config).files.of("dev") == str(tmp_path / "b.csv")
     with pytest.raises(ValidationError, match="no such task"):
-        FinetuneConfig(own=own, tasks=("mien",))
+        FinetuneConfig(custom=own, tasks=("mien",))
 
 
 @pytest.mark.parametrize(

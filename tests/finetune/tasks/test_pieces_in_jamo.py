@@ -55,7 +55,7 @@ def recovered(
     name: str, protocol: ProtocolName, examples: list[Example], tokenizer: PreTrainedTokenizerFast
 ) -> list[Any]:
     """What a perfect model's answers are decoded to."""
-    task = find_task(name).under(protocol)
+    task = find_task(name).with_protocol(protocol)
     if name == "wos":
         return (survivors if protocol == "malmoi" else published_states)(examples, tokenizer)
     features = task.featurize(examples, tokenizer, 510, False)
@@ -115,7 +115,9 @@ def test_values_come_back(tokenizer: PreTrainedTokenizerFast, protocol: Protocol
 def test_a_particle_after_a_marker_goes_on_with_its_word(protocol: ProtocolName) -> None:
     tokenizer = in_jamo(["민지", "는", "##는", "서울", "에서"])
     inputs = {"sentence": "민지는 서울에서", "subject": (0, 2), "object": (4, 6)}
-    (feature,) = find_task("klue-re").under(protocol).featurize([Example("0", None, inputs)], tokenizer, 64, False)
+    (feature,) = (
+        find_task("klue-re").with_protocol(protocol).featurize([Example("0", None, inputs)], tokenizer, 64, False)
+    )
     tokens = [unicodedata.normalize("NFC", token) for token in tokenizer.convert_ids_to_tokens(feature["input_ids"])]
     after = "[UNK]" if protocol == "klue-baseline" else "에서"  # no piece ##에서: unknown as published
     assert tokens == ["[CLS]", "<subj>", "민지", "</subj>", "##는", "<obj>", "서울", "</obj>", after, "[SEP]"]

@@ -34,7 +34,7 @@ def test_long_pairs_on_record_are_cut_as_published(shared, klue_tokenizer, task:
     examples = [
         Example("", None, {first: line["input"]["premise"], second: line["input"]["hypothesis"]}) for line in quirks
     ]
-    features = TASKS[task].under("klue-baseline").featurize(examples, klue_tokenizer, 128, False)
+    features = TASKS[task].with_protocol("klue-baseline").featurize(examples, klue_tokenizer, 128, False)
     for line, feature in zip(quirks, features, strict=True):
         assert feature["input_ids"] == line["baseline"]["input_ids"], line["quirk"]
         assert feature["token_type_ids"] == line["baseline"]["token_type_ids"], line["quirk"]
@@ -45,5 +45,5 @@ def test_the_protocols_agree_on_real_pairs(shared, klue_tokenizer, task: str) ->
     record = TASKS[task]
     examples = record.read(find_file(shared("data/klue"), record.files.dev))[:400]
     ours = record.featurize(examples, klue_tokenizer, 128, False)
-    assert ours == record.under("klue-baseline").featurize(examples, klue_tokenizer, 128, False)
+    assert ours == record.with_protocol("klue-baseline").featurize(examples, klue_tokenizer, 128, False)
     assert max(len(feature["input_ids"]) for feature in ours) < 128

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import pytest
 import torch
@@ -12,8 +11,8 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from finetune.encoder import load_tokenizer
 from finetune.examples import Example
+from finetune.hyperparameters import Hyperparameters
 from finetune.registry import TASKS
-from finetune.task import Hyperparameters
 from finetune.train.averaging import Averaging
 from finetune.train.trainer import Selection, Training, seed_everything, train
 
@@ -51,27 +50,10 @@ def learn(tiny_encoder) -> Iterator[Learn]:
 
 
 def test_swa_is_the_mean_of_the_weights_after_each_epoch_but_the_first(learn: Learn) -> None:
-    done, model, steps = learn(replace(SETTINGS, average="swa"))
+    done, model, steps = learn(SETTINGS.replaced(average="swa"))
     assert (len(steps), done.averaged) == (16, 3)
     torch.testing.assert_close(weights_of(model), (steps[7] + steps[11] + steps[15]) / 3)
     assert not torch.allclose(weights_of(model), steps[-1], atol=1e-4)
-
-
-def test_an_ema_follows_its_formula_from_the_first_step_after_the_first_epoch(learn: Learn) -> None:
-    done, model, steps = learn(replace(SETTINGS, average="ema", ema_decay=0.8))
-    mean = steps[4]
-    for weights in steps[5:]:
-        mean = 0.8 * mean + (1 - 0.8) * weights
-    assert done.averaged == 12
-    torch.testing.assert_close(weights_of(model), mean)
-
-
-def test_an_ema_changes_nothing_in_the_training_that_it_averages(learn: Learn) -> None:
-    plain, last, steps = learn(SETTINGS)
-    averaged, _, same = learn(replace(SETTINGS, average="ema", average_after=0))
-    assert averaged.losses == plain.losses
-    assert all(map(torch.equal, steps, same))
-    assert torch.equal(weights_of(last), steps[-1])
 
 
 def test_what_is_evaluated_is_the_average_once_there_is_one_and_the_training_goes_on_from_its_own(learn: Learn) -> None:
@@ -81,7 +63,7 @@ def test_what_is_evaluated_is_the_average_once_there_is_one_and_the_training_goe
         seen.append(weights_of(model))
         return next(scores)
 
-    settings = replace(SETTINGS, average="swa")
+    settings = SETTINGS.replaced(average="swa")
     done, model, steps = learn(settings, selection=Selection(1, score))
     for found, ends in zip(seen, ([7], [7, 11], [7, 11, 15]), strict=True):
         torch.testing.assert_close(found, sum(steps[end] for end in ends) / len(ends))
@@ -92,7 +74,7 @@ def test_what_is_evaluated_is_the_average_once_there_is_one_and_the_training_goe
 
 def test_what_a_search_looks_at_after_an_epoch_is_the_average_once_there_is_one(learn: Learn) -> None:
     seen: list[Tensor] = []
-    *_, steps = learn(replace(SETTINGS, average="swa"), after_epoch=lambda model: seen.append(weights_of(model)))
+    *_, steps = learn(SETTINGS.replaced(average="swa"), after_epoch=lambda model: seen.append(weights_of(model)))
     torch.testing.assert_close(seen, [steps[3], steps[7], (steps[7] + steps[11]) / 2])
 
 
@@ -100,6 +82,6 @@ def test_frozen_weights_are_neither_copied_nor_changed(tiny_encoder) -> None:
     folder, _ = tiny_encoder(["경제"])
     model = YNAT.model(folder, load_tokenizer(folder))
     model.net.bert.requires_grad_(False)
-    average = Averaging(replace(SETTINGS, average="ema", average_after=0), 1)
+    average = Averaging(1)
     average.on_train_begin(None, None, None, model)
     assert [tuple(x.shape) for x in average.mean.module.parameters()] == [(7, 32), (7,)]

@@ -16,9 +16,10 @@ import pytest
 from finetune.data.files import find_file
 from finetune.encoder import load_tokenizer
 from finetune.examples import Example, Feature
+from finetune.hyperparameters import Hyperparameters
 from finetune.job import to_rows
 from finetune.registry import find_task
-from finetune.task import Hyperparameters, Task
+from finetune.task import Task
 from finetune.train.predict import predict
 from finetune.train.trainer import seed_everything, train
 from launch.sample.unpack import read_archive

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 import torch
@@ -26,8 +25,8 @@ from finetune.encoder import Encoder
 from finetune.examples import Example
 from finetune.heads.labels import Labeller
 from finetune.heads.span import SpanFinder
+from finetune.hyperparameters import Hyperparameters
 from finetune.registry import TASKS
-from finetune.task import Hyperparameters
 from finetune.train.rates import decay_by_layer, rate_at
 from finetune.train.trainer import train
 
@@ -46,19 +45,19 @@ def torch_rates(make, steps: int, lr: float = 5e-5) -> list[float]:
 
 
 def test_the_schedule_of_snroberta_is_torchs_cosine_in_the_first_epoch_and_constant_afterwards() -> None:
-    settings = replace(SETTINGS, schedule="cyclic-cosine", average="swa")
+    settings = SETTINGS.replaced(schedule="cyclic-cosine", average="swa")
     found = [settings.lr * rate_at(step, settings, 0, 1000) for step in range(1000)]
     cosine = torch_rates(lambda optimizer: CosineAnnealingLR(optimizer, T_max=100 / 5, eta_min=5e-6), 100)
     assert found[:100] == pytest.approx(cosine, rel=1e-6)
     assert (min(found[:100]), max(found[:100])) == pytest.approx((5e-6, 5e-5))
     assert found[100:] == [5e-5] * 900
-    other = replace(settings, swa_lr=1e-5, average_after=3)
-    assert settings.lr * rate_at(290, other, 0, 1000) == pytest.approx(2.75e-5)  # half way down
-    assert settings.lr * rate_at(300, other, 0, 1000) == pytest.approx(1e-5)
+    other = settings.replaced(swa_lr=1e-5)
+    assert settings.lr * rate_at(90, other, 0, 1000) == pytest.approx(2.75e-5)  # half way down
+    assert settings.lr * rate_at(100, other, 0, 1000) == pytest.approx(1e-5)
 
 
 def test_before_a_constant_rate_a_linear_one_is_that_of_transformers() -> None:
-    settings = replace(SETTINGS, average="swa", average_after=5)
+    settings = SETTINGS.replaced(average="swa", epochs=2)
     found = [settings.lr * rate_at(step, settings, 30, 200) for step in range(100)]
     linear = torch_rates(lambda optimizer: get_linear_schedule_with_warmup(optimizer, 30, 200), 100)
     assert found == pytest.approx(linear)
@@ -117,26 +116,26 @@ def rates_by_name(model: nn.Module, settings: Hyperparameters) -> dict[str, floa
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_the_rate_falls_from_head_to_embeddings_in_every_kind_of_encoder(kind: str) -> None:
     model = Labeller(AutoModelForTokenClassification.from_config(CONFIGS[kind]), lambda logits, batch: [])
-    rates = rates_by_name(model, replace(SETTINGS, layer_decay=0.5, head_lr_factor=7.0))
+    rates = rates_by_name(model, SETTINGS.replaced(layer_decay=0.5))
     inside = f"net.{model.net.base_model_prefix}."
     expected = {}
     for name in rates:
         number = LAYER.search(name)
         if not name.startswith(inside):
-            expected[name] = 7.0
+            expected[name] = 1.0
         elif number:
             expected[name] = (0.25, 0.5, 1.0)[int(number[1])]
         else:
             expected[name] = 0.125 if LOWEST.search(name) else 1.0
     assert rates == expected
-    assert {0.125, 0.25, 0.5, 1.0, 7.0} <= set(rates.values())
+    assert {0.125, 0.25, 0.5, 1.0} <= set(rates.values())
 
 
 def test_heads_of_our_own_and_layers_that_share_their_weights_have_depths_too() -> None:
     config = AlbertConfig(**SIZES, embedding_size=8)
     model = SpanFinder(Encoder(AutoModel.from_config(config)), 3)
-    rates = rates_by_name(model, replace(SETTINGS, layer_decay=0.5, head_lr_factor=7.0))
-    assert {name.split(".")[0] for name, rate in rates.items() if rate == 7.0} == {"ends", "cuts"}
+    rates = rates_by_name(model, SETTINGS.replaced(layer_decay=0.5))
+    assert {rate for name, rate in rates.items() if name.startswith(("ends", "cuts"))} == {1.0}
     assert rates["encoder.encoder.embeddings.word_embeddings.weight"] == 0.5
     shared = [rate for name, rate in rates.items() if "albert_layers" in name]
     assert set(shared) == {1.0}
@@ -148,12 +147,12 @@ def test_a_training_moves_each_layer_by_its_rate(tiny_encoder) -> None:
     features = TASKS["ynat"].featurize([Example("1", "경제", {"title": "경제 1"})], tokenizer, 32, True)
     model = TASKS["ynat"].model(folder, tokenizer)
     before = {name: weight.detach().clone() for name, weight in model.named_parameters()}
-    settings = Hyperparameters(lr=1e-3, epochs=1, batch_size=1, warmup_share=0.0, layer_decay=0.5, head_lr_factor=4.0)
+    settings = Hyperparameters(lr=1e-3, epochs=1, batch_size=1, warmup_share=0.0, layer_decay=0.5)
     train(TASKS["ynat"], model, features, settings, 1, 0)
     moved = {name: (weight.detach() - before[name]).abs().max().item() for name, weight in model.named_parameters()}
     bert = "net.bert.encoder.layer.{}.output.dense.weight"
     expected = {
-        "net.classifier.weight": 4e-3, bert.format(1): 1e-3, bert.format(0): 5e-4,
+        "net.classifier.weight": 1e-3, bert.format(1): 1e-3, bert.format(0): 5e-4,
         "net.bert.embeddings.word_embeddings.weight": 2.5e-4,
     }  # fmt: skip
     assert {name: moved[name] for name in expected} == pytest.approx(expected, rel=0.02)

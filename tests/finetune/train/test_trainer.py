@@ -16,8 +16,9 @@ from torch import Tensor, nn
 from corpus.documents.errors import BadInput
 from finetune.encoder import load_tokenizer
 from finetune.examples import Example, Feature
+from finetune.hyperparameters import Hyperparameters
 from finetune.registry import TASKS
-from finetune.task import Hyperparameters, Task
+from finetune.task import Task
 from finetune.train.predict import predict
 from finetune.train.trainer import POOL_BATCHES, Selection, Training, order_by_length, seed_everything, train
 
@@ -104,7 +105,7 @@ def test_the_best_weights_are_kept_and_said_to_be(learn) -> None:
         model.eval()  # as a real evaluation does
         return next(scores)
 
-    done, model = learn(replace(SETTINGS, epochs=3), selection=Selection(2, score))
+    done, model = learn(SETTINGS.replaced(epochs=3), selection=Selection(2, score))
     assert done.selected == (7.0, 6, 6)  # score, step of 12, evaluations
     assert done.steps == 12
     assert torch.equal(weights_of(model), seen[2])
@@ -121,7 +122,7 @@ def test_an_undefined_score_is_worse_than_any_other(learn, scores: list[float], 
         seen.append(weights_of(model))
         return next(remaining)
 
-    done, model = learn(replace(SETTINGS, epochs=3), selection=Selection(1, score))
+    done, model = learn(SETTINGS.replaced(epochs=3), selection=Selection(1, score))
     assert done.selected is not None
     assert done.selected.score == pytest.approx(scores[best], nan_ok=True)
     assert done.selected.step == 4 * (best + 1)
@@ -142,7 +143,7 @@ def test_nothing_is_evaluated_unless_asked_for(learn) -> None:
 
 
 def test_more_evaluations_than_steps_are_one_a_step(learn) -> None:
-    done, _ = learn(replace(SETTINGS, epochs=1), selection=Selection(50, lambda model: 1.0))
+    done, _ = learn(SETTINGS.replaced(epochs=1), selection=Selection(50, lambda model: 1.0))
     assert done.selected == (1.0, 1, done.steps)
 
 
@@ -207,7 +208,7 @@ def test_batches_of_real_pairs_hold_little_padding(shared, klue_tokenizer) -> No
 
 
 def test_bf16_gives_usable_predictions(learn, tiny_encoder) -> None:
-    _, model = learn(replace(SETTINGS, epochs=20), precision="bf16")
+    _, model = learn(SETTINGS.replaced(epochs=20), precision="bf16")
     tokenizer = load_tokenizer(tiny_encoder([title for _, title in TITLES] + ["0123456789"])[0])
     features = YNAT.featurize(EXAMPLES, tokenizer, 32, False)
     predictions = YNAT.decode(EXAMPLES, features, predict(YNAT, model, features, 0, "bf16"))
@@ -247,7 +248,7 @@ def test_training_as_published_equals_a_plain_loop_over_random_batches(tiny_enco
     features = YNAT.featurize(EXAMPLES[:14], tokenizer, 32, True)
     batches: list[list[Feature]] = []
     watched = replace(YNAT, collate=lambda batch, pad_id: batches.append(batch) or YNAT.collate(batch, pad_id))
-    settings = replace(SETTINGS, warmup_share=0.3, weight_decay=0.01)
+    settings = SETTINGS.replaced(warmup_share=0.3, weight_decay=0.01)
     fast, slow = (seed_everything(1, "ynat") and YNAT.model(folder, tokenizer) for _ in range(2))
     done = train(watched, fast, features, settings, 1, 0, as_published=True)
     assert (done.steps, [len(batch) for batch in batches]) == (8, [4, 4, 4, 2] * 2)

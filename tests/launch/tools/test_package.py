@@ -14,12 +14,12 @@ import pytest
 
 from corpus.documents.atomic_files import atomic_write, with_digest
 from corpus.documents.errors import BadInput
-from finetune.config import TASK_NAMES
 from finetune.data.files import identify
 from finetune.examples import Row
 from finetune.registry import TASKS
 from finetune.score.bootstrap import bootstrap
 from finetune.score.scores import defined, defined_tables
+from finetune.task_names import TASK_NAMES
 from launch.sample.unpack import read_archive
 from launch.tools.archive import score_archive
 from launch.tools.package import write_package

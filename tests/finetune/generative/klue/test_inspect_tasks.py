@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from finetune.config import TASK_NAMES
 from finetune.generative.klue.material import load_material
+from finetune.task_names import TASK_NAMES
 from tests.finetune.generative.conftest import KEY
 from tests.finetune.generative.server import Reply, serving
 

@@ -157,7 +157,7 @@ def test_lm_eval_gets_the_same_accuracies_from_the_exported_tasks(tiny, klue, tm
 
 
 def test_every_task_is_exported_and_brings_no_code(klue, tmp_path):
-    from finetune.config import TASK_NAMES
+    from finetune.task_names import TASK_NAMES
 
     written = export([load_material(name, klue, limit=3) for name in TASK_NAMES], tmp_path)
     assert len(written) == 8

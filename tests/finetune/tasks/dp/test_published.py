@@ -11,7 +11,7 @@ from corpus.documents.errors import BadInput
 from finetune.data.files import read_text
 from finetune.tasks.dp.task import KLUE_DP
 
-PUBLISHED = KLUE_DP.under("klue-baseline")
+PUBLISHED = KLUE_DP.with_protocol("klue-baseline")
 WORDS = ["비가", "\u200b", "온다."]
 
 

@@ -180,7 +180,7 @@ def test_words_behind_the_cut_are_still_predicted(examples, tiny_encoder):
 
 @pytest.mark.parametrize("protocol", ["malmoi", "klue-baseline"])
 def test_a_word_longer_than_the_longest_input_is_kept(examples, tiny_encoder, protocol):
-    task = KLUE_DP.under(protocol)
+    task = KLUE_DP.with_protocol(protocol)
     _, tokenizer = tiny_encoder(SENTENCES)
     (feature,) = task.featurize(examples[:1], tokenizer, 3, False)  # [CLS] 민 [SEP]
     assert (len(feature["input_ids"]), len(feature["heads"])) == (3, 1)
@@ -191,7 +191,7 @@ def test_a_word_longer_than_the_longest_input_is_kept(examples, tiny_encoder, pr
 
 @pytest.mark.parametrize("protocol", ["malmoi", "klue-baseline"])
 def test_gold_targets_decode_to_the_gold_trees(examples, tiny_encoder, protocol):
-    task = KLUE_DP.under(protocol)
+    task = KLUE_DP.with_protocol(protocol)
     _, tokenizer = tiny_encoder(SENTENCES)
     features = task.featurize(examples, tokenizer, 256, False)
     predictions = task.decode(examples, features, list(raws_of(features)))
@@ -215,7 +215,7 @@ def test_training_lowers_the_loss_and_learns_the_trees(examples, tiny_encoder, v
         for name, size in {"WORDS": 256, "ARC": 128, "TYPE": 128}.items():
             monkeypatch.setattr(f"finetune.heads.biaffine.{name}", size)
     examples[2].inputs["pos"][-1] = "SF"
-    task = leave_out_pos(KLUE_DP) if variant == "without tags" else KLUE_DP.under(variant)
+    task = leave_out_pos(KLUE_DP) if variant == "without tags" else KLUE_DP.with_protocol(variant)
     folder, tokenizer = tiny_encoder(SENTENCES, "roberta")
     torch.manual_seed(1)
     model = task.model(folder, tokenizer).train()
@@ -247,7 +247,7 @@ def pad_longer(batch):
 @pytest.mark.parametrize("protocol", ["malmoi", "klue-baseline"])
 @pytest.mark.parametrize("kind", ["bert", "roberta"])
 def test_scores_depend_on_neither_batch_mates_nor_padding(examples, tiny_encoder, kind, protocol):
-    task = KLUE_DP.under(protocol)
+    task = KLUE_DP.with_protocol(protocol)
     folder, tokenizer = tiny_encoder(SENTENCES, kind)
     model = task.model(folder, tokenizer).eval()
     examples[2].inputs["pos"][-1] = "SF"

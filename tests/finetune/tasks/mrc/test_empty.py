@@ -131,7 +131,7 @@ def test_few_windows_with_an_answer_are_named_in_a_warning(tiny_encoder, caplog)
 def test_the_published_protocol_keeps_every_window_and_its_decoding() -> None:
     config = FinetuneConfig(protocol="klue-baseline", mrc_empty_windows=0.1)
     task = task_of("klue-mrc", config)
-    assert task.featurize is KLUE_MRC.under("klue-baseline").featurize
+    assert task.featurize is KLUE_MRC.with_protocol("klue-baseline").featurize
     assert task.tune is None
 
 

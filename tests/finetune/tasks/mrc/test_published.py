@@ -14,7 +14,7 @@ from finetune.tasks.mrc.published import ANSWER_TOKENS, BEST, best_of_best, cut_
 from finetune.tasks.mrc.task import KLUE_MRC
 from finetune.train.predict import to_tensors
 
-PUBLISHED = KLUE_MRC.under("klue-baseline")
+PUBLISHED = KLUE_MRC.with_protocol("klue-baseline")
 CONTEXT = "민지는 1987년에 부산(釜山)에서 태어나 서울로 이사했다."
 PIECES = (
     "민지",

@@ -162,7 +162,7 @@ def test_gold_targets_decode_to_the_gold_answers(examples, tiny_encoder):
 @pytest.mark.parametrize("place", [0, None])
 def test_a_misplaced_answer_is_evaluated_but_not_trained_on(write, tiny_encoder, caplog, protocol, place):
     examples = KLUE_MRC.read(write([question(0, "어디로?", [("서울", place)])]))
-    task = KLUE_MRC.under(protocol)
+    task = KLUE_MRC.with_protocol(protocol)
     _, tokenizer = tiny_encoder([TEXT])
     assert task.featurize(examples, tokenizer, 128, True) == []
     assert "1 questions are left out" in caplog.text
@@ -188,7 +188,7 @@ def test_the_best_span_equals_a_search_over_all_pairs():
 @pytest.mark.parametrize("protocol", ["malmoi", "klue-baseline"])
 def test_a_blank_context_is_unanswerable(tiny_encoder, protocol):
     example = Example("x", {"answers": []}, {"question": "무엇?", "context": " ", "start": None})
-    task = KLUE_MRC.under(protocol)
+    task = KLUE_MRC.with_protocol(protocol)
     _, tokenizer = tiny_encoder([TEXT])
     features = task.featurize([example], tokenizer, 128, False)
     assert task.decode([example], features, list(raws_of(features))) == [("", {"null": None})]
@@ -221,7 +221,7 @@ def test_training_learns_answers_and_where_particles_begin(write, tmp_path, tiny
 @pytest.mark.parametrize("kind", ["bert", "roberta"])
 def test_scores_depend_on_neither_batch_mates_nor_padding(examples, tiny_encoder, kind, protocol):
     folder, tokenizer = tiny_encoder([TEXT], kind)
-    task = KLUE_MRC.under(protocol)
+    task = KLUE_MRC.with_protocol(protocol)
     model = task.model(folder, tokenizer).eval()
     features = task.featurize(examples, tokenizer, 128, False)
     batch = {

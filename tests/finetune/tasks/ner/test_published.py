@@ -21,7 +21,7 @@ from finetune.tasks.ner.published import spread_unknown
 from finetune.tasks.ner.task import KLUE_NER, read
 from tests.finetune.conftest import certain
 
-TASK = KLUE_NER.under("klue-baseline")
+TASK = KLUE_NER.with_protocol("klue-baseline")
 
 
 def example_of(text: str, tags: str) -> Example:
@@ -204,7 +204,7 @@ def test_tokenizers_without_a_published_rule_are_refused() -> None:
 
 
 def test_table_36_stands_beside_the_character_f1_that_the_published_code_prints() -> None:
-    published = KLUE_NER.under("klue-baseline")
+    published = KLUE_NER.with_protocol("klue-baseline")
     assert KLUE_NER.metrics == ("entity_macro_f1", "character_macro_f1")
     assert published.metrics == ("entity_macro_f1", "character_macro_f1_with_specials")
     assert published.select_by == "character_macro_f1_with_specials"

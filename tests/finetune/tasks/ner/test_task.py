@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerFast
 from corpus.documents.errors import BadInput
 from finetune.data.files import find_file
 from finetune.examples import IGNORED, Example, Row
-from finetune.task import Hyperparameters
+from finetune.hyperparameters import Hyperparameters
 from finetune.tasks.ner.metrics import NER_TAGS
 from finetune.tasks.ner.task import KLUE_NER, collate, decode, featurize, read, write
 from finetune.train.predict import predict, to_tensors
@@ -100,7 +100,7 @@ def test_a_test_file_has_no_gold_and_can_be_predicted(tmp_path: Path, unlabelled
     (example,) = read(path)
     assert (example.gold, example.inputs) == (None, {"text": "김하 서"})
     _, tokenizer = tiny_encoder(["김하서"])
-    for task in (KLUE_NER, KLUE_NER.under("klue-baseline")):
+    for task in (KLUE_NER, KLUE_NER.with_protocol("klue-baseline")):
         (feature,) = task.featurize([example], tokenizer, 64, False)
         (prediction,) = task.decode([example], [feature], [certain([12, 0, 1, 2, 12])])
         assert prediction.value == ["B-PS", "I-PS", "B-LC"]

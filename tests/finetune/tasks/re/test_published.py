@@ -27,7 +27,7 @@ def convert(klue_tokenizer):
     klue_tokenizer.add_tokens(list(MARKERS), special_tokens=True)
 
     def convert(protocol, examples) -> list[list[int]]:
-        features = KLUE_RE.under(protocol).featurize(examples, klue_tokenizer, KEEPS_NO_MORE_THAN, False)
+        features = KLUE_RE.with_protocol(protocol).featurize(examples, klue_tokenizer, KEEPS_NO_MORE_THAN, False)
         return [feature["input_ids"] for feature in features]
 
     return convert
@@ -91,6 +91,6 @@ def test_overlapping_entities_are_both_written_whole(subject, object_, marked: s
     _, tokenizer = tiny_encoder(["가나다라마"])
     tokenizer.add_tokens(list(MARKERS), special_tokens=True)
     example = Example("", None, {"sentence": "가나다라마", "subject": subject, "object": object_})
-    (feature,) = KLUE_RE.under("klue-baseline").featurize([example], tokenizer, 64, False)
+    (feature,) = KLUE_RE.with_protocol("klue-baseline").featurize([example], tokenizer, 64, False)
     tokens = tokenizer.convert_ids_to_tokens(feature["input_ids"])
     assert "".join(tokens[1:-1]).replace("#", "") == marked

@@ -17,7 +17,7 @@ from transformers import PreTrainedTokenizerFast
 from corpus.documents.errors import BadInput
 from finetune.data.files import find_file
 from finetune.examples import Example, Row
-from finetune.task import Hyperparameters
+from finetune.hyperparameters import Hyperparameters
 from finetune.tasks.re.markers import MARKERS, keep_markers, mark_entities
 from finetune.tasks.re.task import KLUE_RE, featurize, read
 from finetune.train.predict import predict, to_tensors
@@ -160,7 +160,7 @@ def test_any_tokenizer_keeps_text_markers_and_its_own_layout(kind: str, protocol
         Example("beside", "org:members", {"sentence": "김하늘(한빛).", "subject": (0, 3), "object": (4, 6)}),
     ]
     for example, feature in zip(
-        examples, KLUE_RE.under(protocol).featurize(examples, tokenizer, 128, False), strict=True
+        examples, KLUE_RE.with_protocol(protocol).featurize(examples, tokenizer, 128, False), strict=True
     ):
         ids, (first, last) = feature["input_ids"], tokenizer("", return_attention_mask=False)["input_ids"]
         assert (ids[0], ids[-1]) == (first, last)
@@ -186,7 +186,7 @@ def test_a_particle_without_a_continuation_piece_is_unknown_only_as_published(
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *SENTENCE.replace(" ", ""), "##하", "##늘"]
     tokenizer = build_wordpiece(dict.fromkeys(pieces))
     tokenizer.add_tokens(list(MARKERS), special_tokens=True)
-    (feature,) = KLUE_RE.under(protocol).featurize(examples[:1], tokenizer, 64, False)
+    (feature,) = KLUE_RE.with_protocol(protocol).featurize(examples[:1], tokenizer, 64, False)
     tokens = tokenizer.convert_ids_to_tokens(feature["input_ids"])
     assert tokens[tokens.index("</subj>") + 1] == {"malmoi": "은", "klue-baseline": "[UNK]"}[protocol]
 

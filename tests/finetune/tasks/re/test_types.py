@@ -96,10 +96,12 @@ def test_options_are_for_this_task_and_protocol_alone_and_can_be_settings() -> N
     config = FinetuneConfig(
         settings={"typed": {"re_markers": "typed", "re_restricted": True, "mrc_empty_windows": 0.5}}
     )
-    typed = config.under("typed")
+    typed = config.with_settings("typed")
     assert task_of("klue-re", config) == KLUE_RE
     assert task_of("klue-re", typed).featurize is featurize
-    assert task_of("klue-re", typed.model_copy(update={"protocol": "klue-baseline"})) == KLUE_RE.under("klue-baseline")
+    assert task_of("klue-re", typed.model_copy(update={"protocol": "klue-baseline"})) == KLUE_RE.with_protocol(
+        "klue-baseline"
+    )
     assert (typed.mrc_empty_windows, typed.mrc_threshold_share) == (0.5, 0.0)
 
 

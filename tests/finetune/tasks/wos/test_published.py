@@ -14,7 +14,7 @@ from finetune.tasks.wos.task import WOS
 from finetune.tasks.wos.turns import GATES, SLOTS, read_ontology
 from finetune.train.predict import to_tensors
 
-PUBLISHED = WOS.under("klue-baseline")
+PUBLISHED = WOS.with_protocol("klue-baseline")
 
 
 @pytest.fixture

@@ -131,7 +131,7 @@ def test_what_is_odd_but_usable_is_said(write, caplog):
 
 @pytest.mark.parametrize("protocol", ["malmoi", "klue-baseline"])
 def test_a_file_without_states_has_no_gold_and_trains_nothing(write, tiny_encoder, protocol):
-    task, (_, tokenizer) = WOS.under(protocol), tiny_encoder([TEXT])
+    task, (_, tokenizer) = WOS.with_protocol(protocol), tiny_encoder([TEXT])
     examples = task.read(write(without_states()))
     assert [example.gold for example in examples] == [None] * 4
     assert task.featurize(examples, tokenizer, 200, True) == []

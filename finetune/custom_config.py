@@ -1,0 +1,84 @@
+"""Recipe section ``finetune.custom``: a user's own task, described by its kind, files, columns and labels.
+
+Classes and the scale of numbers come from the training file (``finetune.tasks.custom.task``).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from corpus.documents.section import Section
+
+CUSTOM_NAME = re.compile(r"[^\W\d_][\w-]*")
+CustomKind = Literal["label", "pair", "similarity", "tagging", "span"]
+COLUMNS_OF_KIND: dict[CustomKind, tuple[str, ...]] = {
+    "label": ("text", "label"),
+    "pair": ("text", "label"),
+    "similarity": ("text", "label"),
+    "tagging": ("tokens", "tags", "text", "spans"),
+    "span": ("question", "context", "answer", "start"),
+}
+
+
+class CustomColumns(Section):
+    """Kind, column names and labels of a custom task. A saved model stores this description."""
+
+    kind: CustomKind = Field(
+        description="label: one class per text. pair: one class per two texts. similarity: a number for two texts. "
+        "tagging: entities in a text. span: the answer to a question in a passage, or no answer."
+    )
+    text: str | tuple[str, str] | None = Field(
+        None, description='Text column; two columns for pair and similarity. Default: "text".'
+    )
+    label: str | None = Field(None, description='Column of the class or the number. Default: "label".')
+    tokens: str | None = Field(None, description='tagging: words, a list or separated by spaces. Default: "tokens".')
+    tags: str | None = Field(None, description='tagging: BIO tags, one per word. Default: "tags".')
+    spans: str | None = Field(
+        None, description="tagging: JSON list of [start, end, label] in text, as an alternative to tags."
+    )
+    question: str | None = Field(None, description='span: question column. Default: "question".')
+    context: str | None = Field(None, description='span: passage column. Default: "context".')
+    answer: str | None = Field(
+        None, description='span: answer text from the passage, empty for no answer. Default: "answer".'
+    )
+    start: str | None = Field(
+        None, description="span: offset of the answer's first character. Default: the only place of the answer."
+    )
+    guid: str | None = Field(None, description="Column with example ids. Default: file name and line number.")
+    labels: tuple[str, ...] | None = Field(
+        None, description="Classes or entity types in this order. Default: those of the training file."
+    )
+
+    @model_validator(mode="after")
+    def _has_the_columns_of_its_kind(self) -> CustomColumns:
+        others = {name for names in COLUMNS_OF_KIND.values() for name in names} - set(COLUMNS_OF_KIND[self.kind])
+        if named := sorted(name for name in others if getattr(self, name) is not None):
+            raise ValueError(f"{', '.join(named)}: kind {self.kind} has {', '.join(COLUMNS_OF_KIND[self.kind])}")
+        is_pair = self.kind in ("pair", "similarity")
+        if is_pair != isinstance(self.text, tuple):
+            expected = "two columns under text, as text: [question, answer]" if is_pair else "one column under text"
+            raise ValueError(f"kind {self.kind} needs {expected}")
+        if self.labels is not None and self.kind in ("similarity", "span"):
+            raise ValueError(f"labels: kind {self.kind} has no labels")
+        if self.labels is not None and len(set(self.labels)) < len(self.labels):
+            raise ValueError("labels: a label is listed twice")
+        return self
+
+
+class CustomTask(CustomColumns, frozen=True, extra="forbid"):
+    """A user's own task: CSV, TSV, JSON lines, a JSON list or CoNLL files, plain or compressed (.gz, .zst)."""
+
+    train: str | None = Field(
+        None, description="Training file. Default: a part of dev, if finetune.split_dev names the task."
+    )
+    dev: str = Field(description="File to score on.")
+    test: str | None = Field(None, description="File to predict only (finetune.predict_test).")
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Path of each split that the task has."""
+        paths = {"train": self.train, "dev": self.dev, "test": self.test}
+        return {split: path for split, path in paths.items() if path is not None}
