@@ -42,7 +42,8 @@ def corpus_inputs(recipe: Recipe) -> Fingerprints:
 
     found: Fingerprints = {}
     for item in raw_inputs(recipe):
-        found |= fingerprints([item.path]) if isinstance(item.path, Path) else {str(item.path): partial(input_state, item)}
+        path = item.path
+        found |= fingerprints([path]) if isinstance(path, Path) else {str(path): partial(input_state, item)}
     key = read_key(recipe.corpus.pii.key_file, recipe.corpus.pii.key_variable)
     found |= {"secret of corpus.pii": partial(key_fingerprint, key)} if key else {}
     if (model := recipe.corpus.pii.names.model) is not None:
