@@ -202,20 +202,6 @@ def test_commands_and_options_named_exist(page: Path) -> None:
         assert named <= options | {"--help"}, f"malmoi {' '.join(path)}"
 
 
-def recipes_on_pages() -> list[tuple[str, str]]:
-    """(page, text) of every YAML block: a recipe or a part of one."""
-    blocks = ((page.name, re.findall(r"```yaml\n(.*?)```", page.read_text("utf-8"), re.DOTALL)) for page in PAGES)
-    return [(name, text) for name, texts in blocks for text in texts]
-
-
-@pytest.mark.parametrize(("page", "text"), recipes_on_pages(), ids=lambda value: value[:40])
-def test_recipes_on_pages_load(page: str, text: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    path = tmp_path / "shown.yaml"
-    path.write_text(text, "utf-8")
-    load_recipe(str(path))
-    assert not caplog.messages  # no old names
-
-
 STEP = re.compile(r"─+ ([a-z][\w ]*?) ─*▶")
 
 
