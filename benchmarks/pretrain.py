@@ -36,7 +36,8 @@ from pretrain.engine.start import ready_for_engine, start_engine
 from pretrain.engine.world import join_world, peak_memory
 from pretrain.interruption import StopRequest
 from pretrain.loop import Monitors, train
-from pretrain.metrics.flops import flops_per_token, peak_flops
+from pretrain.metrics.device_speed import peak_flops
+from pretrain.metrics.flops import flops_per_token
 from pretrain.metrics.meter import Meter
 from pretrain.model.isolation import isolate_documents
 from pretrain.model.module import PretrainingModule

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 from transformers import PreTrainedModel
 
+from corpus.documents.accelerator import device_name
 from corpus.documents.atomic_files import atomic_dir, atomic_write, with_digest
 from corpus.documents.errors import BadInput
 from pretrain.batching.batches import Batch, Split, TrainingBatches, split_rows
@@ -56,6 +57,7 @@ from pretrain.engine.world import World, explained_loss, join_world
 from pretrain.interruption import RESUME_ADVICE, Interrupted, StopRequest
 from pretrain.loop import Monitors, train
 from pretrain.metrics.baselines import count_baselines, score_baselines
+from pretrain.metrics.device_speed import Speed, cpu_speed, gpu_speed
 from pretrain.metrics.flops import flops_by_phase
 from pretrain.metrics.held_out import measure
 from pretrain.metrics.meter import Meter
@@ -196,8 +198,9 @@ def _train(prepared: Prepared, stop: StopRequest) -> None:
     sizes = with_sizes_of(prepared.network.config, config)
     flops = flops_by_phase(batches, sizes, prepared.store.meta["vocab_size"])
     meter = Meter(
-        out / METRICS_NAME, config, world, resumed, lambda n: flops[batches.phase_of(n)], batches.names_of_step
-    )
+        out / METRICS_NAME, config, world, resumed, lambda n: flops[batches.phase_of(n)], batches.names_of_step,
+        _expected_speed(sizes, prepared.store.meta["vocab_size"], world),
+    )  # fmt: skip
     first_step = resumed[0] + 1
     if world.is_first:
         _write_json(
@@ -263,6 +266,15 @@ def _trial_batch(split: Split, pieces: Pieces, config: PretrainConfig, world: Wo
     heaviest = max(phases(config), key=lambda phase: (phase.length, phase.share))
     batches = TrainingBatches(split, pieces, config, 0, world.size, size).of_step(heaviest.after + 1)
     return max(batches, key=lambda batch: batch.targets_BM.numel())
+
+
+def _expected_speed(sizes: PretrainConfig, vocab_size: int, world: World) -> Speed | None:
+    """Of all devices, in the first process; ``sizes``: the settings with the sizes of the model."""
+    if not world.is_first:
+        return None
+    if world.device.type == "cpu":
+        return cpu_speed(sizes, vocab_size, world.size)
+    return gpu_speed(device_name(world.device), sizes.engine.precision, world.size)
 
 
 def _log_plan(prepared: Prepared) -> None:

@@ -1,8 +1,8 @@
-"""What a run will cost, and the plan that ``--dry-run`` prints: time, disk space and memory of each stage.
+"""Time, disk space and memory of each stage, and the plan that ``--dry-run`` prints.
 
-Known from the recipe and the sizes of its files alone. Rates are those measured on x86 cores (docs/corpus.md,
-docs/tokenizer.md) and for the demo; they tell minutes from days, not minutes from two. Training time is operations by
-what the device does of its peak, after PaLM's count (arXiv 2204.02311, appendix B).
+The figures are computed from the recipe and the sizes of its files. Rates of the corpus and tokenizer stages were
+measured on x86 cores (docs/corpus.md, docs/tokenizer.md) and are exact to a factor of two. Training time is the number
+of operations (PaLM's count, arXiv 2204.02311, appendix B) divided by the speed of ``pretrain.metrics.device_speed``.
 """
 
 from __future__ import annotations
@@ -24,29 +24,37 @@ from launch.errors import is_user_error
 from launch.pipeline import Stage, is_done, trains_tokenizer
 from launch.recipe import SAMPLE, Recipe
 from launch.stage_inputs import raw_inputs
+from pretrain.config import PretrainConfig
 from pretrain.engine.memory import CHECKPOINT_BYTES, GIB, TRAINING_BYTES, needed_memory
+from pretrain.metrics.device_speed import (
+    CPU_FLOPS,
+    CPU_SHARE,
+    MFU,
+    UNKNOWN_GPU_FLOPS,
+    Speed,
+    cpu_speed,
+    peak_flops,
+)
 from pretrain.metrics.flops import flops_per_token
 from pretrain.model.sizes import count_parameters
 from pretrain.schedule import of_phase, phases
 
-# text a second and core, with everything on; pack works in one process per core as well
+# text per second and core, with all rules on
 BYTES_PER_SECOND = {"corpus": 3.8e6, "tokenizer": 8e6, "tokens": 8.8e6}
 PROCESS_BYTES = {"corpus": GIB // 4, "tokenizer": GIB // 2, "tokens": GIB // 2}
 BYTES_PER_TOKEN = 4.2  # of Korean text in UTF-8, with 32,000 pieces
 UNPACKED = 3.5  # times a .zst or .gz file
 SAMPLE_BYTES = 1_460_000  # of its documents
-FLOPS_PER_CORE = 40e9  # the demo on two cores; where torch can measure, what its products reach decides
-FLOPS_OF_UNKNOWN_GPU = 60e12
-SHARE_OF_PEAK = 0.4  # MFU of a small model on one GPU; of what products reach on a core
 PROCESS_WITH_TORCH = int(0.6 * GIB)
-GPU_DEVICES = ("nvidia*", "kfd", "dxg")  # NVIDIA, AMD, Windows: without one torch is not asked for any
+GPU_DEVICES = ("nvidia*", "kfd", "dxg")  # NVIDIA, AMD, Windows: without one of them torch is not asked
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
     """``memory``: bytes of host memory; ``gpu``: peak FLOP/s of one, None without; ``cores`` and ``devices`` in use.
 
-    ``precision`` is what pretraining's stands for here, ``core_flops`` what a core does in it.
+    ``precision``: resolved for this machine; ``core_flops``: of one core in fine-tuning; ``can_measure``: whether the
+    speed of pretraining is measured on this machine.
     """
 
     cores: int
@@ -54,24 +62,26 @@ class Machine:
     gpu: float | None
     devices: int
     precision: str = "fp32"
-    core_flops: float = FLOPS_PER_CORE
-
-    @property
-    def flops(self) -> float:
-        """What training gets of it, per second."""
-        return self.device_flops * (self.devices if self.gpu else self.cores)
+    core_flops: float = CPU_FLOPS
+    can_measure: bool = False
 
     @property
     def device_flops(self) -> float:
-        """The same of one GPU or core."""
-        return self.gpu * SHARE_OF_PEAK if self.gpu else self.core_flops
+        """Operations per second of one GPU or core in fine-tuning."""
+        return self.gpu * MFU if self.gpu else self.core_flops
+
+    def training_speed(self, config: PretrainConfig, vocab_size: int) -> Speed:
+        """Speed of pretraining; on a CPU it is measured with a few steps, if possible."""
+        if self.gpu or not self.can_measure:
+            return Speed(self.device_flops * (self.devices if self.gpu else self.cores))
+        return cpu_speed(config.replaced("engine", precision=self.precision), vocab_size)
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Seconds, bytes left on disk and bytes of memory; None where nothing is known beforehand.
+    """Seconds, bytes left on disk and bytes of memory; None if they are not known.
 
-    ``least_memory`` is what no setting avoids.
+    ``least_memory``: the minimum for any settings of the engine.
     """
 
     seconds: float | None = None
@@ -81,14 +91,13 @@ class Cost:
 
 
 def this_machine(recipe: Recipe, *, trains: bool = True) -> Machine:
-    """Cores the recipe uses, memory, the first GPU, or what a core reaches; not looked for where nothing ``trains``."""
+    """Cores that the recipe uses, memory, and the first GPU or the speed of a core (only if the run ``trains``)."""
     cores, memory, asked = min(recipe.workers, os.cpu_count() or 1), host_memory(), recipe.pretrain.engine.precision
     if not trains or find_spec("torch") is None:
         return Machine(cores, memory, None, world_size(), "fp32" if asked == "auto" else asked)
     import torch
 
     from corpus.documents.accelerator import choose_precision, matmul_flops_per_second
-    from pretrain.metrics.flops import peak_flops
 
     may_have_gpu = any(path for name in GPU_DEVICES for path in Path("/dev").glob(name))
     has_gpu = may_have_gpu and recipe.pretrain.engine.device == "auto" and torch.cuda.is_available()
@@ -96,9 +105,9 @@ def this_machine(recipe: Recipe, *, trains: bool = True) -> Machine:
     precision = choose_precision(asked, "pretrain.engine.precision", device).precision
     if has_gpu:
         peak = peak_flops(torch.cuda.get_device_name(0), precision)
-        return Machine(cores, memory, peak or FLOPS_OF_UNKNOWN_GPU, world_size(), precision)
+        return Machine(cores, memory, peak or UNKNOWN_GPU_FLOPS, world_size(), precision)
     reached = matmul_flops_per_second("cpu", "bf16" if precision == "bf16" else "fp32")
-    return Machine(cores, memory, None, world_size(), precision, SHARE_OF_PEAK * reached)
+    return Machine(cores, memory, None, world_size(), precision, CPU_SHARE * reached, can_measure=True)
 
 
 def host_memory() -> int:
@@ -107,8 +116,7 @@ def host_memory() -> int:
 
 
 def estimate(stage: str, recipe: Recipe, machine: Machine) -> Cost:
-    """The cost of one stage but finetune, whose jobs tell it; an adopted tokenizer, the export and the report cost next
-    to nothing."""
+    """The cost of one stage; finetune is estimated by job, and stages that take seconds cost next to nothing."""
     is_new = recipe.pretrain.init_from is None
     if stage in BYTES_PER_SECOND and (stage != "tokenizer" or trains_tokenizer(recipe)):
         text = text_bytes(recipe)
@@ -125,7 +133,7 @@ def estimate(stage: str, recipe: Recipe, machine: Machine) -> Cost:
 
 
 def text_bytes(recipe: Recipe) -> float | None:
-    """Bytes of the recipe's text, unpacked; None where it names nothing, a data set of the Hub or an absent file."""
+    """Bytes of the recipe's text, unpacked; None without inputs, for a dataset of the Hub or a missing file."""
     if not recipe.corpus.inputs and not recipe.corpus.sources:
         return None
     size = SAMPLE_BYTES * recipe.sample.share if SAMPLE in recipe.corpus.inputs else 0
@@ -142,13 +150,13 @@ def text_bytes(recipe: Recipe) -> float | None:
 
 
 def planned_tokens(recipe: Recipe) -> int:
-    """Tokens that pretraining sees."""
+    """Number of tokens in pretraining."""
     steps = sum((phase.last - phase.after) * phase.length for phase in phases(recipe.pretrain))
     return steps * recipe.pretrain.global_batch
 
 
 def planned_flops(recipe: Recipe) -> float:
-    """Operations to train on them."""
+    """Number of operations in pretraining."""
     settings, vocab_size = recipe.pretrain, recipe.tokenizer.vocab_size
     return sum(
         (phase.last - phase.after) * settings.global_batch * phase.length
@@ -163,8 +171,8 @@ def _training(recipe: Recipe, machine: Machine) -> Cost:
     rows = min(engine.max_sequences, settings.global_batch)
     known = settings.replaced("engine", precision=machine.precision)
     return Cost(
-        seconds=planned_flops(recipe) / machine.flops,
-        disk=(settings.saved.keep_checkpoints + 2) * CHECKPOINT_BYTES * size,  # the best one, and one half written
+        seconds=machine.training_speed(settings, vocab_size).seconds(planned_flops(recipe), settings.steps),
+        disk=(settings.saved.keep_checkpoints + 2) * CHECKPOINT_BYTES * size,  # with the best and a partial one
         memory=PROCESS_WITH_TORCH + sum(needed_memory(known, vocab_size, size, rows, machine.devices)),
         least_memory=TRAINING_BYTES * size / (machine.devices if engine.zero_stage else 1),
     )

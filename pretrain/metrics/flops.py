@@ -9,7 +9,6 @@ counts as if it attended to its full row, twice what it does. Peaks are in ``pre
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,30 +22,7 @@ from pretrain.schedule import of_phase
 if TYPE_CHECKING:
     from pretrain.batching.batches import TrainingBatches
 
-# name without maker and brand: TFLOP/s in fp32 (as TF32, but where there are no tensor cores for it), in fp16 and in
-# bf16 on tensor cores; None where there are none
-PEAK_TFLOPS: dict[str, tuple[float, float, float | None]] = {
-    r"V100-SXM2-\d+GB": (15.7, 125.0, None),
-    r"V100-PCIE-\d+GB": (14.0, 112.0, None),
-    r"T4": (8.1, 65.0, None),
-    r"A[18]00[- ](SXM4-\d+GB|PCIE-\d+GB|80GB PCIe)": (156.0, 312.0, 312.0),
-    r"A10": (62.5, 125.0, 125.0),
-    r"L4": (60.0, 121.0, 121.0),
-    r"L40S": (183.0, 362.0, 362.0),
-    r"H100 80GB HBM3|H800( 80GB HBM3)?": (494.5, 989.5, 989.5),  # SXM
-    r"H[18]00 PCIe": (378.0, 756.5, 756.5),
-    r"H100 NVL": (417.5, 835.5, 835.5),
-    r"GH200 \d+GB?( HBM3e?)?": (494.5, 989.5, 989.5),
-    r"H20(-3e)?": (74.0, 148.0, 148.0),
-    r"H200": (494.5, 989.5, 989.5),
-    r"H200 NVL": (417.5, 835.5, 835.5),
-    r"B[23]00( SXM6 AC)?": (1100.0, 2250.0, 2250.0),
-    r"RTX 3090": (35.6, 71.0, 71.0),  # sums kept in fp32, as torch does
-    r"RTX 4090": (82.6, 165.2, 165.2),
-    r"RTX 5090": (104.8, 209.5, 209.5),
-}
 SAMPLED_ROWS = 256
-PRECISIONS = ("fp32", "fp16", "bf16")
 
 
 def flops_per_token(config: PretrainConfig, vocab_size: int, lengths: NDArray[np.int64] | None = None) -> float:
@@ -90,14 +66,3 @@ def flops_by_phase(batches: TrainingBatches, config: PretrainConfig, vocab_size:
         lengths_BS = source.gather(np.zeros_like(some), some).lengths_BS
         flops.append(flops_per_token(of_phase(config, phase), vocab_size, lengths_BS))
     return flops
-
-
-def peak_flops(device_name: str, precision: str) -> float | None:
-    """Dense peak in FLOP/s of a device, as ``torch.cuda.get_device_name`` calls it (fp32 as TF32).
-
-    None where it is not known, as for CPUs and slices of a GPU.
-    """
-    name = re.sub(r"^(NVIDIA|Tesla|GeForce| )+", "", device_name)
-    peaks = next((peaks for pattern, peaks in PEAK_TFLOPS.items() if re.fullmatch(pattern, name)), (None,) * 3)
-    peak = peaks[PRECISIONS.index(precision)]
-    return None if peak is None else peak * 1e12

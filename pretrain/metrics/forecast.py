@@ -1,8 +1,7 @@
-"""How long a run will take and what it will cost: before the first step by the device's rate, then by the clock.
+"""How long a run will take and what it will cost: before the first step from the device's speed, then from the clock.
 
-The rate before is the device's peak by 40 %, or what one core of this machine does in matrix products by 70 %, which
-is what training reaches there. The second line comes after a handful of steps, the first of which is not timed, and
-says what memory they took.
+The first estimate uses ``pretrain.metrics.device_speed``. The second one is logged after a few steps, of which the
+first is not timed, with the memory they needed.
 """
 
 from __future__ import annotations
@@ -14,21 +13,19 @@ from datetime import timedelta
 
 import torch
 
-from corpus.documents.accelerator import device_name, matmul_flops_per_second
 from pretrain.config import PretrainConfig
 from pretrain.engine.memory import GIB, memory_of
 from pretrain.engine.world import World, peak_memory
-from pretrain.metrics.flops import peak_flops
+from pretrain.metrics.device_speed import Speed
 from pretrain.schedule import phases
 
 log = logging.getLogger(__name__)
 
-SHARE_OF_PEAK, SHARE_OF_PRODUCTS = 0.4, 0.7
 TIMED_STEPS = 5
 
 
 class Mark:
-    """A point in the work of a device, which nobody waits for; on a CPU, in time."""
+    """A point in the work of a device, recorded without waiting; on a CPU, a point in time."""
 
     def __init__(self, device: torch.device) -> None:
         accelerator = torch.accelerator.current_accelerator()
@@ -47,30 +44,38 @@ class Mark:
 
 
 class Forecast:
-    """Says both lines of one run, in the first process.
+    """Logs both estimates of a run, in the first process.
 
     Args:
         first_step: of this start of the run.
         flops_of_step: operations to train on a token of a step.
+        speed: of all devices together, None if it is not known.
     """
 
     def __init__(
-        self, config: PretrainConfig, world: World, first_step: int, flops_of_step: Callable[[int], float]
+        self,
+        config: PretrainConfig,
+        world: World,
+        first_step: int,
+        flops_of_step: Callable[[int], float],
+        speed: Speed | None = None,
     ) -> None:
         self._config, self._world, self._first, self._flops_of_step = config, world, first_step, flops_of_step
+        self._speed = speed
         self._marks: list[Mark] = []
 
     def before(self) -> None:
-        """Say what is left to train, and how long it may take where the device's rate is known."""
+        """Log the rest of the training, and its time if the speed of the device is known."""
         tokens, flops = self._left(self._first - 1)
         if not self._world.is_first or not tokens:
             return
-        rate = expected_rate(self._config, self._world) if flops else None
-        time_left = f"about {self._say(flops / rate)}" if rate else "for how long, the first steps will tell"
-        log.info("to train: %s tokens in %s steps, %s", f"{tokens:,}", f"{self._steps(self._first - 1):,}", time_left)
+        steps, time_left = self._steps(self._first - 1), "time unknown until the first steps"
+        if self._speed and flops:
+            time_left = f"about {self._say(self._speed.seconds(flops, steps))}"
+        log.info("to train: %s tokens in %s steps, %s", f"{tokens:,}", f"{steps:,}", time_left)
 
     def end_step(self, step: int) -> None:
-        """Count a step; when the device is through the timed ones, say how long the rest takes."""
+        """Count a step; after the timed ones, log how long the rest takes."""
         if step - self._first in (0, TIMED_STEPS):
             self._marks.append(Mark(self._world.device))
         if len(self._marks) < 2 or not self._world.is_first or not self._marks[1].is_past():
@@ -81,17 +86,17 @@ class Forecast:
         if not work:
             return
         rest, device = self._left(last)[1] / work * seconds, self._world.device
-        used, there = peak_memory(device) / GIB, memory_of(device)[1] / GIB
+        used, total = peak_memory(device) / GIB, memory_of(device)[1] / GIB
         log.info(
-            "%s tokens a second in %d steps; the other %s will take %s; peak memory %.2f of %.1f GiB",
-            *(f"{tokens / seconds:,.0f}", TIMED_STEPS, f"{self._steps(last):,}", self._say(rest), used, there),
+            "%s tokens per second in %d steps; the other %s will take %s; peak memory %.2f of %.1f GiB",
+            *(f"{tokens / seconds:,.0f}", TIMED_STEPS, f"{self._steps(last):,}", self._say(rest), used, total),
         )
 
     def _steps(self, step: int) -> int:
         return self._config.steps - step
 
     def _left(self, step: int) -> tuple[int, float]:
-        """Tokens and operations after a step, padding counted."""
+        """Tokens and operations after a step, including padding."""
         tokens, flops = 0, 0.0
         for phase in phases(self._config):
             some = max(0, phase.last - max(phase.after, step)) * self._config.global_batch * phase.length
@@ -99,18 +104,9 @@ class Forecast:
         return tokens, flops
 
     def _say(self, seconds: float) -> str:
-        """A time, and its price where one is given."""
+        """A time, and its cost if there is a price."""
         price, devices = self._config.watch.price_per_hour, self._world.size
-        said = str(timedelta(seconds=round(seconds)))
+        duration = str(timedelta(seconds=round(seconds)))
         if price is None:
-            return said
-        return f"{said}, which costs {seconds / 3600 * devices * price:,.2f} ({devices} x {price:g} an hour)"
-
-
-def expected_rate(config: PretrainConfig, world: World) -> float | None:
-    """Operations a second of all devices together in training; None where nothing is known of them."""
-    if world.device.type == "cpu":
-        rate = matmul_flops_per_second("cpu", config.engine.precision)
-        return world.size * torch.get_num_threads() * SHARE_OF_PRODUCTS * rate
-    peak = peak_flops(device_name(world.device), config.engine.precision)
-    return None if peak is None else world.size * SHARE_OF_PEAK * peak
+            return duration
+        return f"{duration}, which costs {seconds / 3600 * devices * price:,.2f} ({devices} x {price:g} an hour)"

@@ -27,7 +27,7 @@ from corpus.documents.errors import BadInput
 from pretrain.config import PretrainConfig, by_path
 from pretrain.engine.memory import GIB
 from pretrain.engine.world import World, peak_memory, wait_for_device, widest_float
-from pretrain.metrics.flops import peak_flops
+from pretrain.metrics.device_speed import Speed, peak_flops
 from pretrain.metrics.forecast import Forecast
 from pretrain.metrics.health import NamesOfStep, StepSums, remember_norms, require_finite_losses, warn_of_jump
 from pretrain.metrics.ranks import OwnTime, Stragglers, spread
@@ -50,6 +50,7 @@ class Meter:
         resumed: step and state of the checkpoint, (0, None) for a new run.
         flops_of_step: operations to train on a token of a step, for the MFU.
         names_of_step: names of the rows of a step, for warnings; with a rank, only those of its part.
+        speed: expected speed of all devices, for the first estimate of the time.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Meter:
         resumed: tuple[int, list[float] | None],
         flops_of_step: Callable[[int], float],
         names_of_step: NamesOfStep,
+        speed: Speed | None = None,
     ) -> None:
         self._path, self._config, self._world, self._names_of_step = path, config, world, names_of_step
         last_step, state = resumed
@@ -71,7 +73,7 @@ class Meter:
         self._ended: list[tuple[int, float, tuple[int, int, int]]] = []  # steps: number, learning rate, counts
         self._flops_of_step = flops_of_step
         self._peak = peak_flops(device_name(world.device), config.engine.precision)
-        self._forecast = Forecast(config, world, last_step + 1, flops_of_step)
+        self._forecast = Forecast(config, world, last_step + 1, flops_of_step, speed)
         self._is_first_line = True
         self._own = OwnTime(world.device)
         self._stragglers = Stragglers()

@@ -45,6 +45,7 @@ def plan(
     from launch.cluster.plan.gpus import GPUS, find_gpu
     from launch.cluster.plan.tables import Choice, Plan, print_plan
     from launch.recipe import load_recipe
+    from pretrain.metrics.device_speed import MFU_RANGE
 
     loaded = load_recipe(recipe, overrides or [])
     settings, names = loaded.pretrain, list(dict.fromkeys(gpu or GPUS))
@@ -53,7 +54,7 @@ def plan(
         Choice(found, found.precision(settings.engine.precision), price)
         for found, price in zip(map(find_gpu, names), _prices(price_per_hour, settings, len(names)), strict=True)
     ]
-    made = Plan.of(loaded, choices, sorted(set(nodes or [1])), gpus_per_node, sorted(set(mfu or [0.25, 0.4])))
+    made = Plan.of(loaded, choices, sorted(set(nodes or [1])), gpus_per_node, sorted(set(mfu or MFU_RANGE)))
     print_plan(made, PlainConsole())
     if json_file is not None:
         json_file.write_text(json.dumps(made.as_json(), ensure_ascii=False, indent=1) + "\n", "utf-8")

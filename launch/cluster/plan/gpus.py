@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from launch.errors import LaunchError
-from pretrain.metrics.flops import peak_flops
+from pretrain.metrics.device_speed import peak_flops
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from launch.errors import LaunchError
 from launch.manifest import Head
 from launch.pipeline import stages_of
 from launch.recipe import load_recipe
+from pretrain.metrics.device_speed import Speed
 
 LAPTOP = Machine(cores=2, memory=8 * GIB, gpu=None, devices=1)
 CLUSTER = Machine(cores=64, memory=512 * GIB, gpu=989e12, devices=8)
@@ -257,9 +258,9 @@ def test_devices_that_torch_cannot_use_stop_the_run_before_its_first_stage(tmp_p
 
 
 def test_the_papers_precision_on_a_processor_without_it_is_estimated_as_slow_as_it_is(monkeypatch) -> None:
-    monkeypatch.setattr(
-        "corpus.documents.accelerator.matmul_flops_per_second", lambda kind, name: {"fp32": 100e9, "bf16": 5e9}[name]
-    )
+    rates = {"fp32": 100e9, "bf16": 5e9}
+    monkeypatch.setattr("corpus.documents.accelerator.matmul_flops_per_second", lambda kind, name: rates[name])
+    monkeypatch.setattr("launch.checks.estimate.cpu_speed", lambda config, _: Speed(rates[config.engine.precision]))
     seconds = {
         name: estimate("pretrain", recipe, this_machine(recipe)).seconds or 0
         for name in ("auto", "bf16")

@@ -11,7 +11,8 @@ import torch
 from pretrain.config import PretrainConfig
 from pretrain.engine.world import World
 from pretrain.metrics import forecast
-from pretrain.metrics.forecast import Forecast, expected_rate
+from pretrain.metrics.device_speed import Speed
+from pretrain.metrics.forecast import Forecast
 
 CPU = World(0, 1, torch.device("cpu"))
 GPUS = World(0, 8, torch.device("cuda", 0))
@@ -27,15 +28,16 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return clock
 
 
-def test_before_the_first_step_hours_tokens_and_cost_are_told(tiny: Callable[..., PretrainConfig], caplog, monkeypatch):
-    monkeypatch.setattr(forecast, "expected_rate", lambda config, world: 1e9)
+def test_before_the_first_step_hours_tokens_and_cost_are_told(tiny: Callable[..., PretrainConfig], caplog):
     caplog.set_level(logging.INFO)
+    Forecast(tiny(**STEPS), CPU, 1, lambda step: 1e6, Speed(1e9, 0.1)).before()
+    Forecast(tiny(**STEPS, price_per_hour=3.0), GPUS, 501, lambda step: 1e9, Speed(1e9)).before()
+    Forecast(tiny(**STEPS), CPU, 1001, lambda step: 1e6, Speed(1e9)).before()  # training is complete
     Forecast(tiny(**STEPS), CPU, 1, lambda step: 1e6).before()
-    Forecast(tiny(**STEPS, price_per_hour=3.0), GPUS, 501, lambda step: 1e9).before()
-    Forecast(tiny(**STEPS), CPU, 1001, lambda step: 1e6).before()  # all is trained
     assert caplog.messages == [
-        "to train: 256,000 tokens in 1,000 steps, about 0:04:16",
+        "to train: 256,000 tokens in 1,000 steps, about 0:05:56",
         "to train: 128,000 tokens in 500 steps, about 1 day, 11:33:20, which costs 853.33 (8 x 3 an hour)",
+        "to train: 256,000 tokens in 1,000 steps, time unknown until the first steps",
     ]
 
 
@@ -47,7 +49,7 @@ def test_the_clock_starts_after_the_first_step_and_tells_the_rest(tiny, caplog, 
         told.end_step(step)
         now[0] += 2
     assert caplog.messages == [
-        "128 tokens a second in 5 steps; the other 984 will take 0:32:48; peak memory 3.00 of 16.0 GiB"
+        "128 tokens per second in 5 steps; the other 984 will take 0:32:48; peak memory 3.00 of 16.0 GiB"
     ]
 
 
@@ -59,12 +61,3 @@ def test_longer_rows_to_come_take_longer(tiny, caplog, now: list[float]) -> None
         told.end_step(step)
         now[0] += 1
     assert "the other 94 will take 0:07:24" in caplog.text  # 44 s, and 50 steps of eight times the work
-
-
-def test_rates_are_those_of_all_devices_and_none_is_guessed(tiny, monkeypatch) -> None:
-    monkeypatch.setattr(forecast, "device_name", lambda device: "NVIDIA H200")
-    assert expected_rate(tiny(precision="bf16"), GPUS) == pytest.approx(8 * 0.4 * 989.5e12)
-    monkeypatch.setattr(forecast, "device_name", lambda device: "NVIDIA unheard of")
-    assert expected_rate(tiny(precision="bf16"), GPUS) is None
-    monkeypatch.setattr(forecast, "matmul_flops_per_second", lambda kind, precision: 1e11)
-    assert expected_rate(tiny(), CPU) == pytest.approx(0.7e11 * torch.get_num_threads())

@@ -1,0 +1,172 @@
+"""How fast devices train: the cost model of ``--dry-run``, the training log and ``malmoi plan``.
+
+| device | operations per second | source |
+|---|---|---|
+| known GPU | peak of its datasheet x ``MFU`` | ``PEAK_TFLOPS``; usual MFU of small models on one GPU |
+| other GPU | ``UNKNOWN_GPU_FLOPS`` x ``MFU`` | a GPU of the middle range |
+| CPU | measured: training steps of a model with the widths of the recipe (``measure_cpu``) | this machine |
+| CPU, fine-tuning | matrix products of one core x ``CPU_SHARE`` | measured for the demo on two cores |
+
+On a CPU, a step has a fixed part (the update of the weights and the overhead of each operation) and a part that grows
+with the tokens, so both are measured. On a GPU, both are contained in the MFU. The model is exact to about 25 % on a
+quiet machine. Everything except ``measure_cpu`` works without torch.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from pretrain.batching.masking import most_predictions
+from pretrain.config import PretrainConfig
+from pretrain.metrics.flops import flops_per_token
+from pretrain.model.sizes import count_parameters
+from pretrain.schedule import of_phase, phases
+
+if TYPE_CHECKING:
+    import torch
+
+# name without maker and brand: dense TFLOP/s of NVIDIA's datasheets (half of the values "with sparsity") in fp32 (TF32
+# if the GPU has it), and in fp16 and bf16 on tensor cores; None if there are none
+PEAK_TFLOPS: dict[str, tuple[float, float, float | None]] = {
+    r"V100-SXM2-\d+GB": (15.7, 125.0, None),
+    r"V100-PCIE-\d+GB": (14.0, 112.0, None),
+    r"T4": (8.1, 65.0, None),
+    r"A[18]00[- ](SXM4-\d+GB|PCIE-\d+GB|80GB PCIe)": (156.0, 312.0, 312.0),
+    r"A10": (62.5, 125.0, 125.0),
+    r"L4": (60.0, 121.0, 121.0),
+    r"L40S": (183.0, 362.0, 362.0),
+    r"H100 80GB HBM3|H800( 80GB HBM3)?": (494.5, 989.5, 989.5),  # SXM
+    r"H[18]00 PCIe": (378.0, 756.5, 756.5),
+    r"H100 NVL": (417.5, 835.5, 835.5),
+    r"GH200 \d+GB?( HBM3e?)?": (494.5, 989.5, 989.5),
+    r"H20(-3e)?": (74.0, 148.0, 148.0),
+    r"H200": (494.5, 989.5, 989.5),
+    r"H200 NVL": (417.5, 835.5, 835.5),
+    r"B[23]00( SXM6 AC)?": (1100.0, 2250.0, 2250.0),
+    r"RTX 3090": (35.6, 71.0, 71.0),  # sums kept in fp32, as torch does
+    r"RTX 4090": (82.6, 165.2, 165.2),
+    r"RTX 5090": (104.8, 209.5, 209.5),
+}
+PRECISIONS = ("fp32", "fp16", "bf16")
+MFU = 0.4  # share of the peak that is useful work, of a small model on one GPU
+MFU_RANGE = (0.25, MFU)  # of large models on many GPUs; ModernBERT's published hours are at .25 (arXiv 2412.13663)
+UNKNOWN_GPU_FLOPS = 60e12
+CPU_FLOPS = 40e9  # of one core, if torch is not installed
+CPU_SHARE = 0.4  # of the speed of a core's matrix products, in fine-tuning
+PROBE_LAYERS, PROBE_FLOPS, PROBE_ROUNDS = 3, 6e10, 5  # FLOP of one pass: less than a second of a core
+
+
+class Speed(NamedTuple):
+    """Operations per second of all devices together, and the seconds of one update that are not in it."""
+
+    flops: float
+    update_seconds: float = 0.0
+
+    def seconds(self, flops: float, steps: int) -> float:
+        """Time to train ``steps`` steps of ``flops`` operations in total."""
+        return flops / self.flops + steps * self.update_seconds
+
+
+class CpuSpeed(NamedTuple):
+    flops: float
+    update_seconds_per_parameter: float
+
+
+def gpu_speed(device_name: str, precision: str, devices: int = 1) -> Speed | None:
+    """Speed of GPUs, None if their peak is not known."""
+    peak = peak_flops(device_name, precision)
+    return None if peak is None else Speed(devices * MFU * peak)
+
+
+def cpu_speed(config: PretrainConfig, vocab_size: int, processes: int = 1) -> Speed:
+    """Speed of CPU processes like this one; ``config`` has the sizes of the model and its resolved precision."""
+    measured = measure_cpu(config, vocab_size)
+    parameters = count_parameters(config.model, vocab_size)
+    return Speed(processes * measured.flops, parameters * measured.update_seconds_per_parameter)
+
+
+def peak_flops(device_name: str, precision: str) -> float | None:
+    """Dense peak in FLOP/s of a device, named as by ``torch.cuda.get_device_name`` (fp32 as TF32).
+
+    None if it is not known, as for CPUs and slices of a GPU.
+    """
+    name = re.sub(r"^(NVIDIA|Tesla|GeForce| )+", "", device_name)
+    peaks = next((peaks for pattern, peaks in PEAK_TFLOPS.items() if re.fullmatch(pattern, name)), (None,) * 3)
+    peak = peaks[PRECISIONS.index(precision)]
+    return None if peak is None else peak * 1e12
+
+
+def measure_cpu(config: PretrainConfig, vocab_size: int) -> CpuSpeed:
+    """Time training steps of a model with up to ``PROBE_LAYERS`` layers of the widths of ``config``, in this process.
+
+    The micro-batch is that of the run, or smaller if it exceeds ``PROBE_FLOPS``. The random state is not changed.
+    """
+    probe, rows = _probe(config, vocab_size)
+    return _measure(probe, rows, vocab_size)
+
+
+def _probe(config: PretrainConfig, vocab_size: int) -> tuple[PretrainConfig, int]:
+    """Settings of the model that is timed, and its rows per pass."""
+    first = of_phase(config, phases(config)[0])
+    model = {"layers": min(first.model.layers, PROBE_LAYERS), "nsp": False}
+    engine = {"name": "plain", "compile": False, "device": "cpu"}
+    probe = first.replaced("model", **model).replaced("engine", **engine).replaced("rows", packing="blocks")
+    probe = probe.model_copy(update={"init_from": None, "continue_from": None})
+    length = probe.rows.sequence_length
+    affordable = int(PROBE_FLOPS / flops_per_token(probe, vocab_size))  # tokens
+    length = min(length, max(affordable, 32))
+    rows = max(1, min(affordable // length, probe.engine.max_sequences, probe.global_batch))
+    return probe.replaced("rows", sequence_length=length), rows
+
+
+@lru_cache(maxsize=8)
+def _measure(probe: PretrainConfig, rows: int, vocab_size: int) -> CpuSpeed:
+    import torch
+
+    from pretrain.engine.start import start_engine
+    from pretrain.engine.world import World
+    from pretrain.model.module import PretrainingModule, mean_loss
+    from pretrain.model.networks import build_network
+
+    ids = {"cls": 0, "pad": 1, "sep": 2, "unk": 3, "mask": 4}
+    with torch.random.fork_rng(devices=[]):
+        module = PretrainingModule(build_network(probe, vocab_size, ids))
+        parameters = sum(p.numel() for p in module.parameters())
+        engine = start_engine(probe, module, World(0, 1, torch.device("cpu")))
+        batch, predictions = _random_batch(probe, rows, vocab_size)
+        passes, updates = [], []
+        for _ in range(1 + PROBE_ROUNDS):
+            began = _cpu_seconds()
+            sums = engine(*batch)
+            engine.backward(mean_loss(sums, predictions, predictions))
+            passed = _cpu_seconds()
+            engine.update(0.0)
+            passes.append(passed - began)
+            updates.append(_cpu_seconds() - passed)
+    flops = flops_per_token(probe, vocab_size) * rows * probe.rows.sequence_length
+    return CpuSpeed(flops / max(min(passes[1:]), 1e-9), min(updates[1:]) / parameters)
+
+
+def _cpu_seconds() -> float:
+    """CPU time per thread of torch: unlike the wall clock, other programs have little influence on it."""
+    import torch
+
+    return time.process_time() / torch.get_num_threads()
+
+
+def _random_batch(
+    probe: PretrainConfig, rows: int, vocab_size: int
+) -> tuple[tuple[torch.Tensor, torch.Tensor | None, torch.Tensor], int]:
+    """Fields of a batch, and the number of its predictions."""
+    import torch
+
+    length = probe.rows.sequence_length
+    ids_BL = torch.randint(min(5, vocab_size - 1), vocab_size, (rows, length))
+    if probe.is_causal:
+        return (ids_BL, None, ids_BL), ids_BL.numel()
+    count = most_predictions(length, probe.rows.masking.share)
+    positions_BM = torch.linspace(0, length - 1, count).long().expand(rows, -1)
+    return (ids_BL, positions_BM, ids_BL.gather(1, positions_BM)), rows * count
